@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of tensors, and the only place where dimensions are multiplied.
+#ifndef INF_PROTO_CORE_SHAPE_H
+#define INF_PROTO_CORE_SHAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/core/attributes.h"
+#include "proto/core/dtype.h"
+#include "proto/core/limits.h"
+
+// A dimension that is known only when a request comes.
+#define INF_DIM_UNKNOWN ((int64_t)-1)
+// The rank of a shape of which nothing is known.
+#define INF_RANK_UNKNOWN (-1)
+
+// Dimensions, outermost first (row-major). Rank 0 is a scalar: one element.
+struct inf_shape {
+    int32_t rank;                 // 0..INF_LIMIT_RANK, or INF_RANK_UNKNOWN
+    int64_t dims[INF_LIMIT_RANK]; // 0..INF_LIMIT_DIM-1, or INF_DIM_UNKNOWN; 0 beyond the rank
+};
+
+// A shape literal: INF_SHAPE(1, 128, 128, 3). Not for rank 0; write (struct inf_shape){0}.
+#define INF_SHAPE(...)                                                                             \
+    ((struct inf_shape){.rank = (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),     \
+                        .dims = {__VA_ARGS__}})
+
+// Whether rank and every dimension are in range; unknown ones are.
+bool inf_shape_valid(const struct inf_shape *shape);
+
+// Whether the rank and all dimensions are known.
+bool inf_shape_known(const struct inf_shape *shape);
+
+// Whether rank and dimensions are the same; unknown equals unknown only.
+bool inf_shape_equal(const struct inf_shape *a, const struct inf_shape *b);
+
+// Whether a known `shape` fits `pattern`, whose unknown dimensions (or rank) fit anything.
+bool inf_shape_matches(const struct inf_shape *shape, const struct inf_shape *pattern);
+
+// *count = the number of elements. False where the shape is not valid and known, or the product
+// does not fit.
+bool inf_shape_count(const struct inf_shape *shape, size_t *count) INF_NODISCARD;
+
+// *size_bytes = elements times size of `dtype`. False where inf_shape_count() fails, dtype is NONE,
+// or the size is above INF_LIMIT_TENSOR_BYTES.
+bool inf_shape_bytes(const struct inf_shape *shape, enum inf_dtype dtype,
+                     size_t *size_bytes) INF_NODISCARD;
+
+// Elements of a shape that is already checked: known, and the product fits.
+size_t inf_shape_elements(const struct inf_shape *shape);
+
+// strides[i] = elements between neighbours along dimension i, row-major, of a checked shape.
+void inf_shape_strides(const struct inf_shape *shape, int64_t strides[INF_LIMIT_RANK]);
+
+// The shape that `a` and `b` broadcast to by NumPy's rule (aligned at the last dimension, 1
+// stretches). An unknown dimension against 1 or unknown stays unknown, against n > 1 becomes n.
+// False where they do not broadcast.
+bool inf_shape_broadcast(const struct inf_shape *a, const struct inf_shape *b,
+                         struct inf_shape *result) INF_NODISCARD;
+
+#define INF_SHAPE_TEXT_SIZE 128
+
+// Writes "[1,128,?,3]" ("[]" for a scalar, "[*]" for an unknown rank) and returns `text`.
+const char *inf_shape_print(const struct inf_shape *shape, char text[INF_SHAPE_TEXT_SIZE]);
+
+#endif
