@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/base/log.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+void inf_log(const struct inf_log *log, enum inf_log_level level, const char *format, ...)
+{
+    if (log == NULL || log->write == NULL || level > log->level)
+        return;
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    log->write(log->context, level, line);
+}

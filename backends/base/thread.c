@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/base/thread.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// The pthread calls below fail on misuse only, which is a programmer error.
+static void must(int result)
+{
+    assert(result == 0);
+    (void)result;
+}
+
+void inf_mutex_init(struct inf_mutex *mutex)
+{
+    must(pthread_mutex_init(&mutex->native, NULL));
+}
+
+void inf_mutex_fini(struct inf_mutex *mutex)
+{
+    must(pthread_mutex_destroy(&mutex->native));
+}
+
+void inf_mutex_lock(struct inf_mutex *mutex) INF_ATTR(no_thread_safety_analysis)
+{
+    must(pthread_mutex_lock(&mutex->native));
+}
+
+void inf_mutex_unlock(struct inf_mutex *mutex) INF_ATTR(no_thread_safety_analysis)
+{
+    must(pthread_mutex_unlock(&mutex->native));
+}
+
+void inf_cond_init(struct inf_cond *cond)
+{
+    pthread_condattr_t attributes;
+    must(pthread_condattr_init(&attributes));
+    must(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC));
+    must(pthread_cond_init(&cond->native, &attributes));
+    must(pthread_condattr_destroy(&attributes));
+}
+
+void inf_cond_fini(struct inf_cond *cond)
+{
+    must(pthread_cond_destroy(&cond->native));
+}
+
+void inf_cond_wait(struct inf_cond *cond, struct inf_mutex *mutex)
+{
+    must(pthread_cond_wait(&cond->native, &mutex->native));
+}
+
+bool inf_cond_wait_until(struct inf_cond *cond, struct inf_mutex *mutex, uint64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    int result = pthread_cond_timedwait(&cond->native, &mutex->native, &deadline);
+    assert(result == 0 || result == ETIMEDOUT);
+    return result == 0;
+}
+
+void inf_cond_signal(struct inf_cond *cond)
+{
+    must(pthread_cond_signal(&cond->native));
+}
+
+void inf_cond_broadcast(struct inf_cond *cond)
+{
+    must(pthread_cond_broadcast(&cond->native));
+}
+
+// What a new thread needs to know; freed by it.
+struct launch {
+    void (*body)(void *);
+    void *argument;
+    char name[16];
+};
+
+static void *run(void *raw)
+{
+    struct launch launch = *(struct launch *)raw;
+    free(raw);
+    pthread_setname_np(pthread_self(), launch.name);
+    launch.body(launch.argument);
+    return NULL;
+}
+
+enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void (*body)(void *),
+                               void *argument, struct inf_error *err)
+{
+    struct launch *launch = calloc(1, sizeof *launch);
+    if (launch == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "thread '%s': no memory", name);
+    launch->body = body;
+    launch->argument = argument;
+    strncpy(launch->name, name, sizeof launch->name - 1);
+
+    // Signals are the loop's business: every other thread starts with all of them blocked.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    must(pthread_sigmask(SIG_SETMASK, &all, &before));
+    int result = pthread_create(&thread->native, NULL, run, launch);
+    must(pthread_sigmask(SIG_SETMASK, &before, NULL));
+    if (result != 0) {
+        free(launch);
+        return inf_fail(err, INF_EXHAUSTED, "thread '%s': %s", name, strerror(result));
+    }
+    thread->started = true;
+    return INF_OK;
+}
+
+void inf_thread_join(struct inf_thread *thread)
+{
+    if (!thread->started)
+        return;
+    must(pthread_join(thread->native, NULL));
+    thread->started = false;
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/arena.h"
+#include "backends/base/blob.h"
+#include "backends/base/file.h"
+#include "backends/base/half.h"
+#include "backends/base/queue.h"
+#include "backends/base/thread.h"
+
+Test(arena, gives_zeroed_aligned_memory_of_any_size)
+{
+    struct inf_arena arena = {0};
+    for (size_t size = 0; size < 200000; size = size * 3 + 1) {
+        unsigned char *memory = inf_arena_alloc(&arena, size);
+        cr_assert_not_null(memory);
+        cr_assert_eq((uintptr_t)memory % 16, 0u);
+        for (size_t i = 0; i < size; i++)
+            cr_assert_eq(memory[i], 0);
+        memset(memory, 0xff, size);
+    }
+    cr_assert_null(inf_arena_alloc(&arena, SIZE_MAX - 3));
+    inf_arena_fini(&arena);
+    cr_assert_null(arena.blocks);
+}
+
+Test(blob, lives_as_long_as_its_last_reference)
+{
+    struct inf_blob *blob = inf_blob_create(5);
+    struct inf_blob *other = inf_blob_ref(blob);
+    inf_blob_unref(&blob);
+    cr_assert_null(blob);
+    cr_assert_eq((uintptr_t)other->data % 64, 0u);
+    for (size_t i = 0; i < 5 + INF_BLOB_SLACK_BYTES; i++)
+        cr_assert_eq(((char *)other->data)[i], 0);
+    inf_blob_unref(&other);
+}
+
+Test(half, every_value_survives_the_round_trip)
+{
+    for (uint32_t bits = 0; bits <= 0xffff; bits++) {
+        float value = inf_half_to_float((uint16_t)bits);
+        if (isnan(value))
+            cr_assert(isnan(inf_half_to_float(inf_half_from_float(value))));
+        else
+            cr_assert_eq(inf_half_from_float(value), bits, "0x%04x", bits);
+    }
+}
+
+Test(half, rounds_to_nearest_even_and_knows_its_range)
+{
+    cr_assert_eq(inf_half_to_float(0x3c00), 1.0f);
+    cr_assert_eq(inf_half_to_float(0x7bff), 65504.0f);
+    cr_assert_eq(inf_half_from_float(65519.0f), 0x7bff);
+    cr_assert_eq(inf_half_from_float(65520.0f), 0x7c00);
+    cr_assert_eq(inf_half_from_float(1.0f + 0x1p-11f), 0x3c00);
+    cr_assert_eq(inf_half_from_float(1.0f + 0x1.8p-10f), 0x3c02);
+    cr_assert_eq(inf_half_from_float(0x1p-24f), 0x0001);
+    cr_assert_eq(inf_half_from_float(0x1p-25f), 0x0000);
+    cr_assert_eq(inf_half_from_float(0x1.8p-25f), 0x0001);
+    cr_assert_eq(inf_bf16_from_float(1.0f + 0x1p-8f), 0x3f80);
+    cr_assert_eq(inf_bf16_to_float(0xc000), -2.0f);
+}
+
+static void push_hundred(void *raw)
+{
+    for (uintptr_t i = 1; i <= 100; i++)
+        while (!inf_queue_push(raw, (void *)i))
+            ;
+}
+
+Test(queue, keeps_order_between_threads)
+{
+    struct inf_queue *queue;
+    cr_assert_eq(inf_queue_create(&queue, 7, false, NULL), INF_OK);
+    struct inf_thread thread = {0};
+    cr_assert_eq(inf_thread_start(&thread, "pusher", push_hundred, queue, NULL), INF_OK);
+    for (uintptr_t i = 1; i <= 100; i++)
+        cr_assert_eq((uintptr_t)inf_queue_pop(queue), i);
+    inf_thread_join(&thread);
+    inf_queue_close(queue);
+    cr_assert_null(inf_queue_pop(queue));
+    cr_assert_not(inf_queue_push(queue, queue));
+    inf_queue_destroy(&queue);
+}
+
+Test(queue, fd_is_readable_while_items_wait)
+{
+    struct inf_queue *queue;
+    cr_assert_eq(inf_queue_create(&queue, 2, true, NULL), INF_OK);
+    struct pollfd poll_fd = {.fd = inf_queue_fd(queue), .events = POLLIN};
+    cr_assert_eq(poll(&poll_fd, 1, 0), 0);
+    cr_assert(inf_queue_push(queue, queue));
+    cr_assert(inf_queue_push(queue, queue));
+    cr_assert_not(inf_queue_push(queue, queue), "full");
+    cr_assert_eq(poll(&poll_fd, 1, 0), 1);
+    inf_queue_fd_clear(queue);
+    cr_assert_not_null(inf_queue_try_pop(queue));
+    cr_assert_not_null(inf_queue_try_pop(queue));
+    cr_assert_null(inf_queue_try_pop(queue));
+    cr_assert_eq(poll(&poll_fd, 1, 0), 0);
+    inf_queue_destroy(&queue);
+}
+
+// A directory with what an attacker would put there.
+static int make_directory(char path[64])
+{
+    strcpy(path, "/tmp/inf-test-XXXXXX");
+    cr_assert_not_null(mkdtemp(path));
+    int fd;
+    cr_assert_eq(inf_directory_open(&fd, path, NULL), INF_OK);
+    int file = openat(fd, "good", O_CREAT | O_WRONLY, 0600);
+    cr_assert_eq(write(file, "hello", 5), 5);
+    close(file);
+    cr_assert_eq(symlinkat("/etc/passwd", fd, "link"), 0);
+    cr_assert_eq(mkfifoat(fd, "fifo", 0600), 0);
+    cr_assert_eq(mkdirat(fd, "sub", 0700), 0);
+    cr_assert_eq(openat(fd, "a", O_CREAT | O_WRONLY, 0600) >= 0, 1);
+    cr_assert_eq(linkat(fd, "a", fd, "b", 0), 0);
+    return fd;
+}
+
+Test(file, reads_whole_and_checks_the_limit)
+{
+    char path[64];
+    int fd = make_directory(path);
+    char *data;
+    size_t size;
+    cr_assert_eq(inf_file_read_all(&data, &size, fd, "good", 5, NULL), INF_OK);
+    cr_assert_eq(size, 5u);
+    cr_assert_str_eq(data, "hello");
+    free(data);
+    struct inf_error err;
+    cr_assert_eq(inf_file_read_all(&data, &size, fd, "good", 4, &err), INF_EXHAUSTED);
+    cr_assert(strstr(err.text, "'good'") != NULL, "%s", err.text);
+}
+
+Test(file, never_leaves_its_directory)
+{
+    char path[64];
+    int fd = make_directory(path);
+    static const struct {
+        const char *name;
+        enum inf_code code;
+    } cases[] = {
+        {"../../etc/passwd", INF_DENIED},
+        {"/etc/passwd", INF_DENIED},
+        {"sub/../../x", INF_DENIED},
+        {"link", INF_DENIED},
+        {"fifo", INF_DENIED},
+        {"sub", INF_DENIED},
+        {"b", INF_DENIED},
+        {"missing", INF_NOT_FOUND},
+        {"", INF_NOT_FOUND},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        int opened;
+        uint64_t size;
+        struct inf_error err;
+        cr_assert_eq(inf_file_open_beneath(&opened, &size, fd, cases[i].name, &err), cases[i].code,
+                     "%s: %s", cases[i].name, err.text);
+    }
+}
