@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compute devices, for those who use them. Calls are checked here and then passed to the backend
+// (device_impl.h). A device is shared by reference; its calls may come from any thread but the
+// loop, except where a line says otherwise.
+#ifndef INF_BACKENDS_DEVICE_DEVICE_H
+#define INF_BACKENDS_DEVICE_DEVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/base/log.h"
+#include "backends/base/role.h"
+#include "backends/graph/graph.h"
+
+struct inf_backend;
+struct inf_device;
+struct inf_buffer;
+struct inf_program;
+
+// What hardware a device is.
+enum inf_device_kind {
+    INF_DEVICE_HOST,     // plain host code (ref)
+    INF_DEVICE_CPU,      // host cores, optimised
+    INF_DEVICE_GPU,      // a GPU of its own or integrated
+    INF_DEVICE_SOFTWARE, // a GPU interface computed by the CPU (lavapipe): never preferred over cpu
+};
+
+// Facts about one device, fixed once it is found.
+struct inf_device_info {
+    char name[32];        // unique in the daemon: "cpu", "ref", "vulkan0"
+    char backend[16];     // "cpu", "ref", "vulkan"
+    char description[96]; // for people: processor or GPU, driver
+    enum inf_device_kind kind;
+    int priority;          // static preference: vulkan 300, cpu 200, ref 100
+    uint32_t slots;        // runs of one program that may go on at once, 1 or more
+    uint32_t threads;      // threads one run uses
+    bool host_memory;      // its buffers are host memory: bindings need only `host`
+    size_t alignment;      // wanted of buffer offsets, a power of two
+    uint64_t memory_bytes; // memory it has; 0 where that is the host's
+};
+
+// What a device may be told when it is opened.
+struct inf_device_options {
+    uint32_t slots;            // 0: the backend's choice
+    uint32_t threads;          // 0: the backend's choice
+    const struct inf_log *log; // NULL: no log; must outlive the device
+};
+
+// Memory in use, as the device counts it.
+struct inf_device_memory {
+    uint64_t weight_bytes; // packed or uploaded weights of all programs
+    uint64_t buffer_bytes; // buffers allocated through inf_buffer_alloc()
+};
+
+enum inf_device_health {
+    INF_DEVICE_OK,
+    INF_DEVICE_LOST, // every run fails until it is opened anew
+};
+
+// Opens device number `index` of those that `backend` probes. *out_device has one reference, the
+// caller's.
+//
+// INF_UNAVAILABLE  (NO_DEVICE) the backend cannot start here; the text says why.
+enum inf_code inf_device_open(struct inf_device **out_device, const struct inf_backend *backend,
+                              uint32_t index, const struct inf_device_options *options,
+                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Another reference. Any thread.
+struct inf_device *inf_device_ref(struct inf_device *device) INF_NODISCARD;
+
+// Drops a reference and sets the pointer NULL; the last one closes the device. NULL is fine.
+void inf_device_unref(struct inf_device **device);
+
+// The device's facts; valid as long as the device. Any thread.
+const struct inf_device_info *inf_device_info(const struct inf_device *device);
+
+// Whether the device can compute node `node` of `graph` (shapes known).
+//
+// INF_UNSUPPORTED  it cannot; the text says why (operator, attribute, element type, rank).
+enum inf_code inf_device_supports(struct inf_device *device, const struct inf_graph *graph,
+                                  uint32_t node, struct inf_error *err) INF_NODISCARD;
+
+// --- buffers ---
+
+enum inf_buffer_usage {
+    INF_BUFFER_ARENA,   // intermediates
+    INF_BUFFER_STAGING, // on its way between host and device
+};
+
+// Allocates device memory. *out_buffer is the caller's to free, before the device's last reference.
+//
+// INF_EXHAUSTED  (DEVICE_OOM, HOST_OOM) there is not that much.
+enum inf_code inf_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device *device,
+                               size_t size_bytes, enum inf_buffer_usage usage,
+                               struct inf_error *err) INF_NODISCARD;
+
+// Makes host memory of the caller's usable by the device, without a copy where the device can.
+// The memory must stay until the buffer is freed.
+//
+// INF_UNSUPPORTED  the device cannot; copy instead.
+enum inf_code inf_buffer_import(struct inf_buffer **out_buffer, struct inf_device *device,
+                                void *host, size_t size_bytes, struct inf_error *err) INF_NODISCARD;
+
+// The buffer's bytes in host memory; NULL where the host cannot see them.
+void *inf_buffer_host(const struct inf_buffer *buffer);
+
+// Copies `size` bytes between two buffers, either of which may be host memory of the same device.
+// Returns when done.
+enum inf_code inf_buffer_copy(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
+                              size_t from_offset, size_t size,
+                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Frees the buffer; nothing may still run on it. NULL is fine.
+void inf_buffer_free(struct inf_buffer **buffer);
+
+// --- programs ---
+
+// A stretch of a plan's steps that one device runs. Read during compile only.
+struct inf_segment {
+    const struct inf_graph *graph; // shapes known; outlives the program
+    const uint32_t *nodes;         // indices of the nodes to run, in order
+    uint32_t node_count;
+    uint32_t slots; // how many runs may go on at once, each with a slot number of its own
+};
+
+enum inf_compile_flag {
+    INF_COMPILE_ONLY = 1u << 0, // prepare code, leave weights where they are until the first run
+};
+
+// Where one value lies during a run.
+struct inf_binding {
+    void *host;                // host memory, where the device has host_memory; else may be NULL
+    struct inf_buffer *buffer; // else this buffer,
+    size_t offset;             // from here
+};
+
+// One run of a program.
+struct inf_run {
+    const struct inf_binding *bindings; // by value index; set for every operand that is no constant
+    uint32_t slot;                      // below segment.slots; two runs never share a slot at once
+    const atomic_bool *cancelled;       // NULL, or looked at between steps
+    bool profile;                       // keep times for inf_program_profile()
+};
+
+// Names a moment on the device's timeline; reached once inf_device_wait() returns INF_OK for it.
+struct inf_ticket {
+    uint64_t value;
+};
+
+// Compiles a segment: chooses kernels, packs or uploads weights. *out_program is the caller's to
+// destroy, before the device's last reference. The program keeps the graph's constants alive by
+// itself only where it copied them: the graph must outlive it.
+//
+// INF_UNSUPPORTED  a node the device cannot compute.
+// INF_EXHAUSTED    memory.
+enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_device *device,
+                                  const struct inf_segment *segment, uint32_t flags,
+                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Frees the program; no run of it may still go on. NULL is fine.
+void inf_program_destroy(struct inf_program **program);
+
+// Runs the program. Devices with host memory compute on the calling thread and return when done;
+// others submit and return. Bindings must stay until the ticket is reached. Allocates nothing.
+//
+// INF_CANCELLED    `cancelled` was seen set.
+// INF_INVALID      a value makes no sense to an operator (an index out of range).
+// INF_UNAVAILABLE  (DEVICE_LOST)
+enum inf_code inf_program_run(struct inf_program *program, const struct inf_run *run,
+                              struct inf_ticket *out_ticket,
+                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Waits until the ticket is reached, at most `timeout_ns`.
+//
+// INF_DEADLINE     it was not.
+// INF_UNAVAILABLE  (DEVICE_LOST)
+enum inf_code inf_device_wait(struct inf_device *device, struct inf_ticket ticket,
+                              uint64_t timeout_ns,
+                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// What a step of the last profiled run of `slot` took.
+struct inf_step_profile {
+    uint32_t node; // index in the graph
+    uint64_t time_ns;
+    const char *kernel; // what computed it; static
+};
+
+// Copies at most `capacity` step profiles and returns how many there are.
+uint32_t inf_program_profile(const struct inf_program *program, uint32_t slot,
+                             struct inf_step_profile *steps, uint32_t capacity);
+
+// Bytes of weights that the program packed or uploaded.
+uint64_t inf_program_weight_bytes(const struct inf_program *program);
+
+// What the device counts as in use now. Any thread.
+struct inf_device_memory inf_device_memory(struct inf_device *device);
+
+// Whether the device still works. Any thread.
+enum inf_device_health inf_device_health(struct inf_device *device);
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a backend is, for those who write one. Each entry is called by device.c after it has checked
+// the arguments; docs/BACKENDS.md walks through it. Entries marked (optional) may be NULL.
+#ifndef INF_BACKENDS_DEVICE_DEVICE_IMPL_H
+#define INF_BACKENDS_DEVICE_DEVICE_IMPL_H
+
+#include "backends/device/device.h"
+
+// First member of a backend's own device struct.
+struct inf_device {
+    const struct inf_backend *backend; // set by device.c
+    _Atomic uint32_t references;       // set by device.c
+    struct inf_device_info info;       // filled by open()
+};
+
+// First member of a backend's own buffer struct.
+struct inf_buffer {
+    struct inf_device *device; // set by device.c
+    size_t size_bytes;         // set by device.c
+    void *host;                // filled by alloc or import; NULL where the host cannot see it
+};
+
+// First member of a backend's own program struct.
+struct inf_program {
+    struct inf_device *device; // set by device.c
+    uint32_t slots;            // set by device.c
+    uint64_t weight_bytes;     // filled by compile()
+};
+
+struct inf_backend {
+    const char *name;
+    int priority;
+
+    // How many devices there are. Cheap, without side effects.
+    uint32_t (*probe)(void);
+
+    // Opens device `index`: allocates the backend's struct and fills `info`, or fails and leaves
+    // nothing behind.
+    enum inf_code (*open)(struct inf_device **out_device, uint32_t index,
+                          const struct inf_device_options *options, struct inf_error *err);
+
+    // Frees what open() made. No program or buffer is left.
+    void (*close)(struct inf_device *device);
+
+    // Whether the node can be computed; if not, INF_UNSUPPORTED with the reason in `err`.
+    enum inf_code (*supports)(struct inf_device *device, const struct inf_graph *graph,
+                              uint32_t node, struct inf_error *err);
+
+    // (optional: host memory, aligned to 64, with slack behind it for kernels that over-read)
+    enum inf_code (*buffer_alloc)(struct inf_buffer **out_buffer, struct inf_device *device,
+                                  size_t size_bytes, enum inf_buffer_usage usage,
+                                  struct inf_error *err);
+
+    // (optional: devices with host memory use the memory as it is; others are INF_UNSUPPORTED)
+    enum inf_code (*buffer_import)(struct inf_buffer **out_buffer, struct inf_device *device,
+                                   void *host, size_t size_bytes, struct inf_error *err);
+
+    // (optional: memcpy between host pointers)
+    enum inf_code (*buffer_copy)(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
+                                 size_t from_offset, size_t size, struct inf_error *err);
+
+    // Frees what buffer_alloc or buffer_import made. (optional, as those)
+    void (*buffer_free)(struct inf_buffer *buffer);
+
+    // Allocates the backend's program struct and fills it, or fails and leaves nothing behind.
+    enum inf_code (*compile)(struct inf_program **out_program, struct inf_device *device,
+                             const struct inf_segment *segment, uint32_t flags,
+                             struct inf_error *err);
+
+    // Frees what compile() made.
+    void (*program_destroy)(struct inf_program *program);
+
+    // As inf_program_run(). Devices with host memory set ticket->value to 0.
+    enum inf_code (*run)(struct inf_program *program, const struct inf_run *run,
+                         struct inf_ticket *ticket, struct inf_error *err);
+
+    // (optional: every ticket is reached when run() returns)
+    enum inf_code (*wait)(struct inf_device *device, struct inf_ticket ticket, uint64_t timeout_ns,
+                          struct inf_error *err);
+
+    // (optional: nothing is kept)
+    uint32_t (*profile)(const struct inf_program *program, uint32_t slot,
+                        struct inf_step_profile *steps, uint32_t capacity);
+
+    // (optional: zeros)
+    struct inf_device_memory (*memory)(struct inf_device *device);
+
+    // (optional: always INF_DEVICE_OK)
+    enum inf_device_health (*health)(struct inf_device *device);
+};
+
+#endif

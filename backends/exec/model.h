@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model made ready to run: the graph after the passes that need no shapes, and executables for the
+// shapes that requests bring, per device, the least recently used of which goes when there are too
+// many. Shared by reference; any thread but the loop, except where a line says otherwise.
+#ifndef INF_BACKENDS_EXEC_MODEL_H
+#define INF_BACKENDS_EXEC_MODEL_H
+
+#include "backends/exec/executable.h"
+#include "backends/graph/pass.h"
+
+// Executables that one model keeps per device.
+#define INF_MODEL_SHAPE_CLASSES 8
+
+struct inf_model;
+
+// Takes over `graph` (also on failure), runs the passes and keeps the result. `ref` is the device of
+// last resort; folding runs on it. One reference, the caller's.
+enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **graph,
+                               struct inf_device *ref, const struct inf_pass_options *options,
+                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Another reference. Any thread.
+struct inf_model *inf_model_ref(struct inf_model *model) INF_NODISCARD;
+
+// Drops a reference and sets the pointer NULL; the last one frees the model, which may take time:
+// not on the loop. NULL is fine.
+void inf_model_unref(struct inf_model **model) INF_MAY_BLOCK;
+
+// The model's inputs, outputs and nodes; dimensions may be unknown. Any thread, valid as long as the
+// model.
+const struct inf_graph *inf_model_graph(const struct inf_model *model);
+
+// The executable for inputs of these shapes on `device`, compiled now if it was not yet. The caller
+// gives it back with inf_model_release().
+//
+// INF_INVALID  (SHAPE_MISMATCH) a shape does not fit the model.
+// INF_UNSUPPORTED, INF_EXHAUSTED  as inf_executable_create().
+enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *device,
+                                const struct inf_shape *shapes,
+                                struct inf_executable **out_executable,
+                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Gives back what inf_model_acquire() gave, and sets the pointer NULL.
+void inf_model_release(struct inf_model *model, struct inf_executable **executable);
+
+// What the model takes.
+struct inf_model_memory {
+    uint64_t const_bytes;  // constants of the graph
+    uint64_t weight_bytes; // packed and uploaded weights of its executables
+    uint64_t arena_bytes;  // arenas of its executables
+    uint32_t executables;  // kept now
+};
+
+// Adds it up. Any thread.
+struct inf_model_memory inf_model_memory(struct inf_model *model);
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan: where every intermediate tensor of a graph lies in one arena, which values share storage,
+// and which device runs which stretch of the nodes. Made once for a graph of known shapes;
+// immutable then, so any thread may read it.
+#ifndef INF_BACKENDS_EXEC_PLAN_H
+#define INF_BACKENDS_EXEC_PLAN_H
+
+#include "backends/device/device.h"
+
+// Where a value's bytes are during a run.
+enum inf_place {
+    INF_PLACE_NONE,   // nowhere: the value is not used
+    INF_PLACE_CONST,  // the graph's constant data
+    INF_PLACE_INPUT,  // the memory bound to graph input `index`
+    INF_PLACE_OUTPUT, // the memory bound to graph output `index`
+    INF_PLACE_ARENA,  // the arena, from `offset`
+};
+
+struct inf_storage {
+    enum inf_place place;
+    uint32_t index; // of the input or output
+    size_t offset;  // in the arena
+    size_t size_bytes;
+};
+
+// A stretch of consecutive steps on one device.
+struct inf_plan_segment {
+    uint32_t device; // index into the devices given to inf_plan_build()
+    uint32_t first;  // index into inf_plan.steps
+    uint32_t count;
+};
+
+struct inf_plan {
+    uint32_t *steps; // node indices to run, in order; nodes that only rename bytes are left out
+    uint32_t step_count;
+    struct inf_plan_segment *segments;
+    uint32_t segment_count;
+    struct inf_storage *storage; // by value index
+    uint32_t value_count;
+    size_t arena_bytes;    // what one slot needs
+    size_t live_max_bytes; // most bytes alive at once: the lower bound of arena_bytes
+    // Graph outputs whose bytes lie elsewhere (a constant, an input, another output) and must be
+    // copied after the last step: copy_values[i] is the value, outputs[i] the output's index.
+    uint32_t *copy_values;
+    uint32_t *copy_outputs;
+    uint32_t copy_count;
+};
+
+// Plans `graph`, all of whose shapes are known. Each node goes to the first of `devices` that
+// supports it; the last one must support everything (ref). Tensors whose lifetimes do not meet share
+// bytes; reshapes share with what they reshape. *out_plan is the caller's to destroy and keeps no
+// pointer into `graph`.
+//
+// INF_UNSUPPORTED  (OPERATOR) nodes that no device supports; the text names them.
+// INF_EXHAUSTED    memory.
+enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph *graph,
+                             struct inf_device *const *devices, uint32_t device_count,
+                             struct inf_error *err) INF_NODISCARD;
+
+// Frees the plan. NULL is fine.
+void inf_plan_destroy(struct inf_plan **plan);
+
+#endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators as C: enums and attribute structs made from ops.def and kinds.def, and the same
+// tables as data, for whoever handles operators in general (verifier, printer, docs, tests).
+#ifndef INF_BACKENDS_GRAPH_OP_H
+#define INF_BACKENDS_GRAPH_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/core/dtype.h"
+#include "proto/core/limits.h"
+#include "proto/core/shape.h"
+
+// --- kinds: enum inf_unary_kind { INF_UNARY_NEG, ... INF_UNARY_COUNT } and so on ---
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_UNARY
+enum inf_unary_kind {
+#include "backends/graph/kinds.def"
+    INF_UNARY_COUNT
+};
+#undef INF_KINDS_UNARY
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_BINARY
+enum inf_binary_kind {
+#include "backends/graph/kinds.def"
+    INF_BINARY_COUNT
+};
+#undef INF_KINDS_BINARY
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_COMPARE
+enum inf_compare_kind {
+#include "backends/graph/kinds.def"
+    INF_COMPARE_COUNT
+};
+#undef INF_KINDS_COMPARE
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_REDUCE
+enum inf_reduce_kind {
+#include "backends/graph/kinds.def"
+    INF_REDUCE_COUNT
+};
+#undef INF_KINDS_REDUCE
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_ARG
+enum inf_arg_kind {
+#include "backends/graph/kinds.def"
+    INF_ARG_COUNT
+};
+#undef INF_KINDS_ARG
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_POOL
+enum inf_pool_kind {
+#include "backends/graph/kinds.def"
+    INF_POOL_COUNT
+};
+#undef INF_KINDS_POOL
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_RESIZE
+enum inf_resize_kind {
+#include "backends/graph/kinds.def"
+    INF_RESIZE_COUNT
+};
+#undef INF_KINDS_RESIZE
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_PAD
+enum inf_pad_mode {
+#include "backends/graph/kinds.def"
+    INF_PAD_COUNT
+};
+#undef INF_KINDS_PAD
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_PADDING
+enum inf_padding {
+#include "backends/graph/kinds.def"
+    INF_PADDING_COUNT
+};
+#undef INF_KINDS_PADDING
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_ACTIVATION
+enum inf_activation {
+#include "backends/graph/kinds.def"
+    INF_ACTIVATION_COUNT
+};
+#undef INF_KINDS_ACTIVATION
+
+// --- operators: enum inf_op { INF_OP_UNARY, ... INF_OP_COUNT } ---
+#define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc) INF_OP_##NAME,
+#define INF_ATTR_INT(op, field, initial, min, max, doc)
+#define INF_ATTR_BOOL(op, field, initial, doc)
+#define INF_ATTR_FLOAT(op, field, initial, doc)
+#define INF_ATTR_ENUM(op, field, tag, initial, doc)
+#define INF_ATTR_INTS(op, field, doc)
+#define INF_OP_END(NAME, name)
+enum inf_op {
+#include "backends/graph/ops.def"
+    INF_OP_COUNT
+};
+
+// A short list of integers: axes, permutations.
+struct inf_ints {
+    int32_t count; // 0..INF_LIMIT_RANK
+    int64_t values[INF_LIMIT_RANK];
+};
+
+// --- attributes: struct inf_attrs_conv2d { int32_t stride_h; ... } and so on ---
+#define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc)                     \
+    struct inf_attrs_##name {                                                                      \
+        char unused_; /* an operator may have no attribute */
+#define INF_ATTR_INT(op, field, initial, min, max, doc) int32_t field;
+#define INF_ATTR_BOOL(op, field, initial, doc)          bool field;
+#define INF_ATTR_FLOAT(op, field, initial, doc)         float field;
+#define INF_ATTR_ENUM(op, field, tag, initial, doc)     enum inf_##tag field;
+#define INF_ATTR_INTS(op, field, doc)                   struct inf_ints field;
+#define INF_OP_END(NAME, name)                                                                     \
+    }                                                                                              \
+    ;
+#include "backends/graph/ops.def"
+
+// The attributes of a node: the member named as its operator.
+union inf_attrs {
+#define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc)                     \
+    struct inf_attrs_##name name;
+#define INF_ATTR_INT(op, field, initial, min, max, doc)
+#define INF_ATTR_BOOL(op, field, initial, doc)
+#define INF_ATTR_FLOAT(op, field, initial, doc)
+#define INF_ATTR_ENUM(op, field, tag, initial, doc)
+#define INF_ATTR_INTS(op, field, doc)
+#define INF_OP_END(NAME, name)
+#include "backends/graph/ops.def"
+};
+
+// --- the tables as data ---
+#define INF_VARIADIC UINT32_MAX
+
+// How element types of inputs and outputs hang together.
+enum inf_types {
+    INF_TYPES_SAME,           // all inputs and outputs alike
+    INF_TYPES_FIRST,          // outputs as input 0; further inputs are i32 (or i64) consts
+    INF_TYPES_TO_BOOL,        // inputs alike, output bool
+    INF_TYPES_TO_I32,         // output i32
+    INF_TYPES_ATTR,           // output as the attribute `dtype`
+    INF_TYPES_SELECT,         // input 0 bool; inputs 1, 2 and output alike
+    INF_TYPES_CONV_TRANSPOSE, // input 2 i32; the rest alike
+    INF_TYPES_PAD,            // input 1 i32; inputs 0, 2 and output alike
+    INF_TYPES_GATHER,         // input 1 i32 or i64; output as input 0
+    INF_TYPES_FILL,           // input 0 i32; output as input 1
+};
+
+enum inf_attr_type {
+    INF_ATTR_TYPE_INT,
+    INF_ATTR_TYPE_BOOL,
+    INF_ATTR_TYPE_FLOAT,
+    INF_ATTR_TYPE_ENUM,
+    INF_ATTR_TYPE_INTS,
+};
+
+// One attribute of one operator.
+struct inf_attr_info {
+    const char *name;
+    enum inf_attr_type type;
+    size_t offset;            // in union inf_attrs
+    int32_t min, max;         // INT: the range; ENUM: 0 .. count-1
+    int32_t default_int;      // INT, BOOL, ENUM
+    float default_float;      // FLOAT
+    const char *const *names; // ENUM: the name of each value; NULL otherwise
+    const char *doc;
+};
+
+// One operator.
+struct inf_op_info {
+    const char *name;
+    uint32_t inputs_min, inputs_max; // inputs_max may be INF_VARIADIC
+    uint32_t outputs;                // may be INF_VARIADIC
+    enum inf_types types;
+    const struct inf_attr_info *attrs;
+    size_t attr_count;
+    const char *doc;
+};
+
+// The table's row of `op`, which must be below INF_OP_COUNT. Static, never NULL.
+const struct inf_op_info *inf_op_info(enum inf_op op);
+
+// The operator named `name`; INF_OP_COUNT where there is none.
+enum inf_op inf_op_parse(const char *name);
+
+// Sets every attribute of `op` to its default.
+void inf_attrs_init(union inf_attrs *attrs, enum inf_op op);
+
+// Names of kinds, for messages; "?" for numbers out of range.
+const char *inf_unary_name(enum inf_unary_kind kind);
+// As inf_unary_name(), for binary kinds.
+const char *inf_binary_name(enum inf_binary_kind kind);
+// As inf_unary_name(), for activations.
+const char *inf_activation_name(enum inf_activation activation);
+
+#endif

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backends that are built in: the only place that names them.
+#ifndef INF_BACKENDS_REGISTRY_H
+#define INF_BACKENDS_REGISTRY_H
+
+#include "backends/device/device.h"
+#include "backends/graph/pass.h"
+
+// The built-in backends, highest priority first, ended by NULL. Static.
+const struct inf_backend *const *inf_registry_backends(void);
+
+// The backend called `name`; NULL where there is none.
+const struct inf_backend *inf_registry_find(const char *name);
+
+// The name and the static priority of a backend.
+const char *inf_registry_name(const struct inf_backend *backend);
+
+// Devices of all backends that can be opened here, in order of preference; ref is the last.
+#define INF_REGISTRY_DEVICES 16
+struct inf_device_list {
+    struct inf_device *devices[INF_REGISTRY_DEVICES]; // a reference each
+    uint32_t count;
+};
+
+// Opens what can be opened. `only`, where not NULL, is a comma-separated list of backends to use;
+// ref is opened all the same. Backends that cannot start are logged and left out.
+//
+// INF_INVALID      `only` names an unknown backend; the text names it and the known ones.
+// INF_UNAVAILABLE  not even ref could be opened.
+enum inf_code inf_device_list_open(struct inf_device_list *list, const char *only,
+                                   const struct inf_device_options *options,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Drops the references.
+void inf_device_list_close(struct inf_device_list *list);
+
+// The evaluator that constant folding uses (ref's). Static.
+const struct inf_evaluator *inf_registry_evaluator(void);
+
+#endif

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// libinferd: neural network inference by the inferd daemon on this machine.
+//
+//   struct inferd_error err;
+//   inferd_client *client;
+//   if (inferd_connect(&client, NULL, &err)) ...
+//   inferd_tensor in = {.name = "input", .dtype = INFERD_FP32, .rank = 4,
+//                       .shape = {1, 128, 128, 3}, .data = pixels, .size = sizeof pixels};
+//   inferd_result *result;
+//   if (inferd_infer(client, &(inferd_request){.model = "blazeface", .inputs = &in,
+//                    .input_count = 1}, &result, &err)) ...
+//   for (size_t i = 0; i < inferd_result_output_count(result); i++) ...
+//   inferd_result_free(result);
+//   inferd_close(client);
+//
+// Functions return 0 or an error code of enum inferd_code and fill *err (which may be NULL). A
+// client and what comes from it may be used by one thread at a time. Strings are UTF-8.
+#ifndef INFERD_H
+#define INFERD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define INFERD_API __attribute__((visibility("default")))
+#else
+#define INFERD_API
+#endif
+
+// The codes are google.rpc's.
+enum inferd_code {
+    INFERD_OK = 0,
+    INFERD_CANCELLED = 1,
+    INFERD_INVALID_ARGUMENT = 3,
+    INFERD_DEADLINE_EXCEEDED = 4,
+    INFERD_NOT_FOUND = 5,
+    INFERD_ALREADY_EXISTS = 6,
+    INFERD_PERMISSION_DENIED = 7,
+    INFERD_RESOURCE_EXHAUSTED = 8,
+    INFERD_FAILED_PRECONDITION = 9,
+    INFERD_ABORTED = 10,
+    INFERD_OUT_OF_RANGE = 11,
+    INFERD_UNIMPLEMENTED = 12,
+    INFERD_INTERNAL = 13,
+    INFERD_UNAVAILABLE = 14
+};
+
+// What went wrong: the code, the reason ("SHAPE_MISMATCH", "QUEUE_FULL"; docs/PROTOCOL.md lists
+// them), a line of text, and how long to wait before trying again (0: not said).
+struct inferd_error {
+    int code;
+    char reason[32];
+    char text[1024];
+    uint32_t retry_after_ms;
+};
+
+// Element types.
+typedef enum inferd_dtype {
+    INFERD_BOOL = 1,
+    INFERD_UINT8,
+    INFERD_UINT16,
+    INFERD_UINT32,
+    INFERD_UINT64,
+    INFERD_INT8,
+    INFERD_INT16,
+    INFERD_INT32,
+    INFERD_INT64,
+    INFERD_FP16,
+    INFERD_BF16,
+    INFERD_FP32,
+    INFERD_FP64
+} inferd_dtype;
+
+#define INFERD_RANK_MAX 8
+
+// A connection to the daemon.
+typedef struct inferd_client inferd_client;
+// The answer to one inference.
+typedef struct inferd_result inferd_result;
+// Memory shared with the daemon: tensors in it are not copied.
+typedef struct inferd_memory inferd_memory;
+
+// A tensor: row-major elements somewhere in memory.
+typedef struct inferd_tensor {
+    const char *name;
+    inferd_dtype dtype;
+    int rank;
+    int64_t shape[INFERD_RANK_MAX];
+    void *data;            // the elements; of inputs only read
+    size_t size;           // bytes
+    inferd_memory *memory; // where `data` lies, if in memory of inferd_memory_alloc(); else NULL
+} inferd_tensor;
+
+// The name ("FP32") and the element size of a dtype; "NONE" and 0 for numbers that are none.
+INFERD_API const char *inferd_dtype_name(inferd_dtype dtype);
+INFERD_API size_t inferd_dtype_size(inferd_dtype dtype);
+// The dtype called `name`; 0 where there is none.
+INFERD_API inferd_dtype inferd_dtype_parse(const char *name);
+
+// --- connection ---
+
+// Connects to the daemon's socket: `path`, or $INFERD_SOCKET, or /run/inferd/inferd.sock. Blocks
+// until the daemon has answered the greeting (at most 10 s).
+INFERD_API int inferd_connect(inferd_client **client, const char *path, struct inferd_error *err);
+
+// Cancels what is in flight (callbacks are not called), and frees the client, its memory and its
+// results. NULL is fine.
+INFERD_API void inferd_close(inferd_client *client);
+
+// --- inference ---
+
+typedef struct inferd_request {
+    const char *model;
+    const char *version; // NULL: the newest
+    const char *device;  // NULL: where the model is placed
+    const char *id;      // NULL, or echoed in the result
+    const inferd_tensor *inputs;
+    size_t input_count;
+    const inferd_tensor *outputs; // NULL: all, in memory of the library's. Else those wanted, by
+    size_t output_count;          // name; with memory and data set, the daemon writes there
+    uint64_t timeout_ms;          // 0: none. Covers everything from now to the answer
+} inferd_request;
+
+// Runs a model and waits for the answer. *result is the caller's to free.
+INFERD_API int inferd_infer(inferd_client *client, const inferd_request *request,
+                            inferd_result **result, struct inferd_error *err);
+
+// Called from inferd_process() (or from a blocking call on the same client) with the answer:
+// `result`, now the callback's to free, or NULL and `err`. It may start further requests.
+typedef void (*inferd_callback)(void *context, inferd_result *result,
+                                const struct inferd_error *err);
+
+// Sends a request and returns; the answer goes to `callback`. The inputs have been copied or are in
+// shared memory (which must not be written until the answer). *stream names the request for
+// inferd_cancel(); it may be NULL. Fails with RESOURCE_EXHAUSTED where the daemon's credit is used
+// up: process answers first.
+INFERD_API int inferd_infer_async(inferd_client *client, const inferd_request *request,
+                                  inferd_callback callback, void *context, uint64_t *stream,
+                                  struct inferd_error *err);
+
+// Asks for a request to be dropped. Its callback still comes: with CANCELLED, or with the answer if
+// that was quicker.
+INFERD_API int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *err);
+
+// For a loop of your own: poll inferd_fd() for inferd_events() (POLLIN, POLLOUT), then call
+// inferd_process(), which never blocks. After a failure the client is only to be closed.
+INFERD_API int inferd_fd(const inferd_client *client);
+INFERD_API short inferd_events(const inferd_client *client);
+INFERD_API int inferd_process(inferd_client *client, struct inferd_error *err);
+
+// Processes until no request is in flight.
+INFERD_API int inferd_wait(inferd_client *client, struct inferd_error *err);
+
+// --- results ---
+
+typedef struct inferd_timing {
+    uint64_t queue_ns, input_ns, compute_ns, output_ns; // as the daemon measured
+    uint64_t total_ns;                                  // from call to answer, as the client did
+} inferd_timing;
+
+// The outputs, in the model's order or that of the request. Valid until the result is freed.
+INFERD_API size_t inferd_result_output_count(const inferd_result *result);
+INFERD_API const inferd_tensor *inferd_result_output(const inferd_result *result, size_t index);
+// The output called `name`; NULL where there is none.
+INFERD_API const inferd_tensor *inferd_result_find(const inferd_result *result, const char *name);
+INFERD_API const char *inferd_result_model_version(const inferd_result *result);
+INFERD_API const char *inferd_result_device(const inferd_result *result);
+INFERD_API const char *inferd_result_precision(const inferd_result *result);
+INFERD_API const char *inferd_result_id(const inferd_result *result);
+INFERD_API inferd_timing inferd_result_timing(const inferd_result *result);
+// Frees the result. NULL is fine.
+INFERD_API void inferd_result_free(inferd_result *result);
+
+// --- shared memory ---
+
+// `size` bytes of memory that the daemon can read and write in place, aligned to a page. Freed
+// memory goes to a pool of the client's and is used again.
+INFERD_API int inferd_memory_alloc(inferd_client *client, size_t size, inferd_memory **memory,
+                                   struct inferd_error *err);
+INFERD_API void *inferd_memory_data(const inferd_memory *memory);
+INFERD_API size_t inferd_memory_size(const inferd_memory *memory);
+// Gives the memory back; requests in flight that use it may still go on. NULL is fine.
+INFERD_API void inferd_memory_free(inferd_memory *memory);
+
+// --- models and daemon ---
+
+typedef struct inferd_model_info {
+    char name[65], version[24], platform[48];
+    size_t input_count, output_count;
+    inferd_tensor *inputs, *outputs; // name, dtype, shape (-1: any); no data
+} inferd_model_info;
+
+// What a model takes and gives. Free with inferd_model_info_free().
+INFERD_API int inferd_model_describe(inferd_client *client, const char *name, const char *version,
+                                     inferd_model_info **info, struct inferd_error *err);
+// Frees it. NULL is fine.
+INFERD_API void inferd_model_info_free(inferd_model_info *info);
+
+// Whether a model can answer now.
+INFERD_API int inferd_model_ready(inferd_client *client, const char *name, const char *version,
+                                  bool *ready, struct inferd_error *err);
+
+typedef struct inferd_model_row {
+    char name[65], version[24], state[16], reason[256], device[32], platform[48];
+    uint64_t memory_bytes, requests, macs;
+} inferd_model_row;
+
+// The models the daemon knows. *rows is the caller's to free().
+INFERD_API int inferd_models(inferd_client *client, inferd_model_row **rows, size_t *count,
+                             struct inferd_error *err);
+
+typedef void (*inferd_progress)(void *context, const char *stage, unsigned percent);
+
+// Loads (or reloads) a model and waits until it is ready or has failed. `path` (NULL: the daemon's
+// repository) names a model file or directory that the daemon can read; `device` NULL is the
+// default. `progress` may be NULL. Needs the admin socket.
+INFERD_API int inferd_load(inferd_client *client, const char *name, const char *path,
+                           const char *device, inferd_progress progress, void *context,
+                           struct inferd_error *err);
+
+// Unloads a model; `version` NULL: every version. Needs the admin socket.
+INFERD_API int inferd_unload(inferd_client *client, const char *name, const char *version,
+                             struct inferd_error *err);
+
+typedef struct inferd_device_row {
+    char name[32], backend[16], kind[16], description[128], health[16];
+    int priority;
+    unsigned slots, threads, queue_depth, queue_limit;
+    uint64_t requests, busy_ns, memory_bytes;
+} inferd_device_row;
+
+// The devices the daemon uses. *rows is the caller's to free().
+INFERD_API int inferd_devices(inferd_client *client, inferd_device_row **rows, size_t *count,
+                              struct inferd_error *err);
+
+typedef struct inferd_server_status {
+    char version[32], state[16];
+    uint64_t uptime_ns;
+    unsigned connections, requests_in_flight, regions, models_ready;
+    uint64_t connections_total, requests_accepted, requests_ok, requests_failed;
+    uint64_t region_bytes, resident_bytes, log_lines_dropped;
+} inferd_server_status;
+
+// How the daemon fares.
+INFERD_API int inferd_status(inferd_client *client, inferd_server_status *status,
+                             struct inferd_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon is told: a file and arguments, read once, validated whole, passed down as a
+// struct. Unknown keys are refused with the nearest known name.
+#ifndef INF_DAEMON_CONFIG_H
+#define INF_DAEMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "proto/core/status.h"
+
+#define INF_CONFIG_TEXT 256
+
+// Every setting. The table in config.c gives name, default, range and help of each; inferd.8 lists
+// them (a test compares).
+struct inf_config {
+    char repository[INF_CONFIG_TEXT];   // directory of models; "": none
+    char runtime_dir[INF_CONFIG_TEXT];  // private run: both sockets lie here; "": see sockets
+    char socket[INF_CONFIG_TEXT];       // data socket, 0660; default /run/inferd/inferd.sock
+    char admin_socket[INF_CONFIG_TEXT]; // admin socket, 0600; default /run/inferd/admin.sock
+    char admin_group[INF_CONFIG_TEXT];  // "": only the daemon's user and root are admins
+    char backends[INF_CONFIG_TEXT];     // comma-separated; "": all
+    char device[INF_CONFIG_TEXT];       // default device; "auto"
+    uint32_t cpu_slots;                 // 0: chosen
+    uint32_t cpu_threads;               // 0: chosen
+    uint32_t connections_max;           // open at once
+    uint32_t connections_per_uid_max;
+    uint32_t queue_requests_max; // waiting per device
+    uint64_t queue_bytes_max;    // inline bytes waiting per device
+    uint32_t drain_timeout_ms;   // SIGTERM: requests in flight may take this long
+    char log_level[16];          // "error", "warning", "notice", "info", "debug"
+    bool load_all;               // load everything in the repository at start
+    bool help, version, check;   // asked for on the command line only
+};
+
+// Reads the defaults, then the file that --config names (or /etc/inferd/inferd.conf where it
+// exists), then the arguments; later ones win. The file has "key = value" lines and # comments;
+// arguments are --key=value or --key value, with - for _.
+//
+// INF_INVALID  the text gives file and line (or the argument), the key or value, and what was
+//              wanted.
+enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
+                              struct inf_error *err) INF_NODISCARD;
+
+// Prints usage with every setting, its default and its help to `out`.
+void inf_config_help(FILE *out);
+
+#endif

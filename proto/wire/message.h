@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metadata of frames as C structs. Decoding checks everything that can be checked without knowing
+// models or regions: the protobuf itself (pre-scan: depth, fields, no repeated singular message),
+// names, element types, ranks, dimensions, locations. The only user of protobuf-c.
+#ifndef INF_PROTO_WIRE_MESSAGE_H
+#define INF_PROTO_WIRE_MESSAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/core/dtype.h"
+#include "proto/core/limits.h"
+#include "proto/core/shape.h"
+#include "proto/core/span.h"
+#include "proto/core/status.h"
+
+// Memory that decoding uses: strings and lists of what was decoded lie in it until the next decode
+// with the same scratch. One a thread is enough.
+struct inf_scratch;
+
+// Makes a scratch of INF_LIMIT_META_UNPACK_BYTES. *out_scratch is the caller's to destroy.
+enum inf_code inf_scratch_create(struct inf_scratch **out_scratch,
+                                 struct inf_error *err) INF_NODISCARD;
+
+// Frees the scratch. NULL is fine.
+void inf_scratch_destroy(struct inf_scratch **scratch);
+
+// Strings in the structs below are NUL-terminated and never NULL once decoded; before encoding NULL
+// means "". Nobody owns them but the scratch (decoded) or the caller (to be encoded).
+
+// Where a tensor's bytes lie.
+struct inf_location {
+    bool present;
+    uint64_t region_id; // 0: the frame's data segment
+    uint64_t offset;
+    uint64_t length; // bytes; of outputs in a request: the room there is
+};
+
+// A tensor of a request or a reply.
+struct inf_tensor_entry {
+    const char *name;
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    struct inf_location location;
+};
+
+struct inf_infer_request {
+    const char *model_name;
+    const char *model_version; // "": the server's choice
+    const char *id;            // echoed
+    const char *device;        // "": the model's placement
+    uint64_t timeout_ns;       // 0: none
+    uint32_t input_count;
+    struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
+    uint32_t output_count;                              // 0: all
+    struct inf_tensor_entry outputs[INF_LIMIT_TENSORS]; // name and location only
+};
+
+struct inf_timing {
+    uint64_t queue_ns, input_ns, compute_ns, output_ns;
+};
+
+struct inf_infer_reply {
+    const char *model_name;
+    const char *model_version;
+    const char *id;
+    uint32_t output_count;
+    struct inf_tensor_entry outputs[INF_LIMIT_TENSORS];
+    struct inf_timing timing;
+    uint32_t batch_size;
+    const char *device;
+    const char *precision;
+    uint32_t credit_return;
+};
+
+// A failure on the wire.
+struct inf_status {
+    enum inf_code code;
+    enum inf_reason reason;
+    const char *message;
+    uint32_t retry_after_ms;
+    const char *model, *version, *tensor, *expected, *actual, *phase;
+};
+
+struct inf_limits_message {
+    uint32_t meta_bytes, data_bytes, streams, regions;
+    uint64_t region_bytes;
+    uint32_t frame_fds;
+};
+
+#define INF_HELLO_FEATURES 32
+struct inf_hello {
+    uint32_t major, minor;
+    const char *client_name, *client_version;
+    struct inf_limits_message limits;
+    uint32_t feature_count;
+    const char *features[INF_HELLO_FEATURES];
+};
+
+struct inf_hello_ack {
+    uint32_t major, minor;
+    const char *server_name, *server_version;
+    struct inf_limits_message limits;
+    uint32_t feature_count;
+    const char *features[INF_HELLO_FEATURES];
+    uint32_t credit_requests;
+    uint64_t epoch[2];
+    const char *role, *clock;
+};
+
+// MEM_REGISTER, MEM_REGISTERED, MEM_UNREGISTER, MEM_RELEASED.
+struct inf_region_message {
+    uint64_t region_id;
+    uint64_t size;
+    bool writable;
+};
+
+struct inf_goaway {
+    uint64_t last_stream;
+    const char *reason;
+    uint64_t drain_ns;
+};
+
+// ModelReady, ModelMetadata, RepositoryModelLoad, RepositoryModelUnload requests.
+struct inf_model_request {
+    const char *name;
+    const char *version;
+    const char *device; // load: "" the default
+    const char *path;   // load: "" the repository
+};
+
+struct inf_model_metadata {
+    const char *name;
+    const char *version;
+    const char *platform;
+    uint32_t input_count;
+    struct inf_tensor_entry inputs[INF_LIMIT_TENSORS]; // no locations
+    uint32_t output_count;
+    struct inf_tensor_entry outputs[INF_LIMIT_TENSORS];
+};
+
+// ServerLive, ServerReady, ModelReady replies.
+struct inf_flag_reply {
+    bool value;
+};
+
+#define INF_METADATA_EXTENSIONS 32
+struct inf_server_metadata {
+    const char *name, *version;
+    uint32_t extension_count;
+    const char *extensions[INF_METADATA_EXTENSIONS];
+};
+
+struct inf_model_index_entry {
+    const char *name, *version, *state, *reason, *device, *platform;
+    uint64_t memory_bytes, requests, macs;
+};
+struct inf_model_index {
+    uint32_t count;
+    struct inf_model_index_entry *entries; // scratch's (decoded) or the caller's (to be encoded)
+};
+
+struct inf_load_progress {
+    const char *stage;
+    uint32_t percent;
+};
+
+struct inf_device_entry {
+    const char *name, *backend, *kind, *description, *health;
+    int32_t priority;
+    uint32_t slots, threads, queue_depth, queue_limit;
+    uint64_t requests, busy_ns, memory_bytes;
+};
+struct inf_device_index {
+    uint32_t count;
+    struct inf_device_entry *entries; // scratch's (decoded) or the caller's (to be encoded)
+};
+
+struct inf_server_status {
+    const char *version, *state;
+    uint64_t uptime_ns;
+    uint32_t connections, requests_in_flight, regions, models_ready;
+    uint64_t connections_total, requests_accepted, requests_ok, requests_failed;
+    uint64_t region_bytes, resident_bytes, log_lines_dropped;
+};
+
+// Which message a buffer of metadata is; the member names of union inf_message.
+enum inf_message_kind {
+    INF_MESSAGE_EMPTY, // no fields: ServerLiveRequest and its like
+    INF_MESSAGE_HELLO,
+    INF_MESSAGE_HELLO_ACK,
+    INF_MESSAGE_INFER_REQUEST,
+    INF_MESSAGE_INFER_REPLY,
+    INF_MESSAGE_STATUS,
+    INF_MESSAGE_REGION_REGISTER,
+    INF_MESSAGE_REGION_REGISTERED,
+    INF_MESSAGE_REGION_UNREGISTER,
+    INF_MESSAGE_REGION_RELEASED,
+    INF_MESSAGE_GOAWAY,
+    INF_MESSAGE_MODEL_READY_REQUEST,
+    INF_MESSAGE_MODEL_METADATA_REQUEST,
+    INF_MESSAGE_MODEL_LOAD_REQUEST,
+    INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+    INF_MESSAGE_LIVE_REPLY,
+    INF_MESSAGE_READY_REPLY,
+    INF_MESSAGE_MODEL_READY_REPLY,
+    INF_MESSAGE_MODEL_METADATA,
+    INF_MESSAGE_SERVER_METADATA,
+    INF_MESSAGE_MODEL_INDEX,
+    INF_MESSAGE_LOAD_PROGRESS,
+    INF_MESSAGE_DEVICE_INDEX,
+    INF_MESSAGE_SERVER_STATUS,
+    INF_MESSAGE_KIND_COUNT
+};
+
+union inf_message {
+    struct inf_hello hello;
+    struct inf_hello_ack hello_ack;
+    struct inf_infer_request infer_request;
+    struct inf_infer_reply infer_reply;
+    struct inf_status status;
+    struct inf_region_message region;
+    struct inf_goaway goaway;
+    struct inf_model_request model;
+    struct inf_flag_reply flag;
+    struct inf_model_metadata model_metadata;
+    struct inf_server_metadata server_metadata;
+    struct inf_model_index model_index;
+    struct inf_load_progress load_progress;
+    struct inf_device_index device_index;
+    struct inf_server_status server_status;
+};
+
+// Decodes metadata of the given kind. Strings and lists lie in `scratch`. Allocates nothing.
+//
+// INF_INVALID    (BAD_FRAME) no protobuf of that kind, or over a limit; (BAD_PARAMETER and others)
+//                a field's value is wrong: the text names field, value and what was wanted.
+// INF_EXHAUSTED  it would unpack to more than INF_LIMIT_META_UNPACK_BYTES.
+enum inf_code inf_message_decode(union inf_message *message, enum inf_message_kind kind,
+                                 struct inf_span meta, struct inf_scratch *scratch,
+                                 struct inf_error *err) INF_NODISCARD;
+
+// Encodes metadata of the given kind into `buffer` and gives its size. Allocates nothing beyond
+// `scratch`.
+//
+// INF_EXHAUSTED  (FRAME_TOO_LARGE) more than `capacity` bytes.
+enum inf_code inf_message_encode(const union inf_message *message, enum inf_message_kind kind,
+                                 uint8_t *buffer, size_t capacity, size_t *out_size,
+                                 struct inf_scratch *scratch, struct inf_error *err) INF_NODISCARD;
+
+// Fills a status from an error; its strings are the error's.
+void inf_status_from_error(struct inf_status *status, const struct inf_error *err);
+
+// Fills an error from a status and returns its code (INF_INTERNAL where the status says OK).
+enum inf_code inf_error_from_status(struct inf_error *err, const struct inf_status *status);
+
+// Whether `name` may be a model's: [A-Za-z0-9._-]{1,64} without a leading dot.
+bool inf_model_name_valid(const char *name);
+
+#endif
