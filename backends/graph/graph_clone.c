@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/graph/graph.h"
+
+// `count` elements of `source` in memory of their own; NULL for none.
+static bool copy_array(void **copy, const void *source, uint32_t count, size_t element_bytes)
+{
+    *copy = NULL;
+    if (count == 0)
+        return true;
+    *copy = calloc(count, element_bytes);
+    if (*copy == NULL)
+        return false;
+    memcpy(*copy, source, count * element_bytes);
+    return true;
+}
+
+static bool clone_text(struct inf_graph *graph, const char **text)
+{
+    *text = inf_arena_strdup(&graph->arena, *text);
+    return *text != NULL;
+}
+
+static bool clone_indices(struct inf_graph *graph, uint32_t **indices, uint32_t count)
+{
+    uint32_t *copy = inf_arena_alloc(&graph->arena, count * sizeof *copy);
+    if (copy == NULL)
+        return false;
+    memcpy(copy, *indices, count * sizeof *copy);
+    *indices = copy;
+    return true;
+}
+
+static bool clone_values(struct inf_graph *copy, const struct inf_graph *graph)
+{
+    if (!copy_array((void **)&copy->values, graph->values, graph->value_count,
+                    sizeof *graph->values))
+        return false;
+    copy->value_count = copy->value_capacity = graph->value_count;
+    for (uint32_t i = 0; i < copy->value_count; i++)
+        if (copy->values[i].data != NULL)
+            copy->values[i].data = inf_blob_ref(copy->values[i].data);
+    for (uint32_t i = 0; i < copy->value_count; i++)
+        if (!clone_text(copy, &copy->values[i].name))
+            return false;
+    return true;
+}
+
+static bool clone_nodes(struct inf_graph *copy, const struct inf_graph *graph)
+{
+    if (!copy_array((void **)&copy->nodes, graph->nodes, graph->node_count, sizeof *graph->nodes))
+        return false;
+    copy->node_count = copy->node_capacity = graph->node_count;
+    for (uint32_t i = 0; i < copy->node_count; i++) {
+        struct inf_node *node = &copy->nodes[i];
+        if (!clone_text(copy, &node->name) || !clone_text(copy, &node->source) ||
+            !clone_indices(copy, &node->inputs, node->input_count) ||
+            !clone_indices(copy, &node->outputs, node->output_count))
+            return false;
+    }
+    return true;
+}
+
+static bool clone_ports(struct inf_graph *copy, const struct inf_graph *graph)
+{
+    if (!copy_array((void **)&copy->inputs, graph->inputs, graph->input_count,
+                    sizeof *graph->inputs))
+        return false;
+    copy->input_count = copy->input_capacity = graph->input_count;
+    if (!copy_array((void **)&copy->outputs, graph->outputs, graph->output_count,
+                    sizeof *graph->outputs))
+        return false;
+    copy->output_count = copy->output_capacity = graph->output_count;
+    for (uint32_t i = 0; i < copy->input_count; i++)
+        if (!clone_text(copy, &copy->inputs[i].name))
+            return false;
+    for (uint32_t i = 0; i < copy->output_count; i++)
+        if (!clone_text(copy, &copy->outputs[i].name))
+            return false;
+    return true;
+}
+
+enum inf_code inf_graph_clone(struct inf_graph **out_graph, const struct inf_graph *graph,
+                              struct inf_error *err)
+{
+    struct inf_graph *copy;
+    INF_TRY(inf_graph_create(&copy, err));
+    if (!clone_values(copy, graph) || !clone_nodes(copy, graph) || !clone_ports(copy, graph)) {
+        inf_graph_destroy(&copy);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to copy a graph of %u values", graph->value_count);
+    }
+    *out_graph = copy;
+    return INF_OK;
+}

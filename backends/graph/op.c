@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/graph/op.h"
+
+#include <string.h>
+
+// --- names of kinds; a table's name is the enum tag that ops.def uses ---
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_UNARY
+static const char *const unary_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_UNARY
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_BINARY
+static const char *const binary_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_BINARY
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_COMPARE
+static const char *const compare_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_COMPARE
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_REDUCE
+static const char *const reduce_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_REDUCE
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_ARG
+static const char *const arg_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_ARG
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_POOL
+static const char *const pool_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_POOL
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_RESIZE
+static const char *const resize_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_RESIZE
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_PAD
+static const char *const pad_mode_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_PAD
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_PADDING
+static const char *const padding_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_PADDING
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_ACTIVATION
+static const char *const activation_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_ACTIVATION
+
+// In the order of enum inf_dtype; test_graph compares them with inf_dtype_name().
+static const char *const dtype_names[] = {
+    "NONE",  "BOOL",  "UINT8", "UINT16", "UINT32", "UINT64", "INT8",
+    "INT16", "INT32", "INT64", "FP16",   "BF16",   "FP32",   "FP64",
+};
+
+// --- attributes: one array an operator, each closed by an empty row ---
+#define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc)                     \
+    static const struct inf_attr_info name##_attrs[] = {
+#define ATTR(op, field, kind, ...)                                                                 \
+    {.name = #field,                                                                               \
+     .type = INF_ATTR_TYPE_##kind,                                                                 \
+     .offset = offsetof(union inf_attrs, op.field),                                                \
+     __VA_ARGS__},
+#define INF_ATTR_INT(op, field, initial, low, high, text)                                          \
+    ATTR(op, field, INT, .min = (low), .max = (high), .default_int = (initial), .doc = text)
+#define INF_ATTR_BOOL(op, field, initial, text)                                                    \
+    ATTR(op, field, BOOL, .max = 1, .default_int = (initial), .doc = text)
+#define INF_ATTR_FLOAT(op, field, initial, text)                                                   \
+    ATTR(op, field, FLOAT, .default_float = (initial), .doc = text)
+#define INF_ATTR_ENUM(op, field, tag, initial, text)                                               \
+    ATTR(op, field, ENUM, .max = (int32_t)INF_ARRAY_LENGTH(tag##_names) - 1,                       \
+         .default_int = (initial), .names = tag##_names, .doc = text)
+#define INF_ATTR_INTS(op, field, text) ATTR(op, field, INTS, .doc = text)
+#define INF_OP_END(NAME, name)                                                                     \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }                                                                                              \
+    }                                                                                              \
+    ;
+#include "backends/graph/ops.def"
+#undef ATTR
+
+static const struct inf_op_info ops[] = {
+#define INF_OP_BEGIN(NAME, tag, min, max, outs, rule, text)                                        \
+    {.name = #tag,                                                                                 \
+     .inputs_min = (min),                                                                          \
+     .inputs_max = (max),                                                                          \
+     .outputs = (outs),                                                                            \
+     .types = (rule),                                                                              \
+     .attrs = tag##_attrs,                                                                         \
+     .attr_count = INF_ARRAY_LENGTH(tag##_attrs) - 1,                                              \
+     .doc = text},
+#define INF_ATTR_INT(op, field, initial, low, high, text)
+#define INF_ATTR_BOOL(op, field, initial, text)
+#define INF_ATTR_FLOAT(op, field, initial, text)
+#define INF_ATTR_ENUM(op, field, tag, initial, text)
+#define INF_ATTR_INTS(op, field, text)
+#define INF_OP_END(NAME, name)
+#include "backends/graph/ops.def"
+};
+
+const struct inf_op_info *inf_op_info(enum inf_op op)
+{
+    return &ops[op];
+}
+
+enum inf_op inf_op_parse(const char *name)
+{
+    for (int op = 0; op < INF_OP_COUNT; op++)
+        if (strcmp(ops[op].name, name) == 0)
+            return (enum inf_op)op;
+    return INF_OP_COUNT;
+}
+
+void inf_attrs_init(union inf_attrs *attrs, enum inf_op op)
+{
+    memset(attrs, 0, sizeof *attrs);
+    for (size_t i = 0; i < ops[op].attr_count; i++) {
+        const struct inf_attr_info *attr = &ops[op].attrs[i];
+        unsigned char *at = (unsigned char *)attrs + attr->offset;
+        switch (attr->type) {
+        case INF_ATTR_TYPE_INT:
+        case INF_ATTR_TYPE_ENUM:
+            memcpy(at, &attr->default_int, sizeof attr->default_int);
+            break;
+        case INF_ATTR_TYPE_BOOL:
+            *at = attr->default_int != 0;
+            break;
+        case INF_ATTR_TYPE_FLOAT:
+            memcpy(at, &attr->default_float, sizeof attr->default_float);
+            break;
+        case INF_ATTR_TYPE_INTS: // empty is all zero
+            break;
+        }
+    }
+}
+
+const char *inf_unary_name(enum inf_unary_kind kind)
+{
+    return kind < INF_UNARY_COUNT ? unary_kind_names[kind] : "?";
+}
+
+const char *inf_binary_name(enum inf_binary_kind kind)
+{
+    return kind < INF_BINARY_COUNT ? binary_kind_names[kind] : "?";
+}
+
+const char *inf_activation_name(enum inf_activation activation)
+{
+    return activation < INF_ACTIVATION_COUNT ? activation_names[activation] : "?";
+}
+
+_Static_assert(INF_ARRAY_LENGTH(dtype_names) == INF_DTYPE_COUNT, "a name for every dtype");
+_Static_assert(sizeof(enum inf_padding) == sizeof(int32_t), "enum attributes are read as int32_t");
