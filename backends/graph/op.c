@@ -98,7 +98,7 @@ static const char *const dtype_names[] = {
     ATTR(op, field, ENUM, .max = (int32_t)INF_ARRAY_LENGTH(tag##_names) - 1,                       \
          .default_int = (initial), .names = tag##_names, .doc = text)
 #define INF_ATTR_INTS(op, field, text) ATTR(op, field, INTS, .doc = text)
-#define INF_OP_END(NAME, name)                                                                     \
+#define INF_OP_END(NAME, tag)                                                                      \
     {                                                                                              \
         .name = NULL                                                                               \
     }                                                                                              \
