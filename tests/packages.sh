@@ -1,0 +1,31 @@
+# What inferd needs of Debian 12; sourced by ../check and ../quickstart. `install_missing LIST...`
+# installs those packages that are not there yet.
+
+packages_build="gcc libc6-dev meson ninja-build pkg-config python3 git
+    libevent-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libsystemd-dev libjansson-dev
+    libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libspng-dev libturbojpeg0-dev"
+packages_check="libcriterion-dev clang libclang-rt-14-dev llvm clang-format-14 clang-format systemd man-db"
+packages_fetch="npm"
+
+install_missing() {
+    local package missing=()
+    for package in "$@"; do
+        [ "$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null)" = "install ok installed" ] || missing+=("$package")
+    done
+    [ ${#missing[@]} -eq 0 ] && return 0
+    say "installing ${missing[*]}"
+    local sudo=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || die "these packages are missing and this is not root: ${missing[*]}"
+        sudo=(sudo)
+    fi
+    local log
+    log=$(mktemp)
+    { "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update &&
+        "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
+        >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "apt-get could not install: ${missing[*]}"; }
+    rm -f "$log"
+}
+
+say() { printf '==> %s\n' "$*"; }
+die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
