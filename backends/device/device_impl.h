@@ -10,20 +10,32 @@
 struct inf_device {
     const struct inf_backend *backend; // set by device.c
     _Atomic uint32_t references;       // set by device.c
+    _Atomic uint64_t weight_bytes;     // counted by device.c: programs' weight_bytes
+    _Atomic uint64_t buffer_bytes;     // counted by device.c: what inf_buffer_alloc() gave
     struct inf_device_info info;       // filled by open()
+};
+
+// Who made a buffer, and so who frees it.
+enum inf_buffer_origin {
+    INF_BUFFER_BACKEND,  // the backend's own entry
+    INF_BUFFER_HOST,     // device.c, with host memory of its own
+    INF_BUFFER_BORROWED, // device.c, around the caller's host memory
 };
 
 // First member of a backend's own buffer struct.
 struct inf_buffer {
-    struct inf_device *device; // set by device.c
-    size_t size_bytes;         // set by device.c
-    void *host;                // filled by alloc or import; NULL where the host cannot see it
+    struct inf_device *device;     // set by device.c
+    size_t size_bytes;             // set by device.c
+    size_t counted_bytes;          // set by device.c: its part of the device's buffer_bytes
+    enum inf_buffer_origin origin; // set by device.c
+    void *host;                    // filled by alloc or import; NULL where the host cannot see it
 };
 
 // First member of a backend's own program struct.
 struct inf_program {
     struct inf_device *device; // set by device.c
     uint32_t slots;            // set by device.c
+    uint64_t counted_bytes;    // set by device.c: its part of the device's weight_bytes
     uint64_t weight_bytes;     // filled by compile()
 };
 
@@ -82,7 +94,7 @@ struct inf_backend {
     uint32_t (*profile)(const struct inf_program *program, uint32_t slot,
                         struct inf_step_profile *steps, uint32_t capacity);
 
-    // (optional: zeros)
+    // (optional: what device.c counts)
     struct inf_device_memory (*memory)(struct inf_device *device);
 
     // (optional: always INF_DEVICE_OK)

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/device/device.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/device/device_impl.h"
+#include "proto/core/span.h"
+
+#define HOST_ALIGNMENT 64
+
+static bool power_of_two(size_t number)
+{
+    return number != 0 && (number & (number - 1)) == 0;
+}
+
+enum inf_code inf_device_open(struct inf_device **out_device, const struct inf_backend *backend,
+                              uint32_t index, const struct inf_device_options *options,
+                              struct inf_error *err)
+{
+    static const struct inf_device_options defaults;
+    inf_role_check_may_block();
+    uint32_t count = backend->probe();
+    if (index >= count)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
+                               "backend '%s': there is no device %" PRIu32 ", it finds %" PRIu32,
+                               backend->name, index, count);
+    struct inf_device *device = NULL;
+    INF_TRY(backend->open(&device, index, options != NULL ? options : &defaults, err));
+    device->backend = backend;
+    atomic_init(&device->references, 1);
+    atomic_init(&device->weight_bytes, 0);
+    atomic_init(&device->buffer_bytes, 0);
+    assert(device->info.name[0] != '\0' && device->info.slots >= 1);
+    assert(power_of_two(device->info.alignment));
+    *out_device = device;
+    return INF_OK;
+}
+
+struct inf_device *inf_device_ref(struct inf_device *device)
+{
+    // Relaxed: whoever passes the pointer on already orders what it points to.
+    atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
+    return device;
+}
+
+void inf_device_unref(struct inf_device **device)
+{
+    struct inf_device *last = *device;
+    *device = NULL;
+    if (last == NULL)
+        return;
+    // Release what this holder did; the last one acquires what all the others released.
+    if (atomic_fetch_sub_explicit(&last->references, 1, memory_order_acq_rel) == 1)
+        last->backend->close(last);
+}
+
+const struct inf_device_info *inf_device_info(const struct inf_device *device)
+{
+    return &device->info;
+}
+
+enum inf_code inf_device_supports(struct inf_device *device, const struct inf_graph *graph,
+                                  uint32_t node, struct inf_error *err)
+{
+    if (node >= graph->node_count)
+        return inf_fail(err, INF_INVALID,
+                        "device '%s': node %" PRIu32 " is outside the graph's %" PRIu32 " nodes",
+                        device->info.name, node, graph->node_count);
+    return device->backend->supports(device, graph, node, err);
+}
+
+// --- buffers ---
+
+static enum inf_code host_alloc(struct inf_buffer **out_buffer, size_t size_bytes,
+                                struct inf_error *err)
+{
+    size_t total;
+    if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + HOST_ALIGNMENT - 1, &total))
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "a buffer of %zu bytes is more than memory can be", size_bytes);
+    total &= ~(size_t)(HOST_ALIGNMENT - 1);
+    struct inf_buffer *buffer = calloc(1, sizeof(*buffer));
+    void *host = aligned_alloc(HOST_ALIGNMENT, total);
+    if (buffer == NULL || host == NULL) {
+        free(host);
+        free(buffer);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a buffer of %zu bytes", size_bytes);
+    }
+    // Touched here so that the first run takes no page faults, and nothing old shows through.
+    memset(host, 0, total);
+    buffer->host = host;
+    *out_buffer = buffer;
+    return INF_OK;
+}
+
+enum inf_code inf_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device *device,
+                               size_t size_bytes, enum inf_buffer_usage usage,
+                               struct inf_error *err)
+{
+    const struct inf_backend *backend = device->backend;
+    struct inf_buffer *buffer = NULL;
+    if (backend->buffer_alloc != NULL)
+        INF_TRY(backend->buffer_alloc(&buffer, device, size_bytes, usage, err));
+    else
+        INF_TRY(host_alloc(&buffer, size_bytes, err));
+    buffer->device = device;
+    buffer->size_bytes = size_bytes;
+    buffer->origin = backend->buffer_alloc != NULL ? INF_BUFFER_BACKEND : INF_BUFFER_HOST;
+    buffer->counted_bytes = size_bytes;
+    atomic_fetch_add_explicit(&device->buffer_bytes, size_bytes, memory_order_relaxed);
+    *out_buffer = buffer;
+    return INF_OK;
+}
+
+static enum inf_code host_import(struct inf_buffer **out_buffer, const struct inf_device *device,
+                                 void *host, struct inf_error *err)
+{
+    if (!device->info.host_memory)
+        return inf_fail(err, INF_UNSUPPORTED, "device '%s' cannot use host memory as it is",
+                        device->info.name);
+    struct inf_buffer *buffer = calloc(1, sizeof(*buffer));
+    if (buffer == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a buffer");
+    buffer->host = host;
+    *out_buffer = buffer;
+    return INF_OK;
+}
+
+enum inf_code inf_buffer_import(struct inf_buffer **out_buffer, struct inf_device *device,
+                                void *host, size_t size_bytes, struct inf_error *err)
+{
+    const struct inf_backend *backend = device->backend;
+    struct inf_buffer *buffer = NULL;
+    if (backend->buffer_import != NULL)
+        INF_TRY(backend->buffer_import(&buffer, device, host, size_bytes, err));
+    else
+        INF_TRY(host_import(&buffer, device, host, err));
+    buffer->device = device;
+    buffer->size_bytes = size_bytes;
+    buffer->origin = backend->buffer_import != NULL ? INF_BUFFER_BACKEND : INF_BUFFER_BORROWED;
+    buffer->counted_bytes = 0;
+    *out_buffer = buffer;
+    return INF_OK;
+}
+
+void *inf_buffer_host(const struct inf_buffer *buffer)
+{
+    return buffer->host;
+}
+
+enum inf_code inf_buffer_copy(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
+                              size_t from_offset, size_t size, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    const struct inf_device *device = to->device;
+    if (from->device != device)
+        return inf_fail(err, INF_INVALID, "copy: the buffers belong to '%s' and '%s'",
+                        from->device->info.name, device->info.name);
+    if (!inf_range_ok(to_offset, size, to->size_bytes))
+        return inf_fail(err, INF_RANGE, "copy: %zu bytes to offset %zu of a buffer of %zu", size,
+                        to_offset, to->size_bytes);
+    if (!inf_range_ok(from_offset, size, from->size_bytes))
+        return inf_fail(err, INF_RANGE, "copy: %zu bytes from offset %zu of a buffer of %zu", size,
+                        from_offset, from->size_bytes);
+    if (size == 0)
+        return INF_OK;
+    if (device->backend->buffer_copy != NULL)
+        return device->backend->buffer_copy(to, to_offset, from, from_offset, size, err);
+    if (to->host == NULL || from->host == NULL)
+        return inf_fail(err, INF_UNSUPPORTED, "device '%s' cannot copy these buffers",
+                        device->info.name);
+    memmove((char *)to->host + to_offset, (const char *)from->host + from_offset, size);
+    return INF_OK;
+}
+
+void inf_buffer_free(struct inf_buffer **buffer)
+{
+    struct inf_buffer *old = *buffer;
+    *buffer = NULL;
+    if (old == NULL)
+        return;
+    atomic_fetch_sub_explicit(&old->device->buffer_bytes, old->counted_bytes, memory_order_relaxed);
+    if (old->origin == INF_BUFFER_BACKEND) {
+        old->device->backend->buffer_free(old);
+        return;
+    }
+    if (old->origin == INF_BUFFER_HOST)
+        free(old->host);
+    free(old);
+}
+
+// --- programs ---
+
+static enum inf_code check_segment(struct inf_device *device, const struct inf_segment *segment,
+                                   struct inf_error *err)
+{
+    if (segment->slots == 0)
+        return inf_fail(err, INF_INVALID, "device '%s': a program needs at least one slot",
+                        device->info.name);
+    for (uint32_t i = 0; i < segment->node_count; i++)
+        INF_TRY(inf_device_supports(device, segment->graph, segment->nodes[i], err));
+    return INF_OK;
+}
+
+enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_device *device,
+                                  const struct inf_segment *segment, uint32_t flags,
+                                  struct inf_error *err)
+{
+    inf_role_check_may_block();
+    INF_TRY(check_segment(device, segment, err));
+    struct inf_program *program = NULL;
+    INF_TRY(device->backend->compile(&program, device, segment, flags, err));
+    program->device = device;
+    program->slots = segment->slots;
+    atomic_fetch_add_explicit(&device->weight_bytes, program->weight_bytes, memory_order_relaxed);
+    program->counted_bytes = program->weight_bytes;
+    *out_program = program;
+    return INF_OK;
+}
+
+void inf_program_destroy(struct inf_program **program)
+{
+    struct inf_program *old = *program;
+    *program = NULL;
+    if (old == NULL)
+        return;
+    struct inf_device *device = old->device;
+    atomic_fetch_sub_explicit(&device->weight_bytes, old->counted_bytes, memory_order_relaxed);
+    device->backend->program_destroy(old);
+}
+
+enum inf_code inf_program_run(struct inf_program *program, const struct inf_run *run,
+                              struct inf_ticket *out_ticket, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    if (run->slot >= program->slots)
+        return inf_fail(err, INF_INVALID,
+                        "device '%s': slot %" PRIu32 " of a program with %" PRIu32 " slots",
+                        program->device->info.name, run->slot, program->slots);
+    out_ticket->value = 0;
+    return program->device->backend->run(program, run, out_ticket, err);
+}
+
+enum inf_code inf_device_wait(struct inf_device *device, struct inf_ticket ticket,
+                              uint64_t timeout_ns, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    if (device->backend->wait == NULL)
+        return INF_OK;
+    return device->backend->wait(device, ticket, timeout_ns, err);
+}
+
+uint32_t inf_program_profile(const struct inf_program *program, uint32_t slot,
+                             struct inf_step_profile *steps, uint32_t capacity)
+{
+    const struct inf_backend *backend = program->device->backend;
+    if (backend->profile == NULL || slot >= program->slots)
+        return 0;
+    return backend->profile(program, slot, steps, capacity);
+}
+
+uint64_t inf_program_weight_bytes(const struct inf_program *program)
+{
+    return program->weight_bytes;
+}
+
+struct inf_device_memory inf_device_memory(struct inf_device *device)
+{
+    if (device->backend->memory != NULL)
+        return device->backend->memory(device);
+    return (struct inf_device_memory){
+        .weight_bytes = atomic_load_explicit(&device->weight_bytes, memory_order_relaxed),
+        .buffer_bytes = atomic_load_explicit(&device->buffer_bytes, memory_order_relaxed),
+    };
+}
+
+enum inf_device_health inf_device_health(struct inf_device *device)
+{
+    if (device->backend->health == NULL)
+        return INF_DEVICE_OK;
+    return device->backend->health(device);
+}
