@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element types: which an operator is defined for, and which its outputs have.
+#include "backends/graph/shape_impl.h"
+
+enum domain {
+    DOMAIN_ANY,
+    DOMAIN_NUMERIC, // all but bool
+    DOMAIN_FLOAT,
+    DOMAIN_BOOL,
+};
+
+static const char *const domain_names[] = {"any type", "numbers", "floats", "bool"};
+
+static enum domain unary_domain(enum inf_unary_kind kind)
+{
+    switch (kind) {
+    case INF_UNARY_NEG:
+    case INF_UNARY_ABS:
+    case INF_UNARY_SIGN:
+    case INF_UNARY_SQUARE:
+    case INF_UNARY_RELU:
+    case INF_UNARY_RELU6:
+        return DOMAIN_NUMERIC;
+    case INF_UNARY_LOGICAL_NOT:
+        return DOMAIN_BOOL;
+    default:
+        return DOMAIN_FLOAT;
+    }
+}
+
+static enum domain binary_domain(enum inf_binary_kind kind)
+{
+    switch (kind) {
+    case INF_BINARY_LOGICAL_AND:
+    case INF_BINARY_LOGICAL_OR:
+    case INF_BINARY_LOGICAL_XOR:
+        return DOMAIN_BOOL;
+    case INF_BINARY_ATAN2:
+        return DOMAIN_FLOAT;
+    default:
+        return DOMAIN_NUMERIC;
+    }
+}
+
+static enum inf_activation fused_activation(const struct inf_node *node)
+{
+    switch (node->op) {
+    case INF_OP_BINARY:
+        return node->attrs.binary.activation;
+    case INF_OP_CONV2D:
+        return node->attrs.conv2d.activation;
+    case INF_OP_DEPTHWISE_CONV2D:
+        return node->attrs.depthwise_conv2d.activation;
+    case INF_OP_CONV2D_TRANSPOSE:
+        return node->attrs.conv2d_transpose.activation;
+    case INF_OP_MATMUL:
+        return node->attrs.matmul.activation;
+    default:
+        return INF_ACTIVATION_NONE;
+    }
+}
+
+// What the main operand of a node may be.
+static enum domain node_domain(const struct inf_node *node)
+{
+    if (fused_activation(node) != INF_ACTIVATION_NONE)
+        return DOMAIN_FLOAT;
+    switch (node->op) {
+    case INF_OP_UNARY:
+        return unary_domain(node->attrs.unary.kind);
+    case INF_OP_BINARY:
+        return binary_domain(node->attrs.binary.kind);
+    case INF_OP_COMPARE:
+        return node->attrs.compare.kind <= INF_COMPARE_NOT_EQUAL ? DOMAIN_ANY : DOMAIN_NUMERIC;
+    case INF_OP_REDUCE:
+        return node->attrs.reduce.kind == INF_REDUCE_ALL ||
+                       node->attrs.reduce.kind == INF_REDUCE_ANY
+                   ? DOMAIN_BOOL
+                   : DOMAIN_NUMERIC;
+    case INF_OP_PRELU:
+    case INF_OP_SOFTMAX:
+    case INF_OP_CONV2D:
+    case INF_OP_DEPTHWISE_CONV2D:
+    case INF_OP_CONV2D_TRANSPOSE:
+    case INF_OP_BATCH_NORM:
+        return DOMAIN_FLOAT;
+    case INF_OP_CLIP:
+    case INF_OP_ARG:
+    case INF_OP_MATMUL:
+    case INF_OP_POOL2D:
+    case INF_OP_RESIZE:
+    case INF_OP_RANGE:
+        return DOMAIN_NUMERIC;
+    default:
+        return DOMAIN_ANY;
+    }
+}
+
+static bool in_domain(enum inf_dtype dtype, enum domain domain)
+{
+    switch (domain) {
+    case DOMAIN_NUMERIC:
+        return dtype != INF_DTYPE_BOOL;
+    case DOMAIN_FLOAT:
+        return inf_dtype_is_float(dtype);
+    case DOMAIN_BOOL:
+        return dtype == INF_DTYPE_BOOL;
+    default:
+        return true;
+    }
+}
+
+static enum inf_dtype input_dtype(const struct inf_infer *infer, uint32_t index)
+{
+    return infer->graph->values[infer->node->inputs[index]].dtype;
+}
+
+static enum inf_code want(struct inf_infer *infer, uint32_t index, enum inf_dtype dtype)
+{
+    if (!inf_infer_has_input(infer, index) || input_dtype(infer, index) == dtype)
+        return INF_OK;
+    return inf_fail_reason(infer->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
+                           "input %u is %s, wanted %s", index,
+                           inf_dtype_name(input_dtype(infer, index)), inf_dtype_name(dtype));
+}
+
+static enum inf_code want_index(struct inf_infer *infer, uint32_t index)
+{
+    if (!inf_infer_has_input(infer, index) || input_dtype(infer, index) == INF_DTYPE_I64)
+        return INF_OK;
+    return want(infer, index, INF_DTYPE_I32);
+}
+
+// All inputs from `first` on are of one type, but for input `except`.
+static enum inf_code want_alike(struct inf_infer *infer, uint32_t first, uint32_t except)
+{
+    for (uint32_t i = first + 1; i < infer->node->input_count; i++)
+        if (i != except)
+            INF_TRY(want(infer, i, input_dtype(infer, first)));
+    return INF_OK;
+}
+
+// Every input has a type at all, and the main one is in the operator's domain.
+static enum inf_code check_domain(struct inf_infer *infer, uint32_t main_input)
+{
+    for (uint32_t i = 0; i < infer->node->input_count; i++)
+        if (inf_infer_has_input(infer, i) && inf_dtype_size(input_dtype(infer, i)) == 0)
+            return inf_fail_reason(infer->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
+                                   "input %u has no element type", i);
+    enum domain domain = node_domain(infer->node);
+    if (!in_domain(input_dtype(infer, main_input), domain))
+        return inf_fail_reason(infer->err, INF_UNSUPPORTED, INF_REASON_DTYPE_MISMATCH,
+                               "it is not defined for %s, wanted %s",
+                               inf_dtype_name(input_dtype(infer, main_input)),
+                               domain_names[domain]);
+    return INF_OK;
+}
+
+static enum inf_code attribute_dtype(struct inf_infer *infer)
+{
+    const struct inf_node *node = infer->node;
+    bool is_arg = node->op == INF_OP_ARG;
+    enum inf_dtype dtype = is_arg ? node->attrs.arg.dtype : node->attrs.cast.dtype;
+    if (is_arg ? dtype != INF_DTYPE_I32 && dtype != INF_DTYPE_I64 : dtype == INF_DTYPE_NONE)
+        return inf_fail(infer->err, INF_INVALID, "dtype is %s, wanted %s", inf_dtype_name(dtype),
+                        is_arg ? "INT32 or INT64" : "an element type");
+    infer->dtype = dtype;
+    return INF_OK;
+}
+
+enum inf_code inf_infer_types(struct inf_infer *infer)
+{
+    enum inf_types rule = inf_op_info(infer->node->op)->types;
+    uint32_t main_input = rule == INF_TYPES_SELECT || rule == INF_TYPES_FILL ? 1 : 0;
+    INF_TRY(check_domain(infer, main_input));
+    infer->dtype = input_dtype(infer, main_input);
+    switch (rule) {
+    case INF_TYPES_SAME:
+        return want_alike(infer, 0, INF_VALUE_NONE);
+    case INF_TYPES_FIRST:
+        for (uint32_t i = 1; i < infer->node->input_count; i++)
+            INF_TRY(want_index(infer, i));
+        return INF_OK;
+    case INF_TYPES_TO_BOOL:
+        infer->dtype = INF_DTYPE_BOOL;
+        return want_alike(infer, 0, INF_VALUE_NONE);
+    case INF_TYPES_TO_I32:
+        infer->dtype = INF_DTYPE_I32;
+        return INF_OK;
+    case INF_TYPES_ATTR:
+        return attribute_dtype(infer);
+    case INF_TYPES_SELECT:
+        INF_TRY(want(infer, 0, INF_DTYPE_BOOL));
+        return want_alike(infer, 1, INF_VALUE_NONE);
+    case INF_TYPES_CONV_TRANSPOSE:
+        INF_TRY(want(infer, 2, INF_DTYPE_I32));
+        return want_alike(infer, 0, 2);
+    case INF_TYPES_PAD:
+        INF_TRY(want(infer, 1, INF_DTYPE_I32));
+        return want_alike(infer, 0, 1);
+    case INF_TYPES_GATHER:
+        return want_index(infer, 1);
+    case INF_TYPES_FILL:
+        return want(infer, 0, INF_DTYPE_I32);
+    }
+    return INF_OK;
+}
