@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/exec/executable.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/core/span.h"
+
+// A value whose memory comes with each run.
+struct bound_value {
+    uint32_t value;
+    uint32_t index; // of the graph's input or output
+};
+
+// What one concurrent run has for itself.
+struct slot {
+    struct inf_buffer *arena;
+    struct inf_buffer *unwanted;  // where outputs go that the caller does not want
+    struct inf_binding *bindings; // by value; arena and constants are set for good
+};
+
+struct inf_executable {
+    struct inf_graph *graph;
+    struct inf_plan *plan;
+    struct inf_device **devices;
+    uint32_t device_count;
+    struct inf_program **programs; // by segment
+    struct slot *slots;
+    uint32_t slot_count;
+    struct bound_value *inputs; // values that lie in a graph input
+    uint32_t input_count;
+    struct bound_value *outputs; // values that lie in a graph output
+    uint32_t output_count;
+    size_t *unwanted_offsets; // by graph output
+};
+
+static enum inf_code check_devices(const struct inf_executable *executable, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < executable->device_count; i++) {
+        const struct inf_device_info *info = inf_device_info(executable->devices[i]);
+        if (!info->host_memory)
+            return inf_fail(err, INF_UNSUPPORTED,
+                            "device '%s' has memory of its own, wanted host memory", info->name);
+    }
+    return INF_OK;
+}
+
+static enum inf_code compile_segments(struct inf_executable *executable, struct inf_error *err)
+{
+    const struct inf_plan *plan = executable->plan;
+    executable->programs = calloc((size_t)plan->segment_count + 1, sizeof *executable->programs);
+    if (executable->programs == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %u programs", plan->segment_count);
+    for (uint32_t i = 0; i < plan->segment_count; i++) {
+        struct inf_segment segment = {.graph = executable->graph,
+                                      .nodes = plan->steps + plan->segments[i].first,
+                                      .node_count = plan->segments[i].count,
+                                      .slots = executable->slot_count};
+        INF_TRY(inf_program_compile(&executable->programs[i],
+                                    executable->devices[plan->segments[i].device], &segment, 0,
+                                    err));
+    }
+    return INF_OK;
+}
+
+// Lists the values that move with each run, and where outputs nobody wants go.
+static enum inf_code list_bound_values(struct inf_executable *executable, size_t *unwanted_bytes,
+                                       struct inf_error *err)
+{
+    const struct inf_graph *graph = executable->graph;
+    executable->inputs = calloc((size_t)graph->value_count + 1, sizeof *executable->inputs);
+    executable->outputs = calloc((size_t)graph->value_count + 1, sizeof *executable->outputs);
+    executable->unwanted_offsets =
+        calloc((size_t)graph->output_count + 1, sizeof *executable->unwanted_offsets);
+    if (executable->inputs == NULL || executable->outputs == NULL ||
+        executable->unwanted_offsets == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %u values", graph->value_count);
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        const struct inf_storage *storage = &executable->plan->storage[v];
+        struct bound_value bound = {.value = v, .index = storage->index};
+        if (storage->place == INF_PLACE_INPUT)
+            executable->inputs[executable->input_count++] = bound;
+        if (storage->place == INF_PLACE_OUTPUT)
+            executable->outputs[executable->output_count++] = bound;
+    }
+    *unwanted_bytes = 0;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        size_t size = executable->plan->storage[graph->outputs[i].value].size_bytes;
+        executable->unwanted_offsets[i] = *unwanted_bytes;
+        *unwanted_bytes += inf_size_align(size + INF_BLOB_SLACK_BYTES, 64);
+    }
+    return INF_OK;
+}
+
+static enum inf_code fill_slot(struct inf_executable *executable, struct slot *slot,
+                               size_t unwanted_bytes, struct inf_error *err)
+{
+    const struct inf_graph *graph = executable->graph;
+    const struct inf_plan *plan = executable->plan;
+    INF_TRY(inf_buffer_alloc(&slot->arena, executable->devices[0], plan->arena_bytes,
+                             INF_BUFFER_ARENA, err));
+    INF_TRY(inf_buffer_alloc(&slot->unwanted, executable->devices[0], unwanted_bytes,
+                             INF_BUFFER_ARENA, err));
+    slot->bindings = calloc((size_t)graph->value_count + 1, sizeof *slot->bindings);
+    if (slot->bindings == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %u bindings", graph->value_count);
+    unsigned char *arena = inf_buffer_host(slot->arena);
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        const struct inf_storage *storage = &plan->storage[v];
+        if (storage->place == INF_PLACE_ARENA) {
+            slot->bindings[v] = (struct inf_binding){
+                .host = arena + storage->offset, .buffer = slot->arena, .offset = storage->offset};
+        }
+        if (storage->place == INF_PLACE_CONST && graph->values[v].data != NULL)
+            slot->bindings[v].host = graph->values[v].data->data;
+    }
+    // A renamed constant has no data of its own: it lies where what it renames does.
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const struct inf_node *node = &graph->nodes[n];
+        if (plan->storage[node->outputs[0]].place == INF_PLACE_CONST)
+            slot->bindings[node->outputs[0]] = slot->bindings[node->inputs[0]];
+    }
+    return INF_OK;
+}
+
+static enum inf_code fill(struct inf_executable *executable, struct inf_device *const *devices,
+                          uint32_t device_count, struct inf_error *err)
+{
+    executable->devices = calloc(device_count, sizeof *executable->devices);
+    if (executable->devices == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %u devices", device_count);
+    for (uint32_t i = 0; i < device_count; i++)
+        executable->devices[executable->device_count++] = inf_device_ref(devices[i]);
+    INF_TRY(check_devices(executable, err));
+    INF_TRY(inf_plan_build(&executable->plan, executable->graph, executable->devices, device_count,
+                           err));
+    executable->slot_count = inf_device_info(devices[0])->slots;
+    INF_TRY(compile_segments(executable, err));
+    size_t unwanted_bytes;
+    INF_TRY(list_bound_values(executable, &unwanted_bytes, err));
+    executable->slots = calloc(executable->slot_count, sizeof *executable->slots);
+    if (executable->slots == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %u slots", executable->slot_count);
+    for (uint32_t i = 0; i < executable->slot_count; i++)
+        INF_TRY(fill_slot(executable, &executable->slots[i], unwanted_bytes, err));
+    return INF_OK;
+}
+
+enum inf_code inf_executable_create(struct inf_executable **out_executable,
+                                    struct inf_graph **graph, struct inf_device *const *devices,
+                                    uint32_t device_count, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    struct inf_executable *executable = calloc(1, sizeof *executable);
+    if (executable == NULL) {
+        inf_graph_destroy(graph);
+        return inf_fail(err, INF_EXHAUSTED, "no memory for an executable");
+    }
+    executable->graph = *graph;
+    *graph = NULL;
+    enum inf_code code = fill(executable, devices, device_count, err);
+    if (code == INF_OK)
+        *out_executable = executable;
+    else
+        inf_executable_destroy(&executable);
+    return code;
+}
+
+void inf_executable_destroy(struct inf_executable **pointer)
+{
+    struct inf_executable *executable = *pointer;
+    *pointer = NULL;
+    if (executable == NULL)
+        return;
+    for (uint32_t i = 0; executable->slots != NULL && i < executable->slot_count; i++) {
+        inf_buffer_free(&executable->slots[i].arena);
+        inf_buffer_free(&executable->slots[i].unwanted);
+        free(executable->slots[i].bindings);
+    }
+    free(executable->slots);
+    for (uint32_t i = 0; executable->programs != NULL && i < executable->plan->segment_count; i++)
+        inf_program_destroy(&executable->programs[i]);
+    free(executable->programs);
+    free(executable->inputs);
+    free(executable->outputs);
+    free(executable->unwanted_offsets);
+    inf_plan_destroy(&executable->plan);
+    inf_graph_destroy(&executable->graph);
+    for (uint32_t i = 0; i < executable->device_count; i++)
+        inf_device_unref(&executable->devices[i]);
+    free(executable->devices);
+    free(executable);
+}
+
+const struct inf_graph *inf_executable_graph(const struct inf_executable *executable)
+{
+    return executable->graph;
+}
+
+const struct inf_plan *inf_executable_plan(const struct inf_executable *executable)
+{
+    return executable->plan;
+}
+
+uint64_t inf_executable_weight_bytes(const struct inf_executable *executable)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
+        bytes += inf_program_weight_bytes(executable->programs[i]);
+    return bytes;
+}
+
+static void *output_memory(const struct inf_executable *executable,
+                           const struct inf_execution *execution, uint32_t index)
+{
+    if (execution->outputs[index] != NULL)
+        return execution->outputs[index];
+    const struct slot *slot = &executable->slots[execution->slot];
+    return (unsigned char *)inf_buffer_host(slot->unwanted) + executable->unwanted_offsets[index];
+}
+
+static void bind(struct inf_executable *executable, const struct inf_execution *execution)
+{
+    struct slot *slot = &executable->slots[execution->slot];
+    for (uint32_t i = 0; i < executable->input_count; i++)
+        // Programs only read their inputs; bindings do not tell the two directions apart.
+        slot->bindings[executable->inputs[i].value].host =
+            (void *)(uintptr_t)execution->inputs[executable->inputs[i].index];
+    for (uint32_t i = 0; i < executable->output_count; i++)
+        slot->bindings[executable->outputs[i].value].host =
+            output_memory(executable, execution, executable->outputs[i].index);
+}
+
+enum inf_code inf_executable_run(struct inf_executable *executable,
+                                 const struct inf_execution *execution, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    const struct inf_plan *plan = executable->plan;
+    struct slot *slot = &executable->slots[execution->slot];
+    bind(executable, execution);
+    struct inf_run run = {.bindings = slot->bindings,
+                          .slot = execution->slot,
+                          .cancelled = execution->cancelled,
+                          .profile = execution->profile};
+    for (uint32_t i = 0; i < plan->segment_count; i++) {
+        struct inf_ticket ticket;
+        INF_TRY(inf_program_run(executable->programs[i], &run, &ticket, err));
+        INF_TRY(inf_device_wait(executable->devices[plan->segments[i].device], ticket, UINT64_MAX,
+                                err));
+    }
+    for (uint32_t i = 0; i < plan->copy_count; i++) {
+        uint32_t value = plan->copy_values[i];
+        if (execution->outputs[plan->copy_outputs[i]] != NULL &&
+            plan->storage[value].size_bytes > 0)
+            memcpy(execution->outputs[plan->copy_outputs[i]], slot->bindings[value].host,
+                   plan->storage[value].size_bytes);
+    }
+    return INF_OK;
+}
+
+uint32_t inf_executable_profile(const struct inf_executable *executable, uint32_t slot,
+                                struct inf_node_profile *nodes, uint32_t capacity)
+{
+    const struct inf_plan *plan = executable->plan;
+    uint32_t count = 0;
+    struct inf_step_profile *steps = calloc((size_t)plan->step_count + 1, sizeof *steps);
+    if (steps == NULL)
+        return 0;
+    for (uint32_t i = 0; i < plan->segment_count; i++) {
+        struct inf_device *device = executable->devices[plan->segments[i].device];
+        uint32_t got =
+            inf_program_profile(executable->programs[i], slot, steps, plan->segments[i].count);
+        for (uint32_t k = 0; k < INF_MIN(got, plan->segments[i].count); k++, count++)
+            if (count < capacity)
+                nodes[count] = (struct inf_node_profile){.node = steps[k].node,
+                                                         .time_ns = steps[k].time_ns,
+                                                         .kernel = steps[k].kernel,
+                                                         .device = inf_device_info(device)->name};
+    }
+    free(steps);
+    return count;
+}

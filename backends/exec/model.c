@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/exec/model.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/thread.h"
+#include "backends/graph/shape_infer.h"
+
+// An executable for one shape class on one device, or the promise of one.
+struct shape_class {
+    struct shape_class *next;
+    struct inf_device *device;         // a reference
+    struct inf_executable *executable; // NULL while somebody compiles it
+    uint32_t users;                    // that hold it, or wait for it
+    uint64_t used_at;                  // of inf_model.clock, when last acquired
+    uint64_t weight_bytes, arena_bytes;
+    struct inf_shape shapes[]; // one an input
+};
+
+struct inf_model {
+    _Atomic uint32_t references;
+    struct inf_graph *graph;
+    struct inf_device *ref;
+    struct inf_evaluator evaluator;
+    uint32_t disabled_passes;
+    uint64_t const_bytes;
+    struct inf_mutex mutex; // guards all below
+    struct inf_cond compiled;
+    struct shape_class *classes;
+    uint64_t clock;
+};
+
+static enum inf_code fill(struct inf_model *model, const struct inf_pass_options *options,
+                          struct inf_error *err)
+{
+    model->disabled_passes = options->disabled;
+    if (options->evaluator != NULL)
+        model->evaluator = *options->evaluator;
+    INF_TRY(inf_passes_run(model->graph, options, err));
+    model->const_bytes = inf_graph_cost(model->graph).const_bytes;
+    return INF_OK;
+}
+
+enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **graph,
+                               struct inf_device *ref, const struct inf_pass_options *options,
+                               struct inf_error *err)
+{
+    inf_role_check_may_block();
+    struct inf_model *model = calloc(1, sizeof *model);
+    if (model == NULL) {
+        inf_graph_destroy(graph);
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a model");
+    }
+    inf_mutex_init(&model->mutex);
+    inf_cond_init(&model->compiled);
+    atomic_init(&model->references, 1);
+    model->graph = *graph;
+    *graph = NULL;
+    model->ref = inf_device_ref(ref);
+    enum inf_code code = fill(model, options, err);
+    if (code == INF_OK)
+        *out_model = model;
+    else
+        inf_model_unref(&model);
+    return code;
+}
+
+struct inf_model *inf_model_ref(struct inf_model *model)
+{
+    // Relaxed: whoever hands us the model holds a reference.
+    atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
+    return model;
+}
+
+static void free_class(struct shape_class *class)
+{
+    inf_executable_destroy(&class->executable);
+    inf_device_unref(&class->device);
+    free(class);
+}
+
+void inf_model_unref(struct inf_model **pointer)
+{
+    struct inf_model *model = *pointer;
+    *pointer = NULL;
+    // Acquire-release: whoever frees sees what every other holder did.
+    if (model == NULL ||
+        atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1)
+        return;
+    inf_role_check_may_block();
+    while (model->classes != NULL) {
+        struct shape_class *next = model->classes->next;
+        assert(model->classes->users == 0 && "a model freed while one of its executables is held");
+        free_class(model->classes);
+        model->classes = next;
+    }
+    inf_graph_destroy(&model->graph);
+    inf_device_unref(&model->ref);
+    inf_cond_fini(&model->compiled);
+    inf_mutex_fini(&model->mutex);
+    free(model);
+}
+
+const struct inf_graph *inf_model_graph(const struct inf_model *model)
+{
+    return model->graph;
+}
+
+static bool same_class(const struct inf_model *model, const struct shape_class *class,
+                       const struct inf_device *device, const struct inf_shape *shapes)
+{
+    if (class->device != device)
+        return false;
+    for (uint32_t i = 0; i < model->graph->input_count; i++)
+        if (!inf_shape_equal(&class->shapes[i], &shapes[i]))
+            return false;
+    return true;
+}
+
+static struct shape_class *find_class(struct inf_model *model, const struct inf_device *device,
+                                      const struct inf_shape *shapes)
+    INF_ATTR(requires_capability(model->mutex))
+{
+    struct shape_class *class = model->classes;
+    while (class != NULL && !same_class(model, class, device, shapes))
+        class = class->next;
+    return class;
+}
+
+// Takes out of the list, for the caller to free, the class of `device` that nobody holds and that
+// was not used for longest, if the device has too many.
+static struct shape_class *take_surplus(struct inf_model *model, const struct inf_device *device)
+    INF_ATTR(requires_capability(model->mutex))
+{
+    uint32_t count = 0;
+    struct shape_class **oldest = NULL;
+    for (struct shape_class **link = &model->classes; *link != NULL; link = &(*link)->next) {
+        if ((*link)->device != device)
+            continue;
+        count++;
+        if ((*link)->users == 0 && (oldest == NULL || (*link)->used_at < (*oldest)->used_at))
+            oldest = link;
+    }
+    if (count <= INF_MODEL_SHAPE_CLASSES || oldest == NULL)
+        return NULL;
+    struct shape_class *surplus = *oldest;
+    *oldest = surplus->next;
+    return surplus;
+}
+
+static void remove_class(struct inf_model *model, struct shape_class *class)
+    INF_ATTR(requires_capability(model->mutex))
+{
+    struct shape_class **link = &model->classes;
+    while (*link != class)
+        link = &(*link)->next;
+    *link = class->next;
+}
+
+static enum inf_code compile(struct inf_model *model, struct shape_class *class,
+                             struct inf_executable **out_executable, struct inf_error *err)
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    INF_TRY(inf_graph_clone(&graph, model->graph, err));
+    INF_TRY(inf_graph_bind_shapes(graph, class->shapes, err));
+    struct inf_pass_options options = {.disabled = model->disabled_passes,
+                                       .evaluator =
+                                           model->evaluator.run != NULL ? &model->evaluator : NULL};
+    INF_TRY(inf_passes_run(graph, &options, err));
+    struct inf_device *devices[] = {class->device, model->ref};
+    uint32_t device_count = class->device == model->ref ? 1 : 2;
+    return inf_executable_create(out_executable, &graph, devices, device_count, err);
+}
+
+static struct shape_class *create_class(const struct inf_model *model, struct inf_device *device,
+                                        const struct inf_shape *shapes)
+{
+    size_t shapes_bytes = model->graph->input_count * sizeof *shapes;
+    struct shape_class *class = calloc(1, sizeof *class + shapes_bytes);
+    if (class == NULL)
+        return NULL;
+    class->device = inf_device_ref(device);
+    if (shapes_bytes > 0)
+        memcpy(class->shapes, shapes, shapes_bytes);
+    return class;
+}
+
+// Compiles for a class that is in the list as a promise, and keeps the promise or takes it back.
+static enum inf_code fulfil(struct inf_model *model, struct shape_class *class,
+                            struct inf_executable **out_executable, struct inf_error *err)
+{
+    struct inf_executable *executable = NULL;
+    enum inf_code code = compile(model, class, &executable, err);
+    uint64_t weight_bytes = code == INF_OK ? inf_executable_weight_bytes(executable) : 0;
+    inf_mutex_lock(&model->mutex);
+    struct shape_class *surplus = NULL;
+    if (code == INF_OK) {
+        class->weight_bytes = weight_bytes;
+        class->arena_bytes =
+            inf_executable_plan(executable)->arena_bytes * inf_device_info(class->device)->slots;
+        class->executable = executable;
+        surplus = take_surplus(model, class->device);
+    } else {
+        remove_class(model, class);
+    }
+    inf_mutex_unlock(&model->mutex);
+    inf_cond_broadcast(&model->compiled);
+    if (surplus != NULL)
+        free_class(surplus);
+    if (code == INF_OK)
+        *out_executable = executable;
+    else
+        free_class(class);
+    return code;
+}
+
+// The executable if there is one, waiting for whoever compiles it just now; NULL with a new promise
+// in *promise where the caller must compile.
+static struct inf_executable *find_or_promise(struct inf_model *model, struct inf_device *device,
+                                              const struct inf_shape *shapes,
+                                              struct shape_class **promise)
+{
+    struct inf_executable *executable = NULL;
+    inf_mutex_lock(&model->mutex);
+    struct shape_class *class = find_class(model, device, shapes);
+    while (class != NULL && class->executable == NULL) {
+        inf_cond_wait(&model->compiled, &model->mutex);
+        class = find_class(model, device, shapes);
+    }
+    if (class == NULL) {
+        class = create_class(model, device, shapes);
+        *promise = class;
+        if (class != NULL) {
+            class->next = model->classes;
+            model->classes = class;
+        }
+    }
+    if (class != NULL) {
+        class->users++;
+        class->used_at = ++model->clock;
+        executable = class->executable;
+    }
+    inf_mutex_unlock(&model->mutex);
+    return executable;
+}
+
+enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *device,
+                                const struct inf_shape *shapes,
+                                struct inf_executable **out_executable, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    struct shape_class *promise = NULL;
+    struct inf_executable *executable = find_or_promise(model, device, shapes, &promise);
+    if (executable != NULL) {
+        *out_executable = executable;
+        return INF_OK;
+    }
+    if (promise == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for an executable");
+    return fulfil(model, promise, out_executable, err);
+}
+
+void inf_model_release(struct inf_model *model, struct inf_executable **executable)
+{
+    if (*executable == NULL)
+        return;
+    inf_mutex_lock(&model->mutex);
+    struct shape_class *class = model->classes;
+    while (class->executable != *executable)
+        class = class->next;
+    class->users--;
+    inf_mutex_unlock(&model->mutex);
+    *executable = NULL;
+}
+
+struct inf_model_memory inf_model_memory(struct inf_model *model)
+{
+    struct inf_model_memory memory = {.const_bytes = model->const_bytes};
+    inf_mutex_lock(&model->mutex);
+    for (const struct shape_class *class = model->classes; class != NULL; class = class->next) {
+        memory.weight_bytes += class->weight_bytes;
+        memory.arena_bytes += class->arena_bytes;
+        memory.executables += class->executable != NULL;
+    }
+    inf_mutex_unlock(&model->mutex);
+    return memory;
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage classes by union-find over nodes that only rename bytes, then greedy placement by size:
+// the largest tensor first, each at the lowest offset where no tensor alive at the same time lies
+// (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
+#include "backends/exec/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/core/span.h"
+
+#define ARENA_ALIGNMENT 64
+#define STEP_NONE       UINT32_MAX
+
+// Values that share storage, told by their root: the value that is really made.
+struct storage_class {
+    struct inf_storage storage;
+    uint32_t first_step; // that writes it; STEP_NONE: no step does
+    uint32_t last_step;  // that reads or writes it
+};
+
+struct planner {
+    const struct inf_graph *graph;
+    struct inf_device *const *devices;
+    uint32_t device_count;
+    struct inf_plan *plan;
+    uint32_t *root;                // by value: its class's root
+    struct storage_class *classes; // by root value
+    uint32_t *step_devices;        // by step
+};
+
+// Whether the node's output is its first input's bytes under another shape.
+static bool renames(const struct inf_graph *graph, const struct inf_node *node)
+{
+    switch (node->op) {
+    case INF_OP_IDENTITY:
+    case INF_OP_RESHAPE:
+    case INF_OP_EXPAND_DIMS:
+    case INF_OP_SQUEEZE:
+        return true;
+    case INF_OP_CAST:
+        return graph->values[node->inputs[0]].dtype == graph->values[node->outputs[0]].dtype;
+    default:
+        return false;
+    }
+}
+
+// Finds each value's root and lists the nodes that are left to run.
+static void find_classes(struct planner *planner)
+{
+    const struct inf_graph *graph = planner->graph;
+    for (uint32_t v = 0; v < graph->value_count; v++)
+        planner->root[v] = v;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const struct inf_node *node = &graph->nodes[n];
+        // Nodes stand in order, so the input's root is settled already.
+        if (renames(graph, node))
+            planner->root[node->outputs[0]] = planner->root[node->inputs[0]];
+        else
+            planner->plan->steps[planner->plan->step_count++] = n;
+    }
+}
+
+// Writes why each node that no device takes was refused, all of them in one text.
+static enum inf_code refuse(struct planner *planner, struct inf_error *err)
+{
+    char text[900];
+    size_t at = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < planner->plan->step_count; i++) {
+        if (planner->step_devices[i] != planner->device_count)
+            continue;
+        struct inf_error why = {0};
+        uint32_t node = planner->plan->steps[i];
+        (void)!inf_device_supports(planner->devices[planner->device_count - 1], planner->graph,
+                                   node, &why);
+        count++;
+        if (at < sizeof text - 1)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s'%s': %s", at > 0 ? "; " : "",
+                                   planner->graph->nodes[node].name, why.text);
+    }
+    return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                           "%u nodes that no device can run: %s", count, text);
+}
+
+// Gives each step the first device that supports it.
+static enum inf_code assign_devices(struct planner *planner, struct inf_error *err)
+{
+    bool refused = false;
+    for (uint32_t i = 0; i < planner->plan->step_count; i++) {
+        uint32_t device = 0;
+        while (device < planner->device_count &&
+               inf_device_supports(planner->devices[device], planner->graph,
+                                   planner->plan->steps[i], NULL) != INF_OK)
+            device++;
+        planner->step_devices[i] = device;
+        refused |= device == planner->device_count;
+    }
+    return refused ? refuse(planner, err) : INF_OK;
+}
+
+static void cut_segments(struct planner *planner)
+{
+    struct inf_plan *plan = planner->plan;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        uint32_t count = plan->segment_count;
+        if (count > 0 && plan->segments[count - 1].device == planner->step_devices[i])
+            plan->segments[count - 1].count++;
+        else
+            plan->segments[plan->segment_count++] = (struct inf_plan_segment){
+                .device = planner->step_devices[i], .first = i, .count = 1};
+    }
+}
+
+// Notes that step `step` touches `value`.
+static void touch(struct planner *planner, uint32_t value, uint32_t step)
+{
+    if (value == INF_VALUE_NONE)
+        return;
+    struct storage_class *class = &planner->classes[planner->root[value]];
+    if (class->first_step == STEP_NONE)
+        class->first_step = step;
+    class->last_step = step;
+}
+
+static void find_lifetimes(struct planner *planner)
+{
+    for (uint32_t v = 0; v < planner->graph->value_count; v++)
+        planner->classes[v].first_step = STEP_NONE;
+    for (uint32_t i = 0; i < planner->plan->step_count; i++) {
+        const struct inf_node *node = &planner->graph->nodes[planner->plan->steps[i]];
+        for (uint32_t k = 0; k < node->input_count; k++)
+            touch(planner, node->inputs[k], i);
+        for (uint32_t k = 0; k < node->output_count; k++)
+            touch(planner, node->outputs[k], i);
+    }
+}
+
+// Decides what kind of storage each class has: inputs and constants are where they are, a class that
+// holds a graph output is written straight into it, the rest goes to the arena.
+static enum inf_code place_classes(struct planner *planner, struct inf_error *err)
+{
+    const struct inf_graph *graph = planner->graph;
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        const struct inf_value *value = &graph->values[v];
+        struct storage_class *class = &planner->classes[v];
+        if (planner->root[v] != v)
+            continue;
+        if (value->data != NULL) {
+            class->storage.place = INF_PLACE_CONST;
+            class->storage.size_bytes = value->data->size_bytes;
+            continue;
+        }
+        if (value->producer == INF_NODE_NONE)
+            continue; // an input, below, or nothing
+        if (!inf_shape_bytes(&value->shape, value->dtype, &class->storage.size_bytes)) {
+            char shape[INF_SHAPE_TEXT_SIZE];
+            return inf_fail(err, INF_UNSUPPORTED,
+                            "value '%s' has the shape %s of %s, wanted one known before the run",
+                            value->name, inf_shape_print(&value->shape, shape),
+                            inf_dtype_name(value->dtype));
+        }
+        class->storage.place = INF_PLACE_ARENA;
+    }
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        uint32_t v = graph->inputs[i].value;
+        struct inf_storage *storage = &planner->classes[v].storage;
+        storage->place = INF_PLACE_INPUT;
+        storage->index = i;
+        if (!inf_shape_bytes(&graph->values[v].shape, graph->values[v].dtype, &storage->size_bytes))
+            return inf_fail(err, INF_INVALID, "input '%s' has no known shape",
+                            graph->inputs[i].name);
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        uint32_t v = graph->outputs[i].value;
+        struct inf_storage *storage = &planner->classes[planner->root[v]].storage;
+        if (storage->place == INF_PLACE_ARENA) {
+            storage->place = INF_PLACE_OUTPUT;
+            storage->index = i;
+        } else {
+            planner->plan->copy_values[planner->plan->copy_count] = v;
+            planner->plan->copy_outputs[planner->plan->copy_count++] = i;
+        }
+    }
+    return INF_OK;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct storage_class *const *left = a;
+    const struct storage_class *const *right = b;
+    if ((*left)->storage.size_bytes != (*right)->storage.size_bytes)
+        return (*left)->storage.size_bytes < (*right)->storage.size_bytes ? 1 : -1;
+    return (*left)->first_step < (*right)->first_step ? -1 : 1;
+}
+
+static bool meet(const struct storage_class *a, const struct storage_class *b)
+{
+    return a->first_step <= b->last_step && b->first_step <= a->last_step;
+}
+
+static size_t padded(const struct storage_class *class)
+{
+    return inf_size_align(class->storage.size_bytes + INF_BLOB_SLACK_BYTES, ARENA_ALIGNMENT);
+}
+
+// The lowest offset at which `class` overlaps none of the `placed` ones, sorted by offset, that are
+// alive at the same time.
+static size_t lowest_gap(const struct storage_class *class, struct storage_class **placed,
+                         uint32_t placed_count)
+{
+    size_t offset = 0;
+    for (uint32_t i = 0; i < placed_count; i++) {
+        if (!meet(class, placed[i]))
+            continue;
+        if (offset + padded(class) <= placed[i]->storage.offset)
+            break;
+        offset = INF_MAX(offset, placed[i]->storage.offset + padded(placed[i]));
+    }
+    return offset;
+}
+
+static void insert_by_offset(struct storage_class *class, struct storage_class **placed,
+                             uint32_t placed_count)
+{
+    uint32_t at = placed_count;
+    while (at > 0 && placed[at - 1]->storage.offset > class->storage.offset) {
+        placed[at] = placed[at - 1];
+        at--;
+    }
+    placed[at] = class;
+}
+
+// The most bytes that are alive at one step: no placement can need less.
+static size_t live_max(struct storage_class **classes, uint32_t count, uint32_t step_count)
+{
+    size_t most = 0;
+    for (uint32_t step = 0; step < step_count; step++) {
+        size_t live = 0;
+        for (uint32_t i = 0; i < count; i++)
+            if (classes[i]->first_step <= step && step <= classes[i]->last_step)
+                live += padded(classes[i]);
+        most = INF_MAX(most, live);
+    }
+    return most;
+}
+
+static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
+{
+    uint32_t value_count = planner->graph->value_count;
+    struct storage_class **order = calloc((size_t)value_count + 1, sizeof *order);
+    struct storage_class **placed = calloc((size_t)value_count + 1, sizeof *placed);
+    if (order == NULL || placed == NULL) {
+        free(order);
+        free(placed);
+        return inf_fail(err, INF_EXHAUSTED, "no memory to plan %u values", value_count);
+    }
+    uint32_t count = 0;
+    for (uint32_t v = 0; v < value_count; v++)
+        if (planner->root[v] == v && planner->classes[v].storage.place == INF_PLACE_ARENA &&
+            planner->classes[v].first_step != STEP_NONE)
+            order[count++] = &planner->classes[v];
+    qsort(order, count, sizeof *order, larger_first);
+    for (uint32_t i = 0; i < count; i++) {
+        order[i]->storage.offset = lowest_gap(order[i], placed, i);
+        insert_by_offset(order[i], placed, i);
+        planner->plan->arena_bytes =
+            INF_MAX(planner->plan->arena_bytes, order[i]->storage.offset + padded(order[i]));
+    }
+    planner->plan->live_max_bytes = live_max(order, count, planner->plan->step_count);
+    free(order);
+    free(placed);
+    return INF_OK;
+}
+
+static enum inf_code fill(struct planner *planner, struct inf_error *err)
+{
+    find_classes(planner);
+    INF_TRY(assign_devices(planner, err));
+    cut_segments(planner);
+    find_lifetimes(planner);
+    INF_TRY(place_classes(planner, err));
+    INF_TRY(place_arena(planner, err));
+    for (uint32_t v = 0; v < planner->graph->value_count; v++)
+        planner->plan->storage[v] = planner->classes[planner->root[v]].storage;
+    return INF_OK;
+}
+
+// One allocation a table; the caller frees all of them whatever happened.
+static bool allocate(struct planner *planner)
+{
+    size_t values = (size_t)planner->graph->value_count + 1;
+    size_t nodes = (size_t)planner->graph->node_count + 1;
+    size_t outputs = (size_t)planner->graph->output_count + 1;
+    struct inf_plan *plan = planner->plan;
+    planner->root = calloc(values, sizeof *planner->root);
+    planner->classes = calloc(values, sizeof *planner->classes);
+    planner->step_devices = calloc(nodes, sizeof *planner->step_devices);
+    plan->steps = calloc(nodes, sizeof *plan->steps);
+    plan->segments = calloc(nodes, sizeof *plan->segments);
+    plan->storage = calloc(values, sizeof *plan->storage);
+    plan->copy_values = calloc(outputs, sizeof *plan->copy_values);
+    plan->copy_outputs = calloc(outputs, sizeof *plan->copy_outputs);
+    plan->value_count = planner->graph->value_count;
+    return planner->root != NULL && planner->classes != NULL && planner->step_devices != NULL &&
+           plan->steps != NULL && plan->segments != NULL && plan->storage != NULL &&
+           plan->copy_values != NULL && plan->copy_outputs != NULL;
+}
+
+enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph *graph,
+                             struct inf_device *const *devices, uint32_t device_count,
+                             struct inf_error *err)
+{
+    struct inf_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a plan");
+    struct planner planner = {
+        .graph = graph, .devices = devices, .device_count = device_count, .plan = plan};
+    enum inf_code code =
+        allocate(&planner)
+            ? fill(&planner, err)
+            : inf_fail(err, INF_EXHAUSTED, "no memory to plan %u nodes", graph->node_count);
+    free(planner.root);
+    free(planner.classes);
+    free(planner.step_devices);
+    if (code == INF_OK)
+        *out_plan = plan;
+    else
+        inf_plan_destroy(&plan);
+    return code;
+}
+
+void inf_plan_destroy(struct inf_plan **plan)
+{
+    if (*plan == NULL)
+        return;
+    free((*plan)->steps);
+    free((*plan)->segments);
+    free((*plan)->storage);
+    free((*plan)->copy_values);
+    free((*plan)->copy_outputs);
+    free(*plan);
+    *plan = NULL;
+}
