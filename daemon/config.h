@@ -8,8 +8,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "backends/base/log.h"
 #include "proto/core/status.h"
 
+// Where the file is looked for; naming it with --config makes it an error that it is missing.
+#define INF_CONFIG_FILE "/etc/inferd/inferd.conf"
+
+// Text of a setting, its end included.
 #define INF_CONFIG_TEXT 256
 
 // Every setting. The table in config.c gives name, default, range and help of each; inferd.8 lists
@@ -17,8 +22,8 @@
 struct inf_config {
     char repository[INF_CONFIG_TEXT];   // directory of models; "": none
     char runtime_dir[INF_CONFIG_TEXT];  // private run: both sockets lie here; "": see sockets
-    char socket[INF_CONFIG_TEXT];       // data socket, 0660; default /run/inferd/inferd.sock
-    char admin_socket[INF_CONFIG_TEXT]; // admin socket, 0600; default /run/inferd/admin.sock
+    char socket[INF_CONFIG_TEXT];       // data socket, 0660
+    char admin_socket[INF_CONFIG_TEXT]; // admin socket, 0600
     char admin_group[INF_CONFIG_TEXT];  // "": only the daemon's user and root are admins
     char backends[INF_CONFIG_TEXT];     // comma-separated; "": all
     char device[INF_CONFIG_TEXT];       // default device; "auto"
@@ -29,19 +34,25 @@ struct inf_config {
     uint32_t queue_requests_max; // waiting per device
     uint64_t queue_bytes_max;    // inline bytes waiting per device
     uint32_t drain_timeout_ms;   // SIGTERM: requests in flight may take this long
+    uint32_t run_limit_ms;       // a run that takes longer is hung
     char log_level[16];          // "error", "warning", "notice", "info", "debug"
     bool load_all;               // load everything in the repository at start
     bool help, version, check;   // asked for on the command line only
 };
 
 // Reads the defaults, then the file that --config names (or /etc/inferd/inferd.conf where it
-// exists), then the arguments; later ones win. The file has "key = value" lines and # comments;
-// arguments are --key=value or --key value, with - for _.
+// exists, but not in a private run), then the arguments; later ones win. The file has "key = value"
+// lines and # comments; arguments are --key=value or --key value, with - or _. With runtime_dir,
+// the sockets are runtime_dir/inferd.sock and runtime_dir/admin.sock unless they are named, and
+// there is no repository unless one is named. --help and --version end the reading at once.
 //
 // INF_INVALID  the text gives file and line (or the argument), the key or value, and what was
 //              wanted.
 enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
                               struct inf_error *err) INF_NODISCARD;
+
+// The number of the log level that the text names (log_level is always valid once it was read).
+enum inf_log_level inf_config_log_level(const struct inf_config *config);
 
 // Prints usage with every setting, its default and its help to `out`.
 void inf_config_help(FILE *out);

@@ -4,32 +4,14 @@
 #ifndef INF_DAEMON_MODEL_STORE_H
 #define INF_DAEMON_MODEL_STORE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "backends/device/device.h"
-#include "backends/exec/model.h"
 #include "backends/registry.h"
+#include "daemon/model_loader.h"
 #include "proto/core/limits.h"
 
 struct inf_model_store;
-
-#define INF_VERSION_TEXT 24 // "1", "20241105"
-
-// One version of one model, ready. Immutable but for the counters; shared by reference: the store
-// holds one, every request in flight another.
-struct inf_served {
-    _Atomic uint32_t references;
-    struct inf_model_store *store; // outlives every reference
-    char name[INF_LIMIT_MODEL_NAME + 1];
-    char version[INF_VERSION_TEXT];
-    char platform[40];              // "inferd_tfjs_graph_model"
-    struct inf_model *model;        // one reference
-    struct inf_device *device;      // where it runs unless a request names another; one reference
-    uint64_t macs;                  // at the shapes it was warmed up with
-    _Atomic uint64_t request_count; // answered with OK
-};
 
 enum inf_model_state {
     INF_MODEL_LOADING,
@@ -41,10 +23,13 @@ struct inf_model_store_options {
     const char *repository;                // directory; NULL: none
     const struct inf_device_list *devices; // outlives the store
     const char *default_device;            // "" or "auto": the first that is no software device
-    const struct inf_log *log;
+    const struct inf_log *log;             // outlives the store
 };
 
 // Makes the store and starts its loader thread. *out_store is the caller's to destroy.
+//
+// INF_NOT_FOUND  (NO_DEVICE) there is no device of the default one's name.
+// INF_EXHAUSTED  memory, threads or file descriptors.
 enum inf_code inf_model_store_create(struct inf_model_store **out_store,
                                      const struct inf_model_store_options *options,
                                      struct inf_error *err) INF_NODISCARD;
@@ -62,28 +47,35 @@ struct inf_load_request {
 };
 
 // Starts a load, or a reload: an older version keeps serving until the new one is warm. Single
-// files: repository/NAME.json (or whatever importers know), directories: repository/NAME/VERSION/
-// with the highest numeric VERSION.
+// files: repository/NAME.json, directories: repository/NAME/VERSION/ with the highest numeric
+// VERSION (daemon/model_repository.h has the whole list). One version of a model is served at a
+// time.
 //
-// INF_INVALID      the name is no model name.
+// INF_INVALID      the name is no model name, or the path is too long.
 // INF_NOT_FOUND    (NO_DEVICE in reason) there is no such device.
 // INF_UNAVAILABLE  too many loads wait.
+// INF_EXHAUSTED    memory.
 enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Starts loading everything in the repository, with token 0.
+// Starts loading everything in the repository, with token 0. Models that are served and whose file
+// did not change are left alone; those whose files are gone go on being served. What goes wrong is
+// logged, and in the list.
+//
+// INF_EXHAUSTED  memory.
 enum inf_code inf_model_store_load_all(struct inf_model_store *store,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Takes a model out of the table; requests in flight still finish. "" as version: all of them.
+// Takes a model out of the table; requests in flight still finish, loads of it that wait or are
+// under way end with INF_CANCELLED. "" as version: whichever there is.
 //
 // INF_NOT_FOUND  there is no such model or version.
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
                                      const char *version,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// The version to serve: `version`, or the newest ready one where that is "". A new reference.
+// The version to serve: `version`, or the one there is where that is "". A new reference.
 //
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
 // INF_UNAVAILABLE  (LOADING) it is on its way.
@@ -91,24 +83,6 @@ enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *
 enum inf_code inf_model_store_find(struct inf_model_store *store, const char *name,
                                    const char *version, struct inf_served **out_served,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
-
-// Another reference. Any thread.
-struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
-
-// Drops a reference and sets the pointer NULL. The last one hands it to the loader thread to be
-// freed, so this never blocks. Any thread. NULL is fine.
-void inf_served_unref(struct inf_served **served);
-
-// Something that happened on the loader thread.
-struct inf_load_event {
-    uint64_t token;
-    bool final;           // the load ended; else progress
-    const char *stage;    // progress: "read", "optimise", "compile", "warm-up"; static
-    uint32_t percent;     // progress
-    struct inf_error err; // final: INF_OK, or why it failed
-    char name[INF_LIMIT_MODEL_NAME + 1];
-    char version[INF_VERSION_TEXT];
-};
 
 // Readable while events wait.
 int inf_model_store_fd(const struct inf_model_store *store);
@@ -123,7 +97,7 @@ struct inf_model_row {
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
     enum inf_model_state state;
-    char reason[256];     // FAILED: why
+    char reason[256];     // FAILED: why; READY: why the last reload failed, or ""
     const char *device;   // READY: its name; valid as long as the store's device list
     const char *platform; // READY: valid until the loop goes on
     uint64_t memory_bytes, requests, macs;
@@ -133,7 +107,7 @@ struct inf_model_row {
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
                               uint32_t capacity) INF_ON_LOOP;
 
-// Loads that wait or are under way.
+// Loads that wait or are under way; a scan of the repository counts as one.
 uint32_t inf_model_store_pending(const struct inf_model_store *store) INF_ON_LOOP;
 
 #endif

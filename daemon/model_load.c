@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/model_load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/blob.h"
+#include "backends/import/import.h"
+
+// Where each stage begins, in percent of a typical load.
+#define PERCENT_READ     0u
+#define PERCENT_OPTIMISE 40u
+#define PERCENT_COMPILE  60u
+#define PERCENT_WARM_UP  90u
+
+// --- warm-up ---
+
+// Memory for one run: zeroed inputs, room for the outputs.
+struct buffers {
+    uint32_t count;
+    struct inf_blob **blobs; // inputs, then outputs
+    void **pointers;         // their data, in the same order
+};
+
+static void free_buffers(struct buffers *buffers)
+{
+    for (uint32_t i = 0; buffers->blobs != NULL && i < buffers->count; i++)
+        inf_blob_unref(&buffers->blobs[i]);
+    free(buffers->blobs);
+    free(buffers->pointers);
+    *buffers = (struct buffers){0};
+}
+
+static enum inf_code fill_buffer(struct buffers *buffers, uint32_t index,
+                                 const struct inf_graph *graph, const struct inf_port *port,
+                                 struct inf_error *err)
+{
+    const struct inf_value *value = &graph->values[port->value];
+    size_t size;
+    if (!inf_shape_bytes(&value->shape, value->dtype, &size))
+        return inf_fail(err, INF_INVALID, "tensor '%s': its size is not known, or too large",
+                        port->name);
+    buffers->blobs[index] = inf_blob_create(size);
+    if (buffers->blobs[index] == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "tensor '%s': no memory for %zu bytes", port->name, size);
+    buffers->pointers[index] = buffers->blobs[index]->data;
+    return INF_OK;
+}
+
+static enum inf_code fill_buffers(struct buffers *buffers, const struct inf_graph *graph,
+                                  struct inf_error *err)
+{
+    buffers->count = graph->input_count + graph->output_count;
+    buffers->blobs = calloc(INF_MAX(buffers->count, 1u), sizeof *buffers->blobs);
+    buffers->pointers = calloc(INF_MAX(buffers->count, 1u), sizeof *buffers->pointers);
+    if (buffers->blobs == NULL || buffers->pointers == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        INF_TRY(fill_buffer(buffers, i, graph, &graph->inputs[i], err));
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        INF_TRY(fill_buffer(buffers, graph->input_count + i, graph, &graph->outputs[i], err));
+    return INF_OK;
+}
+
+// Runs once on zeros, in slot 0: a new executable is nobody else's yet.
+static enum inf_code run_once(struct inf_executable *executable, struct inf_error *err)
+{
+    const struct inf_graph *graph = inf_executable_graph(executable);
+    struct buffers buffers = {0};
+    enum inf_code code = fill_buffers(&buffers, graph, err);
+    if (code == INF_OK) {
+        const struct inf_execution execution = {
+            .inputs = (const void *const *)buffers.pointers,
+            .outputs = (void *const *)(buffers.pointers + graph->input_count),
+        };
+        code = inf_executable_run(executable, &execution, err);
+    }
+    free_buffers(&buffers);
+    return code;
+}
+
+// Fills the shapes to warm up with; *out_guessed tells that the model leaves some of them open.
+// False where not even their ranks are known.
+static bool default_shapes(const struct inf_graph *graph, struct inf_shape *shapes,
+                           bool *out_guessed)
+{
+    *out_guessed = false;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        shapes[i] = graph->values[graph->inputs[i].value].shape;
+        if (shapes[i].rank == INF_RANK_UNKNOWN)
+            return false;
+        for (int32_t d = 0; d < shapes[i].rank; d++) {
+            if (shapes[i].dims[d] != INF_DIM_UNKNOWN)
+                continue;
+            shapes[i].dims[d] = 1;
+            *out_guessed = true;
+        }
+    }
+    return true;
+}
+
+// --- one load ---
+
+struct load {
+    struct inf_load_job *job;
+    const struct inf_loader_options *options;
+    const struct inf_load_progress_sink *progress;
+    struct inf_model_location location;
+    struct inf_graph *graph;
+    struct inf_model_info info;
+    struct inf_served *served;
+};
+
+static void report(const struct load *load, const char *stage, uint32_t percent)
+{
+    load->progress->report(load->progress->context, load->location.version, stage, percent);
+}
+
+// Compiles for the default shapes and runs once.
+static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
+                             struct inf_error *err)
+{
+    struct inf_served *served = load->served;
+    struct inf_executable *executable;
+    report(load, "compile", PERCENT_COMPILE);
+    INF_TRY(inf_model_acquire(served->model, served->device, shapes, &executable, err));
+    served->macs = inf_graph_cost(inf_executable_graph(executable)).macs;
+    report(load, "warm-up", PERCENT_WARM_UP);
+    enum inf_code code = run_once(executable, err);
+    inf_model_release(served->model, &executable);
+    return code;
+}
+
+// Warms the model up, if that can be done with shapes of our choice.
+static enum inf_code try_warm_up(struct load *load, struct inf_error *err)
+{
+    const struct inf_graph *graph = inf_model_graph(load->served->model);
+    struct inf_shape *shapes = calloc(INF_MAX(graph->input_count, 1u), sizeof *shapes);
+    if (shapes == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
+    bool guessed;
+    enum inf_code code = INF_OK;
+    if (default_shapes(graph, shapes, &guessed))
+        code = warm_up(load, shapes, err);
+    else
+        guessed = true;
+    free(shapes);
+    if (code != INF_OK && guessed && code != INF_EXHAUSTED) {
+        inf_log(load->options->log, INF_LOG_INFO, "model not warmed up name=%s reason=\"%s\"",
+                load->job->name, err != NULL ? err->text : "");
+        code = INF_OK;
+    }
+    return code;
+}
+
+static enum inf_code fill_served(struct load *load, struct inf_error *err)
+{
+    struct inf_served *served = calloc(1, sizeof *served);
+    if (served == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a model");
+    load->served = served;
+    atomic_init(&served->references, 1);
+    served->device = inf_device_ref(load->job->device);
+    served->stamp = load->location.stamp;
+    snprintf(served->name, sizeof served->name, "%s", load->job->name);
+    snprintf(served->version, sizeof served->version, "%s", load->location.version);
+    snprintf(served->platform, sizeof served->platform, "inferd_%s", load->info.format);
+    report(load, "optimise", PERCENT_OPTIMISE);
+    const struct inf_pass_options passes = {.evaluator = load->options->evaluator};
+    INF_TRY(inf_model_create(&served->model, &load->graph, load->options->ref, &passes, err));
+    return try_warm_up(load, err);
+}
+
+static enum inf_code locate(struct load *load, struct inf_error *err)
+{
+    const struct inf_load_job *job = load->job;
+    if (job->path[0] != '\0')
+        return inf_model_locate_path(&load->location, job->path, err);
+    if (load->options->repository == NULL)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                               "model '%s': there is no repository", job->name);
+    return inf_model_locate(&load->location, load->options->repository, job->name, err);
+}
+
+static enum inf_code run_load(struct load *load, struct inf_error *err)
+{
+    struct inf_load_job *job = load->job;
+    INF_TRY(locate(load, err));
+    snprintf(job->version, sizeof job->version, "%s", load->location.version);
+    job->unchanged = job->known_stamp != 0 && job->known_stamp == load->location.stamp &&
+                     strcmp(job->known_version, load->location.version) == 0;
+    if (job->unchanged)
+        return INF_OK;
+    report(load, "read", PERCENT_READ);
+    INF_TRY(inf_model_import(&load->graph, &load->info, load->location.directory_fd,
+                             load->location.file, err));
+    INF_TRY(fill_served(load, err));
+    job->served = load->served;
+    load->served = NULL;
+    return INF_OK;
+}
+
+enum inf_code inf_model_load(struct inf_load_job *job, const struct inf_loader_options *options,
+                             const struct inf_load_progress_sink *progress, struct inf_error *err)
+{
+    struct load load = {
+        .job = job, .options = options, .progress = progress, .location = {.directory_fd = -1}};
+    enum inf_code code = run_load(&load, err);
+    inf_model_location_fini(&load.location);
+    inf_graph_destroy(&load.graph);
+    inf_served_destroy(&load.served);
+    return code;
+}
+
+void inf_served_destroy(struct inf_served **served)
+{
+    struct inf_served *self = *served;
+    if (self == NULL)
+        return;
+    inf_model_unref(&self->model);
+    inf_device_unref(&self->device);
+    free(self);
+    *served = NULL;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that loads, warms up and frees models, so that the loop never waits for any of it.
+// Jobs go to it and results come back as messages whose arrival an eventfd tells. It knows no table
+// of models: that is the store's.
+#ifndef INF_DAEMON_MODEL_LOADER_H
+#define INF_DAEMON_MODEL_LOADER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/device/device.h"
+#include "backends/exec/model.h"
+#include "daemon/model_repository.h"
+#include "proto/core/limits.h"
+
+struct inf_loader;
+
+// One version of one model, ready. Immutable but for the counters; shared by reference: the store
+// holds one, every request in flight another.
+struct inf_served {
+    _Atomic uint32_t references;
+    struct inf_loader *loader; // frees it; outlives every reference
+    struct inf_served *next;   // the loader's
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    char version[INF_VERSION_TEXT];
+    char platform[40];              // "inferd_tfjs_graph_model"
+    struct inf_model *model;        // one reference
+    struct inf_device *device;      // where it runs unless a request names another; one reference
+    uint64_t macs;                  // at the shapes it was warmed up with; 0 where it was not
+    uint64_t stamp;                 // of its file
+    _Atomic uint64_t request_count; // answered with OK
+};
+
+// Another reference. Any thread.
+struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
+
+// Drops a reference and sets the pointer NULL. The last one hands it to the loader thread to be
+// freed, so this never blocks. Any thread. NULL is fine.
+void inf_served_unref(struct inf_served **served);
+
+// Something that happened on the loader thread.
+struct inf_load_event {
+    uint64_t token;
+    bool final;           // the load ended; else progress
+    const char *stage;    // progress: "read", "optimise", "compile", "warm-up"; static
+    uint32_t percent;     // progress
+    struct inf_error err; // final: INF_OK, or why it failed
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    char version[INF_VERSION_TEXT];
+};
+
+// A message from the loader.
+struct inf_load_message {
+    struct inf_load_message *next; // the loader's
+    struct inf_load_event event;
+    struct inf_load_job *job; // final: the job with its outcome; progress: NULL
+};
+
+// A job for the loader, and then its outcome. Made by the sender, who gets it back with the final
+// message.
+struct inf_load_job {
+    struct inf_load_job *next; // the loader's
+    bool scan;                 // list the repository instead of loading a model
+    uint64_t token;
+    uint64_t generation; // the sender's
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    char path[4096];           // "": in the repository
+    struct inf_device *device; // one reference
+    // What is served now: the same version with the same stamp is not loaded again.
+    char known_version[INF_VERSION_TEXT];
+    uint64_t known_stamp; // 0: load in any case
+
+    struct inf_load_message message; // the final one, here so that memory for it cannot lack
+    char version[INF_VERSION_TEXT];  // "" where it was not found
+    bool unchanged;                  // it is what is served already
+    struct inf_served *served;       // one reference; NULL on failure, or where unchanged
+    struct inf_model_names *names;   // scan: what was found; NULL on failure
+};
+
+struct inf_loader_options {
+    const char *repository; // directory; NULL: none; outlives the loader
+    struct inf_device *ref; // the device of last resort
+    const struct inf_evaluator *evaluator;
+    const struct inf_log *log;
+};
+
+// Starts the thread. *out_loader is the caller's to destroy.
+enum inf_code inf_loader_create(struct inf_loader **out_loader,
+                                const struct inf_loader_options *options,
+                                struct inf_error *err) INF_NODISCARD;
+
+// Waits for a load under way, drops the jobs and messages that wait, frees every model that nobody
+// refers to, and stops the thread. NULL is fine.
+void inf_loader_destroy(struct inf_loader **loader);
+
+// Queues a job from calloc(), filled down to `message`. Takes it over. Never blocks.
+void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job);
+
+// Readable while messages wait.
+int inf_loader_fd(const struct inf_loader *loader);
+
+// Takes the oldest message, the caller's to destroy; NULL where there is none. Never blocks. Call
+// until NULL each time the fd is readable.
+struct inf_load_message *inf_loader_receive(struct inf_loader *loader);
+
+// Frees a message, and the job that a final one belongs to with all it refers to. NULL is fine.
+void inf_load_message_destroy(struct inf_load_message **message);
+
+// Frees a job that was never submitted. NULL is fine.
+void inf_load_job_destroy(struct inf_load_job **job);
+
+#endif

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/model_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/wire/message.h"
+
+// Loads that may wait, but for those that a scan of the repository starts.
+#define LOADS_MAX 256u
+
+// A model by name: what is served, and what became of the last load.
+struct entry {
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    uint64_t generation;       // loads of an older one were meant for an entry that is gone
+    struct inf_served *served; // NULL: nothing is ready
+    uint32_t pending;          // loads that wait or are under way
+    char pending_version[INF_VERSION_TEXT];
+    char reason[256]; // why the last load failed; "" where it did not
+};
+
+struct inf_model_store {
+    struct inf_loader *loader;
+    const struct inf_device_list *devices;
+    struct inf_device *default_device; // the list's reference
+    struct entry **entries;            // by name
+    uint32_t entry_count, entry_capacity;
+    uint64_t generation; // the last one given
+    uint32_t pending;
+};
+
+// --- the table ---
+
+// Where the entry called `name` is, or would have to be.
+static uint32_t entry_index(const struct inf_model_store *store, const char *name)
+{
+    uint32_t low = 0, high = store->entry_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (strcmp(store->entries[middle]->name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct entry *find_entry(const struct inf_model_store *store, const char *name)
+{
+    uint32_t index = entry_index(store, name);
+    if (index == store->entry_count || strcmp(store->entries[index]->name, name) != 0)
+        return NULL;
+    return store->entries[index];
+}
+
+static bool reserve_entry(struct inf_model_store *store)
+{
+    if (store->entry_count < store->entry_capacity)
+        return true;
+    uint32_t capacity = INF_MAX(store->entry_capacity * 2, 16u);
+    struct entry **entries = realloc(store->entries, capacity * sizeof(struct entry *));
+    if (entries == NULL)
+        return false;
+    store->entries = entries;
+    store->entry_capacity = capacity;
+    return true;
+}
+
+// The entry called `name`, made where there is none; NULL without memory.
+static struct entry *obtain_entry(struct inf_model_store *store, const char *name)
+{
+    struct entry *entry = find_entry(store, name);
+    if (entry != NULL)
+        return entry;
+    entry = calloc(1, sizeof *entry);
+    if (entry == NULL || !reserve_entry(store)) {
+        free(entry);
+        return NULL;
+    }
+    snprintf(entry->name, sizeof entry->name, "%s", name);
+    entry->generation = ++store->generation;
+    uint32_t index = entry_index(store, name);
+    memmove(&store->entries[index + 1], &store->entries[index],
+            (store->entry_count - index) * sizeof(struct entry *));
+    store->entries[index] = entry;
+    store->entry_count++;
+    return entry;
+}
+
+static void free_entry(struct entry *entry)
+{
+    inf_served_unref(&entry->served);
+    free(entry);
+}
+
+static void remove_entry(struct inf_model_store *store, const char *name)
+{
+    uint32_t index = entry_index(store, name);
+    free_entry(store->entries[index]);
+    store->entry_count--;
+    memmove(&store->entries[index], &store->entries[index + 1],
+            (store->entry_count - index) * sizeof(struct entry *));
+}
+
+// --- devices ---
+
+static bool is_default(const char *name)
+{
+    return name == NULL || name[0] == '\0' || strcmp(name, "auto") == 0;
+}
+
+// The device that a software GPU interface does not stand behind; the first one if all are that.
+static struct inf_device *automatic_device(const struct inf_device_list *devices)
+{
+    for (uint32_t i = 0; i < devices->count; i++) {
+        if (inf_device_info(devices->devices[i])->kind != INF_DEVICE_SOFTWARE)
+            return devices->devices[i];
+    }
+    return devices->devices[0];
+}
+
+static enum inf_code find_device(const struct inf_device_list *devices, const char *name,
+                                 struct inf_device **out_device, struct inf_error *err)
+{
+    char known[256] = "";
+    for (uint32_t i = 0; i < devices->count; i++) {
+        const char *candidate = inf_device_info(devices->devices[i])->name;
+        if (strcmp(candidate, name) == 0) {
+            *out_device = devices->devices[i];
+            return INF_OK;
+        }
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", candidate);
+    }
+    return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_NO_DEVICE,
+                           "device '%.64s': there is none, wanted one of: %s", name, known);
+}
+
+// --- making and freeing ---
+
+static enum inf_code fill(struct inf_model_store *store,
+                          const struct inf_model_store_options *options, struct inf_error *err)
+{
+    store->devices = options->devices;
+    if (options->devices->count == 0)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "there is no device");
+    if (is_default(options->default_device))
+        store->default_device = automatic_device(options->devices);
+    else
+        INF_TRY(
+            find_device(options->devices, options->default_device, &store->default_device, err));
+    const struct inf_loader_options loader = {
+        .repository = options->repository,
+        .ref = options->devices->devices[options->devices->count - 1],
+        .evaluator = inf_registry_evaluator(),
+        .log = options->log,
+    };
+    return inf_loader_create(&store->loader, &loader, err);
+}
+
+enum inf_code inf_model_store_create(struct inf_model_store **out_store,
+                                     const struct inf_model_store_options *options,
+                                     struct inf_error *err)
+{
+    struct inf_model_store *store = calloc(1, sizeof *store);
+    if (store == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for the table of models");
+    enum inf_code code = fill(store, options, err);
+    if (code != INF_OK) {
+        inf_model_store_destroy(&store);
+        return code;
+    }
+    *out_store = store;
+    return INF_OK;
+}
+
+void inf_model_store_destroy(struct inf_model_store **store)
+{
+    struct inf_model_store *self = *store;
+    if (self == NULL)
+        return;
+    for (uint32_t i = 0; i < self->entry_count; i++)
+        free_entry(self->entries[i]);
+    inf_loader_destroy(&self->loader);
+    free(self->entries);
+    free(self);
+    *store = NULL;
+}
+
+// --- loading ---
+
+// Puts a load of `entry` into the loader's queue.
+static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
+                            const struct inf_load_request *request, struct inf_device *device,
+                            bool if_changed, struct inf_error *err)
+{
+    struct inf_load_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", entry->name);
+    job->token = request->token;
+    job->generation = entry->generation;
+    job->device = inf_device_ref(device);
+    snprintf(job->name, sizeof job->name, "%s", entry->name);
+    if (request->path != NULL)
+        snprintf(job->path, sizeof job->path, "%s", request->path);
+    if (if_changed && entry->served != NULL) {
+        snprintf(job->known_version, sizeof job->known_version, "%s", entry->served->version);
+        job->known_stamp = entry->served->stamp;
+    }
+    entry->reason[0] = '\0';
+    entry->pending++;
+    store->pending++;
+    inf_loader_submit(store->loader, job);
+    return INF_OK;
+}
+
+enum inf_code inf_model_store_load(struct inf_model_store *store,
+                                   const struct inf_load_request *request, struct inf_error *err)
+{
+    struct inf_device *device = store->default_device;
+    if (!inf_model_name_valid(request->name))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "model name '%.64s': wanted 1 to %u of A-Z a-z 0-9 . _ - and no dot "
+                               "first",
+                               request->name, INF_LIMIT_MODEL_NAME);
+    if (request->path != NULL && strlen(request->path) >= sizeof((struct inf_load_job *)0)->path)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "path of model '%s': wanted less than %zu characters", request->name,
+                               sizeof((struct inf_load_job *)0)->path);
+    if (!is_default(request->device))
+        INF_TRY(find_device(store->devices, request->device, &device, err));
+    if (store->pending >= LOADS_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s': %u loads wait already", request->name, store->pending);
+    struct entry *entry = obtain_entry(store, request->name);
+    if (entry == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", request->name);
+    enum inf_code code = submit(store, entry, request, device, false, err);
+    if (code != INF_OK && entry->served == NULL && entry->pending == 0)
+        remove_entry(store, request->name);
+    return code;
+}
+
+enum inf_code inf_model_store_load_all(struct inf_model_store *store, struct inf_error *err)
+{
+    struct inf_load_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to read the repository");
+    job->scan = true;
+    store->pending++;
+    inf_loader_submit(store->loader, job);
+    return INF_OK;
+}
+
+// Starts loading what a scan found. A model that is served stays on the device it is on.
+static void load_found(struct inf_model_store *store, const struct inf_model_names *names)
+{
+    for (uint32_t i = 0; names != NULL && i < names->count; i++) {
+        const struct inf_load_request request = {.name = names->names[i]};
+        struct entry *entry = obtain_entry(store, request.name);
+        if (entry == NULL)
+            return;
+        struct inf_device *device =
+            entry->served != NULL ? entry->served->device : store->default_device;
+        struct inf_error err = {0};
+        if (submit(store, entry, &request, device, true, &err) != INF_OK)
+            snprintf(entry->reason, sizeof entry->reason, "%.255s", err.text);
+    }
+}
+
+// --- events ---
+
+// Brings the table up to date with a load that ended.
+static void finish(struct inf_model_store *store, struct entry *entry, struct inf_load_job *job,
+                   struct inf_load_event *event)
+{
+    store->pending--;
+    if (entry == NULL) {
+        event->err = (struct inf_error){0};
+        (void)inf_fail_reason(&event->err, INF_CANCELLED, INF_REASON_BY_ADMIN,
+                              "model '%s' was unloaded while it was loading", job->name);
+        return;
+    }
+    entry->pending--;
+    if (event->err.code != INF_OK) {
+        snprintf(entry->reason, sizeof entry->reason, "%.255s", event->err.text);
+        return;
+    }
+    entry->reason[0] = '\0';
+    if (job->served == NULL) // unchanged
+        return;
+    inf_served_unref(&entry->served);
+    entry->served = job->served;
+    job->served = NULL;
+}
+
+// The entry that a message is about; NULL where it is gone.
+static struct entry *entry_of(const struct inf_model_store *store, const char *name,
+                              const struct inf_load_job *job)
+{
+    struct entry *entry = find_entry(store, name);
+    return entry != NULL && (job == NULL || entry->generation == job->generation) ? entry : NULL;
+}
+
+bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_event *event)
+{
+    struct inf_load_message *message;
+    while ((message = inf_loader_receive(store->loader)) != NULL) {
+        struct inf_load_job *job = message->job;
+        bool scan = job != NULL && job->scan;
+        *event = message->event;
+        if (scan) {
+            store->pending--;
+            load_found(store, job->names);
+        } else {
+            struct entry *entry = entry_of(store, event->name, job);
+            if (entry != NULL)
+                snprintf(entry->pending_version, sizeof entry->pending_version, "%s",
+                         event->version);
+            if (event->final)
+                finish(store, entry, job, event);
+        }
+        inf_load_message_destroy(&message);
+        if (!scan)
+            return true;
+    }
+    return false;
+}
+
+int inf_model_store_fd(const struct inf_model_store *store)
+{
+    return inf_loader_fd(store->loader);
+}
+
+uint32_t inf_model_store_pending(const struct inf_model_store *store)
+{
+    return store->pending;
+}
+
+// --- looking up ---
+
+enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
+                                     const char *version, struct inf_error *err)
+{
+    const struct entry *entry = find_entry(store, name);
+    if (entry == NULL)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                               "model '%.64s' is not loaded", name);
+    const char *present = entry->served != NULL ? entry->served->version : entry->pending_version;
+    if (version[0] != '\0' && strcmp(version, present) != 0)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
+                               "model '%s' has no version '%.24s'; it has '%s'", name, version,
+                               present);
+    remove_entry(store, name);
+    return INF_OK;
+}
+
+enum inf_code inf_model_store_find(struct inf_model_store *store, const char *name,
+                                   const char *version, struct inf_served **out_served,
+                                   struct inf_error *err)
+{
+    const struct entry *entry = find_entry(store, name);
+    if (entry == NULL)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                               "model '%.64s' is not loaded", name);
+    if (entry->served == NULL && entry->pending > 0)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s' is still being loaded", name);
+    if (entry->served == NULL)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
+                               "model '%s' did not load: %s", name, entry->reason);
+    if (version[0] != '\0' && strcmp(version, entry->served->version) != 0)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
+                               "model '%s' has no version '%.24s'; it has '%s'", name, version,
+                               entry->served->version);
+    *out_served = inf_served_ref(entry->served);
+    return INF_OK;
+}
+
+static void fill_row(struct inf_model_row *row, const struct entry *entry)
+{
+    *row = (struct inf_model_row){.device = "", .platform = ""};
+    snprintf(row->name, sizeof row->name, "%s", entry->name);
+    snprintf(row->reason, sizeof row->reason, "%s", entry->reason);
+    const struct inf_served *served = entry->served;
+    if (served == NULL) {
+        row->state = entry->pending > 0 ? INF_MODEL_LOADING : INF_MODEL_FAILED;
+        snprintf(row->version, sizeof row->version, "%s", entry->pending_version);
+        return;
+    }
+    struct inf_model_memory memory = inf_model_memory(served->model);
+    row->state = INF_MODEL_READY;
+    snprintf(row->version, sizeof row->version, "%s", served->version);
+    row->device = inf_device_info(served->device)->name;
+    row->platform = served->platform;
+    row->memory_bytes = memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
+    row->requests = atomic_load(&served->request_count);
+    row->macs = served->macs;
+}
+
+uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
+                              uint32_t capacity)
+{
+    for (uint32_t i = 0; i < INF_MIN(store->entry_count, capacity); i++)
+        fill_row(&rows[i], store->entries[i]);
+    return store->entry_count;
+}
