@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/graph/pass.h"
+
+#include <string.h>
+
+#include "backends/graph/pass_impl.h"
+#include "backends/graph/print.h"
+#include "backends/graph/shape_infer.h"
+#include "backends/graph/verify.h"
+
+#define ROUNDS_MAX 8
+// What folding may add beyond twice the constants that a model came with: enough for real models,
+// whose weights are transposed or dequantised once, and too little for a bomb.
+#define FOLD_EXTRA_BYTES ((size_t)64 << 20)
+
+static const struct {
+    const char *name;
+    enum inf_code (*run)(struct inf_rewrite *rewrite);
+} passes[INF_PASS_COUNT] = {
+    [INF_PASS_DROP_IDENTITIES] = {"drop_identities", inf_pass_drop_identities},
+    [INF_PASS_FOLD_CONSTANTS] = {"fold_constants", inf_pass_fold_constants},
+    [INF_PASS_FOLD_BATCH_NORM] = {"fold_batch_norm", inf_pass_fold_batch_norm},
+    [INF_PASS_FUSE_BIAS] = {"fuse_bias", inf_pass_fuse_bias},
+    [INF_PASS_FUSE_ACTIVATION] = {"fuse_activation", inf_pass_fuse_activation},
+    [INF_PASS_FUSE_PAD] = {"fuse_pad", inf_pass_fuse_pad},
+    [INF_PASS_DROP_DEAD] = {"drop_dead", inf_pass_drop_dead},
+};
+
+const char *inf_pass_name(enum inf_pass pass)
+{
+    return (uint32_t)pass < INF_PASS_COUNT ? passes[pass].name : "?";
+}
+
+enum inf_pass inf_pass_parse(const char *name)
+{
+    for (int pass = 0; pass < INF_PASS_COUNT; pass++)
+        if (strcmp(passes[pass].name, name) == 0)
+            return (enum inf_pass)pass;
+    return INF_PASS_COUNT;
+}
+
+// Runs one pass; shapes and invariants are right again when it returns.
+static enum inf_code run_pass(struct inf_rewrite *rewrite, enum inf_pass pass, bool *changed)
+{
+    rewrite->changed = false;
+    enum inf_code code = inf_rewrite_begin(rewrite);
+    if (code == INF_OK)
+        code = passes[pass].run(rewrite);
+    if (code == INF_OK)
+        code = inf_rewrite_end(rewrite);
+    inf_rewrite_fini(rewrite);
+    if (code == INF_OK && rewrite->changed)
+        code = inf_shape_infer(rewrite->graph, rewrite->err);
+    if (code == INF_OK && rewrite->changed)
+        code = inf_graph_verify(rewrite->graph, rewrite->err);
+    if (code != INF_OK)
+        return inf_error_prefix(rewrite->err, code, "pass %s", passes[pass].name);
+    *changed |= rewrite->changed;
+    return INF_OK;
+}
+
+static enum inf_code run_round(struct inf_rewrite *rewrite, const struct inf_pass_options *options,
+                               int round, bool *changed)
+{
+    for (int pass = 0; pass < INF_PASS_COUNT; pass++) {
+        if (options->disabled & 1u << pass)
+            continue;
+        INF_TRY(run_pass(rewrite, (enum inf_pass)pass, changed));
+        if (options->dump == NULL)
+            continue;
+        fprintf(options->dump, "# round %d, after %s%s\n", round, passes[pass].name,
+                rewrite->changed ? "" : ": no change");
+        if (rewrite->changed)
+            inf_graph_print(rewrite->graph, options->dump);
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_options *options,
+                             struct inf_error *err)
+{
+    INF_TRY(inf_shape_infer(graph, err));
+    INF_TRY(inf_graph_verify(graph, err));
+    uint64_t const_bytes = INF_MIN(inf_graph_cost(graph).const_bytes, SIZE_MAX / 4);
+    size_t fold_budget_bytes = FOLD_EXTRA_BYTES + 2 * (size_t)const_bytes;
+    struct inf_rewrite rewrite = {.graph = graph,
+                                  .evaluator = options->evaluator,
+                                  .fold_budget_bytes = &fold_budget_bytes,
+                                  .err = err};
+    bool changed = true;
+    for (int round = 1; round <= ROUNDS_MAX && changed; round++) {
+        changed = false;
+        INF_TRY(run_round(&rewrite, options, round, &changed));
+    }
+    return INF_OK;
+}
