@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// What comes in: a connection's state machine, one function a frame type.
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "daemon/connection_impl.h"
+
+static enum inf_code bad_frame(struct inf_error *err, const struct inf_frame *frame,
+                               const char *wanted)
+{
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME, "%s frame: %s",
+                           inf_frame_type_name(frame->header.type), wanted);
+}
+
+// The smaller of what is wanted and what there is; what is wanted may be 0 for "as you like".
+static uint32_t grant(uint32_t wanted, uint32_t usual, uint32_t most)
+{
+    if (wanted == 0)
+        return usual;
+    return INF_MIN(wanted, most);
+}
+
+static void greet(struct inf_connection *connection) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    const struct inf_limits_message *wanted = &set->message.hello.limits;
+    connection->limits = (struct inf_limits_message){
+        .meta_bytes = INF_LIMIT_META_BYTES,
+        .data_bytes = grant(wanted->data_bytes, INF_LIMIT_DATA_BYTES, INF_LIMIT_DATA_BYTES),
+        .streams = grant(wanted->streams, INF_CONNECTION_STREAMS, INF_LIMIT_STREAMS),
+        .regions = INF_LIMIT_REGIONS,
+        .region_bytes = INF_LIMIT_REGION_BYTES,
+        .frame_fds = INF_LIMIT_FRAME_FDS,
+    };
+    set->message.hello_ack = (struct inf_hello_ack){
+        .major = INF_PROTOCOL_MAJOR,
+        .minor = INF_PROTOCOL_MINOR,
+        .server_name = "inferd",
+        .server_version = set->options.version,
+        .limits = connection->limits,
+        .feature_count = 4,
+        .features = {"model_repository", "inferd.memfd", "inferd.deadline", "inferd.cancel"},
+        .credit_requests = connection->limits.streams,
+        .epoch = {set->epoch[0], set->epoch[1]},
+        .role = connection->admin ? "admin" : "client",
+        .clock = "CLOCK_MONOTONIC",
+    };
+    const struct inf_reply reply = {.type = INF_FRAME_HELLO_ACK};
+    connection->state = INF_CONNECTION_OPEN;
+    inf_connection_send(connection, &reply, INF_MESSAGE_HELLO_ACK, &set->message);
+}
+
+static void take_hello(struct inf_connection *connection, struct inf_frame *frame) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    struct inf_error err;
+    enum inf_code code;
+    if (frame->header.type != INF_FRAME_HELLO)
+        code = bad_frame(&err, frame, "came first, wanted HELLO");
+    else if (frame->rejected.code != INF_OK)
+        code = (err = frame->rejected).code;
+    else
+        code =
+            inf_message_decode(&set->message, INF_MESSAGE_HELLO, frame->meta, set->scratch, &err);
+    if (code == INF_OK && set->message.hello.major != INF_PROTOCOL_MAJOR)
+        code = inf_fail_reason(&err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+                               "protocol version %u.%u is not spoken here, wanted %d.0 to %d.%d",
+                               set->message.hello.major, set->message.hello.minor,
+                               INF_PROTOCOL_MAJOR, INF_PROTOCOL_MAJOR, INF_PROTOCOL_MINOR);
+    if (code == INF_OK)
+        greet(connection);
+    else
+        inf_connection_fail(connection, &err);
+}
+
+// Whether the request may be handled at all; `fault` says why not.
+static enum inf_code admit(const struct inf_connection *connection, const struct inf_frame *frame,
+                           struct inf_fault *fault)
+{
+    if (frame->rejected.code != INF_OK) {
+        fault->err = frame->rejected;
+        fault->phase = "frame";
+        return fault->err.code;
+    }
+    if (connection->set->draining)
+        return inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_DRAINING,
+                               "the daemon shuts down and takes no more requests");
+    if (connection->in_flight >= connection->limits.streams)
+        return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
+                               "%" PRIu32 " requests are in flight already, which is the credit",
+                               connection->in_flight);
+    return INF_OK;
+}
+
+static void take_request(struct inf_connection *connection, struct inf_frame *frame) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    struct inf_counters *counters = set->options.counters;
+    struct inf_error err;
+    if (frame->header.stream_id <= connection->last_stream) {
+        inf_fail_reason(&err, INF_INVALID, INF_REASON_BAD_FRAME,
+                        "REQUEST frame: stream id %" PRIu64 ", wanted one above the last, %" PRIu64,
+                        frame->header.stream_id, connection->last_stream);
+        inf_connection_fail(connection, &err);
+        return;
+    }
+    connection->last_stream = frame->header.stream_id;
+    counters->requests_accepted++;
+    counters->requests_in_flight++;
+
+    struct inf_request request = {.method = frame->header.method,
+                                  .meta = frame->meta,
+                                  .data = frame->data,
+                                  .data_bytes = frame->header.data_bytes,
+                                  .regions = &connection->regions,
+                                  .admin = connection->admin,
+                                  .reply_bytes_max = connection->limits.data_bytes};
+    struct inf_answer answer = {.call = NULL};
+    inf_fault_init(&set->fault);
+    enum inf_code code = admit(connection, frame, &set->fault);
+    if (code == INF_OK)
+        code = inf_service_handle(set->options.service, &request, &answer, &set->fault);
+    frame->data = request.data;
+    if (code == INF_OK && answer.call != NULL) {
+        answer.call->stream_id = frame->header.stream_id;
+        answer.call->method = frame->header.method;
+        connection->in_flight++;
+        inf_connection_link_call(connection, answer.call);
+        return;
+    }
+    const struct inf_reply reply = {.stream_id = frame->header.stream_id,
+                                    .method = frame->header.method};
+    inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &set->fault);
+    inf_connection_report_released(connection);
+}
+
+// Advisory, and fine for streams that are over or never were.
+static void take_cancel(struct inf_connection *connection,
+                        const struct inf_frame *frame) INF_ON_LOOP
+{
+    struct inf_call *call = connection->calls;
+    while (call != NULL && call->stream_id != frame->header.stream_id)
+        call = call->next;
+    if (call != NULL && !call->answered)
+        inf_connection_end_call(connection, call, INF_CALL_END_CANCEL);
+}
+
+static enum inf_code register_region(struct inf_connection *connection, struct inf_frame *frame,
+                                     struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    if (frame->rejected.code != INF_OK)
+        return (*err = frame->rejected).code;
+    INF_TRY(inf_message_decode(&set->message, INF_MESSAGE_REGION_REGISTER, frame->meta,
+                               set->scratch, err));
+    if (frame->fd_count != 1)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "MEM_REGISTER frame: %" PRIu32 " file descriptors, wanted 1",
+                               frame->fd_count);
+    const struct inf_region_options options = {.id = set->message.region.region_id,
+                                               .size_bytes = set->message.region.size,
+                                               .writable = set->message.region.writable,
+                                               .fd = frame->fds[0]};
+    frame->fd_count = 0;
+    return inf_region_register(&connection->regions, &options, err);
+}
+
+static void take_register(struct inf_connection *connection, struct inf_frame *frame) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    const struct inf_reply reply = {.type = INF_FRAME_MEM_REGISTERED,
+                                    .flags = INF_FRAME_FINAL,
+                                    .stream_id = frame->header.stream_id};
+    inf_fault_init(&set->fault);
+    if (register_region(connection, frame, &set->fault.err) == INF_OK)
+        inf_connection_send(connection, &reply, INF_MESSAGE_REGION_REGISTERED, &set->message);
+    else
+        inf_connection_send_fault(connection, &reply, &set->fault);
+}
+
+static void take_unregister(struct inf_connection *connection, struct inf_frame *frame) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    const struct inf_reply reply = {.type = INF_FRAME_MEM_RELEASED,
+                                    .flags = INF_FRAME_FINAL,
+                                    .stream_id = frame->header.stream_id};
+    inf_fault_init(&set->fault);
+    struct inf_error *err = &set->fault.err;
+    enum inf_code code = frame->rejected.code;
+    if (code != INF_OK)
+        *err = frame->rejected;
+    else
+        code = inf_message_decode(&set->message, INF_MESSAGE_REGION_UNREGISTER, frame->meta,
+                                  set->scratch, err);
+    if (code == INF_OK)
+        code = inf_region_unregister(&connection->regions, set->message.region.region_id,
+                                     frame->header.stream_id, err);
+    if (code == INF_OK)
+        inf_connection_report_released(connection);
+    else
+        inf_connection_send_fault(connection, &reply, &set->fault);
+}
+
+static void take_ping(struct inf_connection *connection, const struct inf_frame *frame) INF_ON_LOOP
+{
+    const struct inf_reply reply = {.type = INF_FRAME_PONG, .stream_id = frame->header.stream_id};
+    inf_connection_send(connection, &reply, INF_MESSAGE_EMPTY, NULL);
+}
+
+static void take_open(struct inf_connection *connection, struct inf_frame *frame) INF_ON_LOOP
+{
+    struct inf_error err;
+    switch (frame->header.type) {
+    case INF_FRAME_REQUEST:
+        take_request(connection, frame);
+        break;
+    case INF_FRAME_CANCEL:
+        take_cancel(connection, frame);
+        break;
+    case INF_FRAME_MEM_REGISTER:
+        take_register(connection, frame);
+        break;
+    case INF_FRAME_MEM_UNREGISTER:
+        take_unregister(connection, frame);
+        break;
+    case INF_FRAME_PING:
+        take_ping(connection, frame);
+        break;
+    case INF_FRAME_PONG:
+        break;
+    case INF_FRAME_HELLO:
+        bad_frame(&err, frame, "came again, wanted once");
+        inf_connection_fail(connection, &err);
+        break;
+    case INF_FRAME_HELLO_ACK:
+    case INF_FRAME_RESPONSE:
+    case INF_FRAME_MEM_REGISTERED:
+    case INF_FRAME_MEM_RELEASED:
+    case INF_FRAME_GOAWAY:
+    case INF_FRAME_ERROR:
+        bad_frame(&err, frame, "only the server sends this type");
+        inf_connection_fail(connection, &err);
+        break;
+    default:
+        // A later minor version's: the header said that it may be ignored.
+        break;
+    }
+}
+
+void inf_connection_take_frame(struct inf_connection *connection, struct inf_frame *frame)
+{
+    struct inf_connections *set = connection->set;
+    switch (connection->state) {
+    case INF_CONNECTION_GREETING:
+        take_hello(connection, frame);
+        break;
+    case INF_CONNECTION_OPEN:
+        take_open(connection, frame);
+        break;
+    case INF_CONNECTION_CLOSING:
+    case INF_CONNECTION_OVER:
+        break;
+    }
+    inf_pool_release(set->options.pool, frame->data, frame->header.data_bytes);
+    for (uint32_t i = 0; i < frame->fd_count; i++)
+        inf_reaper_close(set->options.reaper, frame->fds[i]);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection, and what the set of them shares; for connection*.c only.
+#ifndef INF_DAEMON_CONNECTION_IMPL_H
+#define INF_DAEMON_CONNECTION_IMPL_H
+
+#include "daemon/connection.h"
+#include "daemon/output.h"
+#include "proto/wire/assembler.h"
+
+struct event;
+
+// From accept to HELLO.
+#define INF_CONNECTION_GREETING_MS 5000u
+// How long a frame may be the next to be written: a client that does not read is let go.
+#define INF_CONNECTION_OUTPUT_MS 10000u
+// Requests in flight that a client gets unless it asks for another number.
+#define INF_CONNECTION_STREAMS 256u
+
+enum inf_connection_state {
+    INF_CONNECTION_GREETING, // HELLO has not come
+    INF_CONNECTION_OPEN,
+    INF_CONNECTION_CLOSING, // nothing is read any more; closed once everything is written
+    INF_CONNECTION_OVER,    // closed; freed by the next inf_connections_settle()
+};
+
+struct inf_connection {
+    struct inf_connections *set;
+    struct inf_connection *previous, *next; // in set->all
+    struct inf_connection *next_dirty;      // in set->dirty
+    struct inf_connection *next_over;       // in set->over
+    bool dirty;
+    enum inf_connection_state state;
+    int fd;
+    uid_t uid;
+    bool admin;
+
+    struct event *read_event, *write_event, *timer_event;
+    bool reading;      // read_event is added
+    bool writing;      // write_event is added
+    uint64_t timer_ns; // when the timer fires; 0: it is off
+
+    struct inf_assembler assembler;
+    struct inf_output output;
+    struct inf_region_table regions;
+    uint64_t opened_ns;
+    uint64_t frame_since_ns; // when the frame being assembled began; 0: none is
+
+    struct inf_call *calls; // in flight, and answered ones that a worker still has
+    uint32_t in_flight;     // of them, not answered
+    uint64_t last_stream;
+    struct inf_limits_message limits; // in force
+};
+
+#define INF_CONNECTION_READ_BYTES (64u << 10)
+
+struct inf_connections {
+    struct inf_connections_options options;
+    struct inf_connection *all;
+    struct inf_connection *dirty; // with frames to be written
+    struct inf_connection *over;
+    struct inf_output_store output_store;
+    struct inf_scratch *scratch;
+    uint64_t epoch[2];
+    bool draining;
+    union inf_message message; // being decoded, or encoded
+    struct inf_fault fault;
+    uint8_t read_buffer[INF_CONNECTION_READ_BYTES];
+    uint8_t head[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES]; // of the frame being sent
+};
+
+// --- connection.c ---
+
+// Closes the connection for good: calls are withdrawn, regions released.
+void inf_connection_close(struct inf_connection *connection) INF_ON_LOOP;
+
+// Tells the client what it did wrong, and closes once that is written.
+void inf_connection_fail(struct inf_connection *connection,
+                         const struct inf_error *err) INF_ON_LOOP;
+
+// --- connection_frame.c ---
+
+// Acts on one frame. Takes over its data and descriptors.
+void inf_connection_take_frame(struct inf_connection *connection,
+                               struct inf_frame *frame) INF_ON_LOOP;
+
+// --- connection_reply.c ---
+
+// A frame to be sent, apart from its metadata.
+struct inf_reply {
+    uint8_t type;
+    uint16_t flags;
+    uint16_t method;
+    uint64_t stream_id;
+    uint8_t *data; // of the pool, taken over; NULL where there is none
+    size_t data_bytes, data_capacity;
+};
+
+// Encodes and queues a frame. Metadata that does not fit becomes a Status that says so; without
+// memory the connection is closed.
+void inf_connection_send(struct inf_connection *connection, const struct inf_reply *reply,
+                         enum inf_message_kind kind, const union inf_message *message) INF_ON_LOOP;
+
+// As above, with a Status made of `fault` as the metadata; INF_FRAME_FLAG_ERROR is added.
+void inf_connection_send_fault(struct inf_connection *connection, const struct inf_reply *reply,
+                               const struct inf_fault *fault) INF_ON_LOOP;
+
+// Sends the final reply of a request and counts it: the failure in `fault`, or `answer` where that
+// is NULL.
+void inf_connection_answer(struct inf_connection *connection, const struct inf_reply *reply,
+                           const struct inf_answer *answer,
+                           const struct inf_fault *fault) INF_ON_LOOP;
+
+// Why a call ends before it is done.
+enum inf_call_end {
+    INF_CALL_END_CANCEL,     // the client asked
+    INF_CALL_END_DEADLINE,   // its time ran out
+    INF_CALL_END_SHUTDOWN,   // the daemon's time ran out
+    INF_CALL_END_DISCONNECT, // the client is gone: nobody is answered
+};
+
+// Withdraws a call and answers it, unless it has been answered already.
+void inf_connection_end_call(struct inf_connection *connection, struct inf_call *call,
+                             enum inf_call_end end) INF_ON_LOOP;
+
+// Puts a new call among those of the connection.
+void inf_connection_link_call(struct inf_connection *connection, struct inf_call *call) INF_ON_LOOP;
+
+// Sends MEM_RELEASED for every region that is gone.
+void inf_connection_report_released(struct inf_connection *connection) INF_ON_LOOP;
+
+#endif

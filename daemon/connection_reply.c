@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes out: frames, final replies, and the end of calls. A call gets exactly one final reply:
+// `answered` goes from false to true once, and only here.
+#include <assert.h>
+
+#include "daemon/connection_impl.h"
+
+static void mark_dirty(struct inf_connection *connection)
+{
+    if (connection->dirty)
+        return;
+    connection->dirty = true;
+    connection->next_dirty = connection->set->dirty;
+    connection->set->dirty = connection;
+}
+
+// Encodes the metadata behind the room for the header.
+static enum inf_code encode(struct inf_connections *set, enum inf_message_kind kind,
+                            const union inf_message *message, size_t *out_size,
+                            struct inf_error *err)
+{
+    return inf_message_encode(message, kind, set->head + INF_FRAME_HEADER_BYTES,
+                              INF_LIMIT_META_BYTES, out_size, set->scratch, err);
+}
+
+static void queue(struct inf_connection *connection, const struct inf_reply *reply,
+                  size_t meta_bytes) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    const struct inf_frame_header header = {.meta_bytes = (uint32_t)meta_bytes,
+                                            .data_bytes = (uint32_t)reply->data_bytes,
+                                            .stream_id = reply->stream_id,
+                                            .type = reply->type,
+                                            .flags = reply->flags,
+                                            .method = reply->method};
+    inf_frame_header_encode(&header, set->head);
+    const struct inf_output_item item = {.head = {set->head, INF_FRAME_HEADER_BYTES + meta_bytes},
+                                         .data = reply->data,
+                                         .data_bytes = reply->data_bytes,
+                                         .data_capacity = reply->data_capacity};
+    if (inf_output_push(&connection->output, &set->output_store, &item, NULL) != INF_OK)
+        inf_connection_close(connection);
+    else
+        mark_dirty(connection);
+}
+
+void inf_connection_send_fault(struct inf_connection *connection, const struct inf_reply *reply,
+                               const struct inf_fault *fault)
+{
+    if (connection->state == INF_CONNECTION_OVER)
+        return;
+    struct inf_connections *set = connection->set;
+    union inf_message message;
+    size_t meta_bytes = 0;
+    inf_fault_status(fault, &message.status);
+    // A Status is far below any limit, so nothing but a bug can keep it from being encoded.
+    enum inf_code code = encode(set, INF_MESSAGE_STATUS, &message, &meta_bytes, NULL);
+    assert(code == INF_OK);
+    (void)code;
+    struct inf_reply failure = *reply;
+    failure.flags |= INF_FRAME_FLAG_ERROR;
+    failure.data = NULL;
+    failure.data_bytes = failure.data_capacity = 0;
+    queue(connection, &failure, meta_bytes);
+}
+
+void inf_connection_send(struct inf_connection *connection, const struct inf_reply *reply,
+                         enum inf_message_kind kind, const union inf_message *message)
+{
+    struct inf_connections *set = connection->set;
+    size_t meta_bytes = 0;
+    struct inf_fault fault;
+    if (connection->state == INF_CONNECTION_OVER) {
+        inf_pool_release(set->options.pool, reply->data, reply->data_capacity);
+        return;
+    }
+    if (encode(set, kind, message, &meta_bytes, &set->fault.err) == INF_OK) {
+        queue(connection, reply, meta_bytes);
+        return;
+    }
+    inf_fault_init(&fault);
+    fault.err = set->fault.err;
+    inf_pool_release(set->options.pool, reply->data, reply->data_capacity);
+    inf_connection_send_fault(connection, reply, &fault);
+}
+
+void inf_connection_answer(struct inf_connection *connection, const struct inf_reply *reply,
+                           const struct inf_answer *answer, const struct inf_fault *fault)
+{
+    struct inf_counters *counters = connection->set->options.counters;
+    struct inf_reply final = *reply;
+    final.type = INF_FRAME_RESPONSE;
+    final.flags = INF_FRAME_FINAL;
+    assert(counters->requests_in_flight > 0);
+    counters->requests_in_flight--;
+    if (fault != NULL) {
+        counters->requests_failed++;
+        inf_connection_send_fault(connection, &final, fault);
+        return;
+    }
+    counters->requests_ok++;
+    final.data = answer->data;
+    final.data_bytes = answer->data_bytes;
+    final.data_capacity = answer->data_capacity;
+    inf_connection_send(connection, &final, answer->kind, answer->message);
+}
+
+void inf_connection_link_call(struct inf_connection *connection, struct inf_call *call)
+{
+    call->connection = connection;
+    call->previous = NULL;
+    call->next = connection->calls;
+    if (call->next != NULL)
+        call->next->previous = call;
+    connection->calls = call;
+}
+
+static void unlink_call(struct inf_connection *connection, struct inf_call *call)
+{
+    if (call->previous != NULL)
+        call->previous->next = call->next;
+    else
+        connection->calls = call->next;
+    if (call->next != NULL)
+        call->next->previous = call->previous;
+    call->previous = call->next = NULL;
+}
+
+// Notes that the call's final reply is on its way.
+static void mark_answered(struct inf_connection *connection, struct inf_call *call)
+{
+    assert(!call->answered && "a second final reply");
+    assert(connection->in_flight > 0);
+    call->answered = true;
+    connection->in_flight--;
+}
+
+static void explain_end(struct inf_fault *fault, enum inf_call_end end, bool queued)
+{
+    fault->phase = queued ? "queue" : "exec";
+    if (end == INF_CALL_END_CANCEL)
+        inf_fail_reason(&fault->err, INF_CANCELLED, INF_REASON_BY_CLIENT,
+                        "cancelled by the client");
+    else if (end == INF_CALL_END_SHUTDOWN)
+        inf_fail_reason(&fault->err, INF_CANCELLED, INF_REASON_SHUTDOWN,
+                        "the daemon shuts down and had no more time");
+    else if (queued)
+        inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_IN_QUEUE,
+                        "the time given ran out before the request was begun");
+    else
+        inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_IN_EXEC,
+                        "the time given ran out while the model ran");
+}
+
+void inf_connection_end_call(struct inf_connection *connection, struct inf_call *call,
+                             enum inf_call_end end)
+{
+    struct inf_connections *set = connection->set;
+    const struct inf_reply reply = {.stream_id = call->stream_id, .method = call->method};
+    bool answer = !call->answered;
+    unlink_call(connection, call);
+    if (answer)
+        mark_answered(connection, call);
+    bool queued = inf_service_withdraw(set->options.service, call);
+    // One that a worker has comes back; until then the connection keeps it in sight.
+    if (!queued && end != INF_CALL_END_DISCONNECT)
+        inf_connection_link_call(connection, call);
+    else if (!queued)
+        call->connection = NULL;
+    if (!answer)
+        return;
+    if (end == INF_CALL_END_DISCONNECT) {
+        set->options.counters->requests_in_flight--;
+        set->options.counters->requests_failed++;
+        return;
+    }
+    inf_fault_init(&set->fault);
+    explain_end(&set->fault, end, queued);
+    inf_connection_answer(connection, &reply, NULL, &set->fault);
+    inf_connection_report_released(connection);
+}
+
+void inf_connections_finish(struct inf_connections *connections, struct inf_call *call)
+{
+    struct inf_connection *connection = call->connection;
+    struct inf_service *service = connections->options.service;
+    if (connection == NULL) {
+        inf_service_release(service, call);
+        return;
+    }
+    unlink_call(connection, call);
+    if (!call->answered) {
+        const struct inf_reply reply = {.stream_id = call->stream_id, .method = call->method};
+        struct inf_answer answer;
+        inf_fault_init(&connections->fault);
+        mark_answered(connection, call);
+        enum inf_code code = inf_service_result(service, call, &answer, &connections->fault);
+        inf_connection_answer(connection, &reply, &answer,
+                              code == INF_OK ? NULL : &connections->fault);
+    }
+    inf_service_release(service, call);
+    inf_connection_report_released(connection);
+}
+
+void inf_connections_expire(struct inf_connections *connections, struct inf_call *call)
+{
+    (void)connections;
+    // A call of a client that is gone was withdrawn, and its deadline with it.
+    assert(call->connection != NULL && !call->answered);
+    inf_connection_end_call(call->connection, call, INF_CALL_END_DEADLINE);
+}
+
+void inf_connections_report(struct inf_connections *connections, struct inf_call *call,
+                            const struct inf_load_event *event)
+{
+    struct inf_connection *connection = call->connection;
+    struct inf_answer answer;
+    inf_fault_init(&connections->fault);
+    enum inf_code code =
+        inf_service_load_result(connections->options.service, event, &answer, &connections->fault);
+    const struct inf_reply reply = {
+        .type = INF_FRAME_RESPONSE, .stream_id = call->stream_id, .method = call->method};
+    if (!event->final) {
+        inf_connection_send(connection, &reply, answer.kind, answer.message);
+        return;
+    }
+    unlink_call(connection, call);
+    mark_answered(connection, call);
+    inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &connections->fault);
+    inf_service_release(connections->options.service, call);
+}
+
+void inf_connection_report_released(struct inf_connection *connection)
+{
+    union inf_message message;
+    uint64_t stream_id;
+    while (inf_region_table_next_released(&connection->regions, &message.region.region_id,
+                                          &stream_id)) {
+        const struct inf_reply reply = {
+            .type = INF_FRAME_MEM_RELEASED, .flags = INF_FRAME_FINAL, .stream_id = stream_id};
+        message.region.size = 0;
+        message.region.writable = false;
+        inf_connection_send(connection, &reply, INF_MESSAGE_REGION_RELEASED, &message);
+    }
+}

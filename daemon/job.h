@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// One inference on its way through the daemon. The loop fills it and gives it to the scheduler; a
+// worker runs it; it comes back to the loop with the result. At any time one of them has it, except
+// for `cancelled`.
+#ifndef INF_DAEMON_JOB_H
+#define INF_DAEMON_JOB_H
+
+#include <stdatomic.h>
+
+#include "daemon/call.h"
+#include "daemon/deadline.h"
+#include "daemon/fault.h"
+#include "daemon/model_store.h"
+#include "daemon/region.h"
+
+// An output, by the model's order.
+struct inf_job_output {
+    // the loop's
+    bool wanted;
+    uint8_t *memory;           // in a region; NULL: it goes into the reply's data segment
+    uint64_t room_bytes;       // at `memory`
+    struct inf_region *region; // held; NULL where there is none
+    uint64_t region_id, region_offset;
+    // the worker's
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    size_t size_bytes;
+    size_t offset; // in the reply's data segment
+};
+
+enum inf_job_place {
+    INF_JOB_LOOP,  // being filled, or done
+    INF_JOB_QUEUE, // in a lane; guarded by the lane's mutex
+    INF_JOB_WORKER // taken by a worker, or in the queue of those that are done
+};
+
+struct inf_job {
+    struct inf_call call; // the loop's
+
+    // Fixed by the loop before the job is submitted.
+    struct inf_served *served; // a reference
+    struct inf_device *device;
+    uint32_t device_index;
+    uint32_t input_count;
+    const void *inputs[INF_LIMIT_TENSORS]; // by the model's order
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    uint32_t output_count; // of the model
+    struct inf_job_output outputs[INF_LIMIT_TENSORS];
+    uint32_t reply_bytes_max; // of the reply's data segment
+    uint64_t accepted_ns;
+
+    // Set by the loop at any time, looked at by the worker between steps.
+    atomic_bool cancelled;
+
+    // The worker's until it posts the job; then the loop's.
+    struct {
+        struct inf_fault fault;
+        uint8_t *data; // of the pool; NULL where there is none
+        size_t data_bytes, data_capacity;
+        // When a worker took the job, when its run began and ended (0: it never did), and when
+        // the worker was done with it.
+        uint64_t start_ns, begin_ns, end_ns, done_ns;
+    } result;
+
+    // The lane's, under its mutex.
+    enum inf_job_place place;
+    struct inf_job *previous, *next;
+
+    // The loop's alone.
+    struct inf_deadline deadline; // at_ns 0: none
+    uint8_t *data;                // the request's data segment, of the pool; NULL where none
+    size_t data_bytes;
+    struct inf_region *input_regions[INF_LIMIT_TENSORS]; // held; NULL where inline
+    uint32_t order_count;                                // outputs in the request's order
+    uint8_t order[INF_LIMIT_TENSORS];
+    char id[INF_LIMIT_REQUEST_ID + 1];
+};
+
+#endif

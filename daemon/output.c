@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/output.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "backends/base/clock.h"
+
+// Replies to inferences fit; longer heads go to a buffer of the pool.
+#define HEAD_BYTES 960
+// Frames kept for the next use: 1 MiB.
+#define UNUSED_MAX 1024
+// Frames written with one call.
+#define GATHER 16
+
+struct inf_output_frame {
+    struct inf_output_frame *next;
+    uint8_t *head; // `own`, or of the pool
+    size_t head_bytes;
+    uint8_t *data;
+    size_t data_bytes;
+    size_t data_capacity;
+    size_t sent_bytes; // of head and data together
+    uint8_t own[HEAD_BYTES];
+};
+
+void inf_output_store_init(struct inf_output_store *store, struct inf_pool *pool)
+{
+    *store = (struct inf_output_store){.pool = pool};
+}
+
+void inf_output_store_fini(struct inf_output_store *store)
+{
+    while (store->unused != NULL) {
+        struct inf_output_frame *gone = store->unused;
+        store->unused = gone->next;
+        free(gone);
+    }
+    store->unused_count = 0;
+}
+
+static void release(struct inf_output_store *store, struct inf_output_frame *frame)
+{
+    if (frame->head != frame->own)
+        inf_pool_release(store->pool, frame->head, frame->head_bytes);
+    inf_pool_release(store->pool, frame->data, frame->data_capacity);
+    if (store->unused_count >= UNUSED_MAX) {
+        free(frame);
+        return;
+    }
+    frame->next = store->unused;
+    store->unused = frame;
+    store->unused_count++;
+}
+
+static struct inf_output_frame *acquire(struct inf_output_store *store, size_t head_bytes)
+{
+    struct inf_output_frame *frame = store->unused;
+    if (frame != NULL) {
+        store->unused = frame->next;
+        store->unused_count--;
+    } else {
+        frame = malloc(sizeof *frame);
+    }
+    if (frame == NULL)
+        return NULL;
+    frame->next = NULL;
+    frame->data = NULL;
+    frame->sent_bytes = 0;
+    frame->head_bytes = head_bytes;
+    frame->head = frame->own;
+    if (head_bytes <= HEAD_BYTES)
+        return frame;
+    frame->head = inf_pool_acquire(store->pool, head_bytes);
+    if (frame->head == NULL) {
+        frame->head = frame->own;
+        release(store, frame);
+        return NULL;
+    }
+    return frame;
+}
+
+enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store *store,
+                              const struct inf_output_item *item, struct inf_error *err)
+{
+    struct inf_output_frame *frame = acquire(store, item->head.size);
+    if (frame == NULL) {
+        inf_pool_release(store->pool, item->data, item->data_capacity);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to queue a frame of %zu bytes",
+                               item->head.size + item->data_bytes);
+    }
+    memcpy(frame->head, item->head.data, item->head.size);
+    frame->data = item->data;
+    frame->data_bytes = item->data_bytes;
+    frame->data_capacity = item->data_capacity;
+    if (output->last != NULL)
+        output->last->next = frame;
+    else
+        output->first = frame;
+    output->last = frame;
+    output->bytes += frame->head_bytes + frame->data_bytes;
+    return INF_OK;
+}
+
+// Adds what is left of [bytes, bytes + size) behind the first `sent` ones to the list.
+static size_t add_rest(struct iovec *parts, size_t count, uint8_t *bytes, size_t size, size_t sent)
+{
+    if (sent < size)
+        parts[count++] = (struct iovec){.iov_base = bytes + sent, .iov_len = size - sent};
+    return count;
+}
+
+static size_t gather(const struct inf_output *output, struct iovec parts[2 * GATHER])
+{
+    size_t count = 0;
+    size_t frames = 0;
+    for (struct inf_output_frame *frame = output->first; frame != NULL && frames < GATHER;
+         frame = frame->next, frames++) {
+        size_t sent = frame->sent_bytes;
+        count = add_rest(parts, count, frame->head, frame->head_bytes, sent);
+        size_t data_sent = sent > frame->head_bytes ? sent - frame->head_bytes : 0;
+        count = add_rest(parts, count, frame->data, frame->data_bytes, data_sent);
+    }
+    return count;
+}
+
+// Notes that `size` more bytes are written; frames that are complete go.
+static void advance(struct inf_output *output, struct inf_output_store *store, size_t size)
+{
+    output->bytes -= size;
+    while (output->first != NULL) {
+        struct inf_output_frame *frame = output->first;
+        size_t rest = frame->head_bytes + frame->data_bytes - frame->sent_bytes;
+        if (size < rest) {
+            frame->sent_bytes += size;
+            return;
+        }
+        size -= rest;
+        output->first = frame->next;
+        output->first_since_ns = 0;
+        if (output->first == NULL)
+            output->last = NULL;
+        release(store, frame);
+    }
+    assert(size == 0);
+}
+
+enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
+                                       int fd)
+{
+    while (output->first != NULL) {
+        struct iovec parts[2 * GATHER];
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = gather(output, parts)};
+        ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent >= 0) {
+            advance(output, store, (size_t)sent);
+            continue;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS)
+            return INF_OUTPUT_BROKEN;
+        if (output->first_since_ns == 0)
+            output->first_since_ns = inf_clock_ns();
+        return INF_OUTPUT_BLOCKED;
+    }
+    return INF_OUTPUT_EMPTY;
+}
+
+void inf_output_clear(struct inf_output *output, struct inf_output_store *store)
+{
+    while (output->first != NULL) {
+        struct inf_output_frame *gone = output->first;
+        output->first = gone->next;
+        release(store, gone);
+    }
+    *output = (struct inf_output){0};
+}

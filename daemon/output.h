@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames on their way out of a connection: kept in order, written as far as the socket takes them.
+// The loop's.
+#ifndef INF_DAEMON_OUTPUT_H
+#define INF_DAEMON_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/base/role.h"
+#include "daemon/pool.h"
+#include "proto/core/span.h"
+#include "proto/core/status.h"
+
+struct inf_output_frame;
+
+// What all connections share: frames kept for the next use. Embedded.
+struct inf_output_store {
+    struct inf_pool *pool; // outlives the store
+    struct inf_output_frame *unused;
+    uint32_t unused_count;
+};
+
+// Prepares an embedded store.
+void inf_output_store_init(struct inf_output_store *store, struct inf_pool *pool);
+
+// Frees the frames it keeps; every output has been emptied.
+void inf_output_store_fini(struct inf_output_store *store);
+
+// The frames of one connection. Embedded; all zero is an empty one.
+struct inf_output {
+    struct inf_output_frame *first, *last;
+    uint64_t bytes;          // not yet written
+    uint64_t first_since_ns; // when `first` became the first; 0: no frame has had to wait
+};
+
+// A frame to be sent.
+struct inf_output_item {
+    struct inf_span head; // header and metadata; copied
+    uint8_t *data;        // of the pool, or NULL; taken over, also on failure
+    size_t data_bytes;
+    size_t data_capacity; // what `data` was acquired with
+};
+
+// Appends a frame.
+//
+// INF_EXHAUSTED  (HOST_OOM)
+enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store *store,
+                              const struct inf_output_item *item,
+                              struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+enum inf_output_state {
+    INF_OUTPUT_EMPTY,   // everything is written
+    INF_OUTPUT_BLOCKED, // the socket takes no more for now
+    INF_OUTPUT_BROKEN   // the client is gone
+};
+
+// Writes what the socket takes. Never blocks.
+enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
+                                       int fd) INF_ON_LOOP;
+
+// Drops what is not written.
+void inf_output_clear(struct inf_output *output, struct inf_output_store *store) INF_ON_LOOP;
+
+#endif

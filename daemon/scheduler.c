@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/scheduler.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "backends/base/clock.h"
+#include "backends/base/queue.h"
+#include "daemon/lane.h"
+#include "daemon/worker.h"
+
+// What the loop knows of one device.
+struct station {
+    struct inf_lane lane;
+    struct inf_worker *workers;
+    uint32_t worker_count;
+    uint64_t requests;
+    uint64_t busy_ns;
+    uint64_t typical_ns; // a running mean of what a job takes
+};
+
+struct inf_scheduler {
+    struct inf_queue *done;
+    struct inf_deadlines *deadlines;
+    const struct inf_device_list *devices;
+    uint32_t queue_requests_max;
+    uint32_t
+        jobs_max; // submitted and not yet taken back: what `done` and `deadlines` have room for
+    uint32_t jobs;
+    uint32_t station_count; // prepared so far
+    struct station stations[INF_REGISTRY_DEVICES];
+};
+
+static enum inf_code start_workers(struct inf_scheduler *scheduler, struct station *station,
+                                   const struct inf_scheduler_options *options,
+                                   struct inf_error *err)
+{
+    uint32_t slots =
+        inf_device_info(options->devices->devices[scheduler->station_count - 1])->slots;
+    station->workers = calloc(slots, sizeof *station->workers);
+    if (station->workers == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %u workers", slots);
+    for (uint32_t i = 0; i < slots; i++) {
+        struct inf_worker *worker = &station->workers[i];
+        worker->lane = &station->lane;
+        worker->done = scheduler->done;
+        worker->pool = options->pool;
+        worker->slot = i;
+        INF_TRY(inf_worker_start(worker, err));
+        station->worker_count++;
+    }
+    return INF_OK;
+}
+
+static enum inf_code fill(struct inf_scheduler *scheduler,
+                          const struct inf_scheduler_options *options, struct inf_error *err)
+{
+    // Full lanes and busy workers, and as many again that are done while the loop still reads.
+    for (uint32_t i = 0; i < options->devices->count; i++)
+        scheduler->jobs_max += 2 * (INF_MAX(options->queue_requests_max, 1) +
+                                    inf_device_info(options->devices->devices[i])->slots);
+    INF_TRY(inf_queue_create(&scheduler->done, scheduler->jobs_max, true, err));
+    INF_TRY(inf_deadlines_create(&scheduler->deadlines, scheduler->jobs_max, err));
+    scheduler->devices = options->devices;
+    scheduler->queue_requests_max = options->queue_requests_max;
+    for (uint32_t i = 0; i < options->devices->count; i++) {
+        struct station *station = &scheduler->stations[scheduler->station_count++];
+        inf_lane_init(&station->lane, options->queue_requests_max, options->queue_bytes_max);
+        INF_TRY(start_workers(scheduler, station, options, err));
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_scheduler_create(struct inf_scheduler **out_scheduler,
+                                   const struct inf_scheduler_options *options,
+                                   struct inf_error *err)
+{
+    struct inf_scheduler *scheduler = calloc(1, sizeof *scheduler);
+    if (scheduler == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a scheduler");
+    enum inf_code code = fill(scheduler, options, err);
+    if (code == INF_OK)
+        *out_scheduler = scheduler;
+    else
+        inf_scheduler_destroy(&scheduler);
+    return code;
+}
+
+void inf_scheduler_stop(struct inf_scheduler *scheduler)
+{
+    for (uint32_t i = 0; i < scheduler->station_count; i++)
+        inf_lane_close(&scheduler->stations[i].lane);
+    for (uint32_t i = 0; i < scheduler->station_count; i++)
+        for (uint32_t k = 0; k < scheduler->stations[i].worker_count; k++)
+            inf_worker_join(&scheduler->stations[i].workers[k]);
+}
+
+void inf_scheduler_destroy(struct inf_scheduler **scheduler)
+{
+    if (*scheduler == NULL)
+        return;
+    inf_scheduler_stop(*scheduler);
+    for (uint32_t i = 0; i < (*scheduler)->station_count; i++) {
+        free((*scheduler)->stations[i].workers);
+        inf_lane_fini(&(*scheduler)->stations[i].lane);
+    }
+    inf_deadlines_destroy(&(*scheduler)->deadlines);
+    inf_queue_destroy(&(*scheduler)->done);
+    free(*scheduler);
+    *scheduler = NULL;
+}
+
+// How long until the lane has room again, as far as the past tells.
+static uint32_t retry_after_ms(const struct inf_scheduler *scheduler, const struct station *station)
+{
+    uint64_t all_ns = station->typical_ns * scheduler->queue_requests_max / station->worker_count;
+    uint64_t ms = all_ns / INF_NS_PER_MS / 2;
+    return (uint32_t)INF_MIN(INF_MAX(ms, 1), 60000);
+}
+
+enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
+                                   struct inf_fault *fault)
+{
+    struct station *station = &scheduler->stations[job->device_index];
+    if (scheduler->jobs >= scheduler->jobs_max || !inf_lane_push(&station->lane, job)) {
+        fault->retry_after_ms = retry_after_ms(scheduler, station);
+        fault->phase = "queue";
+        return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_QUEUE_FULL,
+                               "device '%s': %u requests wait already",
+                               inf_device_info(job->device)->name, inf_lane_count(&station->lane));
+    }
+    scheduler->jobs++;
+    inf_deadlines_add(scheduler->deadlines, &job->deadline);
+    return INF_OK;
+}
+
+bool inf_scheduler_withdraw(struct inf_scheduler *scheduler, struct inf_job *job)
+{
+    inf_deadlines_remove(scheduler->deadlines, &job->deadline);
+    bool queued = inf_lane_withdraw(&scheduler->stations[job->device_index].lane, job);
+    if (queued)
+        scheduler->jobs--;
+    return queued;
+}
+
+int inf_scheduler_done_fd(const struct inf_scheduler *scheduler)
+{
+    return inf_queue_fd(scheduler->done);
+}
+
+void inf_scheduler_clear_done(struct inf_scheduler *scheduler)
+{
+    inf_queue_fd_clear(scheduler->done);
+}
+
+struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
+{
+    struct inf_job *job = inf_queue_try_pop(scheduler->done);
+    if (job == NULL)
+        return NULL;
+    job->place = INF_JOB_LOOP;
+    scheduler->jobs--;
+    inf_deadlines_remove(scheduler->deadlines, &job->deadline);
+    struct station *station = &scheduler->stations[job->device_index];
+    uint64_t took_ns = job->result.done_ns - job->result.start_ns;
+    station->requests++;
+    station->busy_ns += took_ns;
+    station->typical_ns += (uint64_t)(((int64_t)took_ns - (int64_t)station->typical_ns) / 8);
+    return job;
+}
+
+int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler)
+{
+    return inf_deadlines_fd(scheduler->deadlines);
+}
+
+struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
+{
+    struct inf_deadline *deadline = inf_deadlines_next(scheduler->deadlines);
+    if (deadline == NULL)
+        return NULL;
+    return (struct inf_job *)((char *)deadline - offsetof(struct inf_job, deadline));
+}
+
+struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler, uint32_t index)
+{
+    struct station *station = &scheduler->stations[index];
+    return (struct inf_device_load){
+        .queue_depth = inf_lane_count(&station->lane),
+        .queue_limit = scheduler->queue_requests_max,
+        .requests = station->requests,
+        .busy_ns = station->busy_ns,
+    };
+}
+
+uint64_t inf_scheduler_longest_run_ns(struct inf_scheduler *scheduler)
+{
+    uint64_t now_ns = inf_clock_ns();
+    uint64_t longest_ns = 0;
+    for (uint32_t i = 0; i < scheduler->station_count; i++) {
+        for (uint32_t k = 0; k < scheduler->stations[i].worker_count; k++) {
+            struct inf_worker *worker = &scheduler->stations[i].workers[k];
+            uint64_t since_ns = atomic_load_explicit(&worker->busy_since_ns, memory_order_relaxed);
+            if (since_ns != 0 && since_ns < now_ns)
+                longest_ns = INF_MAX(longest_ns, now_ns - since_ns);
+        }
+    }
+    return longest_ns;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which job runs when and where: a bounded lane and as many workers as slots for each device, and
+// the deadlines of all jobs. Jobs go in by a call and come out as data, through two file
+// descriptors that the loop watches. All functions are the loop's.
+#ifndef INF_DAEMON_SCHEDULER_H
+#define INF_DAEMON_SCHEDULER_H
+
+#include "backends/base/role.h"
+#include "backends/registry.h"
+#include "daemon/job.h"
+#include "daemon/pool.h"
+
+struct inf_scheduler;
+
+struct inf_scheduler_options {
+    const struct inf_device_list *devices; // outlives the scheduler
+    struct inf_pool *pool;                 // outlives the scheduler
+    uint32_t queue_requests_max;           // waiting, per device
+    uint64_t queue_bytes_max;              // of their data segments, per device
+};
+
+// Starts a worker for each slot of each device. *out_scheduler is the caller's to destroy.
+//
+// INF_EXHAUSTED  memory, threads or file descriptors.
+enum inf_code inf_scheduler_create(struct inf_scheduler **out_scheduler,
+                                   const struct inf_scheduler_options *options,
+                                   struct inf_error *err) INF_NODISCARD;
+
+// Lets the workers finish what they took and joins them. Jobs that were not taken back with
+// inf_scheduler_next_done() are the caller's loss, so withdraw them all, stop, and then take.
+void inf_scheduler_stop(struct inf_scheduler *scheduler);
+
+// Frees the scheduler, stopped or not. NULL is fine.
+void inf_scheduler_destroy(struct inf_scheduler **scheduler);
+
+// Gives a job to its device's lane, and starts its deadline. On failure it stays the caller's.
+//
+// INF_EXHAUSTED  (QUEUE_FULL) with the time after which there should be room.
+enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
+                                   struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// Nobody wants the job's result any more. True: it had not begun, and is the caller's again. False:
+// a worker has it; it is told to stop and comes back through inf_scheduler_next_done().
+bool inf_scheduler_withdraw(struct inf_scheduler *scheduler,
+                            struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
+
+// Readable while jobs are done. Call inf_scheduler_clear_done() first, then next_done until NULL.
+int inf_scheduler_done_fd(const struct inf_scheduler *scheduler);
+// Makes the descriptor unreadable until the next job is done.
+void inf_scheduler_clear_done(struct inf_scheduler *scheduler) INF_ON_LOOP;
+// The next job that is done, the caller's again; NULL where there is none.
+struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler) INF_ON_LOOP;
+
+// Readable while a deadline may have passed. Call next_expired until NULL.
+int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler);
+// The next job whose deadline has passed, or NULL. It still has to be withdrawn.
+struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler) INF_ON_LOOP;
+
+// What a device has done and has to do.
+struct inf_device_load {
+    uint32_t queue_depth, queue_limit;
+    uint64_t requests; // run since start
+    uint64_t busy_ns;  // time spent running them
+};
+
+// The load of device number `index` of the list.
+struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler,
+                                                 uint32_t index) INF_ON_LOOP;
+
+// How long the longest run that goes on now has taken so far; 0 where every worker is idle.
+uint64_t inf_scheduler_longest_run_ns(struct inf_scheduler *scheduler) INF_ON_LOOP;
+
+#endif

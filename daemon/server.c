@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "backends/base/clock.h"
+#include "daemon/connection.h"
+#include "daemon/listener.h"
+
+// Clients let in at one turn of the loop, so that a flood of them leaves room for those that are in.
+#define ACCEPTS_PER_TURN 64
+// How long nobody is let in when the descriptors have run out.
+#define ACCEPT_PAUSE_MS 100
+// Unused buffers that are kept for the next frames.
+#define POOL_KEPT_BYTES ((size_t)64 << 20)
+// How long replies may take to be written once the last request is answered.
+#define FLUSH_MS 1000
+
+enum server_state {
+    SERVER_IDLE,     // made, not started
+    SERVER_RUNNING,  //
+    SERVER_DRAINING, // requests in flight may finish
+    SERVER_FLUSHING, // all are answered: the replies are being written
+    SERVER_DRAINED,
+};
+
+#define DOORS_MAX 8 // listening sockets
+
+// A listening socket on the loop.
+struct door {
+    struct inf_server *server;
+    struct inf_listener listener;
+    struct event *event;
+    bool admin;
+};
+
+struct inf_server {
+    struct inf_server_options options;
+    enum server_state state;
+    gid_t admin_group; // (gid_t)-1: none
+    struct inf_counters counters;
+    struct inf_pool *pool;
+    struct inf_reaper *reaper;
+    struct inf_service *service;
+    struct inf_connections *connections;
+    uint32_t door_count;
+    struct door doors[DOORS_MAX];
+    struct event *pause_event;    // doors open again
+    struct event *finished_event; // inferences are done
+    struct event *deadline_event; // deadlines have passed
+    struct event *load_event;     // loads report
+    struct event *drain_event;    // the drain's time is up
+};
+
+// --- the end ---
+
+static void set_drain_timer(struct inf_server *server, uint32_t ms)
+{
+    struct timeval wait = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+    event_add(server->drain_event, &wait);
+}
+
+// Looks whether a drain is complete; at the end of every callback that may complete it.
+static void check_drained(struct inf_server *server) INF_ON_LOOP
+{
+    if (server->state != SERVER_DRAINING && server->state != SERVER_FLUSHING)
+        return;
+    if (!inf_connections_idle(server->connections))
+        return;
+    server->state = SERVER_DRAINED;
+    event_del(server->drain_event);
+    server->options.drained(server->options.context);
+}
+
+static void close_doors(struct inf_server *server)
+{
+    event_del(server->pause_event);
+    for (uint32_t i = 0; i < server->door_count; i++) {
+        if (server->doors[i].event != NULL)
+            event_del(server->doors[i].event);
+        inf_listener_close(&server->doors[i].listener);
+    }
+}
+
+void inf_server_drain(struct inf_server *server)
+{
+    if (server->state != SERVER_RUNNING)
+        return;
+    uint32_t ms = server->options.config->drain_timeout_ms;
+    inf_log(server->options.log, INF_LOG_INFO, "draining in_flight=%u timeout_ms=%u",
+            server->counters.requests_in_flight, ms);
+    server->state = SERVER_DRAINING;
+    close_doors(server);
+    inf_service_drain(server->service);
+    inf_connections_drain(server->connections, (uint64_t)ms * INF_NS_PER_MS);
+    inf_connections_settle(server->connections);
+    set_drain_timer(server, ms);
+    // Drained is said from the loop, never from inside the caller's call. on_drain_time() looks at
+    // once where nothing is in flight.
+    if (inf_connections_idle(server->connections))
+        set_drain_timer(server, 0);
+}
+
+void inf_server_stop(struct inf_server *server)
+{
+    inf_server_drain(server);
+    if (server->state == SERVER_DRAINING)
+        set_drain_timer(server, 0);
+}
+
+static void on_drain_time(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    inf_role_enter_loop();
+    struct inf_server *server = context;
+    if (server->state == SERVER_DRAINING) {
+        uint32_t left = server->counters.requests_in_flight;
+        if (left > 0)
+            inf_log(server->options.log, INF_LOG_WARNING, "drain time is up cancelled=%u", left);
+        inf_connections_shut_down(server->connections);
+        inf_connections_settle(server->connections);
+        server->state = SERVER_FLUSHING;
+        set_drain_timer(server, FLUSH_MS);
+        check_drained(server);
+    } else if (server->state == SERVER_FLUSHING) {
+        inf_log(server->options.log, INF_LOG_WARNING,
+                "clients do not read their last replies, "
+                "ignoring");
+        server->state = SERVER_DRAINED;
+        server->options.drained(server->options.context);
+    }
+}
+
+// --- accepting ---
+
+static void on_pause_over(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    inf_role_enter_loop();
+    struct inf_server *server = context;
+    if (server->state == SERVER_RUNNING)
+        for (uint32_t i = 0; i < server->door_count; i++)
+            event_add(server->doors[i].event, NULL);
+}
+
+// No descriptor is left: clients wait in the backlog rather than that the loop spins.
+static void pause_accepting(struct inf_server *server, int error)
+{
+    struct timeval wait = {.tv_usec = ACCEPT_PAUSE_MS * 1000};
+    if (!event_pending(server->pause_event, EV_TIMEOUT, NULL))
+        inf_log(server->options.log, INF_LOG_WARNING, "no client can be let in error=\"%s\"",
+                strerror(error));
+    for (uint32_t i = 0; i < server->door_count; i++)
+        event_del(server->doors[i].event);
+    event_add(server->pause_event, &wait);
+}
+
+static void let_in(struct inf_server *server, const struct door *door, int fd) INF_ON_LOOP
+{
+    struct inf_credentials who;
+    struct inf_error err;
+    if (inf_peer_credentials(fd, server->admin_group, &who, &err) != INF_OK) {
+        inf_log(server->options.log, INF_LOG_WARNING, "client refused error=\"%s\"", err.text);
+        close(fd);
+        return;
+    }
+    bool trusted = who.uid == 0 || who.uid == geteuid() || who.in_group;
+    const struct inf_peer peer = {.fd = fd, .uid = who.uid, .admin = door->admin && trusted};
+    if (inf_connections_add(server->connections, &peer, &err) != INF_OK)
+        inf_log(server->options.log, INF_LOG_DEBUG, "client refused uid=%u error=\"%s\"",
+                (unsigned)who.uid, err.text);
+}
+
+static void on_acceptable(evutil_socket_t fd, short what, void *context)
+{
+    (void)what;
+    inf_role_enter_loop();
+    struct door *door = context;
+    struct inf_server *server = door->server;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (client >= 0) {
+            let_in(server, door, client);
+            continue;
+        }
+        if (errno == EINTR || errno == ECONNABORTED)
+            continue;
+        if (errno != EAGAIN && errno != EWOULDBLOCK)
+            pause_accepting(server, errno);
+        break;
+    }
+    inf_connections_settle(server->connections);
+}
+
+// --- what comes from other threads ---
+
+static void on_finished(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    inf_role_enter_loop();
+    struct inf_server *server = context;
+    inf_service_clear_finished(server->service);
+    struct inf_call *call;
+    while ((call = inf_service_next_finished(server->service)) != NULL)
+        inf_connections_finish(server->connections, call);
+    inf_connections_settle(server->connections);
+    check_drained(server);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    inf_role_enter_loop();
+    struct inf_server *server = context;
+    struct inf_call *call;
+    while ((call = inf_service_next_expired(server->service)) != NULL)
+        inf_connections_expire(server->connections, call);
+    inf_connections_settle(server->connections);
+    check_drained(server);
+}
+
+static void on_load(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    inf_role_enter_loop();
+    struct inf_server *server = context;
+    struct inf_load_event event;
+    struct inf_call *call;
+    while (inf_service_next_load(server->service, &event, &call)) {
+        if (call != NULL)
+            inf_connections_report(server->connections, call, &event);
+        if (server->options.loaded != NULL)
+            server->options.loaded(server->options.context, &event);
+    }
+    inf_connections_settle(server->connections);
+    check_drained(server);
+}
+
+// --- life ---
+
+static enum inf_code add_door(struct inf_server *server, bool admin, int inherited,
+                              struct inf_error *err)
+{
+    const struct inf_config *config = server->options.config;
+    if (server->door_count == DOORS_MAX)
+        return inf_fail(err, INF_EXHAUSTED, "more than %d listening sockets", DOORS_MAX);
+    struct door *door = &server->doors[server->door_count++];
+    door->server = server;
+    door->admin = admin;
+    inf_listener_init(&door->listener);
+    if (inherited >= 0) {
+        inf_listener_adopt(&door->listener, inherited);
+        return INF_OK;
+    }
+    bool grouped = admin && server->admin_group != (gid_t)-1;
+    const struct inf_listener_options options = {
+        .path = admin ? config->admin_socket : config->socket,
+        .mode = admin && !grouped ? 0600 : 0660,
+        .group = grouped ? server->admin_group : (gid_t)-1};
+    return inf_listener_open(&door->listener, &options, err);
+}
+
+static enum inf_code add_doors(struct inf_server *server, struct inf_error *err)
+{
+    const struct inf_server_options *options = &server->options;
+    for (uint32_t i = 0; i < options->data_fd_count; i++)
+        INF_TRY(add_door(server, false, options->data_fds[i], err));
+    for (uint32_t i = 0; i < options->admin_fd_count; i++)
+        INF_TRY(add_door(server, true, options->admin_fds[i], err));
+    if (options->data_fd_count == 0)
+        INF_TRY(add_door(server, false, -1, err));
+    if (options->admin_fd_count == 0)
+        INF_TRY(add_door(server, true, -1, err));
+    return INF_OK;
+}
+
+static enum inf_code find_group(struct inf_server *server, struct inf_error *err)
+{
+    const char *name = server->options.config->admin_group;
+    server->admin_group = (gid_t)-1;
+    if (name[0] == '\0')
+        return INF_OK;
+    char buffer[4096];
+    struct group entry;
+    struct group *found = NULL;
+    if (getgrnam_r(name, &entry, buffer, sizeof buffer, &found) != 0 || found == NULL)
+        return inf_fail(err, INF_INVALID, "admin_group = %s: there is no such group", name);
+    server->admin_group = found->gr_gid;
+    return INF_OK;
+}
+
+static enum inf_code make_parts(struct inf_server *server, struct inf_error *err)
+{
+    const struct inf_server_options *options = &server->options;
+    const struct inf_config *config = options->config;
+    INF_TRY(inf_pool_create(&server->pool, POOL_KEPT_BYTES, err));
+    INF_TRY(inf_reaper_create(&server->reaper, err));
+    const struct inf_service_options service = {.store = options->store,
+                                                .devices = options->devices,
+                                                .pool = server->pool,
+                                                .counters = &server->counters,
+                                                .version = options->version,
+                                                .queue_requests_max = config->queue_requests_max,
+                                                .queue_bytes_max = config->queue_bytes_max,
+                                                .log_lines_dropped = options->log_lines_dropped,
+                                                .context = options->context};
+    INF_TRY(inf_service_create(&server->service, &service, err));
+    const struct inf_connections_options connections = {.base = options->base,
+                                                        .service = server->service,
+                                                        .pool = server->pool,
+                                                        .reaper = server->reaper,
+                                                        .counters = &server->counters,
+                                                        .log = options->log,
+                                                        .version = options->version,
+                                                        .connections_max = config->connections_max,
+                                                        .connections_per_uid_max =
+                                                            config->connections_per_uid_max};
+    return inf_connections_create(&server->connections, &connections, err);
+}
+
+static enum inf_code make_event(struct inf_server *server, struct event **event, int fd,
+                                event_callback_fn callback, struct inf_error *err)
+{
+    short what = fd >= 0 ? EV_READ | EV_PERSIST : 0;
+    *event = event_new(server->options.base, fd, what, callback, server);
+    return *event != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for events");
+}
+
+static enum inf_code make_events(struct inf_server *server, struct inf_error *err)
+{
+    struct inf_service *service = server->service;
+    INF_TRY(make_event(server, &server->pause_event, -1, on_pause_over, err));
+    INF_TRY(make_event(server, &server->drain_event, -1, on_drain_time, err));
+    INF_TRY(make_event(server, &server->finished_event, inf_service_finished_fd(service),
+                       on_finished, err));
+    INF_TRY(make_event(server, &server->deadline_event, inf_service_timer_fd(service), on_deadline,
+                       err));
+    INF_TRY(make_event(server, &server->load_event, inf_service_load_fd(service), on_load, err));
+    for (uint32_t i = 0; i < server->door_count; i++) {
+        struct door *door = &server->doors[i];
+        door->event = event_new(server->options.base, door->listener.fd, EV_READ | EV_PERSIST,
+                                on_acceptable, door);
+        if (door->event == NULL)
+            return inf_fail(err, INF_EXHAUSTED, "no memory for events");
+    }
+    return INF_OK;
+}
+
+static enum inf_code fill(struct inf_server *server, const struct inf_server_options *options,
+                          struct inf_error *err)
+{
+    server->options = *options;
+    INF_TRY(find_group(server, err));
+    INF_TRY(add_doors(server, err));
+    INF_TRY(make_parts(server, err));
+    return make_events(server, err);
+}
+
+enum inf_code inf_server_create(struct inf_server **out_server,
+                                const struct inf_server_options *options, struct inf_error *err)
+{
+    struct inf_server *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a server");
+    enum inf_code code = fill(server, options, err);
+    if (code == INF_OK)
+        *out_server = server;
+    else
+        inf_server_destroy(&server);
+    return code;
+}
+
+enum inf_code inf_server_start(struct inf_server *server, struct inf_error *err)
+{
+    assert(server->state == SERVER_IDLE);
+    int failed = event_add(server->finished_event, NULL);
+    failed |= event_add(server->deadline_event, NULL);
+    failed |= event_add(server->load_event, NULL);
+    for (uint32_t i = 0; i < server->door_count; i++)
+        failed |= event_add(server->doors[i].event, NULL);
+    if (failed != 0)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for events");
+    server->state = SERVER_RUNNING;
+    return INF_OK;
+}
+
+uint64_t inf_server_longest_run_ns(struct inf_server *server)
+{
+    return inf_service_longest_run_ns(server->service);
+}
+
+uint32_t inf_server_connections(const struct inf_server *server)
+{
+    return server->counters.connections;
+}
+
+uint32_t inf_server_in_flight(const struct inf_server *server)
+{
+    return server->counters.requests_in_flight;
+}
+
+static void free_event(struct event *event)
+{
+    if (event != NULL)
+        event_free(event);
+}
+
+void inf_server_destroy(struct inf_server **server)
+{
+    struct inf_server *gone = *server;
+    if (gone == NULL)
+        return;
+    inf_role_enter_loop();
+    for (uint32_t i = 0; i < gone->door_count; i++) {
+        free_event(gone->doors[i].event);
+        inf_listener_close(&gone->doors[i].listener);
+    }
+    free_event(gone->pause_event);
+    free_event(gone->finished_event);
+    free_event(gone->deadline_event);
+    free_event(gone->load_event);
+    free_event(gone->drain_event);
+    inf_connections_destroy(&gone->connections);
+    inf_service_destroy(&gone->service);
+    inf_reaper_destroy(&gone->reaper);
+    inf_pool_destroy(&gone->pool);
+    free(gone);
+    *server = NULL;
+    inf_role_leave();
+}

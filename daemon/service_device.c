@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceList: what computes, and how busy it is.
+#include "daemon/service_impl.h"
+
+static const char *const kind_names[] = {
+    [INF_DEVICE_HOST] = "host",
+    [INF_DEVICE_CPU] = "cpu",
+    [INF_DEVICE_GPU] = "gpu",
+    [INF_DEVICE_SOFTWARE] = "software",
+};
+
+static void describe(struct inf_service *service, uint32_t index) INF_ON_LOOP
+{
+    struct inf_device *device = service->options.devices->devices[index];
+    const struct inf_device_info *info = inf_device_info(device);
+    struct inf_device_load load = inf_scheduler_device_load(service->scheduler, index);
+    struct inf_device_memory memory = inf_device_memory(device);
+    service->device_entries[index] = (struct inf_device_entry){
+        .name = info->name,
+        .backend = info->backend,
+        .kind = kind_names[info->kind],
+        .description = info->description,
+        .health = inf_device_health(device) == INF_DEVICE_OK ? "ok" : "lost",
+        .priority = info->priority,
+        .slots = info->slots,
+        .threads = info->threads,
+        .queue_depth = load.queue_depth,
+        .queue_limit = load.queue_limit,
+        .requests = load.requests,
+        .busy_ns = load.busy_ns,
+        .memory_bytes = memory.weight_bytes + memory.buffer_bytes,
+    };
+}
+
+enum inf_code inf_service_device_list(struct inf_service *service, struct inf_request *request,
+                                      struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)request;
+    (void)fault;
+    for (uint32_t i = 0; i < service->options.devices->count; i++)
+        describe(service, i);
+    service->reply.device_index = (struct inf_device_index){
+        .count = service->options.devices->count, .entries = service->device_entries};
+    answer->kind = INF_MESSAGE_DEVICE_INDEX;
+    return INF_OK;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the handlers of the service share; for service*.c only.
+#ifndef INF_DAEMON_SERVICE_IMPL_H
+#define INF_DAEMON_SERVICE_IMPL_H
+
+#include "daemon/job.h"
+#include "daemon/scheduler.h"
+#include "daemon/service.h"
+
+// Models listed in one answer: what fits the metadata of a frame, roughly.
+#define INF_SERVICE_MODELS_MAX 512
+
+// A load that somebody waits for.
+struct inf_load {
+    struct inf_call call;
+    uint64_t token;
+    struct inf_load *next;
+};
+
+struct inf_service {
+    struct inf_service_options options;
+    struct inf_scheduler *scheduler;
+    struct inf_scratch *scratch;
+    bool draining;
+    uint64_t started_ns;
+    int statm_fd; // /proc/self/statm
+
+    struct inf_call *unused_jobs; // linked by call.next
+    struct inf_load *loads;
+    uint64_t last_token;
+
+    // The request being handled and the answer made of it.
+    union inf_message request;
+    union inf_message reply;
+    struct inf_model_row *model_rows; // INF_SERVICE_MODELS_MAX each
+    struct inf_model_index_entry *model_entries;
+    struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
+};
+
+// A handler: service->request holds the decoded request, the answer's message is service->reply.
+typedef enum inf_code inf_service_handler(struct inf_service *service, struct inf_request *request,
+                                          struct inf_answer *answer, struct inf_fault *fault);
+
+inf_service_handler inf_service_server_live INF_ON_LOOP;
+inf_service_handler inf_service_server_ready INF_ON_LOOP;
+inf_service_handler inf_service_server_metadata INF_ON_LOOP;
+inf_service_handler inf_service_server_status INF_ON_LOOP;
+inf_service_handler inf_service_device_list INF_ON_LOOP;
+inf_service_handler inf_service_model_ready INF_ON_LOOP;
+inf_service_handler inf_service_model_metadata INF_ON_LOOP;
+inf_service_handler inf_service_model_infer INF_ON_LOOP;
+inf_service_handler inf_service_repository_index INF_ON_LOOP;
+inf_service_handler inf_service_repository_load INF_ON_LOOP;
+inf_service_handler inf_service_repository_unload INF_ON_LOOP;
+
+// Frees a job for the next inference: everything it holds is given back.
+void inf_service_release_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
+
+// The answer of a job that is done.
+enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job *job,
+                                     struct inf_answer *answer,
+                                     struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// Takes a load off the list and frees it.
+void inf_service_release_load(struct inf_service *service, struct inf_load *load) INF_ON_LOOP;
+
+#endif

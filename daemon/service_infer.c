@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// ModelInfer: checks a request against its model, makes a job of it, and the job's result a reply.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/clock.h"
+#include "daemon/service_impl.h"
+
+static struct inf_job *acquire_job(struct inf_service *service)
+{
+    struct inf_call *unused = service->unused_jobs;
+    struct inf_job *job;
+    if (unused != NULL) {
+        service->unused_jobs = unused->next;
+        job = (struct inf_job *)unused;
+    } else {
+        job = calloc(1, sizeof *job);
+        if (job == NULL)
+            return NULL;
+        job->call.kind = INF_CALL_INFER;
+        atomic_init(&job->cancelled, false);
+    }
+    job->call.connection = NULL;
+    job->call.answered = false;
+    job->call.previous = job->call.next = NULL;
+    atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
+    return job;
+}
+
+void inf_service_release_job(struct inf_service *service, struct inf_job *job)
+{
+    for (uint32_t i = 0; i < job->input_count; i++)
+        inf_region_release(&job->input_regions[i]);
+    for (uint32_t i = 0; i < job->output_count; i++)
+        inf_region_release(&job->outputs[i].region);
+    job->input_count = job->output_count = 0;
+    inf_pool_release(service->options.pool, job->data, job->data_bytes);
+    inf_pool_release(service->options.pool, job->result.data, job->result.data_capacity);
+    job->data = job->result.data = NULL;
+    inf_served_unref(&job->served);
+    job->call.next = service->unused_jobs;
+    service->unused_jobs = &job->call;
+}
+
+// The index of the port called `name`, `count` where there is none. Clients mostly keep the model's
+// order, so `guess` is looked at first.
+static uint32_t find_port(const struct inf_port *ports, uint32_t count, const char *name,
+                          uint32_t guess)
+{
+    if (guess < count && strcmp(ports[guess].name, name) == 0)
+        return guess;
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(ports[i].name, name) == 0)
+            return i;
+    return count;
+}
+
+// What an input has to be, for people: "FP32 [1,?,3]".
+#define WANTED_TEXT_SIZE (INF_SHAPE_TEXT_SIZE + 16)
+static const char *describe(const struct inf_value *value, char text[WANTED_TEXT_SIZE])
+{
+    char shape[INF_SHAPE_TEXT_SIZE];
+    snprintf(text, WANTED_TEXT_SIZE, "%s %s", inf_dtype_name(value->dtype),
+             inf_shape_print(&value->shape, shape));
+    return text;
+}
+
+static enum inf_code unknown_tensor(const char *what, const char *name,
+                                    const struct inf_port *ports, uint32_t count,
+                                    struct inf_fault *fault)
+{
+    char names[512] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < count && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s'%s'", i == 0 ? "" : ", ",
+                                 ports[i].name);
+    inf_fault_tensor(fault, name, NULL, NULL);
+    return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_TENSOR_UNKNOWN,
+                           "%s '%s': the model has no such %s; it has %s", what, name, what, names);
+}
+
+static enum inf_code twice(const char *what, const char *name, struct inf_fault *fault)
+{
+    inf_fault_tensor(fault, name, NULL, NULL);
+    return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                           "%s '%s': given twice", what, name);
+}
+
+static enum inf_code check_input(const struct inf_tensor_entry *entry,
+                                 const struct inf_value *value, struct inf_fault *fault)
+{
+    char expected[INF_SHAPE_TEXT_SIZE];
+    char actual[INF_SHAPE_TEXT_SIZE];
+    if (entry->dtype != value->dtype) {
+        inf_fault_tensor(fault, entry->name, inf_dtype_name(value->dtype),
+                         inf_dtype_name(entry->dtype));
+        return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
+                               "input '%s': datatype is %s, wanted %s", entry->name, fault->actual,
+                               fault->expected);
+    }
+    if (!inf_shape_matches(&entry->shape, &value->shape)) {
+        inf_fault_tensor(fault, entry->name, inf_shape_print(&value->shape, expected),
+                         inf_shape_print(&entry->shape, actual));
+        return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_SHAPE_MISMATCH,
+                               "input '%s': shape is %s, wanted %s", entry->name, actual, expected);
+    }
+    return INF_OK;
+}
+
+static enum inf_code bind_input(struct inf_job *job, uint32_t index,
+                                const struct inf_tensor_entry *entry,
+                                const struct inf_request *request, struct inf_fault *fault)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    job->shapes[index] = entry->shape;
+    if (entry->location.region_id == 0) {
+        // An empty tensor may lie nowhere; it still gets an address.
+        job->inputs[index] = request->data != NULL ? request->data + entry->location.offset
+                                                   : (const uint8_t *)job->id;
+        return INF_OK;
+    }
+    const struct inf_region_range range = {.id = entry->location.region_id,
+                                           .offset = entry->location.offset,
+                                           .length = entry->location.length};
+    uint8_t *memory;
+    enum inf_code code = inf_region_acquire(request->regions, &range, &job->input_regions[index],
+                                            &memory, &fault->err);
+    if (code != INF_OK) {
+        inf_fault_tensor(fault, entry->name, NULL, NULL);
+        return inf_error_prefix(&fault->err, code, "input '%s'", entry->name);
+    }
+    job->inputs[index] = memory;
+    return INF_OK;
+}
+
+static enum inf_code bind_inputs(struct inf_job *job, const struct inf_graph *graph,
+                                 const struct inf_infer_request *infer,
+                                 const struct inf_request *request, struct inf_fault *fault)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    uint64_t seen = 0;
+    for (uint32_t i = 0; i < infer->input_count; i++) {
+        const struct inf_tensor_entry *entry = &infer->inputs[i];
+        uint32_t index = find_port(graph->inputs, graph->input_count, entry->name, i);
+        if (index == graph->input_count)
+            return unknown_tensor("input", entry->name, graph->inputs, graph->input_count, fault);
+        if ((seen >> index & 1) != 0)
+            return twice("input", entry->name, fault);
+        seen |= (uint64_t)1 << index;
+        INF_TRY(check_input(entry, &graph->values[graph->inputs[index].value], fault));
+        INF_TRY(bind_input(job, index, entry, request, fault));
+    }
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        char wanted[WANTED_TEXT_SIZE];
+        if ((seen >> i & 1) != 0)
+            continue;
+        describe(&graph->values[graph->inputs[i].value], wanted);
+        inf_fault_tensor(fault, graph->inputs[i].name, wanted, NULL);
+        return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_TENSOR_MISSING,
+                               "input '%s' is missing: wanted %s", graph->inputs[i].name, wanted);
+    }
+    return INF_OK;
+}
+
+static bool overlap(const struct inf_location *a, const struct inf_location *b)
+{
+    // Both lie inside one region, so the sums fit.
+    return a->region_id == b->region_id && a->offset < b->offset + b->length &&
+           b->offset < a->offset + a->length;
+}
+
+// A kernel that writes what it still reads gives garbage: refused, rather than found out.
+static enum inf_code check_overlap(const struct inf_infer_request *infer, uint32_t output,
+                                   struct inf_fault *fault)
+{
+    const struct inf_tensor_entry *entry = &infer->outputs[output];
+    const char *other = NULL;
+    for (uint32_t i = 0; i < infer->input_count && other == NULL; i++)
+        if (overlap(&entry->location, &infer->inputs[i].location))
+            other = infer->inputs[i].name;
+    for (uint32_t i = 0; i < output && other == NULL; i++)
+        if (overlap(&entry->location, &infer->outputs[i].location))
+            other = infer->outputs[i].name;
+    if (other == NULL)
+        return INF_OK;
+    inf_fault_tensor(fault, entry->name, NULL, NULL);
+    return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                           "output '%s': its room overlaps that of '%s' in region %" PRIu64,
+                           entry->name, other, entry->location.region_id);
+}
+
+static enum inf_code bind_output(struct inf_job *job, uint32_t index,
+                                 const struct inf_infer_request *infer, uint32_t position,
+                                 const struct inf_request *request, struct inf_fault *fault)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    const struct inf_tensor_entry *entry = &infer->outputs[position];
+    struct inf_job_output *output = &job->outputs[index];
+    output->wanted = true;
+    if (entry->location.region_id == 0)
+        return INF_OK;
+    const struct inf_region_range range = {.id = entry->location.region_id,
+                                           .offset = entry->location.offset,
+                                           .length = entry->location.length,
+                                           .write = true};
+    enum inf_code code =
+        inf_region_acquire(request->regions, &range, &output->region, &output->memory, &fault->err);
+    if (code != INF_OK) {
+        inf_fault_tensor(fault, entry->name, NULL, NULL);
+        return inf_error_prefix(&fault->err, code, "output '%s'", entry->name);
+    }
+    output->room_bytes = range.length;
+    output->region_id = range.id;
+    output->region_offset = range.offset;
+    return check_overlap(infer, position, fault);
+}
+
+static enum inf_code bind_outputs(struct inf_job *job, const struct inf_graph *graph,
+                                  const struct inf_infer_request *infer,
+                                  const struct inf_request *request, struct inf_fault *fault)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    bool all = infer->output_count == 0;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        job->outputs[i].wanted = all;
+        job->outputs[i].memory = NULL;
+        job->outputs[i].region = NULL;
+        job->order[i] = (uint8_t)i;
+    }
+    job->order_count = all ? graph->output_count : infer->output_count;
+    for (uint32_t i = 0; i < infer->output_count; i++) {
+        const char *name = infer->outputs[i].name;
+        uint32_t index = find_port(graph->outputs, graph->output_count, name, i);
+        if (index == graph->output_count)
+            return unknown_tensor("output", name, graph->outputs, graph->output_count, fault);
+        if (job->outputs[index].wanted)
+            return twice("output", name, fault);
+        job->order[i] = (uint8_t)index;
+        INF_TRY(bind_output(job, index, infer, i, request, fault));
+    }
+    return INF_OK;
+}
+
+// The index of the device that the request names, or the model's own.
+static enum inf_code choose_device(const struct inf_service *service, struct inf_job *job,
+                                   const char *name, struct inf_fault *fault)
+{
+    const struct inf_device_list *devices = service->options.devices;
+    for (uint32_t i = 0; i < devices->count; i++) {
+        bool chosen = name[0] == '\0'
+                          ? devices->devices[i] == job->served->device
+                          : strcmp(inf_device_info(devices->devices[i])->name, name) == 0;
+        if (!chosen)
+            continue;
+        job->device = devices->devices[i];
+        job->device_index = i;
+        return INF_OK;
+    }
+    return inf_fail_reason(&fault->err, INF_NOT_FOUND, INF_REASON_NO_DEVICE,
+                           "device '%s': there is none of this name", name);
+}
+
+static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
+                              struct inf_request *request, struct inf_fault *fault)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    const struct inf_infer_request *infer = &service->request.infer_request;
+    INF_TRY(inf_model_store_find(service->options.store, infer->model_name, infer->model_version,
+                                 &job->served, &fault->err));
+    inf_fault_model(fault, NULL, job->served->version);
+    INF_TRY(choose_device(service, job, infer->device, fault));
+    const struct inf_graph *graph = inf_model_graph(job->served->model);
+    if (graph->input_count > INF_LIMIT_TENSORS || graph->output_count > INF_LIMIT_TENSORS)
+        return inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+                               "model '%s': %u inputs and %u outputs, at most %u each can be asked "
+                               "for",
+                               job->served->name, graph->input_count, graph->output_count,
+                               INF_LIMIT_TENSORS);
+    memset(job->input_regions, 0, graph->input_count * sizeof job->input_regions[0]);
+    job->input_count = graph->input_count;
+    INF_TRY(bind_inputs(job, graph, infer, request, fault));
+    job->output_count = graph->output_count;
+    INF_TRY(bind_outputs(job, graph, infer, request, fault));
+
+    snprintf(job->id, sizeof job->id, "%s", infer->id);
+    job->reply_bytes_max = request->reply_bytes_max;
+    job->accepted_ns = inf_clock_ns();
+    job->deadline.at_ns = 0;
+    // A time that does not fit the clock is no limit at all.
+    uint64_t at_ns;
+    if (infer->timeout_ns != 0 &&
+        !__builtin_add_overflow(job->accepted_ns, infer->timeout_ns, &at_ns) && at_ns < INT64_MAX)
+        job->deadline.at_ns = at_ns;
+    return INF_OK;
+}
+
+enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_request *request,
+                                      struct inf_answer *answer, struct inf_fault *fault)
+{
+    struct inf_infer_request *infer = &service->request.infer_request;
+    inf_fault_model(fault, infer->model_name, infer->model_version);
+    INF_TRY(inf_infer_request_resolve_inline(infer, request->data_bytes, &fault->err));
+    struct inf_job *job = acquire_job(service);
+    if (job == NULL)
+        return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a request");
+    enum inf_code code = fill_job(service, job, request, fault);
+    if (code == INF_OK) {
+        job->data = request->data;
+        job->data_bytes = request->data_bytes;
+        request->data = NULL;
+        code = inf_scheduler_submit(service->scheduler, job, fault);
+    }
+    if (code == INF_OK)
+        answer->call = &job->call;
+    else
+        inf_service_release_job(service, job);
+    return code;
+}
+
+static void fill_outputs(const struct inf_job *job, struct inf_infer_reply *reply)
+{
+    const struct inf_graph *graph = inf_model_graph(job->served->model);
+    reply->output_count = job->order_count;
+    for (uint32_t i = 0; i < job->order_count; i++) {
+        uint32_t index = job->order[i];
+        const struct inf_job_output *output = &job->outputs[index];
+        reply->outputs[i] = (struct inf_tensor_entry){
+            .name = graph->outputs[index].name,
+            .dtype = output->dtype,
+            .shape = output->shape,
+            .location = {.present = true,
+                         .region_id = output->region != NULL ? output->region_id : 0,
+                         .offset = output->region != NULL ? output->region_offset : output->offset,
+                         .length = output->size_bytes},
+        };
+    }
+}
+
+enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job *job,
+                                     struct inf_answer *answer, struct inf_fault *fault)
+{
+    if (job->result.fault.err.code != INF_OK) {
+        *fault = job->result.fault;
+        inf_fault_model(fault, job->served->name, job->served->version);
+        return fault->err.code;
+    }
+    struct inf_infer_reply *reply = &service->reply.infer_reply;
+    reply->model_name = job->served->name;
+    reply->model_version = job->served->version;
+    reply->id = job->id;
+    fill_outputs(job, reply);
+    reply->timing = (struct inf_timing){
+        .queue_ns = job->result.start_ns - job->accepted_ns,
+        .input_ns = job->result.begin_ns - job->result.start_ns,
+        .compute_ns = job->result.end_ns - job->result.begin_ns,
+        .output_ns = job->result.done_ns - job->result.end_ns,
+    };
+    reply->batch_size = 1;
+    reply->device = inf_device_info(job->device)->name;
+    reply->precision = "fp32";
+    reply->credit_return = 1;
+    atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
+    *answer = (struct inf_answer){.kind = INF_MESSAGE_INFER_REPLY,
+                                  .message = &service->reply,
+                                  .data = job->result.data,
+                                  .data_bytes = job->result.data_bytes,
+                                  .data_capacity = job->result.data_capacity};
+    job->result.data = NULL;
+    return INF_OK;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that runs jobs of one device in one slot: takes them from the lane, runs them, posts
+// them to the queue of those that are done. It knows no connection and touches no socket.
+#ifndef INF_DAEMON_WORKER_H
+#define INF_DAEMON_WORKER_H
+
+#include <stdatomic.h>
+
+#include "backends/base/queue.h"
+#include "backends/base/thread.h"
+#include "daemon/lane.h"
+#include "daemon/pool.h"
+
+// Embedded; does not move once started. Fill the first group, then inf_worker_start().
+struct inf_worker {
+    struct inf_lane *lane;
+    struct inf_queue *done; // has room for every job there can be
+    struct inf_pool *pool;
+    uint32_t slot;
+
+    struct inf_thread thread;
+    _Atomic uint64_t busy_since_ns; // of inf_clock_ns(); 0: idle
+};
+
+// Starts the thread; it ends once the lane is closed and empty.
+enum inf_code inf_worker_start(struct inf_worker *worker, struct inf_error *err) INF_NODISCARD;
+
+// Waits for the thread to end; nothing to do for one never started. Blocks.
+void inf_worker_join(struct inf_worker *worker);
+
+#endif
