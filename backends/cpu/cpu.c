@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/cpu.h"
+
+#include <cpuinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/cpu_program.h"
+#include "backends/cpu/kernels/simd.h"
+#include "backends/cpu/xnn.h"
+
+#define CPU_PRIORITY 200
+
+static uint32_t cpu_probe(void)
+{
+    return 1;
+}
+
+static void describe(struct inf_device_info *info, const struct inf_cpu_pools *pools)
+{
+    // cpuinfo was started by XNNPACK.
+    const struct cpuinfo_package *package = cpuinfo_get_package(0);
+    const char *processor = package != NULL && package->name[0] != '\0' ? package->name : "CPU";
+    info->kind = INF_DEVICE_CPU;
+    info->priority = CPU_PRIORITY;
+    info->slots = pools->slots;
+    info->threads = pools->threads;
+    info->host_memory = true;
+    info->alignment = 64;
+    snprintf(info->name, sizeof(info->name), "cpu");
+    snprintf(info->backend, sizeof(info->backend), "cpu");
+    snprintf(info->description, sizeof(info->description), "%s, XNNPACK, %s", processor,
+             inf_simd_best()->name);
+}
+
+static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
+                              const struct inf_device_options *options, struct inf_error *err)
+{
+    (void)index;
+    INF_TRY(inf_xnn_init(err));
+    struct inf_cpu_device *device = calloc(1, sizeof(*device));
+    if (device == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
+    enum inf_code code = inf_cpu_pools_init(&device->pools, options->slots, options->threads, err);
+    if (code != INF_OK) {
+        free(device);
+        return code;
+    }
+    describe(&device->base.info, &device->pools);
+    inf_log(options->log, INF_LOG_DEBUG, "cpu device opened slots=%u threads=%u what=\"%s\"",
+            device->pools.slots, device->pools.threads, device->base.info.description);
+    *out_device = &device->base;
+    return INF_OK;
+}
+
+static void cpu_close(struct inf_device *base)
+{
+    struct inf_cpu_device *device = (struct inf_cpu_device *)base;
+    inf_cpu_pools_fini(&device->pools);
+    free(device);
+}
+
+static enum inf_code cpu_supports(struct inf_device *device, const struct inf_graph *graph,
+                                  uint32_t node, struct inf_error *err)
+{
+    (void)device;
+    const struct inf_cpu_kernel *kernel;
+    return inf_cpu_kernel_find(&kernel, graph, &graph->nodes[node], err);
+}
+
+const struct inf_backend inf_cpu_backend = {
+    .name = "cpu",
+    .priority = CPU_PRIORITY,
+    .probe = cpu_probe,
+    .open = cpu_open,
+    .close = cpu_close,
+    .supports = cpu_supports,
+    .compile = inf_cpu_compile,
+    .program_destroy = inf_cpu_program_destroy,
+    .run = inf_cpu_run,
+    .profile = inf_cpu_profile,
+};

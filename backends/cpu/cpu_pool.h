@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of the cpu device: one pool for each slot, so that runs in different slots never wait
+// for each other.
+#ifndef INF_BACKENDS_CPU_CPU_POOL_H
+#define INF_BACKENDS_CPU_CPU_POOL_H
+
+#include <pthreadpool.h>
+#include <stdint.h>
+
+#include "backends/base/role.h"
+#include "proto/core/status.h"
+
+// Most slots, and most threads of one slot, that may be asked for.
+#define INF_CPU_SLOTS_MAX   256u
+#define INF_CPU_THREADS_MAX 256u
+
+struct inf_cpu_pools {
+    uint32_t slots;
+    uint32_t threads;     // of each slot, the calling one included
+    pthreadpool_t *pools; // by slot; NULL where there is one thread: the caller does it all
+};
+
+// Cores this process may use: those of its affinity mask, bounded by the CPU quota of its control
+// group (v2) and of all groups above it. At least 1.
+uint32_t inf_cpu_cores(void) INF_MAY_BLOCK;
+
+// Makes the pools of `slots` slots (0: 1) with `threads` threads each (0: half the cores, 1 to 8).
+//
+// INF_INVALID    more than INF_CPU_SLOTS_MAX or INF_CPU_THREADS_MAX.
+// INF_EXHAUSTED  no memory, or the system refuses a thread.
+enum inf_code inf_cpu_pools_init(struct inf_cpu_pools *pools, uint32_t slots, uint32_t threads,
+                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Ends the threads. Nothing may run on them.
+void inf_cpu_pools_fini(struct inf_cpu_pools *pools);
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/cpu_program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "backends/base/clock.h"
+#include "backends/cpu/own.h"
+#include "backends/cpu/xnn.h"
+#include "proto/core/span.h"
+
+// Where operands are before the first run. XNNPACK allocates in the first setup of an operator only,
+// and of later pointers it wants to know no more than how far they are from the first ones. So the
+// first setup is done when a program is compiled, with this, and runs allocate nothing. It is not
+// NULL, which kernels refuse, and so low that no element "at" it can have the address of a real one.
+#define NOWHERE ((void *)64)
+
+struct cpu_program {
+    struct inf_program base;
+    struct inf_arena arena;     // what steps point to
+    struct inf_cpu_step *steps; // slot after slot
+    uint32_t step_count;        // of one slot
+    uint32_t slots;
+};
+
+// --- steps ---
+
+static enum xnn_status after_setup(struct inf_cpu_step *step)
+{
+    const struct inf_xnn_unary *unary = &step->after.unary;
+    if (unary->op == NULL)
+        return xnn_status_success;
+    return unary->setup(unary->op, unary->batch, step->output, step->output, step->pool);
+}
+
+// Tells the step's operators where its operands are now.
+static enum inf_code step_setup(struct inf_cpu_step *step, struct inf_error *err)
+{
+    enum xnn_status status = step->setup != NULL ? step->setup(step) : xnn_status_success;
+    if (status == xnn_status_success)
+        status = after_setup(step);
+    return inf_xnn_check(status, step->node, step->kernel, err);
+}
+
+static enum inf_code step_run(struct inf_cpu_step *step, struct inf_error *err)
+{
+    enum xnn_status status = xnn_status_success;
+    if (step->run != NULL)
+        step->run(step);
+    else
+        status = xnn_run_operator(step->op, step->pool);
+    if (status == xnn_status_success && step->after.unary.op != NULL)
+        status = xnn_run_operator(step->after.unary.op, step->pool);
+    if (step->after.map != NULL)
+        inf_own_map(step->pool, step->after.map, step->after.count, step->output);
+    return inf_xnn_check(status, step->node, step->kernel, err);
+}
+
+static enum inf_code step_fill(struct inf_cpu_step *step, struct inf_error *err)
+{
+    const struct inf_node *node = step->node;
+    const struct inf_cpu_kernel *kernel;
+    INF_TRY(inf_cpu_kernel_find(&kernel, step->graph, node, err));
+    step->inputs = inf_arena_alloc(step->arena, (node->input_count + 1) * sizeof(*step->inputs));
+    if (step->inputs == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its operands", node->name);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        uint32_t value = node->inputs[i];
+        if (value == INF_VALUE_NONE)
+            continue;
+        bool constant = inf_graph_is_const(step->graph, value);
+        step->inputs[i] = constant ? step->graph->values[value].data->data : NOWHERE;
+    }
+    step->output = NOWHERE;
+    INF_TRY(kernel->create(step, err));
+    return step_setup(step, err);
+}
+
+static void step_fini(struct inf_cpu_step *step)
+{
+    xnn_delete_operator(step->op);
+    xnn_delete_operator(step->after.unary.op);
+}
+
+// --- programs ---
+
+static enum inf_code program_fill(struct cpu_program *program, const struct inf_cpu_device *device,
+                                  const struct inf_segment *segment, struct inf_error *err)
+{
+    size_t count;
+    if (!inf_size_mul(segment->node_count, segment->slots, &count))
+        return inf_fail(err, INF_EXHAUSTED, "cpu: %" PRIu32 " slots are too many", segment->slots);
+    program->steps = calloc(count + 1, sizeof(*program->steps));
+    if (program->steps == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "cpu: no memory for %zu steps", count);
+    program->step_count = segment->node_count;
+    program->slots = segment->slots;
+    for (size_t i = 0; i < count; i++) {
+        struct inf_cpu_step *step = &program->steps[i];
+        uint32_t slot = (uint32_t)(i / segment->node_count);
+        step->index = segment->nodes[i % segment->node_count];
+        step->graph = segment->graph;
+        step->node = &segment->graph->nodes[step->index];
+        step->pool = device->pools.pools[slot];
+        step->arena = &program->arena;
+        INF_TRY(step_fill(step, err));
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_device *base,
+                              const struct inf_segment *segment, uint32_t flags,
+                              struct inf_error *err)
+{
+    (void)flags;
+    struct inf_cpu_device *device = (struct inf_cpu_device *)base;
+    if (segment->slots > device->pools.slots)
+        return inf_fail(err, INF_INVALID, "cpu: a program of %" PRIu32 " slots, there are %" PRIu32,
+                        segment->slots, device->pools.slots);
+    struct cpu_program *program = calloc(1, sizeof(*program));
+    if (program == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
+    int64_t before = inf_xnn_thread_bytes();
+    enum inf_code code = program_fill(program, device, segment, err);
+    if (code != INF_OK) {
+        inf_cpu_program_destroy(&program->base);
+        return code;
+    }
+    program->base.weight_bytes = (uint64_t)(inf_xnn_thread_bytes() - before);
+    *out_program = &program->base;
+    return INF_OK;
+}
+
+void inf_cpu_program_destroy(struct inf_program *base)
+{
+    struct cpu_program *program = (struct cpu_program *)base;
+    size_t count = (size_t)program->step_count * program->slots;
+    for (size_t i = 0; i < count; i++)
+        step_fini(&program->steps[i]);
+    free(program->steps);
+    inf_arena_fini(&program->arena);
+    free(program);
+}
+
+// --- runs ---
+
+// Points the step at the run's operands. True where one of them moved.
+static bool step_bind(struct inf_cpu_step *step, const struct inf_binding *bindings)
+{
+    const struct inf_node *node = step->node;
+    bool moved = false;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        uint32_t value = node->inputs[i];
+        if (value == INF_VALUE_NONE || inf_graph_is_const(step->graph, value))
+            continue;
+        moved |= step->inputs[i] != bindings[value].host;
+        step->inputs[i] = bindings[value].host;
+    }
+    moved |= step->output != bindings[node->outputs[0]].host;
+    step->output = bindings[node->outputs[0]].host;
+    return moved;
+}
+
+static enum inf_code run_step(struct inf_cpu_step *step, const struct inf_run *run,
+                              struct inf_error *err)
+{
+    uint64_t start_ns = run->profile ? inf_clock_ns() : 0;
+    if (step_bind(step, run->bindings))
+        INF_TRY(step_setup(step, err));
+    INF_TRY(step_run(step, err));
+    if (run->profile)
+        step->time_ns = inf_clock_ns() - start_ns;
+    return INF_OK;
+}
+
+enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
+                          struct inf_ticket *ticket, struct inf_error *err)
+{
+    struct cpu_program *program = (struct cpu_program *)base;
+    struct inf_cpu_step *steps = program->steps + (size_t)run->slot * program->step_count;
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        if (run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed))
+            return inf_fail(err, INF_CANCELLED, "cancelled before node '%s'", steps[i].node->name);
+        INF_TRY(run_step(&steps[i], run, err));
+    }
+    ticket->value = 0;
+    return INF_OK;
+}
+
+uint32_t inf_cpu_profile(const struct inf_program *base, uint32_t slot,
+                         struct inf_step_profile *profile, uint32_t capacity)
+{
+    const struct cpu_program *program = (const struct cpu_program *)base;
+    const struct inf_cpu_step *steps = program->steps + (size_t)slot * program->step_count;
+    for (uint32_t i = 0; i < program->step_count && i < capacity; i++)
+        profile[i] = (struct inf_step_profile){
+            .node = steps[i].index, .time_ns = steps[i].time_ns, .kernel = steps[i].kernel};
+    return program->step_count;
+}

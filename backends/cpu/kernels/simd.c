@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled once for each instruction set with INF_SIMD_TABLE, the name of the table it defines, and
+// INF_SIMD_NAME, what people call it.
+#include "backends/cpu/kernels/simd.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+// Channels that sum_rows() adds up at once, and rows after which it starts a new partial sum: long
+// sums of one kind lose digits.
+#define SUM_CHANNELS 64
+#define SUM_ROWS     128
+
+// Comparisons are false for what is not a number, which so goes through.
+static inline float clamp_one(float x, float min, float max)
+{
+    x = x < min ? min : x;
+    return x > max ? max : x;
+}
+
+static inline float add_one(float a, float b)
+{
+    return a + b;
+}
+
+static inline float sub_one(float a, float b)
+{
+    return a - b;
+}
+
+static inline float mul_one(float a, float b)
+{
+    return a * b;
+}
+
+static inline float div_one(float a, float b)
+{
+    return a / b;
+}
+
+static inline float min_one(float a, float b)
+{
+    float y = a < b ? a : b; // b where either is not a number
+    return a != a ? a : y;
+}
+
+static inline float max_one(float a, float b)
+{
+    float y = a > b ? a : b;
+    return a != a ? a : y;
+}
+
+static inline float squared_difference_one(float a, float b)
+{
+    return (a - b) * (a - b);
+}
+
+#define BINARY(op)                                                                                 \
+    static void op##_both(size_t count, const float *a, const float *b, float *y, float min,       \
+                          float max)                                                               \
+    {                                                                                              \
+        for (size_t i = 0; i < count; i++)                                                         \
+            y[i] = clamp_one(op##_one(a[i], b[i]), min, max);                                      \
+    }                                                                                              \
+    static void op##_a_scalar(size_t count, const float *a, const float *b, float *y, float min,   \
+                              float max)                                                           \
+    {                                                                                              \
+        const float first = *a;                                                                    \
+        for (size_t i = 0; i < count; i++)                                                         \
+            y[i] = clamp_one(op##_one(first, b[i]), min, max);                                     \
+    }                                                                                              \
+    static void op##_b_scalar(size_t count, const float *a, const float *b, float *y, float min,   \
+                              float max)                                                           \
+    {                                                                                              \
+        const float first = *b;                                                                    \
+        for (size_t i = 0; i < count; i++)                                                         \
+            y[i] = clamp_one(op##_one(a[i], first), min, max);                                     \
+    }
+
+BINARY(add)
+BINARY(sub)
+BINARY(mul)
+BINARY(div)
+BINARY(min)
+BINARY(max)
+BINARY(squared_difference)
+
+static void clamp(size_t count, const float *x, float *y, float min, float max)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = clamp_one(x[i], min, max);
+}
+
+static inline float bits_to_float(uint32_t bits)
+{
+    float number;
+    memcpy(&number, &bits, sizeof(number));
+    return number;
+}
+
+static inline uint32_t float_to_bits(float number)
+{
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof(bits));
+    return bits;
+}
+
+// e^v = power * (1 + rest) for v between -87 and 87.
+struct exponential {
+    float power, rest;
+};
+
+// v = n ln2 + r with |r| <= ln2 / 2; power is 2^n and rest the first seven terms of e^r - 1.
+static inline struct exponential exponential_one(float v)
+{
+    const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
+    float shifted = v * 1.44269504f + magic;
+    float n = shifted - magic;
+    float r = v - n * 0.693359375f + n * 2.12194440e-4f; // ln2 in two parts
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r * r + r;
+    return (struct exponential){bits_to_float((float_to_bits(shifted) << 23) + (127u << 23)), p};
+}
+
+// tanh(x) = (e^v - 1) / (e^v + 1) for v = 2|x|. Where n is 0 nothing cancels in e^v - 1, so small x
+// keep all their digits.
+static inline float tanh_one(float x)
+{
+    const float limit = 20.0f; // tanh(10) is 1 in f32
+    float v = 2.0f * fabsf(x);
+    v = v > limit ? limit : v;
+    struct exponential e = exponential_one(v);
+    float less_one = e.power * e.rest + (e.power - 1.0f);
+    return copysignf(less_one / (less_one + 2.0f), x);
+}
+
+// Of a negative exponent, so that nothing overflows.
+static inline float sigmoid_one(float x)
+{
+    const float limit = 87.0f; // e^-87 is nearly the least normal f32
+    float v = fabsf(x);
+    v = v > limit ? limit : v;
+    struct exponential e = exponential_one(-v);
+    float power = e.power * e.rest + e.power;
+    return (x < 0.0f ? power : 1.0f) / (1.0f + power);
+}
+
+static void tanh_all(size_t count, const float *x, float *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = tanh_one(x[i]);
+}
+
+static void sigmoid_all(size_t count, const float *x, float *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = sigmoid_one(x[i]);
+}
+
+static void sum_block(size_t count, const float *x, size_t rows, size_t stride, float *sum)
+{
+    float part[SUM_CHANNELS];
+    for (size_t i = 0; i < count; i++)
+        part[i] = 0.0f;
+    for (size_t row = 0; row < rows; row++) {
+        for (size_t i = 0; i < count; i++)
+            part[i] += x[row * stride + i];
+    }
+    for (size_t i = 0; i < count; i++)
+        sum[i] += part[i];
+}
+
+static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, float scale,
+                     float *y)
+{
+    for (size_t first = 0; first < count; first += SUM_CHANNELS) {
+        size_t width = count - first < SUM_CHANNELS ? count - first : SUM_CHANNELS;
+        float sum[SUM_CHANNELS] = {0};
+        for (size_t row = 0; row < rows; row += SUM_ROWS) {
+            size_t some = rows - row < SUM_ROWS ? rows - row : SUM_ROWS;
+            const float *from = x + row * stride + first;
+            // The constant lets the compiler keep the sums in registers.
+            if (width == SUM_CHANNELS)
+                sum_block(SUM_CHANNELS, from, some, stride, sum);
+            else
+                sum_block(width, from, some, stride, sum);
+        }
+        for (size_t i = 0; i < width; i++)
+            y[first + i] = sum[i] * scale;
+    }
+}
+
+#define FORMS(op)                                                                                  \
+    {                                                                                              \
+        op##_both, op##_a_scalar, op##_b_scalar                                                    \
+    }
+
+const struct inf_simd INF_SIMD_TABLE = {
+    .name = INF_SIMD_NAME,
+    .binary =
+        {
+            [INF_SIMD_ADD] = FORMS(add),
+            [INF_SIMD_SUB] = FORMS(sub),
+            [INF_SIMD_MUL] = FORMS(mul),
+            [INF_SIMD_DIV] = FORMS(div),
+            [INF_SIMD_MIN] = FORMS(min),
+            [INF_SIMD_MAX] = FORMS(max),
+            [INF_SIMD_SQUARED_DIFFERENCE] = FORMS(squared_difference),
+        },
+    .clamp = clamp,
+    .tanh = tanh_all,
+    .sigmoid = sigmoid_all,
+    .sum_rows = sum_rows,
+};

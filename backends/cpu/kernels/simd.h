@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inner loops of our own. simd.c is compiled once for each instruction set, each giving one table;
+// the device picks the best that the processor has. Plain C that the compiler vectorises.
+//
+// Values that are not numbers go through: the reference device does so, XNNPACK does not.
+#ifndef INF_BACKENDS_CPU_KERNELS_SIMD_H
+#define INF_BACKENDS_CPU_KERNELS_SIMD_H
+
+#include <stddef.h>
+
+// Element-wise functions of two operands.
+enum inf_simd_binary {
+    INF_SIMD_ADD,
+    INF_SIMD_SUB,
+    INF_SIMD_MUL,
+    INF_SIMD_DIV,
+    INF_SIMD_MIN, // not a number where either is
+    INF_SIMD_MAX, // as min
+    INF_SIMD_SQUARED_DIFFERENCE,
+    INF_SIMD_BINARY_COUNT,
+};
+
+// Which operand stays at its first element.
+enum inf_simd_form {
+    INF_SIMD_BOTH,     // neither
+    INF_SIMD_A_SCALAR, // a
+    INF_SIMD_B_SCALAR, // b
+    INF_SIMD_FORM_COUNT,
+};
+
+// y[i] = min(max(a[i] op b[i], min), max) for i below `count`. y may be a or b.
+typedef void inf_simd_binary_fn(size_t count, const float *a, const float *b, float *y, float min,
+                                float max);
+
+// y[i] = f(x[i]) for i below `count`. y may be x.
+typedef void inf_simd_map_fn(size_t count, const float *x, float *y);
+
+struct inf_simd {
+    const char *name; // of the instruction set, for people
+    inf_simd_binary_fn *binary[INF_SIMD_BINARY_COUNT][INF_SIMD_FORM_COUNT];
+    // y[i] = min(max(x[i], min), max); y may be x.
+    void (*clamp)(size_t count, const float *x, float *y, float min, float max);
+    // Within 4 units in the last place of y[i] = tanh(x[i]) and 1 / (1 + e^-x[i]); y may be x.
+    inf_simd_map_fn *tanh, *sigmoid;
+    // y[i] = scale * the sum of x[r * stride + i] over `rows` rows.
+    void (*sum_rows)(size_t count, const float *x, size_t rows, size_t stride, float scale,
+                     float *y);
+};
+
+// Tables that this build may have; which it has is known from inf_simd_best() only.
+extern const struct inf_simd inf_simd_baseline;
+extern const struct inf_simd inf_simd_avx2;
+extern const struct inf_simd inf_simd_avx512;
+
+// The table for this processor. XNNPACK (which starts cpuinfo) must have been started.
+const struct inf_simd *inf_simd_best(void);
+
+#endif

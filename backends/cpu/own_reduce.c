@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and means over neighbouring axes: x is [batch, rows, channels], rows are added up.
+#include "backends/cpu/own.h"
+
+// Channels of one task.
+#define TILE_CHANNELS 64
+
+struct reduce {
+    const struct inf_simd *simd;
+    size_t batch, rows, channels;
+    float scale;
+};
+
+struct reduce_task {
+    const struct reduce *reduce;
+    const float *x;
+    float *y;
+};
+
+static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
+{
+    if (axes->count == 0)
+        return (1u << rank) - 1;
+    uint32_t mask = 0;
+    for (int32_t i = 0; i < axes->count; i++) {
+        int64_t axis = axes->values[i] < 0 ? axes->values[i] + rank : axes->values[i];
+        mask |= 1u << axis;
+    }
+    return mask;
+}
+
+// False where reduced axes do not lie side by side.
+static bool reduce_describe(struct reduce *reduce, const struct inf_graph *graph,
+                            const struct inf_node *node)
+{
+    const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
+    uint32_t mask = axes_mask(&node->attrs.reduce.axes, x->rank);
+    *reduce = (struct reduce){.batch = 1, .rows = 1, .channels = 1, .scale = 1.0f};
+    for (int32_t axis = 0; axis < x->rank; axis++) {
+        size_t dim = (size_t)x->dims[axis];
+        bool reduced = (mask >> axis & 1) != 0;
+        if (dim == 1)
+            continue;
+        if (reduced && reduce->channels > 1)
+            return false;
+        if (reduced)
+            reduce->rows *= dim;
+        else if (reduce->rows > 1)
+            reduce->channels *= dim;
+        else
+            reduce->batch *= dim;
+    }
+    if (node->attrs.reduce.kind == INF_REDUCE_MEAN)
+        reduce->scale = 1.0f / (float)reduce->rows;
+    return true;
+}
+
+static enum inf_code reduce_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                     struct inf_error *err)
+{
+    struct reduce reduce;
+    INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
+    if (node->attrs.reduce.kind != INF_REDUCE_MEAN && node->attrs.reduce.kind != INF_REDUCE_SUM)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: reduce: only sum and mean are built");
+    if (!reduce_describe(&reduce, graph, node))
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: reduce: axes apart are not built");
+    if (reduce.channels == 1)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: reduce: the last axis is not built");
+    return INF_OK;
+}
+
+static void reduce_tile(void *context, size_t batch, size_t first, size_t batches, size_t count)
+{
+    const struct reduce_task *task = context;
+    const struct reduce *reduce = task->reduce;
+    for (size_t i = batch; i < batch + batches; i++)
+        reduce->simd->sum_rows(count, task->x + i * reduce->rows * reduce->channels + first,
+                               reduce->rows, reduce->channels, reduce->scale,
+                               task->y + i * reduce->channels + first);
+}
+
+static void reduce_run(const struct inf_cpu_step *step)
+{
+    const struct reduce *reduce = step->state;
+    struct reduce_task task = {reduce, step->inputs[0], step->output};
+    pthreadpool_parallelize_2d_tile_2d(step->pool, reduce_tile, &task, reduce->batch,
+                                       reduce->channels, 1, TILE_CHANNELS, INF_OWN_FLAGS);
+}
+
+static enum inf_code reduce_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    INF_TRY(inf_cpu_state(step, sizeof(struct reduce), err));
+    struct reduce *reduce = step->state;
+    if (!reduce_describe(reduce, step->graph, step->node))
+        return inf_fail(err, INF_INTERNAL, "node '%s': axes apart", step->node->name);
+    reduce->simd = inf_simd_best();
+    step->run = reduce_run;
+    step->kernel = "sum_rows";
+    return INF_OK;
+}
+
+const struct inf_cpu_kernel inf_cpu_reduce_kernels[] = {
+    {INF_OP_REDUCE, reduce_supports, reduce_create},
+    {0},
+};
