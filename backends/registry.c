@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/registry.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/ref/ref.h"
+#include "backends/registry_table.h"
+#include "proto/core/attributes.h"
+
+const struct inf_backend *const *inf_registry_backends(void)
+{
+    return inf_registry_table;
+}
+
+const char *inf_registry_name(const struct inf_backend *backend)
+{
+    return backend->name;
+}
+
+const struct inf_evaluator *inf_registry_evaluator(void)
+{
+    return inf_ref_evaluator();
+}
+
+// --- lists of names ---
+
+// The next name of a comma-separated list, blanks around it left out; false at the list's end.
+// An empty list has one name, which is empty.
+static bool next_name(const char **list, const char **name, size_t *length)
+{
+    if (*list == NULL)
+        return false;
+    const char *comma = strchr(*list, ',');
+    const char *end = comma != NULL ? comma : *list + strlen(*list);
+    *name = *list + strspn(*list, " \t");
+    while (end > *name && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    *length = end > *name ? (size_t)(end - *name) : 0;
+    *list = comma != NULL ? comma + 1 : NULL;
+    return true;
+}
+
+static bool names(const struct inf_backend *backend, const char *name, size_t length)
+{
+    return strlen(backend->name) == length && memcmp(backend->name, name, length) == 0;
+}
+
+static const struct inf_backend *find(const char *name, size_t length)
+{
+    for (size_t i = 0; inf_registry_table[i] != NULL; i++)
+        if (names(inf_registry_table[i], name, length))
+            return inf_registry_table[i];
+    return NULL;
+}
+
+const struct inf_backend *inf_registry_find(const char *name)
+{
+    return find(name, strlen(name));
+}
+
+static bool is_listed(const struct inf_backend *backend, const char *list)
+{
+    const char *name;
+    size_t length;
+    while (next_name(&list, &name, &length))
+        if (names(backend, name, length))
+            return true;
+    return false;
+}
+
+static enum inf_code check_names(const char *list, struct inf_error *err)
+{
+    char known[128] = "";
+    for (size_t i = 0; inf_registry_table[i] != NULL; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof(known) - used, "%s%s", used != 0 ? ", " : "",
+                 inf_registry_table[i]->name);
+    }
+    const char *name;
+    size_t length;
+    while (next_name(&list, &name, &length))
+        if (find(name, length) == NULL)
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                                   "unknown backend '%.*s'; known ones: %s",
+                                   (int)INF_MIN(length, (size_t)64), name, known);
+    return INF_OK;
+}
+
+// --- devices ---
+
+// Opens all devices of one backend; *err holds the last failure, if any.
+static void open_backend(struct inf_device_list *list, const struct inf_backend *backend,
+                         const struct inf_device_options *options,
+                         struct inf_error *err) INF_MAY_BLOCK
+{
+    uint32_t count = backend->probe();
+    for (uint32_t i = 0; i < count && list->count < INF_REGISTRY_DEVICES; i++) {
+        struct inf_device **device = &list->devices[list->count];
+        if (inf_device_open(device, backend, i, options, err) == INF_OK)
+            list->count++;
+        else
+            inf_log(options != NULL ? options->log : NULL, INF_LOG_WARNING,
+                    "device left out backend=%s index=%" PRIu32 " reason=\"%s\"", backend->name, i,
+                    err->text);
+    }
+}
+
+enum inf_code inf_device_list_open(struct inf_device_list *list, const char *only,
+                                   const struct inf_device_options *options, struct inf_error *err)
+{
+    *list = (struct inf_device_list){0};
+    if (only != NULL)
+        INF_TRY(check_names(only, err));
+    struct inf_error failure = {0};
+    for (size_t i = 0; inf_registry_table[i] != NULL; i++) {
+        const struct inf_backend *backend = inf_registry_table[i];
+        if (only != NULL && backend != &inf_ref_backend && !is_listed(backend, only))
+            continue;
+        // The last place is kept for ref.
+        if (backend == &inf_ref_backend && list->count == INF_REGISTRY_DEVICES)
+            inf_device_unref(&list->devices[--list->count]);
+        open_backend(list, backend, options, &failure);
+    }
+    if (list->count != 0 &&
+        strcmp(inf_device_info(list->devices[list->count - 1])->backend, "ref") == 0)
+        return INF_OK;
+    inf_device_list_close(list);
+    return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
+                           "the reference device cannot be opened: %s", failure.text);
+}
+
+void inf_device_list_close(struct inf_device_list *list)
+{
+    while (list->count != 0)
+        inf_device_unref(&list->devices[--list->count]);
+}

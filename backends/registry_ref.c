@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stddef.h>
+
+#include "backends/ref/ref.h"
+#include "backends/registry_table.h"
+
+const struct inf_backend *const inf_registry_table[] = {&inf_ref_backend, NULL};
