@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/one_node.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/graph/shape_infer.h"
+
+// Bytes before and behind every operand. Behind inputs kernels may read them, but not use them: they
+// make a NaN of any float.
+#define GUARD_BYTES 64
+#define GUARD       0xff
+
+static void *guarded_alloc(size_t size_bytes)
+{
+    size_t total = (size_bytes + 3 * GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
+    unsigned char *memory = aligned_alloc(GUARD_BYTES, total);
+    cr_assert_not_null(memory);
+    memset(memory, GUARD, total);
+    return memory + GUARD_BYTES;
+}
+
+static void guarded_free(void *data)
+{
+    if (data != NULL)
+        free((unsigned char *)data - GUARD_BYTES);
+}
+
+static void check_guards(const struct one_tensor *tensor, const char *what)
+{
+    const unsigned char *bytes = tensor->data;
+    for (size_t i = 0; i < GUARD_BYTES; i++) {
+        cr_assert_eq(bytes[-(ptrdiff_t)i - 1], GUARD, "%s: byte -%zu is written", what, i + 1);
+        cr_assert_eq(bytes[tensor->size_bytes + i], GUARD, "%s: byte %zu behind the end is written",
+                     what, i);
+    }
+}
+
+void one_node_init(struct one_node *one, enum inf_op op)
+{
+    memset(one, 0, sizeof(*one));
+    one->op = op;
+    one->output_count = 1;
+    inf_attrs_init(&one->attrs, op);
+}
+
+void one_node_fini(struct one_node *one)
+{
+    for (uint32_t i = 0; i < one->input_count; i++)
+        guarded_free(one->inputs[i].data);
+    one_node_drop_outputs(one);
+    one->input_count = 0;
+}
+
+void one_node_drop_outputs(struct one_node *one)
+{
+    for (uint32_t i = 0; i < ONE_NODE_OUTPUTS; i++) {
+        guarded_free(one->outputs[i].data);
+        one->outputs[i].data = NULL;
+    }
+}
+
+static struct one_tensor *add_input(struct one_node *one)
+{
+    cr_assert_lt(one->input_count, ONE_NODE_INPUTS);
+    return &one->inputs[one->input_count++];
+}
+
+void one_node_input(struct one_node *one, enum inf_dtype dtype, struct inf_shape shape,
+                    const void *data)
+{
+    struct one_tensor *tensor = add_input(one);
+    tensor->dtype = dtype;
+    tensor->shape = shape;
+    cr_assert(inf_shape_bytes(&shape, dtype, &tensor->size_bytes));
+    tensor->data = guarded_alloc(tensor->size_bytes);
+    if (tensor->size_bytes != 0)
+        memcpy(tensor->data, data, tensor->size_bytes);
+}
+
+void one_node_const(struct one_node *one, enum inf_dtype dtype, struct inf_shape shape,
+                    const void *data)
+{
+    one_node_input(one, dtype, shape, data);
+    one->inputs[one->input_count - 1].constant = true;
+}
+
+void one_node_absent(struct one_node *one)
+{
+    add_input(one)->absent = true;
+}
+
+static uint32_t add_value(struct inf_graph *graph, const struct one_tensor *tensor)
+{
+    uint32_t value = INF_VALUE_NONE;
+    enum inf_code code = INF_OK;
+    if (tensor->absent)
+        return value;
+    if (tensor->constant) {
+        struct inf_blob *blob = inf_blob_create(tensor->size_bytes);
+        cr_assert_not_null(blob);
+        if (tensor->size_bytes != 0)
+            memcpy(blob->data, tensor->data, tensor->size_bytes);
+        code =
+            inf_graph_add_const(graph, "const", tensor->dtype, &tensor->shape, blob, &value, NULL);
+    } else {
+        code = inf_graph_add_value(graph, "x", tensor->dtype, &tensor->shape, &value, NULL);
+    }
+    cr_assert_eq(code, INF_OK);
+    return value;
+}
+
+static enum inf_code fill_graph(const struct one_node *one, struct inf_graph *graph,
+                                struct inf_error *err)
+{
+    uint32_t values[ONE_NODE_INPUTS], node;
+    for (uint32_t i = 0; i < one->input_count; i++)
+        values[i] = add_value(graph, &one->inputs[i]);
+    INF_TRY(inf_graph_add_node(graph, one->op, "node", "", values, one->input_count,
+                               one->output_count, &node, err));
+    graph->nodes[node].attrs = one->attrs;
+    return inf_shape_infer(graph, err);
+}
+
+enum inf_code one_node_graph(const struct one_node *one, struct inf_graph **out_graph,
+                             struct inf_error *err)
+{
+    struct inf_graph *graph = NULL;
+    cr_assert_eq(inf_graph_create(&graph, err), INF_OK);
+    enum inf_code code = fill_graph(one, graph, err);
+    if (code == INF_OK)
+        *out_graph = graph;
+    else
+        inf_graph_destroy(&graph);
+    return code;
+}
+
+// Gives every operand of the node memory: inputs theirs, outputs new memory.
+static void bind(struct one_node *one, const struct inf_graph *graph, struct inf_binding *bindings)
+{
+    const struct inf_node *node = &graph->nodes[0];
+    for (uint32_t i = 0; i < one->input_count; i++)
+        if (!one->inputs[i].absent)
+            bindings[node->inputs[i]].host = one->inputs[i].data;
+    one_node_drop_outputs(one);
+    for (uint32_t i = 0; i < one->output_count; i++) {
+        const struct inf_value *value = &graph->values[node->outputs[i]];
+        struct one_tensor *output = &one->outputs[i];
+        output->dtype = value->dtype;
+        output->shape = value->shape;
+        cr_assert(inf_shape_bytes(&value->shape, value->dtype, &output->size_bytes));
+        output->data = guarded_alloc(output->size_bytes);
+        bindings[node->outputs[i]].host = output->data;
+    }
+}
+
+static enum inf_code run_graph(struct one_node *one, const struct inf_graph *graph,
+                               struct inf_device *device, struct inf_error *err)
+{
+    uint32_t nodes[] = {0};
+    struct inf_segment segment = {.graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
+    struct inf_program *program = NULL;
+    INF_TRY(inf_program_compile(&program, device, &segment, 0, err));
+    struct inf_binding bindings[ONE_NODE_INPUTS + ONE_NODE_OUTPUTS] = {0};
+    bind(one, graph, bindings);
+    struct inf_run run = {.bindings = bindings};
+    struct inf_ticket ticket;
+    enum inf_code code = inf_program_run(program, &run, &ticket, err);
+    if (code == INF_OK)
+        code = inf_device_wait(device, ticket, UINT64_MAX, err);
+    inf_program_destroy(&program);
+    return code;
+}
+
+enum inf_code one_node_run(struct one_node *one, struct inf_device *device, struct inf_error *err)
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    INF_TRY(one_node_graph(one, &graph, err));
+    void *before[ONE_NODE_INPUTS] = {0};
+    for (uint32_t i = 0; i < one->input_count; i++) {
+        before[i] = malloc(one->inputs[i].size_bytes + 1);
+        cr_assert_not_null(before[i]);
+        if (!one->inputs[i].absent)
+            memcpy(before[i], one->inputs[i].data, one->inputs[i].size_bytes);
+    }
+    enum inf_code code = run_graph(one, graph, device, err);
+    for (uint32_t i = 0; i < one->input_count; i++) {
+        if (!one->inputs[i].absent)
+            cr_assert_eq(memcmp(before[i], one->inputs[i].data, one->inputs[i].size_bytes), 0,
+                         "input %u is changed", i);
+        free(before[i]);
+    }
+    for (uint32_t i = 0; code == INF_OK && i < one->output_count; i++)
+        check_guards(&one->outputs[i], inf_op_info(one->op)->name);
+    return code;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph of one node, for tests of kernels: operands in, a device, outputs back. Whatever goes wrong
+// outside the device fails the test at once.
+#ifndef INF_TESTS_SUPPORT_ONE_NODE_H
+#define INF_TESTS_SUPPORT_ONE_NODE_H
+
+#include "backends/device/device.h"
+
+#define ONE_NODE_INPUTS  40
+#define ONE_NODE_OUTPUTS 8
+
+struct one_tensor {
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    void *data;        // aligned to 64, the bytes around it guarded
+    size_t size_bytes; // of the elements
+    bool constant;     // inputs: part of the graph
+    bool absent;       // inputs: an optional one that is left out
+};
+
+struct one_node {
+    enum inf_op op;
+    union inf_attrs attrs;
+    struct one_tensor inputs[ONE_NODE_INPUTS];
+    uint32_t input_count;
+    struct one_tensor outputs[ONE_NODE_OUTPUTS]; // of the last run that went well
+    uint32_t output_count;
+};
+
+// Makes an empty node of `op` with default attributes and one output.
+void one_node_init(struct one_node *one, enum inf_op op);
+
+// Frees operands and outputs.
+void one_node_fini(struct one_node *one);
+
+// Adds an input that is given at run time; `data` is copied.
+void one_node_input(struct one_node *one, enum inf_dtype dtype, struct inf_shape shape,
+                    const void *data);
+
+// Adds an input that is a constant of the graph; `data` is copied.
+void one_node_const(struct one_node *one, enum inf_dtype dtype, struct inf_shape shape,
+                    const void *data);
+
+// Leaves an optional input out.
+void one_node_absent(struct one_node *one);
+
+// Makes the graph and infers its shapes. *out_graph is the caller's to destroy.
+enum inf_code one_node_graph(const struct one_node *one, struct inf_graph **out_graph,
+                             struct inf_error *err) INF_NODISCARD;
+
+// Compiles and runs the node on `device` and keeps its outputs. INF_UNSUPPORTED where the device
+// declines. Fails the test where a byte outside the outputs is written, or an input changes.
+enum inf_code one_node_run(struct one_node *one, struct inf_device *device,
+                           struct inf_error *err) INF_NODISCARD;
+
+// Frees the outputs.
+void one_node_drop_outputs(struct one_node *one);
+
+#endif
