@@ -45,9 +45,11 @@ struct inf_assembler {
     size_t meta_capacity;
     uint8_t *data; // from memory.alloc; NULL where the frame has none
     uint64_t got;  // bytes of the current part
+    uint64_t skip_bytes;
     int fds[INF_LIMIT_FRAME_FDS];
     uint32_t fd_count;
-    struct inf_error rejected; // why the frame being skipped is refused
+    uint32_t bound_fds;        // the first of fds: those that belong to the current frame
+    struct inf_error rejected; // why the frame being skipped is refused, or the stream is broken
 };
 
 // A frame taken out of the assembler.
@@ -70,7 +72,7 @@ void inf_assembler_init(struct inf_assembler *assembler, const struct inf_assemb
 void inf_assembler_fini(struct inf_assembler *assembler);
 
 // Takes bytes in. Stops behind the first whole frame: `*consumed` tells how many bytes were used;
-// call inf_assembler_take() when the state is READY, then feed the rest.
+// call inf_assembler_take() when the state is READY, then feed the rest. While READY it uses none.
 //
 // INF_INVALID    (BAD_FRAME) the stream is broken: report and close. Sticky.
 // INF_EXHAUSTED  (FRAME_TOO_LARGE) a frame beyond even INF_LIMIT_SKIP_BYTES: report and close.
@@ -90,10 +92,13 @@ enum inf_code inf_assembler_add_fds(struct inf_assembler *assembler, const int *
 // into place; empty unless the state is DATA. Follow with inf_assembler_advance().
 void inf_assembler_data_room(struct inf_assembler *assembler, uint8_t **room, size_t *size);
 
-// Tells that `size` bytes were read into that room.
+// Tells that `size` bytes were read into that room. Where they complete a frame with a wrong number
+// of file descriptors the state becomes BROKEN, and inf_assembler_feed() (of no bytes, too) tells
+// why.
 void inf_assembler_advance(struct inf_assembler *assembler, size_t size);
 
-// Takes the whole frame out; the state must be READY.
+// Takes the whole frame out; the state must be READY. File descriptors of a rejected frame are
+// closed.
 void inf_assembler_take(struct inf_assembler *assembler, struct inf_frame *frame);
 
 // Whether a frame has begun and is not complete: the whole-frame deadline runs.

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proto/wire/frame.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/core/limits.h"
+
+struct type_row {
+    const char *name;
+    bool on_stream; // the stream id says what the frame is about, so it must not be 0
+    bool may_carry_fds;
+};
+
+static const struct type_row type_rows[] = {
+    [INF_FRAME_HELLO] = {"HELLO", false, false},
+    [INF_FRAME_HELLO_ACK] = {"HELLO_ACK", false, false},
+    [INF_FRAME_REQUEST] = {"REQUEST", true, false},
+    [INF_FRAME_RESPONSE] = {"RESPONSE", true, false},
+    [INF_FRAME_CANCEL] = {"CANCEL", true, false},
+    [INF_FRAME_MEM_REGISTER] = {"MEM_REGISTER", true, true},
+    [INF_FRAME_MEM_REGISTERED] = {"MEM_REGISTERED", true, false},
+    [INF_FRAME_MEM_UNREGISTER] = {"MEM_UNREGISTER", true, false},
+    [INF_FRAME_MEM_RELEASED] = {"MEM_RELEASED", true, false},
+    [INF_FRAME_PING] = {"PING", false, false},
+    [INF_FRAME_PONG] = {"PONG", false, false},
+    [INF_FRAME_GOAWAY] = {"GOAWAY", false, false},
+    [INF_FRAME_ERROR] = {"ERROR", false, false},
+};
+
+static const char *const method_names[] = {
+    [INF_METHOD_SERVER_LIVE] = "ServerLive",
+    [INF_METHOD_SERVER_READY] = "ServerReady",
+    [INF_METHOD_MODEL_READY] = "ModelReady",
+    [INF_METHOD_SERVER_METADATA] = "ServerMetadata",
+    [INF_METHOD_MODEL_METADATA] = "ModelMetadata",
+    [INF_METHOD_MODEL_INFER] = "ModelInfer",
+    [INF_METHOD_REPOSITORY_INDEX] = "RepositoryIndex",
+    [INF_METHOD_REPOSITORY_MODEL_LOAD] = "RepositoryModelLoad",
+    [INF_METHOD_REPOSITORY_MODEL_UNLOAD] = "RepositoryModelUnload",
+    [INF_METHOD_DEVICE_LIST] = "DeviceList",
+    [INF_METHOD_SERVER_STATUS] = "ServerStatus",
+};
+
+// Where the fields lie in the header.
+enum {
+    AT_META_BYTES = 0,
+    AT_DATA_BYTES = 4,
+    AT_STREAM_ID = 8,
+    AT_TYPE = 16,
+    AT_FD_COUNT = 17,
+    AT_FLAGS = 18,
+    AT_METHOD = 20,
+    AT_RESERVED = 22,
+};
+
+static void put(uint8_t *bytes, uint64_t value, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t get(const uint8_t *bytes, size_t size)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++)
+        value |= (uint64_t)bytes[i] << (8 * i);
+    return value;
+}
+
+void inf_frame_header_encode(const struct inf_frame_header *header,
+                             uint8_t bytes[INF_FRAME_HEADER_BYTES])
+{
+    put(bytes + AT_META_BYTES, header->meta_bytes, 4);
+    put(bytes + AT_DATA_BYTES, header->data_bytes, 4);
+    put(bytes + AT_STREAM_ID, header->stream_id, 8);
+    put(bytes + AT_TYPE, header->type, 1);
+    put(bytes + AT_FD_COUNT, header->fd_count, 1);
+    put(bytes + AT_FLAGS, header->flags, 2);
+    put(bytes + AT_METHOD, header->method, 2);
+    put(bytes + AT_RESERVED, 0, 2);
+}
+
+// The row of a type; NULL for types not known here.
+static const struct type_row *find_type(uint8_t type)
+{
+    if (type < INF_ARRAY_LENGTH(type_rows) && type_rows[type].name != NULL)
+        return &type_rows[type];
+    return NULL;
+}
+
+// What a type asks of the rest of the header.
+static enum inf_code check_type(const struct inf_frame_header *header, struct inf_error *err)
+{
+    const struct type_row *row = find_type(header->type);
+    if (header->type == 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
+                               "frame type 0 does not exist");
+    if (row == NULL && (header->flags & INF_FRAME_CRITICAL) != 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
+                               "frame type %u is not known here and is marked CRITICAL",
+                               header->type);
+    if (row == NULL)
+        return INF_OK;
+    if (row->on_stream && header->stream_id == 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
+                               "%s frame: stream id is 0, wanted the stream's", row->name);
+    if (!row->may_carry_fds && header->fd_count != 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
+                               "%s frame: %u file descriptors declared, this type carries none",
+                               row->name, header->fd_count);
+    return INF_OK;
+}
+
+enum inf_code inf_frame_header_decode(struct inf_frame_header *header,
+                                      const uint8_t bytes[INF_FRAME_HEADER_BYTES],
+                                      struct inf_error *err)
+{
+    struct inf_frame_header decoded = {
+        .meta_bytes = (uint32_t)get(bytes + AT_META_BYTES, 4),
+        .data_bytes = (uint32_t)get(bytes + AT_DATA_BYTES, 4),
+        .stream_id = get(bytes + AT_STREAM_ID, 8),
+        .type = bytes[AT_TYPE],
+        .fd_count = bytes[AT_FD_COUNT],
+        .flags = (uint16_t)get(bytes + AT_FLAGS, 2),
+        .method = (uint16_t)get(bytes + AT_METHOD, 2),
+    };
+    unsigned reserved = (unsigned)get(bytes + AT_RESERVED, 2);
+
+    if (reserved != 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
+                               "frame header: reserved field is 0x%04x, wanted 0", reserved);
+    if ((decoded.flags & ~INF_FRAME_FLAGS_KNOWN) != 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
+                               "frame header: flags are 0x%04x, known are 0x%04x only",
+                               decoded.flags, INF_FRAME_FLAGS_KNOWN);
+    if (decoded.fd_count > INF_LIMIT_FRAME_FDS)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
+                               "frame header: %u file descriptors declared, at most %u are allowed",
+                               decoded.fd_count, INF_LIMIT_FRAME_FDS);
+    INF_TRY(check_type(&decoded, err));
+    *header = decoded;
+    return INF_OK;
+}
+
+const char *inf_frame_type_name(uint8_t type)
+{
+    const struct type_row *row = find_type(type);
+    return row != NULL ? row->name : "?";
+}
+
+const char *inf_method_name(uint16_t method)
+{
+    if (method < INF_ARRAY_LENGTH(method_names) && method_names[method] != NULL)
+        return method_names[method];
+    return "?";
+}
