@@ -21,7 +21,8 @@
 #define INF_LIMIT_META_DEPTH 16u
 // Fields in one metadata block; bounds the sub-messages protobuf-c allocates.
 #define INF_LIMIT_META_FIELDS 4096u
-// Bytes that unpacking one metadata block may allocate (measured worst legal case: under 8x).
+// Bytes that unpacking one metadata block may allocate. The worst block that the two limits above
+// let pass (thousands of empty tensors, and one shape of 57000 dimensions) would take a little more.
 #define INF_LIMIT_META_UNPACK_BYTES (16u * INF_LIMIT_META_BYTES)
 
 // --- names and tensors ---
