@@ -15,10 +15,12 @@
 #include "proto/core/status.h"
 
 // Memory that decoding uses: strings and lists of what was decoded lie in it until the next decode
-// with the same scratch. One a thread is enough.
+// with the same scratch. Encoding uses room of its own in it, so what was decoded may be encoded.
+// One a thread is enough.
 struct inf_scratch;
 
-// Makes a scratch of INF_LIMIT_META_UNPACK_BYTES. *out_scratch is the caller's to destroy.
+// Makes a scratch: INF_LIMIT_META_UNPACK_BYTES for decoding and as much for encoding, of which only
+// what is used becomes resident. *out_scratch is the caller's to destroy.
 enum inf_code inf_scratch_create(struct inf_scratch **out_scratch,
                                  struct inf_error *err) INF_NODISCARD;
 
@@ -124,9 +126,9 @@ struct inf_goaway {
 // ModelReady, ModelMetadata, RepositoryModelLoad, RepositoryModelUnload requests.
 struct inf_model_request {
     const char *name;
-    const char *version;
-    const char *device; // load: "" the default
-    const char *path;   // load: "" the repository
+    const char *version; // "": the server's choice; unload: every version. Loads have none
+    const char *device;  // load: "" the default
+    const char *path;    // load: "" the repository
 };
 
 struct inf_model_metadata {
@@ -231,22 +233,42 @@ union inf_message {
     struct inf_server_status server_status;
 };
 
-// Decodes metadata of the given kind. Strings and lists lie in `scratch`. Allocates nothing.
+// Decodes metadata of the given kind. Strings and lists lie in `scratch`. Allocates nothing. Lists
+// are filled up to their count only. `message` may be NULL for INF_MESSAGE_EMPTY.
 //
-// INF_INVALID    (BAD_FRAME) no protobuf of that kind, or over a limit; (BAD_PARAMETER and others)
-//                a field's value is wrong: the text names field, value and what was wanted.
-// INF_EXHAUSTED  it would unpack to more than INF_LIMIT_META_UNPACK_BYTES.
+// INF_INVALID    (BAD_FRAME) no protobuf of that kind, or over a limit; (BAD_PARAMETER) a field's
+//                value is wrong: the text names field, value and what was wanted.
+// INF_RANGE      (REGION_BOUNDS) a location whose end does not fit 64 bits.
+// INF_EXHAUSTED  (FRAME_TOO_LARGE) it would unpack to more than INF_LIMIT_META_UNPACK_BYTES.
 enum inf_code inf_message_decode(union inf_message *message, enum inf_message_kind kind,
                                  struct inf_span meta, struct inf_scratch *scratch,
                                  struct inf_error *err) INF_NODISCARD;
 
 // Encodes metadata of the given kind into `buffer` and gives its size. Allocates nothing beyond
-// `scratch`.
+// `scratch`. `message` may be NULL for INF_MESSAGE_EMPTY.
 //
+// INF_INVALID    (BAD_PARAMETER) a tensor without a type or with a bad rank.
 // INF_EXHAUSTED  (FRAME_TOO_LARGE) more than `capacity` bytes.
 enum inf_code inf_message_encode(const union inf_message *message, enum inf_message_kind kind,
                                  uint8_t *buffer, size_t capacity, size_t *out_size,
                                  struct inf_scratch *scratch, struct inf_error *err) INF_NODISCARD;
+
+// Gives every input of a decoded request a location, where the message had none the next multiple
+// of INF_FRAME_DATA_ALIGNMENT in the data segment behind the inline input before it, and checks all
+// of them: the length is that of shape and datatype, inline ones are aligned and inside the
+// `data_bytes` of the data segment, which has no bytes left over but padding. Whether a location is
+// inside its region is for the owner of the regions to check, with inf_range_ok().
+//
+// INF_INVALID  (SIZE_MISMATCH) a length, or the segment's size, is wrong; (BAD_PARAMETER) an inline
+//              offset is not aligned, or the shape is above INF_LIMIT_TENSOR_BYTES.
+// INF_RANGE    (REGION_BOUNDS) an inline location reaches beyond the data segment.
+enum inf_code inf_infer_request_resolve_inline(struct inf_infer_request *request,
+                                               uint64_t data_bytes,
+                                               struct inf_error *err) INF_NODISCARD;
+
+// The same for the outputs of a decoded reply.
+enum inf_code inf_infer_reply_resolve_inline(struct inf_infer_reply *reply, uint64_t data_bytes,
+                                             struct inf_error *err) INF_NODISCARD;
 
 // Fills a status from an error; its strings are the error's.
 void inf_status_from_error(struct inf_status *status, const struct inf_error *err);

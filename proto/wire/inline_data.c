@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the tensors without a location lie in a data segment, and whether the others fit it.
+#include "proto/wire/message.h"
+
+#include <inttypes.h>
+
+#include "proto/wire/frame.h"
+#include "proto/wire/tensor_entry.h"
+#include "proto/wire/utf8.h"
+
+// The walk over a segment.
+struct walk {
+    const char *what; // "input" or "output"
+    uint64_t data_bytes;
+    uint64_t next; // where the next tensor without a location goes; aligned
+    uint64_t end;  // behind the last byte that some tensor claims
+};
+
+// A location that the message leaves to be worked out.
+static enum inf_code place(struct walk *walk, struct inf_tensor_entry *entry, size_t size,
+                           struct inf_error *err)
+{
+    entry->location = (struct inf_location){.present = true, .length = size};
+    if (size == 0)
+        return INF_OK;
+    if (!inf_range_ok(walk->next, size, walk->data_bytes))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "%s '%s': %zu bytes at offset %" PRIu64
+                               " are missing from the data segment of %" PRIu64,
+                               walk->what, inf_quote(entry->name).text, size, walk->next,
+                               walk->data_bytes);
+    entry->location.offset = walk->next;
+    return INF_OK;
+}
+
+// A location in the data segment that the message gives.
+static enum inf_code check_inline(const struct walk *walk, const struct inf_tensor_entry *entry,
+                                  struct inf_error *err)
+{
+    const struct inf_location *location = &entry->location;
+    if (location->offset % INF_FRAME_DATA_ALIGNMENT != 0)
+        return inf_fail_reason(
+            err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+            "%s '%s': offset %" PRIu64 " in the data segment is no multiple of %d", walk->what,
+            inf_quote(entry->name).text, location->offset, INF_FRAME_DATA_ALIGNMENT);
+    if (!inf_range_ok(location->offset, location->length, walk->data_bytes))
+        return inf_fail_reason(err, INF_RANGE, INF_REASON_REGION_BOUNDS,
+                               "%s '%s': %" PRIu64 " bytes at offset %" PRIu64
+                               " reach beyond the data segment of %" PRIu64,
+                               walk->what, inf_quote(entry->name).text, location->length,
+                               location->offset, walk->data_bytes);
+    return INF_OK;
+}
+
+static enum inf_code resolve(struct walk *walk, struct inf_tensor_entry *entry,
+                             struct inf_error *err)
+{
+    size_t size;
+    INF_TRY(inf_tensor_bytes(&size, walk->what, entry, err));
+    if (!entry->location.present) {
+        INF_TRY(place(walk, entry, size, err));
+    } else if (entry->location.length != size) {
+        char shape[INF_SHAPE_TEXT_SIZE];
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "%s '%s': location has %" PRIu64 " bytes, %s of shape %s takes %zu",
+                               walk->what, inf_quote(entry->name).text, entry->location.length,
+                               inf_dtype_name(entry->dtype), inf_shape_print(&entry->shape, shape),
+                               size);
+    }
+    if (entry->location.region_id != 0)
+        return INF_OK;
+    INF_TRY(check_inline(walk, entry, err));
+    if (size > 0) {
+        // Cannot wrap: the end is inside the segment, which is in memory.
+        uint64_t end = entry->location.offset + entry->location.length;
+        walk->next = inf_size_align(end, INF_FRAME_DATA_ALIGNMENT);
+        walk->end = INF_MAX(walk->end, end);
+    }
+    return INF_OK;
+}
+
+static enum inf_code resolve_all(const char *what, struct inf_tensor_entry *entries, uint32_t count,
+                                 uint64_t data_bytes, struct inf_error *err)
+{
+    struct walk walk = {.what = what, .data_bytes = data_bytes};
+    for (uint32_t i = 0; i < count; i++)
+        INF_TRY(resolve(&walk, &entries[i], err));
+    if (data_bytes - walk.end >= INF_FRAME_DATA_ALIGNMENT)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "data segment has %" PRIu64 " bytes, the %ss in it end at %" PRIu64,
+                               data_bytes, what, walk.end);
+    return INF_OK;
+}
+
+enum inf_code inf_infer_request_resolve_inline(struct inf_infer_request *request,
+                                               uint64_t data_bytes, struct inf_error *err)
+{
+    return resolve_all("input", request->inputs, request->input_count, data_bytes, err);
+}
+
+enum inf_code inf_infer_reply_resolve_inline(struct inf_infer_reply *reply, uint64_t data_bytes,
+                                             struct inf_error *err)
+{
+    return resolve_all("output", reply->outputs, reply->output_count, data_bytes, err);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proto/wire/message_codec.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "proto/wire/utf8.h"
+
+static_assert(INF_HELLO_FEATURES == INF_TEXT_LIST, "one helper fills both");
+static_assert(INF_METADATA_EXTENSIONS == INF_TEXT_LIST, "one helper fills both");
+
+char *inf_wire_text(const char *text)
+{
+    return (char *)(text != NULL ? text : "");
+}
+
+enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
+                             struct inf_error *err)
+{
+    size_t size = strlen(text);
+    if (size > limit)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s '%s' has %zu bytes, at most %zu are allowed", field,
+                               inf_quote(text).text, size, limit);
+    return INF_OK;
+}
+
+bool inf_model_name_valid(const char *name)
+{
+    size_t size = strnlen(name, INF_LIMIT_MODEL_NAME + 1);
+    if (size == 0 || size > INF_LIMIT_MODEL_NAME || name[0] == '.')
+        return false;
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+        "0123456789._-";
+    return strspn(name, allowed) == size;
+}
+
+enum inf_code inf_check_model_name(const char *field, const char *name, struct inf_error *err)
+{
+    if (inf_model_name_valid(name))
+        return INF_OK;
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                           "%s '%s' is no model name: wanted 1 to %u of A-Z a-z 0-9 . _ - and no "
+                           "leading dot",
+                           field, inf_quote(name).text, INF_LIMIT_MODEL_NAME);
+}
+
+enum inf_code inf_check_version(const char *field, const char *version, struct inf_error *err)
+{
+    if (version[0] == '\0' || inf_model_name_valid(version))
+        return INF_OK;
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                           "%s '%s' is no version: wanted a number or a label of at most %u of "
+                           "A-Z a-z 0-9 . _ -",
+                           field, inf_quote(version).text, INF_LIMIT_MODEL_NAME);
+}
+
+enum inf_code inf_decode_texts(const char **list, uint32_t *count,
+                               const struct inf_wire_texts *wire, struct inf_error *err)
+{
+    if (wire->count > INF_TEXT_LIST)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s has %zu entries, at most %u are allowed", wire->field,
+                               wire->count, INF_TEXT_LIST);
+    for (size_t i = 0; i < wire->count; i++) {
+        INF_TRY(inf_check_text(wire->field, wire->texts[i], INF_TEXT_LIMIT, err));
+        list[i] = wire->texts[i];
+    }
+    *count = (uint32_t)wire->count;
+    return INF_OK;
+}
+
+char **inf_encode_texts(const char *const *list, uint32_t count, struct inf_scratch *scratch,
+                        struct inf_error *err)
+{
+    assert(count <= INF_TEXT_LIST);
+    char **texts = inf_scratch_array(scratch, count, sizeof *texts, err);
+    if (texts == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < count; i++)
+        texts[i] = inf_wire_text(list[i]);
+    return texts;
+}
+
+void *inf_wire_new(const ProtobufCMessageDescriptor *descriptor, struct inf_scratch *scratch,
+                   struct inf_error *err)
+{
+    void *wire = inf_scratch_array(scratch, 1, descriptor->sizeof_message, err);
+    if (wire != NULL)
+        protobuf_c_message_init(descriptor, wire);
+    return wire;
+}
+
+void *inf_wire_list(const ProtobufCMessageDescriptor *descriptor, size_t count,
+                    struct inf_scratch *scratch, struct inf_error *err)
+{
+    // A field of its own for each message, and all of those in it.
+    size_t most = INF_LIMIT_META_FIELDS / (descriptor->n_fields + 1);
+    if (count > most) {
+        inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,
+                        "%zu entries of %s, a frame takes at most %zu", count,
+                        descriptor->short_name, most);
+        return NULL;
+    }
+    void **list = inf_scratch_array(scratch, count, sizeof *list, err);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        list[i] = inf_wire_new(descriptor, scratch, err);
+        if (list[i] == NULL)
+            return NULL;
+    }
+    return list;
+}

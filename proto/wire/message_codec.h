@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// How one kind of message goes between its C struct and protobuf-c's, and what the files that do
+// it share. Private to proto/wire. To add a kind: a member of enum inf_message_kind and of union
+// inf_message, a codec here and in the file of its family, a row in message.c.
+#ifndef INF_PROTO_WIRE_MESSAGE_CODEC_H
+#define INF_PROTO_WIRE_MESSAGE_CODEC_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "proto/wire/inferd.pb-c.h"
+#include "proto/wire/message.h"
+#include "proto/wire/scratch.h"
+
+struct inf_message_codec {
+    const ProtobufCMessageDescriptor *descriptor;
+    // Fills `message` from an unpacked message of that type.
+    enum inf_code (*decode)(union inf_message *message, const void *wire,
+                            struct inf_scratch *scratch, struct inf_error *err);
+    // Fills `wire`, initialised as that type, from `message`; may point into `message`.
+    enum inf_code (*encode)(const union inf_message *message, void *wire,
+                            struct inf_scratch *scratch, struct inf_error *err);
+};
+
+// message_connection.c
+extern const struct inf_message_codec inf_codec_hello;
+extern const struct inf_message_codec inf_codec_hello_ack;
+extern const struct inf_message_codec inf_codec_goaway;
+// message_region.c
+extern const struct inf_message_codec inf_codec_region_register;
+extern const struct inf_message_codec inf_codec_region_registered;
+extern const struct inf_message_codec inf_codec_region_unregister;
+extern const struct inf_message_codec inf_codec_region_released;
+// message_infer.c
+extern const struct inf_message_codec inf_codec_infer_request;
+extern const struct inf_message_codec inf_codec_infer_reply;
+// message_model.c
+extern const struct inf_message_codec inf_codec_model_ready_request;
+extern const struct inf_message_codec inf_codec_model_metadata_request;
+extern const struct inf_message_codec inf_codec_live_reply;
+extern const struct inf_message_codec inf_codec_ready_reply;
+extern const struct inf_message_codec inf_codec_model_ready_reply;
+extern const struct inf_message_codec inf_codec_model_metadata;
+extern const struct inf_message_codec inf_codec_server_metadata;
+// message_repository.c
+extern const struct inf_message_codec inf_codec_model_load_request;
+extern const struct inf_message_codec inf_codec_model_unload_request;
+extern const struct inf_message_codec inf_codec_model_index;
+extern const struct inf_message_codec inf_codec_load_progress;
+// message_status.c
+extern const struct inf_message_codec inf_codec_status;
+extern const struct inf_message_codec inf_codec_device_index;
+extern const struct inf_message_codec inf_codec_server_status;
+
+// --- text ---
+
+// The longest text of a field that has no limit of its own, in messages from clients.
+#define INF_TEXT_LIMIT 256u
+// The longest path (Linux's own limit).
+#define INF_PATH_LIMIT 4095u
+
+// `text` for a field of protobuf-c's, which wants it neither const nor NULL.
+char *inf_wire_text(const char *text);
+
+// Fails where `text` is longer than `limit` bytes. `field` names it as in inferd.proto.
+enum inf_code inf_check_text(const char *field, const char *text, size_t limit,
+                             struct inf_error *err) INF_NODISCARD;
+
+// Fails where `name` is not a model's (inf_model_name_valid()).
+enum inf_code inf_check_model_name(const char *field, const char *name,
+                                   struct inf_error *err) INF_NODISCARD;
+
+// Fails where `version` is neither "" nor of the form of a model's name.
+enum inf_code inf_check_version(const char *field, const char *version,
+                                struct inf_error *err) INF_NODISCARD;
+
+// A `repeated string` field as protobuf-c has it.
+struct inf_wire_texts {
+    const char *field;
+    size_t count;
+    char *const *texts;
+};
+
+// The room of every list of texts in union inf_message.
+#define INF_TEXT_LIST 32u
+
+// Fills a list of INF_TEXT_LIST texts.
+//
+// INF_INVALID  (BAD_PARAMETER) there are more, or one is longer than INF_TEXT_LIMIT.
+enum inf_code inf_decode_texts(const char **list, uint32_t *count,
+                               const struct inf_wire_texts *wire,
+                               struct inf_error *err) INF_NODISCARD;
+
+// The list as protobuf-c wants it; NULL, and *err filled, where the scratch is spent.
+char **inf_encode_texts(const char *const *list, uint32_t count, struct inf_scratch *scratch,
+                        struct inf_error *err);
+
+// --- building ---
+
+// An initialised message of that type; NULL, and *err filled, where the scratch is spent.
+void *inf_wire_new(const ProtobufCMessageDescriptor *descriptor, struct inf_scratch *scratch,
+                   struct inf_error *err);
+
+// An array of pointers to `count` initialised messages, as a repeated field holds them; NULL, and
+// *err filled (FRAME_TOO_LARGE), where the scratch is spent or the receiver would refuse that many:
+// all fields of all of them may not be above INF_LIMIT_META_FIELDS.
+void *inf_wire_list(const ProtobufCMessageDescriptor *descriptor, size_t count,
+                    struct inf_scratch *scratch, struct inf_error *err);
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The model repository: loading, unloading, what is there.
+#include "proto/wire/message_codec.h"
+
+typedef Inference__RepositoryIndexResponse__ModelIndex wire_entry;
+
+static enum inf_code decode_load(union inf_message *message, const void *from,
+                                 struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    const Inference__RepositoryModelLoadRequest *wire = from;
+    message->model = (struct inf_model_request){
+        .name = wire->model_name, .version = "", .device = wire->device, .path = wire->path};
+    INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
+    INF_TRY(inf_check_text("device", wire->device, INF_TEXT_LIMIT, err));
+    return inf_check_text("path", wire->path, INF_PATH_LIMIT, err);
+}
+
+static enum inf_code encode_load(const union inf_message *message, void *to,
+                                 struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    Inference__RepositoryModelLoadRequest *wire = to;
+    wire->model_name = inf_wire_text(message->model.name);
+    wire->device = inf_wire_text(message->model.device);
+    wire->path = inf_wire_text(message->model.path);
+    return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_model_load_request = {
+    .descriptor = &inference__repository_model_load_request__descriptor,
+    .decode = decode_load,
+    .encode = encode_load,
+};
+
+static enum inf_code decode_unload(union inf_message *message, const void *from,
+                                   struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    const Inference__RepositoryModelUnloadRequest *wire = from;
+    message->model = (struct inf_model_request){
+        .name = wire->model_name, .version = wire->version, .device = "", .path = ""};
+    INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
+    return inf_check_version("version", wire->version, err);
+}
+
+static enum inf_code encode_unload(const union inf_message *message, void *to,
+                                   struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    Inference__RepositoryModelUnloadRequest *wire = to;
+    wire->model_name = inf_wire_text(message->model.name);
+    wire->version = inf_wire_text(message->model.version);
+    return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_model_unload_request = {
+    .descriptor = &inference__repository_model_unload_request__descriptor,
+    .decode = decode_unload,
+    .encode = encode_unload,
+};
+
+static enum inf_code decode_index(union inf_message *message, const void *from,
+                                  struct inf_scratch *scratch, struct inf_error *err)
+{
+    const Inference__RepositoryIndexResponse *wire = from;
+    struct inf_model_index *index = &message->model_index;
+    index->count = (uint32_t)wire->n_models;
+    index->entries = inf_scratch_array(scratch, wire->n_models, sizeof *index->entries, err);
+    if (index->entries == NULL)
+        return INF_EXHAUSTED;
+    for (size_t i = 0; i < wire->n_models; i++) {
+        const wire_entry *entry = wire->models[i];
+        index->entries[i] = (struct inf_model_index_entry){
+            .name = entry->name,
+            .version = entry->version,
+            .state = entry->state,
+            .reason = entry->reason,
+            .device = entry->device,
+            .platform = entry->platform,
+            .memory_bytes = entry->memory_bytes,
+            .requests = entry->requests,
+            .macs = entry->macs,
+        };
+    }
+    return INF_OK;
+}
+
+static void encode_entry(wire_entry *wire, const struct inf_model_index_entry *entry)
+{
+    wire->name = inf_wire_text(entry->name);
+    wire->version = inf_wire_text(entry->version);
+    wire->state = inf_wire_text(entry->state);
+    wire->reason = inf_wire_text(entry->reason);
+    wire->device = inf_wire_text(entry->device);
+    wire->platform = inf_wire_text(entry->platform);
+    wire->memory_bytes = entry->memory_bytes;
+    wire->requests = entry->requests;
+    wire->macs = entry->macs;
+}
+
+static enum inf_code encode_index(const union inf_message *message, void *to,
+                                  struct inf_scratch *scratch, struct inf_error *err)
+{
+    const struct inf_model_index *index = &message->model_index;
+    Inference__RepositoryIndexResponse *wire = to;
+    wire->n_models = index->count;
+    wire->models = inf_wire_list(&inference__repository_index_response__model_index__descriptor,
+                                 index->count, scratch, err);
+    if (wire->models == NULL)
+        return INF_EXHAUSTED;
+    for (uint32_t i = 0; i < index->count; i++)
+        encode_entry(wire->models[i], &index->entries[i]);
+    return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_model_index = {
+    .descriptor = &inference__repository_index_response__descriptor,
+    .decode = decode_index,
+    .encode = encode_index,
+};
+
+static enum inf_code decode_progress(union inf_message *message, const void *from,
+                                     struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    const Inference__LoadProgress *wire = from;
+    message->load_progress =
+        (struct inf_load_progress){.stage = wire->stage, .percent = wire->percent};
+    return INF_OK;
+}
+
+static enum inf_code encode_progress(const union inf_message *message, void *to,
+                                     struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    Inference__LoadProgress *wire = to;
+    wire->stage = inf_wire_text(message->load_progress.stage);
+    wire->percent = message->load_progress.percent;
+    return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_load_progress = {
+    .descriptor = &inference__load_progress__descriptor,
+    .decode = decode_progress,
+    .encode = encode_progress,
+};

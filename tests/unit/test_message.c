@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "proto/wire/message.h"
+#include "tests/support/wire_bytes.h"
+#include "tests/support/wire_samples.h"
+
+static union inf_message sent;
+static union inf_message got;
+static struct inf_scratch *scratch;
+static struct wire_bytes bytes;
+
+static void open_scratch(void)
+{
+    cr_assert_eq(inf_scratch_create(&scratch, NULL), INF_OK);
+}
+
+static void close_scratch(void)
+{
+    inf_scratch_destroy(&scratch);
+    cr_assert_null(scratch);
+    inf_scratch_destroy(&scratch);
+}
+
+TestSuite(message, .init = open_scratch, .fini = close_scratch);
+
+static void encode(enum inf_message_kind kind)
+{
+    struct inf_error err;
+    enum inf_code code = inf_message_encode(&sent, kind, bytes.data, INF_LIMIT_META_BYTES,
+                                            &bytes.size, scratch, &err);
+    cr_assert_eq(code, INF_OK, "kind %d: %s", kind, err.text);
+}
+
+static void decode(enum inf_message_kind kind)
+{
+    memset(&got, 0xee, sizeof got);
+    struct inf_error err;
+    enum inf_code code = inf_message_decode(&got, kind, wire_span(&bytes), scratch, &err);
+    cr_assert_eq(code, INF_OK, "kind %d: %s", kind, err.text);
+}
+
+static void go_round(enum inf_message_kind kind)
+{
+    wire_sample(&sent, kind);
+    encode(kind);
+    decode(kind);
+}
+
+// Wants the encoder to have made exactly these bytes.
+static void is_literally(const char *wanted, size_t size)
+{
+    cr_assert_eq(bytes.size, size);
+    cr_assert_arr_eq(bytes.data, wanted, size);
+}
+
+#define SAME(member)      cr_assert_eq(got.member, sent.member)
+#define SAME_TEXT(member) cr_assert_str_eq(got.member, sent.member)
+
+static void same_entry(const struct inf_tensor_entry *a, const struct inf_tensor_entry *b)
+{
+    cr_assert_str_eq(a->name, b->name);
+    cr_assert_eq(a->dtype, b->dtype);
+    cr_assert(inf_shape_equal(&a->shape, &b->shape));
+    cr_assert_eq(a->location.present, b->location.present);
+    cr_assert_eq(a->location.region_id, b->location.region_id);
+    cr_assert_eq(a->location.offset, b->location.offset);
+    cr_assert_eq(a->location.length, b->location.length);
+}
+
+static void same_limits(const struct inf_limits_message *a, const struct inf_limits_message *b)
+{
+    cr_assert_eq(a->meta_bytes, b->meta_bytes);
+    cr_assert_eq(a->data_bytes, b->data_bytes);
+    cr_assert_eq(a->streams, b->streams);
+    cr_assert_eq(a->regions, b->regions);
+    cr_assert_eq(a->region_bytes, b->region_bytes);
+    cr_assert_eq(a->frame_fds, b->frame_fds);
+}
+
+// --- there and back ---
+
+Test(message, hello_goes_round)
+{
+    go_round(INF_MESSAGE_HELLO);
+    SAME(hello.major);
+    SAME(hello.minor);
+    SAME_TEXT(hello.client_name);
+    SAME_TEXT(hello.client_version);
+    same_limits(&got.hello.limits, &sent.hello.limits);
+    cr_assert_eq(got.hello.feature_count, 2);
+    SAME_TEXT(hello.features[0]);
+    SAME_TEXT(hello.features[1]);
+}
+
+Test(message, hello_ack_goes_round)
+{
+    go_round(INF_MESSAGE_HELLO_ACK);
+    SAME(hello_ack.major);
+    SAME(hello_ack.minor);
+    SAME_TEXT(hello_ack.server_name);
+    SAME_TEXT(hello_ack.server_version);
+    same_limits(&got.hello_ack.limits, &sent.hello_ack.limits);
+    cr_assert_eq(got.hello_ack.feature_count, INF_HELLO_FEATURES);
+    SAME_TEXT(hello_ack.features[INF_HELLO_FEATURES - 1]);
+    SAME(hello_ack.credit_requests);
+    SAME(hello_ack.epoch[0]);
+    SAME(hello_ack.epoch[1]);
+    SAME_TEXT(hello_ack.role);
+    SAME_TEXT(hello_ack.clock);
+}
+
+Test(message, infer_request_goes_round)
+{
+    go_round(INF_MESSAGE_INFER_REQUEST);
+    SAME_TEXT(infer_request.model_name);
+    SAME_TEXT(infer_request.model_version);
+    SAME_TEXT(infer_request.id);
+    SAME_TEXT(infer_request.device);
+    SAME(infer_request.timeout_ns);
+    cr_assert_eq(got.infer_request.input_count, 2);
+    cr_assert_eq(got.infer_request.output_count, 2);
+    for (int i = 0; i < 2; i++) {
+        same_entry(&got.infer_request.inputs[i], &sent.infer_request.inputs[i]);
+        same_entry(&got.infer_request.outputs[i], &sent.infer_request.outputs[i]);
+    }
+}
+
+Test(message, infer_reply_goes_round)
+{
+    go_round(INF_MESSAGE_INFER_REPLY);
+    SAME_TEXT(infer_reply.model_name);
+    SAME_TEXT(infer_reply.model_version);
+    SAME_TEXT(infer_reply.id);
+    cr_assert_eq(got.infer_reply.output_count, 2);
+    for (int i = 0; i < 2; i++)
+        same_entry(&got.infer_reply.outputs[i], &sent.infer_reply.outputs[i]);
+    SAME(infer_reply.timing.queue_ns);
+    SAME(infer_reply.timing.input_ns);
+    SAME(infer_reply.timing.compute_ns);
+    SAME(infer_reply.timing.output_ns);
+    SAME(infer_reply.batch_size);
+    SAME_TEXT(infer_reply.device);
+    SAME_TEXT(infer_reply.precision);
+    SAME(infer_reply.credit_return);
+}
+
+Test(message, status_goes_round)
+{
+    go_round(INF_MESSAGE_STATUS);
+    SAME(status.code);
+    SAME(status.reason);
+    SAME_TEXT(status.message);
+    SAME(status.retry_after_ms);
+    SAME_TEXT(status.model);
+    SAME_TEXT(status.version);
+    SAME_TEXT(status.tensor);
+    SAME_TEXT(status.expected);
+    SAME_TEXT(status.actual);
+    SAME_TEXT(status.phase);
+}
+
+Test(message, regions_go_round)
+{
+    for (int kind = INF_MESSAGE_REGION_REGISTER; kind <= INF_MESSAGE_REGION_RELEASED; kind++) {
+        go_round((enum inf_message_kind)kind);
+        SAME(region.region_id);
+        SAME(region.size);
+        SAME(region.writable);
+    }
+}
+
+Test(message, goaway_goes_round)
+{
+    go_round(INF_MESSAGE_GOAWAY);
+    SAME(goaway.last_stream);
+    SAME_TEXT(goaway.reason);
+    SAME(goaway.drain_ns);
+}
+
+Test(message, model_requests_go_round)
+{
+    static const enum inf_message_kind kinds[] = {
+        INF_MESSAGE_MODEL_READY_REQUEST, INF_MESSAGE_MODEL_METADATA_REQUEST,
+        INF_MESSAGE_MODEL_LOAD_REQUEST, INF_MESSAGE_MODEL_UNLOAD_REQUEST};
+    for (size_t i = 0; i < 4; i++) {
+        go_round(kinds[i]);
+        SAME_TEXT(model.name);
+        SAME_TEXT(model.version);
+        SAME_TEXT(model.device);
+        SAME_TEXT(model.path);
+    }
+}
+
+Test(message, flags_go_round)
+{
+    static const enum inf_message_kind kinds[] = {INF_MESSAGE_LIVE_REPLY, INF_MESSAGE_READY_REPLY,
+                                                  INF_MESSAGE_MODEL_READY_REPLY};
+    for (size_t i = 0; i < 3; i++) {
+        go_round(kinds[i]);
+        cr_assert(got.flag.value);
+        sent.flag.value = false;
+        encode(kinds[i]);
+        cr_assert_eq(bytes.size, 0);
+        decode(kinds[i]);
+        cr_assert_not(got.flag.value);
+    }
+}
+
+Test(message, model_metadata_goes_round)
+{
+    go_round(INF_MESSAGE_MODEL_METADATA);
+    SAME_TEXT(model_metadata.name);
+    SAME_TEXT(model_metadata.version);
+    SAME_TEXT(model_metadata.platform);
+    cr_assert_eq(got.model_metadata.input_count, 2);
+    cr_assert_eq(got.model_metadata.output_count, 1);
+    same_entry(&got.model_metadata.inputs[0], &sent.model_metadata.inputs[0]);
+    same_entry(&got.model_metadata.inputs[1], &sent.model_metadata.inputs[1]);
+    same_entry(&got.model_metadata.outputs[0], &sent.model_metadata.outputs[0]);
+}
+
+Test(message, server_metadata_goes_round)
+{
+    go_round(INF_MESSAGE_SERVER_METADATA);
+    SAME_TEXT(server_metadata.name);
+    SAME_TEXT(server_metadata.version);
+    cr_assert_eq(got.server_metadata.extension_count, 1);
+    SAME_TEXT(server_metadata.extensions[0]);
+}
+
+Test(message, model_index_goes_round)
+{
+    go_round(INF_MESSAGE_MODEL_INDEX);
+    cr_assert_eq(got.model_index.count, 2);
+    for (int i = 0; i < 2; i++) {
+        SAME_TEXT(model_index.entries[i].name);
+        SAME_TEXT(model_index.entries[i].version);
+        SAME_TEXT(model_index.entries[i].state);
+        SAME_TEXT(model_index.entries[i].reason);
+        SAME_TEXT(model_index.entries[i].device);
+        SAME_TEXT(model_index.entries[i].platform);
+        SAME(model_index.entries[i].memory_bytes);
+        SAME(model_index.entries[i].requests);
+        SAME(model_index.entries[i].macs);
+    }
+}
+
+Test(message, device_index_goes_round)
+{
+    go_round(INF_MESSAGE_DEVICE_INDEX);
+    cr_assert_eq(got.device_index.count, 3);
+    for (int i = 0; i < 3; i++) {
+        SAME_TEXT(device_index.entries[i].name);
+        SAME_TEXT(device_index.entries[i].backend);
+        SAME_TEXT(device_index.entries[i].kind);
+        SAME_TEXT(device_index.entries[i].description);
+        SAME_TEXT(device_index.entries[i].health);
+        SAME(device_index.entries[i].priority);
+        SAME(device_index.entries[i].slots);
+        SAME(device_index.entries[i].threads);
+        SAME(device_index.entries[i].queue_depth);
+        SAME(device_index.entries[i].queue_limit);
+        SAME(device_index.entries[i].requests);
+        SAME(device_index.entries[i].busy_ns);
+        SAME(device_index.entries[i].memory_bytes);
+    }
+}
+
+Test(message, load_progress_goes_round)
+{
+    go_round(INF_MESSAGE_LOAD_PROGRESS);
+    SAME_TEXT(load_progress.stage);
+    SAME(load_progress.percent);
+}
+
+Test(message, server_status_goes_round)
+{
+    go_round(INF_MESSAGE_SERVER_STATUS);
+    SAME_TEXT(server_status.version);
+    SAME_TEXT(server_status.state);
+    SAME(server_status.uptime_ns);
+    SAME(server_status.connections);
+    SAME(server_status.requests_in_flight);
+    SAME(server_status.regions);
+    SAME(server_status.models_ready);
+    SAME(server_status.connections_total);
+    SAME(server_status.requests_accepted);
+    SAME(server_status.requests_ok);
+    SAME(server_status.requests_failed);
+    SAME(server_status.region_bytes);
+    SAME(server_status.resident_bytes);
+    SAME(server_status.log_lines_dropped);
+}
+
+Test(message, empty_has_no_bytes_and_skips_what_comes)
+{
+    cr_assert_eq(inf_message_encode(NULL, INF_MESSAGE_EMPTY, NULL, 0, &bytes.size, scratch, NULL),
+                 INF_OK);
+    cr_assert_eq(bytes.size, 0);
+    wire_text(&bytes, 1, "repository");
+    wire_number(&bytes, 2, 1);
+    cr_assert_eq(inf_message_decode(NULL, INF_MESSAGE_EMPTY, wire_span(&bytes), scratch, NULL),
+                 INF_OK);
+}
+
+Test(message, of_nothing_is_all_defaults)
+{
+    // Kinds that name nothing obligatory.
+    static const enum inf_message_kind kinds[] = {
+        INF_MESSAGE_HELLO,           INF_MESSAGE_HELLO_ACK,     INF_MESSAGE_INFER_REPLY,
+        INF_MESSAGE_STATUS,          INF_MESSAGE_GOAWAY,        INF_MESSAGE_MODEL_METADATA,
+        INF_MESSAGE_SERVER_METADATA, INF_MESSAGE_MODEL_INDEX,   INF_MESSAGE_LOAD_PROGRESS,
+        INF_MESSAGE_DEVICE_INDEX,    INF_MESSAGE_SERVER_STATUS,
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        bytes.size = 0;
+        decode(kinds[i]);
+        sent = got;
+        encode(kinds[i]);
+        // An absent sub-message of zeros comes back as a present one, at most.
+        cr_assert_leq(bytes.size, 3, "kind %d", kinds[i]);
+    }
+    bytes.size = 0;
+    decode(INF_MESSAGE_INFER_REPLY);
+    cr_assert_str_eq(got.infer_reply.device, "");
+    cr_assert_eq(got.infer_reply.output_count, 0);
+    cr_assert_eq(got.infer_reply.timing.compute_ns, 0);
+}
+
+// --- literal bytes ---
+
+Test(message, decodes_a_request_written_by_hand)
+{
+    static struct wire_bytes tensor;
+    static struct wire_bytes part;
+    wire_text(&bytes, 1, "mnist");
+    wire_text(&bytes, 3, "r1");
+    wire_text(&part, 1, "key"); // parameters are allowed, and not used
+    wire_block(&part, 2, "\x10\x05", 2);
+    wire_message(&bytes, 4, &part);
+    wire_text(&tensor, 1, "in");
+    wire_text(&tensor, 2, "UINT8");
+    wire_number(&tensor, 3, 1); // not packed
+    wire_block(&tensor, 3, "\x1c\x90\x03", 3);
+    wire_number(&tensor, 99, 7); // not known yet
+    part.size = 0;
+    wire_number(&part, 1, 128);
+    wire_number(&part, 2, 11200);
+    wire_message(&tensor, 100, &part);
+    wire_message(&bytes, 5, &tensor);
+    wire_number(&bytes, 100, 2000000000);
+    wire_text(&bytes, 500, "not known yet");
+
+    decode(INF_MESSAGE_INFER_REQUEST);
+    const struct inf_infer_request *request = &got.infer_request;
+    cr_assert_str_eq(request->model_name, "mnist");
+    cr_assert_str_eq(request->model_version, "");
+    cr_assert_str_eq(request->id, "r1");
+    cr_assert_str_eq(request->device, "");
+    cr_assert_eq(request->timeout_ns, 2000000000);
+    cr_assert_eq(request->input_count, 1);
+    cr_assert_eq(request->output_count, 0);
+    struct inf_shape shape = INF_SHAPE(1, 28, 400);
+    cr_assert(inf_shape_equal(&request->inputs[0].shape, &shape));
+    cr_assert_eq(request->inputs[0].dtype, INF_DTYPE_U8);
+    cr_assert(request->inputs[0].location.present);
+    cr_assert_eq(request->inputs[0].location.region_id, 0);
+    cr_assert_eq(request->inputs[0].location.offset, 128);
+    cr_assert_eq(request->inputs[0].location.length, 11200);
+}
+
+Test(message, encodes_what_docs_protocol_shows)
+{
+    memset(&sent, 0, sizeof sent);
+    sent.hello = (struct inf_hello){.major = 1, .client_name = "py"};
+    encode(INF_MESSAGE_HELLO);
+    is_literally("\x08\x01\x1a\x02py\x2a\x00", 8);
+
+    memset(&sent, 0, sizeof sent);
+    sent.infer_request.model_name = "add";
+    sent.infer_request.input_count = 1;
+    sent.infer_request.inputs[0] =
+        (struct inf_tensor_entry){.name = "x", .dtype = INF_DTYPE_F32, .shape = INF_SHAPE(2)};
+    encode(INF_MESSAGE_INFER_REQUEST);
+    is_literally(
+        "\x0a\x03"
+        "add\x2a\x0c\x0a\x01x\x12\x04"
+        "FP32\x1a\x01\x02",
+        19);
+
+    memset(&sent, 0, sizeof sent);
+    sent.status = (struct inf_status){
+        .code = INF_NOT_FOUND, .reason = INF_REASON_MODEL_NOT_FOUND, .message = "no"};
+    encode(INF_MESSAGE_STATUS);
+    is_literally("\x08\x05\x12\x02no\xa0\x06\x0d", 9);
+}
+
+// --- the scratch ---
+
+Test(message, decoded_texts_survive_encoding_with_the_same_scratch)
+{
+    go_round(INF_MESSAGE_INFER_REQUEST);
+    static union inf_message reply;
+    wire_sample(&reply, INF_MESSAGE_INFER_REPLY);
+    reply.infer_reply.id = got.infer_request.id; // echoed
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(inf_message_encode(&reply, INF_MESSAGE_INFER_REPLY, bytes.data,
+                                        sizeof bytes.data, &bytes.size, scratch, NULL),
+                     INF_OK);
+        cr_assert_str_eq(got.infer_request.id, "frame-17");
+        cr_assert_str_eq(got.infer_request.inputs[1].name, "scale");
+    }
+}
+
+Test(message, index_of_models_is_as_long_as_a_receiver_takes)
+{
+    // An entry has 9 fields and is one itself: 409 are at most 4096 fields.
+    static struct inf_model_index_entry entries[410];
+    for (size_t i = 0; i < 410; i++)
+        entries[i] = (struct inf_model_index_entry){"n", "1", "READY", "r", "d", "p", 1, 2, i};
+    sent.model_index.entries = entries;
+    sent.model_index.count = 409;
+    encode(INF_MESSAGE_MODEL_INDEX);
+    decode(INF_MESSAGE_MODEL_INDEX);
+    cr_assert_eq(got.model_index.count, 409);
+    cr_assert_eq(got.model_index.entries[408].macs, 408);
+    sent.model_index.count = 410;
+    struct inf_error err;
+    cr_assert_eq(inf_message_encode(&sent, INF_MESSAGE_MODEL_INDEX, bytes.data, sizeof bytes.data,
+                                    &bytes.size, scratch, &err),
+                 INF_EXHAUSTED);
+    cr_assert_eq(err.reason, INF_REASON_FRAME_TOO_LARGE);
+    cr_assert_str_eq(err.text, "410 entries of ModelIndex, a frame takes at most 409");
+}
+
+Test(message, encoding_stops_at_the_buffers_end)
+{
+    for (int kind = INF_MESSAGE_HELLO; kind < INF_MESSAGE_KIND_COUNT; kind++) {
+        wire_sample(&sent, (enum inf_message_kind)kind);
+        encode((enum inf_message_kind)kind);
+        size_t size = bytes.size;
+        bytes.data[size - 1] = 0xa5;
+        struct inf_error err;
+        cr_assert_eq(inf_message_encode(&sent, (enum inf_message_kind)kind, bytes.data, size - 1,
+                                        &bytes.size, scratch, &err),
+                     INF_EXHAUSTED);
+        cr_assert_eq(err.reason, INF_REASON_FRAME_TOO_LARGE);
+        cr_assert_eq(bytes.data[size - 1], 0xa5);
+    }
+}
+
+// --- errors as statuses ---
+
+Test(message, status_and_error_are_one_thing)
+{
+    struct inf_error err;
+    inf_fail_reason(&err, INF_EXHAUSTED, INF_REASON_QUEUE_FULL, "queue of cpu is full");
+    inf_status_from_error(&sent.status, &err);
+    encode(INF_MESSAGE_STATUS);
+    decode(INF_MESSAGE_STATUS);
+    struct inf_error back;
+    cr_assert_eq(inf_error_from_status(&back, &got.status), INF_EXHAUSTED);
+    cr_assert_eq(back.code, INF_EXHAUSTED);
+    cr_assert_eq(back.reason, INF_REASON_QUEUE_FULL);
+    cr_assert_str_eq(back.text, "queue of cpu is full");
+}
+
+Test(message, status_of_a_stranger_is_internal)
+{
+    struct inf_error err;
+    bytes.size = 0; // OK is no failure
+    decode(INF_MESSAGE_STATUS);
+    cr_assert_eq(inf_error_from_status(&err, &got.status), INF_INTERNAL);
+    static const uint64_t codes[] = {2, 15, 16, 17, 1u << 31, UINT64_MAX};
+    for (size_t i = 0; i < 6; i++) {
+        bytes.size = 0;
+        wire_number(&bytes, 1, codes[i]);
+        wire_number(&bytes, 100, 4000000000);
+        decode(INF_MESSAGE_STATUS);
+        cr_assert_eq(inf_error_from_status(&err, &got.status), INF_INTERNAL);
+        cr_assert_eq(err.reason, INF_REASON_NONE);
+    }
+}
