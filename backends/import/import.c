@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/import/import.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/base/file.h"
+#include "backends/import/json.h"
+#include "backends/import/tfjs.h"
+#include "proto/core/limits.h"
+
+#define KNOWN_FORMATS "known formats: TensorFlow.js graph model (model.json)"
+
+// The beginning of a file: enough to tell formats apart.
+struct beginning {
+    uint8_t bytes[64];
+    size_t size;
+};
+
+static enum inf_code read_beginning(struct beginning *beginning, int directory_fd, const char *name,
+                                    struct inf_error *err)
+{
+    int fd;
+    uint64_t size_bytes;
+    INF_TRY(inf_file_open_beneath(&fd, &size_bytes, directory_fd, name, err));
+    beginning->size = (size_t)INF_MIN(size_bytes, sizeof beginning->bytes);
+    enum inf_code code = inf_file_read(fd, name, 0, beginning->bytes, beginning->size, err);
+    close(fd);
+    return code;
+}
+
+static bool is_json(const struct beginning *beginning)
+{
+    size_t at = 0;
+    while (at < beginning->size && isspace(beginning->bytes[at]))
+        at++;
+    return at < beginning->size && beginning->bytes[at] == '{';
+}
+
+static enum inf_code fail_unknown(const struct beginning *beginning, const char *name,
+                                  struct inf_error *err)
+{
+    static const struct {
+        size_t offset;
+        const char *mark, *format;
+    } others[] = {
+        {4, "TFL3", "a TFLite model"},
+        {0, "GGUF", "a GGUF model"},
+        {0, "PK\003\004", "a zip archive"},
+        {0, "\211HDF", "an HDF5 (Keras) model"},
+        {0, "\010", "a protobuf message, perhaps ONNX or a frozen TensorFlow graph"},
+    };
+    const char *found = beginning->size == 0 ? "an empty file" : "no format that is known";
+    for (size_t i = INF_ARRAY_LENGTH(others); i-- > 0;) {
+        size_t length = strlen(others[i].mark);
+        if (beginning->size >= others[i].offset + length &&
+            memcmp(beginning->bytes + others[i].offset, others[i].mark, length) == 0)
+            found = others[i].format;
+    }
+    return inf_fail(err, INF_UNSUPPORTED, "model '%s': is %s; " KNOWN_FORMATS, name, found);
+}
+
+// Whether a JSON document is a graph model; if not, why not.
+static enum inf_code check_document(const struct inf_json *document, const char *name,
+                                    struct inf_error *err)
+{
+    struct inf_json topology;
+    if (!inf_json_has(document, "modelTopology"))
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "model '%s': is a JSON document without modelTopology; " KNOWN_FORMATS,
+                        name);
+    INF_TRY(inf_json_get(document, "modelTopology", &topology, err));
+    if (inf_json_has(&topology, "model_config") || inf_json_has(&topology, "class_name"))
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "model '%s': is a TensorFlow.js layers model; " KNOWN_FORMATS, name);
+    return INF_OK;
+}
+
+// Copies who wrote the model, as far as the document says so in a readable way.
+static void read_producer(struct inf_model_info *info, const struct inf_json *document)
+{
+    static const char *const keys[] = {"convertedBy", "generatedBy"};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(keys) && info->producer[0] == '\0'; i++) {
+        struct inf_json value;
+        const char *text;
+        if (inf_json_find(document, keys[i], &value, NULL) != INF_OK || value.value == NULL ||
+            inf_json_name(&value, &text, NULL) != INF_OK)
+            continue;
+        snprintf(info->producer, sizeof info->producer, "%s", text);
+    }
+}
+
+static enum inf_code import_document(struct inf_graph **out_graph, struct inf_model_info *info,
+                                     const struct inf_json *document,
+                                     const struct inf_shard_place *place, struct inf_tally *tally,
+                                     struct inf_error *err)
+{
+    INF_TRY(inf_tfjs_import(out_graph, document, place, tally, err));
+    if (info == NULL)
+        return INF_OK;
+    *info = (struct inf_model_info){
+        .format = "tfjs_graph_model", .file_bytes = tally->bytes, .content_hash = tally->hash};
+    read_producer(info, document);
+    return INF_OK;
+}
+
+static void free_text(char **text)
+{
+    free(*text);
+    *text = NULL;
+}
+
+static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_info *info,
+                                 int directory_fd, const char *name, struct inf_error *err)
+{
+    INF_CLEANUP(free_text) char *text = NULL;
+    INF_CLEANUP(free_text) char *folder = NULL;
+    INF_CLEANUP(inf_json_destroy) struct json_t *root = NULL;
+    size_t size;
+    struct inf_tally tally = INF_TALLY_INIT;
+    INF_TRY(inf_file_read_all(&text, &size, directory_fd, name, INF_LIMIT_MODEL_JSON_BYTES, err));
+    inf_tally_add(&tally, text, size);
+    INF_TRY(inf_json_parse(&root, text, size, name, err));
+    free_text(&text);
+
+    // Shards lie where the document does.
+    const char *slash = strrchr(name, '/');
+    folder = strndup(name, slash != NULL ? (size_t)(slash - name) + 1 : 0);
+    if (folder == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to import model '%s'", name);
+    struct inf_shard_place place = {.directory_fd = directory_fd, .folder = folder};
+    struct inf_json document = inf_json_root(root);
+    INF_TRY(check_document(&document, name, err));
+    return import_document(out_graph, info, &document, &place, &tally, err);
+}
+
+enum inf_code inf_model_import(struct inf_graph **out_graph, struct inf_model_info *info,
+                               int directory_fd, const char *name, struct inf_error *err)
+{
+    struct beginning beginning;
+    inf_role_check_may_block();
+    INF_TRY(read_beginning(&beginning, directory_fd, name, err));
+    if (is_json(&beginning))
+        return import_json(out_graph, info, directory_fd, name, err);
+    return fail_unknown(&beginning, name, err);
+}

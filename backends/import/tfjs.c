@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/import/tfjs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/graph/shape_infer.h"
+#include "backends/graph/verify.h"
+#include "backends/import/tfjs_lower.h"
+#include "backends/import/tfjs_signature.h"
+#include "proto/core/limits.h"
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Writes "Foo (3 nodes), Bar (1 node)" from a sorted list; what does not fit is only counted.
+static void list_operators(const char *const *names, size_t count, char *text, size_t size)
+{
+    size_t used = 0, left_out = 0;
+    for (size_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && strcmp(names[i], names[next]) == 0;)
+            next++;
+        char item[128];
+        int length = snprintf(item, sizeof item, "%s%.80s (%zu node%s)", i > 0 ? ", " : "",
+                              names[i], next - i, next - i > 1 ? "s" : "");
+        // Room stays for the last line of all.
+        if (left_out > 0 || used + (size_t)length + 32 > size) {
+            left_out++;
+            continue;
+        }
+        memcpy(text + used, item, (size_t)length + 1);
+        used += (size_t)length;
+    }
+    if (left_out > 0)
+        snprintf(text + used, size - used, " and %zu more", left_out);
+}
+
+// Fails, naming all of them, where reachable nodes have operators that are not built.
+static enum inf_code check_operators(struct inf_tfjs_graph *graph, struct inf_error *err)
+{
+    const char **missing =
+        inf_arena_alloc(&graph->arena, (graph->node_count + 1) * sizeof *missing);
+    size_t count = 0;
+    if (missing == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to check the operators");
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].reachable && inf_tfjs_op_find(graph->nodes[i].op) == NULL)
+            missing[count++] = graph->nodes[i].op;
+    if (count == 0)
+        return INF_OK;
+    char text[960];
+    qsort(missing, count, sizeof *missing, compare_texts);
+    list_operators(missing, count, text, sizeof text);
+    return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR, "operators not supported: %s",
+                           text);
+}
+
+// *out_value = the value a reference means, its node being lowered. `where` says who refers to it.
+static enum inf_code find_value(const struct inf_tfjs_graph *graph, const struct inf_tfjs_ref *ref,
+                                uint32_t *out_value, const char *where, struct inf_error *err)
+{
+    const struct inf_tfjs_node *node = &graph->nodes[ref->node];
+    const struct inf_tfjs_op *op = inf_tfjs_op_find(node->op);
+    if (op->only_output != NULL && *ref->output_name != '\0' &&
+        strcmp(op->only_output, ref->output_name) != 0)
+        return inf_fail(err, INF_UNSUPPORTED, "%s: takes output '%.40s' of node '%.200s' (%s)",
+                        where, ref->output_name, node->name, node->op);
+    if (ref->port >= node->value_count)
+        return inf_fail(err, INF_INVALID, "%s: takes output %u of node '%.200s' (%s), which has %u",
+                        where, ref->port, node->name, node->op, node->value_count);
+    *out_value = node->values[ref->port];
+    return INF_OK;
+}
+
+// Finds the values of a node's inputs and has its operator's function add what it stands for.
+static enum inf_code lower_node(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_node *node = scope->node;
+    scope->op = inf_tfjs_op_find(node->op);
+    if (node->input_count < scope->op->inputs_min || node->input_count > scope->op->inputs_max)
+        return inf_tfjs_fail(scope, err, INF_INVALID, "has %u inputs, wanted %u to %u",
+                             node->input_count, scope->op->inputs_min, scope->op->inputs_max);
+    char where[256];
+    snprintf(where, sizeof where, "node '%.180s' (%.40s)", node->name, node->op);
+    scope->input_count = node->input_count;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        INF_TRY(find_value(scope->source, &node->inputs[i], &scope->inputs[i], where, err));
+    return scope->op->lower(scope, err);
+}
+
+static enum inf_code add_inputs(struct inf_tfjs_scope *scope,
+                                const struct inf_tfjs_signature *signature, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < signature->input_count; i++) {
+        const struct inf_tfjs_port *port = &signature->inputs[i];
+        scope->node = &scope->source->nodes[port->ref.node];
+        INF_TRY(inf_tfjs_placeholder(scope, &port->shape, err));
+        INF_TRY(inf_graph_add_input(scope->graph, port->name, scope->node->values[0], err));
+    }
+    return INF_OK;
+}
+
+static enum inf_code add_outputs(struct inf_tfjs_scope *scope,
+                                 const struct inf_tfjs_signature *signature, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < signature->output_count; i++) {
+        const struct inf_tfjs_port *port = &signature->outputs[i];
+        char where[128];
+        uint32_t value;
+        snprintf(where, sizeof where, "signature: output '%.100s'", port->name);
+        INF_TRY(find_value(scope->source, &port->ref, &value, where, err));
+        // An output is always something that a node makes.
+        if (scope->graph->values[value].producer == INF_NODE_NONE) {
+            scope->node = &scope->source->nodes[port->ref.node];
+            struct inf_tfjs_call copy =
+                inf_tfjs_call(INF_OP_IDENTITY, value, INF_VALUE_NONE, INF_VALUE_NONE);
+            INF_TRY(inf_tfjs_emit(scope, &copy, &value, err));
+        }
+        INF_TRY(inf_graph_add_output(scope->graph, port->name, value, err));
+    }
+    return INF_OK;
+}
+
+// Adds everything to the graph: inputs, nodes in their order, outputs.
+static enum inf_code lower(struct inf_tfjs_scope *scope, const struct inf_tfjs_signature *signature,
+                           struct inf_error *err)
+{
+    uint32_t *order, count;
+    uint32_t inputs[INF_LIMIT_NODE_INPUTS];
+    scope->inputs = inputs;
+    INF_TRY(inf_tfjs_graph_order(scope->source, &order, &count, err));
+    INF_TRY(add_inputs(scope, signature, err));
+    for (uint32_t i = 0; i < count; i++) {
+        scope->node = &scope->source->nodes[order[i]];
+        if (scope->node->values == NULL)
+            INF_TRY(lower_node(scope, err));
+    }
+    INF_TRY(add_outputs(scope, signature, err));
+    INF_TRY(inf_shape_infer(scope->graph, err));
+    return inf_graph_verify(scope->graph, err);
+}
+
+static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *document,
+                                const struct inf_shard_place *place, struct inf_tally *tally,
+                                struct inf_error *err)
+{
+    struct inf_json topology, manifest;
+    struct inf_tfjs_signature signature;
+    INF_CLEANUP(inf_tfjs_graph_destroy) struct inf_tfjs_graph *source = NULL;
+    INF_CLEANUP(inf_weights_destroy) struct inf_weights *weights = NULL;
+    INF_TRY(inf_json_get(document, "modelTopology", &topology, err));
+    INF_TRY(inf_tfjs_graph_create(&source, &topology, err));
+    INF_TRY(inf_tfjs_signature_read(&signature, document, source, err));
+    INF_TRY(check_operators(source, err));
+    INF_TRY(inf_json_find(document, "weightsManifest", &manifest, err));
+    INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));
+    struct inf_tfjs_scope scope = {.graph = graph, .source = source, .weights = weights};
+    return lower(&scope, &signature, err);
+}
+
+enum inf_code inf_tfjs_import(struct inf_graph **out_graph, const struct inf_json *document,
+                              const struct inf_shard_place *place, struct inf_tally *tally,
+                              struct inf_error *err)
+{
+    struct inf_graph *graph = NULL;
+    INF_TRY(inf_graph_create(&graph, err));
+    enum inf_code code = read_model(graph, document, place, tally, err);
+    if (code == INF_OK)
+        *out_graph = graph;
+    else
+        inf_graph_destroy(&graph);
+    return code;
+}

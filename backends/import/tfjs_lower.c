@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/import/tfjs_lower.h"
+
+#include <string.h>
+
+#include "backends/graph/shape_infer.h"
+
+struct inf_tfjs_call inf_tfjs_call(enum inf_op op, uint32_t a, uint32_t b, uint32_t c)
+{
+    struct inf_tfjs_call call = {.op = op, .inputs = {a, b, c}};
+    while (call.input_count < 3 && call.inputs[call.input_count] != INF_VALUE_NONE)
+        call.input_count++;
+    inf_attrs_init(&call.attrs, op);
+    return call;
+}
+
+enum inf_code inf_tfjs_emit_many(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
+                                 const uint32_t *inputs, uint32_t input_count, uint32_t *outputs,
+                                 uint32_t output_count, struct inf_error *err)
+{
+    uint32_t index;
+    INF_TRY(inf_graph_add_node(scope->graph, call->op, scope->node->name, scope->node->op, inputs,
+                               input_count, output_count, &index, err));
+    struct inf_node *node = &scope->graph->nodes[index];
+    node->attrs = call->attrs;
+    memcpy(outputs, node->outputs, output_count * sizeof *outputs);
+    return inf_shape_infer_node(scope->graph, index, err);
+}
+
+enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
+                            uint32_t *out_value, struct inf_error *err)
+{
+    return inf_tfjs_emit_many(scope, call, call->inputs, call->input_count, out_value, 1, err);
+}
+
+enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uint32_t **out_values,
+                               struct inf_error *err)
+{
+    struct inf_tfjs_node *node = scope->node;
+    node->values = inf_arena_alloc(&scope->source->arena, count * sizeof *node->values);
+    if (node->values == NULL)
+        return inf_tfjs_fail(scope, err, INF_EXHAUSTED, "no memory for %u outputs", count);
+    for (uint32_t i = 0; i < count; i++)
+        node->values[i] = INF_VALUE_NONE;
+    node->value_count = count;
+    *out_values = node->values;
+    return INF_OK;
+}
+
+enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value, struct inf_error *err)
+{
+    uint32_t *values;
+    INF_TRY(inf_tfjs_outputs(scope, 1, &values, err));
+    values[0] = value;
+    return INF_OK;
+}
+
+enum inf_code inf_tfjs_finish(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
+                              struct inf_error *err)
+{
+    uint32_t value;
+    INF_TRY(inf_tfjs_emit(scope, call, &value, err));
+    return inf_tfjs_result(scope, value, err);
+}
+
+const struct inf_value *inf_tfjs_input(const struct inf_tfjs_scope *scope, uint32_t input)
+{
+    return &scope->graph->values[scope->inputs[input]];
+}
+
+enum inf_code inf_tfjs_const_ints(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
+                                  struct inf_tfjs_ints *out, struct inf_error *err)
+{
+    uint32_t value = scope->inputs[input];
+    if (!inf_graph_is_const(scope->graph, value))
+        return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
+                             "%s is computed by other nodes, wanted a constant", what);
+    if (!inf_graph_const_ints(scope->graph, value, out->values, INF_ARRAY_LENGTH(out->values),
+                              &out->count)) {
+        char text[INF_SHAPE_TEXT_SIZE];
+        const struct inf_value *constant = inf_tfjs_input(scope, input);
+        return inf_tfjs_fail(scope, err, INF_INVALID, "%s is %s %s, wanted at most %zu integers",
+                             what, inf_dtype_name(constant->dtype),
+                             inf_shape_print(&constant->shape, text),
+                             INF_ARRAY_LENGTH(out->values));
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_tfjs_const_int(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
+                                 int32_t min, int32_t max, int32_t *out, struct inf_error *err)
+{
+    struct inf_tfjs_ints ints;
+    INF_TRY(inf_tfjs_const_ints(scope, input, what, &ints, err));
+    if (ints.count != 1)
+        return inf_tfjs_fail(scope, err, INF_INVALID, "%s has %u elements, wanted 1", what,
+                             ints.count);
+    if (ints.values[0] < min || ints.values[0] > max)
+        return inf_tfjs_fail(scope, err, INF_INVALID, "%s is %lld, wanted %d to %d", what,
+                             (long long)ints.values[0], min, max);
+    *out = (int32_t)ints.values[0];
+    return INF_OK;
+}
+
+enum inf_code inf_tfjs_const_axes(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
+                                  struct inf_ints *out, struct inf_error *err)
+{
+    struct inf_tfjs_ints ints;
+    INF_TRY(inf_tfjs_const_ints(scope, input, what, &ints, err));
+    if (ints.count > INF_LIMIT_RANK)
+        return inf_tfjs_fail(scope, err, INF_INVALID, "%s has %u elements, wanted at most %d", what,
+                             ints.count, INF_LIMIT_RANK);
+    out->count = (int32_t)ints.count;
+    memcpy(out->values, ints.values, ints.count * sizeof *out->values);
+    return INF_OK;
+}
+
+bool inf_tfjs_const_float(const struct inf_graph *graph, uint32_t value, float *out)
+{
+    const struct inf_value *constant = &graph->values[value];
+    size_t count;
+    if (!inf_graph_is_const(graph, value) || constant->dtype != INF_DTYPE_F32 ||
+        !inf_shape_count(&constant->shape, &count) || count != 1)
+        return false;
+    memcpy(out, constant->data->data, sizeof *out);
+    return true;
+}
+
+enum inf_code inf_tfjs_add_ints(struct inf_tfjs_scope *scope, const int64_t *values, uint32_t count,
+                                uint32_t *out_value, struct inf_error *err)
+{
+    int32_t elements[2 * INF_LIMIT_RANK];
+    for (uint32_t i = 0; i < count; i++)
+        elements[i] = (int32_t)values[i];
+    return inf_graph_add_const_i32(scope->graph, scope->node->name, elements, count, out_value,
+                                   err);
+}
+
+enum inf_code inf_tfjs_add_scalar(struct inf_tfjs_scope *scope, enum inf_dtype dtype, double number,
+                                  uint32_t *out_value, struct inf_error *err)
+{
+    struct inf_blob *data = inf_blob_create(inf_dtype_size(dtype));
+    if (data == NULL)
+        return inf_tfjs_fail(scope, err, INF_EXHAUSTED, "no memory for a constant");
+    switch (dtype) {
+    case INF_DTYPE_F32:
+        *(float *)data->data = (float)number;
+        break;
+    case INF_DTYPE_I32:
+        *(int32_t *)data->data = (int32_t)number;
+        break;
+    case INF_DTYPE_BOOL:
+        *(uint8_t *)data->data = number != 0;
+        break;
+    default:
+        inf_blob_unref(&data);
+        return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "element type %s", inf_dtype_name(dtype));
+    }
+    return inf_graph_add_const(scope->graph, scope->node->name, dtype, &(struct inf_shape){0}, data,
+                               out_value, err);
+}
+
+enum inf_code inf_tfjs_require_nhwc(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_text format = {"nhwc"};
+    INF_TRY(inf_tfjs_attr_text(scope->node, "data_format", &format, err));
+    if (strcmp(format.text, "nhwc") == 0)
+        return INF_OK;
+    return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "data_format '%s', wanted NHWC", format.text);
+}
+
+const struct inf_tfjs_op *inf_tfjs_op_find(const char *name)
+{
+    const struct inf_tfjs_op_table *const tables[] = {
+        &inf_tfjs_ops_math,  &inf_tfjs_ops_conv,   &inf_tfjs_ops_shape,
+        &inf_tfjs_ops_array, &inf_tfjs_ops_source,
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(tables); i++)
+        for (size_t j = 0; j < tables[i]->count; j++)
+            if (strcmp(tables[i]->ops[j].name, name) == 0)
+                return &tables[i]->ops[j];
+    return NULL;
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the lowering functions of tfjs_ops_*.c work with: one TensorFlow.js node whose inputs are
+// values of the graph, and ways to add nodes that compute what it stands for.
+#ifndef INF_BACKENDS_IMPORT_TFJS_LOWER_H
+#define INF_BACKENDS_IMPORT_TFJS_LOWER_H
+
+#include "backends/graph/graph.h"
+#include "backends/import/tfjs_attr.h"
+#include "backends/import/tfjs_graph.h"
+#include "backends/import/weights.h"
+
+struct inf_tfjs_op;
+
+// One node on its way into the graph.
+struct inf_tfjs_scope {
+    struct inf_graph *graph;
+    struct inf_tfjs_graph *source;
+    const struct inf_weights *weights;
+    struct inf_tfjs_node *node;
+    const struct inf_tfjs_op *op;
+    uint32_t *inputs; // values; as many as the operator's table row allows
+    uint32_t input_count;
+};
+
+// How one TensorFlow operator is lowered.
+struct inf_tfjs_op {
+    const char *name;
+    enum inf_code (*lower)(struct inf_tfjs_scope *scope, struct inf_error *err);
+    uint32_t inputs_min, inputs_max;
+    int32_t kind;            // for the function: an enum inf_unary_kind, say
+    const char *only_output; // the one output that is built, where TensorFlow has more; NULL: all
+};
+
+// A table of operators.
+struct inf_tfjs_op_table {
+    const struct inf_tfjs_op *ops;
+    size_t count;
+};
+
+// A node that is about to be added.
+struct inf_tfjs_call {
+    enum inf_op op;
+    uint32_t inputs[4];
+    uint32_t input_count;
+    union inf_attrs attrs;
+};
+
+// A call of `op` with default attributes and one, two or three inputs: those that come first and
+// are not INF_VALUE_NONE.
+struct inf_tfjs_call inf_tfjs_call(enum inf_op op, uint32_t a, uint32_t b, uint32_t c);
+
+// Adds the node of a call, and infers its shape. *out_value is its output.
+enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
+                            uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// As inf_tfjs_emit(), for nodes with any number of inputs and outputs, the call's own inputs unused.
+enum inf_code inf_tfjs_emit_many(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
+                                 const uint32_t *inputs, uint32_t input_count, uint32_t *outputs,
+                                 uint32_t output_count, struct inf_error *err) INF_NODISCARD;
+
+// Makes room for the values of the node's `count` outputs; *out_values is to be filled.
+enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uint32_t **out_values,
+                               struct inf_error *err) INF_NODISCARD;
+
+// Makes `value` the node's only output.
+enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value,
+                              struct inf_error *err) INF_NODISCARD;
+
+// inf_tfjs_emit() and inf_tfjs_result().
+enum inf_code inf_tfjs_finish(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
+                              struct inf_error *err) INF_NODISCARD;
+
+// Integers that must be known when the model is imported.
+struct inf_tfjs_ints {
+    int64_t values[2 * INF_LIMIT_RANK];
+    uint32_t count;
+};
+
+// *out = input `input`, an integer constant; `what` is what the operator calls it.
+//
+// INF_UNSUPPORTED  it is computed by other nodes.
+enum inf_code inf_tfjs_const_ints(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
+                                  struct inf_tfjs_ints *out, struct inf_error *err) INF_NODISCARD;
+
+// As inf_tfjs_const_ints(), for a single integer from `min` to `max`.
+enum inf_code inf_tfjs_const_int(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
+                                 int32_t min, int32_t max, int32_t *out,
+                                 struct inf_error *err) INF_NODISCARD;
+
+// As inf_tfjs_const_ints(), for axes, into an attribute of the graph's operators.
+enum inf_code inf_tfjs_const_axes(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
+                                  struct inf_ints *out, struct inf_error *err) INF_NODISCARD;
+
+// Whether `value` is a constant with one f32 element, and which.
+bool inf_tfjs_const_float(const struct inf_graph *graph, uint32_t value, float *out);
+
+// Adds a constant list of integers (shape [count]).
+enum inf_code inf_tfjs_add_ints(struct inf_tfjs_scope *scope, const int64_t *values, uint32_t count,
+                                uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Adds a scalar constant: `number` in the element type `dtype`.
+enum inf_code inf_tfjs_add_scalar(struct inf_tfjs_scope *scope, enum inf_dtype dtype, double number,
+                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// The value of input `input`: its type and shape as far as they are known.
+const struct inf_value *inf_tfjs_input(const struct inf_tfjs_scope *scope, uint32_t input);
+
+// Makes the node, a Placeholder or PlaceholderWithDefault, a value that no node computes. Where the
+// node does not know its rank the shape is `fallback`.
+enum inf_code inf_tfjs_placeholder(struct inf_tfjs_scope *scope, const struct inf_shape *fallback,
+                                   struct inf_error *err) INF_NODISCARD;
+
+// Fails unless the node's data_format, if it has one, is NHWC.
+enum inf_code inf_tfjs_require_nhwc(struct inf_tfjs_scope *scope,
+                                    struct inf_error *err) INF_NODISCARD;
+
+#define inf_tfjs_fail(scope, err, code, ...)                                                       \
+    (inf_fail((err), (code), __VA_ARGS__), inf_tfjs_node_error((scope)->node, (code), (err)))
+
+// The row of operator `name`; NULL where it is not built.
+const struct inf_tfjs_op *inf_tfjs_op_find(const char *name);
+
+// The tables of the families, one per file.
+extern const struct inf_tfjs_op_table inf_tfjs_ops_math;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_conv;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_shape;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_array;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_source;
+
+#endif
