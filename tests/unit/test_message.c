@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire/assembler.h"
 #include "proto/wire/message.h"
 #include "tests/support/wire_bytes.h"
 #include "tests/support/wire_samples.h"
@@ -371,7 +373,7 @@ Test(message, decodes_a_request_written_by_hand)
     cr_assert_eq(request->inputs[0].location.length, 11200);
 }
 
-Test(message, encodes_what_docs_protocol_shows)
+Test(message, encodes_literal_bytes)
 {
     memset(&sent, 0, sizeof sent);
     sent.hello = (struct inf_hello){.major = 1, .client_name = "py"};
@@ -395,6 +397,86 @@ Test(message, encodes_what_docs_protocol_shows)
         .code = INF_NOT_FOUND, .reason = INF_REASON_MODEL_NOT_FOUND, .message = "no"};
     encode(INF_MESSAGE_STATUS);
     is_literally("\x08\x05\x12\x02no\xa0\x06\x0d", 9);
+}
+
+// Feeds one frame, written in hex, of docs/PROTOCOL.md to an assembler and decodes its metadata.
+static struct inf_frame decode_hex(struct inf_assembler *assembler, const char *hex,
+                                   enum inf_message_kind kind)
+{
+    bytes.size = 0;
+    for (const char *at = hex; *at != '\0'; at += 2 + (at[2] == ' '))
+        wire_byte(&bytes, (uint8_t)strtoul((char[]){at[0], at[1], '\0'}, NULL, 16));
+    size_t used;
+    struct inf_frame frame;
+    cr_assert_eq(inf_assembler_feed(assembler, wire_span(&bytes), &used, NULL), INF_OK);
+    cr_assert_eq(used, bytes.size);
+    cr_assert_eq(assembler->state, INF_ASSEMBLER_READY);
+    inf_assembler_take(assembler, &frame);
+    struct inf_error err;
+    cr_assert_eq(inf_message_decode(&got, kind, frame.meta, scratch, &err), INF_OK, "%s", err.text);
+    return frame;
+}
+
+static void *memory_alloc(void *context, size_t size)
+{
+    (void)context;
+    return malloc(size);
+}
+
+static void memory_free(void *context, void *memory, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(memory);
+}
+
+Test(message, example_of_docs_protocol_is_right)
+{
+    struct inf_assembler assembler;
+    inf_assembler_init(&assembler, &(struct inf_assembler_limits){65536, 1048576},
+                       &(struct inf_assembler_memory){memory_alloc, memory_free, NULL});
+    struct inf_frame frame = decode_hex(&assembler,
+                                        "06 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 01 00 "
+                                        "00 00 00 00 00 00 08 01 1a 02 70 79",
+                                        INF_MESSAGE_HELLO);
+    cr_assert_eq(frame.header.type, INF_FRAME_HELLO);
+    cr_assert_eq(got.hello.major, 1);
+    cr_assert_str_eq(got.hello.client_name, "py");
+
+    frame = decode_hex(&assembler,
+                       "13 00 00 00 08 00 00 00 01 00 00 00 00 00 00 00 03 00 00 00 06 00 00 00 "
+                       "0a 03 61 64 64 2a 0c 0a 01 78 12 04 46 50 33 32 1a 01 02 "
+                       "00 00 80 3f 00 00 20 40",
+                       INF_MESSAGE_INFER_REQUEST);
+    cr_assert_eq(frame.header.type, INF_FRAME_REQUEST);
+    cr_assert_eq(frame.header.method, INF_METHOD_MODEL_INFER);
+    cr_assert_eq(inf_infer_request_resolve_inline(&got.infer_request, 8, NULL), INF_OK);
+    cr_assert_str_eq(got.infer_request.inputs[0].name, "x");
+    float values[2];
+    memcpy(values, frame.data, 8);
+    cr_assert(values[0] == 1.0f && values[1] == 2.5f);
+    free(frame.data);
+
+    frame = decode_hex(&assembler,
+                       "37 00 00 00 08 00 00 00 01 00 00 00 00 00 00 00 04 00 01 00 06 00 00 00 "
+                       "0a 03 61 64 64 12 01 31 2a 11 0a 01 79 12 04 46 50 33 32 1a 01 02 "
+                       "a2 06 02 10 08 a2 06 06 08 e8 07 18 a0 1f a8 06 01 b2 06 03 63 70 75 "
+                       "ba 06 04 66 70 33 32 c0 06 01 00 00 00 40 00 00 60 40",
+                       INF_MESSAGE_INFER_REPLY);
+    const struct inf_infer_reply *reply = &got.infer_reply;
+    cr_assert_eq(frame.header.flags, INF_FRAME_FINAL);
+    cr_assert_eq(inf_infer_reply_resolve_inline(&got.infer_reply, 8, NULL), INF_OK);
+    cr_assert_str_eq(reply->outputs[0].name, "y");
+    cr_assert_eq(reply->timing.queue_ns, 1000);
+    cr_assert_eq(reply->timing.compute_ns, 4000);
+    cr_assert_eq(reply->batch_size, 1);
+    cr_assert_str_eq(reply->device, "cpu");
+    cr_assert_str_eq(reply->precision, "fp32");
+    cr_assert_eq(reply->credit_return, 1);
+    memcpy(values, frame.data, 8);
+    cr_assert(values[0] == 2.0f && values[1] == 3.5f);
+    free(frame.data);
+    inf_assembler_fini(&assembler);
 }
 
 // --- the scratch ---
