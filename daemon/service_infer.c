@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ModelInfer: checks a request against its model, makes a job of it, and the job's result a reply.
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,13 +82,6 @@ static enum inf_code unknown_tensor(const char *what, const char *name,
                            "%s '%s': the model has no such %s; it has %s", what, name, what, names);
 }
 
-static enum inf_code twice(const char *what, const char *name, struct inf_fault *fault)
-{
-    inf_fault_tensor(fault, name, NULL, NULL);
-    return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_BAD_PARAMETER,
-                           "%s '%s': given twice", what, name);
-}
-
 static enum inf_code check_input(const struct inf_tensor_entry *entry,
                                  const struct inf_value *value, struct inf_fault *fault)
 {
@@ -146,8 +140,7 @@ static enum inf_code bind_inputs(struct inf_job *job, const struct inf_graph *gr
         uint32_t index = find_port(graph->inputs, graph->input_count, entry->name, i);
         if (index == graph->input_count)
             return unknown_tensor("input", entry->name, graph->inputs, graph->input_count, fault);
-        if ((seen >> index & 1) != 0)
-            return twice("input", entry->name, fault);
+        assert((seen >> index & 1) == 0 && "decoding refuses a name that comes twice");
         seen |= (uint64_t)1 << index;
         INF_TRY(check_input(entry, &graph->values[graph->inputs[index].value], fault));
         INF_TRY(bind_input(job, index, entry, request, fault));
@@ -235,8 +228,7 @@ static enum inf_code bind_outputs(struct inf_job *job, const struct inf_graph *g
         uint32_t index = find_port(graph->outputs, graph->output_count, name, i);
         if (index == graph->output_count)
             return unknown_tensor("output", name, graph->outputs, graph->output_count, fault);
-        if (job->outputs[index].wanted)
-            return twice("output", name, fault);
+        assert(!job->outputs[index].wanted && "decoding refuses a name that comes twice");
         job->order[i] = (uint8_t)index;
         INF_TRY(bind_output(job, index, infer, i, request, fault));
     }
