@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// inferctl devices: what computes, in order of preference.
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/inferctl/command.h"
+#include "client/inferctl/table.h"
+
+static void print(const inferd_device_row *rows, size_t count, enum output_format format)
+{
+    static const char *const columns[] = {
+        "name",        "backend",  "kind",   "priority",     "slots",  "threads",    "queue",
+        "queue_limit", "requests", "busy_s", "memory_bytes", "health", "description"};
+    char text[24];
+    char bytes[16];
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < count; i++) {
+        table_text(table, rows[i].name);
+        table_text(table, rows[i].backend);
+        table_text(table, rows[i].kind);
+        table_number(table, rows[i].priority, NULL);
+        table_number(table, rows[i].slots, NULL);
+        table_number(table, rows[i].threads, NULL);
+        table_number(table, rows[i].queue_depth, NULL);
+        table_number(table, rows[i].queue_limit, NULL);
+        table_number(table, (double)rows[i].requests, NULL);
+        table_number(table, (double)rows[i].busy_ns / 1e9, table_duration(rows[i].busy_ns, text));
+        table_number(table, (double)rows[i].memory_bytes, table_bytes(rows[i].memory_bytes, bytes));
+        table_text(table, rows[i].health);
+        table_text(table, rows[i].description);
+    }
+    table_print(table, format, false);
+}
+
+static int run(const struct context *context, const struct command *command, int argc, char **argv)
+{
+    static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {0}};
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;)
+        return command_usage(command, c == 'h');
+    if (optind != argc)
+        return command_usage(command, false);
+    inferd_client *client;
+    int code = command_connect(context, false, &client);
+    if (code != EXIT_OK)
+        return code;
+    struct inferd_error err;
+    inferd_device_row *rows;
+    size_t count;
+    if (inferd_devices(client, &rows, &count, &err) != 0) {
+        code = command_failed(&err);
+    } else {
+        print(rows, count, context->format);
+        free(rows);
+    }
+    inferd_close(client);
+    return code;
+}
+
+const struct command command_devices = {
+    .name = "devices",
+    .arguments = "",
+    .summary = "list the devices that compute, best first",
+    .options = "",
+    .run = run,
+};

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// inferctl status: how the daemon fares.
+#include <getopt.h>
+#include <stdio.h>
+
+#include "client/inferctl/command.h"
+#include "client/inferctl/table.h"
+
+static void print(const inferd_server_status *status, enum output_format format)
+{
+    static const char *const columns[] = {"version",           "state",
+                                          "uptime_s",          "connections",
+                                          "connections_total", "in_flight",
+                                          "requests_accepted", "requests_ok",
+                                          "requests_failed",   "models_ready",
+                                          "regions",           "region_bytes",
+                                          "resident_bytes",    "log_lines_dropped"};
+    char text[24];
+    char bytes[16];
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    table_text(table, status->version);
+    table_text(table, status->state);
+    table_number(table, (double)status->uptime_ns / 1e9, table_duration(status->uptime_ns, text));
+    table_number(table, status->connections, NULL);
+    table_number(table, (double)status->connections_total, NULL);
+    table_number(table, status->requests_in_flight, NULL);
+    table_number(table, (double)status->requests_accepted, NULL);
+    table_number(table, (double)status->requests_ok, NULL);
+    table_number(table, (double)status->requests_failed, NULL);
+    table_number(table, status->models_ready, NULL);
+    table_number(table, status->regions, NULL);
+    table_number(table, (double)status->region_bytes, table_bytes(status->region_bytes, bytes));
+    table_number(table, (double)status->resident_bytes, table_bytes(status->resident_bytes, bytes));
+    table_number(table, (double)status->log_lines_dropped, NULL);
+    table_print(table, format, true);
+}
+
+static int run(const struct context *context, const struct command *command, int argc, char **argv)
+{
+    static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {0}};
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;)
+        return command_usage(command, c == 'h');
+    if (optind != argc)
+        return command_usage(command, false);
+    inferd_client *client;
+    int code = command_connect(context, false, &client);
+    if (code != EXIT_OK)
+        return code;
+    struct inferd_error err;
+    inferd_server_status status;
+    if (inferd_status(client, &status, &err) != 0)
+        code = command_failed(&err);
+    else
+        print(&status, context->format);
+    inferd_close(client);
+    return code;
+}
+
+const struct command command_status = {
+    .name = "status",
+    .arguments = "",
+    .summary = "show how the daemon fares",
+    .options = "",
+    .run = run,
+};

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows for people or for programs: the same rows print as an aligned table or as JSON.
+#ifndef INF_CLIENT_INFERCTL_TABLE_H
+#define INF_CLIENT_INFERCTL_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/inferctl/command.h"
+
+#define TABLE_COLUMNS 16
+
+struct table;
+
+// Starts a table with the given column names, `count` of them. Ends with table_print(); dies where
+// memory is short.
+struct table *table_create(const char *const *columns, unsigned count);
+
+// Adds the next cell, row by row: a text.
+void table_text(struct table *table, const char *text);
+
+// Adds the next cell: a number; `shown` is what the table shows for it (NULL: the number).
+void table_number(struct table *table, double number, const char *shown);
+
+// Prints the table: aligned columns, or with OUTPUT_JSON an array of objects (one object alone where
+// `single`). Frees it.
+void table_print(struct table *table, enum output_format format, bool single);
+
+// Writes "1.2 MiB" or the like into `text` and returns it.
+const char *table_bytes(uint64_t bytes, char text[16]);
+
+// Writes "3 d 4 h", "12 min", "5.2 s" or the like into `text` and returns it.
+const char *table_duration(uint64_t ns, char text[24]);
+
+#endif

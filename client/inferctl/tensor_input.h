@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files as inputs of a model: .npy as they are, pictures as the model wants them.
+#ifndef INF_CLIENT_INFERCTL_TENSOR_INPUT_H
+#define INF_CLIENT_INFERCTL_TENSOR_INPUT_H
+
+#include <stdbool.h>
+
+#include "client/inferd.h"
+
+#define TENSOR_INPUTS_MAX 64
+
+// How a picture becomes a tensor.
+struct picture_options {
+    double low, high; // what black and white become
+    bool bgr;         // blue first
+    bool letterbox;   // keep the aspect ratio, black around; else stretched
+};
+
+// The inputs of a request. Their data is the struct's.
+struct tensor_inputs {
+    inferd_tensor tensors[TENSOR_INPUTS_MAX];
+    size_t count;
+};
+
+// Adds the input that `assignment` names: "NAME=FILE", or "FILE" alone where the model has one input.
+// FILE is .npy, JPEG or PNG, told apart by content. Prints what is wrong and returns an exit code.
+int tensor_inputs_add(struct tensor_inputs *inputs, const char *assignment,
+                      const inferd_model_info *model, const struct picture_options *options);
+
+// Adds zeros for every input of the model that has not been given; unknown dimensions become 1.
+// Returns an exit code.
+int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info *model);
+
+// Frees the data.
+void tensor_inputs_fini(struct tensor_inputs *inputs);
+
+// Parses "LOW:HIGH" into the options; false, with a message, for anything else.
+bool picture_options_range(struct picture_options *options, const char *text);
+
+#endif
