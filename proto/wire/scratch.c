@@ -44,7 +44,7 @@ enum inf_code inf_scratch_create(struct inf_scratch **out_scratch, struct inf_er
     if (scratch->base == NULL) {
         inf_scratch_destroy(&scratch);
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory for the %u bytes of a scratch", INF_SCRATCH_BYTES);
+                               "no memory for the %zu bytes of a scratch", INF_SCRATCH_BYTES);
     }
     scratch->allocator = (ProtobufCAllocator){
         .alloc = allocator_alloc, .free = allocator_free, .allocator_data = scratch};
@@ -65,7 +65,7 @@ void inf_scratch_begin_decode(struct inf_scratch *scratch)
 {
     scratch->used = 0;
     scratch->decoded = 0;
-    scratch->limit = INF_LIMIT_META_UNPACK_BYTES;
+    scratch->limit = INF_SCRATCH_DECODE_BYTES;
     scratch->exhausted = false;
 }
 

@@ -13,7 +13,8 @@
 #include "proto/core/limits.h"
 #include "proto/core/status.h"
 
-#define INF_SCRATCH_BYTES (2u * INF_LIMIT_META_UNPACK_BYTES)
+#define INF_SCRATCH_DECODE_BYTES ((size_t)INF_LIMIT_META_UNPACK_BYTES)
+#define INF_SCRATCH_BYTES        (2 * INF_SCRATCH_DECODE_BYTES)
 
 struct inf_scratch {
     uint8_t *base; // INF_SCRATCH_BYTES, aligned to 16
