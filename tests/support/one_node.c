@@ -2,6 +2,7 @@
 #include "tests/support/one_node.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,4 +195,36 @@ enum inf_code one_node_run(struct one_node *one, struct inf_device *device, stru
     for (uint32_t i = 0; code == INF_OK && i < one->output_count; i++)
         check_guards(&one->outputs[i], inf_op_info(one->op)->name);
     return code;
+}
+
+bool one_node_near(double got, double wanted, double absolute, double relative)
+{
+    if (isnan(wanted) || isinf(wanted))
+        return isnan(wanted) ? isnan(got) : got == wanted;
+    return fabs(got - wanted) <= absolute + relative * fabs(wanted);
+}
+
+void one_node_expect(const struct one_node *one, uint32_t output, enum inf_dtype dtype,
+                     struct inf_shape shape, const void *elements)
+{
+    const struct one_tensor *got = &one->outputs[output];
+    char has[INF_SHAPE_TEXT_SIZE], wanted[INF_SHAPE_TEXT_SIZE];
+    const char *op = inf_op_info(one->op)->name;
+    cr_assert(got->dtype == dtype && inf_shape_equal(&got->shape, &shape),
+              "%s: output %u is %s %s, wanted %s %s", op, output, inf_dtype_name(got->dtype),
+              inf_shape_print(&got->shape, has), inf_dtype_name(dtype),
+              inf_shape_print(&shape, wanted));
+    if (dtype != INF_DTYPE_F32) {
+        size_t size = inf_dtype_size(dtype);
+        for (size_t i = 0; i < got->size_bytes; i += size)
+            cr_assert_eq(memcmp((char *)got->data + i, (const char *)elements + i, size), 0,
+                         "%s: output %u: element %zu differs", op, output, i / size);
+        return;
+    }
+    for (size_t i = 0; i < got->size_bytes / sizeof(float); i++) {
+        float value = ((const float *)got->data)[i], want = ((const float *)elements)[i];
+        cr_assert(one_node_near(value, want, 1e-6, 1e-5),
+                  "%s: output %u: element %zu is %.9g, wanted %.9g", op, output, i, (double)value,
+                  (double)want);
+    }
 }

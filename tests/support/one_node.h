@@ -53,6 +53,15 @@ enum inf_code one_node_graph(const struct one_node *one, struct inf_graph **out_
 enum inf_code one_node_run(struct one_node *one, struct inf_device *device,
                            struct inf_error *err) INF_NODISCARD;
 
+// Fails the test unless output `output` of the last run has this type, this shape and these elements.
+// Floats may be off by 1e-6 and a 1e-5th part; a NaN wants a NaN.
+void one_node_expect(const struct one_node *one, uint32_t output, enum inf_dtype dtype,
+                     struct inf_shape shape, const void *elements);
+
+// Whether `got` is within `absolute` plus `relative` times |wanted| of `wanted`. NaN is near NaN only,
+// an infinity near itself only.
+bool one_node_near(double got, double wanted, double absolute, double relative);
+
 // Frees the outputs.
 void one_node_drop_outputs(struct one_node *one);
 

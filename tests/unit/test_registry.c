@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "backends/registry.h"
+
+Test(registry, knows_ref_last_and_nothing_else_by_accident)
+{
+    const struct inf_backend *const *backends = inf_registry_backends();
+    size_t count = 0;
+    while (backends[count] != NULL)
+        count++;
+    cr_assert_geq(count, 1u);
+    cr_assert_str_eq(inf_registry_name(backends[count - 1]), "ref");
+    cr_assert_eq(inf_registry_find("ref"), backends[count - 1]);
+    const char *unknown[] = {"", "re", "reff", "REF", "ref ", "ref,"};
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
+        cr_assert_null(inf_registry_find(unknown[i]), "'%s'", unknown[i]);
+}
+
+Test(registry, opens_devices_in_order_of_preference)
+{
+    struct inf_device_list list;
+    struct inf_device_options options = {.slots = 3};
+    cr_assert_eq(inf_device_list_open(&list, NULL, &options, NULL), INF_OK);
+    cr_assert_geq(list.count, 1u);
+    for (uint32_t i = 1; i < list.count; i++) {
+        const struct inf_device_info *better = inf_device_info(list.devices[i - 1]);
+        cr_assert_gt(better->priority, inf_device_info(list.devices[i])->priority);
+        cr_assert_str_neq(better->name, inf_device_info(list.devices[i])->name);
+    }
+    const struct inf_device_info *last = inf_device_info(list.devices[list.count - 1]);
+    cr_assert_str_eq(last->name, "ref");
+    cr_assert_eq(last->slots, 3u);
+    inf_device_list_close(&list);
+    cr_assert_eq(list.count, 0u);
+}
+
+Test(registry, opens_ref_whatever_the_list_says)
+{
+    const char *lists[] = {"ref", " ref\t", "ref,ref"};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        struct inf_device_list list;
+        cr_assert_eq(inf_device_list_open(&list, lists[i], NULL, NULL), INF_OK);
+        cr_assert_eq(list.count, 1u);
+        cr_assert_str_eq(inf_device_info(list.devices[0])->name, "ref");
+        inf_device_list_close(&list);
+    }
+}
+
+Test(registry, names_the_unknown_backend_and_the_known_ones)
+{
+    static const struct {
+        const char *list, *wanted;
+    } cases[] = {{"ref,gpu", "unknown backend 'gpu'; known ones: "},
+                 {"", "unknown backend ''; known ones: "},
+                 {"ref,,", "unknown backend ''; known ones: "},
+                 {"re f", "unknown backend 're f'; known ones: "}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct inf_device_list list;
+        struct inf_error err = {0};
+        cr_assert_eq(inf_device_list_open(&list, cases[i].list, NULL, &err), INF_INVALID);
+        cr_assert_eq(err.reason, INF_REASON_BAD_PARAMETER);
+        cr_assert_eq(strncmp(err.text, cases[i].wanted, strlen(cases[i].wanted)), 0, "%s",
+                     err.text);
+        cr_assert_not_null(strstr(err.text, "ref"));
+        cr_assert_eq(list.count, 0u);
+    }
+}
