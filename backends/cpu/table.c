@@ -42,11 +42,13 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
         for (const struct inf_cpu_kernel *row = families[family]; row->create != NULL; row++) {
             if (row->op != node->op)
                 continue;
-            code = row->supports(graph, node, err);
-            if (code == INF_OK) {
+            // The first row's reason is the one that is told.
+            enum inf_code answer = row->supports(graph, node, code == INF_OK ? err : NULL);
+            if (answer == INF_OK) {
                 *out_kernel = row;
                 return INF_OK;
             }
+            code = answer;
         }
     }
     if (code != INF_OK)

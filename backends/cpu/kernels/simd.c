@@ -7,8 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-// Channels that sum_rows() adds up at once, and rows after which it starts a new partial sum: long
-// sums of one kind lose digits.
+// Channels that sum_rows() adds up at once, and rows after which it starts a new partial sum.
 #define SUM_CHANNELS 64
 #define SUM_ROWS     128
 
@@ -143,11 +142,10 @@ static inline float tanh_one(float x)
 // Of a negative exponent, so that nothing overflows.
 static inline float sigmoid_one(float x)
 {
-    const float limit = 87.0f; // e^-87 is nearly the least normal f32
+    const float limit = 87.0f; // e^-87 is nearly the least normal f32; below it is 0
     float v = fabsf(x);
-    v = v > limit ? limit : v;
-    struct exponential e = exponential_one(-v);
-    float power = e.power * e.rest + e.power;
+    struct exponential e = exponential_one(v > limit ? -limit : -v);
+    float power = v > limit ? 0.0f : e.power * e.rest + e.power;
     return (x < 0.0f ? power : 1.0f) / (1.0f + power);
 }
 
@@ -163,7 +161,9 @@ static void sigmoid_all(size_t count, const float *x, float *y)
         y[i] = sigmoid_one(x[i]);
 }
 
-static void sum_block(size_t count, const float *x, size_t rows, size_t stride, float *sum)
+// Adds a block to *sum; *lost is what earlier additions rounded away (Kahan's sum).
+static void sum_block(size_t count, const float *x, size_t rows, size_t stride, float *sum,
+                      float *lost)
 {
     float part[SUM_CHANNELS];
     for (size_t i = 0; i < count; i++)
@@ -172,8 +172,12 @@ static void sum_block(size_t count, const float *x, size_t rows, size_t stride, 
         for (size_t i = 0; i < count; i++)
             part[i] += x[row * stride + i];
     }
-    for (size_t i = 0; i < count; i++)
-        sum[i] += part[i];
+    for (size_t i = 0; i < count; i++) {
+        float add = part[i] - lost[i];
+        float next = sum[i] + add;
+        lost[i] = (next - sum[i]) - add;
+        sum[i] = next;
+    }
 }
 
 static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, float scale,
@@ -182,14 +186,15 @@ static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, f
     for (size_t first = 0; first < count; first += SUM_CHANNELS) {
         size_t width = count - first < SUM_CHANNELS ? count - first : SUM_CHANNELS;
         float sum[SUM_CHANNELS] = {0};
+        float lost[SUM_CHANNELS] = {0};
         for (size_t row = 0; row < rows; row += SUM_ROWS) {
             size_t some = rows - row < SUM_ROWS ? rows - row : SUM_ROWS;
             const float *from = x + row * stride + first;
             // The constant lets the compiler keep the sums in registers.
             if (width == SUM_CHANNELS)
-                sum_block(SUM_CHANNELS, from, some, stride, sum);
+                sum_block(SUM_CHANNELS, from, some, stride, sum, lost);
             else
-                sum_block(width, from, some, stride, sum);
+                sum_block(width, from, some, stride, sum, lost);
         }
         for (size_t i = 0; i < width; i++)
             y[first + i] = sum[i] * scale;
