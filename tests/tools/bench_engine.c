@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_engine [--backend NAME] [--dim N] [--profile] (--threads N --ms MS | N MS) MODEL...
+//
+// Times one inference after the other, in process, and prints a line a model:
+//     inferd MODEL THREADS median X p99 Y min Z      (milliseconds)
+// MODEL is a model file, or its name without suffix where NAME.tfjs/model.json or NAME.json lies.
+// Without --threads and --ms they are the first two arguments, as shared/bench/peers.py -x gives
+// them. Unknown dimensions of inputs are 1 for the batch, else --dim (224).
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/base/blob.h"
+#include "backends/base/clock.h"
+#include "tests/tools/engine.h"
+
+#define RUNS_MIN     5u
+#define RUNS_MAX     1000000u
+#define PROFILE_RUNS 20u
+
+struct bench {
+    const char *backend;
+    uint32_t threads;
+    double ms;
+    int64_t dim;
+    bool profile;
+    struct tool_engine engine;
+};
+
+struct subject {
+    struct inf_model *model;
+    struct inf_executable *executable;
+    const struct inf_graph *graph;
+    struct inf_blob *inputs[INF_LIMIT_TENSORS], *outputs[INF_LIMIT_TENSORS];
+    const void *input_data[INF_LIMIT_TENSORS];
+    void *output_data[INF_LIMIT_TENSORS];
+};
+
+// --- models ---
+
+// The file that `model` names.
+static void find_file(char *path, size_t size, const char *model)
+{
+    static const char *const suffixes[] = {"", ".tfjs/model.json", ".json", "/model.json"};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(suffixes); i++) {
+        snprintf(path, size, "%s%s", model, suffixes[i]);
+        const char *end = strrchr(path, '.');
+        if (end != NULL && strcmp(end, ".json") == 0 && access(path, R_OK) == 0)
+            return;
+    }
+    snprintf(path, size, "%s", model);
+}
+
+// What the line calls it: the last part of `model` that says more than "model", without suffix.
+static void find_name(char *name, size_t size, const char *model)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s", model);
+    for (;;) {
+        char *slash = strrchr(path, '/');
+        snprintf(name, size, "%.*s", (int)size - 1, slash != NULL ? slash + 1 : path);
+        char *dot = strrchr(name, '.');
+        if (dot != NULL && (strcmp(dot, ".json") == 0 || strcmp(dot, ".tfjs") == 0))
+            *dot = '\0';
+        if (slash == NULL || strcmp(name, "model") != 0)
+            return;
+        *slash = '\0';
+    }
+}
+
+static enum inf_code make_tensor(struct inf_blob **out_blob, const struct inf_value *value,
+                                 struct inf_error *err)
+{
+    size_t size;
+    if (!inf_shape_bytes(&value->shape, value->dtype, &size))
+        return inf_fail(err, INF_UNSUPPORTED, "'%s' has no known size", value->name);
+    *out_blob = inf_blob_create(size);
+    if (*out_blob == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes", size);
+    return INF_OK;
+}
+
+static enum inf_code make_tensors(struct subject *subject, struct inf_error *err)
+{
+    const struct inf_graph *graph = subject->graph;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct inf_value *value = &graph->values[graph->inputs[i].value];
+        INF_TRY(make_tensor(&subject->inputs[i], value, err));
+        subject->input_data[i] = subject->inputs[i]->data;
+        if (value->dtype != INF_DTYPE_F32)
+            continue;
+        float *data = subject->inputs[i]->data;
+        size_t count = inf_shape_elements(&value->shape);
+        for (size_t k = 0; k < count; k++)
+            data[k] = (float)(k * 7919 % 255) / 255;
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const struct inf_value *value = &graph->values[graph->outputs[i].value];
+        INF_TRY(make_tensor(&subject->outputs[i], value, err));
+        subject->output_data[i] = subject->outputs[i]->data;
+    }
+    return INF_OK;
+}
+
+static enum inf_code load(struct subject *subject, const struct bench *bench, const char *path,
+                          struct inf_error *err)
+{
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    INF_TRY(tool_engine_load(&bench->engine, path, &subject->model, err));
+    const struct inf_graph *graph = inf_model_graph(subject->model);
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        shapes[i] = graph->values[graph->inputs[i].value].shape;
+        for (int32_t axis = 0; axis < shapes[i].rank; axis++) {
+            if (shapes[i].dims[axis] == INF_DIM_UNKNOWN)
+                shapes[i].dims[axis] = axis == 0 ? 1 : bench->dim;
+        }
+    }
+    INF_TRY(
+        inf_model_acquire(subject->model, bench->engine.device, shapes, &subject->executable, err));
+    subject->graph = inf_executable_graph(subject->executable);
+    return make_tensors(subject, err);
+}
+
+static void unload(struct subject *subject)
+{
+    for (uint32_t i = 0; i < INF_LIMIT_TENSORS; i++) {
+        inf_blob_unref(&subject->inputs[i]);
+        inf_blob_unref(&subject->outputs[i]);
+    }
+    if (subject->executable != NULL)
+        inf_model_release(subject->model, &subject->executable);
+    inf_model_unref(&subject->model);
+}
+
+static enum inf_code run_once(const struct subject *subject, bool profile, struct inf_error *err)
+{
+    struct inf_execution execution = {
+        .inputs = subject->input_data, .outputs = subject->output_data, .profile = profile};
+    return inf_executable_run(subject->executable, &execution, err);
+}
+
+// --- times ---
+
+static int compare_times(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static enum inf_code measure(const struct subject *subject, const struct bench *bench,
+                             const char *name, struct inf_error *err)
+{
+    double *times_ms = malloc(RUNS_MAX * sizeof(*times_ms));
+    if (times_ms == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for times");
+    uint32_t runs = 0;
+    enum inf_code code = run_once(subject, false, err);
+    uint64_t begin_ns = inf_clock_ns();
+    double spent_ms = 0;
+    while (code == INF_OK && runs < RUNS_MAX && (spent_ms < bench->ms || runs < RUNS_MIN)) {
+        uint64_t start_ns = inf_clock_ns();
+        code = run_once(subject, false, err);
+        uint64_t end_ns = inf_clock_ns();
+        times_ms[runs++] = (double)(end_ns - start_ns) / INF_NS_PER_MS;
+        spent_ms = (double)(end_ns - begin_ns) / INF_NS_PER_MS;
+    }
+    if (code == INF_OK) {
+        qsort(times_ms, runs, sizeof(*times_ms), compare_times);
+        printf("inferd %s %u median %.4f p99 %.4f min %.4f\n", name,
+               inf_device_info(bench->engine.device)->threads, times_ms[runs / 2],
+               times_ms[(size_t)(runs * 0.99)], times_ms[0]);
+    }
+    free(times_ms);
+    return code;
+}
+
+// --- profile ---
+
+// Multiply-adds of a node that has a filter; 0 for others.
+static double node_macs(const struct inf_graph *graph, const struct inf_node *node)
+{
+    const struct inf_shape *x = &graph->values[node->inputs[0]].shape;
+    const struct inf_shape *y = &graph->values[node->outputs[0]].shape;
+    double filter = node->input_count > 1
+                        ? (double)inf_shape_elements(&graph->values[node->inputs[1]].shape)
+                        : 0;
+    switch (node->op) {
+    case INF_OP_CONV2D:
+    case INF_OP_DEPTHWISE_CONV2D:
+        return (double)inf_shape_elements(y) / (double)y->dims[3] * filter;
+    case INF_OP_CONV2D_TRANSPOSE:
+        return (double)inf_shape_elements(x) / (double)x->dims[3] * filter;
+    case INF_OP_MATMUL:
+        return (double)inf_shape_elements(y) *
+               (double)x->dims[x->rank - (node->attrs.matmul.transpose_a ? 2 : 1)];
+    default:
+        return 0;
+    }
+}
+
+static void print_profile(const struct inf_graph *graph, const struct inf_node_profile *nodes,
+                          const double *times_us, uint32_t count)
+{
+    double total_us = 0;
+    for (uint32_t i = 0; i < count; i++)
+        total_us += times_us[i];
+    printf("  %9s %6s %8s  %-6s %-24s %-16s %s\n", "us", "%", "GFLOP/s", "device", "kernel", "op",
+           "node");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct inf_node *node = &graph->nodes[nodes[i].node];
+        double gflops = times_us[i] > 0 ? 2e-3 * node_macs(graph, node) / times_us[i] : 0;
+        printf("  %9.1f %6.1f %8.1f  %-6s %-24s %-16s %s\n", times_us[i],
+               100 * times_us[i] / total_us, gflops, nodes[i].device,
+               nodes[i].kernel != NULL ? nodes[i].kernel : "", inf_op_info(node->op)->name,
+               node->name);
+    }
+    printf("  %9.1f in %u nodes\n", total_us, count);
+}
+
+static enum inf_code profile(const struct subject *subject, struct inf_error *err)
+{
+    uint32_t capacity = subject->graph->node_count;
+    struct inf_node_profile *nodes = calloc(capacity + 1, sizeof(*nodes));
+    double *times_us = calloc(capacity + 1, sizeof(*times_us));
+    enum inf_code code = INF_OK;
+    uint32_t count = 0;
+    if (nodes == NULL || times_us == NULL)
+        code = inf_fail(err, INF_EXHAUSTED, "no memory for a profile");
+    for (uint32_t run = 0; code == INF_OK && run < PROFILE_RUNS; run++) {
+        code = run_once(subject, true, err);
+        count = inf_executable_profile(subject->executable, 0, nodes, capacity);
+        for (uint32_t i = 0; i < count; i++)
+            times_us[i] += (double)nodes[i].time_ns / 1000 / PROFILE_RUNS;
+    }
+    if (code == INF_OK)
+        print_profile(subject->graph, nodes, times_us, count);
+    free(nodes);
+    free(times_us);
+    return code;
+}
+
+static enum inf_code bench_model(const struct bench *bench, const char *model,
+                                 struct inf_error *err)
+{
+    char path[4096];
+    char name[256];
+    find_file(path, sizeof(path), model);
+    find_name(name, sizeof(name), model);
+    struct subject *subject = calloc(1, sizeof(*subject));
+    if (subject == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory");
+    enum inf_code code = load(subject, bench, path, err);
+    if (code == INF_OK)
+        code = measure(subject, bench, name, err);
+    if (code == INF_OK && bench->profile)
+        code = profile(subject, err);
+    unload(subject);
+    free(subject);
+    return code;
+}
+
+static int usage(void)
+{
+    fputs(
+        "usage: bench_engine [--backend NAME] [--dim N] [--profile]\n"
+        "                    (--threads N --ms MS | N MS) MODEL...\n",
+        stderr);
+    return 2;
+}
+
+static bool parse(struct bench *bench, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
+        {"ms", required_argument, NULL, 'm'},      {"dim", required_argument, NULL, 'd'},
+        {"profile", no_argument, NULL, 'p'},       {0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'b')
+            bench->backend = optarg;
+        else if (option == 't')
+            bench->threads = (uint32_t)strtoul(optarg, NULL, 10);
+        else if (option == 'm')
+            bench->ms = strtod(optarg, NULL);
+        else if (option == 'd')
+            bench->dim = strtol(optarg, NULL, 10);
+        else if (option == 'p')
+            bench->profile = true;
+        else
+            return false;
+    }
+    if (bench->threads == 0 && optind < argc)
+        bench->threads = (uint32_t)strtoul(argv[optind++], NULL, 10);
+    if (!(bench->ms > 0) && optind < argc)
+        bench->ms = strtod(argv[optind++], NULL);
+    return bench->threads > 0 && bench->ms > 0 && bench->dim > 0 && optind < argc;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {.backend = "cpu", .dim = 224};
+    if (!parse(&bench, argc, argv))
+        return usage();
+    struct inf_error err = {0};
+    if (tool_engine_open(&bench.engine, bench.backend, bench.threads, &err) != INF_OK) {
+        fprintf(stderr, "bench_engine: %s\n", err.text);
+        return 2;
+    }
+    int status = 0;
+    for (int i = optind; i < argc; i++) {
+        if (bench_model(&bench, argv[i], &err) != INF_OK) {
+            fprintf(stderr, "bench_engine: %s: %s\n", argv[i], err.text);
+            status = 1;
+        }
+        fflush(stdout);
+    }
+    tool_engine_close(&bench.engine);
+    return status;
+}

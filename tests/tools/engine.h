@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the judging tools share: a device by name, and a model file made ready for it.
+#ifndef INF_TESTS_TOOLS_ENGINE_H
+#define INF_TESTS_TOOLS_ENGINE_H
+
+#include "backends/exec/model.h"
+#include "backends/import/import.h"
+
+struct tool_engine {
+    struct inf_device *ref;
+    struct inf_device *device; // the one that is judged; may be ref
+};
+
+// Opens `backend` with one slot and `threads` threads (0: the backend's choice), and ref.
+enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, uint32_t threads,
+                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Drops the devices.
+void tool_engine_close(struct tool_engine *engine);
+
+// Imports the model file at `path` and runs the passes. The caller gives *out_model back with
+// inf_model_unref().
+enum inf_code tool_engine_load(const struct tool_engine *engine, const char *path,
+                               struct inf_model **out_model,
+                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+#endif
