@@ -164,7 +164,8 @@ static void add_const(struct inf_tfjs_writer *writer, const char *name, const ch
         json_array_append_new(shape, json_integer(dims[i]));
         count *= (size_t)dims[i];
     }
-    require(fwrite(elements, 4, count, writer->data) == count, "cannot write weights.bin");
+    require(count == 0 || fwrite(elements, 4, count, writer->data) == count,
+            "cannot write weights.bin");
     json_array_append_new(writer->weights,
                           json_pack("{s:s,s:o,s:s}", "name", name, "shape", shape, "dtype", type));
     inf_tfjs_writer_node(writer, name, "Const", "");
