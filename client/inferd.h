@@ -109,11 +109,14 @@ INFERD_API inferd_dtype inferd_dtype_parse(const char *name);
 INFERD_API int inferd_connect(inferd_client **client, const char *path, struct inferd_error *err);
 
 // Cancels what is in flight (callbacks are not called), and frees the client, its memory and its
-// results. NULL is fine.
+// results; from within a callback, as soon as the call that runs it ends. NULL is fine.
 INFERD_API void inferd_close(inferd_client *client);
 
 // --- inference ---
 
+// Tensors of 16 KiB and more travel through shared memory, smaller ones through the socket; those in
+// inferd_memory are not copied at all. The library learns how much room a model's outputs need: the
+// first request for large ones takes another round trip or two, but the model runs only once.
 typedef struct inferd_request {
     const char *model;
     const char *version; // NULL: the newest
@@ -178,8 +181,10 @@ INFERD_API void inferd_result_free(inferd_result *result);
 
 // --- shared memory ---
 
-// `size` bytes of memory that the daemon can read and write in place, aligned to a page. Freed
-// memory goes to a pool of the client's and is used again.
+// `size` bytes of memory that the daemon can read and write in place, aligned to a page. Tensors in
+// it start at multiples of 64 bytes. Freed memory goes to a pool of the client's and is used again.
+// After DEADLINE_EXCEEDED or CANCELLED a device may be at the request's memory for a while yet: free
+// it rather than use it again (a region in doubt does not go to the pool).
 INFERD_API int inferd_memory_alloc(inferd_client *client, size_t size, inferd_memory **memory,
                                    struct inferd_error *err);
 INFERD_API void *inferd_memory_data(const inferd_memory *memory);
@@ -195,7 +200,8 @@ typedef struct inferd_model_info {
     inferd_tensor *inputs, *outputs; // name, dtype, shape (-1: any); no data
 } inferd_model_info;
 
-// What a model takes and gives. Free with inferd_model_info_free().
+// What a model takes and gives. Free with inferd_model_info_free(). The functions from here on block
+// until the daemon has answered (10 s at most; loading and unloading take as long as they take).
 INFERD_API int inferd_model_describe(inferd_client *client, const char *name, const char *version,
                                      inferd_model_info **info, struct inferd_error *err);
 // Frees it. NULL is fine.

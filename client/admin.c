@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions about the daemon and its models, and orders to it: each blocks until the answer.
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+
+// A question.
+struct question {
+    uint16_t method;
+    enum inf_message_kind kind;
+    struct inf_model_request model; // where the kind has one
+    enum inf_message_kind reply_kind;
+    uint64_t limit_ns; // how long to wait; 0: as long as it takes
+    enum inf_code (*take)(void *context, const union inf_message *message, bool final,
+                          struct inf_error *err);
+    void *context;
+};
+
+struct waiter {
+    bool done;
+    struct inferd_error *err;
+    int code;
+};
+
+static void on_done(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    (void)result;
+    struct waiter *waiter = context;
+    waiter->done = true;
+    waiter->code = err->code;
+    if (waiter->err != NULL)
+        *waiter->err = *err;
+}
+
+static enum inf_code start(inferd_client *client, const struct question *question,
+                           struct waiter *waiter, struct inf_call **out_call, struct inf_error *err)
+{
+    struct inf_outgoing *outgoing = NULL;
+    INF_TRY(inf_client_may_send(client, err));
+    INF_TRY(inf_outgoing_acquire(client, INF_FRAME_HEADER_BYTES + 2 * PATH_MAX, &outgoing, err));
+    client->control.model = question->model;
+    enum inf_code code =
+        inf_outgoing_encode(client, outgoing, &client->control, question->kind, err);
+    struct inf_call *call = code == INF_OK ? inf_call_acquire(client, err) : NULL;
+    if (call == NULL) {
+        inf_outgoing_release(client, &outgoing);
+        return code == INF_OK ? INF_EXHAUSTED : code;
+    }
+    call->phase = INF_CALL_CONTROL;
+    call->start_ns = inf_client_now_ns();
+    call->guard_ns = question->limit_ns == 0 ? 0 : call->start_ns + question->limit_ns;
+    call->callback = on_done;
+    call->context = waiter;
+    call->reply_kind = question->reply_kind;
+    call->take = question->take;
+    call->take_context = question->context;
+    inf_call_send(client, call, outgoing, question->method);
+    inf_outgoing_release(client, &outgoing);
+    *out_call = call;
+    return INF_OK;
+}
+
+// Asks, as soon as there is credit, and waits for the answer.
+static int ask(inferd_client *client, const struct question *question, struct inferd_error *err)
+{
+    struct inf_error error = {.code = INF_OK};
+    struct waiter waiter = {.err = err, .code = INFERD_CANCELLED};
+    struct inf_call *call = NULL;
+    inf_client_enter(client);
+    uint64_t until_ns = question->limit_ns == 0 ? 0 : inf_client_now_ns() + question->limit_ns;
+    while (inf_client_may_send(client, &error) == INF_EXHAUSTED && client->open_count > 0 &&
+           inf_client_wait(client, until_ns))
+        ;
+    if (start(client, question, &waiter, &call, &error) != INF_OK) {
+        inf_client_leave(client);
+        return inf_client_report(err, &error);
+    }
+    while (!waiter.done && inf_client_wait(client, 0))
+        ;
+    if (!waiter.done) // only a callback that closed the client ends the loop without an answer
+        inf_client_report(err, &(struct inf_error){.code = INF_CANCELLED,
+                                                   .reason = INF_REASON_BY_CLIENT,
+                                                   .text = "the client was closed meanwhile"});
+    inf_client_leave(client);
+    return waiter.code;
+}
+
+static int refuse_name(struct inferd_error *err, const char *name)
+{
+    struct inf_error error;
+    inf_fail_reason(&error, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                    "'%.80s' is no model's name, wanted 1 to %u of A-Z a-z 0-9 . _ - without a "
+                    "leading dot",
+                    name == NULL ? "" : name, INF_LIMIT_MODEL_NAME);
+    return inf_client_report(err, &error);
+}
+
+static bool is_name(const char *name)
+{
+    return name != NULL && inf_model_name_valid(name);
+}
+
+static enum inf_code fail_memory(struct inf_error *err)
+{
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for the answer");
+}
+
+#define COPY(field, text) snprintf((field), sizeof(field), "%s", (text))
+
+// --- one model ---
+
+static size_t names_size(const struct inf_tensor_entry *entries, uint32_t count)
+{
+    size_t size = 0;
+    for (uint32_t i = 0; i < count; i++)
+        size += strlen(entries[i].name) + 1;
+    return size;
+}
+
+static void copy_tensors(inferd_tensor *tensors, const struct inf_tensor_entry *entries,
+                         uint32_t count, char **text)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        size_t size = strlen(entries[i].name) + 1;
+        tensors[i].name = memcpy(*text, entries[i].name, size);
+        *text += size;
+        tensors[i].dtype = (inferd_dtype)entries[i].dtype;
+        tensors[i].rank = entries[i].shape.rank;
+        memcpy(tensors[i].shape, entries[i].shape.dims, sizeof tensors[i].shape);
+        if (!inf_shape_bytes(&entries[i].shape, entries[i].dtype, &tensors[i].size))
+            tensors[i].size = 0; // any size
+    }
+}
+
+static enum inf_code take_metadata(void *context, const union inf_message *message, bool final,
+                                   struct inf_error *err)
+{
+    (void) final;
+    inferd_model_info **out_info = context;
+    const struct inf_model_metadata *model = &message->model_metadata;
+    size_t tensor_count = (size_t)model->input_count + model->output_count;
+    // One block: the info, the tensors, their names.
+    inferd_model_info *info = calloc(1, sizeof *info + tensor_count * sizeof(inferd_tensor) +
+                                            names_size(model->inputs, model->input_count) +
+                                            names_size(model->outputs, model->output_count));
+    if (info == NULL)
+        return fail_memory(err);
+    COPY(info->name, model->name);
+    COPY(info->version, model->version);
+    COPY(info->platform, model->platform);
+    info->input_count = model->input_count;
+    info->output_count = model->output_count;
+    info->inputs = (inferd_tensor *)(info + 1);
+    info->outputs = info->inputs + info->input_count;
+    char *text = (char *)(info->outputs + info->output_count);
+    copy_tensors(info->inputs, model->inputs, model->input_count, &text);
+    copy_tensors(info->outputs, model->outputs, model->output_count, &text);
+    *out_info = info;
+    return INF_OK;
+}
+
+int inferd_model_describe(inferd_client *client, const char *name, const char *version,
+                          inferd_model_info **info, struct inferd_error *err)
+{
+    *info = NULL;
+    if (!is_name(name))
+        return refuse_name(err, name);
+    return ask(client,
+               &(struct question){.method = INF_METHOD_MODEL_METADATA,
+                                  .kind = INF_MESSAGE_MODEL_METADATA_REQUEST,
+                                  .model = {.name = name, .version = version},
+                                  .reply_kind = INF_MESSAGE_MODEL_METADATA,
+                                  .limit_ns = INF_CLIENT_ANSWER_NS,
+                                  .take = take_metadata,
+                                  .context = info},
+               err);
+}
+
+void inferd_model_info_free(inferd_model_info *info)
+{
+    free(info);
+}
+
+static enum inf_code take_flag(void *context, const union inf_message *message, bool final,
+                               struct inf_error *err)
+{
+    (void) final;
+    (void)err;
+    *(bool *)context = message->flag.value;
+    return INF_OK;
+}
+
+int inferd_model_ready(inferd_client *client, const char *name, const char *version, bool *ready,
+                       struct inferd_error *err)
+{
+    *ready = false;
+    if (!is_name(name))
+        return refuse_name(err, name);
+    return ask(client,
+               &(struct question){.method = INF_METHOD_MODEL_READY,
+                                  .kind = INF_MESSAGE_MODEL_READY_REQUEST,
+                                  .model = {.name = name, .version = version},
+                                  .reply_kind = INF_MESSAGE_MODEL_READY_REPLY,
+                                  .limit_ns = INF_CLIENT_ANSWER_NS,
+                                  .take = take_flag,
+                                  .context = ready},
+               err);
+}
+
+// --- lists ---
+
+struct model_list {
+    inferd_model_row **rows;
+    size_t *count;
+};
+
+static enum inf_code take_models(void *context, const union inf_message *message, bool final,
+                                 struct inf_error *err)
+{
+    (void) final;
+    const struct model_list *list = context;
+    const struct inf_model_index *index = &message->model_index;
+    inferd_model_row *rows = calloc(INF_MAX(index->count, 1u), sizeof *rows);
+    if (rows == NULL)
+        return fail_memory(err);
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct inf_model_index_entry *entry = &index->entries[i];
+        COPY(rows[i].name, entry->name);
+        COPY(rows[i].version, entry->version);
+        COPY(rows[i].state, entry->state);
+        COPY(rows[i].reason, entry->reason);
+        COPY(rows[i].device, entry->device);
+        COPY(rows[i].platform, entry->platform);
+        rows[i].memory_bytes = entry->memory_bytes;
+        rows[i].requests = entry->requests;
+        rows[i].macs = entry->macs;
+    }
+    *list->rows = rows;
+    *list->count = index->count;
+    return INF_OK;
+}
+
+int inferd_models(inferd_client *client, inferd_model_row **rows, size_t *count,
+                  struct inferd_error *err)
+{
+    struct model_list list = {rows, count};
+    *rows = NULL;
+    *count = 0;
+    return ask(client,
+               &(struct question){.method = INF_METHOD_REPOSITORY_INDEX,
+                                  .kind = INF_MESSAGE_EMPTY,
+                                  .reply_kind = INF_MESSAGE_MODEL_INDEX,
+                                  .limit_ns = INF_CLIENT_ANSWER_NS,
+                                  .take = take_models,
+                                  .context = &list},
+               err);
+}
+
+struct device_list {
+    inferd_device_row **rows;
+    size_t *count;
+};
+
+static void copy_device(inferd_device_row *row, const struct inf_device_entry *entry)
+{
+    COPY(row->name, entry->name);
+    COPY(row->backend, entry->backend);
+    COPY(row->kind, entry->kind);
+    COPY(row->description, entry->description);
+    COPY(row->health, entry->health);
+    row->priority = entry->priority;
+    row->slots = entry->slots;
+    row->threads = entry->threads;
+    row->queue_depth = entry->queue_depth;
+    row->queue_limit = entry->queue_limit;
+    row->requests = entry->requests;
+    row->busy_ns = entry->busy_ns;
+    row->memory_bytes = entry->memory_bytes;
+}
+
+static enum inf_code take_devices(void *context, const union inf_message *message, bool final,
+                                  struct inf_error *err)
+{
+    (void) final;
+    const struct device_list *list = context;
+    const struct inf_device_index *index = &message->device_index;
+    inferd_device_row *rows = calloc(INF_MAX(index->count, 1u), sizeof *rows);
+    if (rows == NULL)
+        return fail_memory(err);
+    for (uint32_t i = 0; i < index->count; i++)
+        copy_device(&rows[i], &index->entries[i]);
+    *list->rows = rows;
+    *list->count = index->count;
+    return INF_OK;
+}
+
+int inferd_devices(inferd_client *client, inferd_device_row **rows, size_t *count,
+                   struct inferd_error *err)
+{
+    struct device_list list = {rows, count};
+    *rows = NULL;
+    *count = 0;
+    return ask(client,
+               &(struct question){.method = INF_METHOD_DEVICE_LIST,
+                                  .kind = INF_MESSAGE_EMPTY,
+                                  .reply_kind = INF_MESSAGE_DEVICE_INDEX,
+                                  .limit_ns = INF_CLIENT_ANSWER_NS,
+                                  .take = take_devices,
+                                  .context = &list},
+               err);
+}
+
+static enum inf_code take_status(void *context, const union inf_message *message, bool final,
+                                 struct inf_error *err)
+{
+    (void) final;
+    (void)err;
+    inferd_server_status *status = context;
+    const struct inf_server_status *from = &message->server_status;
+    COPY(status->version, from->version);
+    COPY(status->state, from->state);
+    status->uptime_ns = from->uptime_ns;
+    status->connections = from->connections;
+    status->requests_in_flight = from->requests_in_flight;
+    status->regions = from->regions;
+    status->models_ready = from->models_ready;
+    status->connections_total = from->connections_total;
+    status->requests_accepted = from->requests_accepted;
+    status->requests_ok = from->requests_ok;
+    status->requests_failed = from->requests_failed;
+    status->region_bytes = from->region_bytes;
+    status->resident_bytes = from->resident_bytes;
+    status->log_lines_dropped = from->log_lines_dropped;
+    return INF_OK;
+}
+
+int inferd_status(inferd_client *client, inferd_server_status *status, struct inferd_error *err)
+{
+    *status = (inferd_server_status){0};
+    return ask(client,
+               &(struct question){.method = INF_METHOD_SERVER_STATUS,
+                                  .kind = INF_MESSAGE_EMPTY,
+                                  .reply_kind = INF_MESSAGE_SERVER_STATUS,
+                                  .limit_ns = INF_CLIENT_ANSWER_NS,
+                                  .take = take_status,
+                                  .context = status},
+               err);
+}
+
+// --- orders ---
+
+// Whom to tell. A callback that uses the client may be overtaken by further progress: the last of it
+// is told afterwards.
+struct progress {
+    inferd_progress call;
+    void *context;
+    bool running, waiting;
+    char stage[64];
+    unsigned percent;
+};
+
+static enum inf_code take_progress(void *context, const union inf_message *message, bool final,
+                                   struct inf_error *err)
+{
+    (void)err;
+    struct progress *progress = context;
+    if (final || progress->call == NULL)
+        return INF_OK;
+    COPY(progress->stage, message->load_progress.stage);
+    progress->percent = message->load_progress.percent;
+    progress->waiting = true;
+    if (progress->running)
+        return INF_OK;
+    progress->running = true;
+    while (progress->waiting) {
+        char stage[sizeof progress->stage];
+        COPY(stage, progress->stage);
+        progress->waiting = false;
+        progress->call(progress->context, stage, progress->percent);
+    }
+    progress->running = false;
+    return INF_OK;
+}
+
+int inferd_load(inferd_client *client, const char *name, const char *path, const char *device,
+                inferd_progress progress, void *context, struct inferd_error *err)
+{
+    struct progress told = {.call = progress, .context = context};
+    char absolute[PATH_MAX]; // the daemon has another working directory
+    if (!is_name(name))
+        return refuse_name(err, name);
+    if (path != NULL && path[0] != '/' && realpath(path, absolute) == NULL) {
+        struct inf_error error;
+        inf_fail(&error, INF_NOT_FOUND, "there is no '%.200s' to load", path);
+        return inf_client_report(err, &error);
+    }
+    if (path != NULL && path[0] != '/')
+        path = absolute;
+    return ask(client,
+               &(struct question){.method = INF_METHOD_REPOSITORY_MODEL_LOAD,
+                                  .kind = INF_MESSAGE_MODEL_LOAD_REQUEST,
+                                  .model = {.name = name, .path = path, .device = device},
+                                  .reply_kind = INF_MESSAGE_EMPTY,
+                                  .take = take_progress,
+                                  .context = &told},
+               err);
+}
+
+int inferd_unload(inferd_client *client, const char *name, const char *version,
+                  struct inferd_error *err)
+{
+    if (!is_name(name))
+        return refuse_name(err, name);
+    return ask(client,
+               &(struct question){.method = INF_METHOD_REPOSITORY_MODEL_UNLOAD,
+                                  .kind = INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+                                  .model = {.name = name, .version = version},
+                                  .reply_kind = INF_MESSAGE_EMPTY,
+                                  .limit_ns = INF_CLIENT_UNLOAD_NS},
+               err);
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a path to a greeted client, and its end.
+#include "client/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define DEFAULT_PATH    "/run/inferd/inferd.sock"
+#define CONNECT_WAIT_MS 10
+
+static const char *socket_path(const char *path)
+{
+    if (path != NULL)
+        return path;
+    path = getenv("INFERD_SOCKET");
+    return path != NULL && path[0] != '\0' ? path : DEFAULT_PATH;
+}
+
+static enum inf_code fail_connect(const char *path, struct inf_error *err)
+{
+    switch (errno) {
+    case ENOENT:
+    case ECONNREFUSED:
+    case ENOTDIR:
+        return inf_fail(err, INF_UNAVAILABLE, "no daemon listens on '%s'", path);
+    case EACCES:
+    case EPERM:
+        return inf_fail(err, INF_DENIED,
+                        "this user may not connect to '%s' (members of its group may)", path);
+    case EAGAIN:
+        return inf_fail(err, INF_UNAVAILABLE, "the daemon on '%s' does not accept connections",
+                        path);
+    case EPROTOTYPE:
+        return inf_fail(err, INF_INVALID, "'%s' is not a stream socket", path);
+    default:
+        return inf_fail(err, INF_UNAVAILABLE, "cannot connect to '%s': %s", path, strerror(errno));
+    }
+}
+
+static enum inf_code open_socket(inferd_client *client, const char *path, uint64_t until_ns,
+                                 struct inf_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof address.sun_path)
+        return inf_fail(err, INF_INVALID, "a socket's path has 1 to %zu bytes; '%s' has %zu",
+                        sizeof address.sun_path - 1, path, length);
+    memcpy(address.sun_path, path, length);
+    client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client->fd < 0)
+        return inf_fail(err, INF_EXHAUSTED, "cannot make a socket: %s", strerror(errno));
+    // EAGAIN: the daemon's queue of new connections is full; there is nothing to poll for.
+    while (connect(client->fd, (const struct sockaddr *)&address, sizeof address) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN || inf_client_now_ns() >= until_ns)
+            return fail_connect(path, err);
+        (void)poll(NULL, 0, CONNECT_WAIT_MS);
+    }
+    return INF_OK;
+}
+
+static enum inf_code greet(inferd_client *client, const char *path, uint64_t until_ns,
+                           struct inf_error *err)
+{
+    client->control.hello = (struct inf_hello){
+        .major = INF_PROTOCOL_MAJOR,
+        .minor = INF_PROTOCOL_MINOR,
+        .client_name = "libinferd",
+        .client_version = INFERD_VERSION,
+    };
+    struct inf_frame_header header = {.type = INF_FRAME_HELLO};
+    INF_TRY(inf_client_send(client, header, INF_MESSAGE_HELLO, -1, err));
+    inf_client_flush(client);
+    while (!client->greeted && inf_client_wait(client, until_ns))
+        ;
+    if (client->failure.code != INF_OK) {
+        *err = client->failure;
+        return inf_error_prefix(err, INF_INTERNAL, "the greeting on '%s' failed", path);
+    }
+    if (!client->greeted)
+        return inf_fail(err, INF_DEADLINE, "what listens on '%s' has not answered in %u s", path,
+                        (unsigned)(INF_CLIENT_ANSWER_NS / 1000000000));
+    return INF_OK;
+}
+
+static enum inf_code fill(inferd_client *client, const char *path, struct inf_error *err)
+{
+    client->fd = -1;
+    client->next_stream = 1;
+    client->ended_tail = &client->ended_head;
+    client->out_tail = &client->out_head;
+    struct inf_assembler_limits limits = {
+        .meta_bytes = INF_LIMIT_META_BYTES,
+        .data_bytes = INF_LIMIT_DATA_BYTES,
+    };
+    struct inf_assembler_memory memory = {inf_client_data_alloc, inf_client_data_free, client};
+    inf_assembler_init(&client->assembler, &limits, &memory);
+    INF_TRY(inf_scratch_create(&client->scratch, err));
+    uint64_t until_ns = inf_client_now_ns() + INF_CLIENT_ANSWER_NS;
+    INF_TRY(open_socket(client, path, until_ns, err));
+    return greet(client, path, until_ns, err);
+}
+
+static void destroy(inferd_client *client)
+{
+    if (client->fd >= 0)
+        close(client->fd);
+    inf_client_results_fini(client); // results lie in regions and data
+    inf_client_calls_fini(client);
+    inf_client_memory_fini(client);
+    inf_client_learned_fini(client);
+    inf_client_io_fini(client);
+    inf_scratch_destroy(&client->scratch);
+    free(client);
+}
+
+int inferd_connect(inferd_client **out_client, const char *path, struct inferd_error *err)
+{
+    struct inf_error error = {.code = INF_OK};
+    inferd_client *client = NULL;
+    if (out_client == NULL) {
+        inf_fail(&error, INF_INVALID, "no place for the client was given");
+        return inf_client_report(err, &error);
+    }
+    *out_client = NULL;
+    client = calloc(1, sizeof *client);
+    if (client == NULL) {
+        inf_fail_reason(&error, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a client");
+        return inf_client_report(err, &error);
+    }
+    if (fill(client, socket_path(path), &error) != INF_OK) {
+        destroy(client);
+        return inf_client_report(err, &error);
+    }
+    *out_client = client;
+    return INFERD_OK;
+}
+
+void inf_client_enter(inferd_client *client)
+{
+    client->depth++;
+}
+
+void inf_client_leave(inferd_client *client)
+{
+    if (--client->depth == 0 && client->closing)
+        destroy(client);
+}
+
+void inferd_close(inferd_client *client)
+{
+    if (client == NULL)
+        return;
+    client->closing = true;
+    if (client->depth == 0)
+        destroy(client);
+}
+
+int inferd_fd(const inferd_client *client)
+{
+    return client->fd;
+}
+
+short inferd_events(const inferd_client *client)
+{
+    if (client->failure.code != INF_OK)
+        return 0;
+    return (short)(POLLIN | (client->out_head != NULL ? POLLOUT : 0));
+}
+
+int inferd_process(inferd_client *client, struct inferd_error *err)
+{
+    struct inf_error failure;
+    inf_client_enter(client);
+    inf_client_process(client);
+    failure = client->failure;
+    inf_client_leave(client);
+    return failure.code == INF_OK ? INFERD_OK : inf_client_report(err, &failure);
+}
+
+int inferd_wait(inferd_client *client, struct inferd_error *err)
+{
+    struct inf_error failure;
+    inf_client_enter(client);
+    while (client->waiting_count > 0 && inf_client_wait(client, 0))
+        ;
+    inf_client_dispatch(client);
+    failure = client->failure;
+    inf_client_leave(client);
+    return failure.code == INF_OK ? INFERD_OK : inf_client_report(err, &failure);
+}
