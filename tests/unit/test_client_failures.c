@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client does when the daemon refuses, breaks the protocol, hangs, drains or vanishes.
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/inferd.h"
+#include "tests/support/fake_daemon.h"
+
+static inferd_client *connect_to(struct fake_daemon *daemon)
+{
+    struct inferd_error err;
+    inferd_client *client = NULL;
+    int code = inferd_connect(&client, fake_daemon_path(daemon), &err);
+    cr_assert_eq(code, INFERD_OK, "%s", err.text);
+    return client;
+}
+
+static inferd_tensor count_tensor(int32_t *count)
+{
+    return (inferd_tensor){.name = "n",
+                           .dtype = INFERD_INT32,
+                           .rank = 1,
+                           .shape = {1},
+                           .data = count,
+                           .size = sizeof *count};
+}
+
+// Runs "grow" for 7 bytes.
+static int ask_seven(inferd_client *client, uint64_t timeout_ms, struct inferd_error *err)
+{
+    int32_t count = 7;
+    inferd_tensor in = count_tensor(&count);
+    inferd_request request = {
+        .model = "grow", .inputs = &in, .input_count = 1, .timeout_ms = timeout_ms};
+    inferd_result *result = NULL;
+    int code = inferd_infer(client, &request, &result, err);
+    cr_assert_eq(code == INFERD_OK, result != NULL);
+    inferd_result_free(result);
+    return code;
+}
+
+struct answers {
+    unsigned ok, failed;
+    struct inferd_error last;
+};
+
+static void count_answer(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    struct answers *answers = context;
+    answers->ok += result != NULL;
+    answers->failed += result == NULL;
+    answers->last = *err;
+    inferd_result_free(result);
+}
+
+static uint64_t start_seven(inferd_client *client, struct answers *answers)
+{
+    int32_t count = 7;
+    inferd_tensor in = count_tensor(&count);
+    inferd_request request = {.model = "grow", .inputs = &in, .input_count = 1};
+    uint64_t stream = 0;
+    struct inferd_error err;
+    int code = inferd_infer_async(client, &request, count_answer, answers, &stream, &err);
+    cr_assert_eq(code, INFERD_OK, "%s", err.text);
+    return stream;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+// --- refusals ---
+
+static bool refuse_requests(struct fake_daemon *daemon, const struct fake_frame *frame,
+                            void *context)
+{
+    if (frame->header.type != INF_FRAME_REQUEST)
+        return false;
+    fake_refuse(daemon, frame->header.stream_id, context);
+    return true;
+}
+
+Test(client_refusal, tells_code_reason_text_and_when_to_try_again)
+{
+    struct inf_status status = {.code = INF_EXHAUSTED,
+                                .reason = INF_REASON_QUEUE_FULL,
+                                .message = "the queue of cpu0 is full (64 requests)",
+                                .retry_after_ms = 40};
+    struct fake_daemon *daemon =
+        fake_daemon_start(&(struct fake_options){.on_frame = refuse_requests, .context = &status});
+    inferd_client *client = connect_to(daemon);
+    struct inferd_error err;
+    cr_assert_eq(ask_seven(client, 0, &err), INFERD_RESOURCE_EXHAUSTED);
+    cr_assert_eq(err.code, INFERD_RESOURCE_EXHAUSTED);
+    cr_assert_str_eq(err.reason, "QUEUE_FULL");
+    cr_assert_str_eq(err.text, "the queue of cpu0 is full (64 requests)");
+    cr_assert_eq(err.retry_after_ms, 40u);
+    cr_assert_eq(fake_daemon_counts(daemon)->requests, 1u, "the library does not try again");
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+Test(client_refusal, of_outputs_ends_although_more_room_never_helps)
+{
+    struct inf_status status = {.code = INF_RANGE,
+                                .reason = INF_REASON_OUTPUT_TOO_SMALL,
+                                .message = "too small",
+                                .tensor = "big"};
+    struct fake_daemon *daemon =
+        fake_daemon_start(&(struct fake_options){.on_frame = refuse_requests, .context = &status});
+    inferd_client *client = connect_to(daemon);
+    int32_t count = 7;
+    inferd_tensor in = count_tensor(&count);
+    inferd_tensor wanted = {.name = "big"};
+    inferd_request request = {
+        .model = "grow", .inputs = &in, .input_count = 1, .outputs = &wanted, .output_count = 1};
+    inferd_result *result = NULL;
+    struct inferd_error err;
+    cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_OUT_OF_RANGE);
+    cr_assert_lt(fake_daemon_counts(daemon)->requests, 80u);
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+static bool refuse_regions(struct fake_daemon *daemon, const struct fake_frame *frame,
+                           void *context)
+{
+    (void)context;
+    struct inf_status status = {.code = INF_PRECONDITION,
+                                .reason = INF_REASON_SEALS_MISSING,
+                                .message = "region 1: seals are 0x0, wanted 0x7"};
+    struct inf_frame_header header = {.type = INF_FRAME_MEM_REGISTERED,
+                                      .stream_id = frame->header.stream_id,
+                                      .flags = INF_FRAME_FLAG_ERROR};
+    if (frame->header.type == INF_FRAME_MEM_REGISTER) {
+        fake_send(daemon, header, &(union inf_message){.status = status}, INF_MESSAGE_STATUS, NULL,
+                  0);
+        return true;
+    }
+    status = (struct inf_status){.code = INF_NOT_FOUND,
+                                 .reason = INF_REASON_REGION_NOT_FOUND,
+                                 .message = "there is no region 1"};
+    fake_refuse(daemon, frame->header.stream_id, &status);
+    return true;
+}
+
+Test(client_refusal, of_shared_memory_is_explained)
+{
+    struct fake_daemon *daemon =
+        fake_daemon_start(&(struct fake_options){.on_frame = refuse_regions});
+    inferd_client *client = connect_to(daemon);
+    uint8_t *bytes = calloc(1, 100000);
+    inferd_tensor in = {.name = "in",
+                        .dtype = INFERD_UINT8,
+                        .rank = 1,
+                        .shape = {100000},
+                        .data = bytes,
+                        .size = 100000};
+    inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1};
+    inferd_result *result = NULL;
+    struct inferd_error err;
+    cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_RESOURCE_EXHAUSTED);
+    cr_assert_str_eq(err.text,
+                     "the daemon refused the shared memory: region 1: seals are 0x0, "
+                     "wanted 0x7");
+    free(bytes);
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+// --- a daemon that goes away ---
+
+static bool hang_up_at_fifth(struct fake_daemon *daemon, const struct fake_frame *frame,
+                             void *context)
+{
+    unsigned *count = context;
+    if (frame->header.type == INF_FRAME_REQUEST && ++*count == 5)
+        fake_hang_up(daemon);
+    return true;
+}
+
+Test(client_disconnect, answers_every_request_once_with_unavailable)
+{
+    unsigned count = 0;
+    struct fake_daemon *daemon =
+        fake_daemon_start(&(struct fake_options){.on_frame = hang_up_at_fifth, .context = &count});
+    inferd_client *client = connect_to(daemon);
+    struct answers answers = {0};
+    for (int i = 0; i < 5; i++)
+        start_seven(client, &answers);
+    struct inferd_error err;
+    cr_assert_eq(inferd_wait(client, &err), INFERD_UNAVAILABLE);
+    cr_assert_eq(answers.failed, 5u);
+    cr_assert_eq(answers.ok, 0u);
+    cr_assert_eq(answers.last.code, INFERD_UNAVAILABLE);
+    cr_assert_str_eq(answers.last.reason, "DISCONNECT");
+    cr_assert_str_eq(err.text, "the daemon closed the connection");
+    cr_assert_eq(ask_seven(client, 0, &err), INFERD_UNAVAILABLE);
+    cr_assert_eq(inferd_process(client, &err), INFERD_UNAVAILABLE);
+    inferd_memory *memory = NULL;
+    cr_assert_eq(inferd_memory_alloc(client, 10, &memory, &err), INFERD_UNAVAILABLE);
+    cr_assert_eq(inferd_cancel(client, 3, &err), INFERD_NOT_FOUND);
+    cr_assert_eq(answers.failed, 5u);
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+// Answers the first of three, then says goodbye: the second will be answered, the third was not
+// begun.
+struct farewell {
+    unsigned count;
+    uint64_t streams[3];
+};
+
+static bool say_goodbye(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
+{
+    struct farewell *farewell = context;
+    if (frame->header.type != INF_FRAME_REQUEST)
+        return false;
+    farewell->streams[farewell->count++] = frame->header.stream_id;
+    if (farewell->count == 2) {
+        struct inf_goaway goaway = {.last_stream = frame->header.stream_id, .reason = "shutdown"};
+        fake_send(daemon, (struct inf_frame_header){.type = INF_FRAME_GOAWAY},
+                  &(union inf_message){.goaway = goaway}, INF_MESSAGE_GOAWAY, NULL, 0);
+    }
+    if (farewell->count < 3)
+        return false; // those are answered
+    fake_refuse(daemon, frame->header.stream_id,
+                &(struct inf_status){.code = INF_UNAVAILABLE,
+                                     .reason = INF_REASON_DRAINING,
+                                     .message = "shutting down"});
+    return true;
+}
+
+Test(client_disconnect, tells_which_requests_a_draining_daemon_has_not_begun)
+{
+    struct farewell farewell = {0};
+    struct fake_daemon *daemon =
+        fake_daemon_start(&(struct fake_options){.on_frame = say_goodbye, .context = &farewell});
+    inferd_client *client = connect_to(daemon);
+    struct answers answers = {0};
+    for (int i = 0; i < 3; i++)
+        start_seven(client, &answers);
+    struct inferd_error err;
+    cr_assert_eq(inferd_wait(client, &err), INFERD_OK, "%s", err.text);
+    cr_assert_eq(answers.ok, 2u);
+    cr_assert_eq(answers.failed, 1u);
+    for (int i = 0; i < 20; i++) { // the refusal of what has been given up is no breach
+        poll(NULL, 0, 1);
+        cr_assert_eq(inferd_process(client, &err), INFERD_OK, "%s", err.text);
+    }
+    cr_assert_eq(ask_seven(client, 0, &err), INFERD_UNAVAILABLE);
+    cr_assert_str_eq(err.reason, "DRAINING");
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+// --- a daemon that breaks the protocol ---
+
+enum breach {
+    ANSWER_TO_NOBODY,
+    PARTIAL_INFERENCE,
+    SECOND_ACK,
+    CLIENTS_FRAME,
+    UNKNOWN_FLAGS,
+    NO_PROTOBUF,
+    OUTSIDE_DATA,
+    FOREIGN_REGION,
+    WRONG_LENGTH,
+    UNKNOWN_REGION,
+    BREACH_COUNT
+};
+
+static void reply_with(struct fake_daemon *daemon, uint64_t stream,
+                       const struct inf_location *location, uint16_t flags, size_t data_size)
+{
+    static const uint8_t data[64];
+    union inf_message reply = {
+        .infer_reply = {.model_name = "grow", .output_count = 1, .credit_return = 1}};
+    reply.infer_reply.outputs[0] = (struct inf_tensor_entry){.name = "x", .dtype = INF_DTYPE_I32};
+    reply.infer_reply.outputs[0].shape = INF_SHAPE(4);
+    reply.infer_reply.outputs[0].location = *location;
+    struct inf_frame_header header = {
+        .type = INF_FRAME_RESPONSE, .stream_id = stream, .flags = flags};
+    fake_send(daemon, header, &reply, INF_MESSAGE_INFER_REPLY, data, data_size);
+}
+
+static bool breach_it(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
+{
+    uint64_t stream = frame->header.stream_id;
+    struct inf_location inside = {true, 0, 0, 16};
+    struct inf_frame_header header = {.type = INF_FRAME_REQUEST, .stream_id = stream, .method = 6};
+    uint8_t bytes[64] = {0};
+    if (frame->header.type != INF_FRAME_REQUEST)
+        return false;
+    switch (*(enum breach *)context) {
+    case ANSWER_TO_NOBODY:
+        reply_with(daemon, stream + 100, &inside, INF_FRAME_FINAL, 16);
+        break;
+    case PARTIAL_INFERENCE:
+        reply_with(daemon, stream, &inside, 0, 16);
+        break;
+    case SECOND_ACK:
+        header = (struct inf_frame_header){.type = INF_FRAME_HELLO_ACK};
+        fake_send(daemon, header, &(union inf_message){.hello_ack = {.major = 1}},
+                  INF_MESSAGE_HELLO_ACK, NULL, 0);
+        break;
+    case CLIENTS_FRAME:
+        fake_send(daemon, header, NULL, INF_MESSAGE_EMPTY, NULL, 0);
+        break;
+    case UNKNOWN_FLAGS:
+        header.flags = 0x80;
+        fake_send(daemon, header, NULL, INF_MESSAGE_EMPTY, NULL, 0);
+        break;
+    case NO_PROTOBUF:
+        header = (struct inf_frame_header){.meta_bytes = 20,
+                                           .type = INF_FRAME_RESPONSE,
+                                           .stream_id = stream,
+                                           .flags = INF_FRAME_FINAL};
+        memset(bytes, 0xff, sizeof bytes);
+        inf_frame_header_encode(&header, bytes);
+        fake_send_bytes(daemon, bytes, INF_FRAME_HEADER_BYTES + 20);
+        break;
+    case OUTSIDE_DATA:
+        inside.offset = 64;
+        reply_with(daemon, stream, &inside, INF_FRAME_FINAL, 16);
+        break;
+    case FOREIGN_REGION:
+        inside.region_id = 12345;
+        reply_with(daemon, stream, &inside, INF_FRAME_FINAL, 0);
+        break;
+    case WRONG_LENGTH:
+        inside.length = 12;
+        reply_with(daemon, stream, &inside, INF_FRAME_FINAL, 16);
+        break;
+    case UNKNOWN_REGION:
+        header = (struct inf_frame_header){.type = INF_FRAME_MEM_RELEASED, .stream_id = 9999};
+        fake_send(daemon, header, &(union inf_message){.region = {.region_id = 77}},
+                  INF_MESSAGE_REGION_RELEASED, NULL, 0);
+        break;
+    case BREACH_COUNT:
+        break;
+    }
+    return true;
+}
+
+Test(client_breach, ends_the_connection_and_every_request)
+{
+    for (enum breach breach = 0; breach < BREACH_COUNT; breach++) {
+        struct fake_daemon *daemon =
+            fake_daemon_start(&(struct fake_options){.on_frame = breach_it, .context = &breach});
+        inferd_client *client = connect_to(daemon);
+        struct answers answers = {0};
+        for (int i = 0; i < 3; i++)
+            start_seven(client, &answers);
+        struct inferd_error err;
+        cr_expect_eq(inferd_wait(client, &err), INFERD_UNAVAILABLE, "breach %d", breach);
+        cr_expect_eq(answers.failed, 3u, "breach %d: %u", breach, answers.failed);
+        cr_expect(strstr(err.text, "the daemon broke the protocol") != NULL, "breach %d: %s",
+                  breach, err.text);
+        inferd_close(client);
+        fake_daemon_stop(daemon);
+    }
+}
+
+static bool ping_first(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
+{
+    (void)context;
+    if (frame->header.type == INF_FRAME_REQUEST) {
+        fake_send(daemon, (struct inf_frame_header){.type = INF_FRAME_PING}, NULL,
+                  INF_MESSAGE_EMPTY, NULL, 0);
+        // A type that does not exist yet, and is not critical.
+        fake_send(daemon, (struct inf_frame_header){.type = 200}, NULL, INF_MESSAGE_EMPTY, NULL, 0);
+    }
+    return false;
+}
+
+Test(client_breach, is_none_in_pings_and_unknown_frames)
+{
+    struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.on_frame = ping_first});
+    inferd_client *client = connect_to(daemon);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(ask_seven(client, 0, NULL), INFERD_OK);
+    struct fake_counts *counts = fake_daemon_counts(daemon);
+    for (int i = 0; i < 1000 && counts->pongs < 3; i++)
+        poll(NULL, 0, 1);
+    cr_assert_eq(counts->pongs, 3u);
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+// --- cancel and time ---
+
+// Answers nothing but cancels, and what comes after "release".
+struct sleeper {
+    atomic_bool awake;
+    uint64_t stream;
+};
+
+static bool sleep_on_it(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
+{
+    struct sleeper *sleeper = context;
+    if (sleeper->awake)
+        return false;
+    if (frame->header.type == INF_FRAME_CANCEL)
+        fake_refuse(daemon, frame->header.stream_id,
+                    &(struct inf_status){.code = INF_CANCELLED,
+                                         .reason = INF_REASON_BY_CLIENT,
+                                         .message = "cancelled"});
+    return frame->header.type == INF_FRAME_REQUEST;
+}
+
+Test(client_cancel, ends_with_cancelled_and_gives_the_memory_up)
+{
+    struct sleeper sleeper = {.awake = false};
+    struct fake_daemon *daemon =
+        fake_daemon_start(&(struct fake_options){.on_frame = sleep_on_it, .context = &sleeper});
+    inferd_client *client = connect_to(daemon);
+    struct answers answers = {0};
+    struct inferd_error err;
+    uint8_t *bytes = calloc(1, 50000);
+    inferd_tensor in = {.name = "in",
+                        .dtype = INFERD_UINT8,
+                        .rank = 1,
+                        .shape = {50000},
+                        .data = bytes,
+                        .size = 50000};
+    inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1};
+    uint64_t stream = 0;
+    cr_assert_eq(inferd_infer_async(client, &request, count_answer, &answers, &stream, &err),
+                 INFERD_OK);
+    cr_assert_eq(inferd_cancel(client, stream, &err), INFERD_OK);
+    cr_assert_eq(inferd_wait(client, &err), INFERD_OK);
+    cr_assert_eq(answers.failed, 1u);
+    cr_assert_eq(answers.last.code, INFERD_CANCELLED);
+    cr_assert_str_eq(answers.last.reason, "BY_CLIENT");
+    cr_assert_eq(inferd_cancel(client, stream, &err), INFERD_NOT_FOUND);
+    sleeper.awake = true;
+    cr_assert_eq(ask_seven(client, 0, &err), INFERD_OK);
+    // The device may still have been reading: the region is not used for the next request.
+    cr_assert_eq(fake_daemon_counts(daemon)->releases, 1u);
+    free(bytes);
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+// Hangs on the first request; answers it together with the second.
+static bool hang_on_first(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
+{
+    struct sleeper *sleeper = context;
+    if (frame->header.type != INF_FRAME_REQUEST)
+        return true;
+    if (sleeper->stream == 0) {
+        sleeper->stream = frame->header.stream_id;
+        return true;
+    }
+    fake_refuse(daemon, sleeper->stream,
+                &(struct inf_status){
+                    .code = INF_DEADLINE, .reason = INF_REASON_IN_EXEC, .message = "at last"});
+    return false;
+}
+
+Test(client_time, is_up_even_if_the_daemon_hangs)
+{
+    struct sleeper sleeper = {.awake = false};
+    struct fake_daemon *daemon =
+        fake_daemon_start(&(struct fake_options){.on_frame = hang_on_first, .context = &sleeper});
+    inferd_client *client = connect_to(daemon);
+    struct inferd_error err;
+    uint64_t start_ms = now_ms();
+    cr_assert_eq(ask_seven(client, 50, &err), INFERD_DEADLINE_EXCEEDED);
+    uint64_t took_ms = now_ms() - start_ms;
+    cr_assert_geq(took_ms, 1050u, "the daemon gets a second's grace");
+    cr_assert_lt(took_ms, 1900u);
+    cr_assert_eq(ask_seven(client, 1000, &err), INFERD_OK, "the late answer does no harm: %s",
+                 err.text);
+    cr_assert_eq(fake_daemon_counts(daemon)->cancels, 1u);
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+static bool look_at_timeout(struct fake_daemon *daemon, const struct fake_frame *frame,
+                            void *context)
+{
+    (void)daemon;
+    atomic_ullong *timeout_ns = context;
+    if (frame->header.type == INF_FRAME_REQUEST)
+        *timeout_ns = frame->message->infer_request.timeout_ns;
+    return false;
+}
+
+Test(client_time, goes_to_the_daemon)
+{
+    atomic_ullong timeout_ns = 1;
+    struct fake_daemon *daemon = fake_daemon_start(
+        &(struct fake_options){.on_frame = look_at_timeout, .context = &timeout_ns});
+    inferd_client *client = connect_to(daemon);
+    cr_assert_eq(ask_seven(client, 0, NULL), INFERD_OK);
+    cr_assert_eq(timeout_ns, 0u);
+    cr_assert_eq(ask_seven(client, 1500, NULL), INFERD_OK);
+    cr_assert_eq(timeout_ns, 1500000000u);
+    cr_assert_eq(ask_seven(client, UINT64_MAX, NULL), INFERD_OK);
+    cr_assert_eq(timeout_ns, 0u, "a time beyond the clock is no limit");
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+// --- nothing is left over ---
+
+static unsigned open_fds(void)
+{
+    unsigned count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    while (readdir(directory) != NULL)
+        count++;
+    closedir(directory);
+    return count;
+}
+
+Test(client_close, leaves_no_file_descriptor_behind)
+{
+    struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.connections = 20});
+    unsigned before = open_fds();
+    for (int i = 0; i < 20; i++) {
+        inferd_client *client = connect_to(daemon);
+        inferd_memory *memory = NULL;
+        cr_assert_eq(inferd_memory_alloc(client, 123456, &memory, NULL), INFERD_OK);
+        cr_assert_eq(ask_seven(client, 0, NULL), INFERD_OK);
+        cr_assert_eq(open_fds(), before + 2, "the socket's two ends; regions need none");
+        struct answers answers = {0};
+        start_seven(client, &answers);
+        inferd_close(client); // with a request in flight and memory in use
+        for (int wait = 0; wait < 1000 && open_fds() > before; wait++)
+            poll(NULL, 0, 1); // the fake closes its end
+        cr_assert_eq(answers.ok + answers.failed, 0u);
+    }
+    cr_assert_eq(open_fds(), before);
+    fake_daemon_stop(daemon);
+}
