@@ -71,8 +71,8 @@ static float clamp(float value, struct bounds bounds)
     return fminf(fmaxf(value, bounds.min), bounds.max);
 }
 
-// A bound after a bound is one. True where node `index` is gone.
-static bool merge_clips(struct inf_rewrite *rewrite, uint32_t index)
+// A bound after a bound is one.
+static void merge_clips(struct inf_rewrite *rewrite, uint32_t index)
 {
     struct inf_node *nodes = rewrite->graph->nodes;
     struct bounds outer;
@@ -81,13 +81,12 @@ static bool merge_clips(struct inf_rewrite *rewrite, uint32_t index)
     if (before == INF_NODE_NONE || !bounds_of(&nodes[index], &outer) ||
         !bounds_of(&nodes[before], &inner) ||
         rewrite->graph->values[nodes[before].outputs[0]].dtype != INF_DTYPE_F32)
-        return false;
+        return;
     // Where a lower bound is above the upper one, the order of min and max decides: leave it.
     if (inner.min > inner.max || outer.min > outer.max)
-        return false;
+        return;
     become_clip(&nodes[before], (struct bounds){clamp(inner.min, outer), clamp(inner.max, outer)});
     inf_rewrite_absorb(rewrite, before, index);
-    return true;
 }
 
 // The activation that a unary or clip node is.
@@ -186,11 +185,15 @@ static enum inf_code fuse_prelu(struct inf_rewrite *rewrite, uint32_t index)
 
 enum inf_code inf_pass_fuse_activation(struct inf_rewrite *rewrite)
 {
-    for (uint32_t i = 0; i < rewrite->graph->node_count; i++) {
+    uint32_t node_count = rewrite->graph->node_count;
+    // All bounds first: the inner of two, fused alone, would shut the outer out.
+    for (uint32_t i = 0; i < node_count; i++) {
         clip_from_min_max(rewrite, i);
-        if (merge_clips(rewrite, i))
-            continue;
-        fuse_unary(rewrite, i);
+        merge_clips(rewrite, i);
+    }
+    for (uint32_t i = 0; i < node_count; i++) {
+        if (!rewrite->gone[i])
+            fuse_unary(rewrite, i);
         if (!rewrite->gone[i])
             INF_TRY(fuse_prelu(rewrite, i));
     }
