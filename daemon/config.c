@@ -5,11 +5,15 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 // Characters of one line of the file, its end included.
 #define LINE_CHARS 1024
 // A file of more lines is not a configuration.
 #define LINES_MAX 10000
+
+// Characters of a Unix socket's path, its end not included.
+#define SOCKET_CHARS (sizeof((struct sockaddr_un *)0)->sun_path - 1)
 
 enum setting_type {
     SETTING_TEXT,
@@ -445,6 +449,10 @@ static enum inf_code finish(struct inf_config *config, const struct given *given
     }
     if (config->socket[0] == '\0' || config->admin_socket[0] == '\0')
         return inf_fail(err, INF_INVALID, "socket and admin_socket: wanted a path each");
+    if (strlen(config->socket) > SOCKET_CHARS || strlen(config->admin_socket) > SOCKET_CHARS)
+        return inf_fail(err, INF_INVALID,
+                        "socket = %s, admin_socket = %s: wanted at most %zu characters each",
+                        config->socket, config->admin_socket, SOCKET_CHARS);
     if (strcmp(config->socket, config->admin_socket) == 0)
         return inf_fail(err, INF_INVALID, "socket and admin_socket are both %s: wanted two",
                         config->socket);

@@ -107,10 +107,11 @@ static uint64_t stamp_of(int directory_fd, const char *name)
 static enum inf_code take_file(struct inf_model_location *location, const char *name,
                                const char *version, struct inf_error *err)
 {
-    if (strlen(name) >= sizeof location->file)
+    size_t length = strlen(name);
+    if (length >= sizeof location->file)
         return inf_fail(err, INF_INVALID, "file '%.64s...': the name is longer than %zu characters",
                         name, sizeof location->file - 1);
-    snprintf(location->file, sizeof location->file, "%s", name);
+    memcpy(location->file, name, length + 1);
     snprintf(location->version, sizeof location->version, "%s", version);
     location->stamp = stamp_of(location->directory_fd, name);
     return INF_OK;

@@ -118,9 +118,15 @@ Test(config, private_run_places_both_sockets_and_has_no_repository)
     cr_expect_str_eq(config.admin_socket, "/tmp/x/admin.sock");
     cr_expect_str_eq(config.repository, "/m");
 
+    // sockaddr_un has room for 107 characters; "/inferd.sock" takes 12 of them.
     char longest[300] = "--runtime_dir=/";
-    memset(longest + 15, 'a', 250);
+    memset(longest + 15, 'a', 94);
     const char *const too_long[] = {longest, NULL};
+    cr_assert_eq(read_arguments(&config, too_long, &err), INF_OK, "%s", err.text);
+    longest[15 + 94] = 'a';
+    cr_assert_eq(read_arguments(&config, too_long, &err), INF_INVALID);
+    cr_expect(strstr(err.text, "at most 107") != NULL, "%s", err.text);
+    memset(longest + 15, 'a', 250);
     cr_assert_eq(read_arguments(&config, too_long, &err), INF_INVALID);
     cr_expect(strstr(err.text, "runtime_dir") != NULL, "%s", err.text);
 }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "backends/registry.h"
+#include "daemon/model_store.h"
+#include "daemon/notify.h"
+#include "daemon/server.h"
+
+// Signals that the loop takes.
+static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
+#define SIGNALS INF_ARRAY_LENGTH(signal_numbers)
+
+struct daemon {
+    struct inf_daemon_options options;
+    const struct inf_log *log; // the options' writer's
+    struct inf_device_list devices;
+    struct inf_model_store *store;
+    struct event_base *base;
+    struct inf_notify *notify;
+    struct inf_server *server;
+    struct event *signals[SIGNALS];
+    bool draining;
+};
+
+// --- what happens on the loop ---
+
+static void tell_serving(struct daemon *daemon,
+                         void (*tell)(struct inf_notify *notify, const char *status)) INF_ON_LOOP
+{
+    char status[80];
+    snprintf(status, sizeof status, "serving; models: %u, loading: %u",
+             inf_model_store_list(daemon->store, NULL, 0), inf_model_store_pending(daemon->store));
+    tell(daemon->notify, status);
+}
+
+static void on_loaded(void *context, const struct inf_load_event *event)
+{
+    inf_role_enter_loop();
+    struct daemon *daemon = context;
+    if (event->final && !daemon->draining)
+        tell_serving(daemon, inf_notify_status);
+}
+
+static void on_drained(void *context)
+{
+    struct daemon *daemon = context;
+    event_base_loopbreak(daemon->base);
+}
+
+static uint64_t log_lines_dropped(void *context)
+{
+    const struct daemon *daemon = context;
+    return inf_log_writer_dropped(daemon->options.log_writer);
+}
+
+// Feeds the watchdog only while no run is stuck; that the loop is not, the call itself proves.
+static bool is_healthy(void *context)
+{
+    inf_role_enter_loop();
+    const struct daemon *daemon = context;
+    uint64_t limit_ns = (uint64_t)daemon->options.config->run_limit_ms * 1000000u;
+    return daemon->server == NULL || inf_server_longest_run_ns(daemon->server) < limit_ns;
+}
+
+static void drain(struct daemon *daemon) INF_ON_LOOP
+{
+    if (daemon->draining) {
+        inf_log(daemon->log, INF_LOG_NOTICE, "stopping now");
+        inf_server_stop(daemon->server);
+        return;
+    }
+    daemon->draining = true;
+    inf_log(daemon->log, INF_LOG_NOTICE, "draining requests=%u connections=%u",
+            inf_server_in_flight(daemon->server), inf_server_connections(daemon->server));
+    inf_notify_stopping(daemon->notify, "draining");
+    inf_server_drain(daemon->server);
+}
+
+static void reload(struct daemon *daemon) INF_ON_LOOP
+{
+    struct inf_error err = {0};
+    if (daemon->draining)
+        return;
+    inf_log(daemon->log, INF_LOG_NOTICE, "reading the repository again");
+    inf_notify_reloading(daemon->notify);
+    if (inf_model_store_load_all(daemon->store, &err) != INF_OK)
+        inf_log(daemon->log, INF_LOG_ERROR, "repository not read reason=\"%s\"", err.text);
+    tell_serving(daemon, inf_notify_ready);
+}
+
+static void on_signal(evutil_socket_t number, short events, void *context)
+{
+    (void)events;
+    inf_role_enter_loop();
+    struct daemon *daemon = context;
+    if (number == SIGHUP)
+        reload(daemon);
+    else
+        drain(daemon);
+}
+
+// --- the beginning ---
+
+static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_config *config = daemon->options.config;
+    const struct inf_device_options options = {
+        .slots = config->cpu_slots, .threads = config->cpu_threads, .log = daemon->log};
+    const char *only = config->backends[0] != '\0' ? config->backends : NULL;
+    INF_TRY(inf_device_list_open(&daemon->devices, only, &options, err));
+    const struct inf_model_store_options store = {
+        .repository = config->repository[0] != '\0' ? config->repository : NULL,
+        .devices = &daemon->devices,
+        .default_device = config->device,
+        .log = daemon->log,
+    };
+    return inf_model_store_create(&daemon->store, &store, err);
+}
+
+static enum inf_code open_loop(struct daemon *daemon, struct inf_error *err)
+{
+    daemon->base = event_base_new();
+    if (daemon->base == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no event loop");
+    for (size_t i = 0; i < SIGNALS; i++) {
+        daemon->signals[i] = evsignal_new(daemon->base, signal_numbers[i], on_signal, daemon);
+        if (daemon->signals[i] == NULL || event_add(daemon->signals[i], NULL) != 0)
+            return inf_fail(err, INF_EXHAUSTED, "no event for a signal");
+    }
+    const struct inf_notify_options options = {
+        .base = daemon->base, .healthy = is_healthy, .context = daemon};
+    return inf_notify_create(&daemon->notify, &options, err);
+}
+
+static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
+{
+    struct inf_listen_fds fds;
+    INF_TRY(inf_listen_fds_take(&fds, err));
+    const struct inf_server_options options = {
+        .base = daemon->base,
+        .config = daemon->options.config,
+        .store = daemon->store,
+        .devices = &daemon->devices,
+        .log = daemon->log,
+        .version = daemon->options.version,
+        .data_fds = &fds.data,
+        .data_fd_count = fds.data >= 0,
+        .admin_fds = &fds.admin,
+        .admin_fd_count = fds.admin >= 0,
+        .drained = on_drained,
+        .loaded = on_loaded,
+        .log_lines_dropped = log_lines_dropped,
+        .context = daemon,
+    };
+    return inf_server_create(&daemon->server, &options, err);
+}
+
+// Serves until the server is drained.
+static enum inf_code serve(struct daemon *daemon, struct inf_error *err)
+{
+    inf_role_enter_loop();
+    enum inf_code code = inf_server_start(daemon->server, err);
+    if (code == INF_OK && daemon->options.config->load_all)
+        code = inf_model_store_load_all(daemon->store, err);
+    if (code == INF_OK) {
+        inf_log(daemon->log, INF_LOG_NOTICE, "serving version=%s devices=%u pid=%d",
+                daemon->options.version, daemon->devices.count, (int)getpid());
+        tell_serving(daemon, inf_notify_ready);
+        event_base_dispatch(daemon->base);
+        inf_log(daemon->log, INF_LOG_NOTICE, "stopping");
+    }
+    inf_role_leave();
+    return code;
+}
+
+// --- the whole ---
+
+// What a failure to start means to whoever started us.
+static enum inf_exit_code explain(const struct daemon *daemon, enum inf_code code, bool engine,
+                                  const struct inf_error *err)
+{
+    if (code == INF_OK)
+        return INF_EXIT_OK;
+    inf_log(daemon->log, INF_LOG_ERROR, "not started: %s", err->text);
+    if (code == INF_EXISTS)
+        return INF_EXIT_RUNS;
+    // Backends and devices are known only once they were looked for.
+    return engine && (code == INF_INVALID || code == INF_NOT_FOUND) ? INF_EXIT_CONFIG
+                                                                    : INF_EXIT_START;
+}
+
+static enum inf_exit_code run(struct daemon *daemon)
+{
+    struct inf_error err = {0};
+    enum inf_code code = open_engine(daemon, &err);
+    if (code != INF_OK)
+        return explain(daemon, code, true, &err);
+    code = open_loop(daemon, &err);
+    if (code == INF_OK)
+        code = open_server(daemon, &err);
+    if (code == INF_OK)
+        code = serve(daemon, &err);
+    return explain(daemon, code, false, &err);
+}
+
+// Nothing is left to be told by a signal; one that comes now must not cut the end short.
+static void block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < SIGNALS; i++)
+        sigaddset(&set, signal_numbers[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static void close_all(struct daemon *daemon)
+{
+    block_signals();
+    inf_server_destroy(&daemon->server);
+    inf_notify_destroy(&daemon->notify);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        if (daemon->signals[i] != NULL)
+            event_free(daemon->signals[i]);
+    }
+    inf_model_store_destroy(&daemon->store);
+    if (daemon->base != NULL)
+        event_base_free(daemon->base);
+    inf_device_list_close(&daemon->devices);
+}
+
+enum inf_exit_code inf_daemon_run(const struct inf_daemon_options *options)
+{
+    struct daemon daemon = {
+        .options = *options,
+        .log = inf_log_writer_log(options->log_writer),
+    };
+    enum inf_exit_code code = run(&daemon);
+    close_all(&daemon);
+    return code;
+}
