@@ -71,7 +71,8 @@ static float clamp(float value, struct bounds bounds)
     return fminf(fmaxf(value, bounds.min), bounds.max);
 }
 
-// A bound after a bound is one.
+// A bound after a bound is one: clamping is monotone, so it is enough to clamp the inner bounds. That
+// holds for bounds that do not meet and for those the wrong way round too, whose answer is the upper.
 static void merge_clips(struct inf_rewrite *rewrite, uint32_t index)
 {
     struct inf_node *nodes = rewrite->graph->nodes;
@@ -81,9 +82,6 @@ static void merge_clips(struct inf_rewrite *rewrite, uint32_t index)
     if (before == INF_NODE_NONE || !bounds_of(&nodes[index], &outer) ||
         !bounds_of(&nodes[before], &inner) ||
         rewrite->graph->values[nodes[before].outputs[0]].dtype != INF_DTYPE_F32)
-        return;
-    // Where a lower bound is above the upper one, the order of min and max decides: leave it.
-    if (inner.min > inner.max || outer.min > outer.max)
         return;
     become_clip(&nodes[before], (struct bounds){clamp(inner.min, outer), clamp(inner.max, outer)});
     inf_rewrite_absorb(rewrite, before, index);

@@ -594,6 +594,31 @@ Test(fuse_activation, bounds_that_do_not_meet_are_one_value)
     inf_graph_destroy(&graph);
 }
 
+// What clip(clip(x, a, b), c, d) becomes, for bounds the wrong way round: y = min(max(x, min), max).
+Test(fuse_activation, bounds_the_wrong_way_round_keep_their_answer)
+{
+    static const float cases[][5] = {
+        {5, 2, 0, 10, 2}, {5, 2, 3, 10, 3}, {0, 1, 5, 2, 2}, {5, 2, 9, 7, 7}}; // a, b, c, d, answer
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        struct inf_graph *graph = new_graph();
+        uint32_t y =
+            node(graph, INF_OP_CLIP, "inner", input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4)));
+        last_attrs(graph)->clip.min = cases[i][0];
+        last_attrs(graph)->clip.max = cases[i][1];
+        y = node(graph, INF_OP_CLIP, "outer", y);
+        last_attrs(graph)->clip.min = cases[i][2];
+        last_attrs(graph)->clip.max = cases[i][3];
+        output(graph, "y", y);
+        run_only(graph, INF_PASS_FUSE_ACTIVATION);
+        cr_assert_eq(graph->node_count, 1);
+        for (float x = -20; x <= 20; x += 1)
+            cr_assert_eq(
+                fminf(fmaxf(x, graph->nodes[0].attrs.clip.min), graph->nodes[0].attrs.clip.max),
+                cases[i][4], "case %zu", i);
+        inf_graph_destroy(&graph);
+    }
+}
+
 Test(fuse_activation, bounds_by_nan_or_by_tensors_stay)
 {
     stays(two_bounds(false, INF_BINARY_MAX, NAN, INF_BINARY_MIN, NAN), INF_PASS_FUSE_ACTIVATION);
