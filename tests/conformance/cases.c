@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/cases.h"
+
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/half.h"
+
+#define ELEMENTS_MAX 4096
+
+const struct case_family case_families[INF_OP_COUNT] = {
+    [INF_OP_UNARY] = {make_unary, INF_UNARY_COUNT * 70},
+    [INF_OP_BINARY] = {make_binary, INF_BINARY_COUNT * 200},
+    [INF_OP_COMPARE] = {make_compare, INF_COMPARE_COUNT * 125},
+    [INF_OP_SELECT] = {make_select, 750},
+    [INF_OP_CLIP] = {make_clip, 600},
+    [INF_OP_PRELU] = {make_prelu, 750},
+    [INF_OP_CAST] = {make_cast, 750},
+    [INF_OP_REDUCE] = {make_reduce, INF_REDUCE_COUNT * 200},
+    [INF_OP_ARG] = {make_arg, 750},
+    [INF_OP_SOFTMAX] = {make_softmax, 750},
+    [INF_OP_CONV2D] = {make_conv2d, INF_ACTIVATION_COUNT * 250},
+    [INF_OP_DEPTHWISE_CONV2D] = {make_depthwise_conv2d, INF_ACTIVATION_COUNT * 200},
+    [INF_OP_CONV2D_TRANSPOSE] = {make_conv2d_transpose, INF_ACTIVATION_COUNT * 150},
+    [INF_OP_MATMUL] = {make_matmul, INF_ACTIVATION_COUNT * 150},
+    [INF_OP_POOL2D] = {make_pool2d, 1500},
+    [INF_OP_BATCH_NORM] = {make_batch_norm, 500},
+    [INF_OP_RESIZE] = {make_resize, 1250},
+    [INF_OP_IDENTITY] = {make_identity, 150},
+    [INF_OP_RESHAPE] = {make_reshape, 300},
+    [INF_OP_EXPAND_DIMS] = {make_expand_dims, 200},
+    [INF_OP_SQUEEZE] = {make_squeeze, 200},
+    [INF_OP_TRANSPOSE] = {make_transpose, 1250},
+    [INF_OP_CONCAT] = {make_concat, 1000},
+    [INF_OP_SPLIT] = {make_split, 750},
+    [INF_OP_SLICE] = {make_slice, 1500},
+    [INF_OP_PAD] = {make_pad, 1000},
+    [INF_OP_TILE] = {make_tile, 500},
+    [INF_OP_BROADCAST] = {make_broadcast, 600},
+    [INF_OP_GATHER] = {make_gather, 1000},
+    [INF_OP_SPACE_TO_DEPTH] = {make_space_to_depth, 400},
+    [INF_OP_DEPTH_TO_SPACE] = {make_depth_to_space, 400},
+    [INF_OP_SHAPE] = {make_shape, 100},
+    [INF_OP_FILL] = {make_fill, 250},
+    [INF_OP_RANGE] = {make_range, 300},
+};
+
+// --- numbers ---
+
+uint64_t random_bits(struct random *random)
+{
+    // A counter stirred by two multiplications: neighbouring seeds have nothing in common.
+    uint64_t bits = random->state += UINT64_C(0x9e3779b97f4a7c15);
+    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return bits ^ (bits >> 31);
+}
+
+int64_t random_in(struct random *random, int64_t low, int64_t high)
+{
+    return low + (int64_t)(random_bits(random) % (uint64_t)(high - low + 1));
+}
+
+bool random_once_in(struct random *random, int64_t times)
+{
+    return random_in(random, 1, times) == 1;
+}
+
+static double uniform(struct random *random, double low, double high)
+{
+    return low + (high - low) * ((double)(random_bits(random) >> 11) / 9007199254740992.0);
+}
+
+int64_t random_dim(struct random *random)
+{
+    static const int64_t dims[] = {1, 1, 1, 2, 3, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 31, 32, 33};
+    if (random_once_in(random, 60))
+        return 0;
+    return dims[random_in(random, 0, (int64_t)INF_ARRAY_LENGTH(dims) - 1)];
+}
+
+struct inf_shape random_shape(struct random *random, int32_t rank)
+{
+    struct inf_shape shape = {.rank = rank};
+    int64_t elements = 1;
+    for (int32_t i = 0; i < rank; i++) {
+        shape.dims[i] = random_dim(random);
+        if (shape.dims[i] * elements > ELEMENTS_MAX)
+            shape.dims[i] = 1;
+        elements *= shape.dims[i] != 0 ? shape.dims[i] : 1;
+    }
+    return shape;
+}
+
+struct inf_shape random_broadcastable(struct random *random, const struct inf_shape *shape)
+{
+    int32_t left_out = (int32_t)random_in(random, 0, shape->rank);
+    if (random_once_in(random, 2))
+        left_out = 0;
+    struct inf_shape result = {.rank = shape->rank - left_out};
+    for (int32_t i = 0; i < result.rank; i++)
+        result.dims[i] = random_once_in(random, 3) ? 1 : shape->dims[i + left_out];
+    return result;
+}
+
+enum inf_dtype random_dtype(struct random *random, unsigned mask)
+{
+    if ((mask & DTYPE(F32)) != 0 && !random_once_in(random, 4))
+        return INF_DTYPE_F32;
+    for (;;) {
+        int64_t dtype = random_in(random, INF_DTYPE_NONE + 1, INF_DTYPE_COUNT - 1);
+        if ((mask >> dtype & 1) != 0)
+            return (enum inf_dtype)dtype;
+    }
+}
+
+// --- elements ---
+
+static double filled(struct random *random, enum filling filling)
+{
+    switch (filling) {
+    case FILL_POSITIVE:
+        return uniform(random, 0.1, 4);
+    case FILL_UNIT:
+        return uniform(random, -0.95, 0.95);
+    case FILL_QUARTERS:
+        return (double)random_in(random, -32, 32) / 4;
+    case FILL_POWERS:
+        return ldexp(random_once_in(random, 2) ? 1 : -1, (int)random_in(random, -2, 2));
+    default:
+        return uniform(random, -2, 2);
+    }
+}
+
+static double extreme(struct random *random, unsigned extremes)
+{
+    static const struct {
+        unsigned kind;
+        float value;
+    } table[] = {{EXTREME_ZERO, 0.0f},
+                 {EXTREME_ZERO, -0.0f},
+                 {EXTREME_INFINITE, INFINITY},
+                 {EXTREME_INFINITE, -INFINITY},
+                 {EXTREME_NAN, NAN},
+                 {EXTREME_LARGE, FLT_MAX},
+                 {EXTREME_LARGE, -FLT_MAX},
+                 {EXTREME_LARGE, 1e30f},
+                 {EXTREME_LARGE, 8388609.0f},
+                 {EXTREME_DENORM, 1e-40f},
+                 {EXTREME_DENORM, -FLT_TRUE_MIN}};
+    for (;;) {
+        size_t i = (size_t)random_in(random, 0, (int64_t)INF_ARRAY_LENGTH(table) - 1);
+        if ((table[i].kind & extremes) != 0)
+            return (double)table[i].value;
+    }
+}
+
+static double float_element(struct random *random, const struct operand *operand)
+{
+    if (operand->extremes != 0 && random_once_in(random, 5))
+        return extreme(random, operand->extremes);
+    return filled(random, operand->filling);
+}
+
+// Small integers, so that products and short sums stay exact; never 0 where it is divided by them.
+static int64_t integer_element(struct random *random, const struct operand *operand)
+{
+    bool is_signed = operand->dtype >= INF_DTYPE_I8 && operand->dtype <= INF_DTYPE_I64;
+    if (operand->dtype == INF_DTYPE_BOOL)
+        return random_in(random, 0, 1);
+    if (operand->filling == FILL_POWERS)
+        return random_in(random, 1, 5) * (is_signed && random_once_in(random, 2) ? -1 : 1);
+    return random_in(random, is_signed ? -11 : 0, 11);
+}
+
+static void set_element(void *data, size_t i, struct random *random, const struct operand *operand)
+{
+    int64_t integer = 0;
+    switch (operand->dtype) {
+    case INF_DTYPE_F32:
+        ((float *)data)[i] = (float)float_element(random, operand);
+        return;
+    case INF_DTYPE_F64:
+        ((double *)data)[i] = float_element(random, operand);
+        return;
+    case INF_DTYPE_F16:
+        ((uint16_t *)data)[i] = inf_half_from_float((float)float_element(random, operand));
+        return;
+    case INF_DTYPE_BF16:
+        ((uint16_t *)data)[i] = inf_bf16_from_float((float)float_element(random, operand));
+        return;
+    default:
+        // Little-endian: the low bytes of a 64-bit integer are the smaller one.
+        integer = integer_element(random, operand);
+        size_t size = inf_dtype_size(operand->dtype);
+        memcpy((char *)data + i * size, &integer, size);
+        return;
+    }
+}
+
+void add_operand(struct one_node *one, struct random *random, const struct operand *operand)
+{
+    size_t count = inf_shape_elements(&operand->shape);
+    void *data = calloc(count + 1, sizeof(uint64_t));
+    cr_assert_not_null(data);
+    for (size_t i = 0; i < count; i++)
+        set_element(data, i, random, operand);
+    if (operand->constant)
+        one_node_const(one, operand->dtype, operand->shape, data);
+    else
+        one_node_input(one, operand->dtype, operand->shape, data);
+    free(data);
+}
+
+void add_list(struct one_node *one, const int32_t *elements, int64_t count)
+{
+    one_node_const(one, INF_DTYPE_I32, INF_SHAPE(count), elements);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seeded random nodes for the conformance test: odd shapes, all attributes, all element types.
+#ifndef INF_TESTS_CONFORMANCE_CASES_H
+#define INF_TESTS_CONFORMANCE_CASES_H
+
+#include "tests/support/one_node.h"
+
+// A stream of numbers that is the same on every machine.
+struct random {
+    uint64_t state;
+};
+
+// What the elements of an operand are.
+enum filling {
+    FILL_UNIFORM,  // -2 .. 2
+    FILL_POSITIVE, // 0.1 .. 4
+    FILL_UNIT,     // -0.95 .. 0.95
+    FILL_QUARTERS, // multiples of 1/4 in -8 .. 8: sums and products are exact, and there are ties
+    FILL_POWERS,   // 1/4, 1/2, 1, 2 or 4 of either sign: dividing by them is exact
+};
+
+// Extreme values strewn into an operand; bits.
+enum extreme {
+    EXTREME_ZERO = 1 << 0,     // 0 and -0
+    EXTREME_INFINITE = 1 << 1, // inf and -inf
+    EXTREME_NAN = 1 << 2,
+    EXTREME_LARGE = 1 << 3,  // up to the largest float
+    EXTREME_DENORM = 1 << 4, // below the smallest normal float
+    EXTREME_ALL = (1 << 5) - 1,
+};
+
+struct operand {
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    enum filling filling;
+    unsigned extremes; // of enum extreme
+    bool constant;
+};
+
+// The next 64 bits.
+uint64_t random_bits(struct random *random);
+
+// A number in [low, high].
+int64_t random_in(struct random *random, int64_t low, int64_t high);
+
+// True once in `times`.
+bool random_once_in(struct random *random, int64_t times);
+
+// A dimension that kernels trip over: 1, small primes, 4k+-1, rarely 0.
+int64_t random_dim(struct random *random);
+
+// A shape of random_dim()s with `rank` axes and at most 4096 elements.
+struct inf_shape random_shape(struct random *random, int32_t rank);
+
+// A shape that broadcasts to `shape`: leading axes left out, others stretched.
+struct inf_shape random_broadcastable(struct random *random, const struct inf_shape *shape);
+
+// Mostly FP32; else one of the types in `mask` (bits of enum inf_dtype).
+enum inf_dtype random_dtype(struct random *random, unsigned mask);
+
+#define DTYPE(name)    (1u << INF_DTYPE_##name)
+#define DTYPES_FLOAT   (DTYPE(F16) | DTYPE(BF16) | DTYPE(F32) | DTYPE(F64))
+#define DTYPES_INTEGER (((1u << (INF_DTYPE_I64 + 1)) - 1) & ~(DTYPE(NONE) | DTYPE(BOOL)))
+#define DTYPES_NUMBER  (DTYPES_FLOAT | DTYPES_INTEGER)
+#define DTYPES_ANY     (DTYPES_NUMBER | DTYPE(BOOL))
+
+// Adds an input with random elements.
+void add_operand(struct one_node *one, struct random *random, const struct operand *operand);
+
+// Adds a constant list of i32.
+void add_list(struct one_node *one, const int32_t *elements, int64_t count);
+
+// Makes case `number` of an operator. Numbers count through the operator's kinds, so that `kinds`
+// neighbouring ones have each once. The node may turn out to be invalid (a window that does not fit).
+typedef void case_maker(struct one_node *one, struct random *random, uint32_t number);
+
+// How to make the cases of one operator.
+struct case_family {
+    case_maker *make;
+    uint32_t count; // cases that cover it
+};
+
+// The family of every operator; NULL make: none, which is a fault of the test.
+extern const struct case_family case_families[INF_OP_COUNT];
+
+// Element-wise operators and reductions.
+case_maker make_unary, make_binary, make_compare, make_select, make_clip, make_prelu, make_cast,
+    make_reduce, make_arg, make_softmax;
+// Windows, matrices and pictures.
+case_maker make_conv2d, make_depthwise_conv2d, make_conv2d_transpose, make_matmul, make_pool2d,
+    make_batch_norm, make_resize;
+// Data that moves or is made.
+case_maker make_identity, make_reshape, make_expand_dims, make_squeeze, make_transpose, make_concat,
+    make_split, make_slice, make_pad, make_tile, make_broadcast, make_gather, make_space_to_depth,
+    make_depth_to_space, make_shape, make_fill, make_range;
+
+#endif

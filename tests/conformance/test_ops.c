@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operator on every device of the registry, compared with ref on seeded random nodes. A device
+// may decline a node; it may not give another answer, write outside its outputs or change its inputs.
+// ref itself is held to literals in tests/unit/test_ref*.c and here only to the latter two.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/base/half.h"
+#include "backends/graph/print.h"
+#include "backends/registry.h"
+#include "tests/conformance/cases.h"
+
+// Faults of one operator on one device that are told in full.
+#define TOLD_MAX 3
+
+static struct inf_device_list devices;
+
+static void open_devices(void)
+{
+    struct inf_error err = {0};
+    struct inf_device_options options = {.threads = 2};
+    cr_assert_eq(inf_device_list_open(&devices, NULL, &options, &err), INF_OK, "%s", err.text);
+}
+
+static void close_devices(void)
+{
+    inf_device_list_close(&devices);
+}
+
+TestSuite(ops, .init = open_devices, .fini = close_devices);
+
+// --- comparing ---
+
+static double element(const struct one_tensor *tensor, size_t i)
+{
+    switch (tensor->dtype) {
+    case INF_DTYPE_F32:
+        return (double)((const float *)tensor->data)[i];
+    case INF_DTYPE_F64:
+        return ((const double *)tensor->data)[i];
+    case INF_DTYPE_F16:
+        return (double)inf_half_to_float(((const uint16_t *)tensor->data)[i]);
+    default:
+        return (double)inf_bf16_to_float(((const uint16_t *)tensor->data)[i]);
+    }
+}
+
+// What a float type may be off, for each part of the value and for each part of the largest one:
+// sums of products lose in proportion to their largest terms.
+static double tolerance(enum inf_dtype dtype)
+{
+    switch (dtype) {
+    case INF_DTYPE_F16:
+        return 4e-3;
+    case INF_DTYPE_BF16:
+        return 3e-2;
+    case INF_DTYPE_F64:
+        return 1e-12;
+    default:
+        return 1e-5;
+    }
+}
+
+static double largest(const struct one_tensor *tensor, size_t count)
+{
+    double result = 0;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(element(tensor, i)))
+            result = fmax(result, fabs(element(tensor, i)));
+    return result;
+}
+
+// Products or elements that go into one element of the output, and each of which is rounded.
+static double terms(const struct one_node *one)
+{
+    const struct one_tensor *x = &one->inputs[0], *filter = &one->inputs[1];
+    switch (one->op) {
+    case INF_OP_CONV2D:
+        return (double)inf_shape_elements(&filter->shape) / (double)filter->shape.dims[3];
+    case INF_OP_DEPTHWISE_CONV2D:
+    case INF_OP_CONV2D_TRANSPOSE:
+        return (double)inf_shape_elements(&filter->shape) / (double)filter->shape.dims[2];
+    case INF_OP_MATMUL:
+        return (double)x->shape.dims[x->shape.rank - (one->attrs.matmul.transpose_a ? 2 : 1)];
+    case INF_OP_REDUCE:
+        return (double)inf_shape_elements(&x->shape);
+    default:
+        return 0;
+    }
+}
+
+// Whether the operator only moves or orders elements, so that no rounding can be an excuse.
+static bool is_exact(const struct one_node *one)
+{
+    switch (one->op) {
+    case INF_OP_UNARY:
+        return one->attrs.unary.kind <= INF_UNARY_TRUNC ||
+               one->attrs.unary.kind == INF_UNARY_RELU || one->attrs.unary.kind == INF_UNARY_RELU6;
+    case INF_OP_CLIP:
+    case INF_OP_SELECT:
+        return true;
+    case INF_OP_POOL2D:
+        return one->attrs.pool2d.kind == INF_POOL_MAX;
+    default:
+        return one->op >= INF_OP_IDENTITY && one->op <= INF_OP_FILL;
+    }
+}
+
+// The first element of an output that differs; SIZE_MAX where none does.
+static size_t first_difference(const struct one_node *one, const struct one_tensor *got,
+                               const struct one_tensor *wanted)
+{
+    size_t size = inf_dtype_size(wanted->dtype), count = wanted->size_bytes / size;
+    bool is_float = inf_dtype_is_float(wanted->dtype);
+    double relative = is_float && !is_exact(one) ? tolerance(wanted->dtype) : 0;
+    // An activation may hide how large the sum was, so its terms count too: 6e-8 each for FP32.
+    double scale = is_float ? fmin(largest(wanted, count), 1e3) + terms(one) / 160 : 0;
+    for (size_t i = 0; i < count; i++) {
+        // Devices may take the tiniest floats for 0.
+        if (is_float ? !one_node_near(element(got, i), element(wanted, i),
+                                      relative * scale + 1.2e-38, relative)
+                     : memcmp((const char *)got->data + i * size,
+                              (const char *)wanted->data + i * size, size) != 0)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+// --- running ---
+
+struct tally {
+    uint32_t ran, declined, faults;
+};
+
+static void tell(const struct one_node *one, const struct inf_device *device, uint32_t number,
+                 const char *what)
+{
+    struct inf_graph *graph = NULL;
+    printf("%s: %s case %u: %s\n", inf_device_info(device)->name, inf_op_info(one->op)->name,
+           number, what);
+    if (one_node_graph(one, &graph, NULL) == INF_OK)
+        inf_graph_print(graph, stdout);
+    inf_graph_destroy(&graph);
+}
+
+static void compare(const struct one_node *one, const struct one_tensor *wanted,
+                    const struct inf_device *device, uint32_t number, struct tally *tally)
+{
+    for (uint32_t i = 0; i < one->output_count; i++) {
+        const struct one_tensor *got = &one->outputs[i];
+        size_t at = first_difference(one, got, &wanted[i]);
+        if (at == SIZE_MAX)
+            continue;
+        char what[160] = "integers differ";
+        if (inf_dtype_is_float(got->dtype))
+            snprintf(what, sizeof(what), "output %u, element %zu is %.9g, ref has %.9g", i, at,
+                     element(got, at), element(&wanted[i], at));
+        else
+            snprintf(what, sizeof(what), "output %u, element %zu differs from ref's", i, at);
+        if (tally->faults++ < TOLD_MAX)
+            tell(one, device, number, what);
+        return;
+    }
+}
+
+// Runs one case on ref, then on every other device. False where the node is not valid.
+static bool run_case(enum inf_op op, uint32_t number, struct tally *tallies)
+{
+    struct random random = {.state = ((uint64_t)op << 32) + number};
+    struct one_node one;
+    one_node_init(&one, op);
+    case_families[op].make(&one, &random, number);
+    struct inf_device *ref = devices.devices[devices.count - 1];
+    struct inf_graph *graph = NULL;
+    bool valid = one_node_graph(&one, &graph, NULL) == INF_OK;
+    inf_graph_destroy(&graph);
+    struct inf_error err = {0};
+    struct one_tensor wanted[ONE_NODE_OUTPUTS] = {0};
+    if (valid) {
+        cr_assert_eq(one_node_run(&one, ref, &err), INF_OK, "ref: %s", err.text);
+        tallies[devices.count - 1].ran++;
+        memcpy(wanted, one.outputs, sizeof(wanted));
+        memset(one.outputs, 0, sizeof(one.outputs));
+    }
+    for (uint32_t i = 0; valid && i + 1 < devices.count; i++) {
+        enum inf_code code = one_node_run(&one, devices.devices[i], &err);
+        if (code == INF_UNSUPPORTED)
+            tallies[i].declined++;
+        else if (code != INF_OK && tallies[i].faults++ < TOLD_MAX)
+            tell(&one, devices.devices[i], number, err.text);
+        if (code != INF_OK)
+            continue;
+        tallies[i].ran++;
+        compare(&one, wanted, devices.devices[i], number, &tallies[i]);
+    }
+    one_node_drop_outputs(&one);
+    memcpy(one.outputs, wanted, sizeof(wanted));
+    one_node_fini(&one);
+    return valid;
+}
+
+ParameterizedTestParameters(ops, agree_with_ref)
+{
+    static enum inf_op all[INF_OP_COUNT];
+    for (int op = 0; op < INF_OP_COUNT; op++)
+        all[op] = (enum inf_op)op;
+    return cr_make_param_array(enum inf_op, all, INF_OP_COUNT);
+}
+
+ParameterizedTest(const enum inf_op *param, ops, agree_with_ref)
+{
+    enum inf_op op = *param;
+    const struct case_family *family = &case_families[op];
+    struct tally tallies[INF_REGISTRY_DEVICES] = {0};
+    cr_assert_not_null(family->make, "%s has no cases", inf_op_info(op)->name);
+    uint32_t valid = 0;
+    for (uint32_t number = 0; number < family->count; number++)
+        valid += run_case(op, number, tallies);
+    cr_assert_geq(valid, family->count / 2, "%s: only %u of %u cases are valid nodes",
+                  inf_op_info(op)->name, valid, family->count);
+    for (uint32_t i = 0; i < devices.count; i++) {
+        const char *name = inf_device_info(devices.devices[i])->name;
+        printf("%s: %s: %u ran, %u declined, %u differ\n", name, inf_op_info(op)->name,
+               tallies[i].ran, tallies[i].declined, tallies[i].faults);
+        cr_expect_eq(tallies[i].faults, 0u, "%s: %s: %u of %u cases differ from ref", name,
+                     inf_op_info(op)->name, tallies[i].faults, tallies[i].ran);
+    }
+}
+
+// --- what every device has to refuse ---
+
+// Devices that take the node fail its run with INF_INVALID.
+static void expect_invalid(struct one_node *one, const char *needle)
+{
+    for (uint32_t i = 0; i < devices.count; i++) {
+        struct inf_error err = {0};
+        const char *name = inf_device_info(devices.devices[i])->name;
+        enum inf_code code = one_node_run(one, devices.devices[i], &err);
+        if (code == INF_UNSUPPORTED)
+            continue;
+        cr_expect_eq(code, INF_INVALID, "%s: %s: code %d", name, inf_op_info(one->op)->name, code);
+        cr_expect_not_null(strstr(err.text, "'node'"), "%s: '%s' names no node", name, err.text);
+        cr_expect_not_null(strstr(err.text, needle), "%s: '%s' lacks '%s'", name, err.text, needle);
+    }
+    one_node_fini(one);
+}
+
+Test(ops, refuse_an_index_out_of_range)
+{
+    const float x[] = {1, 2, 3, 4, 5, 6};
+    static const int32_t bad[] = {3, -1, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(bad); i++) {
+        int32_t indices[] = {0, bad[i], 2};
+        char needle[16];
+        snprintf(needle, sizeof(needle), "%d", bad[i]);
+        struct one_node one;
+        one_node_init(&one, INF_OP_GATHER);
+        one_node_input(&one, INF_DTYPE_F32, INF_SHAPE(3, 2), x);
+        one_node_input(&one, INF_DTYPE_I32, INF_SHAPE(3), indices);
+        expect_invalid(&one, needle);
+    }
+}
+
+Test(ops, refuse_to_divide_an_integer_by_0)
+{
+    const int32_t a[] = {1, 2, 3}, b[] = {1, 0, 3};
+    static const enum inf_binary_kind kinds[] = {INF_BINARY_DIV, INF_BINARY_FLOOR_DIV,
+                                                 INF_BINARY_FLOOR_MOD, INF_BINARY_MOD};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(kinds); i++) {
+        struct one_node one;
+        one_node_init(&one, INF_OP_BINARY);
+        one.attrs.binary.kind = kinds[i];
+        one_node_input(&one, INF_DTYPE_I32, INF_SHAPE(3), a);
+        one_node_input(&one, INF_DTYPE_I32, INF_SHAPE(3), b);
+        expect_invalid(&one, "0");
+    }
+}
