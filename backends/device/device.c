@@ -78,7 +78,8 @@ static enum inf_code host_alloc(struct inf_buffer **out_buffer, size_t size_byte
                                 struct inf_error *err)
 {
     size_t total;
-    if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + HOST_ALIGNMENT - 1, &total))
+    if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + HOST_ALIGNMENT - 1, &total) ||
+        total > PTRDIFF_MAX)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "a buffer of %zu bytes is more than memory can be", size_bytes);
     total &= ~(size_t)(HOST_ALIGNMENT - 1);

@@ -192,7 +192,7 @@ Test(device, gives_aligned_zeroed_host_buffers_with_slack)
 Test(device, refuses_a_buffer_larger_than_memory)
 {
     struct inf_device *device = open_fake();
-    size_t sizes[] = {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX - 127, SIZE_MAX / 2};
+    size_t sizes[] = {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX - 127, SIZE_MAX / 2 - 64};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(sizes); i++) {
         struct inf_buffer *buffer = NULL;
         struct inf_error err = {0};
