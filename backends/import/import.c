@@ -117,7 +117,6 @@ static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_
                                  int directory_fd, const char *name, struct inf_error *err)
 {
     INF_CLEANUP(free_text) char *text = NULL;
-    INF_CLEANUP(free_text) char *folder = NULL;
     INF_CLEANUP(inf_json_destroy) struct json_t *root = NULL;
     size_t size;
     struct inf_tally tally = INF_TALLY_INIT;
@@ -128,10 +127,9 @@ static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_
 
     // Shards lie where the document does.
     const char *slash = strrchr(name, '/');
-    folder = strndup(name, slash != NULL ? (size_t)(slash - name) + 1 : 0);
-    if (folder == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory to import model '%s'", name);
-    struct inf_shard_place place = {.directory_fd = directory_fd, .folder = folder};
+    struct inf_shard_place place = {.directory_fd = directory_fd,
+                                    .folder = name,
+                                    .folder_length = slash != NULL ? (int)(slash - name) + 1 : 0};
     struct inf_json document = inf_json_root(root);
     INF_TRY(check_document(&document, name, err));
     return import_document(out_graph, info, &document, &place, &tally, err);

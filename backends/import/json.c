@@ -59,7 +59,8 @@ enum inf_code inf_json_parse(struct json_t **out_root, const char *text, size_t 
     INF_TRY(check_extent(text, size, name, err));
     json_error_t fault;
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &fault);
-    if (root == NULL && json_error_code(&fault) == json_error_out_of_memory)
+    // Out of memory is the one failure that the parser has no words for.
+    if (root == NULL && fault.text[0] == '\0')
         return inf_fail(err, INF_EXHAUSTED, "'%s': no memory for the document", name);
     if (root == NULL) {
         clean(fault.text);
@@ -101,8 +102,9 @@ static void print_step(const struct inf_json *json, char *text, size_t size)
 
 const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_SIZE])
 {
+    static const char root[] = "the document";
     if (json->parent == NULL)
-        return strcpy(text, "the document");
+        return memcpy(text, root, sizeof root);
     // Filled from the back: the steps come from the leaf to the root.
     char buffer[INF_JSON_PATH_SIZE];
     size_t at = sizeof buffer - 1;
@@ -119,7 +121,7 @@ const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_S
         at -= length;
         memcpy(buffer + at, step, length);
     }
-    return strcpy(text, buffer + at);
+    return memcpy(text, buffer + at, sizeof buffer - at);
 }
 
 // Writes what a value is: `"text" (a string)`.
@@ -211,7 +213,7 @@ struct inf_json inf_json_at(const struct inf_json *array, size_t index)
 bool inf_json_next(const struct inf_json *object, void **iterator, struct inf_json *out)
 {
     // jansson's iterators want a mutable object, and change nothing in it.
-    json_t *value = (json_t *)(uintptr_t)object->value;
+    json_t *value = (json_t *)object->value;
     *iterator =
         *iterator == NULL ? json_object_iter(value) : json_object_iter_next(value, *iterator);
     if (*iterator == NULL)

@@ -46,7 +46,8 @@ static enum inf_code open_shard(int *out_fd, uint64_t *out_size_bytes,
         return inf_fail(err, INF_DENIED,
                         "shard '%s': leaves the model's folder, wanted a plain file name", name);
     char path[2 * INF_JSON_NAME_MAX + 1];
-    if ((size_t)snprintf(path, sizeof path, "%s%s", place->folder, name) >= sizeof path)
+    if ((size_t)snprintf(path, sizeof path, "%.*s%s", place->folder_length, place->folder, name) >=
+        sizeof path)
         return inf_fail(err, INF_INVALID, "shard '%s': the name is too long", name);
     enum inf_code code =
         inf_file_open_beneath(out_fd, out_size_bytes, place->directory_fd, path, err);
@@ -61,7 +62,7 @@ static enum inf_code measure(struct inf_shards *shards, const struct inf_json *p
         struct inf_json path = inf_json_at(paths, i);
         struct shard *shard = &shards->items[i];
         INF_TRY(inf_json_name(&path, &shard->name, err));
-        int fd;
+        int fd = -1;
         INF_TRY(open_shard(&fd, &shard->size_bytes, shards->place, shard->name, err));
         close(fd);
         if (shard->size_bytes > INF_LIMIT_MODEL_WEIGHT_BYTES - shards->left)
@@ -77,7 +78,7 @@ enum inf_code inf_shards_open(struct inf_shards **out_shards, const struct inf_s
                               const struct inf_json *paths, struct inf_tally *tally,
                               struct inf_error *err)
 {
-    size_t count;
+    size_t count = 0;
     INF_TRY(inf_json_array(paths, &count, err));
     if (count > INF_LIMIT_MODEL_SHARDS)
         return inf_fail(err, INF_EXHAUSTED, "a weight group has %zu shards, at most %u are allowed",

@@ -22,10 +22,11 @@ struct inf_tally {
 // Adds bytes to a tally.
 void inf_tally_add(struct inf_tally *tally, const void *data, size_t size);
 
-// Where shards lie: a folder ("" or "a/b/") beneath a directory.
+// Where shards lie: in a folder beneath a directory.
 struct inf_shard_place {
     int directory_fd;
-    const char *folder;
+    const char *folder; // "a/b/"; only the first folder_length bytes count
+    int folder_length;  // 0 for the directory itself
 };
 
 struct inf_shards;

@@ -109,7 +109,7 @@ static enum inf_code add_outputs(struct inf_tfjs_scope *scope,
     for (uint32_t i = 0; i < signature->output_count; i++) {
         const struct inf_tfjs_port *port = &signature->outputs[i];
         char where[128];
-        uint32_t value;
+        uint32_t value = INF_VALUE_NONE;
         snprintf(where, sizeof where, "signature: output '%.100s'", port->name);
         INF_TRY(find_value(scope->source, &port->ref, &value, where, err));
         // An output is always something that a node makes.
@@ -128,9 +128,11 @@ static enum inf_code add_outputs(struct inf_tfjs_scope *scope,
 static enum inf_code lower(struct inf_tfjs_scope *scope, const struct inf_tfjs_signature *signature,
                            struct inf_error *err)
 {
-    uint32_t *order, count;
-    uint32_t inputs[INF_LIMIT_NODE_INPUTS];
-    scope->inputs = inputs;
+    uint32_t *order = NULL, count = 0;
+    scope->inputs =
+        inf_arena_alloc(&scope->source->arena, INF_LIMIT_NODE_INPUTS * sizeof *scope->inputs);
+    if (scope->inputs == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to build the graph");
     INF_TRY(inf_tfjs_graph_order(scope->source, &order, &count, err));
     INF_TRY(add_inputs(scope, signature, err));
     for (uint32_t i = 0; i < count; i++) {

@@ -7,30 +7,31 @@
 
 struct inf_tfjs_call inf_tfjs_call(enum inf_op op, uint32_t a, uint32_t b, uint32_t c)
 {
-    struct inf_tfjs_call call = {.op = op, .inputs = {a, b, c}};
+    struct inf_tfjs_call call = {.op = op, .inputs = {a, b, c}, .output_count = 1};
     while (call.input_count < 3 && call.inputs[call.input_count] != INF_VALUE_NONE)
         call.input_count++;
     inf_attrs_init(&call.attrs, op);
     return call;
 }
 
-enum inf_code inf_tfjs_emit_many(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
-                                 const uint32_t *inputs, uint32_t input_count, uint32_t *outputs,
-                                 uint32_t output_count, struct inf_error *err)
+struct inf_tfjs_call inf_tfjs_call_list(enum inf_op op, const uint32_t *inputs, uint32_t count)
 {
-    uint32_t index;
-    INF_TRY(inf_graph_add_node(scope->graph, call->op, scope->node->name, scope->node->op, inputs,
-                               input_count, output_count, &index, err));
-    struct inf_node *node = &scope->graph->nodes[index];
-    node->attrs = call->attrs;
-    memcpy(outputs, node->outputs, output_count * sizeof *outputs);
-    return inf_shape_infer_node(scope->graph, index, err);
+    struct inf_tfjs_call call = {.op = op, .list = inputs, .input_count = count, .output_count = 1};
+    inf_attrs_init(&call.attrs, op);
+    return call;
 }
 
 enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
-                            uint32_t *out_value, struct inf_error *err)
+                            uint32_t *out_values, struct inf_error *err)
 {
-    return inf_tfjs_emit_many(scope, call, call->inputs, call->input_count, out_value, 1, err);
+    uint32_t index = 0;
+    INF_TRY(inf_graph_add_node(scope->graph, call->op, scope->node->name, scope->node->op,
+                               call->list != NULL ? call->list : call->inputs, call->input_count,
+                               call->output_count, &index, err));
+    struct inf_node *node = &scope->graph->nodes[index];
+    node->attrs = call->attrs;
+    memcpy(out_values, node->outputs, call->output_count * sizeof *out_values);
+    return inf_shape_infer_node(scope->graph, index, err);
 }
 
 enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uint32_t **out_values,
@@ -49,7 +50,7 @@ enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uin
 
 enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value, struct inf_error *err)
 {
-    uint32_t *values;
+    uint32_t *values = NULL;
     INF_TRY(inf_tfjs_outputs(scope, 1, &values, err));
     values[0] = value;
     return INF_OK;
@@ -58,7 +59,7 @@ enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value, stru
 enum inf_code inf_tfjs_finish(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
                               struct inf_error *err)
 {
-    uint32_t value;
+    uint32_t value = INF_VALUE_NONE;
     INF_TRY(inf_tfjs_emit(scope, call, &value, err));
     return inf_tfjs_result(scope, value, err);
 }
@@ -87,25 +88,25 @@ enum inf_code inf_tfjs_const_ints(struct inf_tfjs_scope *scope, uint32_t input, 
     return INF_OK;
 }
 
-enum inf_code inf_tfjs_const_int(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
-                                 int32_t min, int32_t max, int32_t *out, struct inf_error *err)
+enum inf_code inf_tfjs_const_axis(struct inf_tfjs_scope *scope, uint32_t input, int32_t *out_axis,
+                                  struct inf_error *err)
 {
-    struct inf_tfjs_ints ints;
-    INF_TRY(inf_tfjs_const_ints(scope, input, what, &ints, err));
+    struct inf_tfjs_ints ints = {.count = 0};
+    INF_TRY(inf_tfjs_const_ints(scope, input, "the axis", &ints, err));
     if (ints.count != 1)
-        return inf_tfjs_fail(scope, err, INF_INVALID, "%s has %u elements, wanted 1", what,
+        return inf_tfjs_fail(scope, err, INF_INVALID, "the axis has %u elements, wanted 1",
                              ints.count);
-    if (ints.values[0] < min || ints.values[0] > max)
-        return inf_tfjs_fail(scope, err, INF_INVALID, "%s is %lld, wanted %d to %d", what,
-                             (long long)ints.values[0], min, max);
-    *out = (int32_t)ints.values[0];
+    if (ints.values[0] < -INF_LIMIT_RANK || ints.values[0] >= INF_LIMIT_RANK)
+        return inf_tfjs_fail(scope, err, INF_INVALID, "the axis is %lld, wanted %d to %d",
+                             (long long)ints.values[0], -INF_LIMIT_RANK, INF_LIMIT_RANK - 1);
+    *out_axis = (int32_t)ints.values[0];
     return INF_OK;
 }
 
 enum inf_code inf_tfjs_const_axes(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
                                   struct inf_ints *out, struct inf_error *err)
 {
-    struct inf_tfjs_ints ints;
+    struct inf_tfjs_ints ints = {.count = 0};
     INF_TRY(inf_tfjs_const_ints(scope, input, what, &ints, err));
     if (ints.count > INF_LIMIT_RANK)
         return inf_tfjs_fail(scope, err, INF_INVALID, "%s has %u elements, wanted at most %d", what,

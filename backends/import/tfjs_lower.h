@@ -41,22 +41,22 @@ struct inf_tfjs_op_table {
 struct inf_tfjs_call {
     enum inf_op op;
     uint32_t inputs[4];
+    const uint32_t *list; // in place of `inputs`, where there may be more; else NULL
     uint32_t input_count;
+    uint32_t output_count;
     union inf_attrs attrs;
 };
 
-// A call of `op` with default attributes and one, two or three inputs: those that come first and
-// are not INF_VALUE_NONE.
+// A call of `op` with default attributes, one output, and up to three inputs: those that come first
+// and are not INF_VALUE_NONE.
 struct inf_tfjs_call inf_tfjs_call(enum inf_op op, uint32_t a, uint32_t b, uint32_t c);
 
-// Adds the node of a call, and infers its shape. *out_value is its output.
-enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
-                            uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+// As inf_tfjs_call(), with `count` inputs that must outlive the call.
+struct inf_tfjs_call inf_tfjs_call_list(enum inf_op op, const uint32_t *inputs, uint32_t count);
 
-// As inf_tfjs_emit(), for nodes with any number of inputs and outputs, the call's own inputs unused.
-enum inf_code inf_tfjs_emit_many(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
-                                 const uint32_t *inputs, uint32_t input_count, uint32_t *outputs,
-                                 uint32_t output_count, struct inf_error *err) INF_NODISCARD;
+// Adds the node of a call, and infers its shapes. out_values has room for its output_count outputs.
+enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
+                            uint32_t *out_values, struct inf_error *err) INF_NODISCARD;
 
 // Makes room for the values of the node's `count` outputs; *out_values is to be filled.
 enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uint32_t **out_values,
@@ -82,10 +82,9 @@ struct inf_tfjs_ints {
 enum inf_code inf_tfjs_const_ints(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
                                   struct inf_tfjs_ints *out, struct inf_error *err) INF_NODISCARD;
 
-// As inf_tfjs_const_ints(), for a single integer from `min` to `max`.
-enum inf_code inf_tfjs_const_int(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
-                                 int32_t min, int32_t max, int32_t *out,
-                                 struct inf_error *err) INF_NODISCARD;
+// As inf_tfjs_const_ints(), for one axis from -INF_LIMIT_RANK to INF_LIMIT_RANK - 1.
+enum inf_code inf_tfjs_const_axis(struct inf_tfjs_scope *scope, uint32_t input, int32_t *out_axis,
+                                  struct inf_error *err) INF_NODISCARD;
 
 // As inf_tfjs_const_ints(), for axes, into an attribute of the graph's operators.
 enum inf_code inf_tfjs_const_axes(struct inf_tfjs_scope *scope, uint32_t input, const char *what,

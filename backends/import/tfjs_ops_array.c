@@ -8,13 +8,11 @@
 static enum inf_code lower_concat(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     bool axis_first = scope->op->kind != 0;
-    uint32_t count = scope->input_count - 1, value;
+    uint32_t count = scope->input_count - 1;
     struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_CONCAT, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
-    INF_TRY(inf_tfjs_const_int(scope, axis_first ? 0 : count, "the axis", -INF_LIMIT_RANK,
-                               INF_LIMIT_RANK - 1, &call.attrs.concat.axis, err));
-    INF_TRY(inf_tfjs_emit_many(scope, &call, scope->inputs + axis_first, count, &value, 1, err));
-    return inf_tfjs_result(scope, value, err);
+        inf_tfjs_call_list(INF_OP_CONCAT, scope->inputs + axis_first, count);
+    INF_TRY(inf_tfjs_const_axis(scope, axis_first ? 0 : count, &call.attrs.concat.axis, err));
+    return inf_tfjs_finish(scope, &call, err);
 }
 
 // Adds the split of `inputs` (x, and perhaps sizes) along the axis that input `axis_input` is.
@@ -22,16 +20,15 @@ static enum inf_code emit_split(struct inf_tfjs_scope *scope, uint32_t axis_inpu
                                 const uint32_t *inputs, uint32_t input_count, struct inf_error *err)
 {
     int32_t count = 0;
-    uint32_t *values;
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SPLIT, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
-    INF_TRY(inf_tfjs_const_int(scope, axis_input, "the axis", -INF_LIMIT_RANK, INF_LIMIT_RANK - 1,
-                               &call.attrs.split.axis, err));
+    uint32_t *values = NULL;
+    struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_SPLIT, inputs, input_count);
+    INF_TRY(inf_tfjs_const_axis(scope, axis_input, &call.attrs.split.axis, err));
     INF_TRY(inf_tfjs_attr_int(scope->node, "num_split", 1, INF_LIMIT_NODE_INPUTS, &count, err));
     if (count == 0)
         return inf_tfjs_fail(scope, err, INF_INVALID, "has no attribute num_split");
     INF_TRY(inf_tfjs_outputs(scope, (uint32_t)count, &values, err));
-    return inf_tfjs_emit_many(scope, &call, inputs, input_count, values, (uint32_t)count, err);
+    call.output_count = (uint32_t)count;
+    return inf_tfjs_emit(scope, &call, values, err);
 }
 
 static enum inf_code lower_split(struct inf_tfjs_scope *scope, struct inf_error *err)
@@ -57,7 +54,7 @@ static struct inf_tfjs_call slice_call(uint32_t x, uint32_t begin, uint32_t end,
 static enum inf_code slice_end(struct inf_tfjs_scope *scope, const struct inf_tfjs_ints *size,
                                uint32_t *out_end, struct inf_error *err)
 {
-    struct inf_tfjs_ints begin;
+    struct inf_tfjs_ints begin = {.count = 0};
     if (!inf_graph_is_const(scope->graph, scope->inputs[1])) {
         struct inf_tfjs_call add =
             inf_tfjs_call(INF_OP_BINARY, scope->inputs[1], scope->inputs[2], INF_VALUE_NONE);
@@ -81,7 +78,7 @@ static enum inf_code slice_end(struct inf_tfjs_scope *scope, const struct inf_tf
 
 static enum inf_code lower_slice(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_ints size;
+    struct inf_tfjs_ints size = {.count = 0};
     int64_t ones[INF_LIMIT_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
     int32_t end_mask = 0;
     uint32_t end, strides;
@@ -180,8 +177,7 @@ static enum inf_code lower_gather(struct inf_tfjs_scope *scope, struct inf_error
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_GATHER, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     if (scope->input_count > 2)
-        INF_TRY(inf_tfjs_const_int(scope, 2, "the axis", -INF_LIMIT_RANK, INF_LIMIT_RANK - 1,
-                                   &call.attrs.gather.axis, err));
+        INF_TRY(inf_tfjs_const_axis(scope, 2, &call.attrs.gather.axis, err));
     INF_TRY(inf_tfjs_attr_int(scope->node, "batch_dims", 0, INF_LIMIT_RANK - 1,
                               &call.attrs.gather.batch_dims, err));
     return inf_tfjs_finish(scope, &call, err);

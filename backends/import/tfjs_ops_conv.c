@@ -294,9 +294,8 @@ static enum inf_code lower_pool(struct inf_tfjs_scope *scope, struct inf_error *
 
 static enum inf_code lower_batch_norm(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_BATCH_NORM, INF_VALUE_NONE, 0, 0);
+    struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_BATCH_NORM, scope->inputs, 5);
     bool is_training = false;
-    uint32_t value;
     INF_TRY(inf_tfjs_require_nhwc(scope, err));
     INF_TRY(inf_tfjs_attr_bool(scope->node, "is_training", &is_training, err));
     if (is_training)
@@ -304,8 +303,7 @@ static enum inf_code lower_batch_norm(struct inf_tfjs_scope *scope, struct inf_e
                              "is_training is set, wanted a model made for inference");
     call.attrs.batch_norm.epsilon = 1e-4f;
     INF_TRY(inf_tfjs_attr_float(scope->node, "epsilon", &call.attrs.batch_norm.epsilon, err));
-    INF_TRY(inf_tfjs_emit_many(scope, &call, scope->inputs, 5, &value, 1, err));
-    return inf_tfjs_result(scope, value, err);
+    return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_resize(struct inf_tfjs_scope *scope, struct inf_error *err)

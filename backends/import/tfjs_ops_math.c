@@ -199,8 +199,7 @@ static enum inf_code lower_arg(struct inf_tfjs_scope *scope, struct inf_error *e
         inf_tfjs_call(INF_OP_ARG, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     call.attrs.arg.kind = (enum inf_arg_kind)scope->op->kind;
     if (scope->input_count > 1)
-        INF_TRY(inf_tfjs_const_int(scope, 1, "the axis", -INF_LIMIT_RANK, INF_LIMIT_RANK - 1,
-                                   &call.attrs.arg.axis, err));
+        INF_TRY(inf_tfjs_const_axis(scope, 1, &call.attrs.arg.axis, err));
     return inf_tfjs_finish(scope, &call, err);
 }
 

@@ -20,9 +20,8 @@ static enum inf_code lower_expand_dims(struct inf_tfjs_scope *scope, struct inf_
 {
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_EXPAND_DIMS, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
-    int32_t axis;
-    INF_TRY(
-        inf_tfjs_const_int(scope, 1, "the axis", -INF_LIMIT_RANK, INF_LIMIT_RANK - 1, &axis, err));
+    int32_t axis = 0;
+    INF_TRY(inf_tfjs_const_axis(scope, 1, &axis, err));
     call.attrs.expand_dims.axes = (struct inf_ints){.count = 1, .values = {axis}};
     return inf_tfjs_finish(scope, &call, err);
 }
@@ -85,12 +84,10 @@ static enum inf_code lower_pack(struct inf_tfjs_scope *scope, struct inf_error *
         expand.attrs.expand_dims.axes = (struct inf_ints){.count = 1, .values = {axis}};
         INF_TRY(inf_tfjs_emit(scope, &expand, &scope->inputs[i], err));
     }
-    uint32_t value;
     struct inf_tfjs_call concat =
-        inf_tfjs_call(INF_OP_CONCAT, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+        inf_tfjs_call_list(INF_OP_CONCAT, scope->inputs, scope->input_count);
     concat.attrs.concat.axis = axis;
-    INF_TRY(inf_tfjs_emit_many(scope, &concat, scope->inputs, scope->input_count, &value, 1, err));
-    return inf_tfjs_result(scope, value, err);
+    return inf_tfjs_finish(scope, &concat, err);
 }
 
 // Cuts a tensor into slices of size 1 and drops the axis from each.
@@ -112,10 +109,10 @@ static enum inf_code lower_unpack(struct inf_tfjs_scope *scope, struct inf_error
     INF_TRY(inf_tfjs_outputs(scope, (uint32_t)count, &values, err));
     if (count == 0)
         return INF_OK;
-    struct inf_tfjs_call split =
-        inf_tfjs_call(INF_OP_SPLIT, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_tfjs_call split = inf_tfjs_call_list(INF_OP_SPLIT, scope->inputs, 1);
     split.attrs.split.axis = axis;
-    INF_TRY(inf_tfjs_emit_many(scope, &split, scope->inputs, 1, values, (uint32_t)count, err));
+    split.output_count = (uint32_t)count;
+    INF_TRY(inf_tfjs_emit(scope, &split, values, err));
     for (int32_t i = 0; i < count; i++) {
         struct inf_tfjs_call squeeze =
             inf_tfjs_call(INF_OP_SQUEEZE, values[i], INF_VALUE_NONE, INF_VALUE_NONE);

@@ -447,3 +447,44 @@ Test(tfjs, other_formats_are_told_apart_by_content)
     cr_assert_eq(symlinkat("/etc/passwd", inf_tfjs_case.fd, "model.json"), 0);
     cr_assert_eq(inf_tfjs_case_import(), INF_DENIED);
 }
+
+Test(tfjs, counts_beyond_the_limits_are_refused)
+{
+    char *json = malloc(8u << 20), *end = json;
+    cr_assert_not_null(json);
+    end += sprintf(end, "{'modelTopology':{'node':[");
+    for (unsigned i = 0; i <= INF_LIMIT_GRAPH_NODES; i++)
+        end += sprintf(end, i > 0 ? ",{}" : "{}");
+    sprintf(end, "]}}");
+    refuse(json, INF_EXHAUSTED, "the model has 1048577 nodes, at most 1048576 are allowed");
+
+    for (int count = 64; count <= 65; count++) {
+        end = json + sprintf(json, "{'modelTopology':{'node':[" X);
+        for (int i = 0; i < count; i++)
+            end += sprintf(end, ",{'name':'n%d','op':'Relu','input':['x']}", i);
+        sprintf(end, "]}}");
+        if (count == 64)
+            accept(json);
+        else
+            refuse(json, INF_EXHAUSTED, "signature: more than 64 outputs");
+    }
+    for (int count = 4096; count <= 4097; count++) {
+        end = json + sprintf(json, "{'modelTopology':{'node':[" X
+                                   ",{'name':'s','op':'AddN','input':["
+                                   "'x'");
+        for (int i = 1; i < count; i++)
+            end += sprintf(end, ",'x'");
+        sprintf(end, "]}]}}");
+        if (count == 4096)
+            accept(json);
+        else
+            refuse(json, INF_INVALID, "node 's' (AddN): has 4097 inputs, wanted 1 to 4096");
+    }
+    char name[300];
+    memset(name, 'k', 257);
+    name[257] = '\0';
+    sprintf(json, "{'modelTopology':{'node':[" X RELU("r", "x") "]},'signature':{'outputs':{'%s':"
+                  "{'name':'r'}}}}", name);
+    refuse(json, INF_EXHAUSTED, "in outputs is longer than 256 bytes");
+    free(json);
+}
