@@ -93,6 +93,7 @@ static enum inf_code fill(inferd_client *client, const char *path, struct inf_er
 {
     client->fd = -1;
     client->next_stream = 1;
+    client->region_from_bytes = INF_CLIENT_REGION_FROM_BYTES;
     client->ended_tail = &client->ended_head;
     client->out_tail = &client->out_head;
     struct inf_assembler_limits limits = {

@@ -153,7 +153,8 @@ struct inferd_client {
     uint64_t last_stream;     // ... with this: later requests are not begun
     struct inf_error failure; // code != INF_OK: the connection is over
     struct inf_limits_message limits;
-    uint32_t credit; // requests that may still be sent
+    uint32_t credit;          // requests that may still be sent
+    size_t region_from_bytes; // INF_CLIENT_REGION_FROM_BYTES; a benchmark may change it
 
     uint64_t next_stream;
     struct inf_call *buckets[INF_CLIENT_BUCKETS];

@@ -68,7 +68,7 @@ static enum inf_code place_inputs(inferd_client *client, struct inf_call *call,
     struct inf_infer_request *message = &client->message.infer_request;
     size_t limit = INF_MIN(client->limits.data_bytes, INF_LIMIT_DATA_BYTES);
     size_t region_bytes = 0;
-    lay_out_inputs(message, request, INF_CLIENT_REGION_FROM_BYTES, inline_bytes, &region_bytes);
+    lay_out_inputs(message, request, client->region_from_bytes, inline_bytes, &region_bytes);
     if (*inline_bytes > limit)
         lay_out_inputs(message, request, 1, inline_bytes, &region_bytes);
     if (region_bytes == 0)
