@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// libinferd and a real daemon.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/inferd.h"
+#include "tests/support/fixture.h"
+
+static inferd_client *connect_to(const char *path)
+{
+    struct inferd_error err;
+    inferd_client *client = NULL;
+    cr_assert_eq(inferd_connect(&client, path, &err), INFERD_OK, "%s", err.text);
+    return client;
+}
+
+static inferd_tensor rows_tensor(const char *name, int64_t rows, float *elements)
+{
+    return (inferd_tensor){.name = name,
+                           .dtype = INFERD_FP32,
+                           .rank = 2,
+                           .shape = {rows, 4},
+                           .data = elements,
+                           .size = (size_t)rows * 4 * sizeof(float)};
+}
+
+// Adds two tensors of `rows` rows. Sums of small whole numbers are exact.
+static void check_add(inferd_client *client, int64_t rows)
+{
+    size_t count = (size_t)rows * 4;
+    float *a = malloc((count + 1) * sizeof *a);
+    float *b = malloc((count + 1) * sizeof *b);
+    for (size_t i = 0; i < count; i++) {
+        a[i] = (float)(i % 1000);
+        b[i] = (float)(2 * (i % 777));
+    }
+    inferd_tensor inputs[] = {rows_tensor("a", rows, a), rows_tensor("b", rows, b)};
+    inferd_request request = {
+        .model = "add", .inputs = inputs, .input_count = 2, .id = "x", .timeout_ms = 30000};
+    inferd_result *result = NULL;
+    struct inferd_error err;
+    int code = inferd_infer(client, &request, &result, &err);
+    cr_assert_eq(code, INFERD_OK, "%ld rows: %s: %s", (long)rows, err.reason, err.text);
+    const inferd_tensor *y = inferd_result_find(result, "y");
+    cr_assert_not_null(y);
+    cr_assert_eq(y->dtype, INFERD_FP32);
+    cr_assert_eq(y->shape[0], rows);
+    cr_assert_eq(y->size, count * sizeof(float));
+    for (size_t i = 0; i < count; i++)
+        if (((const float *)y->data)[i] != a[i] + b[i])
+            cr_assert_fail("%ld rows: element %zu", (long)rows, i);
+    cr_assert_str_eq(inferd_result_id(result), "x");
+    cr_assert_str_eq(inferd_result_precision(result), "fp32");
+    cr_assert_gt(strlen(inferd_result_device(result)), 0u);
+    inferd_result_free(result);
+    free(a);
+    free(b);
+}
+
+Test(libinferd, moves_tensors_of_any_size)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    // 16 bytes a row: inline, the threshold of regions, beyond a frame, far beyond, small again.
+    static const int64_t rows[] = {1, 3, 1023, 1024, 1025, 30000, 65537, 300001, 300002, 5, 65537};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check_add(client, rows[i]);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+Test(libinferd, uses_memory_in_place)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    struct inferd_error err;
+    inferd_memory *memory = NULL;
+    enum {
+        ROWS = 10000,
+        BYTES = ROWS * 16
+    };
+    cr_assert_eq(inferd_memory_alloc(client, 3 * BYTES, &memory, &err), INFERD_OK, "%s", err.text);
+    float *elements = inferd_memory_data(memory);
+    for (int i = 0; i < ROWS * 4; i++) {
+        elements[i] = (float)i;
+        elements[ROWS * 4 + i] = 1.0f;
+    }
+    inferd_tensor inputs[] = {rows_tensor("a", ROWS, elements),
+                              rows_tensor("b", ROWS, elements + ROWS * 4)};
+    inferd_tensor output = rows_tensor("y", ROWS, elements + ROWS * 8);
+    inputs[0].memory = inputs[1].memory = output.memory = memory;
+    inferd_request request = {
+        .model = "add", .inputs = inputs, .input_count = 2, .outputs = &output, .output_count = 1};
+    inferd_result *result = NULL;
+    cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_OK, "%s", err.text);
+    cr_assert_eq(inferd_result_output(result, 0)->data, (void *)(elements + ROWS * 8));
+    cr_assert_eq(elements[ROWS * 8], 1.0f);
+    cr_assert_eq(elements[ROWS * 12 - 1], (float)(ROWS * 4));
+    inferd_result_free(result);
+    inferd_memory_free(memory);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+static void check_failure(inferd_client *client, const inferd_request *request, int code,
+                          const char *reason)
+{
+    inferd_result *result = NULL;
+    struct inferd_error err;
+    cr_expect_eq(inferd_infer(client, request, &result, &err), code, "%s", err.text);
+    cr_expect_str_eq(err.reason, reason, "%s: %s", err.reason, err.text);
+    cr_expect_null(result);
+}
+
+Test(libinferd, tells_what_the_daemon_finds_wrong)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    float elements[8] = {0};
+    inferd_tensor inputs[] = {rows_tensor("a", 2, elements), rows_tensor("b", 2, elements)};
+    inferd_tensor wanted = {.name = "nothing"};
+    inferd_request good = {.model = "add", .inputs = inputs, .input_count = 2};
+    inferd_request bad = good;
+    bad.model = "absent";
+    check_failure(client, &bad, INFERD_NOT_FOUND, "MODEL_NOT_FOUND");
+    bad = good;
+    bad.input_count = 1;
+    check_failure(client, &bad, INFERD_INVALID_ARGUMENT, "TENSOR_MISSING");
+    bad = good;
+    bad.outputs = &wanted;
+    bad.output_count = 1;
+    check_failure(client, &bad, INFERD_INVALID_ARGUMENT, "TENSOR_UNKNOWN");
+    bad = good;
+    bad.device = "gpu7";
+    inferd_result *result = NULL;
+    cr_assert_neq(inferd_infer(client, &bad, &result, NULL), INFERD_OK);
+    inputs[0].dtype = INFERD_INT32;
+    check_failure(client, &good, INFERD_INVALID_ARGUMENT, "DTYPE_MISMATCH");
+    inputs[0] = rows_tensor("a", 2, elements);
+    inputs[0].rank = 1;
+    inputs[0].shape[0] = 8;
+    check_failure(client, &good, INFERD_INVALID_ARGUMENT, "SHAPE_MISMATCH");
+    check_add(client, 2);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+// The model "slow" on the device ref takes a second or more.
+static inferd_request slow_request(inferd_tensor *input, float *element)
+{
+    *input = (inferd_tensor){.name = "x",
+                             .dtype = INFERD_FP32,
+                             .rank = 2,
+                             .shape = {1, 1},
+                             .data = element,
+                             .size = sizeof *element};
+    return (inferd_request){.model = "slow", .device = "ref", .inputs = input, .input_count = 1};
+}
+
+struct ending {
+    int code;
+    unsigned count;
+};
+
+static void note_ending(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    struct ending *ending = context;
+    ending->code = err->code;
+    ending->count++;
+    inferd_result_free(result);
+}
+
+Test(libinferd, gives_up_by_time_and_by_cancel)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    inferd_tensor input;
+    float element = 1.0f;
+    inferd_request request = slow_request(&input, &element);
+    request.timeout_ms = 50;
+    check_failure(client, &request, INFERD_DEADLINE_EXCEEDED, "IN_EXEC");
+    request.timeout_ms = 0;
+    struct ending ending = {.code = -1};
+    uint64_t stream = 0;
+    cr_assert_eq(inferd_infer_async(client, &request, note_ending, &ending, &stream, NULL),
+                 INFERD_OK);
+    cr_assert_eq(inferd_cancel(client, stream, NULL), INFERD_OK);
+    cr_assert_eq(inferd_wait(client, NULL), INFERD_OK);
+    cr_assert_eq(ending.code, INFERD_CANCELLED);
+    cr_assert_eq(ending.count, 1u);
+    check_add(client, 7);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+Test(libinferd, asks_and_orders)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.admin_socket);
+    struct inferd_error err;
+    inferd_model_info *info = NULL;
+    cr_assert_eq(inferd_model_describe(client, "add", NULL, &info, &err), INFERD_OK, "%s",
+                 err.text);
+    cr_assert_str_eq(info->name, "add");
+    cr_assert_eq(info->input_count, 2u);
+    cr_assert_eq(info->outputs[0].rank, 2);
+    cr_assert_eq(info->outputs[0].shape[0], -1);
+    cr_assert_eq(info->outputs[0].shape[1], 4);
+    inferd_model_info_free(info);
+    inferd_model_row *models = NULL;
+    size_t count = 0;
+    cr_assert_eq(inferd_models(client, &models, &count, &err), INFERD_OK, "%s", err.text);
+    cr_assert_eq(count, 4u);
+    free(models);
+    inferd_device_row *devices = NULL;
+    cr_assert_eq(inferd_devices(client, &devices, &count, &err), INFERD_OK, "%s", err.text);
+    cr_assert_geq(count, 1u);
+    free(devices);
+    inferd_server_status status;
+    cr_assert_eq(inferd_status(client, &status, &err), INFERD_OK, "%s", err.text);
+    cr_assert_str_eq(status.state, "ready");
+    cr_assert_eq(status.models_ready, 4u);
+    bool ready = false;
+    cr_assert_eq(inferd_model_ready(client, "add", NULL, &ready, &err), INFERD_OK);
+    cr_assert(ready);
+    cr_assert_eq(inferd_unload(client, "add", NULL, &err), INFERD_OK, "%s", err.text);
+    cr_assert_neq(inferd_model_describe(client, "add", NULL, &info, &err), INFERD_OK);
+    cr_assert_eq(inferd_load(client, "add", NULL, NULL, NULL, NULL, &err), INFERD_OK, "%s",
+                 err.text);
+    check_add(client, 70000);
+    inferd_close(client);
+    client = connect_to(fixture.socket);
+    cr_assert_eq(inferd_unload(client, "add", NULL, &err), INFERD_PERMISSION_DENIED);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+Test(libinferd, hears_that_the_daemon_ends)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    check_add(client, 3);
+    inf_fixture_stop(&fixture);
+    struct inferd_error err;
+    inferd_server_status status;
+    cr_assert_eq(inferd_status(client, &status, &err), INFERD_UNAVAILABLE);
+    inferd_close(client);
+    client = NULL;
+    cr_assert_eq(inferd_connect(&client, fixture.socket, &err), INFERD_UNAVAILABLE);
+}
