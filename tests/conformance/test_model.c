@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models, executables and their cache, run on ref.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "backends/base/thread.h"
+#include "backends/device/device_impl.h"
+#include "backends/exec/model.h"
+#include "backends/ref/ref.h"
+
+static struct inf_device *open_ref(void)
+{
+    struct inf_device *ref;
+    struct inf_device_options options = {.slots = 4};
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &options, NULL), INF_OK);
+    return ref;
+}
+
+static uint32_t add_node(struct inf_graph *graph, enum inf_op op, const uint32_t *inputs,
+                         uint32_t count)
+{
+    uint32_t node;
+    struct inf_error err;
+    cr_assert_eq(
+        inf_graph_add_node(graph, op, inf_op_info(op)->name, "", inputs, count, 1, &node, &err),
+        INF_OK, "%s", err.text);
+    return graph->nodes[node].outputs[0];
+}
+
+// sum [n,3] = x [n,3] + x; negated [n,3] = -sum; flat [n*3] = negated; again = x.
+static struct inf_model *make_model(struct inf_device *ref)
+{
+    struct inf_graph *graph;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    struct inf_shape shape = INF_SHAPE(INF_DIM_UNKNOWN, 3);
+    uint32_t x;
+    uint32_t flat_shape;
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &shape, &x, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_const_i32(graph, "-1", &(int32_t){-1}, 1, &flat_shape, NULL),
+                 INF_OK);
+    uint32_t sum = add_node(graph, INF_OP_BINARY, (uint32_t[]){x, x}, 2);
+    uint32_t negated = add_node(graph, INF_OP_UNARY, &sum, 1);
+    uint32_t flat = add_node(graph, INF_OP_RESHAPE, (uint32_t[]){negated, flat_shape}, 2);
+    cr_assert_eq(inf_graph_add_output(graph, "sum", sum, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_output(graph, "flat", flat, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_output(graph, "negated", negated, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_output(graph, "again", x, NULL), INF_OK);
+    struct inf_model *model;
+    struct inf_error err;
+    struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
+    cr_assert_eq(inf_model_create(&model, &graph, ref, &options, &err), INF_OK, "%s", err.text);
+    cr_assert_null(graph);
+    return model;
+}
+
+static struct inf_executable *acquire(struct inf_model *model, struct inf_device *device,
+                                      int64_t rows)
+{
+    struct inf_executable *executable = NULL;
+    struct inf_shape shape = INF_SHAPE(rows, 3);
+    struct inf_error err;
+    cr_assert_eq(inf_model_acquire(model, device, &shape, &executable, &err), INF_OK, "%s",
+                 err.text);
+    return executable;
+}
+
+Test(model, answers_for_every_shape_and_every_wanted_output)
+{
+    struct inf_device *ref = open_ref();
+    struct inf_model *model = make_model(ref);
+    for (int64_t rows = 1; rows <= 3; rows++) {
+        struct inf_executable *executable = acquire(model, ref, rows);
+        float x[9 + 16] = {1, 2, 3, -4, 5, 6, 7, 8, 9};
+        float outputs[4][9 + 16];
+        memset(outputs, 0x55, sizeof outputs);
+        for (int wanted = 0; wanted < 16; wanted++) {
+            void *pointers[4];
+            for (int i = 0; i < 4; i++)
+                pointers[i] = wanted >> i & 1 ? outputs[i] : NULL;
+            struct inf_execution execution = {.inputs = (const void *[]){x}, .outputs = pointers};
+            cr_assert_eq(inf_executable_run(executable, &execution, NULL), INF_OK);
+            for (int64_t i = 0; i < rows * 3; i++) {
+                cr_assert(!(wanted & 1) || outputs[0][i] == 2 * x[i]);
+                cr_assert(!(wanted & 2) || outputs[1][i] == -2 * x[i]);
+                cr_assert(!(wanted & 4) || outputs[2][i] == -2 * x[i]);
+                cr_assert(!(wanted & 8) || outputs[3][i] == x[i]);
+            }
+        }
+        inf_model_release(model, &executable);
+        cr_assert_null(executable);
+    }
+    inf_model_unref(&model);
+    inf_device_unref(&ref);
+}
+
+Test(model, compiles_a_shape_class_once_and_forgets_the_oldest)
+{
+    struct inf_device *ref = open_ref();
+    struct inf_model *model = make_model(ref);
+    struct inf_executable *first = acquire(model, ref, 1);
+    struct inf_executable *same = acquire(model, ref, 1);
+    cr_assert_eq(first, same);
+    inf_model_release(model, &same);
+    for (int64_t rows = 2; rows < 40; rows++) {
+        struct inf_executable *other = acquire(model, ref, rows);
+        cr_assert_neq(other, first);
+        inf_model_release(model, &other);
+    }
+    cr_assert_eq(inf_model_memory(model).executables, (uint32_t)INF_MODEL_SHAPE_CLASSES);
+    same = acquire(model, ref, 1);
+    cr_assert_eq(first, same, "what is held is never forgotten");
+    inf_model_release(model, &first);
+    inf_model_release(model, &same);
+    inf_model_unref(&model);
+    inf_device_unref(&ref);
+}
+
+Test(model, refuses_shapes_that_do_not_fit)
+{
+    struct inf_device *ref = open_ref();
+    struct inf_model *model = make_model(ref);
+    static const struct inf_shape wrong[] = {
+        {.rank = 2, .dims = {1, 4}}, {.rank = 1, .dims = {3}}, {.rank = 2, .dims = {-1, 3}}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(wrong); i++) {
+        struct inf_executable *executable = NULL;
+        struct inf_error err = {0};
+        cr_assert_eq(inf_model_acquire(model, ref, &wrong[i], &executable, &err), INF_INVALID);
+        cr_assert_eq(err.reason, INF_REASON_SHAPE_MISMATCH);
+        cr_assert(strstr(err.text, "x") != NULL, "%s", err.text);
+    }
+    cr_assert_eq(inf_model_memory(model).executables, 0u);
+    inf_model_unref(&model);
+    inf_device_unref(&ref);
+}
+
+Test(model, stops_when_cancelled)
+{
+    struct inf_device *ref = open_ref();
+    struct inf_model *model = make_model(ref);
+    struct inf_executable *executable = acquire(model, ref, 1);
+    atomic_bool cancelled = true;
+    float x[3 + 16] = {0};
+    struct inf_execution execution = {.inputs = (const void *[]){x},
+                                      .outputs = (void *[]){NULL, NULL, NULL, NULL},
+                                      .cancelled = &cancelled};
+    cr_assert_eq(inf_executable_run(executable, &execution, NULL), INF_CANCELLED);
+    inf_model_release(model, &executable);
+    inf_model_unref(&model);
+    inf_device_unref(&ref);
+}
+
+// What one thread of the test below works with.
+struct user {
+    struct inf_model *model;
+    struct inf_device *device;
+    uint32_t slot;
+    bool right;
+    struct inf_thread thread;
+};
+
+static void use(void *raw)
+{
+    struct user *user = raw;
+    user->right = true;
+    for (int round = 0; round < 200; round++) {
+        int64_t rows = 1 + round % 12;
+        struct inf_shape shape = INF_SHAPE(rows, 3);
+        struct inf_executable *executable;
+        float x[36 + 16];
+        float sum[36 + 16];
+        for (int i = 0; i < 36; i++)
+            x[i] = (float)(i + round * (int)(user->slot + 1));
+        struct inf_execution execution = {.inputs = (const void *[]){x},
+                                          .outputs = (void *[]){sum, NULL, NULL, NULL},
+                                          .slot = user->slot};
+        user->right &=
+            inf_model_acquire(user->model, user->device, &shape, &executable, NULL) == INF_OK;
+        user->right &= inf_executable_run(executable, &execution, NULL) == INF_OK;
+        inf_model_release(user->model, &executable);
+        for (int64_t i = 0; i < rows * 3; i++)
+            user->right &= sum[i] == 2 * x[i];
+    }
+}
+
+Test(model, slots_run_at_once_without_meeting)
+{
+    struct inf_device *ref = open_ref();
+    struct inf_model *model = make_model(ref);
+    struct user users[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        users[i] = (struct user){.model = model, .device = ref, .slot = i};
+        cr_assert_eq(inf_thread_start(&users[i].thread, "user", use, &users[i], NULL), INF_OK);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        inf_thread_join(&users[i].thread);
+        cr_assert(users[i].right, "thread %u", i);
+    }
+    inf_model_unref(&model);
+    inf_device_unref(&ref);
+}
