@@ -104,11 +104,11 @@ static enum inf_code check_seals(const struct inf_region_options *options, int *
         return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_SEALS_MISSING,
                                "region %" PRIu64 ": not a memfd", options->id);
     if ((seals & SEALS_WANTED) != SEALS_WANTED)
-        return inf_fail_reason(
-            err, INF_PRECONDITION, INF_REASON_SEALS_MISSING,
-            "region %" PRIu64
-            ": seals are 0x%x, wanted F_SEAL_SHRINK|F_SEAL_GROW|F_SEAL_SEAL (0x%x)",
-            options->id, (unsigned)seals, (unsigned)SEALS_WANTED);
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_SEALS_MISSING,
+                               "region %" PRIu64 ": the memfd is not sealed with%s%s%s",
+                               options->id, (seals & F_SEAL_SHRINK) == 0 ? " F_SEAL_SHRINK" : "",
+                               (seals & F_SEAL_GROW) == 0 ? " F_SEAL_GROW" : "",
+                               (seals & F_SEAL_SEAL) == 0 ? " F_SEAL_SEAL" : "");
     if (options->writable && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0)
         return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,
                                "region %" PRIu64 ": to be writable, but sealed against writing",

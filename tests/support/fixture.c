@@ -161,8 +161,11 @@ static void wait_for_models(const struct inf_fixture *fixture)
             union inf_message message = {.model = {.name = models[i].name}};
             inf_raw_call(&raw, INF_METHOD_MODEL_READY, INF_MESSAGE_MODEL_READY_REQUEST, &message,
                          (struct inf_span){0});
-            inf_raw_decode(&raw, INF_MESSAGE_MODEL_READY_REPLY);
-            ready = raw.message.flag.value;
+            // A model that the loader has not come to is NOT_FOUND.
+            if ((raw.frame.header.flags & INF_FRAME_FLAG_ERROR) == 0) {
+                inf_raw_decode(&raw, INF_MESSAGE_MODEL_READY_REPLY);
+                ready = raw.message.flag.value;
+            }
             if (!ready)
                 pause_ms(10);
         }

@@ -179,9 +179,11 @@ void inf_raw_expect(struct inf_raw *raw, uint8_t type)
     bool came = inf_raw_next(raw, 30000);
     cr_assert(came, "no frame came, wanted %s%s", inf_frame_type_name(type),
               raw->closed ? "; the connection is closed" : "");
-    if (raw->frame.header.type == INF_FRAME_ERROR && type != INF_FRAME_ERROR) {
+    bool failure = (raw->frame.header.flags & INF_FRAME_FLAG_ERROR) != 0;
+    if (raw->frame.header.type != type && failure) {
         inf_raw_decode(raw, INF_MESSAGE_STATUS);
-        cr_assert_fail("an ERROR frame came: %s", raw->message.status.message);
+        cr_assert_fail("%s came, wanted %s: %s", inf_frame_type_name(raw->frame.header.type),
+                       inf_frame_type_name(type), raw->message.status.message);
     }
     cr_assert_eq(raw->frame.header.type, type, "%s came, wanted %s",
                  inf_frame_type_name(raw->frame.header.type), inf_frame_type_name(type));
@@ -205,7 +207,7 @@ void inf_raw_check_failure(struct inf_raw *raw, enum inf_code code, enum inf_rea
               inf_code_name(code), inf_reason_name(reason));
     cr_assert_gt(strlen(status->message), 0);
     cr_assert_null(strstr(status->message, "/tmp"), "a path of the server's: %s", status->message);
-    cr_assert_null(strstr(status->message, "0x7"), "an address: %s", status->message);
+    cr_assert_null(strstr(status->message, "0x"), "an address: %s", status->message);
 }
 
 void inf_raw_expect_error(struct inf_raw *raw, enum inf_code code, enum inf_reason reason)
