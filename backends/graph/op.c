@@ -74,6 +74,69 @@ static const char *const activation_names[] = {
 };
 #undef INF_KINDS_ACTIVATION
 
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_CUMULATE
+static const char *const cumulate_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_CUMULATE
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_SCATTER
+static const char *const scatter_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_SCATTER
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_SAMPLE
+static const char *const sample_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_SAMPLE
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_COORDINATES
+static const char *const coordinates_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_COORDINATES
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_ROUNDING
+static const char *const rounding_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_ROUNDING
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_BORDER
+static const char *const border_mode_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_BORDER
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_NORMALIZE
+static const char *const normalize_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_NORMALIZE
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_RNN
+static const char *const rnn_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_RNN
+
+#define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_DIRECTION
+static const char *const direction_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_DIRECTION
+
 // In the order of enum inf_dtype; test_graph compares them with inf_dtype_name().
 static const char *const dtype_names[] = {
     "NONE",  "BOOL",  "UINT8", "UINT16", "UINT32", "UINT64", "INT8",

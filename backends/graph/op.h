@@ -93,6 +93,78 @@ enum inf_activation {
 };
 #undef INF_KINDS_ACTIVATION
 
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_CUMULATE
+enum inf_cumulate_kind {
+#include "backends/graph/kinds.def"
+    INF_CUMULATE_COUNT
+};
+#undef INF_KINDS_CUMULATE
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_SCATTER
+enum inf_scatter_kind {
+#include "backends/graph/kinds.def"
+    INF_SCATTER_COUNT
+};
+#undef INF_KINDS_SCATTER
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_SAMPLE
+enum inf_sample_kind {
+#include "backends/graph/kinds.def"
+    INF_SAMPLE_COUNT
+};
+#undef INF_KINDS_SAMPLE
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_COORDINATES
+enum inf_coordinates {
+#include "backends/graph/kinds.def"
+    INF_COORDINATES_COUNT
+};
+#undef INF_KINDS_COORDINATES
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_ROUNDING
+enum inf_rounding {
+#include "backends/graph/kinds.def"
+    INF_ROUNDING_COUNT
+};
+#undef INF_KINDS_ROUNDING
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_BORDER
+enum inf_border_mode {
+#include "backends/graph/kinds.def"
+    INF_BORDER_COUNT
+};
+#undef INF_KINDS_BORDER
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_NORMALIZE
+enum inf_normalize_kind {
+#include "backends/graph/kinds.def"
+    INF_NORMALIZE_COUNT
+};
+#undef INF_KINDS_NORMALIZE
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_RNN
+enum inf_rnn_kind {
+#include "backends/graph/kinds.def"
+    INF_RNN_COUNT
+};
+#undef INF_KINDS_RNN
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_DIRECTION
+enum inf_direction {
+#include "backends/graph/kinds.def"
+    INF_DIRECTION_COUNT
+};
+#undef INF_KINDS_DIRECTION
+
 // --- operators: enum inf_op { INF_OP_UNARY, ... INF_OP_COUNT } ---
 #define INF_OP_BEGIN(NAME, name, inputs_min, inputs_max, outputs, dtypes, doc) INF_OP_##NAME,
 #define INF_ATTR_INT(op, field, initial, min, max, doc)
@@ -154,6 +226,20 @@ enum inf_types {
     INF_TYPES_PAD,            // input 1 i32; inputs 0, 2 and output alike
     INF_TYPES_GATHER,         // input 1 i32 or i64; output as input 0
     INF_TYPES_FILL,           // input 0 i32; output as input 1
+    INF_TYPES_ALIKE_TO_I32,   // inputs alike; output i32
+    INF_TYPES_ONE_HOT,        // inputs 0, 1 i32 or i64; inputs 2, 3 and output alike
+    INF_TYPES_SCATTER,        // input 1 i32 or i64; inputs 0, 2 and output alike
+    INF_TYPES_BINCOUNT,       // inputs 0, 1 i32 or i64; output as input 2
+    INF_TYPES_RESAMPLE,       // input 1 i32 or i64; inputs 2, 3 f32; output as input 0
+    INF_TYPES_CROP,           // input 1 f32; inputs 2, 3 i32 or i64; output f32
+    INF_TYPES_TRANSFORM,      // input 1 f32; input 2 i32 or i64; output as input 0
+    INF_TYPES_QUANTIZE,       // input 1 as input 0, or f32; input 2 and output as `dtype`
+    INF_TYPES_DEQUANTIZE,     // input 2 as input 0; output as input 1, a float
+    INF_TYPES_RNN,            // input 4 i32; the rest alike
+    INF_TYPES_BRANCH,         // input 0 bool; outputs as the subgraphs'
+    INF_TYPES_LOOP,           // outputs as the first inputs
+    INF_TYPES_NMS,            // inputs alike but for input 2, i32; outputs i32, as input 0, i32
+    INF_TYPES_UNIQUE,         // inputs alike; output 0 as input 0, the rest i32
 };
 
 enum inf_attr_type {

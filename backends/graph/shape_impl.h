@@ -11,8 +11,9 @@
 struct inf_infer {
     const struct inf_graph *graph;
     const struct inf_node *node;
-    enum inf_dtype dtype;     // of every output
-    struct inf_shape *shapes; // of the outputs; unknown rank to begin with
+    enum inf_dtype dtype;     // of the outputs, by the operator's rule
+    enum inf_dtype *dtypes;   // of each output: `dtype` to begin with
+    struct inf_shape *shapes; // of each output; unknown rank to begin with
     struct inf_error *err;
 };
 
@@ -35,12 +36,23 @@ struct inf_infer {
 enum inf_code inf_node_check(const struct inf_graph *graph, const struct inf_node *node,
                              struct inf_error *err) INF_NODISCARD;
 
-// Infers one node into `infer` (its graph, node, shapes and err are set), changing nothing else.
+// Infers one node into `infer` (its graph, node, dtypes, shapes and err are set), changing nothing
+// else.
 // inf_node_check() has passed.
 enum inf_code inf_infer_run(struct inf_infer *infer) INF_NODISCARD;
 
 // Checks the inputs' element types by the operator's rule and sets infer->dtype.
 enum inf_code inf_infer_types(struct inf_infer *infer) INF_NODISCARD;
+
+// Gives the subgraphs of a branch or loop node the types and shapes of its inputs and infers them.
+// What a loop changes from one iteration to the next becomes unknown. Nothing to do for other nodes.
+enum inf_code inf_infer_subgraphs(struct inf_graph *graph, uint32_t node,
+                                  struct inf_error *err) INF_NODISCARD;
+
+// Checks that the subgraphs of a branch or loop node take its inputs and give its outputs. True for
+// other nodes.
+enum inf_code inf_subgraphs_check(const struct inf_graph *graph, const struct inf_node *node,
+                                  struct inf_error *err) INF_NODISCARD;
 
 // Whether the optional input `index` is there.
 bool inf_infer_has_input(const struct inf_infer *infer, uint32_t index);
@@ -63,6 +75,11 @@ struct inf_operand {
 // [count,columns]. More than INF_LIMIT_RANK rows are refused.
 enum inf_code inf_infer_operand(struct inf_infer *infer, uint32_t index, int64_t columns,
                                 struct inf_operand *operand) INF_NODISCARD;
+
+// *value = the one integer of input `index`, a constant scalar or list of one; *known is false where
+// it is not constant yet.
+enum inf_code inf_infer_integer(struct inf_infer *infer, uint32_t index, int64_t *value,
+                                bool *known) INF_NODISCARD;
 
 // *shape = the shape that the list at input `index` means, as far as it is known; elements below
 // `least` are refused.
@@ -93,7 +110,7 @@ struct inf_window_attrs {
     int32_t pad_before[2], pad_after[2];
 };
 
-// The window attributes of a conv2d, depthwise_conv2d, conv2d_transpose or pool2d node.
+// The window attributes of a conv2d, depthwise_conv2d, conv2d_transpose, pool2d or dilation2d node.
 struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node);
 
 // Settles the window of `kernel` taps over `input` elements along axis 0 (height) or 1 (width). False

@@ -22,6 +22,8 @@ enum inf_code inf_infer_run(struct inf_infer *infer)
     for (uint32_t i = 0; i < node->output_count; i++)
         infer->shapes[i] = (struct inf_shape){.rank = INF_RANK_UNKNOWN};
     enum inf_code code = inf_infer_types(infer);
+    for (uint32_t i = 0; i < node->output_count; i++)
+        infer->dtypes[i] = infer->dtype;
     if (code == INF_OK)
         code = shape_functions[node->op](infer);
     if (code != INF_OK)
@@ -32,25 +34,30 @@ enum inf_code inf_infer_run(struct inf_infer *infer)
 
 enum inf_code inf_shape_infer_node(struct inf_graph *graph, uint32_t node, struct inf_error *err)
 {
-    struct inf_shape one_shape;
+    INF_TRY(inf_node_check(graph, &graph->nodes[node], err));
+    INF_TRY(inf_infer_subgraphs(graph, node, err));
+    uint32_t output_count = graph->nodes[node].output_count;
     struct inf_infer infer = {
-        .graph = graph, .node = &graph->nodes[node], .shapes = &one_shape, .err = err};
-    INF_TRY(inf_node_check(graph, infer.node, err));
-    uint32_t output_count = infer.node->output_count;
-    if (output_count > 1)
-        infer.shapes = calloc(output_count, sizeof *infer.shapes);
-    if (infer.shapes == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+        .graph = graph,
+        .node = &graph->nodes[node],
+        .dtypes = calloc(output_count, sizeof *infer.dtypes),
+        .shapes = calloc(output_count, sizeof *infer.shapes),
+        .err = err,
+    };
+    enum inf_code code = INF_OK;
+    if (infer.shapes == NULL || infer.dtypes == NULL)
+        code = inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its %u outputs", infer.node->name,
                                output_count);
-    enum inf_code code = inf_infer_run(&infer);
+    else
+        code = inf_infer_run(&infer);
     for (uint32_t i = 0; code == INF_OK && i < output_count; i++) {
         struct inf_value *output = &graph->values[infer.node->outputs[i]];
-        output->dtype = infer.dtype;
+        output->dtype = infer.dtypes[i];
         output->shape = infer.shapes[i];
     }
-    if (output_count > 1)
-        free(infer.shapes);
+    free(infer.dtypes);
+    free(infer.shapes);
     return code;
 }
 

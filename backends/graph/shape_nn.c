@@ -183,6 +183,8 @@ enum inf_code inf_infer_pool2d(struct inf_infer *infer)
 {
     const struct inf_attrs_pool2d *attrs = &infer->node->attrs.pool2d;
     const int32_t kernel[] = {attrs->kernel_h, attrs->kernel_w};
+    if (attrs->kind == INF_POOL_LP)
+        return inf_fail(infer->err, INF_INVALID, "kind is lp, wanted max or average");
     struct inf_window_attrs window = inf_node_window_attrs(infer->node);
     struct inf_shape x;
     INF_TRY(inf_infer_image(infer, 0, &x));

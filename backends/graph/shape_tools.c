@@ -15,7 +15,7 @@ enum inf_code inf_infer_output(struct inf_infer *infer, uint32_t index,
                                const struct inf_shape *shape)
 {
     size_t size_bytes;
-    bool fits = inf_shape_known(shape) ? inf_shape_bytes(shape, infer->dtype, &size_bytes)
+    bool fits = inf_shape_known(shape) ? inf_shape_bytes(shape, infer->dtypes[index], &size_bytes)
                                        : inf_shape_valid(shape);
     if (!fits) {
         char text[INF_SHAPE_TEXT_SIZE];
@@ -46,6 +46,22 @@ enum inf_code inf_infer_operand(struct inf_infer *infer, uint32_t index, int64_t
     uint32_t count;
     operand->known = inf_graph_const_ints(infer->graph, infer->node->inputs[index], operand->values,
                                           INF_ARRAY_LENGTH(operand->values), &count);
+    return INF_OK;
+}
+
+enum inf_code inf_infer_integer(struct inf_infer *infer, uint32_t index, int64_t *value,
+                                bool *known)
+{
+    const struct inf_shape *shape = inf_infer_input(infer, index);
+    char text[INF_SHAPE_TEXT_SIZE];
+    size_t elements;
+    *known = false;
+    if (inf_shape_known(shape) && (!inf_shape_count(shape, &elements) || elements != 1))
+        return inf_shape_fault(infer, "input %u has shape %s, wanted one integer", index,
+                               inf_shape_print(shape, text));
+    uint32_t count;
+    *known = inf_graph_const_ints(infer->graph, infer->node->inputs[index], value, 1, &count) &&
+             count == 1;
     return INF_OK;
 }
 

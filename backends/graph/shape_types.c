@@ -6,10 +6,11 @@ enum domain {
     DOMAIN_ANY,
     DOMAIN_NUMERIC, // all but bool
     DOMAIN_FLOAT,
+    DOMAIN_INTEGER,
     DOMAIN_BOOL,
 };
 
-static const char *const domain_names[] = {"any type", "numbers", "floats", "bool"};
+static const char *const domain_names[] = {"any type", "numbers", "floats", "integers", "bool"};
 
 static enum domain unary_domain(enum inf_unary_kind kind)
 {
@@ -20,7 +21,11 @@ static enum domain unary_domain(enum inf_unary_kind kind)
     case INF_UNARY_SQUARE:
     case INF_UNARY_RELU:
     case INF_UNARY_RELU6:
+    case INF_UNARY_SIGN_OR_ZERO:
+    case INF_UNARY_STEP:
         return DOMAIN_NUMERIC;
+    case INF_UNARY_BITWISE_NOT:
+        return DOMAIN_INTEGER;
     case INF_UNARY_LOGICAL_NOT:
         return DOMAIN_BOOL;
     default:
@@ -37,6 +42,12 @@ static enum domain binary_domain(enum inf_binary_kind kind)
         return DOMAIN_BOOL;
     case INF_BINARY_ATAN2:
         return DOMAIN_FLOAT;
+    case INF_BINARY_BITWISE_AND:
+    case INF_BINARY_BITWISE_OR:
+    case INF_BINARY_BITWISE_XOR:
+    case INF_BINARY_SHIFT_LEFT:
+    case INF_BINARY_SHIFT_RIGHT:
+        return DOMAIN_INTEGER;
     default:
         return DOMAIN_NUMERIC;
     }
@@ -83,9 +94,29 @@ static enum domain node_domain(const struct inf_node *node)
     case INF_OP_DEPTHWISE_CONV2D:
     case INF_OP_CONV2D_TRANSPOSE:
     case INF_OP_BATCH_NORM:
+    case INF_OP_NMS:
+    case INF_OP_CONV_ND:
+    case INF_OP_CONV_ND_TRANSPOSE:
+    case INF_OP_LRN:
+    case INF_OP_NORMALIZE:
+    case INF_OP_ROI_ALIGN:
+    case INF_OP_GRID_SAMPLE:
+    case INF_OP_RNN:
         return DOMAIN_FLOAT;
+    case INF_OP_SCATTER_ND:
+        return node->attrs.scatter_nd.kind == INF_SCATTER_NONE ? DOMAIN_ANY : DOMAIN_NUMERIC;
+    case INF_OP_SCATTER_ELEMENTS:
+        return node->attrs.scatter_elements.kind == INF_SCATTER_NONE ? DOMAIN_ANY : DOMAIN_NUMERIC;
+    case INF_OP_CUMULATE:
+    case INF_OP_TOPK:
+    case INF_OP_SEARCH_SORTED:
+    case INF_OP_BINCOUNT:
+    case INF_OP_POOL_ND:
+    case INF_OP_DILATION2D:
+    case INF_OP_RESAMPLE:
+    case INF_OP_CROP_AND_RESIZE:
+    case INF_OP_IMAGE_TRANSFORM:
     case INF_OP_CLIP:
-    case INF_OP_ARG:
     case INF_OP_MATMUL:
     case INF_OP_POOL2D:
     case INF_OP_RESIZE:
@@ -103,6 +134,8 @@ static bool in_domain(enum inf_dtype dtype, enum domain domain)
         return dtype != INF_DTYPE_BOOL;
     case DOMAIN_FLOAT:
         return inf_dtype_is_float(dtype);
+    case DOMAIN_INTEGER:
+        return dtype != INF_DTYPE_BOOL && !inf_dtype_is_float(dtype);
     case DOMAIN_BOOL:
         return dtype == INF_DTYPE_BOOL;
     default:
@@ -168,10 +201,92 @@ static enum inf_code attribute_dtype(struct inf_infer *infer)
     return INF_OK;
 }
 
+static bool is_whole(enum inf_dtype dtype)
+{
+    return !inf_dtype_is_float(dtype) && dtype != INF_DTYPE_BOOL && dtype != INF_DTYPE_NONE;
+}
+
+// Fails because input `index` is not what the text says.
+static enum inf_code unwanted(struct inf_infer *infer, uint32_t index, const char *wanted)
+{
+    return inf_fail_reason(infer->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
+                           "input %u is %s, wanted %s", index,
+                           inf_dtype_name(input_dtype(infer, index)), wanted);
+}
+
+static enum inf_code quantize_types(struct inf_infer *infer)
+{
+    infer->dtype = infer->node->attrs.quantize.dtype;
+    if (!is_whole(infer->dtype))
+        return inf_fail(infer->err, INF_INVALID, "dtype is %s, wanted an integer type",
+                        inf_dtype_name(infer->dtype));
+    bool from_i32 = input_dtype(infer, 0) == INF_DTYPE_I32;
+    if (!from_i32 && !inf_dtype_is_float(input_dtype(infer, 0)))
+        return unwanted(infer, 0, "a float or INT32");
+    INF_TRY(want(infer, 1, from_i32 ? INF_DTYPE_F32 : input_dtype(infer, 0)));
+    return want(infer, 2, infer->dtype);
+}
+
+static enum inf_code dequantize_types(struct inf_infer *infer)
+{
+    infer->dtype = input_dtype(infer, 1);
+    if (!is_whole(input_dtype(infer, 0)))
+        return unwanted(infer, 0, "an integer type");
+    if (!inf_dtype_is_float(infer->dtype))
+        return unwanted(infer, 1, "a float");
+    return want(infer, 2, input_dtype(infer, 0));
+}
+
+// The rules of operators that look up, count and place.
+static enum inf_code index_types(struct inf_infer *infer, enum inf_types rule)
+{
+    switch (rule) {
+    case INF_TYPES_ONE_HOT:
+        INF_TRY(want_index(infer, 0));
+        INF_TRY(want_index(infer, 1));
+        return want_alike(infer, 2, INF_VALUE_NONE);
+    case INF_TYPES_SCATTER:
+        INF_TRY(want_index(infer, 1));
+        return want_alike(infer, 0, 1);
+    case INF_TYPES_BINCOUNT:
+        INF_TRY(want_index(infer, 0));
+        return want_index(infer, 1);
+    case INF_TYPES_RESAMPLE:
+        INF_TRY(want_index(infer, 1));
+        INF_TRY(want(infer, 2, INF_DTYPE_F32));
+        return want(infer, 3, INF_DTYPE_F32);
+    case INF_TYPES_CROP:
+        infer->dtype = INF_DTYPE_F32;
+        INF_TRY(want(infer, 1, INF_DTYPE_F32));
+        INF_TRY(want_index(infer, 2));
+        return want_index(infer, 3);
+    case INF_TYPES_TRANSFORM:
+        INF_TRY(want(infer, 1, INF_DTYPE_F32));
+        return want_index(infer, 2);
+    default:
+        return INF_OK;
+    }
+}
+
+// The input that decides whether the operator is defined for its type.
+static uint32_t main_operand(enum inf_types rule)
+{
+    switch (rule) {
+    case INF_TYPES_SELECT:
+    case INF_TYPES_FILL:
+        return 1;
+    case INF_TYPES_ONE_HOT:
+    case INF_TYPES_BINCOUNT:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
 enum inf_code inf_infer_types(struct inf_infer *infer)
 {
     enum inf_types rule = inf_op_info(infer->node->op)->types;
-    uint32_t main_input = rule == INF_TYPES_SELECT || rule == INF_TYPES_FILL ? 1 : 0;
+    uint32_t main_input = main_operand(rule);
     INF_TRY(check_domain(infer, main_input));
     infer->dtype = input_dtype(infer, main_input);
     switch (rule) {
@@ -202,6 +317,27 @@ enum inf_code inf_infer_types(struct inf_infer *infer)
         return want_index(infer, 1);
     case INF_TYPES_FILL:
         return want(infer, 0, INF_DTYPE_I32);
+    case INF_TYPES_BRANCH:
+        return want(infer, 0, INF_DTYPE_BOOL);
+    case INF_TYPES_NMS:
+        INF_TRY(want(infer, 2, INF_DTYPE_I32));
+        return want_alike(infer, 0, 2);
+    case INF_TYPES_LOOP:
+        return INF_OK;
+    case INF_TYPES_UNIQUE:
+        return want_alike(infer, 0, INF_VALUE_NONE);
+    case INF_TYPES_ALIKE_TO_I32:
+        infer->dtype = INF_DTYPE_I32;
+        return want_alike(infer, 0, INF_VALUE_NONE);
+    case INF_TYPES_QUANTIZE:
+        return quantize_types(infer);
+    case INF_TYPES_DEQUANTIZE:
+        return dequantize_types(infer);
+    case INF_TYPES_RNN:
+        INF_TRY(want(infer, 4, INF_DTYPE_I32));
+        return want_alike(infer, 0, 4);
+    default:
+        return index_types(infer, rule);
     }
     return INF_OK;
 }

@@ -7,7 +7,7 @@
 #define HEIGHT 0
 #define WIDTH  1
 
-// The four operators name these attributes alike.
+// The five operators name these attributes alike.
 #define COMMON_ATTRS(attrs)                                                                        \
     {                                                                                              \
         .padding = (attrs)->padding, .stride = {(attrs)->stride_h, (attrs)->stride_w},             \
@@ -35,6 +35,13 @@ struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node)
         transpose.dilation[HEIGHT] = attrs->dilation_h;
         transpose.dilation[WIDTH] = attrs->dilation_w;
         return transpose;
+    }
+    if (node->op == INF_OP_DILATION2D) {
+        const struct inf_attrs_dilation2d *attrs = &node->attrs.dilation2d;
+        struct inf_window_attrs dilation = COMMON_ATTRS(attrs);
+        dilation.dilation[HEIGHT] = attrs->dilation_h;
+        dilation.dilation[WIDTH] = attrs->dilation_w;
+        return dilation;
     }
     const struct inf_attrs_conv2d *attrs = &node->attrs.conv2d;
     struct inf_window_attrs conv = COMMON_ATTRS(attrs);

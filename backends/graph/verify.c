@@ -16,6 +16,7 @@ struct verifier {
     const struct inf_graph *graph;
     unsigned char *states;    // enum value_state, by value
     struct inf_shape *shapes; // room for the outputs of the largest node
+    enum inf_dtype *dtypes;   // likewise
     struct inf_error *err;
 };
 
@@ -139,18 +140,21 @@ static enum inf_code check_order(struct verifier *verifier, uint32_t index)
 // The types and shapes recorded are those that inference gives.
 static enum inf_code check_shapes(struct verifier *verifier, const struct inf_node *node)
 {
-    struct inf_infer infer = {
-        .graph = verifier->graph, .node = node, .shapes = verifier->shapes, .err = verifier->err};
+    struct inf_infer infer = {.graph = verifier->graph,
+                              .node = node,
+                              .dtypes = verifier->dtypes,
+                              .shapes = verifier->shapes,
+                              .err = verifier->err};
     INF_TRY(inf_infer_run(&infer));
     for (uint32_t i = 0; i < node->output_count; i++) {
         const struct inf_value *value = &verifier->graph->values[node->outputs[i]];
         char has[INF_SHAPE_TEXT_SIZE];
         char wanted[INF_SHAPE_TEXT_SIZE];
-        if (value->dtype != infer.dtype || !inf_shape_equal(&value->shape, &infer.shapes[i]))
-            return inf_fail(verifier->err, INF_INVALID,
-                            "node '%s': output %u is %s %s, wanted %s %s", node->name, i,
-                            inf_dtype_name(value->dtype), inf_shape_print(&value->shape, has),
-                            inf_dtype_name(infer.dtype), inf_shape_print(&infer.shapes[i], wanted));
+        if (value->dtype != infer.dtypes[i] || !inf_shape_equal(&value->shape, &infer.shapes[i]))
+            return inf_fail(
+                verifier->err, INF_INVALID, "node '%s': output %u is %s %s, wanted %s %s",
+                node->name, i, inf_dtype_name(value->dtype), inf_shape_print(&value->shape, has),
+                inf_dtype_name(infer.dtypes[i]), inf_shape_print(&infer.shapes[i], wanted));
     }
     return INF_OK;
 }
@@ -174,8 +178,63 @@ static enum inf_code verify(struct verifier *verifier)
     return check_outputs(verifier);
 }
 
-enum inf_code inf_graph_verify(const struct inf_graph *graph, struct inf_error *err)
+static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth,
+                               struct inf_error *err);
+
+// The inputs of a node's subgraph are of the types that the node hands in.
+static enum inf_code check_subgraph_types(const struct inf_graph *graph, const struct inf_node *node,
+                                          const struct inf_graph *subgraph, struct inf_error *err)
 {
+    uint32_t first = node->input_count - subgraph->input_count;
+    for (uint32_t i = 0; i < subgraph->input_count; i++) {
+        enum inf_dtype has = subgraph->values[subgraph->inputs[i].value].dtype;
+        enum inf_dtype wanted = graph->values[node->inputs[first + i]].dtype;
+        if (has != wanted)
+            return inf_fail(err, INF_INVALID, "node '%s': a subgraph's input %u is %s, wanted %s",
+                            node->name, i, inf_dtype_name(has), inf_dtype_name(wanted));
+    }
+    return INF_OK;
+}
+
+// A node's subgraphs are no other node's, and right themselves.
+static enum inf_code check_node_subgraphs(const struct inf_graph *graph, struct inf_node node,
+                                          bool *taken, uint32_t depth, struct inf_error *err)
+{
+    int32_t *indices[2];
+    if (!inf_node_subgraphs(&node, indices))
+        return INF_OK;
+    INF_TRY(inf_node_check(graph, &node, err));
+    INF_TRY(inf_subgraphs_check(graph, &node, err));
+    for (int i = 0; i < 2; i++) {
+        if (taken[*indices[i]])
+            return inf_fail(err, INF_INVALID, "node '%s': subgraph %d is another node's too",
+                            node.name, *indices[i]);
+        taken[*indices[i]] = true;
+        INF_TRY(verify_at(graph->subgraphs[*indices[i]], depth + 1, err));
+        INF_TRY(check_subgraph_types(graph, &node, graph->subgraphs[*indices[i]], err));
+    }
+    return INF_OK;
+}
+
+static enum inf_code check_subgraphs(const struct inf_graph *graph, uint32_t depth,
+                                     struct inf_error *err)
+{
+    if (depth == INF_LIMIT_GRAPH_DEPTH && graph->subgraph_count > 0)
+        return inf_fail(err, INF_EXHAUSTED, "branches and loops are nested deeper than %u",
+                        INF_LIMIT_GRAPH_DEPTH);
+    bool *taken = calloc((size_t)graph->subgraph_count + 1, sizeof *taken);
+    if (taken == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");
+    enum inf_code code = INF_OK;
+    for (uint32_t i = 0; i < graph->node_count && code == INF_OK; i++)
+        code = check_node_subgraphs(graph, graph->nodes[i], taken, depth, err);
+    free(taken);
+    return code;
+}
+
+static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth, struct inf_error *err)
+{
+    INF_TRY(check_subgraphs(graph, depth, err));
     size_t most_outputs = 1;
     for (uint32_t i = 0; i < graph->node_count; i++)
         most_outputs = INF_MAX(most_outputs, graph->nodes[i].output_count);
@@ -185,13 +244,21 @@ enum inf_code inf_graph_verify(const struct inf_graph *graph, struct inf_error *
         .graph = graph,
         .states = calloc((size_t)graph->value_count + 1, sizeof *verifier.states),
         .shapes = calloc(most_outputs, sizeof *verifier.shapes),
+        .dtypes = calloc(most_outputs, sizeof *verifier.dtypes),
         .err = err,
     };
-    enum inf_code code = verifier.states == NULL || verifier.shapes == NULL
-                             ? inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                                               "no memory to verify a graph")
-                             : verify(&verifier);
+    enum inf_code code =
+        verifier.states == NULL || verifier.shapes == NULL || verifier.dtypes == NULL
+            ? inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                              "no memory to verify a graph")
+            : verify(&verifier);
     free(verifier.states);
     free(verifier.shapes);
+    free(verifier.dtypes);
     return code;
+}
+
+enum inf_code inf_graph_verify(const struct inf_graph *graph, struct inf_error *err)
+{
+    return verify_at(graph, 0, err);
 }

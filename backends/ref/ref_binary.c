@@ -116,6 +116,16 @@ static __int128 integer_value(enum inf_binary_kind kind, __int128 a, __int128 b)
         return b > a ? b : a;
     case INF_BINARY_SQUARED_DIFFERENCE:
         return wrapping_mul(a - b, a - b);
+    case INF_BINARY_BITWISE_AND:
+        return a & b;
+    case INF_BINARY_BITWISE_OR:
+        return a | b;
+    case INF_BINARY_BITWISE_XOR:
+        return a ^ b;
+    case INF_BINARY_SHIFT_LEFT:
+        return b < 0 || b > 63 ? 0 : (__int128)((unsigned __int128)a << b);
+    case INF_BINARY_SHIFT_RIGHT:
+        return b < 0 || b > 63 ? -(a < 0) : a >> b;
     default:
         return (__int128)float_value(kind, (double)a, (double)b);
     }

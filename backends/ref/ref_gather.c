@@ -4,15 +4,6 @@
 
 #include "backends/ref/ref_kernels.h"
 
-// Index number `i`, read once and through volatile: indices may lie in memory that a client still
-// writes, and what was checked must be what is used.
-static int64_t read_index(const struct inf_ref_tensor *indices, size_t i)
-{
-    if (indices->dtype == INF_DTYPE_I64)
-        return ((const volatile int64_t *)indices->data)[i];
-    return ((const volatile int32_t *)indices->data)[i];
-}
-
 // x is [batch, outer, bound, inner], indices [batch, picked], y [batch, outer, picked, inner].
 struct gather {
     const struct inf_ref_tensor *x, *indices, *y;
@@ -42,7 +33,7 @@ static enum inf_code pick(const struct gather *gather, size_t batch, size_t oute
     size_t row = batch * gather->outer + outer;
     for (size_t i = 0; i < gather->picked; i++) {
         size_t position = batch * gather->picked + i;
-        int64_t index = read_index(gather->indices, position);
+        int64_t index = inf_ref_index(gather->indices, position);
         if (index < 0 || (uint64_t)index >= gather->bound)
             return inf_fail(err, INF_INVALID,
                             "index %" PRId64 " (element %zu of the indices) is outside [0, %zu)",

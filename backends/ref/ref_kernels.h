@@ -53,7 +53,29 @@ double inf_ref_activate(const struct inf_ref_activation *activation, double valu
                         double prelu_alpha);
 
 // kind(x) of a unary node; also what the activations are made of.
-double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha);
+double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, double beta);
+
+// Splits the axes of `walk` into those that stay and those that `axes` (of a tensor of as many axes;
+// negative ones from the end, empty: all) names, with the strides of every operand.
+void inf_ref_walk_split(const struct inf_ref_walk *walk, const struct inf_ints *axes,
+                        struct inf_ref_walk *stay, struct inf_ref_walk *go);
+
+// Index number `i` of a tensor of i32 or i64, read once and through volatile: indices may lie in
+// memory that a client still writes, and what was checked must be what is used.
+static inline int64_t inf_ref_index(const struct inf_ref_tensor *indices, size_t i)
+{
+    if (indices->dtype == INF_DTYPE_I64)
+        return ((const volatile int64_t *)indices->data)[i];
+    return ((const volatile int32_t *)indices->data)[i];
+}
+
+// Whether *index is in [0, bound), after negative ones were counted from the end where `from_end`.
+static inline bool inf_ref_index_ok(int64_t *index, int64_t bound, bool from_end)
+{
+    if (from_end && *index < 0)
+        *index += bound;
+    return *index >= 0 && *index < bound;
+}
 
 // An axis attribute, negative ones counted from the end of `rank` axes.
 static inline int32_t inf_ref_axis(int64_t axis, int32_t rank)

@@ -7,22 +7,45 @@
 // What a reduction has seen so far; floats use `real`, integers and bools `whole`.
 struct tally {
     double real;
+    double scaled; // log_sum_exp: the sum of e^(x - real)
     __int128 whole;
 };
+
+// Whether the reduction goes through doubles.
+static bool in_reals(enum inf_reduce_kind kind, enum inf_dtype dtype)
+{
+    return inf_dtype_is_float(dtype) || kind == INF_REDUCE_L2 || kind == INF_REDUCE_LOG_SUM ||
+           kind == INF_REDUCE_LOG_SUM_EXP;
+}
 
 static struct tally start(enum inf_reduce_kind kind, enum inf_dtype dtype)
 {
     bool is_float = inf_dtype_is_float(dtype);
     switch (kind) {
     case INF_REDUCE_MAX:
-        return (struct tally){-INFINITY, is_float ? 0 : inf_ref_int_min(dtype)};
+        return (struct tally){.real = -INFINITY, .whole = is_float ? 0 : inf_ref_int_min(dtype)};
     case INF_REDUCE_MIN:
-        return (struct tally){INFINITY, is_float ? 0 : inf_ref_int_max(dtype)};
+        return (struct tally){.real = INFINITY, .whole = is_float ? 0 : inf_ref_int_max(dtype)};
     case INF_REDUCE_PROD:
     case INF_REDUCE_ALL:
-        return (struct tally){1, 1};
+        return (struct tally){.real = 1, .whole = 1};
+    case INF_REDUCE_LOG_SUM_EXP:
+        return (struct tally){.real = -INFINITY};
     default:
-        return (struct tally){0, 0};
+        return (struct tally){0};
+    }
+}
+
+// Adds e^value to what is kept as e^real * scaled, `real` being the largest so far.
+static void add_exp(struct tally *tally, double value)
+{
+    if (value == tally->real) {
+        tally->scaled += !isinf(value) || value > 0;
+    } else if (value < tally->real) {
+        tally->scaled += exp(value - tally->real);
+    } else {
+        tally->scaled = tally->scaled * exp(tally->real - value) + 1;
+        tally->real = value;
     }
 }
 
@@ -45,6 +68,16 @@ static void add_float(enum inf_reduce_kind kind, struct tally *tally, double val
         break;
     case INF_REDUCE_ANY:
         tally->real = tally->real != 0 || value != 0;
+        break;
+    case INF_REDUCE_L1:
+        tally->real += fabs(value);
+        break;
+    case INF_REDUCE_L2:
+    case INF_REDUCE_SUM_SQUARE:
+        tally->real += value * value;
+        break;
+    case INF_REDUCE_LOG_SUM_EXP:
+        add_exp(tally, value);
         break;
     default:
         tally->real += value;
@@ -70,41 +103,44 @@ static void add_whole(enum inf_reduce_kind kind, struct tally *tally, __int128 v
     case INF_REDUCE_ANY:
         tally->whole = tally->whole != 0 || value != 0;
         break;
+    case INF_REDUCE_L1:
+        tally->whole += value < 0 ? -value : value;
+        break;
+    case INF_REDUCE_SUM_SQUARE:
+        tally->whole += (__int128)((unsigned __int128)value * (unsigned __int128)value);
+        break;
     default:
         tally->whole += value;
         break;
     }
 }
 
+// The result in doubles.
+static double real_result(enum inf_reduce_kind kind, const struct tally *tally, size_t count)
+{
+    switch (kind) {
+    case INF_REDUCE_MEAN:
+        return tally->real / (double)count;
+    case INF_REDUCE_L2:
+        return sqrt(tally->real);
+    case INF_REDUCE_LOG_SUM:
+        return log(tally->real);
+    case INF_REDUCE_LOG_SUM_EXP:
+        return tally->real + (isinf(tally->real) ? 0 : log(tally->scaled));
+    default:
+        return tally->real;
+    }
+}
+
 static void put_tally(const struct inf_ref_tensor *y, size_t index, enum inf_reduce_kind kind,
                       const struct tally *tally, size_t count)
 {
-    bool is_float = inf_dtype_is_float(y->dtype);
-    if (is_float)
-        inf_ref_put(y, index, kind == INF_REDUCE_MEAN ? tally->real / (double)count : tally->real);
+    if (in_reals(kind, y->dtype))
+        inf_ref_put(y, index, real_result(kind, tally, count));
     else if (kind == INF_REDUCE_MEAN)
         inf_ref_store_int(y, index, count != 0 ? tally->whole / (__int128)count : 0);
     else
         inf_ref_store_int(y, index, tally->whole);
-}
-
-// Splits the axes of x into those that stay and those that go; each walk follows x as operand 0.
-static void split_axes(const struct inf_shape *shape, const struct inf_ints *axes,
-                       struct inf_ref_walk *stay, struct inf_ref_walk *go)
-{
-    bool goes[INF_LIMIT_RANK] = {false};
-    for (int32_t i = 0; i < axes->count; i++)
-        goes[inf_ref_axis(axes->values[i], shape->rank)] = true;
-    int64_t strides[INF_LIMIT_RANK];
-    inf_shape_strides(shape, strides);
-    inf_ref_walk_init(stay, &(struct inf_shape){0});
-    inf_ref_walk_init(go, &(struct inf_shape){0});
-    for (int32_t axis = 0; axis < shape->rank; axis++) {
-        struct inf_ref_walk *walk = goes[axis] || axes->count == 0 ? go : stay;
-        walk->dims[walk->rank] = shape->dims[axis];
-        walk->strides[0][walk->rank] = strides[axis];
-        walk->rank++;
-    }
 }
 
 enum inf_code inf_ref_reduce(const struct inf_ref_call *call, struct inf_error *err)
@@ -114,8 +150,11 @@ enum inf_code inf_ref_reduce(const struct inf_ref_call *call, struct inf_error *
     const struct inf_ref_tensor *x = &call->inputs[0];
     const struct inf_ref_tensor *y = &call->outputs[0];
     struct inf_ref_walk stay, go;
-    split_axes(x->shape, &attrs->axes, &stay, &go);
-    bool is_float = inf_dtype_is_float(x->dtype);
+    struct inf_ref_walk whole;
+    inf_ref_walk_init(&whole, x->shape);
+    inf_ref_walk_broadcast(&whole, 0, x->shape);
+    inf_ref_walk_split(&whole, &attrs->axes, &stay, &go);
+    bool is_float = in_reals(attrs->kind, x->dtype);
     size_t count = y->count == 0 ? 0 : x->count / y->count;
     for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&stay)) {
         struct tally tally = start(attrs->kind, x->dtype);

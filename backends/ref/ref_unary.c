@@ -14,12 +14,11 @@ static double sign(double x)
     return (x > 0) - (x < 0);
 }
 
-// min(max(x, low), high), NaN staying NaN.
+// min(max(x, low), high), NaN staying NaN; high where low is above it.
 static double clip(double x, double low, double high)
 {
-    if (x < low)
-        return low;
-    return x > high ? high : x;
+    double at_least = x < low ? low : x;
+    return at_least > high ? high : at_least;
 }
 
 // Rounding, powers and exponentials.
@@ -95,14 +94,40 @@ static double trigonometric_value(enum inf_unary_kind kind, double x)
     }
 }
 
-double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha)
+// log(1 + e^x); e^x itself would overflow from 710 on.
+static double softplus(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+// Activations without a parameter.
+static double smooth_value(enum inf_unary_kind kind, double x)
+{
+    switch (kind) {
+    case INF_UNARY_SIGN_OR_ZERO:
+        return (x > 0) - (x < 0);
+    case INF_UNARY_GELU:
+        return x / 2 * (1 + erf(x / sqrt(2.0)));
+    case INF_UNARY_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case INF_UNARY_MISH:
+        return x * tanh(softplus(x));
+    case INF_UNARY_SILU:
+        return x / (1 + exp(-x));
+    case INF_UNARY_SOFTSIGN:
+        return x / (1 + fabs(x));
+    default:
+        return trigonometric_value(kind, x);
+    }
+}
+
+double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, double beta)
 {
     switch (kind) {
     case INF_UNARY_SIGMOID:
         return 1 / (1 + exp(-x));
     case INF_UNARY_SOFTPLUS:
-        // e^x itself would overflow from 710 on
-        return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+        return softplus(x);
     case INF_UNARY_RELU:
         return x < 0 ? 0 : x;
     case INF_UNARY_RELU6:
@@ -119,8 +144,26 @@ double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha)
         return x == 0;
     case INF_UNARY_IS_NAN:
         return isnan(x);
+    case INF_UNARY_IS_INF:
+        return isinf(x);
+    case INF_UNARY_IS_FINITE:
+        return isfinite(x);
+    case INF_UNARY_HARD_SIGMOID:
+        return clip(alpha * x + beta, 0, 1);
+    case INF_UNARY_CELU:
+        return x < 0 ? alpha * expm1(x / alpha) : x;
+    case INF_UNARY_THRESHOLDED_RELU:
+        return x <= alpha ? 0 : x;
+    case INF_UNARY_SHRINK:
+        if (x < -alpha)
+            return x + beta;
+        return x > alpha ? x - beta : x * 0;
+    case INF_UNARY_STEP:
+        if (isnan(x))
+            return x;
+        return x > 0 ? 1 : alpha;
     default:
-        return trigonometric_value(kind, x);
+        return smooth_value(kind, x);
     }
 }
 
@@ -146,6 +189,9 @@ static bool integer_value(enum inf_unary_kind kind, __int128 x, __int128 *result
     case INF_UNARY_RELU:
         *result = x < 0 ? 0 : x;
         return true;
+    case INF_UNARY_BITWISE_NOT:
+        *result = ~x;
+        return true;
     default:
         return false;
     }
@@ -163,7 +209,9 @@ enum inf_code inf_ref_unary(const struct inf_ref_call *call, struct inf_error *e
         if (!is_float && integer_value(attrs->kind, inf_ref_load_int(x, i), &result))
             inf_ref_store_int(y, i, result);
         else
-            inf_ref_put(y, i, inf_ref_unary_value(attrs->kind, inf_ref_get(x, i), attrs->alpha));
+            inf_ref_put(
+                y, i,
+                inf_ref_unary_value(attrs->kind, inf_ref_get(x, i), attrs->alpha, attrs->beta));
     }
     return INF_OK;
 }
@@ -178,7 +226,7 @@ enum inf_code inf_ref_clip(const struct inf_ref_call *call, struct inf_error *er
     for (size_t i = 0; i < y->count; i++) {
         double value = inf_ref_get(x, i);
         // What is inside is copied: a 64-bit integer would not survive the way through double.
-        if (value < low || value > high)
+        if (value < low || value > high || low > high)
             inf_ref_put(y, i, clip(value, low, high));
         else
             inf_ref_copy(y, i, x, i, 1);
@@ -235,23 +283,23 @@ double inf_ref_activate(const struct inf_ref_activation *activation, double valu
 {
     switch (activation->kind) {
     case INF_ACTIVATION_RELU:
-        return inf_ref_unary_value(INF_UNARY_RELU, value, 0);
+        return inf_ref_unary_value(INF_UNARY_RELU, value, 0, 0);
     case INF_ACTIVATION_RELU6:
-        return inf_ref_unary_value(INF_UNARY_RELU6, value, 0);
+        return inf_ref_unary_value(INF_UNARY_RELU6, value, 0, 0);
     case INF_ACTIVATION_CLIP:
         return clip(value, activation->min, activation->max);
     case INF_ACTIVATION_SIGMOID:
-        return inf_ref_unary_value(INF_UNARY_SIGMOID, value, 0);
+        return inf_ref_unary_value(INF_UNARY_SIGMOID, value, 0, 0);
     case INF_ACTIVATION_TANH:
         return tanh(value);
     case INF_ACTIVATION_ELU:
-        return inf_ref_unary_value(INF_UNARY_ELU, value, activation->alpha);
+        return inf_ref_unary_value(INF_UNARY_ELU, value, activation->alpha, 0);
     case INF_ACTIVATION_LEAKY_RELU:
-        return inf_ref_unary_value(INF_UNARY_LEAKY_RELU, value, activation->alpha);
+        return inf_ref_unary_value(INF_UNARY_LEAKY_RELU, value, activation->alpha, 0);
     case INF_ACTIVATION_HARD_SWISH:
-        return inf_ref_unary_value(INF_UNARY_HARD_SWISH, value, 0);
+        return inf_ref_unary_value(INF_UNARY_HARD_SWISH, value, 0, 0);
     case INF_ACTIVATION_PRELU:
-        return inf_ref_unary_value(INF_UNARY_LEAKY_RELU, value, prelu_alpha);
+        return inf_ref_unary_value(INF_UNARY_LEAKY_RELU, value, prelu_alpha, 0);
     default:
         return value;
     }
