@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between a request and its reply a warm daemon allocates nothing, on any of its threads.
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/support/fixture.h"
+
+static struct inf_fixture fixture;
+static struct inf_raw raw;
+static _Atomic uint64_t *calls;
+
+// A daemon that counts its allocations.
+static void start(void)
+{
+    char path[] = "/tmp/inferd-count-XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(ftruncate(fd, sizeof *calls), 0);
+    calls = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert_neq(calls, MAP_FAILED);
+    setenv("INF_COUNT_ALLOC", path, 1);
+    setenv("LD_PRELOAD", getenv("COUNT_ALLOC"), 1);
+    inf_fixture_start(&fixture, NULL);
+    unsetenv("LD_PRELOAD");
+    unlink(path);
+    close(fd);
+    inf_raw_open(&raw, fixture.socket);
+}
+
+static void stop(void)
+{
+    inf_raw_close(&raw);
+    inf_fixture_stop(&fixture);
+}
+
+TestSuite(serving_alloc, .init = start, .fini = stop, .timeout = 120);
+
+static uint8_t data[256 << 10];
+
+// One inference with `rows_each` rows, on a device, or by region 1 where `by_region`.
+static void infer(int64_t rows_each, const char *device, bool by_region)
+{
+    union inf_message message;
+    struct inf_infer_request *request = &message.infer_request;
+    inf_add_request(&message, rows_each);
+    request->device = device;
+    request->timeout_ns = 20000000000;
+    request->id = "an id";
+    struct inf_span inlined = {data, request->inputs[1].location.offset +
+                                         request->inputs[1].location.length};
+    if (by_region) {
+        request->inputs[0].location.region_id = request->inputs[1].location.region_id = 1;
+        request->output_count = 1;
+        request->outputs[0] =
+            (struct inf_tensor_entry){.name = "y",
+                                      .location = {.present = true,
+                                                   .region_id = 1,
+                                                   .offset = inf_size_align(inlined.size, 64),
+                                                   .length = request->inputs[0].location.length}};
+        inlined.size = 0;
+    }
+    uint64_t stream =
+        inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message, inlined);
+    inf_raw_expect_infer(&raw, stream);
+}
+
+// Everything that a client may do over and over.
+static void infer_all(void)
+{
+    infer(1, "", false);
+    infer(2, "ref", false);
+    infer(8192, "", false);
+    infer(3, "", true);
+    infer(2000, "ref", true);
+}
+
+Test(serving_alloc, does_not_happen_between_request_and_reply)
+{
+    inf_raw_register(&raw, 1, inf_memfd(1 << 20, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+                     1 << 20, true);
+    for (int i = 0; i < 20; i++)
+        infer_all();
+    uint64_t before = atomic_load(calls);
+    cr_assert_gt(before, 0, "nothing is counted");
+    for (int i = 0; i < 200; i++)
+        infer_all();
+    uint64_t after = atomic_load(calls);
+    cr_assert_eq(after, before, "%lu allocations in 1000 requests",
+                 (unsigned long)(after - before));
+}
+
+// A failed request allocates as little, and neither do many streams at once.
+Test(serving_alloc, does_not_happen_with_many_streams_and_failures)
+{
+    uint64_t before = 0;
+    for (int round = 0; round < 20; round++) {
+        if (round == 10)
+            before = atomic_load(calls);
+        union inf_message message;
+        for (int i = 0; i < 100; i++) {
+            inf_add_request(&message, 1);
+            if (i % 4 == 3)
+                message.infer_request.model_name = "nobody";
+            if (i % 4 == 2)
+                message.infer_request.timeout_ns = 1;
+            inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                            (struct inf_span){data, 80});
+        }
+        for (int i = 0; i < 100; i++)
+            inf_raw_expect(&raw, INF_FRAME_RESPONSE);
+    }
+    // How many frames and buffers are in use at once is a matter of timing: a few more may be made.
+    uint64_t made = atomic_load(calls) - before;
+    cr_assert_lt(made, 100, "%lu allocations in 1000 requests", (unsigned long)made);
+}
