@@ -42,9 +42,10 @@ struct inf_device_info {
 
 // What a device may be told when it is opened.
 struct inf_device_options {
-    uint32_t slots;            // 0: the backend's choice
-    uint32_t threads;          // 0: the backend's choice
-    const struct inf_log *log; // NULL: no log; must outlive the device
+    uint32_t slots;              // 0: the backend's choice
+    uint32_t threads;            // 0: the backend's choice
+    const struct inf_log *log;   // NULL: no log; must outlive the device
+    const char *cache_directory; // for what is compiled once for all starts; NULL: none. Copied
 };
 
 // Memory in use, as the device counts it.

@@ -43,6 +43,10 @@ struct inf_backend {
     const char *name;
     int priority;
 
+    // Whether hardware of its own may be here: a glance, no driver is loaded. Where it says no, the
+    // backend is opened only if it is asked for by name. (optional: always)
+    bool (*hardware)(void);
+
     // How many devices there are. Cheap, without side effects.
     uint32_t (*probe)(void);
 

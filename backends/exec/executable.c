@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/exec/staging.h"
 #include "proto/core/span.h"
 
 // A value whose memory comes with each run.
@@ -14,14 +15,17 @@ struct bound_value {
 
 // What one concurrent run has for itself.
 struct slot {
-    struct inf_buffer *arena;
-    struct inf_buffer *unwanted;  // where outputs go that the caller does not want
-    struct inf_binding *bindings; // by value; arena and constants are set for good
+    struct inf_buffer *arena;        // of the host's
+    struct inf_buffer *device_arena; // of the first device's own memory, where it has such
+    struct inf_buffer *staging;      // what both see
+    struct inf_buffer *unwanted;     // where outputs go that the caller does not want
+    struct inf_binding *bindings;    // by value; all but inputs and outputs are set for good
 };
 
 struct inf_executable {
     struct inf_graph *graph;
     struct inf_plan *plan;
+    struct inf_staging staging;
     struct inf_device **devices;
     uint32_t device_count;
     struct inf_program **programs; // by segment
@@ -33,17 +37,6 @@ struct inf_executable {
     uint32_t output_count;
     size_t *unwanted_offsets; // by graph output
 };
-
-static enum inf_code check_devices(const struct inf_executable *executable, struct inf_error *err)
-{
-    for (uint32_t i = 0; i < executable->device_count; i++) {
-        const struct inf_device_info *info = inf_device_info(executable->devices[i]);
-        if (!info->host_memory)
-            return inf_fail(err, INF_UNSUPPORTED,
-                            "device '%s' has memory of its own, wanted host memory", info->name);
-    }
-    return INF_OK;
-}
 
 static enum inf_code compile_segments(struct inf_executable *executable, struct inf_error *err)
 {
@@ -92,28 +85,60 @@ static enum inf_code list_bound_values(struct inf_executable *executable, size_t
     return INF_OK;
 }
 
+static enum inf_code alloc_slot(const struct inf_executable *executable, struct slot *slot,
+                                size_t unwanted_bytes, struct inf_error *err)
+{
+    const struct inf_plan *plan = executable->plan;
+    struct inf_device *host = executable->devices[executable->device_count - 1];
+    struct inf_device *first = executable->devices[0];
+    if (inf_device_info(first)->host_memory) {
+        host = first;
+    } else {
+        INF_TRY(
+            inf_buffer_alloc(&slot->device_arena, first, plan->arena_bytes, INF_BUFFER_ARENA, err));
+        INF_TRY(inf_buffer_alloc(&slot->staging, first, executable->staging.bytes,
+                                 INF_BUFFER_STAGING, err));
+    }
+    INF_TRY(inf_buffer_alloc(&slot->arena, host,
+                             executable->staging.host_arena ? plan->arena_bytes : 0,
+                             INF_BUFFER_ARENA, err));
+    return inf_buffer_alloc(&slot->unwanted, host, unwanted_bytes, INF_BUFFER_ARENA, err);
+}
+
+// Where value `v` is in every run of the slot; nothing for inputs and outputs that are bound.
+static struct inf_binding place(const struct inf_executable *executable, const struct slot *slot,
+                                uint32_t v)
+{
+    const struct inf_storage *storage = &executable->plan->storage[v];
+    size_t staged = executable->staging.offsets[v];
+    if (staged != INF_STAGING_NONE)
+        return (struct inf_binding){.host =
+                                        (unsigned char *)inf_buffer_host(slot->staging) + staged,
+                                    .buffer = slot->staging,
+                                    .offset = staged};
+    if (storage->place == INF_PLACE_ARENA && executable->staging.on_device[v])
+        return (struct inf_binding){.buffer = slot->device_arena, .offset = storage->offset};
+    if (storage->place == INF_PLACE_ARENA)
+        return (struct inf_binding){.host = (unsigned char *)inf_buffer_host(slot->arena) +
+                                            storage->offset,
+                                    .buffer = slot->arena,
+                                    .offset = storage->offset};
+    if (storage->place == INF_PLACE_CONST && executable->graph->values[v].data != NULL)
+        return (struct inf_binding){.host = executable->graph->values[v].data->data};
+    return (struct inf_binding){0};
+}
+
 static enum inf_code fill_slot(struct inf_executable *executable, struct slot *slot,
                                size_t unwanted_bytes, struct inf_error *err)
 {
     const struct inf_graph *graph = executable->graph;
     const struct inf_plan *plan = executable->plan;
-    INF_TRY(inf_buffer_alloc(&slot->arena, executable->devices[0], plan->arena_bytes,
-                             INF_BUFFER_ARENA, err));
-    INF_TRY(inf_buffer_alloc(&slot->unwanted, executable->devices[0], unwanted_bytes,
-                             INF_BUFFER_ARENA, err));
+    INF_TRY(alloc_slot(executable, slot, unwanted_bytes, err));
     slot->bindings = calloc((size_t)graph->value_count + 1, sizeof *slot->bindings);
     if (slot->bindings == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u bindings", graph->value_count);
-    unsigned char *arena = inf_buffer_host(slot->arena);
-    for (uint32_t v = 0; v < graph->value_count; v++) {
-        const struct inf_storage *storage = &plan->storage[v];
-        if (storage->place == INF_PLACE_ARENA) {
-            slot->bindings[v] = (struct inf_binding){
-                .host = arena + storage->offset, .buffer = slot->arena, .offset = storage->offset};
-        }
-        if (storage->place == INF_PLACE_CONST && graph->values[v].data != NULL)
-            slot->bindings[v].host = graph->values[v].data->data;
-    }
+    for (uint32_t v = 0; v < graph->value_count; v++)
+        slot->bindings[v] = place(executable, slot, v);
     // A renamed constant has no data of its own: it lies where what it renames does.
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const struct inf_node *node = &graph->nodes[n];
@@ -131,9 +156,10 @@ static enum inf_code fill(struct inf_executable *executable, struct inf_device *
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u devices", device_count);
     for (uint32_t i = 0; i < device_count; i++)
         executable->devices[executable->device_count++] = inf_device_ref(devices[i]);
-    INF_TRY(check_devices(executable, err));
     INF_TRY(inf_plan_build(&executable->plan, executable->graph, executable->devices, device_count,
                            err));
+    INF_TRY(inf_staging_init(&executable->staging, executable->graph, executable->plan,
+                             executable->devices, err));
     executable->slot_count = inf_device_info(devices[0])->slots;
     INF_TRY(compile_segments(executable, err));
     size_t unwanted_bytes;
@@ -174,6 +200,8 @@ void inf_executable_destroy(struct inf_executable **pointer)
         return;
     for (uint32_t i = 0; executable->slots != NULL && i < executable->slot_count; i++) {
         inf_buffer_free(&executable->slots[i].arena);
+        inf_buffer_free(&executable->slots[i].device_arena);
+        inf_buffer_free(&executable->slots[i].staging);
         inf_buffer_free(&executable->slots[i].unwanted);
         free(executable->slots[i].bindings);
     }
@@ -184,6 +212,7 @@ void inf_executable_destroy(struct inf_executable **pointer)
     free(executable->inputs);
     free(executable->outputs);
     free(executable->unwanted_offsets);
+    inf_staging_fini(&executable->staging);
     inf_plan_destroy(&executable->plan);
     inf_graph_destroy(&executable->graph);
     for (uint32_t i = 0; i < executable->device_count; i++)
@@ -219,16 +248,50 @@ static void *output_memory(const struct inf_executable *executable,
     return (unsigned char *)inf_buffer_host(slot->unwanted) + executable->unwanted_offsets[index];
 }
 
+static bool is_staged(const struct inf_executable *executable, uint32_t value)
+{
+    return executable->staging.offsets[value] != INF_STAGING_NONE;
+}
+
+// Binds the caller's memory, or copies inputs to where the device sees them.
 static void bind(struct inf_executable *executable, const struct inf_execution *execution)
 {
     struct slot *slot = &executable->slots[execution->slot];
-    for (uint32_t i = 0; i < executable->input_count; i++)
-        // Programs only read their inputs; bindings do not tell the two directions apart.
-        slot->bindings[executable->inputs[i].value].host =
-            (void *)(uintptr_t)execution->inputs[executable->inputs[i].index];
+    const struct inf_plan *plan = executable->plan;
+    for (uint32_t i = 0; i < executable->input_count; i++) {
+        const struct bound_value *input = &executable->inputs[i];
+        size_t size = plan->storage[input->value].size_bytes;
+        if (!is_staged(executable, input->value))
+            // Programs only read their inputs; bindings do not tell the two directions apart.
+            slot->bindings[input->value].host = (void *)(uintptr_t)execution->inputs[input->index];
+        else if (plan->roots[input->value] == input->value && size > 0)
+            memcpy(slot->bindings[input->value].host, execution->inputs[input->index], size);
+    }
     for (uint32_t i = 0; i < executable->output_count; i++)
-        slot->bindings[executable->outputs[i].value].host =
-            output_memory(executable, execution, executable->outputs[i].index);
+        if (!is_staged(executable, executable->outputs[i].value))
+            slot->bindings[executable->outputs[i].value].host =
+                output_memory(executable, execution, executable->outputs[i].index);
+}
+
+// Copies outputs that lie elsewhere to where the caller wants them.
+static void fetch(const struct inf_executable *executable, const struct inf_execution *execution)
+{
+    const struct inf_plan *plan = executable->plan;
+    const struct slot *slot = &executable->slots[execution->slot];
+    for (uint32_t i = 0; i < executable->output_count; i++) {
+        const struct bound_value *output = &executable->outputs[i];
+        size_t size = plan->storage[output->value].size_bytes;
+        if (is_staged(executable, output->value) && plan->roots[output->value] == output->value &&
+            execution->outputs[output->index] != NULL && size > 0)
+            memcpy(execution->outputs[output->index], slot->bindings[output->value].host, size);
+    }
+    for (uint32_t i = 0; i < plan->copy_count; i++) {
+        uint32_t value = plan->copy_values[i];
+        if (execution->outputs[plan->copy_outputs[i]] != NULL &&
+            plan->storage[value].size_bytes > 0)
+            memcpy(execution->outputs[plan->copy_outputs[i]], slot->bindings[value].host,
+                   plan->storage[value].size_bytes);
+    }
 }
 
 enum inf_code inf_executable_run(struct inf_executable *executable,
@@ -236,9 +299,8 @@ enum inf_code inf_executable_run(struct inf_executable *executable,
 {
     inf_role_check_may_block();
     const struct inf_plan *plan = executable->plan;
-    struct slot *slot = &executable->slots[execution->slot];
     bind(executable, execution);
-    struct inf_run run = {.bindings = slot->bindings,
+    struct inf_run run = {.bindings = executable->slots[execution->slot].bindings,
                           .slot = execution->slot,
                           .cancelled = execution->cancelled,
                           .profile = execution->profile};
@@ -248,13 +310,7 @@ enum inf_code inf_executable_run(struct inf_executable *executable,
         INF_TRY(inf_device_wait(executable->devices[plan->segments[i].device], ticket, UINT64_MAX,
                                 err));
     }
-    for (uint32_t i = 0; i < plan->copy_count; i++) {
-        uint32_t value = plan->copy_values[i];
-        if (execution->outputs[plan->copy_outputs[i]] != NULL &&
-            plan->storage[value].size_bytes > 0)
-            memcpy(execution->outputs[plan->copy_outputs[i]], slot->bindings[value].host,
-                   plan->storage[value].size_bytes);
-    }
+    fetch(executable, execution);
     return INF_OK;
 }
 

@@ -10,12 +10,13 @@
 
 #include "proto/core/span.h"
 
-#define ARENA_ALIGNMENT 64
+#define ARENA_ALIGNMENT 64 // at least; devices may want more
 #define STEP_NONE       UINT32_MAX
 
 // Values that share storage, told by their root: the value that is really made.
 struct storage_class {
     struct inf_storage storage;
+    size_t padded_bytes; // with room behind it
     uint32_t first_step; // that writes it; STEP_NONE: no step does
     uint32_t last_step;  // that reads or writes it
 };
@@ -25,7 +26,7 @@ struct planner {
     struct inf_device *const *devices;
     uint32_t device_count;
     struct inf_plan *plan;
-    uint32_t *root;                // by value: its class's root
+    uint32_t *root;                // by value: its class's root; becomes the plan's
     struct storage_class *classes; // by root value
     uint32_t *step_devices;        // by step
 };
@@ -200,9 +201,14 @@ static bool meet(const struct storage_class *a, const struct storage_class *b)
     return a->first_step <= b->last_step && b->first_step <= a->last_step;
 }
 
-static size_t padded(const struct storage_class *class)
+static void pad_classes(struct planner *planner)
 {
-    return inf_size_align(class->storage.size_bytes + INF_BLOB_SLACK_BYTES, ARENA_ALIGNMENT);
+    size_t alignment = ARENA_ALIGNMENT;
+    for (uint32_t i = 0; i < planner->device_count; i++)
+        alignment = INF_MAX(alignment, inf_device_info(planner->devices[i])->alignment);
+    for (uint32_t v = 0; v < planner->graph->value_count; v++)
+        planner->classes[v].padded_bytes = inf_size_align(
+            planner->classes[v].storage.size_bytes + INF_BLOB_SLACK_BYTES, alignment);
 }
 
 // The lowest offset at which `class` overlaps none of the `placed` ones, sorted by offset, that are
@@ -214,9 +220,9 @@ static size_t lowest_gap(const struct storage_class *class, struct storage_class
     for (uint32_t i = 0; i < placed_count; i++) {
         if (!meet(class, placed[i]))
             continue;
-        if (offset + padded(class) <= placed[i]->storage.offset)
+        if (offset + class->padded_bytes <= placed[i]->storage.offset)
             break;
-        offset = INF_MAX(offset, placed[i]->storage.offset + padded(placed[i]));
+        offset = INF_MAX(offset, placed[i]->storage.offset + placed[i]->padded_bytes);
     }
     return offset;
 }
@@ -240,7 +246,7 @@ static size_t live_max(struct storage_class **classes, uint32_t count, uint32_t 
         size_t live = 0;
         for (uint32_t i = 0; i < count; i++)
             if (classes[i]->first_step <= step && step <= classes[i]->last_step)
-                live += padded(classes[i]);
+                live += classes[i]->padded_bytes;
         most = INF_MAX(most, live);
     }
     return most;
@@ -266,7 +272,7 @@ static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
         order[i]->storage.offset = lowest_gap(order[i], placed, i);
         insert_by_offset(order[i], placed, i);
         planner->plan->arena_bytes =
-            INF_MAX(planner->plan->arena_bytes, order[i]->storage.offset + padded(order[i]));
+            INF_MAX(planner->plan->arena_bytes, order[i]->storage.offset + order[i]->padded_bytes);
     }
     planner->plan->live_max_bytes = live_max(order, count, planner->plan->step_count);
     free(order);
@@ -281,6 +287,7 @@ static enum inf_code fill(struct planner *planner, struct inf_error *err)
     cut_segments(planner);
     find_lifetimes(planner);
     INF_TRY(place_classes(planner, err));
+    pad_classes(planner);
     INF_TRY(place_arena(planner, err));
     for (uint32_t v = 0; v < planner->graph->value_count; v++)
         planner->plan->storage[v] = planner->classes[planner->root[v]].storage;
@@ -321,7 +328,7 @@ enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph 
         allocate(&planner)
             ? fill(&planner, err)
             : inf_fail(err, INF_EXHAUSTED, "no memory to plan %u nodes", graph->node_count);
-    free(planner.root);
+    plan->roots = planner.root;
     free(planner.classes);
     free(planner.step_devices);
     if (code == INF_OK)
@@ -338,6 +345,7 @@ void inf_plan_destroy(struct inf_plan **plan)
     free((*plan)->steps);
     free((*plan)->segments);
     free((*plan)->storage);
+    free((*plan)->roots);
     free((*plan)->copy_values);
     free((*plan)->copy_outputs);
     free(*plan);

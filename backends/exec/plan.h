@@ -36,6 +36,7 @@ struct inf_plan {
     struct inf_plan_segment *segments;
     uint32_t segment_count;
     struct inf_storage *storage; // by value index
+    uint32_t *roots; // by value index: the value whose bytes it renames, itself for most
     uint32_t value_count;
     size_t arena_bytes;    // what one slot needs
     size_t live_max_bytes; // most bytes alive at once: the lower bound of arena_bytes
