@@ -96,6 +96,9 @@ static void open_backend(struct inf_device_list *list, const struct inf_backend 
                          struct inf_error *err) INF_MAY_BLOCK
 {
     uint32_t count = backend->probe();
+    if (count == 0)
+        inf_log(options != NULL ? options->log : NULL, INF_LOG_INFO,
+                "backend left out backend=%s reason=\"it finds no device\"", backend->name);
     for (uint32_t i = 0; i < count && list->count < INF_REGISTRY_DEVICES; i++) {
         struct inf_device **device = &list->devices[list->count];
         if (inf_device_open(device, backend, i, options, err) == INF_OK)
@@ -118,6 +121,11 @@ enum inf_code inf_device_list_open(struct inf_device_list *list, const char *onl
         const struct inf_backend *backend = inf_registry_table[i];
         if (only != NULL && backend != &inf_ref_backend && !is_listed(backend, only))
             continue;
+        if (only == NULL && backend->hardware != NULL && !backend->hardware()) {
+            inf_log(options != NULL ? options->log : NULL, INF_LOG_INFO,
+                    "backend left out backend=%s reason=\"no hardware of its own\"", backend->name);
+            continue;
+        }
         // The last place is kept for ref.
         if (backend == &inf_ref_backend && list->count == INF_REGISTRY_DEVICES)
             inf_device_unref(&list->devices[--list->count]);

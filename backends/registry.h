@@ -23,7 +23,8 @@ struct inf_device_list {
 };
 
 // Opens what can be opened. `only`, where not NULL, is a comma-separated list of backends to use;
-// ref is opened all the same. Backends that cannot start are logged and left out.
+// ref is opened all the same. Without it, backends whose hardware is not here are left out, though
+// they might do without (Vulkan on the CPU). Backends that cannot start are logged and left out.
 //
 // INF_INVALID      `only` names an unknown backend; the text names it and the known ones.
 // INF_UNAVAILABLE  not even ref could be opened.

@@ -3,8 +3,10 @@
 
 packages_build="gcc libc6-dev meson ninja-build pkg-config python3 git
     libevent-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libsystemd-dev libjansson-dev
-    libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libspng-dev libturbojpeg0-dev"
-packages_check="libcriterion-dev clang libclang-rt-14-dev llvm clang-format-14 clang-format systemd man-db procps"
+    libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libspng-dev libturbojpeg0-dev
+    libvulkan-dev glslc spirv-tools"
+packages_check="libcriterion-dev clang libclang-rt-14-dev llvm clang-format-14 clang-format systemd man-db
+    mesa-vulkan-drivers vulkan-validationlayers procps"
 packages_fetch="npm"
 
 install_missing() {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipeline cache on disk: a file for each device, with a header of ours in front of the driver's
+// bytes. Drivers crash on bytes that are not theirs, so nothing reaches them that is not exactly
+// what the same driver gave for the same shaders.
+#ifndef INF_BACKENDS_VULKAN_VK_CACHE_H
+#define INF_BACKENDS_VULKAN_VK_CACHE_H
+
+#include "backends/vulkan/vk_device.h"
+
+// Makes the device's pipeline cache, from the file where that is valid; empty otherwise.
+enum inf_code vk_cache_load(struct vk_device *device, struct inf_error *err) INF_NODISCARD;
+
+// Writes the file where pipelines were made since it was read. A failure is logged and no more.
+void vk_cache_store(struct vk_device *device);
+
+// What a cache file must begin with on this device; constant as long as driver and shaders are.
+struct vk_cache_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t vendor, device, driver;
+    uint8_t device_uuid[VK_UUID_SIZE], cache_uuid[VK_UUID_SIZE];
+    char driver_info[VK_MAX_DRIVER_INFO_SIZE];
+    uint64_t shaders; // inf_shaders_hash
+    uint64_t size;    // of what follows
+    uint64_t checksum;
+};
+
+// Fills all but size and checksum.
+void vk_cache_header_init(struct vk_cache_header *header, VkPhysicalDevice physical);
+
+// 64 bits that change when any byte does (FNV-1a).
+uint64_t vk_cache_checksum(const void *data, size_t size);
+
+// The driver's bytes behind the header of a file's `size` bytes, count in *out_size; NULL where the
+// file is not exactly as `expected` wants it.
+const void *vk_cache_payload(const void *file, size_t size, const struct vk_cache_header *expected,
+                             size_t *out_size);
+
+#endif

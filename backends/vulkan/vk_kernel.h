@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// From nodes to dispatches: one function an operator, which either makes the dispatches of a node or
+// says why it cannot. Asking whether a node is supported is the same call without a program.
+#ifndef INF_BACKENDS_VULKAN_VK_KERNEL_H
+#define INF_BACKENDS_VULKAN_VK_KERNEL_H
+
+#include "backends/graph/graph.h"
+#include "backends/vulkan/vk_memory.h"
+#include "backends/vulkan/vk_pipeline.h"
+#include "shaders/constants.h"
+
+struct vk_program;
+
+// What a binding of a dispatch is: a value that moves with the run's bindings, or constant memory.
+struct vk_operand {
+    uint32_t value; // INF_VALUE_NONE: constant
+    struct vk_span constant;
+    size_t size_bytes; // that are bound
+};
+
+// One dispatch. The last operand is written, the others are read.
+struct vk_dispatch {
+    struct vk_pipeline_key key;
+    uint32_t operand_count;
+    struct vk_operand operands[VK_BINDINGS_MAX];
+    uint32_t invocations;
+    uint32_t push_bytes;
+    uint8_t push[VK_PUSH_BYTES_MAX];
+    // Set by vk_emit().
+    uint32_t node;
+    VkPipeline pipeline;
+};
+
+// One node on its way to dispatches.
+struct vk_lowering {
+    struct vk_device *device;
+    const struct inf_graph *graph;
+    const struct inf_node *node;
+    uint32_t node_index;
+    struct vk_program *program; // NULL: nothing is made, only checked
+};
+
+// Makes the dispatches of a node whose types and shapes are known and of which no tensor is empty.
+//
+// INF_UNSUPPORTED  it cannot; the text says why.
+typedef enum inf_code vk_lower_fn(struct vk_lowering *lowering, struct inf_error *err);
+
+vk_lower_fn vk_lower_unary, vk_lower_clip, vk_lower_binary, vk_lower_prelu, vk_lower_compare,
+    vk_lower_select, vk_lower_cast;
+vk_lower_fn vk_lower_conv2d, vk_lower_depthwise, vk_lower_conv2d_transpose, vk_lower_matmul;
+vk_lower_fn vk_lower_pool, vk_lower_resize;
+vk_lower_fn vk_lower_reduce, vk_lower_arg, vk_lower_softmax, vk_lower_batch_norm;
+vk_lower_fn vk_lower_copy, vk_lower_transpose, vk_lower_slice, vk_lower_concat, vk_lower_split,
+    vk_lower_tile, vk_lower_broadcast, vk_lower_fill, vk_lower_space_to_depth,
+    vk_lower_depth_to_space, vk_lower_pad, vk_lower_gather;
+
+// Lowers a node by its operator's function, after the checks that all have in common.
+enum inf_code vk_lower(struct vk_lowering *lowering, struct inf_error *err) INF_NODISCARD;
+
+// --- what those functions use ---
+
+// Adds a dispatch to the program.
+enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
+                      struct inf_error *err) INF_NODISCARD;
+
+// Appends value `value` to the dispatch's operands: constants are uploaded as they are.
+enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t value,
+                     struct inf_error *err) INF_NODISCARD;
+
+// Fills `size_bytes` zeroed bytes; `context` is the caller's.
+typedef void vk_fill_fn(void *bytes, const void *context);
+
+// Appends constant memory that `fill` writes.
+enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch, size_t size_bytes,
+                      vk_fill_fn *fill, const void *context, struct inf_error *err) INF_NODISCARD;
+
+// Sets the dispatch's push constants.
+void vk_push(struct vk_dispatch *dispatch, const void *block, size_t size_bytes);
+
+// Shape and type of the node's operand `index`, which must be there, and of output `index`.
+const struct inf_shape *vk_input_shape(const struct vk_lowering *lowering, uint32_t index);
+const struct inf_shape *vk_output_shape(const struct vk_lowering *lowering, uint32_t index);
+enum inf_dtype vk_input_dtype(const struct vk_lowering *lowering, uint32_t index);
+enum inf_dtype vk_output_dtype(const struct vk_lowering *lowering, uint32_t index);
+
+// Whether operand `index` is given.
+bool vk_has_input(const struct vk_lowering *lowering, uint32_t index);
+
+// An axis attribute, negative ones counted from the end.
+int32_t vk_axis(int64_t axis, int32_t rank);
+
+// The product of dims[first] .. dims[last - 1].
+uint32_t vk_extent(const struct inf_shape *shape, int32_t first, int32_t last);
+
+// INF_UNSUPPORTED with the node's operator in front of the text.
+#define vk_decline(lowering, err, ...)                                                             \
+    (inf_fail_reason((err), INF_UNSUPPORTED, INF_REASON_OPERATOR, __VA_ARGS__),                    \
+     inf_error_prefix((err), INF_UNSUPPORTED, "vulkan: %s",                                        \
+                      inf_op_info((lowering)->node->op)->name))
+
+// INF_UNSUPPORTED unless operand `index` is f32.
+enum inf_code vk_need_f32(const struct vk_lowering *lowering, uint32_t index,
+                          struct inf_error *err) INF_NODISCARD;
+
+// INF_UNSUPPORTED unless operand `index`, if given, is an f32 constant of `count` elements.
+enum inf_code vk_need_const(const struct vk_lowering *lowering, uint32_t index, size_t count,
+                            struct inf_error *err) INF_NODISCARD;
+
+// The elements of a constant operand; NULL where it is not given.
+const float *vk_const_f32(const struct vk_lowering *lowering, uint32_t index);
+
+// An activation as shaders have it.
+struct vk_activation {
+    uint32_t function; // FN_*
+    float low, high;
+    bool prelu; // the slope comes with the channel
+};
+
+// The activation of a node of any operator that has one.
+struct vk_activation vk_node_activation(const struct inf_node *node);
+
+// lib/window.glsl's push constants.
+struct vk_window {
+    uint32_t count;
+    uint32_t in_h, in_w, in_c;
+    uint32_t out_h, out_w, out_c;
+    uint32_t kernel_h, kernel_w;
+    uint32_t stride_h, stride_w;
+    uint32_t dilation_h, dilation_w;
+    int32_t pad_top, pad_left;
+    uint32_t strips;
+    uint32_t blocks;
+    uint32_t group_blocks, group_in, group_out;
+    float low, high;
+};
+_Static_assert(sizeof(struct vk_window) == 88, "as lib/window.glsl");
+
+// The window of a node between the pictures `in` and `out`.
+void vk_window_init(struct vk_window *window, const struct vk_lowering *lowering,
+                    const struct inf_shape *in, const struct inf_shape *out);
+
+#endif

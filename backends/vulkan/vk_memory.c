@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/vk_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/core/span.h"
+
+// Small enough for edge boxes, large enough that a driver's limit of allocations is far away.
+#define SLAB_BYTES ((VkDeviceSize)16 << 20)
+
+// A part of a slab that nobody has.
+struct hole {
+    struct hole *next; // by offset
+    VkDeviceSize offset, size;
+};
+
+struct vk_slab {
+    struct vk_slab *next;
+    VkDeviceMemory memory;
+    VkBuffer buffer;
+    VkDeviceSize size;
+    uint32_t type;
+    uint32_t spans; // in use
+    void *host;
+    struct hole *holes;
+};
+
+// --- memory types ---
+
+// The first memory type with all flags of `wanted`; UINT32_MAX where there is none.
+static uint32_t find_type(const VkPhysicalDeviceMemoryProperties *memory,
+                          VkMemoryPropertyFlags wanted)
+{
+    for (uint32_t i = 0; i < memory->memoryTypeCount; i++)
+        if ((memory->memoryTypes[i].propertyFlags & wanted) == wanted)
+            return i;
+    return UINT32_MAX;
+}
+
+bool vk_memory_types(struct vk_device *device)
+{
+    const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    const VkMemoryPropertyFlags visible =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    const VkMemoryPropertyFlags cached = visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+    device->host_type = find_type(&device->memory, cached);
+    if (device->host_type == UINT32_MAX)
+        device->host_type = find_type(&device->memory, visible);
+    device->unified = device->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU &&
+                      find_type(&device->memory, local | visible) != UINT32_MAX;
+    device->local_type = find_type(&device->memory, device->unified ? local | visible : local);
+    if (device->local_type == UINT32_MAX)
+        device->local_type = device->host_type;
+    return device->host_type != UINT32_MAX;
+}
+
+// --- slabs ---
+
+static void free_holes(struct hole *hole)
+{
+    while (hole != NULL) {
+        struct hole *next = hole->next;
+        free(hole);
+        hole = next;
+    }
+}
+
+static void slab_free(struct vk_device *device, struct vk_slab *slab)
+{
+    free_holes(slab->holes);
+    vkDestroyBuffer(device->device, slab->buffer, NULL);
+    vkFreeMemory(device->device, slab->memory, NULL);
+    free(slab);
+}
+
+static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
+                               struct inf_error *err)
+{
+    slab->holes = calloc(1, sizeof(*slab->holes));
+    if (slab->holes == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "device '%s': no host memory for a slab", device->base.info.name);
+    slab->holes->size = slab->size;
+    VkBufferCreateInfo buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                 .size = slab->size,
+                                 .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                          VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                          VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+    VK_TRY(device, vkCreateBuffer(device->device, &buffer, NULL, &slab->buffer), err);
+    VkMemoryRequirements needs;
+    vkGetBufferMemoryRequirements(device->device, slab->buffer, &needs);
+    if ((needs.memoryTypeBits >> slab->type & 1) == 0)
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_BACKEND,
+                               "device '%s': storage buffers do not lie in memory type %u",
+                               device->base.info.name, slab->type);
+    VkMemoryAllocateInfo memory = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                   .allocationSize = needs.size,
+                                   .memoryTypeIndex = slab->type};
+    VK_TRY(device, vkAllocateMemory(device->device, &memory, NULL, &slab->memory), err);
+    VK_TRY(device, vkBindBufferMemory(device->device, slab->buffer, slab->memory, 0), err);
+    VkMemoryPropertyFlags flags = device->memory.memoryTypes[slab->type].propertyFlags;
+    if ((flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0)
+        VK_TRY(device, vkMapMemory(device->device, slab->memory, 0, VK_WHOLE_SIZE, 0, &slab->host),
+               err);
+    return INF_OK;
+}
+
+static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *device,
+                                 VkDeviceSize size, uint32_t type, struct inf_error *err)
+{
+    struct vk_slab *slab = calloc(1, sizeof(*slab));
+    if (slab == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "device '%s': no host memory for a slab", device->base.info.name);
+    slab->size = size;
+    slab->type = type;
+    enum inf_code code = slab_fill(device, slab, err);
+    if (code == INF_OK)
+        *out_slab = slab;
+    else
+        slab_free(device, slab);
+    return code;
+}
+
+// Cuts a span from the first hole that is large enough.
+static bool slab_take(struct vk_slab *slab, VkDeviceSize size, struct vk_span *span)
+{
+    for (struct hole **link = &slab->holes; *link != NULL; link = &(*link)->next) {
+        struct hole *hole = *link;
+        if (hole->size < size)
+            continue;
+        *span = (struct vk_span){
+            .slab = slab,
+            .buffer = slab->buffer,
+            .offset = hole->offset,
+            .size = size,
+            .host = slab->host != NULL ? (char *)slab->host + hole->offset : NULL,
+        };
+        hole->offset += size;
+        hole->size -= size;
+        if (hole->size == 0) {
+            *link = hole->next;
+            free(hole);
+        }
+        slab->spans++;
+        return true;
+    }
+    return false;
+}
+
+// Makes the hole that a span leaves, joined with those it touches. `fresh` is used for it if needed;
+// returns what is left over to free.
+static struct hole *slab_give_back(struct vk_slab *slab, const struct vk_span *span,
+                                   struct hole *fresh)
+{
+    struct hole *before = NULL, *after = slab->holes;
+    for (; after != NULL && after->offset < span->offset; after = after->next)
+        before = after;
+    slab->spans--;
+    if (before != NULL && before->offset + before->size == span->offset) {
+        before->size += span->size;
+        if (after == NULL || before->offset + before->size != after->offset) {
+            return fresh;
+        }
+        before->size += after->size;
+        before->next = after->next;
+        after->next = fresh;
+        return after;
+    }
+    if (after != NULL && span->offset + span->size == after->offset) {
+        after->offset = span->offset;
+        after->size += span->size;
+        return fresh;
+    }
+    *fresh = (struct hole){.next = after, .offset = span->offset, .size = span->size};
+    if (before != NULL)
+        before->next = fresh;
+    else
+        slab->holes = fresh;
+    return NULL;
+}
+
+static void unlink_slab(struct vk_device *device, struct vk_slab *slab)
+    INF_ATTR(requires_capability(device->memory_mutex))
+{
+    struct vk_slab **link = &device->slabs;
+    while (*link != slab)
+        link = &(*link)->next;
+    *link = slab->next;
+}
+
+static bool take_from_slabs(struct vk_device *device, VkDeviceSize size, uint32_t type,
+                            struct vk_span *span)
+{
+    bool found = false;
+    inf_mutex_lock(&device->memory_mutex);
+    for (struct vk_slab *slab = device->slabs; slab != NULL && !found; slab = slab->next)
+        found = slab->type == type && slab_take(slab, size, span);
+    inf_mutex_unlock(&device->memory_mutex);
+    return found;
+}
+
+enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size_t size_bytes,
+                            bool for_host, struct inf_error *err)
+{
+    INF_TRY(vk_device_start(device, err));
+    size_t padded;
+    if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + VK_SPAN_ALIGNMENT - 1, &padded) ||
+        padded > PTRDIFF_MAX)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_DEVICE_OOM,
+                               "device '%s': %zu bytes are more than memory can be",
+                               device->base.info.name, size_bytes);
+    VkDeviceSize size = padded & ~(size_t)(VK_SPAN_ALIGNMENT - 1);
+    uint32_t type = for_host ? device->host_type : device->local_type;
+    if (take_from_slabs(device, size, type, span))
+        return INF_OK;
+    struct vk_slab *slab = NULL;
+    // What is large has a slab of its own, so that it is given back to the driver when it goes.
+    VkDeviceSize slab_size = size > SLAB_BYTES / 4 ? size : SLAB_BYTES;
+    enum inf_code code = slab_create(&slab, device, slab_size, type, err);
+    if (code == INF_EXHAUSTED && slab_size != size)
+        code = slab_create(&slab, device, size, type, err);
+    INF_TRY(code);
+    (void)!slab_take(slab, size, span); // it has one hole as large as itself
+    inf_mutex_lock(&device->memory_mutex);
+    slab->next = device->slabs;
+    device->slabs = slab;
+    inf_mutex_unlock(&device->memory_mutex);
+    return INF_OK;
+}
+
+void vk_span_free(struct vk_device *device, struct vk_span *span)
+{
+    if (span->slab == NULL)
+        return;
+    struct vk_slab *slab = span->slab;
+    struct hole *fresh = calloc(1, sizeof(*fresh));
+    if (fresh == NULL)
+        return; // the span stays taken: nothing worse than its bytes is lost
+    inf_mutex_lock(&device->memory_mutex);
+    struct hole *rest = slab_give_back(slab, span, fresh);
+    bool empty = slab->spans == 0;
+    if (empty)
+        unlink_slab(device, slab);
+    inf_mutex_unlock(&device->memory_mutex);
+    free_holes(rest);
+    if (empty)
+        slab_free(device, slab);
+    *span = (struct vk_span){0};
+}
+
+void vk_slabs_free(struct vk_device *device)
+{
+    while (device->slabs != NULL) {
+        struct vk_slab *slab = device->slabs;
+        device->slabs = slab->next;
+        slab_free(device, slab);
+    }
+}
+
+// --- copies ---
+
+static enum inf_code record_copy(struct vk_device *device, VkCommandBuffer commands,
+                                 const VkBufferCopy *region, VkBuffer to, VkBuffer from,
+                                 struct inf_error *err)
+{
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                      .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+    VK_TRY(device, vkBeginCommandBuffer(commands, &begin), err);
+    vkCmdCopyBuffer(commands, from, to, 1, region);
+    VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                               .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
+                               .dstAccessMask =
+                                   VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_HOST_READ_BIT};
+    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+                         &barrier, 0, NULL, 0, NULL);
+    VK_TRY(device, vkEndCommandBuffer(commands), err);
+    return INF_OK;
+}
+
+// A pool belongs to one thread at a time, so each copy has one of its own.
+enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region, VkBuffer to,
+                           VkBuffer from, struct inf_error *err)
+{
+    VkCommandPoolCreateInfo pool_info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                         .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
+                                         .queueFamilyIndex = device->queue_family};
+    VkCommandPool pool;
+    VK_TRY(device, vkCreateCommandPool(device->device, &pool_info, NULL, &pool), err);
+    VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                        .commandPool = pool,
+                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                        .commandBufferCount = 1};
+    VkCommandBuffer commands;
+    VkResult result = vkAllocateCommandBuffers(device->device, &info, &commands);
+    enum inf_code code = result == VK_SUCCESS
+                             ? record_copy(device, commands, region, to, from, err)
+                             : vk_failure(device, result, "vkAllocateCommandBuffers", err);
+    uint64_t ticket;
+    if (code == INF_OK)
+        code = vk_device_submit(device, commands, &ticket, err);
+    if (code == INF_OK)
+        code = vk_device_wait(device, ticket, UINT64_MAX, err);
+    vkDestroyCommandPool(device->device, pool, NULL);
+    return code;
+}
+
+enum inf_code vk_span_write(struct vk_device *device, const struct vk_span *span, const void *bytes,
+                            size_t size, struct inf_error *err)
+{
+    if (size == 0)
+        return INF_OK;
+    if (span->host != NULL) {
+        memcpy(span->host, bytes, size);
+        return INF_OK;
+    }
+    struct vk_span staging;
+    INF_TRY(vk_span_alloc(&staging, device, size, true, err));
+    memcpy(staging.host, bytes, size);
+    VkBufferCopy region = {.srcOffset = staging.offset, .dstOffset = span->offset, .size = size};
+    enum inf_code code = vk_span_copy(device, &region, span->buffer, staging.buffer, err);
+    vk_span_free(device, &staging);
+    return code;
+}

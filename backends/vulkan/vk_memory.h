@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory: a few large slabs, cut into spans. Each slab is one VkBuffer, so that a span is a
+// buffer, an offset and a size.
+#ifndef INF_BACKENDS_VULKAN_VK_MEMORY_H
+#define INF_BACKENDS_VULKAN_VK_MEMORY_H
+
+#include "backends/vulkan/vk_device.h"
+
+// A stretch of a slab. All zero: nothing.
+struct vk_span {
+    struct vk_slab *slab;
+    VkBuffer buffer;
+    VkDeviceSize offset; // in the buffer, a multiple of VK_SPAN_ALIGNMENT
+    VkDeviceSize size;
+    void *host; // where the host sees it; NULL where it does not
+};
+
+// More than any driver wants of the offset of a storage buffer.
+#define VK_SPAN_ALIGNMENT 256
+
+// Allocates a span: of memory that the host reads and writes, or of the device's own.
+//
+// INF_EXHAUSTED  (DEVICE_OOM)
+enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size_t size_bytes,
+                            bool for_host, struct inf_error *err) INF_NODISCARD;
+
+// Gives the span back and makes it empty; nothing may still use it.
+void vk_span_free(struct vk_device *device, struct vk_span *span);
+
+// Copies between spans on the device and waits for it.
+enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region, VkBuffer to,
+                           VkBuffer from, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Writes `size` bytes of host memory to the start of a span.
+enum inf_code vk_span_write(struct vk_device *device, const struct vk_span *span, const void *bytes,
+                            size_t size, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Chooses memory types; false where there is none that suits.
+bool vk_memory_types(struct vk_device *device) INF_NODISCARD;
+
+// Frees all slabs.
+void vk_slabs_free(struct vk_device *device);
+
+// --- the backend's buffer entries ---
+enum inf_code vk_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device *device,
+                              size_t size_bytes, enum inf_buffer_usage usage,
+                              struct inf_error *err);
+enum inf_code vk_buffer_import(struct inf_buffer **out_buffer, struct inf_device *device,
+                               void *host, size_t size_bytes, struct inf_error *err);
+enum inf_code vk_buffer_copy(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
+                             size_t from_offset, size_t size, struct inf_error *err);
+void vk_buffer_free(struct inf_buffer *buffer);
+
+// The span behind a buffer that vk_buffer_alloc() made.
+const struct vk_span *vk_buffer_span(const struct inf_buffer *buffer);
+
+#endif

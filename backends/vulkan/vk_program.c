@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/vk_program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/vulkan/vk_record.h"
+
+// Constant memory of a program.
+struct constant {
+    uint32_t value; // uploaded as it is; INF_VALUE_NONE: made for one operand
+    struct vk_span span;
+};
+
+struct vk_program {
+    struct inf_program base;
+    struct vk_device *device;
+    struct vk_dispatch *dispatches;
+    uint32_t dispatch_count, dispatch_capacity;
+    struct constant *constants;
+    uint32_t constant_count, constant_capacity;
+    struct vk_recording *slots;
+    uint32_t slot_count;
+};
+
+static enum inf_code no_memory(const struct vk_device *device, struct inf_error *err)
+{
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                           "device '%s': no host memory for a program", device->base.info.name);
+}
+
+// --- what lowering adds ---
+
+// Room for one more element; false without memory.
+static bool reserve(void **array, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return true;
+    uint32_t wanted = *capacity == 0 ? 32 : *capacity * 2;
+    void *larger = reallocarray(*array, wanted, size);
+    if (larger == NULL)
+        return false;
+    *array = larger;
+    *capacity = wanted;
+    return true;
+}
+
+enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
+                      struct inf_error *err)
+{
+    struct vk_program *program = lowering->program;
+    if (program == NULL)
+        return INF_OK;
+    void *array = program->dispatches;
+    if (!reserve(&array, program->dispatch_count, &program->dispatch_capacity, sizeof(*dispatch)))
+        return no_memory(lowering->device, err);
+    program->dispatches = array;
+    struct vk_dispatch *added = &program->dispatches[program->dispatch_count];
+    *added = *dispatch;
+    added->node = lowering->node_index;
+    INF_TRY(vk_pipeline_get(&added->pipeline, lowering->device, &added->key, err));
+    program->dispatch_count++;
+    return INF_OK;
+}
+
+static enum inf_code add_constant(struct vk_lowering *lowering, struct vk_operand *operand,
+                                  uint32_t value, const void *bytes, struct inf_error *err)
+{
+    struct vk_program *program = lowering->program;
+    void *array = program->constants;
+    if (!reserve(&array, program->constant_count, &program->constant_capacity,
+                 sizeof(*program->constants)))
+        return no_memory(lowering->device, err);
+    program->constants = array;
+    struct constant *constant = &program->constants[program->constant_count];
+    constant->value = value;
+    INF_TRY(vk_span_alloc(&constant->span, lowering->device, operand->size_bytes, false, err));
+    program->constant_count++;
+    program->base.weight_bytes += constant->span.size;
+    operand->constant = constant->span;
+    return vk_span_write(lowering->device, &constant->span, bytes, operand->size_bytes, err);
+}
+
+enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t value,
+                     struct inf_error *err)
+{
+    const struct inf_value *used = &lowering->graph->values[value];
+    struct vk_operand *operand = &dispatch->operands[dispatch->operand_count++];
+    *operand = (struct vk_operand){.value = value};
+    if (!inf_shape_bytes(&used->shape, used->dtype, &operand->size_bytes))
+        return vk_decline(lowering, err, "value '%s' is too large", used->name);
+    if (used->data == NULL)
+        return INF_OK;
+    operand->value = INF_VALUE_NONE;
+    struct vk_program *program = lowering->program;
+    if (program == NULL)
+        return INF_OK;
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        if (program->constants[i].value != value)
+            continue;
+        operand->constant = program->constants[i].span;
+        return INF_OK;
+    }
+    return add_constant(lowering, operand, value, used->data->data, err);
+}
+
+enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch, size_t size_bytes,
+                      vk_fill_fn *fill, const void *context, struct inf_error *err)
+{
+    if (size_bytes > lowering->device->properties.limits.maxStorageBufferRange)
+        return vk_decline(lowering, err, "%zu bytes of weights are more than can be bound",
+                          size_bytes);
+    struct vk_operand *operand = &dispatch->operands[dispatch->operand_count++];
+    *operand = (struct vk_operand){.value = INF_VALUE_NONE, .size_bytes = size_bytes};
+    if (lowering->program == NULL)
+        return INF_OK;
+    void *bytes = calloc(1, size_bytes);
+    if (bytes == NULL)
+        return no_memory(lowering->device, err);
+    fill(bytes, context);
+    enum inf_code code = add_constant(lowering, operand, INF_VALUE_NONE, bytes, err);
+    free(bytes);
+    return code;
+}
+
+enum inf_code vk_program_supports(struct inf_device *base, const struct inf_graph *graph,
+                                  uint32_t node, struct inf_error *err)
+{
+    struct vk_lowering lowering = {.device = (struct vk_device *)base,
+                                   .graph = graph,
+                                   .node = &graph->nodes[node],
+                                   .node_index = node};
+    return vk_lower(&lowering, err);
+}
+
+// --- compiling ---
+
+static enum inf_code fill(struct vk_program *program, const struct inf_segment *segment,
+                          struct inf_error *err)
+{
+    INF_TRY(vk_device_start(program->device, err));
+    for (uint32_t i = 0; i < segment->node_count; i++) {
+        struct vk_lowering lowering = {.device = program->device,
+                                       .graph = segment->graph,
+                                       .node = &segment->graph->nodes[segment->nodes[i]],
+                                       .node_index = segment->nodes[i],
+                                       .program = program};
+        INF_TRY(vk_lower(&lowering, err));
+    }
+    program->slots = calloc(segment->slots, sizeof(*program->slots));
+    if (program->slots == NULL)
+        return no_memory(program->device, err);
+    program->slot_count = segment->slots;
+    for (uint32_t i = 0; i < segment->slots; i++)
+        INF_TRY(
+            vk_recording_init(&program->slots[i], program->device, program->dispatch_count, err));
+    return INF_OK;
+}
+
+enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *base,
+                                 const struct inf_segment *segment, uint32_t flags,
+                                 struct inf_error *err)
+{
+    (void)flags;
+    struct vk_device *device = (struct vk_device *)base;
+    struct vk_program *program = calloc(1, sizeof(*program));
+    if (program == NULL)
+        return no_memory(device, err);
+    program->device = device;
+    enum inf_code code = fill(program, segment, err);
+    if (code == INF_OK)
+        *out_program = &program->base;
+    else
+        vk_program_destroy(&program->base);
+    return code;
+}
+
+void vk_program_destroy(struct inf_program *base)
+{
+    struct vk_program *program = (struct vk_program *)base;
+    for (uint32_t i = 0; i < program->slot_count; i++) {
+        // A run whose wait was given up may still go on.
+        if (program->slots[i].ticket != 0)
+            (void)!vk_device_wait(program->device, program->slots[i].ticket, UINT64_MAX, NULL);
+        vk_recording_fini(&program->slots[i], program->device);
+    }
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        vk_span_free(program->device, &program->constants[i].span);
+    free(program->slots);
+    free(program->constants);
+    free(program->dispatches);
+    free(program);
+}
+
+// --- running ---
+
+static enum inf_code find_place(const struct vk_program *program, const struct vk_operand *operand,
+                                const struct inf_run *run, struct vk_place *place,
+                                struct inf_error *err)
+{
+    const struct vk_span *span = &operand->constant;
+    VkDeviceSize offset = 0;
+    if (operand->value != INF_VALUE_NONE) {
+        const struct inf_binding *binding = &run->bindings[operand->value];
+        if (binding->buffer == NULL || binding->buffer->device != &program->device->base)
+            return inf_fail(err, INF_INVALID, "device '%s': value %u is not in its memory",
+                            program->device->base.info.name, operand->value);
+        span = vk_buffer_span(binding->buffer);
+        offset = binding->offset;
+    }
+    // Shaders read and write whole vectors; every tensor has room for that behind it.
+    VkDeviceSize size = (operand->size_bytes + 15) & ~(VkDeviceSize)15;
+    if (offset > span->size || size > span->size - offset)
+        return inf_fail(err, INF_RANGE, "device '%s': value %u reaches behind its buffer",
+                        program->device->base.info.name, operand->value);
+    *place = (struct vk_place){span->buffer, span->offset + offset, size};
+    return INF_OK;
+}
+
+// Looks up where all operands are now; *out_moved where one is not where it was recorded.
+static enum inf_code bind(const struct vk_program *program, struct vk_recording *recording,
+                          const struct inf_run *run, bool *out_moved, struct inf_error *err)
+{
+    *out_moved = false;
+    for (uint32_t i = 0; i < program->dispatch_count; i++) {
+        const struct vk_dispatch *dispatch = &program->dispatches[i];
+        for (uint32_t k = 0; k < dispatch->operand_count; k++) {
+            struct vk_place *old = &recording->places[i * VK_BINDINGS_MAX + k], now;
+            INF_TRY(find_place(program, &dispatch->operands[k], run, &now, err));
+            *out_moved |=
+                now.buffer != old->buffer || now.offset != old->offset || now.size != old->size;
+            *old = now;
+        }
+    }
+    return INF_OK;
+}
+
+enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run,
+                             struct inf_ticket *ticket, struct inf_error *err)
+{
+    struct vk_program *program = (struct vk_program *)base;
+    struct vk_recording *recording = &program->slots[run->slot];
+    if (run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed))
+        return inf_fail(err, INF_CANCELLED, "cancelled before it was submitted");
+    if (program->dispatch_count == 0)
+        return INF_OK;
+    if (recording->ticket != 0)
+        INF_TRY(vk_device_wait(program->device, recording->ticket, UINT64_MAX, err));
+    bool moved;
+    enum inf_code code = bind(program, recording, run, &moved, err);
+    if (code != INF_OK) {
+        recording->recorded = false; // some places are overwritten
+        return code;
+    }
+    if (moved || !recording->recorded || recording->timed != run->profile) {
+        recording->recorded = false;
+        INF_TRY(vk_record(recording, program->device, program->dispatches, program->dispatch_count,
+                          run->profile, err));
+    }
+    INF_TRY(vk_device_submit(program->device, recording->commands, &recording->ticket, err));
+    ticket->value = recording->ticket;
+    return INF_OK;
+}
+
+uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
+                            struct inf_step_profile *steps, uint32_t capacity)
+{
+    const struct vk_program *program = (const struct vk_program *)base;
+    const struct vk_recording *recording = &program->slots[slot];
+    const struct vk_device *device = program->device;
+    if (!recording->timed)
+        return 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->dispatch_count; i++) {
+        uint64_t times[2];
+        if (vkGetQueryPoolResults(device->device, recording->queries, 2 * i, 2, sizeof(times),
+                                  times, sizeof(*times), VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
+            return 0;
+        uint64_t time_ns = (uint64_t)((double)(times[1] - times[0]) *
+                                      (double)device->properties.limits.timestampPeriod);
+        uint32_t node = program->dispatches[i].node;
+        // The dispatches of a node follow each other and are one step.
+        if (count > 0 && count <= capacity && steps[count - 1].node == node) {
+            steps[count - 1].time_ns += time_ns;
+            continue;
+        }
+        if (count < capacity)
+            steps[count] = (struct inf_step_profile){
+                .node = node,
+                .time_ns = time_ns,
+                .kernel = inf_shaders[program->dispatches[i].key.shader].name};
+        count++;
+    }
+    return count;
+}

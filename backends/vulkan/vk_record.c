@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/vk_record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// The least that every driver has of groups along a dimension.
+#define GROUPS_MAX 65535u
+
+static enum inf_code create_pools(struct vk_recording *recording, struct vk_device *device,
+                                  uint32_t count, struct inf_error *err)
+{
+    VkDescriptorPoolSize size = {.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                 .descriptorCount = count * VK_BINDINGS_MAX};
+    VkDescriptorPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                       .maxSets = count,
+                                       .poolSizeCount = 1,
+                                       .pPoolSizes = &size};
+    VK_TRY(device, vkCreateDescriptorPool(device->device, &pool, NULL, &recording->descriptors),
+           err);
+    VkCommandPoolCreateInfo commands = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                        .queueFamilyIndex = device->queue_family};
+    VK_TRY(device, vkCreateCommandPool(device->device, &commands, NULL, &recording->pool), err);
+    VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                        .commandPool = recording->pool,
+                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                        .commandBufferCount = 1};
+    VK_TRY(device, vkAllocateCommandBuffers(device->device, &info, &recording->commands), err);
+    if (device->timestamp_bits == 0)
+        return INF_OK;
+    VkQueryPoolCreateInfo queries = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                     .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                     .queryCount = 2 * count};
+    VK_TRY(device, vkCreateQueryPool(device->device, &queries, NULL, &recording->queries), err);
+    return INF_OK;
+}
+
+static enum inf_code allocate_sets(struct vk_recording *recording, struct vk_device *device,
+                                   uint32_t count, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                            .descriptorPool = recording->descriptors,
+                                            .descriptorSetCount = 1,
+                                            .pSetLayouts = &device->set_layout};
+        VK_TRY(device, vkAllocateDescriptorSets(device->device, &info, &recording->sets[i]), err);
+    }
+    return INF_OK;
+}
+
+enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device *device,
+                                uint32_t count, struct inf_error *err)
+{
+    size_t places = (size_t)count * VK_BINDINGS_MAX;
+    recording->sets = calloc(count + 1u, sizeof(*recording->sets));
+    recording->places = calloc(places + 1, sizeof(*recording->places));
+    recording->touched = calloc(places + 1, sizeof(*recording->touched));
+    recording->written = calloc(places + 1, sizeof(*recording->written));
+    if (recording->sets == NULL || recording->places == NULL || recording->touched == NULL ||
+        recording->written == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "device '%s': no host memory to record %u dispatches",
+                               device->base.info.name, count);
+    if (count == 0)
+        return INF_OK;
+    INF_TRY(create_pools(recording, device, count, err));
+    return allocate_sets(recording, device, count, err);
+}
+
+void vk_recording_fini(struct vk_recording *recording, struct vk_device *device)
+{
+    if (device->device != VK_NULL_HANDLE) {
+        vkDestroyQueryPool(device->device, recording->queries, NULL);
+        vkDestroyDescriptorPool(device->device, recording->descriptors, NULL);
+        vkDestroyCommandPool(device->device, recording->pool, NULL);
+    }
+    free(recording->sets);
+    free(recording->places);
+    free(recording->touched);
+    free(recording->written);
+}
+
+// --- barriers ---
+
+static bool overlap(const struct vk_place *a, const struct vk_place *b)
+{
+    return a->buffer == b->buffer && a->offset < b->offset + b->size &&
+           b->offset < a->offset + a->size;
+}
+
+// Whether a dispatch must wait for one since the last barrier: it touches what that one wrote, or
+// writes what that one touched.
+static bool must_wait(const struct vk_recording *recording, uint32_t touched,
+                      const struct vk_place *places, uint32_t count)
+{
+    for (uint32_t i = 0; i < touched; i++)
+        for (uint32_t k = 0; k < count; k++)
+            if ((recording->written[i] || k == count - 1) &&
+                overlap(&recording->touched[i], &places[k]))
+                return true;
+    return false;
+}
+
+static void barrier(VkCommandBuffer commands, VkAccessFlags access, VkPipelineStageFlags stage)
+{
+    VkMemoryBarrier memory = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                              .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+                              .dstAccessMask = access};
+    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, stage, 0, 1, &memory, 0,
+                         NULL, 0, NULL);
+}
+
+// --- recording ---
+
+static void write_set(struct vk_recording *recording, struct vk_device *device, uint32_t index,
+                      uint32_t count)
+{
+    VkDescriptorBufferInfo buffers[VK_BINDINGS_MAX];
+    VkWriteDescriptorSet writes[VK_BINDINGS_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct vk_place *place = &recording->places[index * VK_BINDINGS_MAX + i];
+        buffers[i] = (VkDescriptorBufferInfo){place->buffer, place->offset, place->size};
+        writes[i] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                           .dstSet = recording->sets[index],
+                                           .dstBinding = i,
+                                           .descriptorCount = 1,
+                                           .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                           .pBufferInfo = &buffers[i]};
+    }
+    vkUpdateDescriptorSets(device->device, count, writes, 0, NULL);
+}
+
+static void record_dispatch(struct vk_recording *recording, struct vk_device *device,
+                            const struct vk_dispatch *dispatch, uint32_t index)
+{
+    VkCommandBuffer commands = recording->commands;
+    vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch->pipeline);
+    vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, device->pipeline_layout, 0, 1,
+                            &recording->sets[index], 0, NULL);
+    vkCmdPushConstants(commands, device->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                       dispatch->push_bytes, dispatch->push);
+    uint32_t groups = (dispatch->invocations + device->group_size - 1) / device->group_size;
+    uint32_t rows = (groups + GROUPS_MAX - 1) / GROUPS_MAX;
+    if (recording->timed)
+        vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, recording->queries,
+                            2 * index);
+    vkCmdDispatch(commands, (groups + rows - 1) / rows, rows, 1);
+    if (recording->timed)
+        vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, recording->queries,
+                            2 * index + 1);
+}
+
+enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device,
+                        const struct vk_dispatch *dispatches, uint32_t count, bool timed,
+                        struct inf_error *err)
+{
+    VkCommandBuffer commands = recording->commands;
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    VK_TRY(device, vkResetCommandBuffer(commands, 0), err);
+    VK_TRY(device, vkBeginCommandBuffer(commands, &begin), err);
+    recording->timed = timed && recording->queries != VK_NULL_HANDLE;
+    if (recording->timed)
+        vkCmdResetQueryPool(commands, recording->queries, 0, 2 * count);
+    uint32_t touched = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct vk_place *places = &recording->places[i * VK_BINDINGS_MAX];
+        uint32_t operands = dispatches[i].operand_count;
+        write_set(recording, device, i, operands);
+        // Timed dispatches stand alone, or their times would be those of several.
+        if (recording->timed ? i > 0 : must_wait(recording, touched, places, operands)) {
+            barrier(commands, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+            touched = 0;
+        }
+        for (uint32_t k = 0; k < operands; k++, touched++) {
+            recording->touched[touched] = places[k];
+            recording->written[touched] = k == operands - 1;
+        }
+        record_dispatch(recording, device, &dispatches[i], i);
+    }
+    // For the host, and for the next submit, which the queue starts but does not order memory for.
+    barrier(commands,
+            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    VK_TRY(device, vkEndCommandBuffer(commands), err);
+    recording->recorded = true;
+    return INF_OK;
+}

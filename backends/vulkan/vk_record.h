@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A slot's recording: descriptor sets and a command buffer for the dispatches of a program.
+#ifndef INF_BACKENDS_VULKAN_VK_RECORD_H
+#define INF_BACKENDS_VULKAN_VK_RECORD_H
+
+#include "backends/vulkan/vk_kernel.h"
+
+// Where an operand lies in the recording.
+struct vk_place {
+    VkBuffer buffer;
+    VkDeviceSize offset, size;
+};
+
+struct vk_recording {
+    VkDescriptorPool descriptors;
+    VkCommandPool pool;
+    VkCommandBuffer commands;
+    VkDescriptorSet *sets;    // by dispatch
+    struct vk_place *places;  // by dispatch and operand, VK_BINDINGS_MAX each: what is recorded
+    struct vk_place *touched; // since the last barrier, with `written`
+    bool *written;
+    VkQueryPool queries; // none where the device has no timestamps
+    bool recorded, timed;
+    uint64_t ticket; // of the last submit; 0: none
+};
+
+// Makes the pools and sets for `count` dispatches.
+enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device *device,
+                                uint32_t count, struct inf_error *err) INF_NODISCARD;
+
+// Frees them; nothing of it may still run.
+void vk_recording_fini(struct vk_recording *recording, struct vk_device *device);
+
+// Records the dispatches with `recording->places`; with timestamps around each if `timed`.
+enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device,
+                        const struct vk_dispatch *dispatches, uint32_t count, bool timed,
+                        struct inf_error *err) INF_NODISCARD;
+
+#endif

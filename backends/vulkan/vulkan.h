@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs through Vulkan 1.2: compute shaders recorded once and replayed. It declines what it has no
+// shader for; such nodes run on ref in the same plan.
+#ifndef INF_BACKENDS_VULKAN_VULKAN_H
+#define INF_BACKENDS_VULKAN_VULKAN_H
+
+#include "backends/device/device_impl.h"
+
+extern const struct inf_backend inf_vulkan_backend;
+
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// y = a kind b, both stretched by NumPy's rule; four bools, one word, an invocation.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "constants.h"
+#include "lib/invocation.glsl"
+#include "lib/broadcast.glsl"
+
+layout(constant_id = 1) const uint KIND = COMPARE_EQUAL;
+layout(constant_id = 2) const uint TYPE = TYPE_F32;
+
+layout(binding = 0) readonly buffer A { uint a[]; };
+layout(binding = 1) readonly buffer B { uint b[]; };
+layout(binding = 2) writeonly buffer Y { uint y[]; };
+
+bool holds(bool less, bool equal, bool greater)
+{
+    switch (KIND) {
+    case COMPARE_EQUAL:
+        return equal;
+    case COMPARE_NOT_EQUAL:
+        return !equal;
+    case COMPARE_LESS:
+        return less;
+    case COMPARE_LESS_EQUAL:
+        return less || equal;
+    case COMPARE_GREATER:
+        return greater;
+    default:
+        return greater || equal;
+    }
+}
+
+void main()
+{
+    uint i = invocation();
+    if (i >= shape.vectors)
+        return;
+    uint result = 0;
+    for (uint k = 0; k < 4; k++) {
+        uint left = a[offset_a(i * 4 + k)], right = b[offset_b(i * 4 + k)];
+        float x = uintBitsToFloat(left), z = uintBitsToFloat(right);
+        bool is = TYPE == TYPE_F32 ? holds(x < z, x == z, x > z)
+                                   : holds(int(left) < int(right), left == right, int(left) > int(right));
+        result |= (is ? 1u : 0u) << (8 * k);
+    }
+    y[i] = result;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that shaders and the Vulkan backend share: included by both GLSL and C, so nothing but
+// plain definitions. They are ours, not the graph's, so that new kinds of operators move none of them.
+#ifndef INF_SHADERS_CONSTANTS_H
+#define INF_SHADERS_CONSTANTS_H
+
+// Functions of one element, also fused behind other operators. `low` and `high` are parameters.
+#define FN_NONE       0
+#define FN_CLIP       1 // min(max(x, low), high), NaN staying NaN; relu is clip(0, inf)
+#define FN_SIGMOID    2
+#define FN_TANH       3
+#define FN_ELU        4 // low: the scale
+#define FN_LEAKY_RELU 5 // low: the slope; prelu, where the slope comes with the channel
+#define FN_HARD_SWISH 6
+#define FN_NEG        7
+#define FN_ABS        8
+#define FN_SIGN       9
+#define FN_FLOOR      10
+#define FN_CEIL       11
+#define FN_ROUND      12
+#define FN_TRUNC      13
+#define FN_SQUARE     14
+#define FN_SQRT       15
+#define FN_RSQRT      16
+#define FN_RECIPROCAL 17
+#define FN_EXP        18
+#define FN_EXPM1      19
+#define FN_LOG        20
+#define FN_LOG1P      21
+#define FN_SIN        22
+#define FN_COS        23
+#define FN_TAN        24
+#define FN_ASIN       25
+#define FN_ACOS       26
+#define FN_ATAN       27
+#define FN_SINH       28
+#define FN_COSH       29
+#define FN_ASINH      30
+#define FN_ACOSH      31
+#define FN_ATANH      32
+#define FN_ERF        33
+#define FN_SOFTPLUS   34
+#define FN_SELU       35
+#define FN_IS_NAN     36
+
+// Functions of two elements.
+#define BINARY_ADD                0
+#define BINARY_SUB                1
+#define BINARY_MUL                2
+#define BINARY_DIV                3
+#define BINARY_DIV_NO_NAN         4
+#define BINARY_FLOOR_DIV          5
+#define BINARY_FLOOR_MOD          6
+#define BINARY_MOD                7
+#define BINARY_POW                8
+#define BINARY_MIN                9
+#define BINARY_MAX                10
+#define BINARY_SQUARED_DIFFERENCE 11
+#define BINARY_PRELU              12
+
+#define COMPARE_EQUAL         0
+#define COMPARE_NOT_EQUAL     1
+#define COMPARE_LESS          2
+#define COMPARE_LESS_EQUAL    3
+#define COMPARE_GREATER       4
+#define COMPARE_GREATER_EQUAL 5
+
+// Element types.
+#define TYPE_F32  0
+#define TYPE_I32  1
+#define TYPE_U8   2
+#define TYPE_BOOL 3
+
+// How an operand of an element-wise operator is stretched to the result; an invocation makes four
+// neighbouring elements.
+#define MODE_FLAT         0 // not stretched
+#define MODE_SCALAR       1 // one element
+#define MODE_ROW          2 // repeated rows, of a multiple of four elements
+#define MODE_INNER_VECTOR 3 // four neighbours lie together
+#define MODE_INNER_SCALAR 4 // four neighbours are one element
+#define MODE_GENERAL      5
+
+#define PAD_CONSTANT  0
+#define PAD_REFLECT   1
+#define PAD_SYMMETRIC 2
+#define PAD_EDGE      3
+
+#define REDUCE_SUM  0
+#define REDUCE_MAX  1
+#define REDUCE_MIN  2
+#define REDUCE_PROD 3
+
+// Axes in push constants.
+#define BROADCAST_AXES 5
+#define MOVE_AXES      8
+#define PAD_AXES       6
+#define REDUCE_AXES    4
+#define BATCH_AXES     4
+
+#endif

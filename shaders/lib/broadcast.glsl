@@ -1,0 +1,43 @@
+// Where the elements of operands lie that are stretched to the result's shape. One invocation makes
+// four neighbouring elements, from 4 * invocation() on; the last may make some too many, for which
+// every tensor has room behind it.
+layout(push_constant) uniform Shape {
+    uint vectors; // invocations
+    uint axes;
+    uint dims[BROADCAST_AXES];       // innermost first
+    uint strides_a[BROADCAST_AXES]; // elements; 0 where the operand is stretched
+    uint strides_b[BROADCAST_AXES];
+    uint strides_c[BROADCAST_AXES];
+    uint row_a, row_b; // vectors in a row, for MODE_ROW
+    float low, high;   // of the activation
+} shape;
+
+uint offset_a(uint element)
+{
+    uint at = 0;
+    for (uint i = 0; i < shape.axes; i++) {
+        at += element % shape.dims[i] * shape.strides_a[i];
+        element /= shape.dims[i];
+    }
+    return at;
+}
+
+uint offset_b(uint element)
+{
+    uint at = 0;
+    for (uint i = 0; i < shape.axes; i++) {
+        at += element % shape.dims[i] * shape.strides_b[i];
+        element /= shape.dims[i];
+    }
+    return at;
+}
+
+uint offset_c(uint element)
+{
+    uint at = 0;
+    for (uint i = 0; i < shape.axes; i++) {
+        at += element % shape.dims[i] * shape.strides_c[i];
+        element /= shape.dims[i];
+    }
+    return at;
+}

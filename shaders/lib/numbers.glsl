@@ -1,0 +1,3 @@
+// Numbers that GLSL has no way to write.
+#define INFINITY uintBitsToFloat(0x7f800000u)
+#define NAN uintBitsToFloat(0x7fc00000u)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices of which neither is constant: a tile of four by four an invocation.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "constants.h"
+#include "lib/invocation.glsl"
+#include "lib/functions.glsl"
+
+layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
+layout(constant_id = 2) const bool BIAS = false;
+
+layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 1) readonly buffer B { float b[]; };
+layout(binding = 2) readonly buffer C { float bias[]; };
+layout(binding = 3) writeonly buffer Y { float y[]; };
+layout(push_constant) uniform P {
+    uint count;
+    uint m, n, k;
+    uint a_row, a_column, b_row, b_column; // strides
+    uint batch_axes;
+    uint batch_dims[BATCH_AXES]; // innermost first
+    uint a_batch[BATCH_AXES], b_batch[BATCH_AXES];
+    float low, high;
+} p;
+
+void main()
+{
+    uint id = invocation();
+    if (id >= p.count)
+        return;
+    uint across = (p.n + 3) / 4, down = (p.m + 3) / 4;
+    uint column = id % across * 4, row = id / across % down * 4;
+    uint batch = id / across / down, rest = batch;
+    uint a_at = 0, b_at = 0;
+    for (uint i = 0; i < p.batch_axes; i++) {
+        a_at += rest % p.batch_dims[i] * p.a_batch[i];
+        b_at += rest % p.batch_dims[i] * p.b_batch[i];
+        rest /= p.batch_dims[i];
+    }
+    uint rows[4], columns[4];
+    for (uint i = 0; i < 4; i++) {
+        rows[i] = a_at + min(row + i, p.m - 1) * p.a_row;
+        columns[i] = b_at + min(column + i, p.n - 1) * p.b_column;
+    }
+    vec4 sum[4] = vec4[4](vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0));
+    for (uint i = 0; i < p.k; i++) {
+        uint to = i * p.b_row;
+        vec4 right = vec4(b[columns[0] + to], b[columns[1] + to], b[columns[2] + to], b[columns[3] + to]);
+        for (uint r = 0; r < 4; r++)
+            sum[r] = fma(vec4(a[rows[r] + i * p.a_column]), right, sum[r]);
+    }
+    for (uint r = 0; r < 4 && row + r < p.m; r++) {
+        for (uint c = 0; c < 4; c++) {
+            if (column + c >= p.n)
+                break;
+            float value = sum[r][c];
+            if (BIAS)
+                value += bias[column + c];
+            y[(batch * p.m + row + r) * p.n + column + c] = activate(ACTIVATION, value, p.low, p.high);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements around a tensor: one value, mirrored, or the edge repeated.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "constants.h"
+#include "lib/invocation.glsl"
+
+layout(constant_id = 1) const uint MODE = PAD_CONSTANT;
+layout(constant_id = 2) const bool VECTOR = false;
+
+layout(binding = 0) readonly buffer X { uint x[]; };
+layout(binding = 0) readonly buffer X4 { uvec4 x4[]; };
+layout(binding = 1) writeonly buffer Y { uint y[]; };
+layout(binding = 1) writeonly buffer Y4 { uvec4 y4[]; };
+layout(push_constant) uniform P {
+    uint count;
+    uint axes;
+    uint value;
+    uint out_dims[PAD_AXES]; // innermost first
+    int in_dims[PAD_AXES];
+    int before[PAD_AXES];
+} p;
+
+void main()
+{
+    uint id = invocation();
+    if (id >= p.count)
+        return;
+    uint rest = id;
+    int from = 0, stride = 1;
+    bool inside = true;
+    for (uint i = 0; i < p.axes; i++) {
+        int at = int(rest % p.out_dims[i]) - p.before[i];
+        int size = p.in_dims[i];
+        rest /= p.out_dims[i];
+        if (MODE == PAD_REFLECT)
+            at = at < 0 ? -at : (at >= size ? 2 * size - 2 - at : at);
+        if (MODE == PAD_SYMMETRIC)
+            at = at < 0 ? -at - 1 : (at >= size ? 2 * size - 1 - at : at);
+        if (MODE == PAD_EDGE)
+            at = clamp(at, 0, size - 1);
+        inside = inside && at >= 0 && at < size;
+        from += at * stride;
+        stride *= size;
+    }
+    uvec4 result = uvec4(p.value);
+    if (inside)
+        result = VECTOR ? x4[from] : uvec4(x[from]);
+    if (VECTOR)
+        y4[id] = result;
+    else
+        y[id] = result.x;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures of another size. Where each row and column comes from is in a table made on the host:
+// the first and the second neighbour and how far it is from the one to the other.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "constants.h"
+#include "lib/invocation.glsl"
+#include "lib/window.glsl"
+
+layout(constant_id = 1) const bool BILINEAR = false;
+layout(constant_id = 2) const bool VECTOR = false;
+
+layout(binding = 0) readonly buffer X { uint x[]; };
+layout(binding = 0) readonly buffer X4 { uvec4 x4[]; };
+layout(binding = 1) readonly buffer T { uvec4 table[]; }; // rows, then columns
+layout(binding = 2) writeonly buffer Y { uint y[]; };
+layout(binding = 2) writeonly buffer Y4 { uvec4 y4[]; };
+
+uvec4 load(uint at)
+{
+    return VECTOR ? x4[at] : uvec4(x[at]);
+}
+
+void main()
+{
+    uint id = invocation();
+    if (id >= p.count)
+        return;
+    uint channel = id % p.blocks; // p.blocks: vectors or channels of a pixel
+    uint pixel = id / p.blocks;
+    uvec4 column = table[p.out_h + pixel % p.out_w];
+    uvec4 row = table[pixel / p.out_w % p.out_h];
+    uint image = pixel / p.out_w / p.out_h * p.in_h;
+    uint top = (image + row.x) * p.in_w, bottom = (image + row.y) * p.in_w;
+
+    uvec4 result = load((top + column.x) * p.blocks + channel);
+    if (BILINEAR) {
+        vec4 top_left = uintBitsToFloat(result);
+        vec4 top_right = uintBitsToFloat(load((top + column.y) * p.blocks + channel));
+        vec4 bottom_left = uintBitsToFloat(load((bottom + column.x) * p.blocks + channel));
+        vec4 bottom_right = uintBitsToFloat(load((bottom + column.y) * p.blocks + channel));
+        vec4 across = vec4(uintBitsToFloat(column.z)), down = vec4(uintBitsToFloat(row.z));
+        vec4 upper = fma(top_right - top_left, across, top_left);
+        vec4 lower = fma(bottom_right - bottom_left, across, bottom_left);
+        result = floatBitsToUint(fma(lower - upper, down, upper));
+    }
+    if (VECTOR)
+        y4[id] = result;
+    else
+        y[id] = result.x;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled shaders: one SPIR-V module for each file of this folder, embedded at build time.
+#ifndef INF_SHADERS_SHADERS_H
+#define INF_SHADERS_SHADERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Indices into inf_shaders, in the order of the table in meson.build.
+enum inf_shader_index {
+    INF_SHADER_ARG,
+    INF_SHADER_BINARY,
+    INF_SHADER_CAST,
+    INF_SHADER_COMPARE,
+    INF_SHADER_CONV,
+    INF_SHADER_DEPTHWISE,
+    INF_SHADER_GATHER,
+    INF_SHADER_MATMUL,
+    INF_SHADER_MOVE,
+    INF_SHADER_NORM,
+    INF_SHADER_PAD,
+    INF_SHADER_POOL,
+    INF_SHADER_REDUCE,
+    INF_SHADER_RESIZE,
+    INF_SHADER_SELECT,
+    INF_SHADER_SOFTMAX,
+    INF_SHADER_UNARY,
+    INF_SHADER_COUNT
+};
+
+struct inf_shader {
+    const char *name; // the file's
+    const uint32_t *words;
+    size_t size_bytes;
+};
+
+extern const struct inf_shader inf_shaders[];
+
+// Changes when any shader does.
+extern const uint64_t inf_shaders_hash;
+
+#endif
