@@ -4,6 +4,7 @@
 // other; what the macros call is answered here instead of in libcriterion. Filters and reports are
 // left out; the output is Criterion's as far as tests/report.py reads it.
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +98,7 @@ static int run_child(void)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
+        setpgid(0, 0);
         alarm(timeout_s());
         current->test();
         fflush(NULL);
@@ -105,6 +107,7 @@ static int run_child(void)
     int status = -1;
     if (child < 0 || waitpid(child, &status, 0) != child)
         return -1;
+    kill(-child, SIGKILL); // a daemon that a failed test left behind
     return status;
 }
 
