@@ -9,10 +9,12 @@
 
 #include "backends/base/file.h"
 #include "backends/import/json.h"
+#include "backends/import/onnx.h"
+#include "backends/import/onnx_proto.h"
 #include "backends/import/tfjs.h"
 #include "proto/core/limits.h"
 
-#define KNOWN_FORMATS "known formats: TensorFlow.js graph model (model.json)"
+#define KNOWN_FORMATS "known formats: TensorFlow.js graph model (model.json), ONNX"
 
 // The beginning of a file: enough to tell formats apart.
 struct beginning {
@@ -51,7 +53,7 @@ static enum inf_code fail_unknown(const struct beginning *beginning, const char 
         {0, "GGUF", "a GGUF model"},
         {0, "PK\003\004", "a zip archive"},
         {0, "\211HDF", "an HDF5 (Keras) model"},
-        {0, "\010", "a protobuf message, perhaps ONNX or a frozen TensorFlow graph"},
+        {0, "\n", "a protobuf message, perhaps a frozen TensorFlow graph"},
     };
     const char *found = beginning->size == 0 ? "an empty file" : "no format that is known";
     for (size_t i = INF_ARRAY_LENGTH(others); i-- > 0;) {
@@ -113,6 +115,15 @@ static void free_text(char **text)
     *text = NULL;
 }
 
+// Where the files lie that the model file `name` speaks of: in its own folder.
+static struct inf_shard_place place_beside(int directory_fd, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return (struct inf_shard_place){.directory_fd = directory_fd,
+                                    .folder = name,
+                                    .folder_length = slash != NULL ? (int)(slash - name) + 1 : 0};
+}
+
 static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_info *info,
                                  int directory_fd, const char *name, struct inf_error *err)
 {
@@ -125,23 +136,54 @@ static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_
     INF_TRY(inf_json_parse(&root, text, size, name, err));
     free_text(&text);
 
-    // Shards lie where the document does.
-    const char *slash = strrchr(name, '/');
-    struct inf_shard_place place = {.directory_fd = directory_fd,
-                                    .folder = name,
-                                    .folder_length = slash != NULL ? (int)(slash - name) + 1 : 0};
+    struct inf_shard_place place = place_beside(directory_fd, name);
     struct inf_json document = inf_json_root(root);
     INF_TRY(check_document(&document, name, err));
     return import_document(out_graph, info, &document, &place, &tally, err);
 }
 
+static enum inf_code import_onnx(struct inf_graph **out_graph, struct inf_model_info *info,
+                                 const struct inf_shard_place *place, const char *name,
+                                 const struct inf_import_options *options, struct inf_error *err)
+{
+    INF_CLEANUP(free_text) char *data = NULL;
+    size_t size;
+    char producer[64];
+    struct inf_tally tally = INF_TALLY_INIT;
+    const struct inf_onnx_files files = {.place = *place, .tally = &tally};
+    INF_TRY(inf_file_read_all(&data, &size, place->directory_fd, name, INF_LIMIT_MODEL_ONNX_BYTES,
+                              err));
+    inf_tally_add(&tally, data, size);
+    struct inf_span bytes = {(const uint8_t *)data, size};
+    enum inf_code code = inf_onnx_import(out_graph, producer, bytes, &files, options, err);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "model '%s'", name);
+    if (info == NULL)
+        return INF_OK;
+    *info = (struct inf_model_info){
+        .format = "onnx", .file_bytes = tally.bytes, .content_hash = tally.hash};
+    snprintf(info->producer, sizeof info->producer, "%s", producer);
+    return INF_OK;
+}
+
 enum inf_code inf_model_import(struct inf_graph **out_graph, struct inf_model_info *info,
                                int directory_fd, const char *name, struct inf_error *err)
+{
+    return inf_model_import_with(out_graph, info, directory_fd, name, NULL, err);
+}
+
+enum inf_code inf_model_import_with(struct inf_graph **out_graph, struct inf_model_info *info,
+                                    int directory_fd, const char *name,
+                                    const struct inf_import_options *options, struct inf_error *err)
 {
     struct beginning beginning;
     inf_role_check_may_block();
     INF_TRY(read_beginning(&beginning, directory_fd, name, err));
     if (is_json(&beginning))
         return import_json(out_graph, info, directory_fd, name, err);
+    if (inf_onnx_looks_like((struct inf_span){beginning.bytes, beginning.size})) {
+        struct inf_shard_place place = place_beside(directory_fd, name);
+        return import_onnx(out_graph, info, &place, name, options, err);
+    }
     return fail_unknown(&beginning, name, err);
 }

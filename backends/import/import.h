@@ -8,10 +8,11 @@
 
 #include "backends/base/role.h"
 #include "backends/graph/graph.h"
+#include "backends/graph/pass.h"
 
 // Everything about a model that its file says and the graph does not.
 struct inf_model_info {
-    char format[32];       // "tfjs_graph_model"
+    char format[32];       // "tfjs_graph_model", "onnx"
     char producer[64];     // what wrote the file, "" where it does not say
     uint64_t file_bytes;   // all files read
     uint64_t content_hash; // FNV-1a over the bytes of all files, in the order read
@@ -33,5 +34,28 @@ struct inf_model_info {
 enum inf_code inf_model_import(struct inf_graph **out_graph, struct inf_model_info *info,
                                int directory_fd, const char *name,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// An input that is a constant from the beginning: the graph does not ask for it.
+struct inf_bound_input {
+    const char *name;
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    struct inf_blob *data; // the caller's reference
+};
+
+// How to import. All zero is a good default.
+struct inf_import_options {
+    // NULL, or what computes constants while the file is read: axes and shapes that other nodes
+    // make, and conditions of branches. Models that need none of it do without.
+    const struct inf_evaluator *evaluator;
+    const struct inf_bound_input *bound; // ONNX only
+    uint32_t bound_count;
+};
+
+// As inf_model_import(), with options.
+enum inf_code inf_model_import_with(struct inf_graph **out_graph, struct inf_model_info *info,
+                                    int directory_fd, const char *name,
+                                    const struct inf_import_options *options,
+                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -44,10 +44,23 @@
 // --- model files ---
 #define INF_LIMIT_MODEL_JSON_BYTES   ((uint64_t)256 << 20)
 #define INF_LIMIT_MODEL_WEIGHT_BYTES ((uint64_t)16 << 30)
+// Protobuf itself ends here; larger models keep their weights in files of their own.
+#define INF_LIMIT_MODEL_ONNX_BYTES   ((uint64_t)2 << 30)
 #define INF_LIMIT_MODEL_SHARDS       4096u
 #define INF_LIMIT_JSON_DEPTH         64u
 #define INF_LIMIT_GRAPH_NODES        (1u << 20)
 #define INF_LIMIT_GRAPH_VALUES       (1u << 21)
 #define INF_LIMIT_NODE_INPUTS        4096u
+// Branches and loops of one graph, twice: each has two subgraphs.
+#define INF_LIMIT_SUBGRAPHS (1u << 16)
+// Branches and loops within each other: what walks them recurses, and looks at the inner one of two
+// loops up to three times for each time it looks at the outer one.
+#define INF_LIMIT_GRAPH_DEPTH 8u
+
+// --- models whose shapes hang on values ---
+// Iterations of one loop: a model that never ends must not hold a worker for ever.
+#define INF_LIMIT_LOOP_ITERATIONS (1u << 20)
+// Bytes that tensors of unplanned size may take at once in one run.
+#define INF_LIMIT_DYNAMIC_BYTES ((uint64_t)2 << 30)
 
 #endif

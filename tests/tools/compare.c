@@ -42,6 +42,11 @@ static double element_at(const void *data, enum inf_dtype dtype, size_t index)
         memcpy(&bits, (const char *)data + index * sizeof(bits), sizeof(bits));
         return (double)inf_half_to_float(bits);
     }
+    case INF_DTYPE_BF16: {
+        uint16_t bits;
+        memcpy(&bits, (const char *)data + index * sizeof(bits), sizeof(bits));
+        return (double)inf_bf16_to_float(bits);
+    }
     default:
         return NAN;
     }

@@ -49,7 +49,8 @@ enum inf_code tool_engine_load(const struct tool_engine *engine, const char *pat
     struct inf_graph *graph = NULL;
     struct inf_model_info info;
     INF_TRY(inf_directory_open(&fd, directory, err));
-    enum inf_code code = inf_model_import(&graph, &info, fd, name, err);
+    struct inf_import_options import = {.evaluator = inf_registry_evaluator()};
+    enum inf_code code = inf_model_import_with(&graph, &info, fd, name, &import, err);
     close(fd);
     INF_TRY(code);
     struct inf_pass_options options = {.evaluator = inf_registry_evaluator()};
