@@ -348,13 +348,14 @@ Test(serving_frames, beyond_the_credit_are_refused)
     inf_raw_decode(&one, INF_MESSAGE_HELLO_ACK);
     cr_assert_eq(one.message.hello_ack.credit_requests, 1);
     inf_slow_request(&message);
-    uint64_t slow = inf_raw_request(&one, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
-                                    &message, inf_slow_data());
+    message.infer_request.model_name = "brief";
+    uint64_t brief = inf_raw_request(&one, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                     &message, inf_slow_data());
     uint64_t second = inf_raw_request(&one, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
                                       &message, inf_slow_data());
     inf_raw_expect(&one, INF_FRAME_RESPONSE);
     cr_assert_eq(one.frame.header.stream_id, second);
     inf_raw_check_failure(&one, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS);
-    inf_raw_expect_infer(&one, slow);
+    inf_raw_expect_infer(&one, brief);
     inf_raw_close(&one);
 }

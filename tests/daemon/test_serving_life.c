@@ -47,10 +47,11 @@ static uint64_t send_add(struct inf_raw *client)
                            (struct inf_span){(const uint8_t *)rows, 96});
 }
 
-static uint64_t send_slow(struct inf_raw *client)
+static uint64_t send_slow(struct inf_raw *client, const char *model)
 {
     union inf_message message;
     inf_slow_request(&message);
+    message.infer_request.model_name = model;
     return inf_raw_request(client, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
                            inf_slow_data());
 }
@@ -88,10 +89,10 @@ Test(serving_life, says_what_it_is)
 
     call(&raw, INF_METHOD_REPOSITORY_INDEX, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_MODEL_INDEX);
-    cr_assert_eq(raw.message.model_index.count, 4);
+    cr_assert_eq(raw.message.model_index.count, 5);
     cr_assert_str_eq(raw.message.model_index.entries[0].name, "add");
     cr_assert_str_eq(raw.message.model_index.entries[0].state, "READY");
-    cr_assert_str_eq(raw.message.model_index.entries[3].name, "slow");
+    cr_assert_str_eq(raw.message.model_index.entries[4].name, "slow");
 
     call(&raw, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_DEVICE_INDEX);
@@ -102,7 +103,7 @@ Test(serving_life, says_what_it_is)
 
     struct inf_server_status status = inf_raw_server_status(&raw);
     cr_assert_str_eq(status.state, "ready");
-    cr_assert_eq(status.models_ready, 4);
+    cr_assert_eq(status.models_ready, 5);
     cr_assert_gt(status.uptime_ns, 0);
     cr_assert_gt(status.resident_bytes, 1 << 20);
 
@@ -310,7 +311,7 @@ Test(serving_end, loses_nothing, .timeout = 120)
     enum {
         COUNT = 200
     };
-    uint64_t slow = send_slow(&raw);
+    uint64_t slow = send_slow(&raw, "brief");
     uint64_t first = raw.last_stream + 1;
     for (int i = 0; i < COUNT; i++)
         send_add(&raw);
@@ -357,8 +358,8 @@ Test(serving_end, cancels_what_takes_longer_than_it_may, .timeout = 120)
 {
     static const char *const arguments[] = {"--drain-timeout-ms=100", NULL};
     start_with(arguments);
-    uint64_t slow = send_slow(&raw);
-    uint64_t waiting = send_slow(&raw);
+    uint64_t slow = send_slow(&raw, "slow");
+    uint64_t waiting = send_slow(&raw, "slow");
     inf_raw_server_status(&raw);
     cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
     inf_raw_expect(&raw, INF_FRAME_GOAWAY);
@@ -374,7 +375,7 @@ Test(serving_end, cancels_what_takes_longer_than_it_may, .timeout = 120)
 Test(serving_end, comes_at_once_when_asked_twice, .timeout = 120)
 {
     start();
-    send_slow(&raw);
+    send_slow(&raw, "slow");
     inf_raw_server_status(&raw);
     cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
     inf_raw_expect(&raw, INF_FRAME_GOAWAY);

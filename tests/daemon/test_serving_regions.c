@@ -274,11 +274,12 @@ Test(serving_regions, belong_to_one_connection)
     munmap(memory, 4096);
 }
 
-// A request for slow whose input lies in region 1.
-static uint64_t send_slow(struct inf_raw *client)
+// A request for slow, or brief, whose input lies in region 1.
+static uint64_t send_slow(struct inf_raw *client, const char *model)
 {
     union inf_message message;
     inf_slow_request(&message);
+    message.infer_request.model_name = model;
     message.infer_request.inputs[0].location.region_id = 1;
     return inf_raw_request(client, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
                            (struct inf_span){0});
@@ -288,7 +289,7 @@ Test(serving_regions, stay_while_a_request_uses_them)
 {
     union inf_message message;
     float *memory = make_region(true);
-    uint64_t slow = send_slow(&raw);
+    uint64_t brief = send_slow(&raw, "brief");
     unregister(1);
     uint64_t stream = raw.last_stream;
     unregister(1);
@@ -299,7 +300,7 @@ Test(serving_regions, stay_while_a_request_uses_them)
     check_refused(1, inf_memfd(4096, SEALS), 4096, false, INF_EXISTS, INF_REASON_REGION_EXISTS);
     cr_assert_eq(inf_raw_server_status(&raw).regions, 1);
 
-    inf_raw_expect_infer(&raw, slow);
+    inf_raw_expect_infer(&raw, brief);
     inf_raw_expect(&raw, INF_FRAME_MEM_RELEASED);
     cr_assert_eq(raw.frame.header.stream_id, stream);
     cr_assert_eq(raw.frame.header.flags & INF_FRAME_FLAG_ERROR, 0);
@@ -320,7 +321,7 @@ Test(serving_regions, outlive_a_client_that_vanishes_and_then_go)
         struct inf_raw other;
         inf_raw_open(&other, fixture.socket);
         inf_raw_register(&other, 1, inf_memfd(1 << 20, SEALS), 1 << 20, true);
-        send_slow(&other);
+        send_slow(&other, "slow");
         if (i % 2 == 1)
             inf_raw_server_status(&other);
         inf_raw_close(&other);

@@ -21,7 +21,7 @@ struct inf_fixture {
     pid_t pid;
 };
 
-// Writes the models add, conv, null and slow, starts the daemon ($INFERD) with one slot a device and
+// Writes the models add, brief, conv, null and slow, starts the daemon ($INFERD) with one slot a device and
 // whatever settings `arguments` adds (ended by NULL; NULL: none), and waits until all models are
 // ready.
 void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments);
@@ -106,8 +106,8 @@ void inf_raw_call(struct inf_raw *raw, uint16_t method, enum inf_message_kind ki
 // A request for the model add: `rows` rows of a and b, one behind the other in the data segment.
 void inf_add_request(union inf_message *message, int64_t rows);
 
-// A request for the model slow, which runs for longer than a second on the device ref: see
-// fixture.c.
+// A request for the model slow, which runs for longer than a second on the device ref. The model
+// brief has the same input and takes an eighth of the time, for tests that wait for its end.
 void inf_slow_request(union inf_message *message);
 
 // Its data segment.

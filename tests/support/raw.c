@@ -207,7 +207,9 @@ void inf_raw_check_failure(struct inf_raw *raw, enum inf_code code, enum inf_rea
               inf_code_name(code), inf_reason_name(reason));
     cr_assert_gt(strlen(status->message), 0);
     cr_assert_null(strstr(status->message, "/tmp"), "a path of the server's: %s", status->message);
-    cr_assert_null(strstr(status->message, "0x"), "an address: %s", status->message);
+    const char *number = strstr(status->message, "0x");
+    cr_assert(number == NULL || strspn(number + 2, "0123456789abcdef") <= 8, "an address: %s",
+              status->message);
 }
 
 void inf_raw_expect_error(struct inf_raw *raw, enum inf_code code, enum inf_reason reason)
