@@ -89,10 +89,10 @@ Test(serving_life, says_what_it_is)
 
     call(&raw, INF_METHOD_REPOSITORY_INDEX, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_MODEL_INDEX);
-    cr_assert_eq(raw.message.model_index.count, 5);
+    cr_assert_eq(raw.message.model_index.count, 4);
     cr_assert_str_eq(raw.message.model_index.entries[0].name, "add");
     cr_assert_str_eq(raw.message.model_index.entries[0].state, "READY");
-    cr_assert_str_eq(raw.message.model_index.entries[4].name, "slow");
+    cr_assert_str_eq(raw.message.model_index.entries[3].name, "slow");
 
     call(&raw, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL);
     inf_raw_decode(&raw, INF_MESSAGE_DEVICE_INDEX);
@@ -103,7 +103,7 @@ Test(serving_life, says_what_it_is)
 
     struct inf_server_status status = inf_raw_server_status(&raw);
     cr_assert_str_eq(status.state, "ready");
-    cr_assert_eq(status.models_ready, 5);
+    cr_assert_eq(status.models_ready, 4);
     cr_assert_gt(status.uptime_ns, 0);
     cr_assert_gt(status.resident_bytes, 1 << 20);
 

@@ -77,11 +77,6 @@ static void write_brief(const char *directory)
     write_products(directory, 6);
 }
 
-static void write_null(const char *directory)
-{
-    inf_write_null_model(directory, 0);
-}
-
 static const struct {
     const char *name;
     void (*write)(const char *directory);
