@@ -81,8 +81,10 @@ static const struct {
     const char *name;
     void (*write)(const char *directory);
 } models[] = {
-    {"add", inf_write_add_model}, {"brief", write_brief}, {"conv", inf_write_conv_model},
-    {"null", write_null},         {"slow", write_slow},
+    {"add", inf_write_add_model},
+    {"brief", write_brief},
+    {"conv", inf_write_conv_model},
+    {"slow", write_slow},
 };
 #define MODEL_COUNT (sizeof models / sizeof models[0])
 
