@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl devices: what computes, in order of preference.
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,27 +18,23 @@ static void print(const inferd_device_row *rows, size_t count, enum output_forma
         table_text(table, rows[i].name);
         table_text(table, rows[i].backend);
         table_text(table, rows[i].kind);
-        table_number(table, rows[i].priority, NULL);
-        table_number(table, rows[i].slots, NULL);
-        table_number(table, rows[i].threads, NULL);
-        table_number(table, rows[i].queue_depth, NULL);
-        table_number(table, rows[i].queue_limit, NULL);
-        table_number(table, (double)rows[i].requests, NULL);
-        table_number(table, (double)rows[i].busy_ns / 1e9, table_duration(rows[i].busy_ns, text));
-        table_number(table, (double)rows[i].memory_bytes, table_bytes(rows[i].memory_bytes, bytes));
+        table_whole(table, rows[i].priority, NULL);
+        table_whole(table, rows[i].slots, NULL);
+        table_whole(table, rows[i].threads, NULL);
+        table_whole(table, rows[i].queue_depth, NULL);
+        table_whole(table, rows[i].queue_limit, NULL);
+        table_whole(table, (int64_t)rows[i].requests, NULL);
+        table_real(table, (double)rows[i].busy_ns / 1e9, table_duration(rows[i].busy_ns, text));
+        table_whole(table, (int64_t)rows[i].memory_bytes, table_bytes(rows[i].memory_bytes, bytes));
         table_text(table, rows[i].health);
         table_text(table, rows[i].description);
     }
     table_print(table, format, false);
 }
 
-static int run(const struct context *context, const struct command *command, int argc, char **argv)
+static int run(const struct context *context, const struct arguments *arguments)
 {
-    static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {0}};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;)
-        return command_usage(command, c == 'h');
-    if (optind != argc)
-        return command_usage(command, false);
+    (void)arguments;
     inferd_client *client;
     int code = command_connect(context, false, &client);
     if (code != EXIT_OK)
@@ -59,8 +54,8 @@ static int run(const struct context *context, const struct command *command, int
 
 const struct command command_devices = {
     .name = "devices",
-    .arguments = "",
+    .names = "",
     .summary = "list the devices that compute, best first",
-    .options = "",
+    .help = "",
     .run = run,
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl models: what is served, or one model's inputs and outputs.
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +21,10 @@ static void print_rows(const inferd_model_row *rows, size_t count, enum output_f
         table_text(table, rows[i].version);
         table_text(table, rows[i].state);
         table_text(table, rows[i].device);
-        table_number(table, (double)rows[i].memory_bytes, table_bytes(rows[i].memory_bytes, bytes));
-        table_number(table, (double)rows[i].requests, NULL);
+        table_whole(table, (int64_t)rows[i].memory_bytes, table_bytes(rows[i].memory_bytes, bytes));
+        table_whole(table, (int64_t)rows[i].requests, NULL);
         snprintf(macs, sizeof macs, "%.1f M", (double)rows[i].macs / 1e6);
-        table_number(table, (double)rows[i].macs, macs);
+        table_whole(table, (int64_t)rows[i].macs, macs);
         table_text(table, rows[i].platform);
         table_text(table, rows[i].reason);
     }
@@ -55,17 +54,18 @@ static void add_tensors(struct table *table, const char *direction, const inferd
         table_text(table, direction);
         table_text(table, tensors[i].name);
         table_text(table, inferd_dtype_name(tensors[i].dtype));
-        table_text(table, tensor_shape_text(&tensors[i], shape));
+        table_value(table, tensor_shape_json(&tensors[i]), tensor_shape_text(&tensors[i], shape));
     }
 }
 
-static int describe(const struct context *context, inferd_client *client, const char *name)
+static int describe(const struct context *context, inferd_client *client, const char *name,
+                    const char *version)
 {
     static const char *const columns[] = {"direction", "name", "dtype", "shape"};
-    struct inferd_error err;
     inferd_model_info *info;
-    if (inferd_model_describe(client, name, NULL, &info, &err) != 0)
-        return command_failed(&err);
+    int code = command_describe(client, name, version, &info);
+    if (code != EXIT_OK)
+        return code;
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     add_tensors(table, "input", info->inputs, info->input_count);
     add_tensors(table, "output", info->outputs, info->output_count);
@@ -74,26 +74,32 @@ static int describe(const struct context *context, inferd_client *client, const 
     return EXIT_OK;
 }
 
-static int run(const struct context *context, const struct command *command, int argc, char **argv)
+static int run(const struct context *context, const struct arguments *arguments)
 {
-    static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {0}};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;)
-        return command_usage(command, c == 'h');
-    if (argc - optind > 1)
-        return command_usage(command, false);
+    const char *model = arguments->names[0];
+    const char *version = NULL;
+    for (size_t i = 0; i < arguments->option_count; i++)
+        version = arguments->options[i].value;
+    if (version != NULL && model == NULL)
+        return command_say(EXIT_USAGE, "--version goes with a MODEL");
     inferd_client *client;
     int code = command_connect(context, false, &client);
     if (code != EXIT_OK)
         return code;
-    code = optind == argc ? list(context, client) : describe(context, client, argv[optind]);
+    code = model == NULL ? list(context, client) : describe(context, client, model, version);
     inferd_close(client);
     return code;
 }
 
+static const struct option long_options[] = {{"version", required_argument, NULL, 'v'}, {0}};
+
 const struct command command_models = {
     .name = "models",
-    .arguments = "[MODEL]",
+    .names = "[MODEL]",
+    .names_most = 1,
     .summary = "list the models, or what MODEL takes and gives",
-    .options = "",
+    .help = "  -v, --version V        of this version (default: the newest)\n",
+    .short_options = "v:",
+    .long_options = long_options,
     .run = run,
 };

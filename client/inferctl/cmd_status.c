@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl status: how the daemon fares.
-#include <getopt.h>
 #include <stdio.h>
 
 #include "client/inferctl/command.h"
@@ -20,28 +19,24 @@ static void print(const inferd_server_status *status, enum output_format format)
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     table_text(table, status->version);
     table_text(table, status->state);
-    table_number(table, (double)status->uptime_ns / 1e9, table_duration(status->uptime_ns, text));
-    table_number(table, status->connections, NULL);
-    table_number(table, (double)status->connections_total, NULL);
-    table_number(table, status->requests_in_flight, NULL);
-    table_number(table, (double)status->requests_accepted, NULL);
-    table_number(table, (double)status->requests_ok, NULL);
-    table_number(table, (double)status->requests_failed, NULL);
-    table_number(table, status->models_ready, NULL);
-    table_number(table, status->regions, NULL);
-    table_number(table, (double)status->region_bytes, table_bytes(status->region_bytes, bytes));
-    table_number(table, (double)status->resident_bytes, table_bytes(status->resident_bytes, bytes));
-    table_number(table, (double)status->log_lines_dropped, NULL);
+    table_real(table, (double)status->uptime_ns / 1e9, table_duration(status->uptime_ns, text));
+    table_whole(table, status->connections, NULL);
+    table_whole(table, (int64_t)status->connections_total, NULL);
+    table_whole(table, status->requests_in_flight, NULL);
+    table_whole(table, (int64_t)status->requests_accepted, NULL);
+    table_whole(table, (int64_t)status->requests_ok, NULL);
+    table_whole(table, (int64_t)status->requests_failed, NULL);
+    table_whole(table, status->models_ready, NULL);
+    table_whole(table, status->regions, NULL);
+    table_whole(table, (int64_t)status->region_bytes, table_bytes(status->region_bytes, bytes));
+    table_whole(table, (int64_t)status->resident_bytes, table_bytes(status->resident_bytes, bytes));
+    table_whole(table, (int64_t)status->log_lines_dropped, NULL);
     table_print(table, format, true);
 }
 
-static int run(const struct context *context, const struct command *command, int argc, char **argv)
+static int run(const struct context *context, const struct arguments *arguments)
 {
-    static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {0}};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;)
-        return command_usage(command, c == 'h');
-    if (optind != argc)
-        return command_usage(command, false);
+    (void)arguments;
     inferd_client *client;
     int code = command_connect(context, false, &client);
     if (code != EXIT_OK)
@@ -58,8 +53,8 @@ static int run(const struct context *context, const struct command *command, int
 
 const struct command command_status = {
     .name = "status",
-    .arguments = "",
+    .names = "",
     .summary = "show how the daemon fares",
-    .options = "",
+    .help = "",
     .run = run,
 };

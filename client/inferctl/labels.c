@@ -7,25 +7,39 @@
 #include <string.h>
 
 #include "client/inferctl/command.h"
+#include "client/inferctl/json_value.h"
 
 #define LABELS_BYTES_MAX (16u << 20)
+
+// Makes line ends, "\n" or "\r\n", NUL.
+static void split_lines(struct labels *labels)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < labels->size; i++) {
+        bool is_end = labels->text[i] == '\n';
+        if (is_end && kept > 0 && labels->text[kept - 1] == '\r')
+            kept--;
+        labels->text[kept++] = is_end ? '\0' : labels->text[i];
+    }
+    labels->text[kept] = '\0';
+    labels->size = kept;
+}
 
 int labels_load(struct labels *labels, const char *path)
 {
     FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        fprintf(stderr, "inferctl: labels '%s': %s\n", path, strerror(errno));
-        return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FILE;
-    }
-    labels->text = malloc(LABELS_BYTES_MAX + 1);
-    labels->size = labels->text != NULL ? fread(labels->text, 1, LABELS_BYTES_MAX, file) : 0;
+    if (file == NULL)
+        return command_say(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FILE, "labels '%s': %s", path,
+                           strerror(errno));
+    labels->text = json_value_must(malloc(LABELS_BYTES_MAX + 2));
+    labels->size = fread(labels->text, 1, LABELS_BYTES_MAX + 1, file);
+    int error = ferror(file) != 0 ? errno : 0;
     fclose(file);
-    if (labels->text == NULL)
-        return command_wrong("labels '%s': no memory", path);
-    labels->text[labels->size] = '\0';
-    for (size_t i = 0; i < labels->size; i++)
-        if (labels->text[i] == '\n')
-            labels->text[i] = '\0';
+    if (error != 0)
+        return command_say(EXIT_FILE, "labels '%s': %s", path, strerror(error));
+    if (labels->size > LABELS_BYTES_MAX)
+        return command_say(EXIT_FILE, "labels '%s': more than %u bytes", path, LABELS_BYTES_MAX);
+    split_lines(labels);
     return EXIT_OK;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl: arguments before the verb, then the verb.
-#include <getopt.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/inferctl/command.h"
+#include "client/inferctl/nearest.h"
 
 static const struct command *const commands[] = {
     &command_status, &command_devices, &command_models, &command_load,
@@ -24,49 +25,67 @@ static int usage(FILE *out, int code)
         "                   /run/inferd/inferd.sock, for load and unload /run/inferd/admin.sock)\n"
         "  -o table|json    how results are printed\n"
         "  --version        what this is\n"
-        "  --help           this; inferctl VERB --help tells more\n",
+        "  --help           this; inferctl VERB --help tells more\n"
+        "\n"
+        "exit codes: 0 it worked, 1 the request failed, 2 wrong arguments, 3 no daemon,\n"
+        "            4 not found, 5 needs the admin socket, 6 out of time, 7 a file is unusable\n",
         out);
     return code;
 }
 
 static const struct command *find_command(const char *name)
 {
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
+    struct nearest nearest = nearest_start(name);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(commands[i]->name, name) == 0)
             return commands[i];
+        nearest_consider(&nearest, commands[i]->name);
+    }
+    if (nearest.found != NULL)
+        command_say(EXIT_USAGE, "there is no verb '%s'; is '%s' meant?", name, nearest.found);
+    else
+        command_say(EXIT_USAGE, "there is no verb '%s'; inferctl --help lists them", name);
     return NULL;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    static const struct option longs[] = {{"socket", required_argument, NULL, 's'},
-                                          {"output", required_argument, NULL, 'o'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
+    static const struct option longs[] = {
+        {"socket", required_argument, NULL, 's'}, {"output", required_argument, NULL, 'o'},
+        {"json", no_argument, NULL, 'j'},         {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},         {0}};
     struct context context = {0};
     // "+": options behind the verb are the verb's.
     for (int c; (c = getopt_long(argc, argv, "+s:o:h", longs, NULL)) != -1;) {
         if (c == 's')
             context.socket = optarg;
-        else if (c == 'o' && strcmp(optarg, "json") == 0)
+        else if (c == 'j')
             context.format = OUTPUT_JSON;
-        else if (c == 'o' && strcmp(optarg, "table") == 0)
-            context.format = OUTPUT_TABLE;
         else if (c == 'V')
-            return printf("inferctl " INFERCTL_VERSION "\n") < 0 ? EXIT_FAILED : EXIT_OK;
-        else if (c == 'o')
-            return command_wrong("-o '%s': wanted table or json", optarg);
-        else
+            return printf("inferctl " INFERCTL_VERSION "\n") < 0 ? EXIT_FILE : EXIT_OK;
+        else if (c != 'o')
             return usage(c == 'h' ? stdout : stderr, c == 'h' ? EXIT_OK : EXIT_USAGE);
+        else if (!command_format(&context.format, optarg))
+            return EXIT_USAGE;
     }
     if (optind == argc)
         return usage(stderr, EXIT_USAGE);
     const struct command *command = find_command(argv[optind]);
     if (command == NULL)
-        return command_wrong("there is no verb '%s'; inferctl --help lists them", argv[optind]);
+        return EXIT_USAGE;
     int verb_argc = argc - optind;
     char **verb_argv = argv + optind;
-    optind = 0; // getopt starts anew
-    return command->run(&context, command, verb_argc, verb_argv);
+    verb_argv[0] = argv[0]; // messages of getopt start with it
+    optind = 0;             // getopt starts anew
+    return command_run(&context, command, verb_argc, verb_argv);
+}
+
+int main(int argc, char **argv)
+{
+    int code = run(argc, argv);
+    // A result that a full disk swallowed is none.
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return command_say(code == EXIT_OK ? EXIT_FILE : code, "standard output: %s",
+                           strerror(errno));
+    return code;
 }

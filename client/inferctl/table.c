@@ -2,11 +2,11 @@
 #include "client/inferctl/table.h"
 
 #include <inttypes.h>
-#include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "client/inferctl/json_value.h"
 
 // A cell: what a person sees, and what a program gets.
 struct cell {
@@ -21,17 +21,9 @@ struct table {
     size_t cell_count, cell_capacity;
 };
 
-static void *must(void *memory)
-{
-    if (memory != NULL)
-        return memory;
-    fputs("inferctl: no memory\n", stderr);
-    exit(EXIT_FAILED);
-}
-
 struct table *table_create(const char *const *columns, unsigned count)
 {
-    struct table *table = must(calloc(1, sizeof *table));
+    struct table *table = json_value_must(calloc(1, sizeof *table));
     table->column_count = count < TABLE_COLUMNS ? count : TABLE_COLUMNS;
     memcpy(table->columns, columns, table->column_count * sizeof *columns);
     return table;
@@ -41,39 +33,70 @@ static void add(struct table *table, const char *shown, json_t *json)
 {
     if (table->cell_count == table->cell_capacity) {
         table->cell_capacity = table->cell_capacity * 2 + 32;
-        table->cells = must(realloc(table->cells, table->cell_capacity * sizeof *table->cells));
+        table->cells =
+            json_value_must(realloc(table->cells, table->cell_capacity * sizeof *table->cells));
     }
-    table->cells[table->cell_count++] =
-        (struct cell){.shown = must(strdup(shown)), .json = must(json)};
+    struct cell cell = {.shown = json_value_must(strdup(shown)), .json = json};
+    for (char *at = cell.shown; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
+    table->cells[table->cell_count++] = cell;
 }
 
 void table_text(struct table *table, const char *text)
 {
-    json_t *json = json_string(text);
-    add(table, text, json != NULL ? json : json_string("?")); // not UTF-8
+    add(table, text, json_value_text(text));
 }
 
-void table_number(struct table *table, double number, const char *shown)
+void table_whole(struct table *table, int64_t number, const char *shown)
 {
-    char text[32];
-    bool whole = number == floor(number) && fabs(number) < 1e15;
-    snprintf(text, sizeof text, whole ? "%.0f" : "%.3f", number);
-    json_t *json = whole ? json_integer((json_int_t)number) : json_real(number);
-    add(table, shown != NULL ? shown : text, json != NULL ? json : json_null());
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, number);
+    add(table, shown != NULL ? shown : text, json_value_whole(number));
+}
+
+void table_real(struct table *table, double number, const char *shown)
+{
+    char text[336]; // 309 digits before the point
+    snprintf(text, sizeof text, "%.3f", number);
+    add(table, shown != NULL ? shown : text, json_value_real(number));
+}
+
+void table_value(struct table *table, json_t *value, const char *shown)
+{
+    add(table, shown, value);
 }
 
 static void print_json(const struct table *table, bool single)
 {
-    json_t *rows = must(json_array());
+    json_t *rows = json_value_must(json_array());
     for (size_t at = 0; at < table->cell_count; at += table->column_count) {
-        json_t *row = must(json_object());
+        json_t *row = json_value_must(json_object());
         for (unsigned c = 0; c < table->column_count; c++)
             json_object_set(row, table->columns[c], table->cells[at + c].json);
         json_array_append_new(rows, row);
     }
-    json_dumpf(single ? json_array_get(rows, 0) : rows, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(rows);
+    if (single) {
+        json_value_print(json_incref(json_array_get(rows, 0)));
+        json_decref(rows);
+    } else {
+        json_value_print(rows);
+    }
+}
+
+// How many columns of a terminal a text takes: letters, not bytes.
+static size_t columns_of(const char *text)
+{
+    size_t count = 0;
+    for (; *text != '\0'; text++)
+        count += (*text & 0xc0) != 0x80;
+    return count;
+}
+
+// Prints a text and as many blanks as `width` asks for.
+static void print_padded(const char *text, size_t width)
+{
+    printf("%s%*s", text, (int)(width - columns_of(text)), "");
 }
 
 static void print_aligned(const struct table *table)
@@ -82,17 +105,21 @@ static void print_aligned(const struct table *table)
     for (unsigned c = 0; c < table->column_count; c++)
         widths[c] = strlen(table->columns[c]);
     for (size_t i = 0; i < table->cell_count; i++) {
-        size_t width = strlen(table->cells[i].shown);
+        size_t width = columns_of(table->cells[i].shown);
         if (width > widths[i % table->column_count])
             widths[i % table->column_count] = width;
     }
-    for (unsigned c = 0; c < table->column_count; c++)
-        printf("%-*s%s", (int)widths[c], table->columns[c],
-               c + 1 < table->column_count ? "  " : "\n");
+    // Nothing is padded at the end of a line.
+    unsigned last = table->column_count - 1;
+    for (unsigned c = 0; c < last; c++)
+        print_padded(table->columns[c], widths[c] + 2);
+    puts(table->columns[last]);
     for (size_t i = 0; i < table->cell_count; i++) {
         unsigned c = (unsigned)(i % table->column_count);
-        bool last = c + 1 == table->column_count;
-        printf("%-*s%s", last ? 0 : (int)widths[c], table->cells[i].shown, last ? "\n" : "  ");
+        if (c == last)
+            puts(table->cells[i].shown);
+        else
+            print_padded(table->cells[i].shown, widths[c] + 2);
     }
 }
 
@@ -103,8 +130,10 @@ static void print_lines(const struct table *table)
     for (unsigned c = 0; c < table->column_count; c++)
         if (strlen(table->columns[c]) > width)
             width = strlen(table->columns[c]);
-    for (unsigned c = 0; c < table->column_count && c < table->cell_count; c++)
-        printf("%-*s  %s\n", (int)width, table->columns[c], table->cells[c].shown);
+    for (unsigned c = 0; c < table->column_count && c < table->cell_count; c++) {
+        print_padded(table->columns[c], width + 2);
+        puts(table->cells[c].shown);
+    }
 }
 
 void table_print(struct table *table, enum output_format format, bool single)

@@ -3,6 +3,7 @@
 #ifndef INF_CLIENT_INFERCTL_TABLE_H
 #define INF_CLIENT_INFERCTL_TABLE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,11 +17,17 @@ struct table;
 // memory is short.
 struct table *table_create(const char *const *columns, unsigned count);
 
-// Adds the next cell, row by row: a text.
+// Adds the next cell, row by row: a text. Control characters in it are shown as "?".
 void table_text(struct table *table, const char *text);
 
-// Adds the next cell: a number; `shown` is what the table shows for it (NULL: the number).
-void table_number(struct table *table, double number, const char *shown);
+// Adds the next cell: a whole number; `shown` is what the table shows for it (NULL: the number).
+void table_whole(struct table *table, int64_t number, const char *shown);
+
+// Adds the next cell: any number; NULL shows it with three decimals.
+void table_real(struct table *table, double number, const char *shown);
+
+// Adds the next cell: any value, which becomes the table's, shown as `shown`.
+void table_value(struct table *table, json_t *value, const char *shown);
 
 // Prints the table: aligned columns, or with OUTPUT_JSON an array of objects (one object alone where
 // `single`). Frees it.

@@ -11,6 +11,8 @@
 
 // How a picture becomes a tensor.
 struct picture_options {
+    bool has_range;   // else 0:1 for floats, and for integers what a channel's byte is, 0:255
+                      // (INT8: -128:127)
     double low, high; // what black and white become
     bool bgr;         // blue first
     bool letterbox;   // keep the aspect ratio, black around; else stretched

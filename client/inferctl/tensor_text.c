@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/inferctl/json_value.h"
+
 const char *tensor_shape_text(const inferd_tensor *tensor, char text[TENSOR_SHAPE_TEXT])
 {
     size_t at = 0;
@@ -18,6 +20,15 @@ const char *tensor_shape_text(const inferd_tensor *tensor, char text[TENSOR_SHAP
     }
     snprintf(text + (at < TENSOR_SHAPE_TEXT - 2 ? at : TENSOR_SHAPE_TEXT - 2), 2, "]");
     return text;
+}
+
+json_t *tensor_shape_json(const inferd_tensor *tensor)
+{
+    json_t *shape = json_value_must(json_array());
+    for (int i = 0; i < tensor->rank; i++)
+        json_array_append_new(shape, tensor->shape[i] < 0 ? json_null()
+                                                          : json_value_whole(tensor->shape[i]));
+    return shape;
 }
 
 size_t tensor_count(const inferd_tensor *tensor)

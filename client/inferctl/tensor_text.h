@@ -3,6 +3,7 @@
 #ifndef INF_CLIENT_INFERCTL_TENSOR_TEXT_H
 #define INF_CLIENT_INFERCTL_TENSOR_TEXT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "client/inferd.h"
@@ -11,6 +12,9 @@
 
 // Writes "[1,128,128,3]" ("?" for dimensions that may be anything) and returns `text`.
 const char *tensor_shape_text(const inferd_tensor *tensor, char text[TENSOR_SHAPE_TEXT]);
+
+// The shape as an array; null for dimensions that may be anything.
+json_t *tensor_shape_json(const inferd_tensor *tensor);
 
 // Element `index` of the tensor as a double.
 double tensor_element(const inferd_tensor *tensor, size_t index);
