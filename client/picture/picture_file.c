@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <turbojpeg.h>
 
 #include "client/picture/picture.h"
@@ -13,22 +14,22 @@
 static enum inf_code read_stream(FILE *file, const char *path, uint8_t **out_data, size_t *out_size,
                                  struct inf_error *err)
 {
-    if (fseek(file, 0, SEEK_END) != 0)
-        return inf_fail(err, INF_INVALID, "picture '%s': %s", path, strerror(errno));
-    long size = ftell(file);
-    if (size < 0 || (unsigned long)size > INF_PICTURE_FILE_BYTES)
-        return inf_fail(err, INF_EXHAUSTED, "picture '%s': %ld bytes, at most %u allowed", path,
-                        size, INF_PICTURE_FILE_BYTES);
-    rewind(file);
-    uint8_t *data = malloc((size_t)size + 1);
+    struct stat status;
+    if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode))
+        return inf_fail(err, INF_INVALID, "picture '%s': no regular file", path);
+    if (status.st_size > INF_PICTURE_FILE_BYTES)
+        return inf_fail(err, INF_EXHAUSTED, "picture '%s': %lld bytes, at most %u allowed", path,
+                        (long long)status.st_size, INF_PICTURE_FILE_BYTES);
+    size_t size = (size_t)status.st_size;
+    uint8_t *data = malloc(size + 1);
     if (data == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "picture '%s': no memory for %ld bytes", path, size);
-    if (fread(data, 1, (size_t)size, file) != (size_t)size) {
+        return inf_fail(err, INF_EXHAUSTED, "picture '%s': no memory for %zu bytes", path, size);
+    if (fread(data, 1, size, file) != size) {
         free(data);
         return inf_fail(err, INF_INVALID, "picture '%s': could not be read whole", path);
     }
     *out_data = data;
-    *out_size = (size_t)size;
+    *out_size = size;
     return INF_OK;
 }
 
@@ -59,8 +60,9 @@ static enum inf_code decode_jpeg(tjhandle decoder, struct inf_picture **out_pict
                                (const uint8_t[3]){0}, err));
     int result = tjDecompress2(decoder, data, size, (*out_picture)->pixels, width, 0, height,
                                TJPF_RGB, TJFLAG_ACCURATEDCT);
-    // A warning (a cut-off file, say) still leaves a usable picture; an error does not.
-    if (result != 0 && tjGetErrorCode(decoder) != TJERR_WARNING) {
+    // Cameras leave oddities in files that are only warned of; what is cut off is no picture.
+    if (result != 0 && (tjGetErrorCode(decoder) != TJERR_WARNING ||
+                        strcasestr(tjGetErrorStr2(decoder), "premature end") != NULL)) {
         inf_picture_destroy(out_picture);
         return inf_fail(err, INF_INVALID, "broken jpeg: %s", tjGetErrorStr2(decoder));
     }
