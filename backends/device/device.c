@@ -72,6 +72,14 @@ enum inf_code inf_device_supports(struct inf_device *device, const struct inf_gr
     return device->backend->supports(device, graph, node, err);
 }
 
+uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segment *segment,
+                               uint32_t node)
+{
+    if (device->backend->fused_into == NULL)
+        return INF_NODE_NONE;
+    return device->backend->fused_into(device, segment, node);
+}
+
 // --- buffers ---
 
 static enum inf_code host_alloc(struct inf_buffer **out_buffer, size_t size_bytes,

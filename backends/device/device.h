@@ -125,6 +125,11 @@ struct inf_segment {
     uint32_t slots; // how many runs may go on at once, each with a slot number of its own
 };
 
+// The later node of the segment whose step also computes `node`; INF_NODE_NONE where `node` has a step
+// of its own. What lies between the two is stored nowhere.
+uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segment *segment,
+                               uint32_t node);
+
 enum inf_compile_flag {
     INF_COMPILE_ONLY = 1u << 0, // prepare code, leave weights where they are until the first run
 };

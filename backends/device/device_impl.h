@@ -62,6 +62,12 @@ struct inf_backend {
     enum inf_code (*supports)(struct inf_device *device, const struct inf_graph *graph,
                               uint32_t node, struct inf_error *err);
 
+    // (optional: none is) The later node of the segment whose step also computes `node`;
+    // INF_NODE_NONE where `node` has a step of its own. Its operands stay until that step has run, its
+    // result is stored nowhere. compile() decides alike.
+    uint32_t (*fused_into)(struct inf_device *device, const struct inf_segment *segment,
+                           uint32_t node);
+
     // (optional: host memory, aligned to 64, with slack behind it for kernels that over-read)
     enum inf_code (*buffer_alloc)(struct inf_buffer **out_buffer, struct inf_device *device,
                                   size_t size_bytes, enum inf_buffer_usage usage,

@@ -114,6 +114,24 @@ static void cut_segments(struct planner *planner)
     }
 }
 
+// The step that computes the node of step `step`: a later one where a device computes several nodes
+// in one go.
+static uint32_t computing_step(const struct planner *planner,
+                               const struct inf_plan_segment *stretch, uint32_t step)
+{
+    const struct inf_segment segment = {.graph = planner->graph,
+                                        .nodes = planner->plan->steps + stretch->first,
+                                        .node_count = stretch->count};
+    struct inf_device *device = planner->devices[stretch->device];
+    for (;;) {
+        uint32_t next = inf_device_fused_into(device, &segment, planner->plan->steps[step]);
+        if (next == INF_NODE_NONE)
+            return step;
+        while (planner->plan->steps[step] != next)
+            step++;
+    }
+}
+
 // Notes that step `step` touches `value`.
 static void touch(struct planner *planner, uint32_t value, uint32_t step)
 {
@@ -122,19 +140,33 @@ static void touch(struct planner *planner, uint32_t value, uint32_t step)
     struct storage_class *class = &planner->classes[planner->root[value]];
     if (class->first_step == STEP_NONE)
         class->first_step = step;
-    class->last_step = step;
+    class->last_step = INF_MAX(class->last_step, step);
+}
+
+// Whether the value is an input or constant, or a step before this one has stored it.
+static bool is_stored(const struct planner *planner, uint32_t value)
+{
+    if (value == INF_VALUE_NONE)
+        return false;
+    uint32_t root = planner->root[value];
+    return planner->graph->values[root].producer == INF_NODE_NONE ||
+           planner->classes[root].first_step != STEP_NONE;
 }
 
 static void find_lifetimes(struct planner *planner)
 {
     for (uint32_t v = 0; v < planner->graph->value_count; v++)
         planner->classes[v].first_step = STEP_NONE;
+    const struct inf_plan_segment *segment = planner->plan->segments;
     for (uint32_t i = 0; i < planner->plan->step_count; i++) {
         const struct inf_node *node = &planner->graph->nodes[planner->plan->steps[i]];
+        segment += i == segment->first + segment->count;
+        uint32_t step = computing_step(planner, segment, i);
         for (uint32_t k = 0; k < node->input_count; k++)
-            touch(planner, node->inputs[k], i);
-        for (uint32_t k = 0; k < node->output_count; k++)
-            touch(planner, node->outputs[k], i);
+            if (is_stored(planner, node->inputs[k]))
+                touch(planner, node->inputs[k], step);
+        for (uint32_t k = 0; k < node->output_count && step == i; k++)
+            touch(planner, node->outputs[k], step);
     }
 }
 
