@@ -8,6 +8,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/cpu_program.h"
+#include "backends/cpu/fuse.h"
 #include "backends/cpu/kernels/simd.h"
 #include "backends/cpu/xnn.h"
 
@@ -70,6 +71,13 @@ static enum inf_code cpu_supports(struct inf_device *device, const struct inf_gr
     return inf_cpu_kernel_find(&kernel, graph, &graph->nodes[node], err);
 }
 
+static uint32_t cpu_fused_into(struct inf_device *device, const struct inf_segment *segment,
+                               uint32_t node)
+{
+    (void)device;
+    return inf_cpu_chain_next(segment->graph, node, segment);
+}
+
 const struct inf_backend inf_cpu_backend = {
     .name = "cpu",
     .priority = CPU_PRIORITY,
@@ -77,6 +85,7 @@ const struct inf_backend inf_cpu_backend = {
     .open = cpu_open,
     .close = cpu_close,
     .supports = cpu_supports,
+    .fused_into = cpu_fused_into,
     .compile = inf_cpu_compile,
     .program_destroy = inf_cpu_program_destroy,
     .run = inf_cpu_run,

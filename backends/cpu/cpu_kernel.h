@@ -36,10 +36,15 @@ struct inf_cpu_step {
     pthreadpool_t pool;
     struct inf_arena *arena; // the program's; for `state`
 
+    // The values that `inputs` are: those of the node, unless create() gives others.
+    const uint32_t *operands;
+    uint32_t operand_count;
+
     // Set by create().
-    const char *kernel; // static
-    void *state;        // the row's own
-    xnn_operator_t op;  // NULL where the kernel is ours
+    const char *kernel;            // static
+    struct inf_xnn_memory *memory; // what lives as long as the step
+    void *state;                   // the row's own
+    xnn_operator_t op;             // NULL where the kernel is ours
     struct inf_cpu_after after;
     // Tells the operator its pointers. May allocate in its first call only. NULL for ours.
     enum xnn_status (*setup)(struct inf_cpu_step *step);
@@ -47,7 +52,7 @@ struct inf_cpu_step {
     void (*run)(const struct inf_cpu_step *step);
 
     // Set by the program: constants before create(), the rest before each run.
-    const void **inputs; // by operand; NULL for absent ones
+    const void **inputs; // by operand, as many as the node has at least; NULL for absent ones
     void *output;
 
     uint64_t time_ns; // of the last profiled run
@@ -64,6 +69,8 @@ struct inf_cpu_kernel {
 };
 
 // Rows, by family. Each list ends with a row whose create is NULL.
+extern const struct inf_cpu_kernel inf_cpu_gemm_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_depthwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_conv_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_matmul_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_pool_kernels[];

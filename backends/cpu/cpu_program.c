@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "backends/cpu/own.h"
+#include "backends/cpu/own_conv.h"
 #include "backends/cpu/xnn.h"
 #include "proto/core/span.h"
 
@@ -56,24 +56,39 @@ static enum inf_code step_run(struct inf_cpu_step *step, struct inf_error *err)
     return inf_xnn_check(status, step->node, step->kernel, err);
 }
 
-static enum inf_code step_fill(struct inf_cpu_step *step, struct inf_error *err)
+// Operands before the first run.
+static void bind_start(struct inf_cpu_step *step)
 {
-    const struct inf_node *node = step->node;
-    const struct inf_cpu_kernel *kernel;
-    INF_TRY(inf_cpu_kernel_find(&kernel, step->graph, node, err));
-    step->inputs = inf_arena_alloc(step->arena, (node->input_count + 1) * sizeof(*step->inputs));
-    if (step->inputs == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "node '%s': no memory for its operands", node->name);
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        uint32_t value = node->inputs[i];
+    for (uint32_t i = 0; i < step->operand_count; i++) {
+        uint32_t value = step->operands[i];
         if (value == INF_VALUE_NONE)
             continue;
         bool constant = inf_graph_is_const(step->graph, value);
         step->inputs[i] = constant ? step->graph->values[value].data->data : NOWHERE;
     }
+}
+
+static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segment *segment,
+                               struct inf_error *err)
+{
+    const struct inf_node *node = step->node;
+    const struct inf_cpu_kernel *kernel;
+    struct inf_cpu_chain chain;
+    step->operands = node->inputs;
+    step->operand_count = node->input_count;
     step->output = NOWHERE;
-    INF_TRY(kernel->create(step, err));
+    step->inputs = inf_arena_alloc(step->arena, (node->input_count + 1) * sizeof(*step->inputs));
+    if (step->inputs == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its operands", node->name);
+    if (inf_cpu_chain_find(&chain, step->graph, step->index, segment)) {
+        INF_TRY(inf_own_chain_create(step, &chain, err));
+        bind_start(step);
+    } else {
+        INF_TRY(inf_cpu_kernel_find(&kernel, step->graph, node, err));
+        bind_start(step);
+        INF_TRY(kernel->create(step, err));
+    }
     return step_setup(step, err);
 }
 
@@ -81,9 +96,16 @@ static void step_fini(struct inf_cpu_step *step)
 {
     xnn_delete_operator(step->op);
     xnn_delete_operator(step->after.unary.op);
+    inf_xnn_free(&step->memory);
 }
 
 // --- programs ---
+
+// False where the step of another node computes this one too.
+static bool has_step(const struct inf_segment *segment, uint32_t node)
+{
+    return inf_cpu_chain_next(segment->graph, node, segment) == INF_NODE_NONE;
+}
 
 static enum inf_code program_fill(struct cpu_program *program, const struct inf_cpu_device *device,
                                   const struct inf_segment *segment, struct inf_error *err)
@@ -95,17 +117,22 @@ static enum inf_code program_fill(struct cpu_program *program, const struct inf_
     if (program->steps == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "cpu: no memory for %zu steps", count);
-    program->step_count = segment->node_count;
     program->slots = segment->slots;
+    for (uint32_t i = 0; i < segment->node_count; i++)
+        program->step_count += has_step(segment, segment->nodes[i]);
+    size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        struct inf_cpu_step *step = &program->steps[i];
         uint32_t slot = (uint32_t)(i / segment->node_count);
-        step->index = segment->nodes[i % segment->node_count];
+        uint32_t node = segment->nodes[i % segment->node_count];
+        if (!has_step(segment, node))
+            continue;
+        struct inf_cpu_step *step = &program->steps[at++];
+        step->index = node;
         step->graph = segment->graph;
         step->node = &segment->graph->nodes[step->index];
         step->pool = device->pools.pools[slot];
         step->arena = &program->arena;
-        INF_TRY(step_fill(step, err));
+        INF_TRY(step_fill(step, segment, err));
     }
     return INF_OK;
 }
@@ -151,8 +178,8 @@ static bool step_bind(struct inf_cpu_step *step, const struct inf_binding *bindi
 {
     const struct inf_node *node = step->node;
     bool moved = false;
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        uint32_t value = node->inputs[i];
+    for (uint32_t i = 0; i < step->operand_count; i++) {
+        uint32_t value = step->operands[i];
         if (value == INF_VALUE_NONE || inf_graph_is_const(step->graph, value))
             continue;
         moved |= step->inputs[i] != bindings[value].host;

@@ -5,11 +5,66 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/kernels/simd.h"
+#include "backends/cpu/xnn.h"
 
 // Flags of every call into the pool; as INF_XNN_FLAGS.
 #define INF_OWN_FLAGS PTHREADPOOL_FLAG_YIELD_WORKERS
 
 // values[i] = map(values[i]).
 void inf_own_map(pthreadpool_t pool, inf_simd_map_fn *map, size_t count, float *values);
+
+// What happens to the results of a convolution before they are stored.
+struct inf_own_end {
+    const float *slopes; // below zero, one a channel; NULL: none
+    float slope;         // of all channels; NAN: none
+    float min, max;
+    inf_simd_map_fn *map; // after the bounds; NULL: none
+};
+
+// INF_UNSUPPORTED where an end cannot do what the activation asks for.
+enum inf_code inf_own_end_check(const struct inf_graph *graph, const struct inf_node *node,
+                                const struct inf_xnn_activation *activation, uint32_t prelu,
+                                size_t channels, struct inf_error *err) INF_NODISCARD;
+
+// The end of an activation that was accepted.
+struct inf_own_end inf_own_end_of(const struct inf_graph *graph, const struct inf_node *node,
+                                  const struct inf_xnn_activation *activation, uint32_t prelu);
+
+// to[i] = the slope of channel i below `count`, to[i] = 1 from there to `width`. For ends that have
+// slopes.
+void inf_own_end_slopes(const struct inf_own_end *end, size_t count, size_t width, float *to);
+
+// Whether an end has slopes of either kind.
+bool inf_own_end_has_slopes(const struct inf_own_end *end);
+
+// Uncleared memory, aligned to a cache line, that lives as long as the step. *out_floats is NULL
+// where `count` is 0.
+//
+// INF_EXHAUSTED  there is none.
+enum inf_code inf_own_alloc(float **out_floats, struct inf_cpu_step *step, size_t count,
+                            struct inf_error *err) INF_NODISCARD;
+
+// --- work ---
+
+// Tiles that threads take one after the other, each with memory of its own.
+struct inf_own_work {
+    void (*tile)(const void *context, size_t tile, size_t worker);
+    const void *context;
+    size_t tiles;
+};
+
+// Does all tiles of `work` with at most `workers` threads.
+void inf_own_work(pthreadpool_t pool, const struct inf_own_work *work, size_t workers);
+
+// How many threads of the step's pool should share `macs` multiply-adds: few of them are done sooner
+// by the calling thread than others wake up.
+size_t inf_own_workers(const struct inf_cpu_step *step, size_t macs);
+
+// Into how many strips `rows` rows are cut for `workers` threads, where `wanted` rows are a good
+// strip.
+size_t inf_own_strips(size_t rows, size_t wanted, size_t workers);
+
+// The first row of strip `strip`: a multiple of `unit` below `rows`, or `rows`.
+size_t inf_own_cut(size_t rows, size_t strips, size_t strip, size_t unit);
 
 #endif

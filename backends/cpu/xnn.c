@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "proto/core/span.h"
+
 // --- memory ---
 
 // XNNPACK has one allocator for the whole process, so what it counts is the process's too.
@@ -59,6 +61,32 @@ static void *aligned_allocate(void *context, size_t alignment, size_t size)
     if (posix_memalign(&memory, alignment, size) != 0)
         return NULL;
     return count_in(memory);
+}
+
+struct inf_xnn_memory {
+    _Alignas(64) struct inf_xnn_memory *next;
+};
+
+void *inf_xnn_alloc(struct inf_xnn_memory **list, size_t size)
+{
+    size_t whole;
+    struct inf_xnn_memory *block = NULL;
+    if (inf_size_add(size, sizeof(*block), &whole))
+        block = aligned_allocate(NULL, _Alignof(struct inf_xnn_memory), whole);
+    if (block == NULL)
+        return NULL;
+    block->next = *list;
+    *list = block;
+    return block + 1;
+}
+
+void inf_xnn_free(struct inf_xnn_memory **list)
+{
+    while (*list != NULL) {
+        struct inf_xnn_memory *block = *list;
+        *list = block->next;
+        deallocate(NULL, block);
+    }
 }
 
 enum inf_code inf_xnn_init(struct inf_error *err)

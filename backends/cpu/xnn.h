@@ -18,10 +18,20 @@
 // INF_EXHAUSTED    memory.
 enum inf_code inf_xnn_init(struct inf_error *err) INF_NODISCARD;
 
-// Bytes that XNNPACK holds in this process. Any thread.
+// Memory of kernels of our own, counted as XNNPACK's. A list of blocks.
+struct inf_xnn_memory;
+
+// `size` bytes, not cleared, aligned to a cache line, that are put into the list; NULL where there are
+// none.
+void *inf_xnn_alloc(struct inf_xnn_memory **list, size_t size);
+
+// Frees the list.
+void inf_xnn_free(struct inf_xnn_memory **list);
+
+// Bytes that XNNPACK and inf_xnn_alloc() hold in this process. Any thread.
 uint64_t inf_xnn_live_bytes(void);
 
-// Bytes that XNNPACK allocated less those it freed on the calling thread: the difference of two
+// Bytes that they allocated less those it freed on the calling thread: the difference of two
 // calls is what happened between them, whatever other threads do.
 int64_t inf_xnn_thread_bytes(void);
 

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/kernels/nn.h"
 #include "backends/cpu/kernels/simd.h"
 
 const struct inf_simd *inf_simd_best(void)
 {
     return &inf_simd_baseline;
+}
+
+const struct inf_nn *inf_nn_best(void)
+{
+    static const struct inf_nn baseline = {&inf_nn_gemm_baseline, &inf_nn_gemm_baseline,
+                                           &inf_nn_depthwise_baseline, &inf_nn_depthwise_baseline,
+                                           false};
+    return &baseline;
 }

@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cpuinfo.h>
 
+#include "backends/cpu/kernels/nn.h"
 #include "backends/cpu/kernels/simd.h"
+
+static bool has_avx512(void)
+{
+    return cpuinfo_has_x86_avx512f() && cpuinfo_has_x86_avx512dq() && cpuinfo_has_x86_avx512vl();
+}
+
+static bool has_avx2(void)
+{
+    return cpuinfo_has_x86_avx2() && cpuinfo_has_x86_fma3();
+}
 
 const struct inf_simd *inf_simd_best(void)
 {
-    if (cpuinfo_has_x86_avx512f() && cpuinfo_has_x86_avx512dq() && cpuinfo_has_x86_avx512vl())
+    if (has_avx512())
         return &inf_simd_avx512;
-    if (cpuinfo_has_x86_avx2() && cpuinfo_has_x86_fma3())
-        return &inf_simd_avx2;
-    return &inf_simd_baseline;
+    return has_avx2() ? &inf_simd_avx2 : &inf_simd_baseline;
+}
+
+const struct inf_nn *inf_nn_best(void)
+{
+    static const struct inf_nn avx512 = {&inf_nn_gemm_avx512, &inf_nn_gemm_avx512_half,
+                                         &inf_nn_depthwise_avx512, &inf_nn_depthwise_avx512_half,
+                                         true};
+    static const struct inf_nn avx2 = {&inf_nn_gemm_avx2, &inf_nn_gemm_avx2, &inf_nn_depthwise_avx2,
+                                       &inf_nn_depthwise_avx2, true};
+    static const struct inf_nn baseline = {&inf_nn_gemm_baseline, &inf_nn_gemm_baseline,
+                                           &inf_nn_depthwise_baseline, &inf_nn_depthwise_baseline,
+                                           false};
+    if (has_avx512())
+        return &avx512;
+    return has_avx2() ? &avx2 : &baseline;
 }

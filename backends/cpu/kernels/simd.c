@@ -161,6 +161,12 @@ static void sigmoid_all(size_t count, const float *x, float *y)
         y[i] = sigmoid_one(x[i]);
 }
 
+static void hard_swish_all(size_t count, const float *x, float *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = x[i] * clamp_one(x[i] + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f);
+}
+
 // Adds a block to *sum; *lost is what earlier additions rounded away (Kahan's sum).
 static void sum_block(size_t count, const float *x, size_t rows, size_t stride, float *sum,
                       float *lost)
@@ -221,5 +227,6 @@ const struct inf_simd INF_SIMD_TABLE = {
     .clamp = clamp,
     .tanh = tanh_all,
     .sigmoid = sigmoid_all,
+    .hard_swish = hard_swish_all,
     .sum_rows = sum_rows,
 };

@@ -42,6 +42,8 @@ struct inf_simd {
     void (*clamp)(size_t count, const float *x, float *y, float min, float max);
     // Within 4 units in the last place of y[i] = tanh(x[i]) and 1 / (1 + e^-x[i]); y may be x.
     inf_simd_map_fn *tanh, *sigmoid;
+    // y[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6; y may be x.
+    inf_simd_map_fn *hard_swish;
     // y[i] = scale * the sum of x[r * stride + i] over `rows` rows.
     void (*sum_rows)(size_t count, const float *x, size_t rows, size_t stride, float scale,
                      float *y);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/fuse.h"
+
+#include "backends/cpu/own_conv.h"
+#include "backends/cpu/own_depthwise.h"
+
+static bool has_node(const struct inf_segment *segment, uint32_t node)
+{
+    if (segment == NULL)
+        return true;
+    for (uint32_t i = 0; i < segment->node_count; i++) {
+        if (segment->nodes[i] == node)
+            return true;
+    }
+    return false;
+}
+
+// The one node that reads `value`, if nothing else does and it is no output of the graph.
+static uint32_t sole_reader(const struct inf_graph *graph, uint32_t value)
+{
+    uint32_t reader = INF_NODE_NONE;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        if (graph->outputs[i].value == value)
+            return INF_NODE_NONE;
+    }
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const struct inf_node *node = &graph->nodes[n];
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (node->inputs[i] != value)
+                continue;
+            if (reader != INF_NODE_NONE)
+                return INF_NODE_NONE;
+            reader = n;
+        }
+    }
+    return reader;
+}
+
+// The node of kind `op` that makes operand `input` of `node`, and makes it for `node` only.
+static uint32_t maker(const struct inf_graph *graph, uint32_t node, uint32_t input, enum inf_op op,
+                      const struct inf_segment *segment)
+{
+    uint32_t value = graph->nodes[node].inputs[input];
+    uint32_t producer = value != INF_VALUE_NONE ? graph->values[value].producer : INF_NODE_NONE;
+    if (producer == INF_NODE_NONE || graph->nodes[producer].op != op ||
+        !has_node(segment, producer) || sole_reader(graph, value) != node)
+        return INF_NODE_NONE;
+    return producer;
+}
+
+static bool find_conv(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t node,
+                      const struct inf_segment *segment)
+{
+    if (inf_own_conv_check(graph, &graph->nodes[node], NULL) != INF_OK)
+        return false;
+    chain->conv = node;
+    if (!inf_own_conv_is_pointwise(graph, &graph->nodes[node]))
+        return true;
+    uint32_t depthwise = maker(graph, node, 0, INF_OP_DEPTHWISE_CONV2D, segment);
+    if (depthwise != INF_NODE_NONE &&
+        inf_own_depthwise_check(graph, &graph->nodes[depthwise], NULL) == INF_OK)
+        chain->depthwise = depthwise;
+    return true;
+}
+
+// Whether the pad node does no more than to add channels of zeros behind those that there are.
+static bool pads_channels(const struct inf_graph *graph, const struct inf_node *node)
+{
+    int64_t paddings[2 * INF_LIMIT_RANK];
+    uint32_t count;
+    if (node->attrs.pad.mode != INF_PAD_CONSTANT ||
+        graph->values[node->inputs[0]].dtype != INF_DTYPE_F32 ||
+        !inf_graph_const_ints(graph, node->inputs[1], paddings, INF_ARRAY_LENGTH(paddings),
+                              &count) ||
+        count < 2)
+        return false;
+    if (inf_cpu_has_input(node, 2)) {
+        if (!inf_graph_is_const(graph, node->inputs[2]) || *inf_cpu_const_f32(graph, node, 2) != 0)
+            return false;
+    }
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        if (paddings[i] != 0)
+            return false;
+    }
+    return paddings[count - 1] >= 0;
+}
+
+static bool find_add(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t index,
+                     const struct inf_segment *segment)
+{
+    const struct inf_node *node = &graph->nodes[index];
+    const struct inf_attrs_binary *attrs = &node->attrs.binary;
+    if (attrs->kind != INF_BINARY_ADD || attrs->activation > INF_ACTIVATION_CLIP ||
+        (attrs->activation == INF_ACTIVATION_CLIP &&
+         !(attrs->activation_min < attrs->activation_max)))
+        return false;
+    for (uint32_t from = 2; from-- > 0;) {
+        uint32_t conv = maker(graph, index, from, INF_OP_CONV2D, segment);
+        const struct inf_shape *other = inf_cpu_input_shape(graph, node, 1 - from);
+        if (conv == INF_NODE_NONE ||
+            graph->nodes[conv].attrs.conv2d.activation != INF_ACTIVATION_NONE ||
+            !inf_shape_equal(other, inf_cpu_input_shape(graph, node, from)) ||
+            !find_conv(chain, graph, conv, segment))
+            continue;
+        chain->add = index;
+        chain->residual = node->inputs[1 - from];
+        uint32_t pad = maker(graph, index, 1 - from, INF_OP_PAD, segment);
+        if (pad != INF_NODE_NONE && pads_channels(graph, &graph->nodes[pad])) {
+            chain->pad = pad;
+            chain->residual = graph->nodes[pad].inputs[0];
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool find_prelu(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t index,
+                       const struct inf_segment *segment)
+{
+    const struct inf_node *node = &graph->nodes[index];
+    size_t channels = inf_shape_elements(inf_cpu_input_shape(graph, node, 1));
+    const struct inf_shape *slopes = inf_cpu_input_shape(graph, node, 1);
+    const struct inf_shape *y = inf_cpu_output_shape(graph, node);
+    uint32_t add = maker(graph, index, 0, INF_OP_BINARY, segment);
+    if (add == INF_NODE_NONE || y->rank < 1 || slopes->rank < 1 ||
+        graph->nodes[add].attrs.binary.activation != INF_ACTIVATION_NONE ||
+        channels != (size_t)y->dims[y->rank - 1] ||
+        slopes->dims[slopes->rank - 1] != y->dims[y->rank - 1] ||
+        inf_cpu_need_const(graph, node, 1, channels, NULL) != INF_OK ||
+        !find_add(chain, graph, add, segment))
+        return false;
+    chain->prelu = index;
+    return true;
+}
+
+bool inf_cpu_chain_find(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t node,
+                        const struct inf_segment *segment)
+{
+    *chain = (struct inf_cpu_chain){INF_NODE_NONE, INF_NODE_NONE,  INF_NODE_NONE,
+                                    INF_NODE_NONE, INF_VALUE_NONE, INF_NODE_NONE};
+    if (!inf_nn_best()->fast)
+        return false;
+    switch (graph->nodes[node].op) {
+    case INF_OP_CONV2D:
+        return find_conv(chain, graph, node, segment);
+    case INF_OP_BINARY:
+        return find_add(chain, graph, node, segment);
+    case INF_OP_PRELU:
+        return find_prelu(chain, graph, node, segment);
+    default:
+        return false;
+    }
+}
+
+uint32_t inf_cpu_chain_next(const struct inf_graph *graph, uint32_t node,
+                            const struct inf_segment *segment)
+{
+    enum inf_op op = graph->nodes[node].op;
+    if (op != INF_OP_DEPTHWISE_CONV2D && op != INF_OP_CONV2D && op != INF_OP_BINARY &&
+        op != INF_OP_PAD)
+        return INF_NODE_NONE;
+    struct inf_cpu_chain chain;
+    uint32_t reader = sole_reader(graph, graph->nodes[node].outputs[0]);
+    if (reader == INF_NODE_NONE || !has_node(segment, reader) ||
+        !inf_cpu_chain_find(&chain, graph, reader, segment))
+        return INF_NODE_NONE;
+    bool part =
+        chain.depthwise == node || chain.conv == node || chain.add == node || chain.pad == node;
+    return part ? reader : INF_NODE_NONE;
+}

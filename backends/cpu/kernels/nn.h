@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inner loops of convolutions: products of a strip of pixels with a panel of weights, and depthwise
+// windows over rows. nn_gemm.c and nn_depthwise.c are compiled once for each instruction set.
+//
+// Results pass through the same end everywhere: slopes below zero, if any, then bounds; what is not a
+// number goes through.
+#ifndef INF_BACKENDS_CPU_KERNELS_NN_H
+#define INF_BACKENDS_CPU_KERNELS_NN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define INF_GEMM_ROWS_MAX   12
+#define INF_GEMM_PANELS     2 // widths of panels: one vector or two
+#define INF_DEPTHWISE_ROWS  6 // input rows that one call looks at, at most
+#define INF_DEPTHWISE_FORMS 4
+
+// y = end(bias + a * w + residual) for some pixels and the columns of one panel.
+struct inf_gemm {
+    const float *const *a; // by segment: its part of the first pixel; NULL: zeros
+    size_t segments;
+    size_t depth;            // elements of a segment
+    size_t a_step;           // elements from pixel to pixel, in each segment
+    const float *w;          // [segments][depth][columns of the panel, filled up]
+    const float *bias;       // of the panel, filled up
+    const float *slopes;     // of the panel, filled up; NULL: none
+    const float *residual;   // NULL: none
+    size_t residual_step;    // elements from pixel to pixel
+    size_t residual_columns; // of this panel that it has, at most `columns`; the others add 0
+    float min, max;
+    float *y;
+    size_t y_step;
+    size_t columns; // of the panel that are written: 1 to its width
+};
+
+typedef void inf_gemm_fn(const struct inf_gemm *gemm);
+
+// Windows of 3x3 or 5x5 over one or two rows of results.
+struct inf_depthwise {
+    const float *rows[INF_DEPTHWISE_ROWS]; // of x, from the first window's; NULL: zeros
+    float *y[2];                           // rows of results; y[1] NULL: one row only
+    ptrdiff_t pad;                         // columns before x that the first window has
+    size_t width, output_width;            // pixels of a row of x and of y
+    size_t channels;                       // elements from pixel to pixel in x, y and w
+    size_t first, end; // channels that are computed, at least; `end` is at least the vector's width
+    const float *w;    // [taps][channels]
+    const float *bias; // [channels]
+    const float *slopes; // [channels]; NULL: none
+    float min, max;
+};
+
+typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);
+
+struct inf_nn_gemm {
+    size_t width;    // elements of a vector; a panel has one or two
+    size_t rows_max; // most pixels of one call
+    inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_ROWS_MAX]; // by vectors - 1, pixels - 1
+};
+
+struct inf_nn_depthwise {
+    size_t width;                                // elements of a vector
+    inf_depthwise_fn *form[INF_DEPTHWISE_FORMS]; // by inf_depthwise_form()
+};
+
+// Loops with whole vectors, and with shorter ones for tails; the same where there are no shorter ones.
+struct inf_nn {
+    const struct inf_nn_gemm *gemm, *gemm_half;
+    const struct inf_nn_depthwise *depthwise, *depthwise_half;
+    bool fast; // whether gemm is a match for XNNPACK
+};
+
+// Tables that this build may have; which it has is known from inf_nn_best() only.
+extern const struct inf_nn_gemm inf_nn_gemm_baseline, inf_nn_gemm_avx2, inf_nn_gemm_avx512,
+    inf_nn_gemm_avx512_half;
+extern const struct inf_nn_depthwise inf_nn_depthwise_baseline, inf_nn_depthwise_avx2,
+    inf_nn_depthwise_avx512, inf_nn_depthwise_avx512_half;
+
+// The loops for this processor. XNNPACK (which starts cpuinfo) must have been started.
+const struct inf_nn *inf_nn_best(void);
+
+// Index of the function for square windows of `kernel` taps and `stride`; -1: there is none.
+static inline int inf_depthwise_form(int kernel, int stride)
+{
+    if ((kernel != 3 && kernel != 5) || (stride != 1 && stride != 2))
+        return -1;
+    return (kernel == 5 ? 2 : 0) + stride - 1;
+}
+
+// Rows of results that one call computes, at most.
+static inline size_t inf_depthwise_rows(int kernel, int stride)
+{
+    return kernel == 3 && stride == 1 ? 2 : 1;
+}
+
+#endif

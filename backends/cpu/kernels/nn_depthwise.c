@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled once for each instruction set with INF_NN_DEPTHWISE, the name of the table it defines.
+//
+// A call goes along a row (or two) of results in blocks of some pixels. For a vector of channels of
+// such a block each pixel of x is loaded once a row and used for every tap and result that it meets.
+#include "backends/cpu/kernels/nn.h"
+#include "backends/cpu/kernels/vec.h"
+
+#define BLOCK_MAX  6
+#define PIXELS_MAX ((BLOCK_MAX - 1) * 2 + 5) // of x that a block looks at
+#define TAPS_MAX   5
+
+struct shape {
+    size_t taps, stride, rows; // taps of a side; rows of results
+};
+
+struct block {
+    ptrdiff_t first; // pixel of x that the first window starts at
+    size_t output;   // first pixel of y
+    size_t channel;
+};
+
+// The pixels of a row of x that the block looks at.
+INF_VEC_INLINE void load(const struct inf_depthwise *d, const struct block *block, const float *row,
+                         const size_t count, const int edge, inf_vec *x)
+{
+    const float *from = row + block->channel;
+    for (size_t i = 0; i < count; i++) {
+        ptrdiff_t pixel = block->first + (ptrdiff_t)i;
+        if (edge && (pixel < 0 || pixel >= (ptrdiff_t)d->width))
+            x[i] = vec_all(0);
+        else
+            x[i] = vec_load(from + pixel * (ptrdiff_t)d->channels);
+    }
+}
+
+INF_VEC_INLINE void finish(const struct inf_depthwise *d, const struct block *block, inf_vec sum,
+                           size_t row, size_t pixel)
+{
+    if (d->slopes != NULL)
+        sum = vec_slope(sum, vec_load(d->slopes + block->channel));
+    sum = vec_min(vec_all(d->max), vec_max(vec_all(d->min), sum));
+    vec_store(d->y[row] + (block->output + pixel) * d->channels + block->channel, sum);
+}
+
+INF_VEC_INLINE void compute(const struct inf_depthwise *d, const struct block *block,
+                            const struct shape shape, const size_t pixels, const int edge)
+{
+    inf_vec sum[2][BLOCK_MAX];
+    inf_vec x[PIXELS_MAX];
+    for (size_t o = 0; o < shape.rows; o++) {
+        for (size_t i = 0; i < pixels; i++)
+            sum[o][i] = vec_load(d->bias + block->channel);
+    }
+    const float *w = d->w + block->channel;
+    for (size_t r = 0; r < (shape.rows - 1) * shape.stride + shape.taps; r++) {
+        if (d->rows[r] == NULL)
+            continue;
+        load(d, block, d->rows[r], (pixels - 1) * shape.stride + shape.taps, edge, x);
+        for (size_t o = 0; o < shape.rows; o++) {
+            // Rows that this row of results does not meet.
+            if (r < o * shape.stride || r - o * shape.stride >= shape.taps)
+                continue;
+            const float *taps = w + (r - o * shape.stride) * shape.taps * d->channels;
+            for (size_t k = 0; k < shape.taps; k++) {
+                inf_vec tap = vec_load(taps + k * d->channels);
+                for (size_t i = 0; i < pixels; i++)
+                    sum[o][i] = vec_fma(x[i * shape.stride + k], tap, sum[o][i]);
+            }
+        }
+    }
+    for (size_t o = 0; o < shape.rows; o++) {
+        for (size_t i = 0; i < pixels; i++)
+            finish(d, block, sum[o][i], o, i);
+    }
+}
+
+// All channels of a block; the last vector moves back so that it ends where they end.
+INF_VEC_INLINE void all_channels(const struct inf_depthwise *d, struct block block,
+                                 const struct shape shape, const size_t pixels, const int edge)
+{
+    for (size_t c = d->first; c < d->end; c += INF_VEC_WIDTH) {
+        block.channel = c + INF_VEC_WIDTH <= d->end ? c : d->end - INF_VEC_WIDTH;
+        compute(d, &block, shape, pixels, edge);
+    }
+}
+
+INF_VEC_INLINE void one_block(const struct inf_depthwise *d, size_t output, size_t pixels,
+                              const struct shape shape)
+{
+    struct block block = {.first = (ptrdiff_t)(output * shape.stride) - d->pad, .output = output};
+    ptrdiff_t end = block.first + (ptrdiff_t)((pixels - 1) * shape.stride + shape.taps);
+    if (block.first >= 0 && end <= (ptrdiff_t)d->width) {
+        switch (pixels) {
+        case 6:
+            all_channels(d, block, shape, 6, 0);
+            return;
+        case 5:
+            all_channels(d, block, shape, 5, 0);
+            return;
+        default:
+            break;
+        }
+    }
+    switch (pixels) {
+    case 6:
+        all_channels(d, block, shape, 6, 1);
+        break;
+    case 5:
+        all_channels(d, block, shape, 5, 1);
+        break;
+    case 4:
+        all_channels(d, block, shape, 4, 1);
+        break;
+    case 3:
+        all_channels(d, block, shape, 3, 1);
+        break;
+    case 2:
+        all_channels(d, block, shape, 2, 1);
+        break;
+    default:
+        all_channels(d, block, shape, 1, 1);
+        break;
+    }
+}
+
+// Cuts the row into blocks as even as can be.
+INF_VEC_INLINE void all_blocks(const struct inf_depthwise *d, const struct shape shape)
+{
+    size_t blocks = (d->output_width + BLOCK_MAX - 1) / BLOCK_MAX;
+    size_t least = d->output_width / blocks;
+    size_t larger = d->output_width % blocks;
+    size_t output = 0;
+    for (size_t i = 0; i < blocks; i++) {
+        size_t pixels = least + (i < larger);
+        one_block(d, output, pixels, shape);
+        output += pixels;
+    }
+}
+
+static void three_1_one(const struct inf_depthwise *d)
+{
+    all_blocks(d, (struct shape){3, 1, 1});
+}
+
+static void three_1(const struct inf_depthwise *d)
+{
+    if (d->y[1] == NULL)
+        three_1_one(d);
+    else
+        all_blocks(d, (struct shape){3, 1, 2});
+}
+
+static void three_2(const struct inf_depthwise *d)
+{
+    all_blocks(d, (struct shape){3, 2, 1});
+}
+
+static void five_1(const struct inf_depthwise *d)
+{
+    all_blocks(d, (struct shape){5, 1, 1});
+}
+
+static void five_2(const struct inf_depthwise *d)
+{
+    all_blocks(d, (struct shape){5, 2, 1});
+}
+
+const struct inf_nn_depthwise INF_NN_DEPTHWISE = {
+    .width = INF_VEC_WIDTH,
+    .form = {three_1, three_2, five_1, five_2},
+};

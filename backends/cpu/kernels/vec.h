@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// A vector of floats of the instruction set that a file is compiled for: the one place of the kernels
+// that asks the compiler which that is. INF_VEC_HALF: half as wide as it could be, for tails.
+#ifndef INF_BACKENDS_CPU_KERNELS_VEC_H
+#define INF_BACKENDS_CPU_KERNELS_VEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define INF_VEC_INLINE static inline __attribute__((always_inline))
+
+#if defined(__AVX512F__) && !defined(INF_VEC_HALF)
+
+#include <immintrin.h>
+
+#define INF_VEC_WIDTH     16
+#define INF_VEC_REGISTERS 32
+typedef __m512 inf_vec;
+
+INF_VEC_INLINE inf_vec vec_all(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+INF_VEC_INLINE inf_vec vec_load(const float *from)
+{
+    return _mm512_loadu_ps(from);
+}
+
+INF_VEC_INLINE void vec_store(float *to, inf_vec v)
+{
+    _mm512_storeu_ps(to, v);
+}
+
+INF_VEC_INLINE __mmask16 vec_mask(size_t count)
+{
+    return (__mmask16)((1u << count) - 1);
+}
+
+// The first `count` elements, 1 to INF_VEC_WIDTH; the rest is 0 and not read.
+INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
+{
+    return _mm512_maskz_loadu_ps(vec_mask(count), from);
+}
+
+INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
+{
+    _mm512_mask_storeu_ps(to, vec_mask(count), v);
+}
+
+// a * b + c
+INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+// b where either is not a number.
+INF_VEC_INLINE inf_vec vec_min(inf_vec a, inf_vec b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+INF_VEC_INLINE inf_vec vec_max(inf_vec a, inf_vec b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+// v < 0 ? v * slope : v
+INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
+{
+    __mmask16 below = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_LT_OQ);
+    return _mm512_mask_mul_ps(v, below, v, slope);
+}
+
+#elif defined(__AVX__)
+
+#include <immintrin.h>
+
+#define INF_VEC_WIDTH 8
+typedef __m256 inf_vec;
+
+INF_VEC_INLINE inf_vec vec_all(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+INF_VEC_INLINE inf_vec vec_load(const float *from)
+{
+    return _mm256_loadu_ps(from);
+}
+
+INF_VEC_INLINE void vec_store(float *to, inf_vec v)
+{
+    _mm256_storeu_ps(to, v);
+}
+
+#ifdef __AVX512VL__
+#define INF_VEC_REGISTERS 32
+
+INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
+{
+    return _mm256_maskz_loadu_ps((__mmask8)((1u << count) - 1), from);
+}
+
+INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
+{
+    _mm256_mask_storeu_ps(to, (__mmask8)((1u << count) - 1), v);
+}
+#else
+#define INF_VEC_REGISTERS 16
+
+INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
+{
+    const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), index));
+}
+
+// Masked stores of this set are slow on some processors.
+INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
+{
+    float all[INF_VEC_WIDTH];
+    _mm256_storeu_ps(all, v);
+    memcpy(to, all, count * sizeof(float));
+}
+#endif
+
+INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+INF_VEC_INLINE inf_vec vec_min(inf_vec a, inf_vec b)
+{
+    return _mm256_min_ps(a, b);
+}
+
+INF_VEC_INLINE inf_vec vec_max(inf_vec a, inf_vec b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
+{
+    __m256 below = _mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_LT_OQ);
+    return _mm256_blendv_ps(v, _mm256_mul_ps(v, slope), below);
+}
+
+#else
+
+#define INF_VEC_WIDTH     4
+#define INF_VEC_REGISTERS 16
+typedef float inf_vec __attribute__((vector_size(16)));
+typedef int32_t inf_vec_bits __attribute__((vector_size(16)));
+
+INF_VEC_INLINE inf_vec vec_all(float x)
+{
+    return (inf_vec){x, x, x, x};
+}
+
+INF_VEC_INLINE inf_vec vec_load(const float *from)
+{
+    inf_vec v;
+    memcpy(&v, from, sizeof(v));
+    return v;
+}
+
+INF_VEC_INLINE void vec_store(float *to, inf_vec v)
+{
+    memcpy(to, &v, sizeof(v));
+}
+
+INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
+{
+    inf_vec v = {0};
+    memcpy(&v, from, count * sizeof(float));
+    return v;
+}
+
+INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
+{
+    memcpy(to, &v, count * sizeof(float));
+}
+
+INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
+{
+    return a * b + c;
+}
+
+// a where `bits` are set, else b.
+INF_VEC_INLINE inf_vec vec_choose(inf_vec_bits bits, inf_vec a, inf_vec b)
+{
+    return (inf_vec)((bits & (inf_vec_bits)a) | (~bits & (inf_vec_bits)b));
+}
+
+INF_VEC_INLINE inf_vec vec_min(inf_vec a, inf_vec b)
+{
+    return vec_choose(a < b, a, b);
+}
+
+INF_VEC_INLINE inf_vec vec_max(inf_vec a, inf_vec b)
+{
+    return vec_choose(a > b, a, b);
+}
+
+INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
+{
+    return vec_choose(v < vec_all(0), v * slope, v);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution is a product of pixels and weights: a pixel's operand is its window, `segments` rows
+// of neighbouring numbers. Tiles are strips of pixels (of rows where windows are larger than a pixel
+// or a depthwise convolution comes before), so that what lies between the nodes of a chain stays in
+// the caches of the core that made it.
+#include "backends/cpu/own_conv.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "backends/cpu/own_depthwise.h"
+
+#define PANELS_MAX_BYTES ((size_t)1 << 30)
+#define STRIP_PIXELS     48 // of a good strip: more only need more cache
+#define SEGMENTS_MAX     16
+
+// Columns of the result that are computed together.
+struct panel {
+    inf_gemm_fn *const *gemm; // by pixels - 1
+    const float *w, *bias, *slopes;
+    size_t first, columns;
+};
+
+struct conv {
+    struct inf_own_depthwise depthwise;
+    bool has_depthwise, by_rows;
+    struct inf_window height, width;
+    size_t batch, inputs, outputs; // channels of the product
+    size_t segments, depth;
+    size_t rows, row_pixels; // of results in an image; of all images are one row where !by_rows
+    size_t rows_max;         // pixels of one call
+    struct panel *panels;
+    size_t panel_count, panel_groups;
+    struct inf_own_end end;
+    size_t residual_channels; // 0: nothing is added
+    size_t strips, workers;
+    float *scratch; // of each worker
+    size_t scratch_step;
+};
+
+struct conv_task {
+    const struct conv *conv;
+    const float *x, *residual;
+    float *y;
+};
+
+// Pixels that lie in a row, and where their operands are.
+struct run {
+    const float *a[SEGMENTS_MAX];
+    size_t a_step;
+    size_t first, count; // pixels of y, from the first of all images
+};
+
+// --- what is accepted ---
+
+bool inf_own_conv_is_pointwise(const struct inf_graph *graph, const struct inf_node *node)
+{
+    struct inf_window h;
+    struct inf_window w;
+    inf_node_windows(graph, node, &h, &w);
+    return h.kernel == 1 && w.kernel == 1 && h.stride == 1 && w.stride == 1 &&
+           h.input == h.output && w.input == w.output && h.pad_before == 0 && w.pad_before == 0;
+}
+
+static struct inf_xnn_activation activation_of(const struct inf_node *node)
+{
+    const struct inf_attrs_conv2d *attrs = &node->attrs.conv2d;
+    return (struct inf_xnn_activation){attrs->activation, attrs->activation_alpha,
+                                       attrs->activation_min, attrs->activation_max};
+}
+
+enum inf_code inf_own_conv_check(const struct inf_graph *graph, const struct inf_node *node,
+                                 struct inf_error *err)
+{
+    struct inf_window h;
+    struct inf_window w;
+    INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
+    const struct inf_shape *filter = inf_cpu_input_shape(graph, node, 1);
+    size_t outputs = (size_t)filter->dims[3];
+    inf_node_windows(graph, node, &h, &w);
+    if (!inf_nn_best()->fast || node->attrs.conv2d.groups != 1 || h.dilation != 1 ||
+        w.dilation != 1 || h.kernel > SEGMENTS_MAX || h.pad_before < 0 || w.pad_before < 0)
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "cpu: conv2d: windows of %" PRId32 "x%" PRId32 " are not built here",
+                        h.kernel, w.kernel);
+    INF_TRY(inf_cpu_need_const(graph, node, 1, inf_shape_elements(filter), err));
+    INF_TRY(inf_cpu_need_const(graph, node, 2, outputs, err));
+    struct inf_xnn_activation activation = activation_of(node);
+    return inf_own_end_check(graph, node, &activation, 3, outputs, err);
+}
+
+// --- packing ---
+
+struct packing {
+    const float *filter, *bias; // [rows][outputs], [outputs] or NULL
+    size_t rows;                // of the filter
+    float *at;                  // free memory
+};
+
+// Takes `vectors` vectors of columns from `*first` on.
+static void pack_panel(struct conv *conv, struct packing *packing, const struct inf_nn_gemm *gemm,
+                       size_t vectors, size_t *first)
+{
+    struct panel *panel = &conv->panels[conv->panel_count++];
+    size_t width = vectors * gemm->width;
+    size_t columns = INF_MIN(width, conv->outputs - *first);
+    panel->gemm = gemm->gemm[vectors - 1];
+    panel->first = *first;
+    panel->columns = columns;
+    panel->bias = packing->at;
+    for (size_t i = 0; i < width; i++)
+        *packing->at++ = i < columns && packing->bias != NULL ? packing->bias[*first + i] : 0.0f;
+    if (inf_own_end_has_slopes(&conv->end)) {
+        struct inf_own_end part = conv->end;
+        if (part.slopes != NULL)
+            part.slopes += *first;
+        panel->slopes = packing->at;
+        inf_own_end_slopes(&part, columns, width, packing->at);
+        packing->at += width;
+    }
+    panel->w = packing->at;
+    for (size_t row = 0; row < packing->rows; row++) {
+        const float *from = packing->filter + row * conv->outputs + *first;
+        for (size_t i = 0; i < width; i++)
+            *packing->at++ = i < columns ? from[i] : 0.0f;
+    }
+    *first += columns;
+}
+
+static enum inf_code pack(struct conv *conv, struct inf_cpu_step *step, const struct inf_node *node,
+                          struct inf_error *err)
+{
+    const struct inf_nn *nn = inf_nn_best();
+    size_t full = nn->gemm->width;
+    size_t half = nn->gemm_half->width;
+    size_t columns = conv->outputs + 2 * full; // with what fills the last panels up
+    struct packing packing = {inf_cpu_const_f32(step->graph, node, 1),
+                              inf_cpu_const_f32(step->graph, node, 2), conv->segments * conv->depth,
+                              NULL};
+    conv->panels = inf_arena_alloc(step->arena, (columns / (2 * full) + 2) * sizeof(*conv->panels));
+    if (conv->panels == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its panels", node->name);
+    INF_TRY(inf_own_alloc(&packing.at, step, columns * (packing.rows + 2), err));
+    size_t first = 0;
+    while (first < conv->outputs) {
+        size_t rest = conv->outputs - first;
+        if (rest > full + half)
+            pack_panel(conv, &packing, nn->gemm, 2, &first);
+        else if (rest > half)
+            pack_panel(conv, &packing, nn->gemm, 1, &first);
+        else
+            pack_panel(conv, &packing, nn->gemm_half, 1, &first);
+    }
+    return INF_OK;
+}
+
+// --- computing ---
+
+static void multiply(const struct conv_task *task, const struct run *run, size_t panel_first,
+                     size_t panel_end)
+{
+    const struct conv *conv = task->conv;
+    size_t calls = (run->count + conv->rows_max - 1) / conv->rows_max;
+    size_t least = run->count / calls;
+    size_t larger = run->count % calls;
+    size_t pixel = 0;
+    for (size_t i = 0; i < calls; i++) {
+        size_t pixels = least + (i < larger);
+        const float *a[SEGMENTS_MAX];
+        for (size_t s = 0; s < conv->segments; s++)
+            a[s] = run->a[s] != NULL ? run->a[s] + pixel * run->a_step : NULL;
+        for (size_t p = panel_first; p < panel_end; p++) {
+            const struct panel *panel = &conv->panels[p];
+            size_t added = conv->residual_channels;
+            struct inf_gemm gemm = {
+                .a = a,
+                .segments = conv->segments,
+                .depth = conv->depth,
+                .a_step = run->a_step,
+                .w = panel->w,
+                .bias = panel->bias,
+                .slopes = panel->slopes,
+                .residual_step = added,
+                .min = conv->end.min,
+                .max = conv->end.max,
+                .y = task->y + (run->first + pixel) * conv->outputs + panel->first,
+                .y_step = conv->outputs,
+                .columns = panel->columns,
+            };
+            if (added > panel->first) {
+                gemm.residual = task->residual + (run->first + pixel) * added + panel->first;
+                gemm.residual_columns = INF_MIN(added - panel->first, panel->columns);
+            }
+            panel->gemm[pixels - 1](&gemm);
+        }
+        pixel += pixels;
+    }
+    if (conv->end.map != NULL) {
+        float *y = task->y + run->first * conv->outputs;
+        conv->end.map(run->count * conv->outputs, y, y);
+    }
+}
+
+static void pixels_tile(const void *context, size_t tile, size_t worker)
+{
+    (void)worker;
+    const struct conv_task *task = context;
+    const struct conv *conv = task->conv;
+    size_t group = tile % conv->panel_groups;
+    size_t strip = tile / conv->panel_groups;
+    size_t first = inf_own_cut(conv->row_pixels, conv->strips, strip, 1);
+    size_t end = inf_own_cut(conv->row_pixels, conv->strips, strip + 1, 1);
+    struct run run = {{task->x + first * conv->inputs}, conv->inputs, first, end - first};
+    multiply(task, &run, conv->panel_count * group / conv->panel_groups,
+             conv->panel_count * (group + 1) / conv->panel_groups);
+}
+
+static void depthwise_tile(const void *context, size_t tile, size_t worker)
+{
+    const struct conv_task *task = context;
+    const struct conv *conv = task->conv;
+    const struct inf_own_depthwise *depthwise = &conv->depthwise;
+    size_t image = tile / conv->strips;
+    size_t strip = tile % conv->strips;
+    size_t first = inf_own_cut(conv->rows, conv->strips, strip, depthwise->rows_max);
+    size_t end = inf_own_cut(conv->rows, conv->strips, strip + 1, depthwise->rows_max);
+    size_t input = (size_t)(depthwise->height.input * depthwise->width.input) * conv->inputs;
+    float *between = conv->scratch + worker * conv->scratch_step;
+    if (first == end)
+        return;
+    inf_own_depthwise_rows(depthwise, task->x + image * input, first, end, between);
+    struct run run = {{between},
+                      conv->inputs,
+                      (image * conv->rows + first) * conv->row_pixels,
+                      (end - first) * conv->row_pixels};
+    multiply(task, &run, 0, conv->panel_count);
+}
+
+// A row of x with what pads it, in scratch.
+static const float *padded_row(const struct conv *conv, const float *row, float *to)
+{
+    size_t before = (size_t)conv->width.pad_before * conv->inputs;
+    size_t size = (size_t)conv->width.input * conv->inputs;
+    size_t after = (size_t)conv->width.pad_after * conv->inputs;
+    memset(to, 0, before * sizeof(float));
+    memcpy(to + before, row, size * sizeof(float));
+    memset(to + before + size, 0, after * sizeof(float));
+    return to;
+}
+
+static void rows_tile(const void *context, size_t tile, size_t worker)
+{
+    const struct conv_task *task = context;
+    const struct conv *conv = task->conv;
+    const struct inf_window *h = &conv->height;
+    size_t image = tile / conv->strips;
+    size_t strip = tile % conv->strips;
+    size_t end = inf_own_cut(conv->rows, conv->strips, strip + 1, 1);
+    size_t row_size = (size_t)conv->width.input * conv->inputs;
+    size_t padded_size =
+        row_size + (size_t)(conv->width.pad_before + conv->width.pad_after) * conv->inputs;
+    const float *x = task->x + image * (size_t)h->input * row_size;
+    bool pads = padded_size > row_size;
+    int64_t padded = INT64_MIN; // rows of x below it are in scratch
+    struct run run = {.a_step = (size_t)conv->width.stride * conv->inputs,
+                      .count = conv->row_pixels};
+    for (size_t row = inf_own_cut(conv->rows, conv->strips, strip, 1); row < end; row++) {
+        for (int32_t k = 0; k < h->kernel; k++) {
+            int64_t input = (int64_t)row * h->stride - h->pad_before + k;
+            run.a[k] = NULL;
+            if (input < 0 || input >= h->input)
+                continue;
+            run.a[k] = x + (size_t)input * row_size;
+            if (!pads)
+                continue;
+            float *to = conv->scratch + worker * conv->scratch_step +
+                        (size_t)(input % h->kernel) * padded_size;
+            run.a[k] = input < padded ? to : padded_row(conv, run.a[k], to);
+            padded = INF_MAX(padded, input + 1);
+        }
+        run.first = (image * conv->rows + row) * conv->row_pixels;
+        multiply(task, &run, 0, conv->panel_count);
+    }
+}
+
+static void conv_run(const struct inf_cpu_step *step)
+{
+    const struct conv *conv = step->state;
+    struct conv_task task = {conv, step->inputs[0],
+                             conv->residual_channels > 0 ? step->inputs[1] : NULL, step->output};
+    struct inf_own_work work = {.context = &task, .tiles = conv->batch * conv->strips};
+    if (conv->has_depthwise) {
+        work.tile = depthwise_tile;
+    } else if (conv->by_rows) {
+        work.tile = rows_tile;
+    } else {
+        work.tile = pixels_tile;
+        work.tiles = conv->strips * conv->panel_groups;
+    }
+    inf_own_work(step->pool, &work, conv->workers);
+}
+
+// --- making ---
+
+static void describe(struct conv *conv, const struct inf_graph *graph, const struct inf_node *node)
+{
+    const struct inf_shape *filter = inf_cpu_input_shape(graph, node, 1);
+    inf_node_windows(graph, node, &conv->height, &conv->width);
+    conv->inputs = (size_t)filter->dims[2];
+    conv->outputs = (size_t)filter->dims[3];
+    conv->segments = (size_t)filter->dims[0];
+    conv->depth = (size_t)filter->dims[1] * conv->inputs;
+    conv->batch = (size_t)inf_cpu_input_shape(graph, node, 0)->dims[0];
+    conv->by_rows = conv->has_depthwise || !inf_own_conv_is_pointwise(graph, node);
+    conv->rows = (size_t)conv->height.output;
+    conv->row_pixels = (size_t)conv->width.output;
+    if (!conv->by_rows) {
+        conv->row_pixels *= conv->rows * conv->batch;
+        conv->rows = 1;
+        conv->batch = 1;
+    }
+    conv->rows_max = inf_nn_best()->gemm->rows_max;
+}
+
+// Chooses strips and threads.
+static void share(struct conv *conv, const struct inf_cpu_step *step)
+{
+    size_t pixel_macs = conv->segments * conv->depth * conv->outputs;
+    size_t pixels = conv->batch * conv->rows * conv->row_pixels;
+    conv->workers = inf_own_workers(step, pixels * pixel_macs);
+    conv->panel_groups = 1;
+    if (conv->by_rows) {
+        size_t wanted = (STRIP_PIXELS + conv->row_pixels - 1) / conv->row_pixels;
+        conv->strips = inf_own_strips(conv->rows, wanted, conv->workers);
+        return;
+    }
+    conv->strips = inf_own_strips(conv->row_pixels, STRIP_PIXELS, conv->workers);
+    // Few pixels: threads share the columns.
+    if (conv->row_pixels < 4 * conv->rows_max * conv->workers && conv->workers > 1) {
+        conv->strips = 1;
+        conv->panel_groups = INF_MIN(conv->panel_count, conv->workers);
+    }
+}
+
+static enum inf_code alloc_scratch(struct conv *conv, struct inf_cpu_step *step,
+                                   struct inf_error *err)
+{
+    if (conv->has_depthwise) {
+        size_t rows = conv->rows / conv->strips + 1 + conv->depthwise.rows_max;
+        conv->scratch_step = rows * conv->row_pixels * conv->inputs;
+    } else if (conv->by_rows && (conv->width.pad_before > 0 || conv->width.pad_after > 0)) {
+        size_t pixels =
+            (size_t)(conv->width.input + conv->width.pad_before + conv->width.pad_after);
+        conv->scratch_step = conv->segments * pixels * conv->inputs;
+    }
+    conv->scratch_step = (conv->scratch_step + 31) / 16 * 16; // workers share no cache line
+    if (!conv->by_rows)
+        return INF_OK;
+    return inf_own_alloc(&conv->scratch, step, conv->scratch_step * conv->workers, err);
+}
+
+// What comes after the product.
+static void describe_end(struct conv *conv, const struct inf_graph *graph,
+                         const struct inf_cpu_chain *chain)
+{
+    const struct inf_node *node = &graph->nodes[chain->conv];
+    struct inf_xnn_activation activation = activation_of(node);
+    if (chain->add != INF_NODE_NONE) {
+        const struct inf_shape *added = &graph->values[chain->residual].shape;
+        const struct inf_attrs_binary *attrs = &graph->nodes[chain->add].attrs.binary;
+        conv->residual_channels = (size_t)added->dims[added->rank - 1];
+        activation = (struct inf_xnn_activation){
+            .kind = attrs->activation, .min = attrs->activation_min, .max = attrs->activation_max};
+    }
+    conv->end = inf_own_end_of(graph, node, &activation, 3);
+    if (chain->prelu != INF_NODE_NONE)
+        conv->end.slopes = inf_cpu_const_f32(graph, &graph->nodes[chain->prelu], 1);
+}
+
+static const char *name_of(const struct conv *conv, const struct inf_cpu_chain *chain)
+{
+    bool add = chain->add != INF_NODE_NONE;
+    if (conv->has_depthwise)
+        return add ? "depthwise+1x1+add" : "depthwise+1x1";
+    if (conv->by_rows)
+        return add ? "conv+add" : "conv";
+    return add ? "1x1+add" : "1x1";
+}
+
+enum inf_code inf_own_chain_create(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
+                                   struct inf_error *err)
+{
+    const struct inf_graph *graph = step->graph;
+    const struct inf_node *node = &graph->nodes[chain->conv];
+    const struct inf_node *first = node;
+    INF_TRY(inf_cpu_state(step, sizeof(struct conv), err));
+    struct conv *conv = step->state;
+    if (chain->depthwise != INF_NODE_NONE) {
+        first = &graph->nodes[chain->depthwise];
+        conv->has_depthwise = true;
+        INF_TRY(inf_own_depthwise_init(&conv->depthwise, step, first, err));
+    }
+    describe(conv, graph, node);
+    describe_end(conv, graph, chain);
+    INF_TRY(pack(conv, step, node, err));
+    share(conv, step);
+    INF_TRY(alloc_scratch(conv, step, err));
+    uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
+    if (operands == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its operands", node->name);
+    operands[0] = first->inputs[0];
+    operands[1] = chain->residual;
+    step->operands = operands;
+    step->operand_count = chain->residual != INF_VALUE_NONE ? 2 : 1;
+    step->run = conv_run;
+    step->kernel = name_of(conv, chain);
+    return INF_OK;
+}
+
+static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    struct inf_cpu_chain chain = {INF_NODE_NONE, step->index,    INF_NODE_NONE,
+                                  INF_NODE_NONE, INF_VALUE_NONE, INF_NODE_NONE};
+    return inf_own_chain_create(step, &chain, err);
+}
+
+const struct inf_cpu_kernel inf_cpu_gemm_kernels[] = {
+    {INF_OP_CONV2D, inf_own_conv_check, conv_create},
+    {0},
+};
