@@ -50,8 +50,8 @@ static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
         vkCreateComputePipelines(device->device, device->cache, 1, &info, NULL, out_pipeline);
     vkDestroyShaderModule(device->device, module, NULL);
     if (result != VK_SUCCESS) {
-        (void)vk_failure(device, result, "vkCreateComputePipelines", err);
-        return inf_error_prefix(err, INF_INTERNAL, "shader '%s'", shader->name);
+        enum inf_code code = vk_failure(device, result, "vkCreateComputePipelines", err);
+        return inf_error_prefix(err, code, "shader '%s'", shader->name);
     }
     return INF_OK;
 }

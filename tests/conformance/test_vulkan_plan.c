@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans over a device with memory of its own: what it cannot compute runs on ref in between, and
+// every output comes back, whoever made it.
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "backends/exec/executable.h"
+#include "backends/graph/shape_infer.h"
+#include "backends/ref/ref.h"
+#include "tests/support/vulkan_kit.h"
+#include "tests/unit/graph_kit.h"
+
+#define ROWS     5
+#define COLUMNS  7
+#define ELEMENTS (ROWS * COLUMNS)
+
+static struct inf_device *open_ref(void)
+{
+    struct inf_device *ref = NULL;
+    struct inf_device_options options = {.slots = 2};
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &options, NULL), INF_OK);
+    return ref;
+}
+
+// abs = |x| (device); wide = abs as f64 (ref); half = wide / 2 as f32 (ref); y = -half (device);
+// flat = y as one row; same = x.
+static struct inf_graph *make_graph(void)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, COLUMNS));
+    uint32_t abs = node(graph, INF_OP_UNARY, "abs", x);
+    last_attrs(graph)->unary.kind = INF_UNARY_ABS;
+    uint32_t wide = node(graph, INF_OP_CAST, "wide", abs);
+    last_attrs(graph)->cast.dtype = INF_DTYPE_F64;
+    uint32_t two = constant(graph, INF_DTYPE_F64, INF_SHAPE(1), &(double){2});
+    uint32_t half = node(graph, INF_OP_BINARY, "half", wide, two);
+    last_attrs(graph)->binary.kind = INF_BINARY_DIV;
+    uint32_t narrow = node(graph, INF_OP_CAST, "narrow", half);
+    uint32_t y = node(graph, INF_OP_UNARY, "y", narrow);
+    uint32_t flat = node(graph, INF_OP_RESHAPE, "flat", y, ints(graph, 1, -1));
+    output(graph, "y", y);
+    output(graph, "abs", abs);
+    output(graph, "half", half);
+    output(graph, "flat", flat);
+    output(graph, "same", x);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    return graph;
+}
+
+// Runs the slot with x = first, first - 1, ... and checks all outputs.
+static void run(struct inf_executable *executable, uint32_t slot, float first, bool all)
+{
+    float x[ELEMENTS + 16], y[ELEMENTS], abs[ELEMENTS], flat[ELEMENTS], same[ELEMENTS];
+    double half[ELEMENTS];
+    struct inf_error err = {0};
+    for (int i = 0; i < ELEMENTS; i++)
+        x[i] = first - (float)i;
+    const void *inputs[] = {x};
+    void *outputs[] = {y, all ? abs : NULL, all ? half : NULL, all ? flat : NULL,
+                       all ? same : NULL};
+    struct inf_execution execution = {.inputs = inputs, .outputs = outputs, .slot = slot};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    for (int i = 0; i < ELEMENTS; i++) {
+        cr_assert_eq(y[i], -fabsf(x[i]) / 2, "element %d", i);
+        if (!all)
+            continue;
+        cr_assert_eq(abs[i], fabsf(x[i]), "element %d", i);
+        cr_assert_eq(half[i], fabs((double)x[i]) / 2, "element %d", i);
+        cr_assert_eq(flat[i], y[i], "element %d", i);
+        cr_assert_eq(same[i], x[i], "element %d", i);
+    }
+}
+
+Test(vulkan_plan, crosses_to_ref_and_back)
+{
+    struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
+    struct inf_graph *graph = make_graph();
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_executable_create(&executable, &graph, devices, 2, &err), INF_OK, "%s",
+                 err.text);
+    const struct inf_plan *plan = inf_executable_plan(executable);
+    cr_assert_eq(plan->segment_count, 3u);
+    cr_assert_eq(plan->segments[0].device, 0u);
+    cr_assert_eq(plan->segments[1].device, 1u);
+    cr_assert_eq(plan->segments[2].device, 0u);
+    for (int i = 0; i < 4; i++)
+        run(executable, (uint32_t)i % 2, (float)i * 3, i < 3);
+    inf_executable_destroy(&executable);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(inf_device_memory(devices[i]).buffer_bytes, 0u);
+        inf_device_unref(&devices[i]);
+    }
+}
+
+Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
+{
+    struct inf_device *devices[] = {open_ref(), vulkan_open(NULL)};
+    struct inf_graph *graph = make_graph();
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    // ref takes every node, so the second one is never asked.
+    cr_assert_eq(inf_executable_create(&executable, &graph, devices, 2, &err), INF_OK, "%s",
+                 err.text);
+    run(executable, 0, 3, true);
+    inf_executable_destroy(&executable);
+    for (int i = 0; i < 2; i++)
+        inf_device_unref(&devices[i]);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipeline cache on disk: nothing reaches a driver that is not exactly what it wrote.
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/vulkan/vk_cache.h"
+#include "tests/support/vulkan_kit.h"
+
+#define PAYLOAD 100
+
+// A header and `PAYLOAD` bytes behind it, as they would be in a file.
+static void compose(unsigned char *file, struct vk_cache_header *header)
+{
+    memset(header, 0, sizeof(*header));
+    memcpy(header->magic, "infvkpc", 8);
+    header->version = 1;
+    header->vendor = 0x10005;
+    memcpy(header->driver_info, "Mesa 22.3.6 (LLVM 15.0.6)", 25);
+    header->shaders = 0x1234567890abcdef;
+    unsigned char *payload = file + sizeof(*header);
+    for (int i = 0; i < PAYLOAD; i++)
+        payload[i] = (unsigned char)(i * 3);
+    struct vk_cache_header full = *header;
+    full.size = PAYLOAD;
+    full.checksum = vk_cache_checksum(payload, PAYLOAD);
+    memcpy(file, &full, sizeof(full));
+}
+
+Test(vulkan_cache, sums_as_fnv_1a_does)
+{
+    // The reference values of the algorithm's authors.
+    cr_assert_eq(vk_cache_checksum("", 0), 0xcbf29ce484222325u);
+    cr_assert_eq(vk_cache_checksum("a", 1), 0xaf63dc4c8601ec8cu);
+    cr_assert_eq(vk_cache_checksum("foobar", 6), 0x85944171f73967e8u);
+}
+
+Test(vulkan_cache, takes_its_own_files_and_no_others)
+{
+    unsigned char file[sizeof(struct vk_cache_header) + PAYLOAD];
+    struct vk_cache_header header;
+    compose(file, &header);
+    size_t size = 0;
+    cr_assert_eq(vk_cache_payload(file, sizeof(file), &header, &size), file + sizeof(header));
+    cr_assert_eq(size, (size_t)PAYLOAD);
+    for (size_t i = 0; i < sizeof(file); i++) {
+        cr_assert_null(vk_cache_payload(file, i, &header, &size), "cut to %zu bytes", i);
+        file[i] ^= 0x10;
+        cr_assert_null(vk_cache_payload(file, sizeof(file), &header, &size), "byte %zu", i);
+        file[i] ^= 0x10;
+    }
+    struct vk_cache_header other = header;
+    other.driver++;
+    cr_assert_null(vk_cache_payload(file, sizeof(file), &other, &size));
+}
+
+// --- on disk ---
+
+static char folder[] = "/tmp/inf-vk-cache-XXXXXX";
+
+// The one file of the folder; its path in `path`. False where there is none.
+static bool find_file(char *path, size_t size)
+{
+    DIR *directory = opendir(folder);
+    bool found = false;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        if (entry->d_name[0] != '.') {
+            cr_assert_not(found, "more than one file is left");
+            snprintf(path, size, "%s/%s", folder, entry->d_name);
+            found = true;
+        }
+    closedir(directory);
+    return found;
+}
+
+static void run_once(void)
+{
+    struct inf_device *device = vulkan_open(folder);
+    struct negation negation;
+    struct inf_error err = {0};
+    cr_assert_eq(negation_init(&negation, device, 100, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(negation_run(&negation, device, 0, 3, false, &err), INF_OK, "%s", err.text);
+    cr_assert(negation_holds(&negation, 3));
+    negation_fini(&negation);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_cache, is_written_and_survives_any_damage)
+{
+    char path[512];
+    cr_assert_not_null(mkdtemp(folder));
+    run_once();
+    cr_assert(find_file(path, sizeof(path)), "no file was written");
+    struct stat state;
+    cr_assert_eq(stat(path, &state), 0);
+    cr_assert_eq(state.st_mode & 0777, 0600u);
+    off_t size = state.st_size;
+    const off_t cuts[] = {size, size - 1, 40, 0};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cuts); i++) {
+        cr_assert_eq(truncate(path, cuts[i]), 0);
+        FILE *file = fopen(path, "r+");
+        cr_assert_eq(fwrite("rubbish", 1, 7, file), 7u);
+        fclose(file);
+        run_once();
+        cr_assert_eq(stat(path, &state), 0);
+        cr_assert_eq(state.st_size, size, "the file was not written anew");
+    }
+    unlink(path);
+    rmdir(folder);
+}
