@@ -423,14 +423,22 @@ void inf_connection_fail(struct inf_connection *connection, const struct inf_err
     inf_connection_send_fault(connection, &reply, &fault);
 }
 
-static void *pool_alloc(void *context, size_t size)
+static void *data_alloc(void *context, size_t size)
 {
-    return inf_pool_acquire(context, size);
+    const struct inf_connections *set = context;
+    return inf_pool_acquire(set->options.pool, size);
 }
 
-static void pool_free(void *context, void *memory, size_t size)
+static void data_free(void *context, void *memory, size_t size)
 {
-    inf_pool_release(context, memory, size);
+    const struct inf_connections *set = context;
+    inf_pool_release(set->options.pool, memory, size);
+}
+
+static void close_elsewhere(void *context, int fd)
+{
+    const struct inf_connections *set = context;
+    inf_reaper_close(set->options.reaper, fd);
 }
 
 static enum inf_code fill(struct inf_connection *connection, struct inf_connections *set,
@@ -455,7 +463,7 @@ static enum inf_code fill(struct inf_connection *connection, struct inf_connecti
     const struct inf_assembler_limits limits = {.meta_bytes = INF_LIMIT_META_BYTES,
                                                 .data_bytes = INF_LIMIT_DATA_BYTES};
     const struct inf_assembler_memory memory = {
-        .alloc = pool_alloc, .free = pool_free, .context = set->options.pool};
+        .alloc = data_alloc, .free = data_free, .close_fd = close_elsewhere, .context = set};
     inf_assembler_init(&connection->assembler, &limits, &memory);
     inf_region_table_init(&connection->regions, set->options.reaper, set->options.counters);
     return INF_OK;

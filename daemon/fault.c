@@ -19,8 +19,10 @@ void inf_fault_init(struct inf_fault *fault)
 
 static void note(char *field, size_t size, const char *text)
 {
-    if (text != NULL)
-        snprintf(field, size, "%s", text);
+    if (text == NULL)
+        return;
+    snprintf(field, size, "%s", text);
+    inf_text_trim(field);
 }
 
 void inf_fault_tensor(struct inf_fault *fault, const char *tensor, const char *expected,

@@ -22,6 +22,8 @@
 #define POOL_KEPT_BYTES ((size_t)64 << 20)
 // How long replies may take to be written once the last request is answered.
 #define FLUSH_MS 1000
+// While draining: how often the loop looks whether it is done, whoever did the last bit.
+#define DRAIN_TICK_MS 10
 
 enum server_state {
     SERVER_IDLE,     // made, not started
@@ -56,27 +58,16 @@ struct inf_server {
     struct event *finished_event; // inferences are done
     struct event *deadline_event; // deadlines have passed
     struct event *load_event;     // loads report
-    struct event *drain_event;    // the drain's time is up
+    struct event *drain_event;    // the next look at a drain
+    uint64_t drain_end_ns;        // when its time is up
 };
 
 // --- the end ---
 
-static void set_drain_timer(struct inf_server *server, uint32_t ms)
+static void tick(struct inf_server *server)
 {
-    struct timeval wait = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+    struct timeval wait = {.tv_usec = DRAIN_TICK_MS * 1000};
     event_add(server->drain_event, &wait);
-}
-
-// Looks whether a drain is complete; at the end of every callback that may complete it.
-static void check_drained(struct inf_server *server) INF_ON_LOOP
-{
-    if (server->state != SERVER_DRAINING && server->state != SERVER_FLUSHING)
-        return;
-    if (!inf_connections_idle(server->connections))
-        return;
-    server->state = SERVER_DRAINED;
-    event_del(server->drain_event);
-    server->options.drained(server->options.context);
 }
 
 static void close_doors(struct inf_server *server)
@@ -97,46 +88,56 @@ void inf_server_drain(struct inf_server *server)
     inf_log(server->options.log, INF_LOG_INFO, "draining in_flight=%u timeout_ms=%u",
             server->counters.requests_in_flight, ms);
     server->state = SERVER_DRAINING;
+    server->drain_end_ns = inf_clock_ns() + (uint64_t)ms * INF_NS_PER_MS;
     close_doors(server);
     inf_service_drain(server->service);
     inf_connections_drain(server->connections, (uint64_t)ms * INF_NS_PER_MS);
     inf_connections_settle(server->connections);
-    set_drain_timer(server, ms);
-    // Drained is said from the loop, never from inside the caller's call. on_drain_time() looks at
-    // once where nothing is in flight.
-    if (inf_connections_idle(server->connections))
-        set_drain_timer(server, 0);
+    // That it is done is said from the loop, never from inside the caller's call.
+    tick(server);
 }
 
 void inf_server_stop(struct inf_server *server)
 {
     inf_server_drain(server);
     if (server->state == SERVER_DRAINING)
-        set_drain_timer(server, 0);
+        server->drain_end_ns = 0;
 }
 
-static void on_drain_time(evutil_socket_t fd, short what, void *context)
+// The drain's time is up: whoever waits is told so.
+static void give_up(struct inf_server *server) INF_ON_LOOP
+{
+    uint32_t left = server->counters.requests_in_flight;
+    if (left > 0)
+        inf_log(server->options.log, INF_LOG_WARNING, "drain time is up cancelled=%u", left);
+    inf_connections_shut_down(server->connections);
+    inf_connections_settle(server->connections);
+    server->state = SERVER_FLUSHING;
+    server->drain_end_ns = inf_clock_ns() + (uint64_t)FLUSH_MS * INF_NS_PER_MS;
+}
+
+static void on_drain_tick(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
     inf_role_enter_loop();
     struct inf_server *server = context;
-    if (server->state == SERVER_DRAINING) {
-        uint32_t left = server->counters.requests_in_flight;
-        if (left > 0)
-            inf_log(server->options.log, INF_LOG_WARNING, "drain time is up cancelled=%u", left);
-        inf_connections_shut_down(server->connections);
-        inf_connections_settle(server->connections);
-        server->state = SERVER_FLUSHING;
-        set_drain_timer(server, FLUSH_MS);
-        check_drained(server);
-    } else if (server->state == SERVER_FLUSHING) {
-        inf_log(server->options.log, INF_LOG_WARNING,
-                "clients do not read their last replies, "
-                "ignoring");
-        server->state = SERVER_DRAINED;
-        server->options.drained(server->options.context);
+    bool late = inf_clock_ns() >= server->drain_end_ns;
+    bool idle = inf_connections_idle(server->connections);
+    if (!idle && late && server->state == SERVER_DRAINING) {
+        give_up(server);
+        idle = inf_connections_idle(server->connections);
+        late = false;
     }
+    if (!idle && !late) {
+        tick(server);
+        return;
+    }
+    if (!idle)
+        inf_log(server->options.log, INF_LOG_WARNING,
+                "clients do not read their last replies, ignoring");
+    server->state = SERVER_DRAINED;
+    server->options.drained(server->options.context);
 }
 
 // --- accepting ---
@@ -214,7 +215,6 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
     while ((call = inf_service_next_finished(server->service)) != NULL)
         inf_connections_finish(server->connections, call);
     inf_connections_settle(server->connections);
-    check_drained(server);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *context)
@@ -227,7 +227,6 @@ static void on_deadline(evutil_socket_t fd, short what, void *context)
     while ((call = inf_service_next_expired(server->service)) != NULL)
         inf_connections_expire(server->connections, call);
     inf_connections_settle(server->connections);
-    check_drained(server);
 }
 
 static void on_load(evutil_socket_t fd, short what, void *context)
@@ -245,7 +244,6 @@ static void on_load(evutil_socket_t fd, short what, void *context)
             server->options.loaded(server->options.context, &event);
     }
     inf_connections_settle(server->connections);
-    check_drained(server);
 }
 
 // --- life ---
@@ -342,7 +340,7 @@ static enum inf_code make_events(struct inf_server *server, struct inf_error *er
 {
     struct inf_service *service = server->service;
     INF_TRY(make_event(server, &server->pause_event, -1, on_pause_over, err));
-    INF_TRY(make_event(server, &server->drain_event, -1, on_drain_time, err));
+    INF_TRY(make_event(server, &server->drain_event, -1, on_drain_tick, err));
     INF_TRY(make_event(server, &server->finished_event, inf_service_finished_fd(service),
                        on_finished, err));
     INF_TRY(make_event(server, &server->deadline_event, inf_service_timer_fd(service), on_deadline,

@@ -77,6 +77,7 @@ static enum inf_code unknown_tensor(const char *what, const char *name,
     for (uint32_t i = 0; i < count && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s'%s'", i == 0 ? "" : ", ",
                                  ports[i].name);
+    inf_text_trim(names);
     inf_fault_tensor(fault, name, NULL, NULL);
     return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_TENSOR_UNKNOWN,
                            "%s '%s': the model has no such %s; it has %s", what, name, what, names);

@@ -14,6 +14,7 @@ enum inf_code inf_error_vset(struct inf_error *err, enum inf_code code, enum inf
     err->file = file;
     err->line = line;
     vsnprintf(err->text, sizeof err->text, format, arguments);
+    inf_text_trim(err->text);
     return code;
 }
 
@@ -36,6 +37,7 @@ enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const 
     va_start(arguments, format);
     vsnprintf(prefix, sizeof prefix, format, arguments);
     va_end(arguments);
+    inf_text_trim(prefix);
 
     size_t prefix_size = strlen(prefix);
     size_t text_size = strlen(err->text);
@@ -46,7 +48,22 @@ enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const 
     memcpy(err->text, prefix, prefix_size);
     memcpy(err->text + prefix_size, ": ", 2);
     err->text[prefix_size + 2 + text_size] = '\0';
+    inf_text_trim(err->text);
     return err->code;
+}
+
+void inf_text_trim(char *text)
+{
+    size_t size = strlen(text);
+    size_t tail = 0; // continuation bytes at the end
+    while (tail < size && tail < 3 && ((unsigned char)text[size - 1 - tail] & 0xc0) == 0x80)
+        tail++;
+    if (tail == size)
+        return;
+    unsigned char lead = (unsigned char)text[size - 1 - tail];
+    size_t wanted = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
+    if (wanted > tail)
+        text[size - 1 - tail] = '\0';
 }
 
 const char *inf_code_name(enum inf_code code)

@@ -117,6 +117,10 @@ enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const 
             return inf_try_code_;                                                                  \
     } while (0)
 
+// Takes off the end of a text that was cut to fit what is left of a UTF-8 character: texts go to
+// clients, whose protobuf readers refuse half of one.
+void inf_text_trim(char *text);
+
 // The name of a code as google.rpc spells it ("INVALID_ARGUMENT"); "CODE_UNKNOWN" for others.
 const char *inf_code_name(enum inf_code code);
 

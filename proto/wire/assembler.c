@@ -15,10 +15,18 @@
 // The first allocation for metadata: holds any common request, so that most never grow again.
 #define META_CAPACITY_FIRST 1024u
 
+static void close_fd(const struct inf_assembler *assembler, int fd)
+{
+    if (assembler->memory.close_fd != NULL)
+        assembler->memory.close_fd(assembler->memory.context, fd);
+    else
+        close(fd);
+}
+
 static void close_fds(struct inf_assembler *assembler, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        close(assembler->fds[i]);
+        close_fd(assembler, assembler->fds[i]);
     assembler->fd_count -= count;
     memmove(assembler->fds, assembler->fds + count, assembler->fd_count * sizeof assembler->fds[0]);
     assembler->bound_fds -= INF_MIN(assembler->bound_fds, count);
@@ -228,7 +236,7 @@ enum inf_code inf_assembler_add_fds(struct inf_assembler *assembler, const int *
         return INF_OK;
     }
     for (uint32_t i = 0; i < count; i++)
-        close(fds[i]);
+        close_fd(assembler, fds[i]);
     if (!broken)
         inf_fail_reason(&assembler->rejected, INF_INVALID, INF_REASON_BAD_FRAME,
                         "%u file descriptors came while %u wait for their frame, at most %u may",

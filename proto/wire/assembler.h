@@ -11,12 +11,15 @@
 #include "proto/core/span.h"
 #include "proto/wire/frame.h"
 
-// Where the bytes of data segments go. alloc() is asked once a frame whose data_bytes is above 0;
+// Where the bytes of data segments go, and descriptors that are not wanted. alloc() is asked once a frame whose data_bytes is above 0;
 // the memory is aligned to 64 and belongs to the assembler until the frame is taken.
 struct inf_assembler_memory {
     void *(*alloc)(void *context,
                    size_t size); // NULL: no memory, the frame is skipped and reported
     void (*free)(void *context, void *memory, size_t size);
+    // (optional: close()) Closes a descriptor that no frame takes. It may be of any kind, also one
+    // whose close() waits for the client.
+    void (*close_fd)(void *context, int fd);
     void *context;
 };
 

@@ -26,6 +26,37 @@ Test(status, prefix_cuts_what_does_not_fit)
     cr_assert_eq(strlen(err.text), sizeof err.text - 1);
 }
 
+Test(status, cuts_no_character_in_two)
+{
+    // U+00E9, U+20AC, U+1F600, and what is left of them.
+    static const char *const texts[][2] = {
+        {"", ""},
+        {"abc", "abc"},
+        {"a\xc3\xa9", "a\xc3\xa9"},
+        {"a\xc3", "a"},
+        {"a\xe2\x82\xac", "a\xe2\x82\xac"},
+        {"a\xe2\x82", "a"},
+        {"a\xe2", "a"},
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+        {"\xf0\x9f\x98", ""},
+        {"\xc3\xa9\xf0\x9f", "\xc3\xa9"},
+        {"\xf0", ""},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(texts); i++) {
+        char text[16];
+        strcpy(text, texts[i][0]);
+        inf_text_trim(text);
+        cr_assert_str_eq(text, texts[i][1], "text %zu", i);
+    }
+    struct inf_error err;
+    char big[2000] = "";
+    for (int i = 0; i < 600; i++)
+        strcat(big, "\xe2\x82\xac");
+    inf_fail(&err, INF_INVALID, "%s", big);
+    cr_assert_eq(strlen(err.text) % 3, 0);
+    cr_assert_gt(strlen(err.text), sizeof err.text - 4);
+}
+
 Test(status, every_reason_has_a_name)
 {
     for (int reason = 0; reason < INF_REASON_COUNT; reason++)
