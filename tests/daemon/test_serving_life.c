@@ -372,6 +372,23 @@ Test(serving_end, cancels_what_takes_longer_than_it_may, .timeout = 120)
     check_gone();
 }
 
+Test(serving_end, does_not_wait_for_clients_that_have_gone, .timeout = 120)
+{
+    start();
+    send_slow(&raw, "slow");
+    inf_raw_server_status(&raw);
+    cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
+    inf_raw_expect(&raw, INF_FRAME_GOAWAY);
+    struct timespec before;
+    struct timespec after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    inf_raw_close(&raw);
+    cr_assert_eq(inf_fixture_wait(&fixture), 0);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    cr_assert_lt(after.tv_sec - before.tv_sec, 6, "it waited for its drain timeout");
+    inf_fixture_remove(&fixture);
+}
+
 Test(serving_end, comes_at_once_when_asked_twice, .timeout = 120)
 {
     start();
