@@ -17,8 +17,8 @@
 // Columns of the result that are computed together.
 struct panel {
     inf_gemm_fn *const *gemm; // by pixels - 1
-    const float *w, *bias, *slopes;
-    size_t first, columns;
+    struct inf_gemm_panel part;
+    size_t first; // column
 };
 
 struct conv {
@@ -106,19 +106,27 @@ static void pack_panel(struct conv *conv, struct packing *packing, const struct 
     size_t columns = INF_MIN(width, conv->outputs - *first);
     panel->gemm = gemm->gemm[vectors - 1];
     panel->first = *first;
-    panel->columns = columns;
-    panel->bias = packing->at;
+    panel->part = (struct inf_gemm_panel){.segments = conv->segments,
+                                          .depth = conv->depth,
+                                          .bias = packing->at,
+                                          .residual_step = conv->residual_channels,
+                                          .min = conv->end.min,
+                                          .max = conv->end.max,
+                                          .y_step = conv->outputs,
+                                          .columns = columns};
+    if (conv->residual_channels > *first)
+        panel->part.residual_columns = INF_MIN(conv->residual_channels - *first, columns);
     for (size_t i = 0; i < width; i++)
         *packing->at++ = i < columns && packing->bias != NULL ? packing->bias[*first + i] : 0.0f;
     if (inf_own_end_has_slopes(&conv->end)) {
         struct inf_own_end part = conv->end;
         if (part.slopes != NULL)
             part.slopes += *first;
-        panel->slopes = packing->at;
+        panel->part.slopes = packing->at;
         inf_own_end_slopes(&part, columns, width, packing->at);
         packing->at += width;
     }
-    panel->w = packing->at;
+    panel->part.w = packing->at;
     for (size_t row = 0; row < packing->rows; row++) {
         const float *from = packing->filter + row * conv->outputs + *first;
         for (size_t i = 0; i < width; i++)
@@ -170,29 +178,14 @@ static void multiply(const struct conv_task *task, const struct run *run, size_t
         const float *a[SEGMENTS_MAX];
         for (size_t s = 0; s < conv->segments; s++)
             a[s] = run->a[s] != NULL ? run->a[s] + pixel * run->a_step : NULL;
+        struct inf_gemm gemm = {.a = a, .a_step = run->a_step};
+        float *y = task->y + (run->first + pixel) * conv->outputs;
+        const float *residual = task->residual + (run->first + pixel) * conv->residual_channels;
         for (size_t p = panel_first; p < panel_end; p++) {
             const struct panel *panel = &conv->panels[p];
-            size_t added = conv->residual_channels;
-            struct inf_gemm gemm = {
-                .a = a,
-                .segments = conv->segments,
-                .depth = conv->depth,
-                .a_step = run->a_step,
-                .w = panel->w,
-                .bias = panel->bias,
-                .slopes = panel->slopes,
-                .residual_step = added,
-                .min = conv->end.min,
-                .max = conv->end.max,
-                .y = task->y + (run->first + pixel) * conv->outputs + panel->first,
-                .y_step = conv->outputs,
-                .columns = panel->columns,
-            };
-            if (added > panel->first) {
-                gemm.residual = task->residual + (run->first + pixel) * added + panel->first;
-                gemm.residual_columns = INF_MIN(added - panel->first, panel->columns);
-            }
-            panel->gemm[pixels - 1](&gemm);
+            gemm.y = y + panel->first;
+            gemm.residual = panel->part.residual_columns > 0 ? residual + panel->first : NULL;
+            panel->gemm[pixels - 1](&panel->part, &gemm);
         }
         pixel += pixels;
     }

@@ -6,6 +6,9 @@
 // MODEL is a model file, or its name without suffix where NAME.tfjs/model.json or NAME.json lies.
 // Without --threads and --ms they are the first two arguments, as shared/bench/peers.py -x gives
 // them. Unknown dimensions of inputs are 1 for the batch, else --dim (224).
+//
+// --profile adds a line a step: its least time over some runs, multiply-adds a second, their share of
+// what the cores can do, the bytes of its tensors, and the kernel. A step may compute several nodes.
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +18,7 @@
 #include "backends/base/blob.h"
 #include "backends/base/clock.h"
 #include "tests/tools/engine.h"
+#include "tests/tools/peak.h"
 
 #define RUNS_MIN     5u
 #define RUNS_MAX     1000000u
@@ -26,6 +30,7 @@ struct bench {
     double ms;
     int64_t dim;
     bool profile;
+    double peak; // GFLOP/s of all threads
     struct tool_engine engine;
 };
 
@@ -182,11 +187,11 @@ static enum inf_code measure(const struct subject *subject, const struct bench *
 // Multiply-adds of a node that has a filter; 0 for others.
 static double node_macs(const struct inf_graph *graph, const struct inf_node *node)
 {
+    if (node->input_count < 2 || node->inputs[1] == INF_VALUE_NONE)
+        return 0;
     const struct inf_shape *x = &graph->values[node->inputs[0]].shape;
     const struct inf_shape *y = &graph->values[node->outputs[0]].shape;
-    double filter = node->input_count > 1
-                        ? (double)inf_shape_elements(&graph->values[node->inputs[1]].shape)
-                        : 0;
+    double filter = (double)inf_shape_elements(&graph->values[node->inputs[1]].shape);
     switch (node->op) {
     case INF_OP_CONV2D:
     case INF_OP_DEPTHWISE_CONV2D:
@@ -201,44 +206,126 @@ static double node_macs(const struct inf_graph *graph, const struct inf_node *no
     }
 }
 
-static void print_profile(const struct inf_graph *graph, const struct inf_node_profile *nodes,
-                          const double *times_us, uint32_t count)
+// What a step did, summed over the nodes that it computed in one go.
+struct work {
+    double macs;
+    double bytes; // of the tensors that it read and wrote
+};
+
+static double value_bytes(const struct inf_graph *graph, uint32_t value)
 {
-    double total_us = 0;
-    for (uint32_t i = 0; i < count; i++)
-        total_us += times_us[i];
-    printf("  %9s %6s %8s  %-6s %-24s %-16s %s\n", "us", "%", "GFLOP/s", "device", "kernel", "op",
-           "node");
-    for (uint32_t i = 0; i < count; i++) {
-        const struct inf_node *node = &graph->nodes[nodes[i].node];
-        double gflops = times_us[i] > 0 ? 2e-3 * node_macs(graph, node) / times_us[i] : 0;
-        printf("  %9.1f %6.1f %8.1f  %-6s %-24s %-16s %s\n", times_us[i],
-               100 * times_us[i] / total_us, gflops, nodes[i].device,
-               nodes[i].kernel != NULL ? nodes[i].kernel : "", inf_op_info(node->op)->name,
-               node->name);
-    }
-    printf("  %9.1f in %u nodes\n", total_us, count);
+    size_t size;
+    if (value == INF_VALUE_NONE ||
+        !inf_shape_bytes(&graph->values[value].shape, graph->values[value].dtype, &size))
+        return 0;
+    return (double)size;
 }
 
-static enum inf_code profile(const struct subject *subject, struct inf_error *err)
+// The listed node that computed `node`: itself, or one that reads its result. INF_NODE_NONE: none.
+static uint32_t computed_by(const struct inf_graph *graph, const bool *listed, uint32_t node)
+{
+    while (node != INF_NODE_NONE && !listed[node]) {
+        uint32_t reader = INF_NODE_NONE;
+        for (uint32_t n = node + 1; reader == INF_NODE_NONE && n < graph->node_count; n++) {
+            for (uint32_t i = 0; i < graph->nodes[n].input_count; i++) {
+                if (graph->nodes[n].inputs[i] == graph->nodes[node].outputs[0])
+                    reader = n;
+            }
+        }
+        node = reader;
+    }
+    return node;
+}
+
+// Fills work[n] for each listed node n.
+static void sum_work(const struct inf_graph *graph, const bool *listed, struct work *work)
+{
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        uint32_t step = computed_by(graph, listed, n);
+        if (step == INF_NODE_NONE)
+            continue;
+        const struct inf_node *node = &graph->nodes[n];
+        work[step].macs += node_macs(graph, node);
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            uint32_t value = node->inputs[i];
+            uint32_t made_by = value != INF_VALUE_NONE ? graph->values[value].producer : step;
+            // What lies between the nodes of a step is neither read nor written.
+            if (made_by == INF_NODE_NONE || computed_by(graph, listed, made_by) != step)
+                work[step].bytes += value_bytes(graph, value);
+        }
+        for (uint32_t i = 0; i < node->output_count && n == step; i++)
+            work[step].bytes += value_bytes(graph, node->outputs[i]);
+    }
+}
+
+struct timed {
+    struct inf_node_profile *nodes;
+    double *best_us;
+    struct work *work; // by node
+    bool *listed;      // by node
+    uint32_t count;
+};
+
+static void print_profile(const struct inf_graph *graph, const struct timed *timed, double peak)
+{
+    double total_us = 0;
+    for (uint32_t i = 0; i < timed->count; i++)
+        total_us += timed->best_us[i];
+    printf("  %9s %6s %8s %6s %9s  %-6s %-22s %-16s %s\n", "us", "%", "GFLOP/s", "%peak", "KiB",
+           "device", "kernel", "op", "node");
+    for (uint32_t i = 0; i < timed->count; i++) {
+        const struct inf_node_profile *profile = &timed->nodes[i];
+        const struct inf_node *node = &graph->nodes[profile->node];
+        const struct work *work = &timed->work[profile->node];
+        double us = timed->best_us[i];
+        double gflops = us > 0 ? 2e-3 * work->macs / us : 0;
+        printf("  %9.1f %6.1f %8.1f %6.1f %9.1f  %-6s %-22s %-16s %s\n", us, 100 * us / total_us,
+               gflops, peak > 0 ? 100 * gflops / peak : 0, work->bytes / 1024, profile->device,
+               profile->kernel != NULL ? profile->kernel : "", inf_op_info(node->op)->name,
+               node->name);
+    }
+    printf("  %9.1f in %u steps; multiply-adds peak at %.1f GFLOP/s\n", total_us, timed->count,
+           peak);
+}
+
+// The least time of each step over some runs: what disturbs the machine only adds.
+static enum inf_code time_steps(const struct subject *subject, struct timed *timed,
+                                struct inf_error *err)
 {
     uint32_t capacity = subject->graph->node_count;
-    struct inf_node_profile *nodes = calloc(capacity + 1, sizeof(*nodes));
-    double *times_us = calloc(capacity + 1, sizeof(*times_us));
-    enum inf_code code = INF_OK;
-    uint32_t count = 0;
-    if (nodes == NULL || times_us == NULL)
-        code = inf_fail(err, INF_EXHAUSTED, "no memory for a profile");
-    for (uint32_t run = 0; code == INF_OK && run < PROFILE_RUNS; run++) {
-        code = run_once(subject, true, err);
-        count = inf_executable_profile(subject->executable, 0, nodes, capacity);
-        for (uint32_t i = 0; i < count; i++)
-            times_us[i] += (double)nodes[i].time_ns / 1000 / PROFILE_RUNS;
+    for (uint32_t run = 0; run < PROFILE_RUNS; run++) {
+        INF_TRY(run_once(subject, true, err));
+        timed->count = inf_executable_profile(subject->executable, 0, timed->nodes, capacity);
+        for (uint32_t i = 0; i < timed->count; i++) {
+            double us = (double)timed->nodes[i].time_ns / 1000;
+            timed->best_us[i] = run == 0 ? us : INF_MIN(timed->best_us[i], us);
+        }
     }
-    if (code == INF_OK)
-        print_profile(subject->graph, nodes, times_us, count);
-    free(nodes);
-    free(times_us);
+    for (uint32_t i = 0; i < timed->count; i++)
+        timed->listed[timed->nodes[i].node] = true;
+    return INF_OK;
+}
+
+static enum inf_code profile(const struct subject *subject, double peak, struct inf_error *err)
+{
+    size_t count = (size_t)subject->graph->node_count + 1;
+    struct timed timed = {.nodes = calloc(count, sizeof(*timed.nodes)),
+                          .best_us = calloc(count, sizeof(*timed.best_us)),
+                          .work = calloc(count, sizeof(*timed.work)),
+                          .listed = calloc(count, sizeof(*timed.listed))};
+    enum inf_code code = INF_OK;
+    if (timed.nodes == NULL || timed.best_us == NULL || timed.work == NULL || timed.listed == NULL)
+        code = inf_fail(err, INF_EXHAUSTED, "no memory for a profile");
+    else
+        code = time_steps(subject, &timed, err);
+    if (code == INF_OK) {
+        sum_work(subject->graph, timed.listed, timed.work);
+        print_profile(subject->graph, &timed, peak);
+    }
+    free(timed.nodes);
+    free(timed.best_us);
+    free(timed.work);
+    free(timed.listed);
     return code;
 }
 
@@ -256,7 +343,7 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
     if (code == INF_OK)
         code = measure(subject, bench, name, err);
     if (code == INF_OK && bench->profile)
-        code = profile(subject, err);
+        code = profile(subject, bench->peak, err);
     unload(subject);
     free(subject);
     return code;
@@ -309,6 +396,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_engine: %s\n", err.text);
         return 2;
     }
+    if (bench.profile)
+        bench.peak = tool_peak() * bench.threads;
     int status = 0;
     for (int i = optind; i < argc; i++) {
         if (bench_model(&bench, argv[i], &err) != INF_OK) {

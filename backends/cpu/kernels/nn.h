@@ -15,25 +15,29 @@
 #define INF_DEPTHWISE_ROWS  6 // input rows that one call looks at, at most
 #define INF_DEPTHWISE_FORMS 4
 
-// y = end(bias + a * w + residual) for some pixels and the columns of one panel.
-struct inf_gemm {
-    const float *const *a; // by segment: its part of the first pixel; NULL: zeros
+// The columns of a product that are computed together, and what is the same for all its pixels.
+struct inf_gemm_panel {
     size_t segments;
     size_t depth;            // elements of a segment
-    size_t a_step;           // elements from pixel to pixel, in each segment
     const float *w;          // [segments][depth][columns of the panel, filled up]
-    const float *bias;       // of the panel, filled up
-    const float *slopes;     // of the panel, filled up; NULL: none
-    const float *residual;   // NULL: none
+    const float *bias;       // filled up
+    const float *slopes;     // filled up; NULL: none
     size_t residual_step;    // elements from pixel to pixel
     size_t residual_columns; // of this panel that it has, at most `columns`; the others add 0
     float min, max;
-    float *y;
     size_t y_step;
-    size_t columns; // of the panel that are written: 1 to its width
+    size_t columns; // that are written: 1 to the panel's width
 };
 
-typedef void inf_gemm_fn(const struct inf_gemm *gemm);
+// y = end(bias + a * w + residual) for some pixels and one panel.
+struct inf_gemm {
+    const float *const *a; // by segment: its part of the first pixel; NULL: zeros
+    size_t a_step;         // elements from pixel to pixel, in each segment
+    const float *residual; // NULL: none
+    float *y;
+};
+
+typedef void inf_gemm_fn(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm);
 
 // Windows of 3x3 or 5x5 over one or two rows of results.
 struct inf_depthwise {

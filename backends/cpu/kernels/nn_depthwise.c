@@ -25,6 +25,7 @@ INF_VEC_INLINE void load(const struct inf_depthwise *d, const struct block *bloc
                          const size_t count, const int edge, inf_vec *x)
 {
     const float *from = row + block->channel;
+    INF_VEC_UNROLL
     for (size_t i = 0; i < count; i++) {
         ptrdiff_t pixel = block->first + (ptrdiff_t)i;
         if (edge && (pixel < 0 || pixel >= (ptrdiff_t)d->width))
@@ -48,28 +49,36 @@ INF_VEC_INLINE void compute(const struct inf_depthwise *d, const struct block *b
 {
     inf_vec sum[2][BLOCK_MAX];
     inf_vec x[PIXELS_MAX];
+    INF_VEC_UNROLL
     for (size_t o = 0; o < shape.rows; o++) {
+        INF_VEC_UNROLL
         for (size_t i = 0; i < pixels; i++)
             sum[o][i] = vec_load(d->bias + block->channel);
     }
     const float *w = d->w + block->channel;
+    INF_VEC_UNROLL
     for (size_t r = 0; r < (shape.rows - 1) * shape.stride + shape.taps; r++) {
         if (d->rows[r] == NULL)
             continue;
         load(d, block, d->rows[r], (pixels - 1) * shape.stride + shape.taps, edge, x);
+        INF_VEC_UNROLL
         for (size_t o = 0; o < shape.rows; o++) {
             // Rows that this row of results does not meet.
             if (r < o * shape.stride || r - o * shape.stride >= shape.taps)
                 continue;
             const float *taps = w + (r - o * shape.stride) * shape.taps * d->channels;
+            INF_VEC_UNROLL
             for (size_t k = 0; k < shape.taps; k++) {
                 inf_vec tap = vec_load(taps + k * d->channels);
+                INF_VEC_UNROLL
                 for (size_t i = 0; i < pixels; i++)
                     sum[o][i] = vec_fma(x[i * shape.stride + k], tap, sum[o][i]);
             }
         }
     }
+    INF_VEC_UNROLL
     for (size_t o = 0; o < shape.rows; o++) {
+        INF_VEC_UNROLL
         for (size_t i = 0; i < pixels; i++)
             finish(d, block, sum[o][i], o, i);
     }

@@ -10,6 +10,13 @@
 
 #define INF_VEC_INLINE static inline __attribute__((always_inline))
 
+// Before a loop of few rounds whose variables should live in registers.
+#ifdef __clang__
+#define INF_VEC_UNROLL _Pragma("unroll")
+#else
+#define INF_VEC_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 #if defined(__AVX512F__) && !defined(INF_VEC_HALF)
 
 #include <immintrin.h>
