@@ -19,6 +19,7 @@ static const struct {
 } passes[INF_PASS_COUNT] = {
     [INF_PASS_DROP_IDENTITIES] = {"drop_identities", inf_pass_drop_identities},
     [INF_PASS_FOLD_CONSTANTS] = {"fold_constants", inf_pass_fold_constants},
+    [INF_PASS_LAYOUT] = {"layout", inf_pass_layout},
     [INF_PASS_FOLD_BATCH_NORM] = {"fold_batch_norm", inf_pass_fold_batch_norm},
     [INF_PASS_FUSE_BIAS] = {"fuse_bias", inf_pass_fuse_bias},
     [INF_PASS_FUSE_ACTIVATION] = {"fuse_activation", inf_pass_fuse_activation},

@@ -24,6 +24,8 @@ enum inf_code inf_pass_drop_identities(struct inf_rewrite *rewrite) INF_NODISCAR
 // As its name in pass.h says.
 enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite) INF_NODISCARD;
 // As its name in pass.h says.
+enum inf_code inf_pass_layout(struct inf_rewrite *rewrite) INF_NODISCARD;
+// As its name in pass.h says.
 enum inf_code inf_pass_fold_batch_norm(struct inf_rewrite *rewrite) INF_NODISCARD;
 // As its name in pass.h says.
 enum inf_code inf_pass_fuse_bias(struct inf_rewrite *rewrite) INF_NODISCARD;

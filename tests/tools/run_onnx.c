@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_onnx DIR --backend NAME [--list FILE] [--only TEST] [--threads N]
+// run_onnx DIR --backend NAME [--list FILE] [--only TEST] [--threads N] [--counts]
 //
 // Runs every test beneath DIR in the layout of ONNX's backend test data (TEST/model.onnx with
 // TEST/test_data_set_N/input_K.pb and output_K.pb, or NAME.onnx with NAME_output_0.pb for the input
@@ -32,6 +32,7 @@
 struct judge {
     struct tool_engine engine;
     const char *only;
+    bool counts; // print how many nodes and transposes were run
     char *known; // the list's text, "" where there is none
     unsigned tests, ok, bound, unsupported, failed, unexpected;
 };
@@ -48,6 +49,7 @@ struct test {
     struct inf_onnx_tensor given[INF_LIMIT_TENSORS];
     bool is_bound[INF_LIMIT_TENSORS];
     bool is_light;
+    uint32_t nodes, transposes; // of the graph that was run, after the passes
 };
 
 // --- reading ---
@@ -206,6 +208,10 @@ static enum inf_code execute(struct test *test, struct inf_executable *executabl
     void *outputs[INF_LIMIT_TENSORS];
     enum inf_code code = INF_OK;
     uint32_t at = 0;
+    test->nodes = graph->node_count;
+    test->transposes = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        test->transposes += graph->nodes[i].op == INF_OP_TRANSPOSE;
     for (uint32_t i = 0; i < test->input_count; i++)
         if (!test->is_bound[i])
             inputs[at++] = test->given[i].data->data;
@@ -328,7 +334,10 @@ static void judge_test(struct judge *judge, struct test *test)
         code = inf_fail(&err, INF_UNSUPPORTED, "has no data");
     judge->tests++;
     if (code == INF_OK) {
-        printf("%s ok%s\n", test->name, bound ? " bound" : "");
+        printf("%s ok%s", test->name, bound ? " bound" : "");
+        if (judge->counts)
+            printf(" nodes %u transposes %u", test->nodes, test->transposes);
+        printf("\n");
         judge->ok++;
         judge->bound += bound;
     } else if (is_refused(code)) {
@@ -411,17 +420,18 @@ static char *read_list(const char *path)
 
 static int usage(void)
 {
-    fputs("usage: run_onnx DIR --backend NAME [--list FILE] [--only TEST] [--threads N]\n", stderr);
+    fputs(
+        "usage: run_onnx DIR --backend NAME [--list FILE] [--only TEST] [--threads N] [--counts]\n",
+        stderr);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
-                                            {"list", required_argument, NULL, 'l'},
-                                            {"only", required_argument, NULL, 'o'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {0}};
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'}, {"list", required_argument, NULL, 'l'},
+        {"only", required_argument, NULL, 'o'},    {"threads", required_argument, NULL, 't'},
+        {"counts", no_argument, NULL, 'c'},        {0}};
     struct judge judge = {0};
     struct inf_error err = {0};
     const char *backend = NULL, *list = NULL;
@@ -434,6 +444,8 @@ int main(int argc, char **argv)
             list = optarg;
         else if (option == 'o')
             judge.only = optarg;
+        else if (option == 'c')
+            judge.counts = true;
         else if (option == 't')
             threads = (uint32_t)strtoul(optarg, NULL, 10);
         else

@@ -746,6 +746,73 @@ Test(fuse_pad, a_pad_with_other_readers_stays_for_them)
     inf_graph_destroy(&graph);
 }
 
+// --- layout ---
+
+static uint32_t transposed(struct inf_graph *graph, uint32_t x, int64_t a, int64_t b, int64_t c)
+{
+    uint32_t y = node(graph, INF_OP_TRANSPOSE, "t", x);
+    last_attrs(graph)->transpose.perm = (struct inf_ints){.count = 4, .values = {0, a, b, c}};
+    return y;
+}
+
+static uint32_t transposes_left(const struct inf_graph *graph)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        count += graph->nodes[i].op == INF_OP_TRANSPOSE;
+    return count;
+}
+
+// x (channels last) -> first -> relu, plus a constant a channel -> reduce over rows -> last.
+Test(layout, transposes_meet_their_inverse_through_other_nodes)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 5, 6, 3));
+    uint32_t y = transposed(graph, x, 3, 1, 2);
+    y = node(graph, INF_OP_UNARY, "relu", y);
+    y = node(graph, INF_OP_BINARY, "add", y, floats(graph, INF_SHAPE(1, 1), 2));
+    y = node(graph, INF_OP_REDUCE, "mean", y);
+    last_attrs(graph)->reduce.keep_dims = true;
+    last_attrs(graph)->reduce.axes = (struct inf_ints){.count = 1, .values = {2}};
+    output(graph, "y", transposed(graph, y, 2, 3, 1));
+    run_only(graph, INF_PASS_LAYOUT);
+    cr_assert_eq(transposes_left(graph), 0);
+    cr_assert_eq(graph->node_count, 3);
+    // Rows are axis 2 of channels first, and axis 1 of what is left.
+    cr_assert_eq(graph->nodes[2].attrs.reduce.axes.values[0], 1);
+    cr_assert(
+        inf_shape_equal(&graph->values[graph->outputs[0].value].shape, &INF_SHAPE(1, 1, 6, 3)));
+    inf_graph_destroy(&graph);
+}
+
+Test(layout, what_is_read_twice_may_stay_for_one)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 5, 6, 3));
+    uint32_t y = transposed(graph, x, 3, 1, 2);
+    output(graph, "first", y);
+    output(graph, "last", node(graph, INF_OP_UNARY, "neg", transposed(graph, y, 2, 3, 1)));
+    run_only(graph, INF_PASS_LAYOUT);
+    cr_assert_eq(transposes_left(graph), 1);
+    cr_assert(
+        inf_shape_equal(&graph->values[graph->outputs[0].value].shape, &INF_SHAPE(1, 3, 5, 6)));
+    cr_assert(
+        inf_shape_equal(&graph->values[graph->outputs[1].value].shape, &INF_SHAPE(1, 5, 6, 3)));
+    inf_graph_destroy(&graph);
+}
+
+Test(layout, moving_axes_of_size_one_is_a_reshape)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 1, 1, 3));
+    uint32_t y = transposed(graph, x, 3, 1, 2);
+    output(graph, "y", node(graph, INF_OP_POOL2D, "pool", y));
+    run_only(graph, INF_PASS_LAYOUT);
+    cr_assert_eq(transposes_left(graph), 0);
+    cr_assert_eq(graph->nodes[0].op, INF_OP_RESHAPE);
+    inf_graph_destroy(&graph);
+}
+
 // --- drop_dead and the whole ---
 
 Test(drop_dead, nodes_and_data_nobody_uses_go)
@@ -810,7 +877,9 @@ Test(pass, each_can_be_switched_off)
         struct inf_graph *graph = exported_graph();
         const struct inf_pass_options options = {.disabled = 1u << pass};
         cr_assert_eq(inf_passes_run(graph, &options, NULL), INF_OK);
-        bool needed = pass != INF_PASS_DROP_DEAD && pass != INF_PASS_FOLD_CONSTANTS;
+        // The graph has no transpose, nothing dead and nothing to fold.
+        bool needed = pass != INF_PASS_DROP_DEAD && pass != INF_PASS_FOLD_CONSTANTS &&
+                      pass != INF_PASS_LAYOUT;
         cr_assert_eq(graph->node_count > 1, needed, "%s", inf_pass_name((enum inf_pass)pass));
         inf_graph_destroy(&graph);
     }
