@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection's life: accepted, read from, written to, closed.
+// The set of connections, and one's life: let in, failed, closed.
 #include "daemon/connection.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
@@ -13,11 +12,6 @@
 
 #include "backends/base/clock.h"
 #include "daemon/connection_impl.h"
-
-// Calls of recvmsg() in one turn of the loop, so that one busy client leaves room for the others.
-#define READS_PER_TURN 4
-// Data segments from this size on are read straight into their buffer.
-#define DIRECT_BYTES 4096u
 
 // --- the set ---
 
@@ -104,248 +98,6 @@ bool inf_connections_idle(const struct inf_connections *connections)
     return true;
 }
 
-// --- timers ---
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a == 0 ? b : INF_MIN(a, b);
-}
-
-// When the client will have taken too long over what it is doing; 0: it may take for ever.
-static uint64_t due_ns(const struct inf_connection *connection)
-{
-    uint64_t due = 0;
-    if (connection->state == INF_CONNECTION_GREETING)
-        due = connection->opened_ns + INF_CONNECTION_GREETING_MS * (uint64_t)INF_NS_PER_MS;
-    if (connection->frame_since_ns != 0)
-        due =
-            earlier(due, connection->frame_since_ns + INF_LIMIT_FRAME_MS * (uint64_t)INF_NS_PER_MS);
-    if (connection->output.first_since_ns != 0)
-        due = earlier(due, connection->output.first_since_ns +
-                               INF_CONNECTION_OUTPUT_MS * (uint64_t)INF_NS_PER_MS);
-    return due;
-}
-
-// Sets the timer where it would fire too late. One that fires too early only looks around: most
-// frames are complete long before, and would cost a timer each.
-static void watch(struct inf_connection *connection)
-{
-    if (connection->state == INF_CONNECTION_OVER)
-        return;
-    uint64_t due = due_ns(connection);
-    if (due == 0 || (connection->timer_ns != 0 && connection->timer_ns <= due))
-        return;
-    uint64_t now = inf_clock_ns();
-    uint64_t wait_us = due > now ? (due - now + 999) / 1000 : 0;
-    struct timeval wait = {.tv_sec = (time_t)(wait_us / 1000000),
-                           .tv_usec = (suseconds_t)(wait_us % 1000000)};
-    if (event_add(connection->timer_event, &wait) == 0)
-        connection->timer_ns = due;
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *context)
-{
-    (void)fd;
-    (void)what;
-    inf_role_enter_loop();
-    struct inf_connection *connection = context;
-    struct inf_connections *set = connection->set;
-    struct inf_error err;
-    connection->timer_ns = 0;
-    uint64_t due = due_ns(connection);
-    // libevent may be a millisecond early.
-    if (due == 0 || due > inf_clock_ns() + INF_NS_PER_MS) {
-        watch(connection);
-    } else if (connection->output.first_since_ns != 0 || connection->state > INF_CONNECTION_OPEN) {
-        inf_log(set->options.log, INF_LOG_INFO, "client does not read, closing uid=%u",
-                (unsigned)connection->uid);
-        inf_connection_close(connection);
-    } else {
-        inf_fail_reason(&err, INF_DEADLINE, INF_REASON_BAD_FRAME,
-                        connection->state == INF_CONNECTION_GREETING
-                            ? "no HELLO within %u ms"
-                            : "the frame is not complete after %u ms",
-                        connection->state == INF_CONNECTION_GREETING ? INF_CONNECTION_GREETING_MS
-                                                                     : INF_LIMIT_FRAME_MS);
-        inf_connection_fail(connection, &err);
-    }
-    inf_connections_settle(set);
-}
-
-// --- reading ---
-
-// Takes the frame that is complete out of the assembler, and acts on it.
-static void take_ready(struct inf_connection *connection) INF_ON_LOOP
-{
-    struct inf_frame frame;
-    inf_assembler_take(&connection->assembler, &frame);
-    connection->frame_since_ns = 0;
-    inf_connection_take_frame(connection, &frame);
-}
-
-static void feed(struct inf_connection *connection, struct inf_span bytes) INF_ON_LOOP
-{
-    struct inf_error err;
-    do {
-        size_t used = 0;
-        if (inf_assembler_feed(&connection->assembler, bytes, &used, &err) != INF_OK) {
-            inf_connection_fail(connection, &err);
-            return;
-        }
-        bytes.data += used;
-        bytes.size -= used;
-        if (connection->assembler.state == INF_ASSEMBLER_READY)
-            take_ready(connection);
-    } while (bytes.size > 0 && connection->state <= INF_CONNECTION_OPEN);
-}
-
-// Hands the descriptors that came to the assembler.
-static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *message,
-                              struct inf_error *err)
-{
-    int fds[INF_LIMIT_FRAME_FDS];
-    uint32_t count = 0;
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL;
-         part = CMSG_NXTHDR(message, part)) {
-        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t size = part->cmsg_len - CMSG_LEN(0);
-        assert(size / sizeof(int) <= INF_LIMIT_FRAME_FDS - count);
-        memcpy(fds + count, CMSG_DATA(part), size);
-        count += (uint32_t)(size / sizeof(int));
-    }
-    if ((message->msg_flags & MSG_CTRUNC) != 0) {
-        for (uint32_t i = 0; i < count; i++)
-            inf_reaper_close(connection->set->options.reaper, fds[i]);
-        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
-                               "file descriptors were lost: more than %u with one frame, or none "
-                               "left here",
-                               INF_LIMIT_FRAME_FDS);
-    }
-    return count > 0 ? inf_assembler_add_fds(&connection->assembler, fds, count, err) : INF_OK;
-}
-
-// Acts on what recvmsg() gave.
-static void take_bytes(struct inf_connection *connection, struct msghdr *message, size_t size,
-                       bool direct) INF_ON_LOOP
-{
-    struct inf_error err;
-    if (take_fds(connection, message, &err) != INF_OK) {
-        inf_connection_fail(connection, &err);
-        return;
-    }
-    if (!direct) {
-        feed(connection, (struct inf_span){message->msg_iov->iov_base, size});
-        return;
-    }
-    inf_assembler_advance(&connection->assembler, size);
-    feed(connection, (struct inf_span){NULL, 0});
-}
-
-// Reads once. Whether more may wait.
-static bool read_once(struct inf_connection *connection) INF_ON_LOOP
-{
-    struct inf_connections *set = connection->set;
-    uint8_t *room = NULL;
-    size_t size = 0;
-    inf_assembler_data_room(&connection->assembler, &room, &size);
-    bool direct = size >= DIRECT_BYTES;
-    struct iovec part = {.iov_base = direct ? room : set->read_buffer,
-                         .iov_len = direct ? size : sizeof set->read_buffer};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * INF_LIMIT_FRAME_FDS)];
-    } control;
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    ssize_t got = recvmsg(connection->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got < 0 && errno == EINTR)
-        return true;
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-        return false;
-    if (got <= 0) {
-        inf_connection_close(connection);
-        return false;
-    }
-    take_bytes(connection, &message, (size_t)got, direct);
-    return (size_t)got == part.iov_len;
-}
-
-static void on_readable(evutil_socket_t fd, short what, void *context)
-{
-    (void)fd;
-    (void)what;
-    inf_role_enter_loop();
-    struct inf_connection *connection = context;
-    struct inf_connections *set = connection->set;
-    for (int i = 0; i < READS_PER_TURN; i++)
-        if (!read_once(connection) || connection->state > INF_CONNECTION_OPEN)
-            break;
-    if (connection->state <= INF_CONNECTION_OPEN) {
-        bool partial = inf_assembler_partial(&connection->assembler);
-        if (partial && connection->frame_since_ns == 0)
-            connection->frame_since_ns = inf_clock_ns();
-        watch(connection);
-    }
-    inf_connections_settle(set);
-}
-
-// --- writing ---
-
-static void set_reading(struct inf_connection *connection, bool on)
-{
-    if (connection->reading == on)
-        return;
-    int result = on ? event_add(connection->read_event, NULL) : event_del(connection->read_event);
-    if (result == 0)
-        connection->reading = on;
-}
-
-static void set_writing(struct inf_connection *connection, bool on)
-{
-    if (connection->writing == on)
-        return;
-    int result = on ? event_add(connection->write_event, NULL) : event_del(connection->write_event);
-    if (result == 0)
-        connection->writing = on;
-}
-
-// Writes what waits, and decides what to wait for next.
-static void flush(struct inf_connection *connection) INF_ON_LOOP
-{
-    struct inf_output *output = &connection->output;
-    if (connection->state == INF_CONNECTION_OVER)
-        return;
-    enum inf_output_state state =
-        inf_output_flush(output, &connection->set->output_store, connection->fd);
-    if (state == INF_OUTPUT_BROKEN ||
-        (state == INF_OUTPUT_EMPTY && connection->state == INF_CONNECTION_CLOSING)) {
-        inf_connection_close(connection);
-        return;
-    }
-    set_writing(connection, state == INF_OUTPUT_BLOCKED);
-    // A client that does not read its replies makes no more of them.
-    bool open = connection->state <= INF_CONNECTION_OPEN;
-    if (output->bytes > INF_LIMIT_OUTPUT_BYTES)
-        set_reading(connection, false);
-    else if (output->bytes < INF_LIMIT_OUTPUT_BYTES / 2)
-        set_reading(connection, open);
-    watch(connection);
-}
-
-static void on_writable(evutil_socket_t fd, short what, void *context)
-{
-    (void)fd;
-    (void)what;
-    inf_role_enter_loop();
-    struct inf_connection *connection = context;
-    struct inf_connections *set = connection->set;
-    flush(connection);
-    inf_connections_settle(set);
-}
-
 // --- life ---
 
 static void free_connection(struct inf_connection *connection)
@@ -365,7 +117,7 @@ void inf_connections_settle(struct inf_connections *connections)
         struct inf_connection *connection = connections->dirty;
         connections->dirty = connection->next_dirty;
         connection->dirty = false;
-        flush(connection);
+        inf_connection_flush(connection);
     }
     while (connections->over != NULL) {
         struct inf_connection *gone = connections->over;
@@ -412,7 +164,7 @@ void inf_connection_fail(struct inf_connection *connection, const struct inf_err
     // What is in flight would be answered behind the ERROR frame, which is the last one.
     while (connection->calls != NULL)
         inf_connection_end_call(connection, connection->calls, INF_CALL_END_DISCONNECT);
-    set_reading(connection, false);
+    inf_connection_set_reading(connection, false);
     connection->frame_since_ns = 0;
     connection->state = INF_CONNECTION_CLOSING;
     const struct inf_reply reply = {.type = INF_FRAME_ERROR};
@@ -446,10 +198,10 @@ static enum inf_code fill(struct inf_connection *connection, struct inf_connecti
 {
     struct event_base *base = set->options.base;
     connection->read_event =
-        event_new(base, peer->fd, EV_READ | EV_PERSIST, on_readable, connection);
+        event_new(base, peer->fd, EV_READ | EV_PERSIST, inf_connection_on_readable, connection);
     connection->write_event =
-        event_new(base, peer->fd, EV_WRITE | EV_PERSIST, on_writable, connection);
-    connection->timer_event = event_new(base, -1, 0, on_timer, connection);
+        event_new(base, peer->fd, EV_WRITE | EV_PERSIST, inf_connection_on_writable, connection);
+    connection->timer_event = event_new(base, -1, 0, inf_connection_on_timer, connection);
     if (connection->read_event == NULL || connection->write_event == NULL ||
         connection->timer_event == NULL || event_add(connection->read_event, NULL) != 0)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
@@ -541,6 +293,6 @@ enum inf_code inf_connections_add(struct inf_connections *connections, const str
     connections->all = connection;
     connections->options.counters->connections++;
     connections->options.counters->connections_total++;
-    watch(connection);
+    inf_connection_watch(connection);
     return INF_OK;
 }

@@ -77,6 +77,24 @@ void inf_connection_close(struct inf_connection *connection) INF_ON_LOOP;
 void inf_connection_fail(struct inf_connection *connection,
                          const struct inf_error *err) INF_ON_LOOP;
 
+// --- connection_io.c ---
+
+// libevent's callbacks; `context` is the connection.
+void inf_connection_on_readable(int fd, short what, void *context);
+// As above.
+void inf_connection_on_writable(int fd, short what, void *context);
+// As above.
+void inf_connection_on_timer(int fd, short what, void *context);
+
+// Starts or stops reading.
+void inf_connection_set_reading(struct inf_connection *connection, bool on);
+
+// Writes what waits, and decides what to wait for next.
+void inf_connection_flush(struct inf_connection *connection) INF_ON_LOOP;
+
+// Sets the timer where it would fire too late for what the client is doing.
+void inf_connection_watch(struct inf_connection *connection);
+
 // --- connection_frame.c ---
 
 // Acts on one frame. Takes over its data and descriptors.

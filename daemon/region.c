@@ -251,7 +251,7 @@ static enum inf_code find_registered(struct inf_region_table *table, uint64_t id
 enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id, uint64_t stream_id,
                                     struct inf_error *err)
 {
-    struct inf_region *region;
+    struct inf_region *region = NULL;
     INF_TRY(find_registered(table, id, &region, err));
     region->registered = false;
     region->release_stream = stream_id;
@@ -277,7 +277,7 @@ enum inf_code inf_region_acquire(struct inf_region_table *table,
                                  struct inf_region **out_region, uint8_t **out_memory,
                                  struct inf_error *err)
 {
-    struct inf_region *region;
+    struct inf_region *region = NULL;
     INF_TRY(find_registered(table, range->id, &region, err));
     if (!inf_range_ok(range->offset, range->length, region->size_bytes))
         return inf_fail_reason(err, INF_RANGE, INF_REASON_REGION_BOUNDS,

@@ -66,7 +66,7 @@ struct inf_server {
 
 static void tick(struct inf_server *server)
 {
-    struct timeval wait = {.tv_usec = DRAIN_TICK_MS * 1000};
+    struct timeval wait = {.tv_usec = DRAIN_TICK_MS * 1000L};
     event_add(server->drain_event, &wait);
 }
 
@@ -156,7 +156,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *context)
 // No descriptor is left: clients wait in the backlog rather than that the loop spins.
 static void pause_accepting(struct inf_server *server, int error)
 {
-    struct timeval wait = {.tv_usec = ACCEPT_PAUSE_MS * 1000};
+    struct timeval wait = {.tv_usec = ACCEPT_PAUSE_MS * 1000L};
     if (!event_pending(server->pause_event, EV_TIMEOUT, NULL))
         inf_log(server->options.log, INF_LOG_WARNING, "no client can be let in error=\"%s\"",
                 strerror(error));

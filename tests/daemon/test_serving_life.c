@@ -307,7 +307,8 @@ static void check_gone(void)
 
 Test(serving_end, loses_nothing, .timeout = 120)
 {
-    start();
+    static const char *const arguments[] = {"--drain-timeout-ms=60000", NULL};
+    start_with(arguments);
     enum {
         COUNT = 200
     };
