@@ -17,10 +17,10 @@ struct inf_assembler_memory {
     void *(*alloc)(void *context,
                    size_t size); // NULL: no memory, the frame is skipped and reported
     void (*free)(void *context, void *memory, size_t size);
+    void *context;
     // (optional: close()) Closes a descriptor that no frame takes. It may be of any kind, also one
     // whose close() waits for the client.
     void (*close_fd)(void *context, int fd);
-    void *context;
 };
 
 struct inf_assembler_limits {
