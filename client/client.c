@@ -100,7 +100,8 @@ static enum inf_code fill(inferd_client *client, const char *path, struct inf_er
         .meta_bytes = INF_LIMIT_META_BYTES,
         .data_bytes = INF_LIMIT_DATA_BYTES,
     };
-    struct inf_assembler_memory memory = {inf_client_data_alloc, inf_client_data_free, client};
+    struct inf_assembler_memory memory = {
+        .alloc = inf_client_data_alloc, .free = inf_client_data_free, .context = client};
     inf_assembler_init(&client->assembler, &limits, &memory);
     INF_TRY(inf_scratch_create(&client->scratch, err));
     uint64_t until_ns = inf_client_now_ns() + INF_CLIENT_ANSWER_NS;

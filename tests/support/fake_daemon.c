@@ -482,7 +482,7 @@ static void *run(void *context)
     struct fake_daemon *daemon = context;
     uint32_t connections = daemon->options.connections != 0 ? daemon->options.connections : 1;
     struct inf_assembler_limits limits = {INF_LIMIT_META_BYTES, INF_LIMIT_DATA_BYTES};
-    struct inf_assembler_memory memory = {data_alloc, data_free, NULL};
+    struct inf_assembler_memory memory = {.alloc = data_alloc, .free = data_free};
     for (uint32_t i = 0; i < connections; i++) {
         daemon->fd = accept4(daemon->listen_fd, NULL, NULL, SOCK_CLOEXEC);
         assert(daemon->fd >= 0);
