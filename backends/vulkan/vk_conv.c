@@ -75,10 +75,17 @@ static enum inf_code check_activation(const struct vk_lowering *lowering, const 
     return vk_need_const(lowering, conv->bias_index + 1, channels, err);
 }
 
-// Pixels that an invocation makes: many, but not many too many.
-static uint32_t strip_pixels(uint32_t width)
+// Pixels that an invocation makes: many, so that weights are loaded seldom, but not many too many.
+// Sixteen sums fill the registers of a GPU's invocation; llvmpipe has memory for them.
+static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
 {
-    return width > 4 ? 8 : width > 2 ? 4 : width;
+    bool software = lowering->device->base.info.kind == INF_DEVICE_SOFTWARE;
+    for (uint32_t pixels = software ? 16 : 8; pixels > 1; pixels /= 2) {
+        uint32_t made = (width + pixels - 1) / pixels * pixels;
+        if (made - width <= width / 7)
+            return pixels;
+    }
+    return 1;
 }
 
 static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
@@ -127,7 +134,7 @@ static enum inf_code emit_conv(struct vk_lowering *lowering, struct conv *conv, 
         window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
         window->in_h = window->out_h = conv->images = 1;
     }
-    uint32_t pixels = strip_pixels(window->out_w);
+    uint32_t pixels = strip_pixels(lowering, window->out_w);
     window->group_in = conv->weights.group_in;
     window->group_out = conv->weights.group_out;
     settle(conv, pixels);
@@ -213,7 +220,7 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
         .in_stride = 1,
         .out_stride = 1,
     };
-    uint32_t pixels = window->out_w > 2 ? 4 : window->out_w;
+    uint32_t pixels = INF_MIN(strip_pixels(lowering, window->out_w), 8u);
     window->group_in = 1;
     window->group_out = (uint32_t)filter->dims[3];
     settle(&conv, pixels);
