@@ -53,7 +53,8 @@ struct inf_cpu_step {
 
     // Set by the program: constants before create(), the rest before each run.
     const void **inputs; // by operand, as many as the node has at least; NULL for absent ones
-    void *output;
+    void *output;        // the first of outputs
+    void **outputs;      // by output of the node
 
     uint64_t time_ns; // of the last profiled run
 };
@@ -79,6 +80,8 @@ extern const struct inf_cpu_kernel inf_cpu_resample_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_eltwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_reduce_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_move_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_nearest_kernels[];
 
 // The first row that computes `node`. *out_kernel is static.
 //

@@ -77,8 +77,9 @@ static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segme
     step->operands = node->inputs;
     step->operand_count = node->input_count;
     step->output = NOWHERE;
+    step->outputs = inf_arena_alloc(step->arena, (node->output_count + 1) * sizeof(*step->outputs));
     step->inputs = inf_arena_alloc(step->arena, (node->input_count + 1) * sizeof(*step->inputs));
-    if (step->inputs == NULL)
+    if (step->inputs == NULL || step->outputs == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its operands", node->name);
     if (inf_cpu_chain_find(&chain, step->graph, step->index, segment)) {
@@ -187,6 +188,8 @@ static bool step_bind(struct inf_cpu_step *step, const struct inf_binding *bindi
     }
     moved |= step->output != bindings[node->outputs[0]].host;
     step->output = bindings[node->outputs[0]].host;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        step->outputs[i] = bindings[node->outputs[i]].host;
     return moved;
 }
 
