@@ -99,7 +99,12 @@ static enum inf_code slide(struct inf_infer *infer, int32_t axis, int64_t input,
         return inf_shape_fault(infer, "the window has no elements along spatial axis %d", axis);
     if (input < 0 || kernel < 0)
         return INF_OK;
-    if (!settle(infer->node, axis, input, kernel, &window))
+    bool settled = settle(infer->node, axis, input, kernel, &window);
+    if (!settled && infer->node->op == INF_OP_POOL_ND) { // no place for a window: nothing to pool
+        *output = 0;
+        return INF_OK;
+    }
+    if (!settled)
         return inf_shape_fault(infer, "a window of %lld does not fit into %lld of spatial axis %d",
                                (long long)kernel, (long long)input, axis);
     *output = window.output;

@@ -200,8 +200,11 @@ static void put_pooled(const struct inf_ref_call *call, size_t i, const struct p
 {
     const struct inf_attrs_pool_nd *attrs = &call->node->attrs.pool_nd;
     const struct inf_ref_tensor *x = &call->inputs[0], *y = &call->outputs[0];
+    size_t count = attrs->count_padding ? padded : pooled->count;
+    if (count == 0 && attrs->zero_if_empty)
+        count = 1;
     if (attrs->kind == INF_POOL_AVERAGE)
-        inf_ref_put(y, i, pooled->sum / (double)(attrs->count_padding ? padded : pooled->count));
+        inf_ref_put(y, i, pooled->sum / (double)count);
     else if (attrs->kind == INF_POOL_LP)
         inf_ref_put(y, i, pow(pooled->sum, 1.0 / attrs->p));
     else if (pooled->found)

@@ -81,6 +81,18 @@ Test(ref, pools_in_any_rank)
     one.attrs.pool_nd.kernel = AXES(2);
     in(INF_DTYPE_F32, SHAPE(1, 3, 1), F32(3, -4, 0));
     wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(5, 4));
+    begin(INF_OP_POOL_ND); // a window of padding only has no mean
+    one.attrs.pool_nd.kind = INF_POOL_AVERAGE;
+    one.attrs.pool_nd.kernel = AXES(1);
+    one.attrs.pool_nd.pads_before = AXES(1);
+    in(INF_DTYPE_F32, SHAPE(1, 1, 1), F32(3));
+    wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(NAN, 3));
+    one.attrs.pool_nd.zero_if_empty = true;
+    wants(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(0, 3));
+    begin(INF_OP_POOL_ND); // a window that does not fit is nowhere
+    one.attrs.pool_nd.kernel = AXES(3);
+    in(INF_DTYPE_F32, SHAPE(1, 2, 1), F32(3, 4));
+    wants(INF_DTYPE_F32, SHAPE(1, 0, 1), NULL);
     begin(INF_OP_POOL_ND); // a window of padding only has no largest
     one.attrs.pool_nd.kernel = AXES(1);
     one.attrs.pool_nd.pads_before = AXES(1);
