@@ -9,12 +9,14 @@
 
 #include "backends/base/file.h"
 #include "backends/import/json.h"
+#include "backends/import/layers.h"
+#include "backends/import/layers_model.h"
 #include "backends/import/onnx.h"
 #include "backends/import/onnx_proto.h"
 #include "backends/import/tfjs.h"
 #include "proto/core/limits.h"
 
-#define KNOWN_FORMATS "known formats: TensorFlow.js graph model (model.json), ONNX"
+#define KNOWN_FORMATS "known formats: TensorFlow.js graph and layers models (model.json), ONNX"
 
 // The beginning of a file: enough to tell formats apart.
 struct beginning {
@@ -65,9 +67,9 @@ static enum inf_code fail_unknown(const struct beginning *beginning, const char 
     return inf_fail(err, INF_UNSUPPORTED, "model '%s': is %s; " KNOWN_FORMATS, name, found);
 }
 
-// Whether a JSON document is a graph model; if not, why not.
+// Whether a JSON document is a model, and whether one of layers or a graph; if not, why not.
 static enum inf_code check_document(const struct inf_json *document, const char *name,
-                                    struct inf_error *err)
+                                    bool *out_is_layers, struct inf_error *err)
 {
     struct inf_json topology;
     if (!inf_json_has(document, "modelTopology"))
@@ -75,9 +77,7 @@ static enum inf_code check_document(const struct inf_json *document, const char 
                         "model '%s': is a JSON document without modelTopology; " KNOWN_FORMATS,
                         name);
     INF_TRY(inf_json_get(document, "modelTopology", &topology, err));
-    if (inf_json_has(&topology, "model_config") || inf_json_has(&topology, "class_name"))
-        return inf_fail(err, INF_UNSUPPORTED,
-                        "model '%s': is a TensorFlow.js layers model; " KNOWN_FORMATS, name);
+    *out_is_layers = inf_layers_is_topology(&topology);
     return INF_OK;
 }
 
@@ -98,13 +98,17 @@ static void read_producer(struct inf_model_info *info, const struct inf_json *do
 static enum inf_code import_document(struct inf_graph **out_graph, struct inf_model_info *info,
                                      const struct inf_json *document,
                                      const struct inf_shard_place *place, struct inf_tally *tally,
-                                     struct inf_error *err)
+                                     bool is_layers, struct inf_error *err)
 {
-    INF_TRY(inf_tfjs_import(out_graph, document, place, tally, err));
+    if (is_layers)
+        INF_TRY(inf_layers_import(out_graph, document, place, tally, err));
+    else
+        INF_TRY(inf_tfjs_import(out_graph, document, place, tally, err));
     if (info == NULL)
         return INF_OK;
-    *info = (struct inf_model_info){
-        .format = "tfjs_graph_model", .file_bytes = tally->bytes, .content_hash = tally->hash};
+    *info = (struct inf_model_info){.file_bytes = tally->bytes, .content_hash = tally->hash};
+    snprintf(info->format, sizeof info->format, "%s",
+             is_layers ? "tfjs_layers_model" : "tfjs_graph_model");
     read_producer(info, document);
     return INF_OK;
 }
@@ -138,8 +142,9 @@ static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_
 
     struct inf_shard_place place = place_beside(directory_fd, name);
     struct inf_json document = inf_json_root(root);
-    INF_TRY(check_document(&document, name, err));
-    return import_document(out_graph, info, &document, &place, &tally, err);
+    bool is_layers = false;
+    INF_TRY(check_document(&document, name, &is_layers, err));
+    return import_document(out_graph, info, &document, &place, &tally, is_layers, err);
 }
 
 static enum inf_code import_onnx(struct inf_graph **out_graph, struct inf_model_info *info,

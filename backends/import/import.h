@@ -12,7 +12,7 @@
 
 // Everything about a model that its file says and the graph does not.
 struct inf_model_info {
-    char format[32];       // "tfjs_graph_model", "onnx"
+    char format[32];       // "tfjs_graph_model", "tfjs_layers_model", "onnx"
     char producer[64];     // what wrote the file, "" where it does not say
     uint64_t file_bytes;   // all files read
     uint64_t content_hash; // FNV-1a over the bytes of all files, in the order read

@@ -234,6 +234,11 @@ bool inf_json_is_object(const struct inf_json *json)
     return json_is_object(json->value);
 }
 
+bool inf_json_is_null(const struct inf_json *json)
+{
+    return json->value == NULL || json_is_null(json->value);
+}
+
 bool inf_json_is_string(const struct inf_json *json)
 {
     return json_is_string(json->value);

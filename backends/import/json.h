@@ -67,6 +67,8 @@ bool inf_json_next(const struct inf_json *object, void **iterator, struct inf_js
 bool inf_json_is_array(const struct inf_json *json);
 // Whether the value is an object.
 bool inf_json_is_object(const struct inf_json *json);
+// Whether the value is null, or absent.
+bool inf_json_is_null(const struct inf_json *json);
 // Whether the value is a string.
 bool inf_json_is_string(const struct inf_json *json);
 

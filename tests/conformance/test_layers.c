@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers models that TensorFlow.js made and ran (tests/tools/gen_layers.js), imported and run on
+// every device.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/blob.h"
+#include "backends/exec/model.h"
+#include "backends/registry.h"
+#include "tests/support/tfjs_case.h"
+
+TestSuite(layers, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
+
+static int digit_of(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+// The bytes of a text in base64, as a blob.
+static struct inf_blob *decode(const char *text)
+{
+    struct inf_blob *blob = inf_blob_create(strlen(text) / 4 * 3 + 4);
+    uint8_t *out = blob->data;
+    uint32_t bits = 0, count = 0;
+    for (; digit_of(*text) >= 0; text++) {
+        bits = bits << 6 | (uint32_t)digit_of(*text);
+        count += 6;
+        if (count >= 8) {
+            count -= 8;
+            *out++ = (uint8_t)(bits >> count);
+        }
+    }
+    blob->size_bytes = (size_t)(out - (uint8_t *)blob->data);
+    return blob;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static struct inf_shape shape_of(const json_t *tensor)
+{
+    const json_t *list = json_object_get(tensor, "shape");
+    struct inf_shape shape = {.rank = (int32_t)json_array_size(list)};
+    for (int32_t i = 0; i < shape.rank; i++)
+        shape.dims[i] = json_integer_value(json_array_get(list, (size_t)i));
+    return shape;
+}
+
+// Writes the model into the case's folder and imports it.
+static void import_line(const json_t *line)
+{
+    json_t *weights = json_deep_copy(json_object_get(line, "weights")), *weight;
+    size_t index;
+    json_array_foreach(weights, index, weight)
+        json_object_set_new(weight, "dtype", json_string("float32"));
+    json_t *group = json_pack("{s:[s],s:o}", "paths", "weights.bin", "weights", weights);
+    json_t *root = json_pack("{s:O,s:[o]}", "modelTopology", json_object_get(line, "topology"),
+                             "weightsManifest", group);
+    char *text = json_dumps(root, JSON_COMPACT);
+    struct inf_blob *data = decode(text_of(line, "data"));
+    inf_tfjs_case_write("model.json", text, strlen(text));
+    inf_tfjs_case_write("weights.bin", data->data, data->size_bytes);
+    inf_blob_unref(&data);
+    free(text);
+    json_decref(root);
+    cr_assert_eq(inf_tfjs_case_import(), INF_OK, "%s: %s", text_of(line, "id"),
+                 inf_tfjs_case.err.text);
+}
+
+// Asserts that what came out is what TensorFlow.js had.
+static void judge(const char *id, const json_t *output, const struct inf_value *value,
+                  const void *data)
+{
+    char has[INF_SHAPE_TEXT_SIZE], wanted[INF_SHAPE_TEXT_SIZE];
+    struct inf_shape shape = shape_of(output);
+    cr_assert(inf_shape_equal(&value->shape, &shape), "%s: %s, wanted %s", id,
+              inf_shape_print(&value->shape, has), inf_shape_print(&shape, wanted));
+    struct inf_blob *expected = decode(text_of(output, "data"));
+    cr_assert_eq(value->dtype, INF_DTYPE_F32, "%s", id);
+    const float *got = data, *want = expected->data;
+    for (size_t i = 0; i < expected->size_bytes / sizeof *want; i++)
+        cr_assert(fabsf(got[i] - want[i]) <= 2e-5f + 1e-4f * fabsf(want[i]), "%s[%zu]: %.8g, %.8g",
+                  id, i, (double)got[i], (double)want[i]);
+    inf_blob_unref(&expected);
+}
+
+static void run_outputs(const char *id, const json_t *outputs, struct inf_executable *executable,
+                        const void *const *inputs)
+{
+    const struct inf_graph *graph = inf_executable_graph(executable);
+    struct inf_blob *blobs[8];
+    void *pointers[8];
+    struct inf_error err;
+    cr_assert_eq(graph->output_count, json_array_size(outputs), "%s", id);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const struct inf_value *value = &graph->values[graph->outputs[i].value];
+        size_t size = 0;
+        cr_assert(inf_shape_bytes(&value->shape, value->dtype, &size), "%s", id);
+        blobs[i] = inf_blob_create(size);
+        pointers[i] = blobs[i]->data;
+    }
+    struct inf_execution execution = {.inputs = inputs, .outputs = pointers};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s: %s", id, err.text);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const json_t *output = json_array_get(outputs, i);
+        cr_assert_str_eq(graph->outputs[i].name, text_of(output, "name"), "%s", id);
+        judge(id, output, &graph->values[graph->outputs[i].value], pointers[i]);
+        inf_blob_unref(&blobs[i]);
+    }
+}
+
+// Gives an input its elements in the type that the model takes.
+static struct inf_blob *feed(const json_t *input, enum inf_dtype dtype)
+{
+    struct inf_blob *blob = decode(text_of(input, "data"));
+    if (dtype == INF_DTYPE_I32 && strcmp(text_of(input, "dtype"), "float32") == 0)
+        for (size_t i = 0; i < blob->size_bytes / 4; i++)
+            ((int32_t *)blob->data)[i] = (int32_t)((float *)blob->data)[i];
+    return blob;
+}
+
+static void run_line(const json_t *line, struct inf_device *device, struct inf_device *ref)
+{
+    const char *id = text_of(line, "id");
+    const json_t *inputs = json_object_get(line, "inputs");
+    struct inf_pass_options options = {.evaluator = inf_registry_evaluator()};
+    struct inf_model *model = NULL;
+    struct inf_executable *executable = NULL;
+    struct inf_blob *blobs[8];
+    const void *pointers[8];
+    struct inf_shape shapes[8];
+    import_line(line);
+    struct inf_graph *graph = inf_tfjs_case.graph;
+    inf_tfjs_case.graph = NULL;
+    cr_assert_eq(graph->input_count, json_array_size(inputs), "%s", id);
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const json_t *input = json_array_get(inputs, i);
+        cr_assert_str_eq(graph->inputs[i].name, text_of(input, "name"), "%s", id);
+        blobs[i] = feed(input, graph->values[graph->inputs[i].value].dtype);
+        pointers[i] = blobs[i]->data;
+        shapes[i] = shape_of(input);
+    }
+    uint32_t count = graph->input_count;
+    cr_assert_eq(inf_model_create(&model, &graph, ref, &options, &inf_tfjs_case.err), INF_OK,
+                 "%s: %s", id, inf_tfjs_case.err.text);
+    cr_assert_eq(inf_model_acquire(model, device, shapes, &executable, &inf_tfjs_case.err), INF_OK,
+                 "%s: %s", id, inf_tfjs_case.err.text);
+    run_outputs(id, json_object_get(line, "outputs"), executable, pointers);
+    inf_model_release(model, &executable);
+    inf_model_unref(&model);
+    for (uint32_t i = 0; i < count; i++)
+        inf_blob_unref(&blobs[i]);
+}
+
+static void run_all(const char *backend)
+{
+    struct inf_device *device = NULL, *ref = NULL;
+    struct inf_device_options options = {.slots = 1, .threads = 1};
+    const char *only = getenv("INF_LAYERS_ONLY");
+    unsigned count = 0;
+    cr_assert_eq(inf_device_open(&ref, inf_registry_find("ref"), 0, &options, NULL), INF_OK);
+    cr_assert_eq(inf_device_open(&device, inf_registry_find(backend), 0, &options, NULL), INF_OK);
+    FILE *file = fopen(INF_LAYERS_FILE, "r");
+    cr_assert_not_null(file);
+    for (json_t *line; (line = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL)) != NULL;) {
+        if (only == NULL || strcmp(only, text_of(line, "id")) == 0)
+            run_line(line, device, ref);
+        json_decref(line);
+        count++;
+    }
+    fclose(file);
+    inf_device_unref(&device);
+    inf_device_unref(&ref);
+    // Nothing of the file was left out.
+    cr_assert_gt(count, 120u);
+}
+
+Test(layers, ref_answers_as_tensorflow_js_does)
+{
+    run_all("ref");
+}
+
+Test(layers, cpu_answers_as_tensorflow_js_does)
+{
+    if (inf_registry_find("cpu") == NULL)
+        cr_skip("built without the cpu backend");
+    run_all("cpu");
+}
