@@ -148,11 +148,6 @@ int inf_scheduler_done_fd(const struct inf_scheduler *scheduler)
     return inf_queue_fd(scheduler->done);
 }
 
-void inf_scheduler_clear_done(struct inf_scheduler *scheduler)
-{
-    inf_queue_fd_clear(scheduler->done);
-}
-
 struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
 {
     struct inf_job *job = inf_queue_try_pop(scheduler->done);

@@ -44,10 +44,9 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
 bool inf_scheduler_withdraw(struct inf_scheduler *scheduler,
                             struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Readable while jobs are done. Call inf_scheduler_clear_done() first, then next_done until NULL.
+// Becomes readable each time a job is done and none waited: to be watched edge-triggered. Call
+// inf_scheduler_next_done() until NULL.
 int inf_scheduler_done_fd(const struct inf_scheduler *scheduler);
-// Makes the descriptor unreadable until the next job is done.
-void inf_scheduler_clear_done(struct inf_scheduler *scheduler) INF_ON_LOOP;
 // The next job that is done, the caller's again; NULL where there is none.
 struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler) INF_ON_LOOP;
 

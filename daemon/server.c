@@ -210,7 +210,6 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
     (void)what;
     inf_role_enter_loop();
     struct inf_server *server = context;
-    inf_service_clear_finished(server->service);
     struct inf_call *call;
     while ((call = inf_service_next_finished(server->service)) != NULL)
         inf_connections_finish(server->connections, call);
@@ -341,8 +340,11 @@ static enum inf_code make_events(struct inf_server *server, struct inf_error *er
     struct inf_service *service = server->service;
     INF_TRY(make_event(server, &server->pause_event, -1, on_pause_over, err));
     INF_TRY(make_event(server, &server->drain_event, -1, on_drain_tick, err));
-    INF_TRY(make_event(server, &server->finished_event, inf_service_finished_fd(service),
-                       on_finished, err));
+    // Edge-triggered: the eventfd need not be read, which would be a system call for each reply.
+    server->finished_event = event_new(server->options.base, inf_service_finished_fd(service),
+                                       EV_READ | EV_PERSIST | EV_ET, on_finished, server);
+    if (server->finished_event == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for events");
     INF_TRY(make_event(server, &server->deadline_event, inf_service_timer_fd(service), on_deadline,
                        err));
     INF_TRY(make_event(server, &server->load_event, inf_service_load_fd(service), on_load, err));

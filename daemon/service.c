@@ -152,11 +152,6 @@ int inf_service_finished_fd(const struct inf_service *service)
     return inf_scheduler_done_fd(service->scheduler);
 }
 
-void inf_service_clear_finished(struct inf_service *service)
-{
-    inf_scheduler_clear_done(service->scheduler);
-}
-
 struct inf_call *inf_service_next_finished(struct inf_service *service)
 {
     struct inf_job *job = inf_scheduler_next_done(service->scheduler);

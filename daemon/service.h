@@ -72,11 +72,9 @@ enum inf_code inf_service_handle(struct inf_service *service, struct inf_request
 bool inf_service_withdraw(struct inf_service *service,
                           struct inf_call *call) INF_NODISCARD INF_ON_LOOP;
 
-// Readable while inferences are done. Call inf_service_clear_finished(), then next_finished until
-// NULL.
+// Becomes readable each time an inference is done and none waited: to be watched edge-triggered.
+// Call inf_service_next_finished() until NULL.
 int inf_service_finished_fd(const struct inf_service *service);
-// Makes the descriptor unreadable until the next inference is done.
-void inf_service_clear_finished(struct inf_service *service) INF_ON_LOOP;
 // The next call that is done; the caller's to release.
 struct inf_call *inf_service_next_finished(struct inf_service *service) INF_ON_LOOP;
 // The answer of a call that is done, asked for at most once.
