@@ -51,7 +51,10 @@ void inf_graph_destroy(struct inf_graph **graph)
         return;
     for (uint32_t i = 0; i < gone->value_count; i++)
         inf_blob_unref(&gone->values[i].data);
+    for (uint32_t i = 0; i < gone->subgraph_count; i++)
+        inf_graph_destroy(&gone->subgraphs[i]);
     inf_arena_fini(&gone->arena);
+    free(gone->subgraphs);
     free(gone->values);
     free(gone->nodes);
     free(gone->inputs);
@@ -231,6 +234,65 @@ enum inf_code inf_graph_add_output(struct inf_graph *graph, const char *name, ui
     const struct port_list list = {&graph->outputs, &graph->output_count, &graph->output_capacity,
                                    "output"};
     return add_port(graph, &list, name, value, err);
+}
+
+enum inf_code inf_graph_add_subgraph(struct inf_graph *graph, struct inf_graph **subgraph,
+                                     uint32_t *out_index, struct inf_error *err)
+{
+    if (!grow((void **)&graph->subgraphs, &graph->subgraph_capacity, graph->subgraph_count,
+              sizeof *graph->subgraphs, INF_LIMIT_SUBGRAPHS)) {
+        inf_graph_destroy(subgraph);
+        return no_memory(err, "subgraph");
+    }
+    graph->subgraphs[graph->subgraph_count] = *subgraph;
+    *subgraph = NULL;
+    *out_index = graph->subgraph_count++;
+    return INF_OK;
+}
+
+bool inf_node_subgraphs(struct inf_node *node, int32_t *indices[2])
+{
+    if (node->op == INF_OP_BRANCH) {
+        indices[0] = &node->attrs.branch.then_graph;
+        indices[1] = &node->attrs.branch.else_graph;
+        return true;
+    }
+    if (node->op == INF_OP_LOOP) {
+        indices[0] = &node->attrs.loop.condition_graph;
+        indices[1] = &node->attrs.loop.body_graph;
+        return true;
+    }
+    return false;
+}
+
+bool inf_graph_compact_subgraphs(struct inf_graph *graph)
+{
+    uint32_t kept = 0;
+    struct inf_graph **old = graph->subgraphs;
+    uint32_t old_count = graph->subgraph_count;
+    if (old_count == 0)
+        return false;
+    // Each node's subgraphs are taken out of the old list in the order of the nodes.
+    struct inf_graph **list = calloc(old_count, sizeof *list);
+    if (list == NULL)
+        return false; // they stay a little longer
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        int32_t *indices[2];
+        if (!inf_node_subgraphs(&graph->nodes[i], indices))
+            continue;
+        for (int k = 0; k < 2; k++) {
+            list[kept] = old[*indices[k]];
+            old[*indices[k]] = NULL;
+            *indices[k] = (int32_t)kept++;
+        }
+    }
+    for (uint32_t i = 0; i < old_count; i++)
+        inf_graph_destroy(&old[i]);
+    free(old);
+    graph->subgraphs = list;
+    graph->subgraph_count = kept;
+    graph->subgraph_capacity = old_count;
+    return kept != old_count;
 }
 
 bool inf_graph_is_const(const struct inf_graph *graph, uint32_t value)

@@ -57,6 +57,10 @@ struct inf_graph {
     uint32_t input_count, input_capacity;
     struct inf_port *outputs;
     uint32_t output_count, output_capacity;
+    // What branch and loop nodes run, each named by one attribute of one node. Nothing but their
+    // inputs comes in: they know no value of this graph.
+    struct inf_graph **subgraphs;
+    uint32_t subgraph_count, subgraph_capacity;
 };
 
 // Makes an empty graph. *out_graph is the caller's to destroy.
@@ -106,6 +110,19 @@ enum inf_code inf_graph_add_input(struct inf_graph *graph, const char *name, uin
 // As inf_graph_add_input(), for outputs.
 enum inf_code inf_graph_add_output(struct inf_graph *graph, const char *name, uint32_t value,
                                    struct inf_error *err) INF_NODISCARD;
+
+// Makes *subgraph one of the graph's, at *out_index. Takes it over, also on failure.
+//
+// INF_EXHAUSTED  no memory, or more than INF_LIMIT_SUBGRAPHS.
+enum inf_code inf_graph_add_subgraph(struct inf_graph *graph, struct inf_graph **subgraph,
+                                     uint32_t *out_index, struct inf_error *err) INF_NODISCARD;
+
+// The attributes of a branch or loop node that name subgraphs, two of them (then and else, or
+// condition and body); false for other nodes.
+bool inf_node_subgraphs(struct inf_node *node, int32_t *indices[2]) INF_NODISCARD;
+
+// Frees the subgraphs that no node names any more and renumbers the rest. Whether there were any.
+bool inf_graph_compact_subgraphs(struct inf_graph *graph);
 
 // Whether `value` is a constant whose data is at hand.
 bool inf_graph_is_const(const struct inf_graph *graph, uint32_t value);

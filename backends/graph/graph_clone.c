@@ -82,6 +82,19 @@ static bool clone_ports(struct inf_graph *copy, const struct inf_graph *graph)
     return true;
 }
 
+// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
+static enum inf_code clone_subgraphs(struct inf_graph *copy, const struct inf_graph *graph,
+                                     struct inf_error *err)
+{
+    for (uint32_t i = 0; i < graph->subgraph_count; i++) {
+        struct inf_graph *subgraph = NULL;
+        uint32_t index;
+        INF_TRY(inf_graph_clone(&subgraph, graph->subgraphs[i], err));
+        INF_TRY(inf_graph_add_subgraph(copy, &subgraph, &index, err));
+    }
+    return INF_OK;
+}
+
 enum inf_code inf_graph_clone(struct inf_graph **out_graph, const struct inf_graph *graph,
                               struct inf_error *err)
 {
@@ -92,6 +105,10 @@ enum inf_code inf_graph_clone(struct inf_graph **out_graph, const struct inf_gra
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory to copy a graph of %u values", graph->value_count);
     }
-    *out_graph = copy;
-    return INF_OK;
+    enum inf_code code = clone_subgraphs(copy, graph, err);
+    if (code == INF_OK)
+        *out_graph = copy;
+    else
+        inf_graph_destroy(&copy);
+    return code;
 }

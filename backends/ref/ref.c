@@ -80,6 +80,10 @@ static enum inf_code supports(struct inf_device *device, const struct inf_graph 
 {
     (void)device;
     const struct inf_node *node = &graph->nodes[node_index];
+    if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                               "node '%s' (%s): branches and loops are the executable's to run",
+                               node->name, inf_op_info(node->op)->name);
     for (uint32_t i = 0; i < node->input_count; i++)
         INF_TRY(check_value(graph, node, node->inputs[i], err));
     for (uint32_t i = 0; i < node->output_count; i++)

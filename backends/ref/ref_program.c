@@ -5,6 +5,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/ref/ref.h"
+#include "backends/ref/ref_dynamic.h"
 #include "backends/ref/ref_kernels.h"
 
 // What one slot needs: its own operands, since two slots are bound to different memory.
@@ -32,7 +33,7 @@ static struct inf_ref_tensor tensor_of(const struct inf_graph *graph, uint32_t i
         .data = constant ? value->data->data : NULL,
         .dtype = value->dtype,
         .shape = &value->shape,
-        .count = inf_shape_elements(&value->shape),
+        .count = inf_shape_known(&value->shape) ? inf_shape_elements(&value->shape) : 0,
         .element_bytes = inf_dtype_size(value->dtype),
         .bound_value = constant ? INF_VALUE_NONE : index,
     };
@@ -213,23 +214,50 @@ uint32_t inf_ref_program_profile(const struct inf_program *base, uint32_t slot,
 
 // --- one node alone, for constant folding ---
 
+// Fills `call` for a node all of whose inputs are constants. *tensors is the caller's to free.
+static enum inf_code prepare(struct inf_ref_call *call, struct inf_ref_tensor **tensors,
+                             const struct inf_graph *graph, uint32_t node_index,
+                             struct inf_error *err)
+{
+    const struct inf_node *node = &graph->nodes[node_index];
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != INF_VALUE_NONE && !inf_graph_is_const(graph, node->inputs[i]))
+            return inf_fail(err, INF_INVALID, "node '%s' (%s): input %u is not constant",
+                            node->name, inf_op_info(node->op)->name, i);
+    size_t operands = (size_t)node->input_count + node->output_count;
+    *tensors = calloc(INF_MAX(operands, (size_t)1), sizeof(**tensors));
+    if (*tensors == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to compute node '%s'", node->name);
+    fill_call(call, *tensors, graph, node_index);
+    return INF_OK;
+}
+
+static enum inf_code measure(void *context, const struct inf_graph *graph, uint32_t node_index,
+                             struct inf_shape *shapes, struct inf_error *err)
+{
+    (void)context;
+    const struct inf_node *node = &graph->nodes[node_index];
+    struct inf_ref_tensor *tensors = NULL;
+    struct inf_ref_call call;
+    INF_TRY(prepare(&call, &tensors, graph, node_index, err));
+    enum inf_code code = inf_ref_measure(&call, shapes, err);
+    free(tensors);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "node '%s' (%s)", node->name,
+                                inf_op_info(node->op)->name);
+    return INF_OK;
+}
+
 static enum inf_code evaluate(void *context, const struct inf_graph *graph, uint32_t node_index,
                               struct inf_blob *const *outputs, struct inf_error *err)
 {
     (void)context;
     const struct inf_node *node = &graph->nodes[node_index];
     INF_TRY(inf_ref_backend.supports(NULL, graph, node_index, err));
-    for (uint32_t i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != INF_VALUE_NONE && !inf_graph_is_const(graph, node->inputs[i]))
-            return inf_fail(err, INF_INVALID, "node '%s' (%s): input %u is not constant",
-                            node->name, inf_op_info(node->op)->name, i);
-    size_t operands = (size_t)node->input_count + node->output_count;
-    struct inf_ref_tensor *tensors = calloc(INF_MAX(operands, (size_t)1), sizeof(*tensors));
-    if (tensors == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "no memory to fold node '%s'", node->name);
+    struct inf_ref_tensor *tensors = NULL;
     struct inf_ref_call call;
-    fill_call(&call, tensors, graph, node_index);
+    INF_TRY(prepare(&call, &tensors, graph, node_index, err));
     for (uint32_t i = 0; i < node->output_count; i++)
         tensors[node->input_count + i].data = outputs[i]->data;
     enum inf_code code = compute(&call, err);
@@ -239,6 +267,6 @@ static enum inf_code evaluate(void *context, const struct inf_graph *graph, uint
 
 const struct inf_evaluator *inf_ref_evaluator(void)
 {
-    static const struct inf_evaluator evaluator = {.run = evaluate};
+    static const struct inf_evaluator evaluator = {.run = evaluate, .measure = measure};
     return &evaluator;
 }
