@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/exec/staging.h"
+#include "backends/exec/dynamic.h"
 #include "proto/core/span.h"
 
 // A value whose memory comes with each run.
@@ -24,6 +25,7 @@ struct slot {
 
 struct inf_executable {
     struct inf_graph *graph;
+    struct inf_dynamic *dynamic; // NULL, or what stands in for all below
     struct inf_plan *plan;
     struct inf_staging staging;
     struct inf_device **devices;
@@ -192,12 +194,37 @@ enum inf_code inf_executable_create(struct inf_executable **out_executable,
     return code;
 }
 
+enum inf_code inf_executable_create_dynamic(struct inf_executable **out_executable,
+                                            struct inf_graph **graph,
+                                            const struct inf_evaluator *evaluator,
+                                            struct inf_device *const *devices,
+                                            uint32_t device_count, struct inf_error *err)
+{
+    if (!inf_graph_needs_values(*graph))
+        return inf_executable_create(out_executable, graph, devices, device_count, err);
+    struct inf_executable *executable = calloc(1, sizeof *executable);
+    if (executable == NULL) {
+        inf_graph_destroy(graph);
+        return inf_fail(err, INF_EXHAUSTED, "no memory for an executable");
+    }
+    executable->graph = *graph;
+    *graph = NULL;
+    enum inf_code code = inf_dynamic_create(&executable->dynamic, executable->graph, evaluator,
+                                            devices, device_count, err);
+    if (code == INF_OK)
+        *out_executable = executable;
+    else
+        inf_executable_destroy(&executable);
+    return code;
+}
+
 void inf_executable_destroy(struct inf_executable **pointer)
 {
     struct inf_executable *executable = *pointer;
     *pointer = NULL;
     if (executable == NULL)
         return;
+    inf_dynamic_destroy(&executable->dynamic);
     for (uint32_t i = 0; executable->slots != NULL && i < executable->slot_count; i++) {
         inf_buffer_free(&executable->slots[i].arena);
         inf_buffer_free(&executable->slots[i].device_arena);
@@ -228,12 +255,16 @@ const struct inf_graph *inf_executable_graph(const struct inf_executable *execut
 
 const struct inf_plan *inf_executable_plan(const struct inf_executable *executable)
 {
+    if (executable->dynamic != NULL)
+        return inf_executable_plan(inf_dynamic_planned(executable->dynamic));
     return executable->plan;
 }
 
 uint64_t inf_executable_weight_bytes(const struct inf_executable *executable)
 {
     uint64_t bytes = 0;
+    if (executable->dynamic != NULL)
+        return inf_executable_weight_bytes(inf_dynamic_planned(executable->dynamic));
     for (uint32_t i = 0; i < executable->plan->segment_count; i++)
         bytes += inf_program_weight_bytes(executable->programs[i]);
     return bytes;
@@ -298,6 +329,8 @@ enum inf_code inf_executable_run(struct inf_executable *executable,
                                  const struct inf_execution *execution, struct inf_error *err)
 {
     inf_role_check_may_block();
+    if (executable->dynamic != NULL)
+        return inf_dynamic_run(executable->dynamic, execution, err);
     const struct inf_plan *plan = executable->plan;
     bind(executable, execution);
     struct inf_run run = {.bindings = executable->slots[execution->slot].bindings,
@@ -314,9 +347,35 @@ enum inf_code inf_executable_run(struct inf_executable *executable,
     return INF_OK;
 }
 
+bool inf_executable_result(const struct inf_executable *executable, uint32_t slot, uint32_t output,
+                           struct inf_result *result)
+{
+    return executable->dynamic != NULL &&
+           inf_dynamic_result(executable->dynamic, slot, output, result);
+}
+
+void inf_executable_drop_results(struct inf_executable *executable, uint32_t slot)
+{
+    if (executable->dynamic != NULL)
+        inf_dynamic_drop_results(executable->dynamic, slot);
+}
+
+// The profile of the planned part, its nodes as the whole graph numbers them.
+static uint32_t profile_dynamic(const struct inf_dynamic *dynamic, uint32_t slot,
+                                struct inf_node_profile *nodes, uint32_t capacity)
+{
+    uint32_t count =
+        inf_executable_profile(inf_dynamic_planned(dynamic), slot, nodes, capacity);
+    for (uint32_t i = 0; i < INF_MIN(count, capacity); i++)
+        nodes[i].node = inf_dynamic_planned_node(dynamic, nodes[i].node);
+    return count;
+}
+
 uint32_t inf_executable_profile(const struct inf_executable *executable, uint32_t slot,
                                 struct inf_node_profile *nodes, uint32_t capacity)
 {
+    if (executable->dynamic != NULL)
+        return profile_dynamic(executable->dynamic, slot, nodes, capacity);
     const struct inf_plan *plan = executable->plan;
     uint32_t count = 0;
     struct inf_step_profile *steps = calloc((size_t)plan->step_count + 1, sizeof *steps);

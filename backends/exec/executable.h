@@ -5,6 +5,7 @@
 #define INF_BACKENDS_EXEC_EXECUTABLE_H
 
 #include "backends/exec/plan.h"
+#include "backends/graph/pass.h"
 
 struct inf_executable;
 
@@ -18,14 +19,25 @@ enum inf_code inf_executable_create(struct inf_executable **out_executable,
                                     uint32_t device_count,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// As inf_executable_create(), for a graph that may also have branches, loops and nodes whose shapes
+// hang on values. What hangs on none of them is compiled and runs first, the rest is interpreted with
+// `evaluator`, whose tables must be static. Runs of such an executable allocate.
+enum inf_code inf_executable_create_dynamic(struct inf_executable **out_executable,
+                                            struct inf_graph **graph,
+                                            const struct inf_evaluator *evaluator,
+                                            struct inf_device *const *devices,
+                                            uint32_t device_count,
+                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
 // Frees the executable; no run may go on. NULL is fine.
 void inf_executable_destroy(struct inf_executable **executable);
 
-// The graph that is run, after all passes: its inputs and outputs, in the model's order, with known
-// shapes. Valid as long as the executable.
+// The graph that is run, after all passes: its inputs and outputs, in the model's order. Shapes are
+// known but for outputs that only a run can tell: inf_executable_result(). Valid as long as the
+// executable.
 const struct inf_graph *inf_executable_graph(const struct inf_executable *executable);
 
-// The plan. Valid as long as the executable.
+// The plan of all that is compiled. Valid as long as the executable.
 const struct inf_plan *inf_executable_plan(const struct inf_executable *executable);
 
 // Bytes that weights take on the devices, beside the graph's own constants.
@@ -35,19 +47,37 @@ uint64_t inf_executable_weight_bytes(const struct inf_executable *executable);
 struct inf_execution {
     const void *const *inputs; // by input index; each holds the input's bytes, plus
                                // INF_BLOB_SLACK_BYTES readable ones behind them
-    void *const *outputs;      // by output index; NULL: that output is not wanted
+    void *const *outputs;      // by output index; NULL: that output is not wanted, or its size is
+                               // not known yet
     uint32_t slot;
     const atomic_bool *cancelled; // NULL, or looked at between steps
     bool profile;
 };
 
-// Runs on the calling thread until all outputs are written. Allocates nothing. Outputs may not
-// overlap inputs.
+// Runs on the calling thread until all outputs of known size are written. Allocates nothing, except
+// where branches, loops or shapes hang on values. Outputs may not overlap inputs.
 //
+// INF_EXHAUSTED  such a run takes more than limits.h allows, or memory.
 // INF_CANCELLED, INF_INVALID, INF_UNAVAILABLE  as inf_program_run(); outputs hold garbage then.
 enum inf_code inf_executable_run(struct inf_executable *executable,
                                  const struct inf_execution *execution,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// An output whose size only the run could tell.
+struct inf_result {
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    const void *data; // valid until the slot's results are dropped, or its next run
+    size_t size_bytes;
+};
+
+// *result = such an output of the slot's last run, which succeeded. False where the output's size is
+// known before: it was written where execution->outputs said.
+bool inf_executable_result(const struct inf_executable *executable, uint32_t slot, uint32_t output,
+                           struct inf_result *result) INF_NODISCARD;
+
+// Frees the results of the slot's last run. Fine where there are none.
+void inf_executable_drop_results(struct inf_executable *executable, uint32_t slot);
 
 // A node's part in the last profiled run of a slot.
 struct inf_node_profile {

@@ -171,7 +171,10 @@ static enum inf_code compile(struct inf_model *model, struct shape_class *class,
     INF_TRY(inf_passes_run(graph, &options, err));
     struct inf_device *devices[] = {class->device, model->ref};
     uint32_t device_count = class->device == model->ref ? 1 : 2;
-    return inf_executable_create(out_executable, &graph, devices, device_count, err);
+    if (model->evaluator.run == NULL)
+        return inf_executable_create(out_executable, &graph, devices, device_count, err);
+    return inf_executable_create_dynamic(out_executable, &graph, &model->evaluator, devices,
+                                         device_count, err);
 }
 
 static struct shape_class *create_class(const struct inf_model *model, struct inf_device *device,

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a graph whose shapes hang on values: constant folding at run time. Node by node, shapes are
+// inferred from the actual inputs, memory is allocated and an evaluator computes. Branches and loops
+// run their subgraphs in the same way. Slow and general: what can be planned is planned, and this
+// does the rest.
+#ifndef INF_BACKENDS_EXEC_INTERPRET_H
+#define INF_BACKENDS_EXEC_INTERPRET_H
+
+#include <stdatomic.h>
+
+#include "backends/graph/pass.h"
+
+// A tensor with its data. All zero is none.
+struct inf_tensor {
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    struct inf_blob *data; // one reference is the tensor's
+};
+
+// One run.
+struct inf_interpreter {
+    const struct inf_evaluator *evaluator; // with measure()
+    const atomic_bool *cancelled;          // NULL, or looked at between nodes
+    uint64_t bytes;                        // in use now; 0 to begin with
+};
+
+// Runs `graph` (verified) on inputs[i], one for each of its inputs, which stay the caller's, and
+// fills outputs[i], all zero before, whose references become the caller's, on failure too. The graph
+// is not changed, so many may run it at once.
+//
+// INF_INVALID    values that an operator cannot mean, shapes that do not fit.
+// INF_EXHAUSTED  INF_LIMIT_LOOP_ITERATIONS, INF_LIMIT_DYNAMIC_BYTES, or memory.
+// INF_CANCELLED
+enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct inf_graph *graph,
+                            const struct inf_tensor *inputs, struct inf_tensor *outputs,
+                            struct inf_error *err) INF_NODISCARD;
+
+// Drops the reference and makes the tensor none.
+void inf_tensor_clear(struct inf_tensor *tensor);
+
+#endif
