@@ -7,7 +7,8 @@
 
 #include "backends/graph/shape_infer.h"
 #include "backends/graph/verify.h"
-#include "backends/import/tfjs_lower.h"
+#include "backends/import/tfjs_control.h"
+#include "backends/import/tfjs_region.h"
 #include "backends/import/tfjs_signature.h"
 #include "proto/core/limits.h"
 
@@ -58,39 +59,6 @@ static enum inf_code check_operators(struct inf_tfjs_graph *graph, struct inf_er
                            text);
 }
 
-// *out_value = the value a reference means, its node being lowered. `where` says who refers to it.
-static enum inf_code find_value(const struct inf_tfjs_graph *graph, const struct inf_tfjs_ref *ref,
-                                uint32_t *out_value, const char *where, struct inf_error *err)
-{
-    const struct inf_tfjs_node *node = &graph->nodes[ref->node];
-    const struct inf_tfjs_op *op = inf_tfjs_op_find(node->op);
-    if (op->only_output != NULL && *ref->output_name != '\0' &&
-        strcmp(op->only_output, ref->output_name) != 0)
-        return inf_fail(err, INF_UNSUPPORTED, "%s: takes output '%.40s' of node '%.200s' (%s)",
-                        where, ref->output_name, node->name, node->op);
-    if (ref->port >= node->value_count)
-        return inf_fail(err, INF_INVALID, "%s: takes output %u of node '%.200s' (%s), which has %u",
-                        where, ref->port, node->name, node->op, node->value_count);
-    *out_value = node->values[ref->port];
-    return INF_OK;
-}
-
-// Finds the values of a node's inputs and has its operator's function add what it stands for.
-static enum inf_code lower_node(struct inf_tfjs_scope *scope, struct inf_error *err)
-{
-    struct inf_tfjs_node *node = scope->node;
-    scope->op = inf_tfjs_op_find(node->op);
-    if (node->input_count < scope->op->inputs_min || node->input_count > scope->op->inputs_max)
-        return inf_tfjs_fail(scope, err, INF_INVALID, "has %u inputs, wanted %u to %u",
-                             node->input_count, scope->op->inputs_min, scope->op->inputs_max);
-    char where[256];
-    snprintf(where, sizeof where, "node '%.180s' (%.40s)", node->name, node->op);
-    scope->input_count = node->input_count;
-    for (uint32_t i = 0; i < node->input_count; i++)
-        INF_TRY(find_value(scope->source, &node->inputs[i], &scope->inputs[i], where, err));
-    return scope->op->lower(scope, err);
-}
-
 static enum inf_code add_inputs(struct inf_tfjs_scope *scope,
                                 const struct inf_tfjs_signature *signature, struct inf_error *err)
 {
@@ -111,7 +79,7 @@ static enum inf_code add_outputs(struct inf_tfjs_scope *scope,
         char where[128];
         uint32_t value = INF_VALUE_NONE;
         snprintf(where, sizeof where, "signature: output '%.100s'", port->name);
-        INF_TRY(find_value(scope->source, &port->ref, &value, where, err));
+        INF_TRY(inf_tfjs_value(scope, &port->ref, &value, where, err));
         // An output is always something that a node makes.
         if (scope->graph->values[value].producer == INF_NODE_NONE) {
             scope->node = &scope->source->nodes[port->ref.node];
@@ -128,21 +96,29 @@ static enum inf_code add_outputs(struct inf_tfjs_scope *scope,
 static enum inf_code lower(struct inf_tfjs_scope *scope, const struct inf_tfjs_signature *signature,
                            struct inf_error *err)
 {
-    uint32_t *order = NULL, count = 0;
+    struct inf_tfjs_ref roots[INF_LIMIT_TENSORS];
     scope->inputs =
         inf_arena_alloc(&scope->source->arena, INF_LIMIT_NODE_INPUTS * sizeof *scope->inputs);
     if (scope->inputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to build the graph");
-    INF_TRY(inf_tfjs_graph_order(scope->source, &order, &count, err));
+    for (uint32_t i = 0; i < signature->output_count; i++)
+        roots[i] = signature->outputs[i].ref;
+    INF_TRY(inf_tfjs_control_find(scope->source, err));
     INF_TRY(add_inputs(scope, signature, err));
-    for (uint32_t i = 0; i < count; i++) {
-        scope->node = &scope->source->nodes[order[i]];
-        if (scope->node->values == NULL)
-            INF_TRY(lower_node(scope, err));
-    }
+    INF_TRY(inf_tfjs_lower_refs(scope, roots, signature->output_count, err));
     INF_TRY(add_outputs(scope, signature, err));
     INF_TRY(inf_shape_infer(scope->graph, err));
     return inf_graph_verify(scope->graph, err);
+}
+
+// lower() in a region of its own.
+static enum inf_code lower_model(struct inf_tfjs_scope *scope,
+                                 const struct inf_tfjs_signature *signature, struct inf_error *err)
+{
+    INF_TRY(inf_tfjs_region_begin(scope, err));
+    enum inf_code code = lower(scope, signature, err);
+    inf_tfjs_region_end(scope);
+    return code;
 }
 
 static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *document,
@@ -152,6 +128,7 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
     struct inf_json topology, manifest;
     struct inf_tfjs_signature signature;
     INF_CLEANUP(inf_tfjs_graph_destroy) struct inf_tfjs_graph *source = NULL;
+    INF_CLEANUP(inf_tfjs_library_fini) struct inf_tfjs_library library = {0};
     INF_CLEANUP(inf_weights_destroy) struct inf_weights *weights = NULL;
     INF_TRY(inf_json_get(document, "modelTopology", &topology, err));
     INF_TRY(inf_tfjs_graph_create(&source, &topology, err));
@@ -159,8 +136,10 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
     INF_TRY(check_operators(source, err));
     INF_TRY(inf_json_find(document, "weightsManifest", &manifest, err));
     INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));
-    struct inf_tfjs_scope scope = {.graph = graph, .source = source, .weights = weights};
-    return lower(&scope, &signature, err);
+    INF_TRY(inf_tfjs_library_init(&library, &topology, err));
+    struct inf_tfjs_scope scope = {
+        .graph = graph, .source = source, .library = &library, .weights = weights};
+    return lower_model(&scope, &signature, err);
 }
 
 enum inf_code inf_tfjs_import(struct inf_graph **out_graph, const struct inf_json *document,

@@ -67,8 +67,8 @@ static int base64_value(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-// Decodes base64 whose result, with a NUL, fits `out`.
-static bool decode_base64(const char *text, struct inf_tfjs_text *out)
+// Decodes base64 whose result, with a NUL, fits `size` bytes.
+static bool decode_base64(const char *text, char *out, size_t out_size)
 {
     size_t length = strlen(text), size = 0;
     while (length > 0 && text[length - 1] == '=')
@@ -83,46 +83,67 @@ static bool decode_base64(const char *text, struct inf_tfjs_text *out)
         if (bit_count < 8)
             continue;
         bit_count -= 8;
-        if (size + 1 == sizeof out->text)
+        if (size + 1 == out_size)
             return false;
-        out->text[size++] = (char)(bits >> bit_count & 0xff);
+        out[size++] = (char)(bits >> bit_count & 0xff);
     }
-    out->text[size] = '\0';
+    out[size] = '\0';
     return true;
 }
 
 // Text as a list of its bytes.
-static enum inf_code read_byte_list(const struct inf_json *json, struct inf_tfjs_text *out,
+static enum inf_code read_byte_list(const struct inf_json *json, char *out, size_t out_size,
                                     struct inf_error *err)
 {
     size_t size;
     INF_TRY(inf_json_array(json, &size, err));
-    if (size >= sizeof out->text)
-        return inf_json_fail(json, err, "at most 63 bytes of text");
+    if (size >= out_size)
+        return inf_json_fail(json, err, "a shorter text");
     for (size_t i = 0; i < size; i++) {
         struct inf_json item = inf_json_at(json, i);
         int64_t byte;
         INF_TRY(inf_json_int(&item, 1, 255, &byte, err));
-        out->text[i] = (char)byte;
+        out[i] = (char)byte;
     }
-    out->text[size] = '\0';
+    out[size] = '\0';
+    return INF_OK;
+}
+
+// What cannot be printed becomes '?'.
+static enum inf_code read_raw(const struct inf_json *json, char *out, size_t size,
+                              struct inf_error *err)
+{
+    const char *text;
+    if (inf_json_is_array(json)) {
+        INF_TRY(read_byte_list(json, out, size, err));
+    } else {
+        INF_TRY(inf_json_string(json, &text, err));
+        if (!decode_base64(text, out, size))
+            return inf_json_fail(json, err, "a short text in base64");
+    }
+    for (char *c = out; *c != '\0'; c++)
+        if (!isprint((unsigned char)*c))
+            *c = '?';
     return INF_OK;
 }
 
 static enum inf_code read_text(const struct inf_json *json, struct inf_tfjs_text *out,
                                struct inf_error *err)
 {
-    const char *text;
-    if (inf_json_is_array(json)) {
-        INF_TRY(read_byte_list(json, out, err));
-    } else {
-        INF_TRY(inf_json_string(json, &text, err));
-        if (!decode_base64(text, out))
-            return inf_json_fail(json, err, "at most 63 bytes of text in base64");
-    }
+    INF_TRY(read_raw(json, out->text, sizeof out->text, err));
     for (char *c = out->text; *c != '\0'; c++)
-        *c = (char)(isprint((unsigned char)*c) ? tolower((unsigned char)*c) : '?');
+        *c = (char)tolower((unsigned char)*c);
     return INF_OK;
+}
+
+enum inf_code inf_tfjs_attr_raw(const struct inf_tfjs_node *node, const char *key, char *text,
+                                size_t size, struct inf_error *err)
+{
+    struct inf_json steps[3];
+    bool found;
+    text[0] = '\0';
+    INF_TRY(find_attr(node, key, "s", steps, &found, err));
+    return found ? read_raw(&steps[2], text, size, err) : INF_OK;
 }
 
 enum inf_code inf_tfjs_attr_text(const struct inf_tfjs_node *node, const char *key,
@@ -132,6 +153,47 @@ enum inf_code inf_tfjs_attr_text(const struct inf_tfjs_node *node, const char *k
     bool found;
     INF_TRY(find_attr(node, key, "s", steps, &found, err));
     return found ? read_text(&steps[2], out, err) : INF_OK;
+}
+
+enum inf_code inf_tfjs_attr_key(const struct inf_tfjs_node *node, const char *key,
+                                struct inf_arena *arena, const char **out, struct inf_error *err)
+{
+    struct inf_json steps[3];
+    bool found;
+    size_t size;
+    INF_TRY(find_attr(node, key, "s", steps, &found, err));
+    if (!found) {
+        inf_fail(err, INF_INVALID, "has no attribute %s", key);
+        return inf_tfjs_node_error(node, INF_INVALID, err);
+    }
+    if (!inf_json_is_array(&steps[2]))
+        return inf_json_string(&steps[2], out, err);
+    INF_TRY(inf_json_array(&steps[2], &size, err));
+    char *text = inf_arena_alloc(arena, size + 1);
+    if (text == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for the attributes of the model");
+    for (size_t i = 0; i < size; i++) {
+        struct inf_json item = inf_json_at(&steps[2], i);
+        int64_t byte;
+        INF_TRY(inf_json_int(&item, 1, 255, &byte, err));
+        text[i] = (char)byte;
+    }
+    *out = text;
+    return INF_OK;
+}
+
+enum inf_code inf_tfjs_attr_function(const struct inf_tfjs_node *node, const char *key,
+                                     const char **out, struct inf_error *err)
+{
+    struct inf_json steps[3], name;
+    bool found;
+    INF_TRY(find_attr(node, key, "func", steps, &found, err));
+    if (!found) {
+        inf_fail(err, INF_INVALID, "has no attribute %s", key);
+        return inf_tfjs_node_error(node, INF_INVALID, err);
+    }
+    INF_TRY(inf_json_get(&steps[2], "name", &name, err));
+    return inf_json_name(&name, out, err);
 }
 
 // *out = the list `kind` of the list attribute `key`, with its length.
@@ -145,6 +207,13 @@ static enum inf_code find_list(const struct inf_tfjs_node *node, const char *key
         return INF_OK;
     INF_TRY(inf_json_find(&steps[2], kind, &steps[3], err));
     return steps[3].value != NULL ? inf_json_array(&steps[3], count, err) : INF_OK;
+}
+
+enum inf_code inf_tfjs_attr_list_size(const struct inf_tfjs_node *node, const char *key,
+                                      const char *kind, size_t *count, struct inf_error *err)
+{
+    struct inf_json steps[4];
+    return find_list(node, key, kind, steps, count, err);
 }
 
 enum inf_code inf_tfjs_attr_ints(const struct inf_tfjs_node *node, const char *key, int32_t *items,

@@ -36,10 +36,30 @@ enum inf_code inf_tfjs_attr_bool(const struct inf_tfjs_node *node, const char *k
 enum inf_code inf_tfjs_attr_text(const struct inf_tfjs_node *node, const char *key,
                                  struct inf_tfjs_text *out, struct inf_error *err) INF_NODISCARD;
 
+// The text attribute `key`, decoded, in its own case, into `text` of `size` bytes; "" where the node has
+// none.
+enum inf_code inf_tfjs_attr_raw(const struct inf_tfjs_node *node, const char *key, char *text,
+                                size_t size, struct inf_error *err) INF_NODISCARD;
+
+// *out = the text of attribute `key` as the document has it, undecoded: enough to tell two apart. The
+// arena's or the document's.
+enum inf_code inf_tfjs_attr_key(const struct inf_tfjs_node *node, const char *key,
+                                struct inf_arena *arena, const char **out,
+                                struct inf_error *err) INF_NODISCARD;
+
+// *out = the name of the function that attribute `key` is; the document's.
+enum inf_code inf_tfjs_attr_function(const struct inf_tfjs_node *node, const char *key,
+                                     const char **out, struct inf_error *err) INF_NODISCARD;
+
 // *count = the integers of the list attribute `key`, put into items; 0 where the node has none.
 enum inf_code inf_tfjs_attr_ints(const struct inf_tfjs_node *node, const char *key, int32_t *items,
                                  uint32_t capacity, uint32_t *count,
                                  struct inf_error *err) INF_NODISCARD;
+
+// *count = how many elements of `kind` ("i", "type") the list attribute `key` has.
+enum inf_code inf_tfjs_attr_list_size(const struct inf_tfjs_node *node, const char *key,
+                                      const char *kind, size_t *count,
+                                      struct inf_error *err) INF_NODISCARD;
 
 // As inf_tfjs_attr_ints(), for texts.
 enum inf_code inf_tfjs_attr_texts(const struct inf_tfjs_node *node, const char *key,

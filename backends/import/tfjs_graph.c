@@ -75,17 +75,23 @@ enum inf_code inf_tfjs_graph_resolve(struct inf_tfjs_graph *graph, const char *t
     return INF_OK;
 }
 
-// Reads name and operator of all nodes, and sorts the names.
+// Reads name and operator of all nodes, the last of which are arguments, and sorts the names.
 static enum inf_code read_names(struct inf_tfjs_graph *graph, struct inf_error *err)
 {
+    uint32_t first_argument = graph->node_count - graph->argument_count;
     for (uint32_t i = 0; i < graph->node_count; i++) {
         struct inf_tfjs_node *node = &graph->nodes[i];
         struct inf_json name, op;
-        node->json = inf_json_at(&graph->list, i);
+        bool is_argument = i >= first_argument;
+        node->json = is_argument ? inf_json_at(&graph->arguments, i - first_argument)
+                                 : inf_json_at(&graph->list, i);
         INF_TRY(inf_json_get(&node->json, "name", &name, err));
         INF_TRY(inf_json_name(&name, &node->name, err));
-        INF_TRY(inf_json_get(&node->json, "op", &op, err));
-        INF_TRY(inf_json_name(&op, &node->op, err));
+        node->op = INF_TFJS_ARGUMENT;
+        if (!is_argument) {
+            INF_TRY(inf_json_get(&node->json, "op", &op, err));
+            INF_TRY(inf_json_name(&op, &node->op, err));
+        }
         graph->by_name[i] = i;
     }
     qsort_r(graph->by_name, graph->node_count, sizeof *graph->by_name, compare_names, graph->nodes);
@@ -115,7 +121,9 @@ static enum inf_code read_input(struct inf_tfjs_graph *graph, struct inf_tfjs_no
     INF_TRY(inf_tfjs_graph_resolve(graph, text + is_control, &ref, where, err));
     if (!is_bookkeeping(node))
         graph->nodes[ref.node].used = true;
-    if (!is_control)
+    if (is_control)
+        node->controls[node->control_count++] = ref.node;
+    else
         node->inputs[node->input_count++] = ref;
     return INF_OK;
 }
@@ -130,7 +138,8 @@ static enum inf_code read_inputs(struct inf_tfjs_graph *graph, struct inf_tfjs_n
         return INF_OK;
     INF_TRY(inf_json_array(&list, &count, err));
     node->inputs = inf_arena_alloc(&graph->arena, count * sizeof *node->inputs);
-    if (node->inputs == NULL)
+    node->controls = inf_arena_alloc(&graph->arena, count * sizeof *node->controls);
+    if (node->inputs == NULL || node->controls == NULL)
         return inf_fail(err, INF_EXHAUSTED, "node '%.200s': no memory for %zu inputs", node->name,
                         count);
     for (size_t i = 0; i < count; i++) {
@@ -142,12 +151,8 @@ static enum inf_code read_inputs(struct inf_tfjs_graph *graph, struct inf_tfjs_n
     return INF_OK;
 }
 
-static enum inf_code fill(struct inf_tfjs_graph *graph, const struct inf_json *topology,
-                          struct inf_error *err)
+static enum inf_code fill(struct inf_tfjs_graph *graph, size_t count, struct inf_error *err)
 {
-    size_t count;
-    INF_TRY(inf_json_get(topology, "node", &graph->list, err));
-    INF_TRY(inf_json_array(&graph->list, &count, err));
     if (count > INF_LIMIT_GRAPH_NODES)
         return inf_fail(err, INF_EXHAUSTED, "the model has %zu nodes, at most %u are allowed",
                         count, INF_LIMIT_GRAPH_NODES);
@@ -157,23 +162,64 @@ static enum inf_code fill(struct inf_tfjs_graph *graph, const struct inf_json *t
         return inf_fail(err, INF_EXHAUSTED, "no memory for %zu nodes", count);
     graph->node_count = (uint32_t)count;
     INF_TRY(read_names(graph, err));
-    for (uint32_t i = 0; i < graph->node_count; i++)
+    for (uint32_t i = 0; i < graph->node_count - graph->argument_count; i++)
         INF_TRY(read_inputs(graph, &graph->nodes[i], err));
     return INF_OK;
 }
 
-enum inf_code inf_tfjs_graph_create(struct inf_tfjs_graph **out_graph,
-                                    const struct inf_json *topology, struct inf_error *err)
+static enum inf_code fill_model(struct inf_tfjs_graph *graph, const struct inf_json *topology,
+                                struct inf_error *err)
+{
+    size_t count;
+    INF_TRY(inf_json_get(topology, "node", &graph->list, err));
+    INF_TRY(inf_json_array(&graph->list, &count, err));
+    return fill(graph, count, err);
+}
+
+static enum inf_code fill_function(struct inf_tfjs_graph *graph, const struct inf_json *function,
+                                   struct inf_error *err)
+{
+    size_t count = 0, argument_count = 0;
+    INF_TRY(inf_json_get(function, "signature", &graph->signature, err));
+    INF_TRY(inf_json_find(&graph->signature, "inputArg", &graph->arguments, err));
+    if (graph->arguments.value != NULL)
+        INF_TRY(inf_json_array(&graph->arguments, &argument_count, err));
+    INF_TRY(inf_json_find(function, "nodeDef", &graph->list, err));
+    if (graph->list.value != NULL)
+        INF_TRY(inf_json_array(&graph->list, &count, err));
+    if (argument_count > INF_LIMIT_NODE_INPUTS)
+        return inf_json_fail(&graph->arguments, err, "fewer arguments");
+    graph->argument_count = (uint32_t)argument_count;
+    return fill(graph, count + argument_count, err);
+}
+
+static enum inf_code create(struct inf_tfjs_graph **out_graph, const struct inf_json *json,
+                            enum inf_code (*read)(struct inf_tfjs_graph *graph,
+                                                  const struct inf_json *json,
+                                                  struct inf_error *err),
+                            struct inf_error *err)
 {
     struct inf_tfjs_graph *graph = calloc(1, sizeof *graph);
     if (graph == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the model's graph");
-    enum inf_code code = fill(graph, topology, err);
+    enum inf_code code = read(graph, json, err);
     if (code == INF_OK)
         *out_graph = graph;
     else
         inf_tfjs_graph_destroy(&graph);
     return code;
+}
+
+enum inf_code inf_tfjs_graph_create(struct inf_tfjs_graph **out_graph,
+                                    const struct inf_json *topology, struct inf_error *err)
+{
+    return create(out_graph, topology, fill_model, err);
+}
+
+enum inf_code inf_tfjs_graph_create_function(struct inf_tfjs_graph **out_graph,
+                                             const struct inf_json *function, struct inf_error *err)
+{
+    return create(out_graph, function, fill_function, err);
 }
 
 void inf_tfjs_graph_destroy(struct inf_tfjs_graph **graph)
@@ -210,72 +256,5 @@ enum inf_code inf_tfjs_graph_reach(struct inf_tfjs_graph *graph, const struct in
             stack[depth++] = node->inputs[i].node;
         }
     }
-    return INF_OK;
-}
-
-// A depth-first walk that keeps its own stack: a model may be as deep as it has nodes.
-struct walk {
-    struct inf_tfjs_graph *graph;
-    uint32_t *next_input; // per node: the input to look at next; 0 where not begun
-    uint8_t *state;       // per node
-    uint32_t *stack;
-    uint32_t depth;
-    uint32_t *order;
-    uint32_t count;
-};
-
-enum {
-    NEW,
-    OPEN,
-    DONE
-};
-
-static enum inf_code walk_from(struct walk *walk, uint32_t root, struct inf_error *err)
-{
-    if (walk->state[root] == DONE)
-        return INF_OK;
-    walk->state[root] = OPEN;
-    walk->stack[walk->depth++] = root;
-    while (walk->depth > 0) {
-        uint32_t index = walk->stack[walk->depth - 1];
-        const struct inf_tfjs_node *node = &walk->graph->nodes[index];
-        if (walk->next_input[index] == node->input_count) {
-            walk->state[index] = DONE;
-            walk->order[walk->count++] = index;
-            walk->depth--;
-            continue;
-        }
-        uint32_t from = node->inputs[walk->next_input[index]++].node;
-        if (walk->state[from] == OPEN)
-            return inf_fail(err, INF_INVALID,
-                            "node '%.200s' (%.40s): is part of a cycle through its input '%.200s'",
-                            node->name, node->op, walk->graph->nodes[from].name);
-        if (walk->state[from] == NEW) {
-            walk->state[from] = OPEN;
-            walk->stack[walk->depth++] = from;
-        }
-    }
-    return INF_OK;
-}
-
-enum inf_code inf_tfjs_graph_order(struct inf_tfjs_graph *graph, uint32_t **out_order,
-                                   uint32_t *out_count, struct inf_error *err)
-{
-    size_t size = (graph->node_count + 1) * sizeof(uint32_t);
-    struct walk walk = {
-        .graph = graph,
-        .next_input = inf_arena_alloc(&graph->arena, size),
-        .state = inf_arena_alloc(&graph->arena, graph->node_count + 1),
-        .stack = inf_arena_alloc(&graph->arena, size),
-        .order = inf_arena_alloc(&graph->arena, size),
-    };
-    if (walk.next_input == NULL || walk.state == NULL || walk.stack == NULL || walk.order == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory to walk the model's graph");
-    // In the order of the file, so that what can stay where it stands does.
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        if (graph->nodes[i].reachable)
-            INF_TRY(walk_from(&walk, i, err));
-    *out_order = walk.order;
-    *out_count = walk.count;
     return INF_OK;
 }

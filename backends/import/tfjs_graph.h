@@ -24,12 +24,25 @@ struct inf_tfjs_node {
     struct inf_json json; // for attributes
     struct inf_tfjs_ref *inputs;
     uint32_t input_count; // without control inputs
-    bool used;            // another node takes its data or waits for it
-    bool reachable;       // an output of the model hangs on it
-    // Filled while the graph is lowered: the graph's value of each output.
+    uint32_t *controls;   // nodes it waits for
+    uint32_t control_count;
+    bool used;      // another node takes its data or waits for it
+    bool reachable; // an output of the model hangs on it
+    // Filled while the graph is lowered: the value of each output in the graph that is being made in
+    // the region of that number.
+    uint32_t region;
     uint32_t *values;
     uint32_t value_count;
+    // Of a walk through the nodes.
+    uint32_t walk; // the last one that came by
+    uint32_t next; // the input to look at next; UINT32_MAX when done
 };
+
+struct inf_tfjs_control;
+struct inf_tfjs_frame;
+
+// The operator of nodes that stand for the arguments of a function.
+#define INF_TFJS_ARGUMENT "_Arg"
 
 // All of them. The JSON document, and the view it was made from, must outlive it.
 struct inf_tfjs_graph {
@@ -37,7 +50,13 @@ struct inf_tfjs_graph {
     struct inf_json list;   // the array of nodes
     struct inf_tfjs_node *nodes;
     uint32_t node_count;
-    uint32_t *by_name; // node indices, sorted by name
+    uint32_t *by_name;                    // node indices, sorted by name
+    struct inf_json signature, arguments; // of a function
+    uint32_t argument_count;              // of a function: they are the last nodes
+    struct inf_tfjs_control *control;     // by node, once inf_tfjs_control_find() made it
+    struct inf_tfjs_frame *frames;
+    uint32_t frame_count;
+    uint32_t walk_count;
 };
 
 // Reads `topology` (model.json's modelTopology). *out_graph is the caller's to destroy.
@@ -47,6 +66,12 @@ struct inf_tfjs_graph {
 enum inf_code inf_tfjs_graph_create(struct inf_tfjs_graph **out_graph,
                                     const struct inf_json *topology,
                                     struct inf_error *err) INF_NODISCARD;
+
+// As inf_tfjs_graph_create(), from an entry of the function library: its nodes, and one of the
+// operator INF_TFJS_ARGUMENT for each argument, in order, after them.
+enum inf_code inf_tfjs_graph_create_function(struct inf_tfjs_graph **out_graph,
+                                             const struct inf_json *function,
+                                             struct inf_error *err) INF_NODISCARD;
 
 // Frees the graph. NULL is fine.
 void inf_tfjs_graph_destroy(struct inf_tfjs_graph **graph);
@@ -64,12 +89,5 @@ enum inf_code inf_tfjs_graph_resolve(struct inf_tfjs_graph *graph, const char *t
 // Marks the nodes that `roots` hang on, through data inputs, as reachable.
 enum inf_code inf_tfjs_graph_reach(struct inf_tfjs_graph *graph, const struct inf_tfjs_ref *roots,
                                    uint32_t root_count, struct inf_error *err) INF_NODISCARD;
-
-// *out_order = all reachable nodes (*out_count of them; the arena's), each after the ones it takes
-// its inputs from.
-//
-// INF_INVALID  they form a cycle; the text names a node of it.
-enum inf_code inf_tfjs_graph_order(struct inf_tfjs_graph *graph, uint32_t **out_order,
-                                   uint32_t *out_count, struct inf_error *err) INF_NODISCARD;
 
 #endif

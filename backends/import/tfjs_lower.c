@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/graph/shape_infer.h"
+#include "backends/import/tfjs_region.h"
 
 struct inf_tfjs_call inf_tfjs_call(enum inf_op op, uint32_t a, uint32_t b, uint32_t c)
 {
@@ -25,6 +26,7 @@ enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_tfjs_
                             uint32_t *out_values, struct inf_error *err)
 {
     uint32_t index = 0;
+    INF_TRY(inf_tfjs_library_count(scope->library, 1, err));
     INF_TRY(inf_graph_add_node(scope->graph, call->op, scope->node->name, scope->node->op,
                                call->list != NULL ? call->list : call->inputs, call->input_count,
                                call->output_count, &index, err));
@@ -38,6 +40,7 @@ enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uin
                                struct inf_error *err)
 {
     struct inf_tfjs_node *node = scope->node;
+    INF_TRY(inf_tfjs_region_take(scope->region, node, err));
     node->values = inf_arena_alloc(&scope->source->arena, count * sizeof *node->values);
     if (node->values == NULL)
         return inf_tfjs_fail(scope, err, INF_EXHAUSTED, "no memory for %u outputs", count);
@@ -174,7 +177,8 @@ const struct inf_tfjs_op *inf_tfjs_op_find(const char *name)
 {
     const struct inf_tfjs_op_table *const tables[] = {
         &inf_tfjs_ops_math,  &inf_tfjs_ops_conv,   &inf_tfjs_ops_shape,
-        &inf_tfjs_ops_array, &inf_tfjs_ops_source,
+        &inf_tfjs_ops_array, &inf_tfjs_ops_source, &inf_tfjs_ops_control,
+        &inf_tfjs_ops_list,  &inf_tfjs_ops_pick,   &inf_tfjs_ops_more,
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(tables); i++)
         for (size_t j = 0; j < tables[i]->count; j++)

@@ -10,11 +10,15 @@
 #include "backends/import/weights.h"
 
 struct inf_tfjs_op;
+struct inf_tfjs_region;
+struct inf_tfjs_library;
 
 // One node on its way into the graph.
 struct inf_tfjs_scope {
-    struct inf_graph *graph;
+    struct inf_graph *graph; // the model's, or a subgraph on its way
     struct inf_tfjs_graph *source;
+    struct inf_tfjs_region *region;   // what is being lowered, and into which graph
+    struct inf_tfjs_library *library; // functions, and what all regions share
     const struct inf_weights *weights;
     struct inf_tfjs_node *node;
     const struct inf_tfjs_op *op;
@@ -125,5 +129,9 @@ extern const struct inf_tfjs_op_table inf_tfjs_ops_conv;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_shape;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_array;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_source;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_control;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_list;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_pick;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_more;
 
 #endif

@@ -50,16 +50,11 @@ static struct inf_tfjs_call slice_call(uint32_t x, uint32_t begin, uint32_t end,
     return call;
 }
 
-// *out_end = begin + size. Where both are constants, so is it.
-static enum inf_code slice_end(struct inf_tfjs_scope *scope, const struct inf_tfjs_ints *size,
-                               uint32_t *out_end, struct inf_error *err)
+// *out_end = begin + size, both constants.
+static enum inf_code const_slice_end(struct inf_tfjs_scope *scope, const struct inf_tfjs_ints *size,
+                                     uint32_t *out_end, struct inf_error *err)
 {
     struct inf_tfjs_ints begin = {.count = 0};
-    if (!inf_graph_is_const(scope->graph, scope->inputs[1])) {
-        struct inf_tfjs_call add =
-            inf_tfjs_call(INF_OP_BINARY, scope->inputs[1], scope->inputs[2], INF_VALUE_NONE);
-        return inf_tfjs_emit(scope, &add, out_end, err);
-    }
     INF_TRY(inf_tfjs_const_ints(scope, 1, "begin", &begin, err));
     if (begin.count != size->count)
         return inf_tfjs_fail(scope, err, INF_INVALID, "begin has %u elements and size %u",
@@ -76,25 +71,64 @@ static enum inf_code slice_end(struct inf_tfjs_scope *scope, const struct inf_tf
     return inf_tfjs_add_ints(scope, begin.values, begin.count, out_end, err);
 }
 
+// *out_end = begin + size; where size is computed, and negative, the end of the axis.
+static enum inf_code slice_end(struct inf_tfjs_scope *scope, bool size_is_const, uint32_t *out_end,
+                               struct inf_error *err)
+{
+    uint32_t sum, zero, is_negative, shape;
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_BINARY, scope->inputs[1], scope->inputs[2], INF_VALUE_NONE);
+    INF_TRY(inf_tfjs_emit(scope, &call, &sum, err));
+    *out_end = sum;
+    if (size_is_const)
+        return INF_OK;
+    INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, 0, &zero, err));
+    call = inf_tfjs_call(INF_OP_COMPARE, scope->inputs[2], zero, INF_VALUE_NONE);
+    call.attrs.compare.kind = INF_COMPARE_LESS;
+    INF_TRY(inf_tfjs_emit(scope, &call, &is_negative, err));
+    call = inf_tfjs_call(INF_OP_SHAPE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    INF_TRY(inf_tfjs_emit(scope, &call, &shape, err));
+    call = inf_tfjs_call(INF_OP_SELECT, is_negative, shape, sum);
+    return inf_tfjs_emit(scope, &call, out_end, err);
+}
+
+// Reads a constant size: -1 goes to the end of its axis.
+static enum inf_code read_size(struct inf_tfjs_scope *scope, struct inf_tfjs_ints *size,
+                               int32_t *end_mask, struct inf_error *err)
+{
+    INF_TRY(inf_tfjs_const_ints(scope, 2, "size", size, err));
+    if (size->count > INF_LIMIT_RANK)
+        return inf_tfjs_fail(scope, err, INF_INVALID, "size has %u elements, wanted at most %d",
+                             size->count, INF_LIMIT_RANK);
+    for (uint32_t i = 0; i < size->count; i++) {
+        if (size->values[i] < -1 || size->values[i] >= INF_LIMIT_DIM)
+            return inf_tfjs_fail(scope, err, INF_INVALID, "size[%u] is %lld, wanted at least -1", i,
+                                 (long long)size->values[i]);
+        if (size->values[i] == -1)
+            *end_mask |= 1 << i;
+    }
+    return INF_OK;
+}
+
 static enum inf_code lower_slice(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_tfjs_ints size = {.count = 0};
     int64_t ones[INF_LIMIT_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
     int32_t end_mask = 0;
     uint32_t end, strides;
-    INF_TRY(inf_tfjs_const_ints(scope, 2, "size", &size, err));
-    if (size.count > INF_LIMIT_RANK)
-        return inf_tfjs_fail(scope, err, INF_INVALID, "size has %u elements, wanted at most %d",
-                             size.count, INF_LIMIT_RANK);
-    for (uint32_t i = 0; i < size.count; i++) {
-        if (size.values[i] < -1 || size.values[i] >= INF_LIMIT_DIM)
-            return inf_tfjs_fail(scope, err, INF_INVALID, "size[%u] is %lld, wanted at least -1", i,
-                                 (long long)size.values[i]);
-        if (size.values[i] == -1)
-            end_mask |= 1 << i;
-    }
-    INF_TRY(slice_end(scope, &size, &end, err));
-    INF_TRY(inf_tfjs_add_ints(scope, ones, size.count, &strides, err));
+    bool size_is_const = inf_graph_is_const(scope->graph, scope->inputs[2]);
+    const struct inf_shape *list = &inf_tfjs_input(scope, 2)->shape;
+    int64_t count = list->rank == 1 ? list->dims[0] : INF_DIM_UNKNOWN;
+    if (count < 0 || count > INF_LIMIT_RANK)
+        return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
+                             "how many elements size has is not known");
+    if (size_is_const)
+        INF_TRY(read_size(scope, &size, &end_mask, err));
+    if (size_is_const && inf_graph_is_const(scope->graph, scope->inputs[1]))
+        INF_TRY(const_slice_end(scope, &size, &end, err));
+    else
+        INF_TRY(slice_end(scope, size_is_const, &end, err));
+    INF_TRY(inf_tfjs_add_ints(scope, ones, (uint32_t)count, &strides, err));
     struct inf_tfjs_call call = slice_call(scope->inputs[0], scope->inputs[1], end, strides);
     call.attrs.slice.end_mask = end_mask;
     return inf_tfjs_finish(scope, &call, err);
@@ -183,63 +217,6 @@ static enum inf_code lower_gather(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// For x whose first `depth` axes are to become one: steps[i] = how far apart neighbours along axis
-// i lie in it, and shape = that of x then. False where dimensions are not known or too large.
-static bool plan_gather_nd(const struct inf_shape *x, int32_t depth, int64_t *steps,
-                           struct inf_shape *shape)
-{
-    struct inf_shape inner = {.rank = 0};
-    size_t count = 1;
-    for (int32_t i = depth - 1; i >= 0; i--) {
-        steps[i] = (int64_t)count;
-        inner.dims[inner.rank++] = x->dims[i];
-        if (i == 0 && x->dims[0] == INF_DIM_UNKNOWN)
-            break;
-        if (!inf_shape_count(&inner, &count) || count >= (size_t)INF_LIMIT_DIM)
-            return false;
-    }
-    *shape = (struct inf_shape){.rank = x->rank - depth + 1};
-    shape->dims[0] = x->dims[0] == INF_DIM_UNKNOWN ? INF_DIM_UNKNOWN : (int64_t)count;
-    memcpy(&shape->dims[1], &x->dims[depth], (size_t)(x->rank - depth) * sizeof *shape->dims);
-    int32_t unknown_count = 0;
-    for (int32_t i = 0; i < shape->rank; i++)
-        unknown_count += shape->dims[i] == INF_DIM_UNKNOWN;
-    return unknown_count <= 1;
-}
-
-// Positions in the indexed axes become positions in one axis, along which a gather picks. A
-// position out of range within its axis is only noticed where the sum is out of range.
-static enum inf_code lower_gather_nd(struct inf_tfjs_scope *scope, struct inf_error *err)
-{
-    const struct inf_shape x = inf_tfjs_input(scope, 0)->shape;
-    const struct inf_shape indices = inf_tfjs_input(scope, 1)->shape;
-    int64_t depth = indices.rank > 0 ? indices.dims[indices.rank - 1] : INF_DIM_UNKNOWN;
-    int64_t steps[INF_LIMIT_RANK];
-    struct inf_shape shape;
-    uint32_t steps_value, shape_value, positions, flat;
-    if (x.rank < 0 || depth < 1 || depth > x.rank ||
-        !plan_gather_nd(&x, (int32_t)depth, steps, &shape)) {
-        char x_text[INF_SHAPE_TEXT_SIZE], indices_text[INF_SHAPE_TEXT_SIZE];
-        return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
-                             "x %s and indices %s, wanted known dimensions where indices point",
-                             inf_shape_print(&x, x_text), inf_shape_print(&indices, indices_text));
-    }
-    INF_TRY(inf_tfjs_add_ints(scope, steps, (uint32_t)depth, &steps_value, err));
-    INF_TRY(inf_tfjs_add_ints(scope, shape.dims, (uint32_t)shape.rank, &shape_value, err));
-
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_BINARY, scope->inputs[1], steps_value, INF_VALUE_NONE);
-    call.attrs.binary.kind = INF_BINARY_MUL;
-    INF_TRY(inf_tfjs_emit(scope, &call, &positions, err));
-    call = inf_tfjs_call(INF_OP_REDUCE, positions, INF_VALUE_NONE, INF_VALUE_NONE);
-    call.attrs.reduce.axes = (struct inf_ints){.count = 1, .values = {-1}};
-    INF_TRY(inf_tfjs_emit(scope, &call, &positions, err));
-    call = inf_tfjs_call(INF_OP_RESHAPE, scope->inputs[0], shape_value, INF_VALUE_NONE);
-    INF_TRY(inf_tfjs_emit(scope, &call, &flat, err));
-    call = inf_tfjs_call(INF_OP_GATHER, flat, positions, INF_VALUE_NONE);
-    return inf_tfjs_finish(scope, &call, err);
-}
-
 static const struct inf_tfjs_op ops[] = {
     {"Concat", lower_concat, 2, INF_LIMIT_NODE_INPUTS, true},
     {"ConcatV2", lower_concat, 2, INF_LIMIT_NODE_INPUTS, false},
@@ -254,7 +231,6 @@ static const struct inf_tfjs_op ops[] = {
     {"Tile", lower_tile, 2, 2, 0},
     {"Gather", lower_gather, 2, 2, 0},
     {"GatherV2", lower_gather, 2, 3, 0},
-    {"GatherNd", lower_gather_nd, 2, 2, 0},
 };
 
 const struct inf_tfjs_op_table inf_tfjs_ops_array = {ops, INF_ARRAY_LENGTH(ops)};

@@ -262,12 +262,6 @@ Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
                      "r", "d")),
            INF_UNSUPPORTED, "operators not supported: Bar (1 node), Foo (3 nodes)");
     cr_assert_eq(inf_tfjs_case.err.reason, INF_REASON_OPERATOR);
-    // Loops of TensorFlow 1 are circles: their operators are what is said.
-    refuse(
-        NODES_AND(",{'name':'m','op':'Merge','input':['x','n']},{'name':'n','op':'NextIteration',"
-                  "'input':['m']}",
-                  "'signature':{'outputs':{'n':{}}}"),
-        INF_UNSUPPORTED, "operators not supported: Merge (1 node), NextIteration (1 node)");
     accept(NODES_AND(",{'name':'a','op':'Foo','input':['x']}" RELU("r", "x"),
                      "'signature':{'outputs':{'r':{}}}"));
 

@@ -701,29 +701,17 @@ Test(tfjs_ops, gathers_pick_slices_and_points)
     input("i", "DT_INT32", DIMS(4, 2));
     node("n", "GatherNd", "x,i");
     cr_assert_str_eq(output_of("n"), "FP32 [4,7]");
-    // Row i of [5,6] is at i * 6 of the flattened axis, column j at j.
-    check_ints(0, 1, (int64_t[]){6, 1}, 2);
-    check_ints(2, 1, (int64_t[]){30, 7}, 2);
+    inf_tfjs_case_node(0, INF_OP_GATHER_ND);
     begin();
     input("x", "DT_FLOAT", DIMS(-1, 6, 7));
     input("i", "DT_INT32", DIMS(4, 3));
     node("n", "GatherNd", "x,i");
     cr_assert_str_eq(output_of("n"), "FP32 [4]");
-    check_ints(0, 1, (int64_t[]){42, 7, 1}, 3);
-    check_ints(2, 1, (int64_t[]){-1}, 1);
-    static const int64_t bad[][2] = {{4, -1}, {4, 0}, {4, 4}};
-    for (size_t i = 0; i < 3; i++) {
-        begin();
-        input("x", "DT_FLOAT", DIMS(5, 6, 7));
-        input("i", "DT_INT32", bad[i], 2);
-        node("n", "GatherNd", "x,i");
-        refuse("n", INF_UNSUPPORTED, "node 'n' (GatherNd): x [5,6,7] and indices [4,");
-    }
     begin();
-    input("x", "DT_FLOAT", DIMS(65536, 65536));
-    input("i", "DT_INT32", DIMS(4, 2));
+    input("x", "DT_FLOAT", DIMS(5, 6, 7));
+    input("i", "DT_INT32", DIMS(4, 4));
     node("n", "GatherNd", "x,i");
-    refuse("n", INF_UNSUPPORTED, "x [65536,65536]");
+    refuse("n", INF_INVALID, "node 'n' (gather_nd)");
 }
 
 Test(tfjs_ops, select_chooses_rows_by_a_vector)
