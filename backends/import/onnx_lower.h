@@ -88,6 +88,9 @@ extern const struct inf_onnx_op_table inf_onnx_ops_source;
 extern const struct inf_onnx_op_table inf_onnx_ops_quant;
 extern const struct inf_onnx_op_table inf_onnx_ops_control;
 extern const struct inf_onnx_op_table inf_onnx_ops_rnn;
+extern const struct inf_onnx_op_table inf_onnx_ops_attention;
+extern const struct inf_onnx_op_table inf_onnx_ops_sample;
+extern const struct inf_onnx_op_table inf_onnx_ops_loss;
 
 // --- failing ---
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that pick elements by index.
+#include <string.h>
+
 #include "backends/import/onnx_lower.h"
 
 // Indices brought into 0..dim-1: negative ones count from the end.
@@ -34,89 +36,143 @@ static void lower_gather(struct inf_onnx_scope *s)
     s->outputs[0] = inf_ox_gather(s, x, indices, axis);
 }
 
-static uint32_t flat(struct inf_onnx_scope *s, uint32_t x)
+// The scatter operators' `reduction`; of old there was none.
+static enum inf_scatter_kind reduction(struct inf_onnx_scope *s)
 {
-    return inf_ox_reshape(s, x, (int64_t[]){-1}, 1);
+    static const struct {
+        const char *name;
+        enum inf_scatter_kind kind;
+    } kinds[] = {{"none", INF_SCATTER_NONE},
+                 {"add", INF_SCATTER_ADD},
+                 {"mul", INF_SCATTER_MUL},
+                 {"min", INF_SCATTER_MIN},
+                 {"max", INF_SCATTER_MAX}};
+    const char *name = inf_ox_attr_text(s, "reduction", "none");
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return kinds[i].kind;
+    inf_ox_fail(s, INF_UNSUPPORTED, "reduction is '%.20s'", name);
+    return INF_SCATTER_NONE;
 }
 
-// Sizes times strides: what one step along an axis is in a flattened tensor.
-static int64_t stride_of(const struct inf_shape *shape, int32_t axis)
-{
-    int64_t stride = 1;
-    for (int32_t i = shape->rank - 1; i > axis; i--)
-        stride *= INF_MAX(shape->dims[i], 1);
-    return stride;
-}
-
-// y[i, j, ..] = x[i, .., index[i, j, ..], ..]: where each element lies in x taken as one row.
 static void lower_gather_elements(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0], indices = s->inputs[1];
-    struct inf_shape from = inf_ox_known_shape(s, x), to = inf_ox_known_shape(s, indices);
-    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), from.rank);
-    int32_t *base;
-    if (from.rank != to.rank)
-        inf_ox_fail(s, INF_INVALID, "indices have rank %d, x has %d", to.rank, from.rank);
-    size_t count = 0;
-    if (!inf_shape_count(&to, &count) || count > 1u << 22)
-        inf_ox_fail(s, INF_UNSUPPORTED, "picks more than %u elements", 1u << 22);
-    if (!inf_ox_ok(s))
-        return;
-    for (int32_t i = 0; i < to.rank; i++)
-        if (i != axis && to.dims[i] > from.dims[i])
-            inf_ox_fail(s, INF_INVALID, "indices are %lld along axis %d, x is %lld",
-                        (long long)to.dims[i], i, (long long)from.dims[i]);
-    uint32_t offsets = inf_ox_const(s, INF_DTYPE_I32, &to, &base);
-    for (size_t i = 0; base != NULL && i < count; i++) {
-        size_t rest = i;
-        for (int32_t j = to.rank - 1; j >= 0; j--) {
-            if (j != axis)
-                base[i] += (int32_t)((int64_t)(rest % (size_t)to.dims[j]) * stride_of(&from, j));
-            rest /= (size_t)to.dims[j];
-        }
-    }
-    indices = inf_ox_cast(s, settle_indices(s, indices, x, axis), INF_DTYPE_I32);
-    indices = inf_ox_binary_number(s, INF_BINARY_MUL, indices, (double)stride_of(&from, axis));
-    s->outputs[0] = inf_ox_gather(s, flat(s, x), inf_ox_add(s, indices, offsets), 0);
+    struct inf_ox_call call = inf_ox_call(INF_OP_GATHER_ELEMENTS, s->inputs, 2);
+    call.attrs.gather_elements.axis = inf_ox_attr_int(s, "axis", 0);
+    call.attrs.gather_elements.from_end = true;
+    s->outputs[0] = inf_ox_value(s, &call);
 }
 
-// The last axis of the indices holds a position in the leading axes of x.
+static void lower_scatter_elements(struct inf_onnx_scope *s)
+{
+    struct inf_ox_call call = inf_ox_call(INF_OP_SCATTER_ELEMENTS, s->inputs, 3);
+    call.attrs.scatter_elements.axis = inf_ox_attr_int(s, "axis", 0);
+    call.attrs.scatter_elements.kind = reduction(s);
+    call.attrs.scatter_elements.from_end = true;
+    s->outputs[0] = inf_ox_value(s, &call);
+}
+
 static void lower_gather_nd(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0], indices = s->inputs[1];
-    int32_t shared = inf_ox_attr_int(s, "batch_dims", 0);
-    struct inf_shape from = inf_ox_known_shape(s, x), at = inf_ox_known_shape(s, indices);
-    int32_t depth = at.rank > 0 ? (int32_t)at.dims[at.rank - 1] : 0;
-    if (at.rank < 1 || shared < 0 || shared >= at.rank || shared + depth > from.rank || depth < 1)
-        inf_ox_fail(s, INF_INVALID, "positions of %d axes with %d shared, x has rank %d", depth,
-                    shared, from.rank);
-    if (!inf_ox_ok(s))
+    struct inf_ox_call call = inf_ox_call(INF_OP_GATHER_ND, s->inputs, 2);
+    call.attrs.gather_nd.batch_dims = inf_ox_attr_int(s, "batch_dims", 0);
+    call.attrs.gather_nd.from_end = true;
+    s->outputs[0] = inf_ox_value(s, &call);
+}
+
+static void lower_scatter_nd(struct inf_onnx_scope *s)
+{
+    struct inf_ox_call call = inf_ox_call(INF_OP_SCATTER_ND, s->inputs, 3);
+    call.attrs.scatter_nd.kind = reduction(s);
+    call.attrs.scatter_nd.from_end = true;
+    s->outputs[0] = inf_ox_value(s, &call);
+}
+
+// The largest or smallest, and where they were. How many is an attribute before opset 10.
+static void lower_topk(struct inf_onnx_scope *s)
+{
+    uint32_t values[2], k;
+    int64_t count;
+    if (s->opset < 10) {
+        count = inf_ox_attr_int(s, "k", 0);
+        k = inf_ox_list(s, &count, 1);
+    } else if (inf_ox_in(s, 1) == INF_VALUE_NONE) {
+        inf_ox_fail(s, INF_INVALID, "lacks k");
         return;
-    // Rows of x: the axes that positions (and what is shared) name become one.
-    struct inf_shape rows = from;
-    rows.rank = shared + depth;
-    int64_t dims[INF_LIMIT_RANK + 1], outer = 1;
-    for (int32_t i = 0; i < rows.rank; i++)
-        outer *= from.dims[i];
-    dims[0] = outer;
-    for (int32_t i = rows.rank; i < from.rank; i++)
-        dims[1 + i - rows.rank] = from.dims[i];
-    uint32_t flat_x = inf_ox_reshape(s, x, dims, 1 + from.rank - rows.rank);
-    uint32_t offset = INF_VALUE_NONE;
-    for (int32_t j = 0; j < depth; j++) {
-        uint32_t part = inf_ox_slice(s, indices, at.rank - 1, j, j + 1, 1);
-        part = inf_ox_squeeze(s, part, (int64_t[]){at.rank - 1}, 1);
-        part = inf_ox_cast(s, settle_indices(s, part, x, shared + j), INF_DTYPE_I32);
-        part = inf_ox_binary_number(s, INF_BINARY_MUL, part, (double)stride_of(&rows, shared + j));
-        offset = j == 0 ? part : inf_ox_add(s, offset, part);
+    } else {
+        k = inf_ox_cast(s, s->inputs[1], INF_DTYPE_I32);
     }
-    for (int32_t i = 0; i < shared; i++) {
-        uint32_t index = inf_ox_iota(s, INF_DTYPE_I32, from.dims[i]);
-        index = inf_ox_binary_number(s, INF_BINARY_MUL, index, (double)stride_of(&rows, i));
-        index = inf_ox_expand_dims(s, index, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, at.rank - 2 - i);
-        offset = inf_ox_add(s, offset, index);
-    }
-    s->outputs[0] = inf_ox_gather(s, flat_x, offset, 0);
+    if (inf_ox_ok(s) && inf_ox_rank(s, k) > 0)
+        k = inf_ox_reshape(s, k, NULL, 0);
+    const uint32_t inputs[] = {s->inputs[0], k};
+    struct inf_ox_call call = inf_ox_call(INF_OP_TOPK, inputs, 2);
+    call.output_count = 2;
+    call.attrs.topk.axis = inf_ox_attr_int(s, "axis", -1);
+    call.attrs.topk.smallest = inf_ox_attr_int(s, "largest", 1) == 0;
+    (void)inf_ox_attr(s, "sorted"); // where it is 0 any order will do
+    inf_ox_emit(s, &call, values);
+    s->outputs[0] = values[0];
+    if (s->output_count > 1)
+        s->outputs[1] = inf_ox_cast(s, values[1], INF_DTYPE_I64);
+}
+
+static void lower_nonzero(struct inf_onnx_scope *s)
+{
+    struct inf_ox_call call = inf_ox_call(INF_OP_NONZERO, s->inputs, 1);
+    uint32_t places = inf_ox_transpose(s, inf_ox_value(s, &call), (int64_t[]){1, 0}, 2);
+    s->outputs[0] = inf_ox_cast(s, places, INF_DTYPE_I64);
+}
+
+// The slices whose condition is true.
+static void lower_compress(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0];
+    int32_t axis = 0;
+    struct inf_ox_call call = inf_ox_call(INF_OP_NONZERO, &s->inputs[1], 1);
+    uint32_t places = inf_ox_squeeze(s, inf_ox_value(s, &call), (int64_t[]){1}, 1);
+    if (inf_ox_has_attr(s, "axis"))
+        axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), inf_ox_rank(s, x));
+    else
+        x = inf_ox_reshape(s, x, (int64_t[]){-1}, 1);
+    s->outputs[0] = inf_ox_gather(s, x, places, axis);
+}
+
+// Outputs in ONNX's order: values, where each is first, which one each is, how many.
+static void lower_unique(struct inf_onnx_scope *s)
+{
+    static const uint32_t order[] = {0, 2, 1, 3};
+    uint32_t values[4], x = s->inputs[0];
+    int32_t axis = 0;
+    if (inf_ox_has_attr(s, "axis"))
+        axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), inf_ox_rank(s, x));
+    else
+        x = inf_ox_reshape(s, x, (int64_t[]){-1}, 1);
+    struct inf_ox_call call = inf_ox_call(INF_OP_UNIQUE, &x, 1);
+    call.output_count = 4;
+    call.attrs.unique.axis = axis;
+    call.attrs.unique.sorted = inf_ox_attr_int(s, "sorted", 1) != 0;
+    inf_ox_emit(s, &call, values);
+    for (uint32_t i = 0; i < s->output_count; i++)
+        s->outputs[i] = i == 0 ? values[0] : inf_ox_cast(s, values[order[i]], INF_DTYPE_I64);
+}
+
+static void lower_reverse_sequence(struct inf_onnx_scope *s)
+{
+    struct inf_ox_call call = inf_ox_call(INF_OP_REVERSE_SEQUENCE, s->inputs, 2);
+    call.attrs.reverse_sequence.axis = inf_ox_attr_int(s, "time_axis", 0);
+    call.attrs.reverse_sequence.batch_axis = inf_ox_attr_int(s, "batch_axis", 1);
+    s->outputs[0] = inf_ox_value(s, &call);
+}
+
+static void lower_cumulate(struct inf_onnx_scope *s)
+{
+    int32_t rank = inf_ox_rank(s, s->inputs[0]);
+    struct inf_ox_call call = inf_ox_call(INF_OP_CUMULATE, s->inputs, 1);
+    call.attrs.cumulate.kind = (enum inf_cumulate_kind)s->op->kind;
+    call.attrs.cumulate.axis = inf_ox_axis(s, inf_ox_const_int(s, s->inputs[1], "axis"), rank);
+    call.attrs.cumulate.exclusive = inf_ox_attr_int(s, "exclusive", 0) != 0;
+    call.attrs.cumulate.reverse = inf_ox_attr_int(s, "reverse", 0) != 0;
+    s->outputs[0] = inf_ox_value(s, &call);
 }
 
 // 1 where the index is, 0 elsewhere, or two other values.
@@ -171,6 +227,16 @@ static const struct inf_onnx_op ops[] = {
     {"GatherND", lower_gather_nd, 2, 2, 1, 0},
     {"OneHot", lower_one_hot, 3, 3, 1, 0},
     {"Trilu", lower_trilu, 1, 2, 1, 0},
+    {"ScatterElements", lower_scatter_elements, 3, 3, 1, 0},
+    {"Scatter", lower_scatter_elements, 3, 3, 1, 0},
+    {"ScatterND", lower_scatter_nd, 3, 3, 1, 0},
+    {"TopK", lower_topk, 1, 2, 2, 0},
+    {"NonZero", lower_nonzero, 1, 1, 1, 0},
+    {"Compress", lower_compress, 2, 2, 1, 0},
+    {"Unique", lower_unique, 1, 1, 4, 0},
+    {"ReverseSequence", lower_reverse_sequence, 2, 2, 1, 0},
+    {"CumSum", lower_cumulate, 2, 2, 1, INF_CUMULATE_SUM},
+    {"CumProd", lower_cumulate, 2, 2, 1, INF_CUMULATE_PROD},
 };
 
 const struct inf_onnx_op_table inf_onnx_ops_gather = {ops, INF_ARRAY_LENGTH(ops)};

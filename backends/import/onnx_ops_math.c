@@ -105,22 +105,14 @@ static void lower_prelu(struct inf_onnx_scope *s)
         inf_ox_select(s, inf_ox_compare(s, INF_COMPARE_LESS, x, zero), inf_ox_mul(s, x, slope), x);
 }
 
-// Unsigned integers shifted: times or through a power of 2. A shift by all the bits or more gives 0.
 static void lower_bit_shift(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0], by = s->inputs[1];
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
     const char *direction = inf_ox_attr_text(s, "direction", "");
     bool left = strcmp(direction, "LEFT") == 0;
     if (!left && strcmp(direction, "RIGHT") != 0)
         inf_ox_fail(s, INF_INVALID, "direction is '%.20s', wanted LEFT or RIGHT", direction);
-    uint32_t bits = inf_ox_scalar(s, dtype, (double)(8 * inf_dtype_size(dtype)));
-    uint32_t zero = inf_ox_scalar(s, dtype, 0);
-    uint32_t gone = inf_ox_compare(s, INF_COMPARE_GREATER_EQUAL, by, bits);
-    uint32_t safe = inf_ox_select(s, gone, zero, by);
-    uint32_t power = inf_ox_binary(s, INF_BINARY_POW, inf_ox_scalar(s, dtype, 2), safe);
-    uint32_t y = inf_ox_binary(s, left ? INF_BINARY_MUL : INF_BINARY_DIV, x, power);
-    s->outputs[0] = inf_ox_select(s, gone, zero, y);
+    s->outputs[0] = inf_ox_binary(s, left ? INF_BINARY_SHIFT_LEFT : INF_BINARY_SHIFT_RIGHT,
+                                  s->inputs[0], s->inputs[1]);
 }
 
 static void lower_matmul(struct inf_onnx_scope *s)
@@ -157,6 +149,9 @@ static const struct inf_onnx_op ops[] = {
     {"And", lower_binary, 2, 2, 1, INF_BINARY_LOGICAL_AND},
     {"Or", lower_binary, 2, 2, 1, INF_BINARY_LOGICAL_OR},
     {"Xor", lower_binary, 2, 2, 1, INF_BINARY_LOGICAL_XOR},
+    {"BitwiseAnd", lower_binary, 2, 2, 1, INF_BINARY_BITWISE_AND},
+    {"BitwiseOr", lower_binary, 2, 2, 1, INF_BINARY_BITWISE_OR},
+    {"BitwiseXor", lower_binary, 2, 2, 1, INF_BINARY_BITWISE_XOR},
     {"Equal", lower_compare, 2, 2, 1, INF_COMPARE_EQUAL},
     {"Less", lower_compare, 2, 2, 1, INF_COMPARE_LESS},
     {"LessOrEqual", lower_compare, 2, 2, 1, INF_COMPARE_LESS_EQUAL},

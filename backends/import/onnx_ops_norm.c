@@ -168,30 +168,19 @@ static void lower_lp_norm(struct inf_onnx_scope *s)
     s->outputs[0] = inf_ox_binary(s, INF_BINARY_DIV_NO_NAN, x, size);
 }
 
-// Across channels: the mean of squares in a window of them is a pooling with channels as rows.
 static void lower_lrn(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0];
     int32_t size = inf_ox_attr_int(s, "size", 0);
-    double alpha = (double)inf_ox_attr_float(s, "alpha", 1e-4f);
-    double beta = (double)inf_ox_attr_float(s, "beta", 0.75f);
-    double bias = (double)inf_ox_attr_float(s, "bias", 1.0f);
-    if (size < 1 || size > 65535 || inf_ox_rank(s, x) < 2)
+    if (size < 1 || size > 65535 || inf_ox_rank(s, s->inputs[0]) < 3)
         inf_ox_fail(s, INF_INVALID, "size is %d, wanted 1 to 65535", size);
-    // [n, c, rest] with one channel: zeros before and after, then plain means.
-    uint32_t square = inf_ox_flatten(s, inf_ox_unary(s, INF_UNARY_SQUARE, x), 2);
-    const uint32_t dims[] = {inf_ox_dim_value(s, x, 0), inf_ox_dim_value(s, x, 1),
-                             inf_ox_list(s, (int64_t[]){-1, 1}, 2)};
-    square = inf_ox_reshape_to(s, square, inf_ox_concat(s, dims, 3, 0));
-    int64_t pads[8] = {0, 0, (size - 1) / 2, size - 1 - (size - 1) / 2};
-    square = inf_ox_pad(s, square, pads, 4, INF_PAD_CONSTANT, INF_VALUE_NONE);
-    struct inf_ox_call call = inf_ox_call(INF_OP_POOL2D, &square, 1);
-    call.attrs.pool2d.kind = INF_POOL_AVERAGE;
-    call.attrs.pool2d.kernel_h = size;
-    uint32_t mean = inf_ox_reshape_to(s, inf_ox_value(s, &call), inf_ox_shape(s, x));
-    mean = inf_ox_binary_number(s, INF_BINARY_MUL, mean, alpha);
-    mean = inf_ox_binary_number(s, INF_BINARY_ADD, mean, bias);
-    s->outputs[0] = inf_ox_div(s, x, inf_ox_binary_number(s, INF_BINARY_POW, mean, beta));
+    uint32_t x = inf_ox_channels_last(s, s->inputs[0]);
+    struct inf_ox_call call = inf_ox_call(INF_OP_LRN, &x, 1);
+    call.attrs.lrn.before = (size - 1) / 2;
+    call.attrs.lrn.after = size - 1 - (size - 1) / 2;
+    call.attrs.lrn.alpha = inf_ox_attr_float(s, "alpha", 1e-4f) / (float)INF_MAX(size, 1);
+    call.attrs.lrn.beta = inf_ox_attr_float(s, "beta", 0.75f);
+    call.attrs.lrn.bias = inf_ox_attr_float(s, "bias", 1.0f);
+    s->outputs[0] = inf_ox_channels_first(s, inf_ox_value(s, &call));
 }
 
 static const struct inf_onnx_op ops[] = {

@@ -1,51 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poolings. Plain ones become pool2d; dilated and three-dimensional ones are taken apart axis by axis,
-// which is the same thing: maxima and sums do not mind the order.
+// Poolings. Those with one or two plain windows become pool2d, which every device has; the others
+// pool_nd.
 #include <math.h>
 
 #include "backends/import/onnx_window.h"
 
-enum {
-    POOL_MAX,
-    POOL_AVERAGE,
-    POOL_LP
-};
-
-// How often a window fits along a spatial axis, and what ceil_mode adds behind the padding.
-static int64_t count_windows(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
-                             uint32_t x, int32_t axis, bool ceil_mode)
-{
-    int64_t size = inf_ox_known_dim(s, x, axis + 2);
-    int64_t stride = window->stride[axis];
-    int64_t room =
-        size + window->before[axis] + window->after[axis] - inf_onnx_window_reach(window, axis);
-    if (room < 0) {
-        inf_ox_fail(s, INF_INVALID, "the window is larger than axis %d of %lld", axis + 2,
-                    (long long)size);
-        return 1;
-    }
-    int64_t count = (ceil_mode ? room + stride - 1 : room) / stride + 1;
-    // A window that would begin behind x and its padding before does not count.
-    if (ceil_mode && (count - 1) * stride >= size + window->before[axis])
-        count--;
-    return count;
-}
-
-// Lengthens the padding behind so that the last window fits.
+// Lengthens the padding behind so that ceil_mode's last window fits. One that would begin behind x
+// and its padding before does not count.
 static void apply_ceil(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
 {
-    for (int32_t i = 0; i < window->axes; i++) {
-        int64_t count = count_windows(s, window, x, i, true);
-        int64_t size = inf_ox_known_dim(s, x, i + 2);
-        int64_t end = (count - 1) * window->stride[i] + inf_onnx_window_reach(window, i);
-        window->after[i] = INF_MAX(end - size - window->before[i], 0);
+    for (int32_t i = 0; inf_ox_ok(s) && i < window->axes; i++) {
+        int64_t size = inf_ox_known_dim(s, x, i + 2), stride = window->stride[i];
+        int64_t reach = inf_onnx_window_reach(window, i);
+        int64_t room = size + window->before[i] + window->after[i] - reach;
+        int64_t last = room > 0 ? (room + stride - 1) / stride : 0;
+        if (last * stride >= size + window->before[i])
+            last--;
+        window->after[i] = INF_MAX(last * stride + reach - size - window->before[i], 0);
     }
 }
 
-// --- the graph's operator ---
-
-static uint32_t emit_pool(struct inf_onnx_scope *s, uint32_t x,
-                          const struct inf_onnx_window *window)
+static uint32_t emit_pool2d(struct inf_onnx_scope *s, uint32_t x,
+                            const struct inf_onnx_window *window)
 {
     bool narrow = window->axes == 1;
     int32_t h = 0, w = narrow ? 0 : 1;
@@ -54,7 +30,7 @@ static uint32_t emit_pool(struct inf_onnx_scope *s, uint32_t x,
     x = inf_ox_channels_last(s, x);
     struct inf_ox_call call = inf_ox_call(INF_OP_POOL2D, &x, 1);
     struct inf_attrs_pool2d *attrs = &call.attrs.pool2d;
-    attrs->kind = s->op->kind == POOL_MAX ? INF_POOL_MAX : INF_POOL_AVERAGE;
+    attrs->kind = (enum inf_pool_kind)s->op->kind;
     attrs->padding = window->same ? INF_PADDING_SAME : INF_PADDING_EXPLICIT;
     attrs->kernel_w = (int32_t)window->kernel[w];
     attrs->stride_w = (int32_t)window->stride[w];
@@ -70,79 +46,37 @@ static uint32_t emit_pool(struct inf_onnx_scope *s, uint32_t x,
     return narrow ? inf_ox_squeeze(s, y, (int64_t[]){2}, 1) : y;
 }
 
-// Zeros that count as elements.
-static uint32_t pad_for_real(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
+static struct inf_ints per_axis(const int64_t *values, int32_t count)
 {
-    int64_t pairs[2 * INF_LIMIT_RANK] = {0};
-    for (int32_t i = 0; i < window->axes; i++) {
-        pairs[2 * (i + 2)] = window->before[i];
-        pairs[2 * (i + 2) + 1] = window->after[i];
-        window->before[i] = window->after[i] = 0;
-    }
-    return inf_ox_pad(s, x, pairs, window->axes + 2, INF_PAD_CONSTANT, INF_VALUE_NONE);
+    struct inf_ints ints = {.count = count};
+    for (int32_t i = 0; i < count; i++)
+        ints.values[i] = values[i];
+    return ints;
 }
 
-// --- axis by axis ---
-
-// One over the number of taps inside x, for each window along an axis: shape [count, 1...].
-static uint32_t inverse_counts(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
-                               uint32_t x, int32_t axis, int64_t count)
+static void emit_pool_nd(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
+                         bool ceil_mode, bool count_pads)
 {
-    int64_t size = inf_ox_known_dim(s, x, axis + 2);
-    float *data;
-    uint32_t value = inf_ox_const(s, INF_DTYPE_F32, &INF_SHAPE(count), &data);
-    for (int64_t i = 0; data != NULL && i < count; i++) {
-        int64_t inside = 0;
-        for (int64_t tap = 0; tap < window->kernel[axis]; tap++) {
-            int64_t at =
-                i * window->stride[axis] + tap * window->dilation[axis] - window->before[axis];
-            inside += at >= 0 && at < size;
-        }
-        data[i] = 1.0f / (float)INF_MAX(inside, 1);
-    }
-    value = inf_ox_cast(s, value, inf_ox_dtype(s, x));
-    return inf_ox_expand_dims(s, value, (int64_t[]){1, 2, 3}, window->axes - 1 - axis);
-}
-
-// Pools along one axis by joining shifted slices.
-static uint32_t pool_axis(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
-                          uint32_t x, int32_t axis)
-{
-    int64_t pairs[2 * INF_LIMIT_RANK] = {0};
-    bool is_max = s->op->kind == POOL_MAX;
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
-    bool is_signed = dtype >= INF_DTYPE_I8 && dtype <= INF_DTYPE_I64;
-    double nothing = 0; // what no tap loses to
-    if (is_max && inf_dtype_is_float(dtype))
-        nothing = -(double)INFINITY;
-    else if (is_max && is_signed)
-        nothing = -ldexp(1, (int)(8 * inf_dtype_size(dtype)) - 1);
-    int64_t count = count_windows(s, window, x, axis, false);
-    uint32_t y = INF_VALUE_NONE;
-    pairs[2 * (axis + 2)] = window->before[axis];
-    pairs[2 * (axis + 2) + 1] = window->after[axis];
-    uint32_t padded = inf_ox_pad(s, x, pairs, window->axes + 2, INF_PAD_CONSTANT,
-                                 inf_ox_scalar(s, dtype, nothing));
-    if (window->kernel[axis] > 256)
-        inf_ox_fail(s, INF_UNSUPPORTED, "a window of %lld taps, at most 256 are built",
-                    (long long)window->kernel[axis]);
-    for (int64_t tap = 0; inf_ox_ok(s) && tap < window->kernel[axis]; tap++) {
-        int64_t begin = tap * window->dilation[axis];
-        int64_t end = begin + (count - 1) * window->stride[axis] + 1;
-        uint32_t part = inf_ox_slice(s, padded, axis + 2, begin, end, window->stride[axis]);
-        y = tap == 0 ? part : inf_ox_binary(s, is_max ? INF_BINARY_MAX : INF_BINARY_ADD, y, part);
-    }
-    if (s->op->kind == POOL_AVERAGE)
-        y = inf_ox_mul(s, y, inverse_counts(s, window, x, axis, count));
-    return y;
-}
-
-static uint32_t pool_axes(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
-                          uint32_t x)
-{
-    for (int32_t i = 0; i < window->axes; i++)
-        x = pool_axis(s, window, x, i);
-    return x;
+    uint32_t values[2], x = inf_ox_channels_last(s, s->inputs[0]);
+    struct inf_ox_call call = inf_ox_call(INF_OP_POOL_ND, &x, 1);
+    struct inf_attrs_pool_nd *attrs = &call.attrs.pool_nd;
+    bool indices = inf_ox_wants(s, 1);
+    attrs->kind = (enum inf_pool_kind)s->op->kind;
+    attrs->padding = window->same ? INF_PADDING_SAME : INF_PADDING_EXPLICIT;
+    attrs->kernel = per_axis(window->kernel, window->axes);
+    attrs->strides = per_axis(window->stride, window->axes);
+    attrs->dilations = per_axis(window->dilation, window->axes);
+    attrs->pads_before = per_axis(window->before, window->axes);
+    attrs->pads_after = per_axis(window->after, window->axes);
+    attrs->ceil = ceil_mode;
+    attrs->count_padding = count_pads;
+    attrs->p = s->op->kind == INF_POOL_LP ? inf_ox_attr_int(s, "p", 2) : attrs->p;
+    attrs->index_batch = attrs->index_channels_first = true;
+    call.output_count = indices ? 2 : 1;
+    inf_ox_emit(s, &call, values);
+    s->outputs[0] = inf_ox_channels_first(s, values[0]);
+    if (indices)
+        s->outputs[1] = inf_ox_cast(s, inf_ox_channels_first(s, values[1]), INF_DTYPE_I64);
 }
 
 static bool is_plain(const struct inf_onnx_window *window)
@@ -153,39 +87,34 @@ static bool is_plain(const struct inf_onnx_window *window)
     return window->axes <= 2;
 }
 
+static bool is_padded(const struct inf_onnx_window *window)
+{
+    for (int32_t i = 0; i < window->axes; i++)
+        if (window->before[i] != 0 || window->after[i] != 0)
+            return true;
+    return window->same;
+}
+
 static void lower_pool(struct inf_onnx_scope *s)
 {
     struct inf_onnx_window window;
-    uint32_t x = s->inputs[0];
-    inf_onnx_window_read(s, &window, x, NULL);
+    inf_onnx_window_read(s, &window, s->inputs[0], NULL);
+    bool is_average = s->op->kind == INF_POOL_AVERAGE;
     bool ceil_mode = inf_ox_attr_int(s, "ceil_mode", 0) != 0;
-    bool count_pads =
-        s->op->kind == POOL_AVERAGE && inf_ox_attr_int(s, "count_include_pad", 0) != 0;
-    (void)inf_ox_attr(s, "storage_order"); // of the indices, which are not built
-    if (count_pads || ceil_mode || !is_plain(&window))
-        inf_onnx_window_settle(s, &window, x);
-    if (inf_ox_ok(s) && count_pads)
-        x = pad_for_real(s, &window, x);
-    if (inf_ox_ok(s) && ceil_mode)
-        apply_ceil(s, &window, x);
-    if (inf_ox_ok(s))
-        s->outputs[0] = is_plain(&window) ? emit_pool(s, x, &window) : pool_axes(s, &window, x);
-}
-
-static void lower_lp_pool(struct inf_onnx_scope *s)
-{
-    struct inf_onnx_window window;
-    uint32_t x = s->inputs[0];
-    double p = s->opset < 2 ? (double)inf_ox_attr_float(s, "p", 2) : inf_ox_attr_int(s, "p", 2);
-    inf_onnx_window_read(s, &window, x, NULL);
-    bool ceil_mode = inf_ox_attr_int(s, "ceil_mode", 0) != 0;
-    inf_onnx_window_settle(s, &window, x);
-    if (inf_ox_ok(s) && ceil_mode)
-        apply_ceil(s, &window, x);
+    bool count_pads = is_average && inf_ox_attr_int(s, "count_include_pad", 0) != 0;
+    if (inf_ox_attr_int(s, "storage_order", 0) != 0 && inf_ox_wants(s, 1))
+        inf_ox_fail(s, INF_UNSUPPORTED, "attribute 'storage_order' is 1");
+    count_pads = count_pads && is_padded(&window);
     if (!inf_ox_ok(s))
         return;
-    x = inf_ox_binary_number(s, INF_BINARY_POW, inf_ox_unary(s, INF_UNARY_ABS, x), p);
-    s->outputs[0] = inf_ox_binary_number(s, INF_BINARY_POW, pool_axes(s, &window, x), 1 / p);
+    if (count_pads || inf_ox_wants(s, 1) || s->op->kind == INF_POOL_LP || !is_plain(&window)) {
+        emit_pool_nd(s, &window, ceil_mode, count_pads);
+        return;
+    }
+    if (ceil_mode)
+        apply_ceil(s, &window, s->inputs[0]);
+    if (inf_ox_ok(s))
+        s->outputs[0] = emit_pool2d(s, s->inputs[0], &window);
 }
 
 static void lower_global_lp_pool(struct inf_onnx_scope *s)
@@ -195,15 +124,15 @@ static void lower_global_lp_pool(struct inf_onnx_scope *s)
     uint32_t x = inf_ox_unary(s, INF_UNARY_ABS, s->inputs[0]);
     for (int32_t i = 2; i < inf_ox_rank(s, x); i++)
         axes.values[axes.count++] = i;
-    x = inf_ox_reduce(s, INF_REDUCE_SUM, inf_ox_binary_number(s, INF_BINARY_POW, x, p), &axes,
-                      true);
+    x = inf_ox_binary_number(s, INF_BINARY_POW, x, p);
+    x = inf_ox_reduce(s, INF_REDUCE_SUM, x, &axes, true);
     s->outputs[0] = inf_ox_binary_number(s, INF_BINARY_POW, x, 1 / p);
 }
 
 static const struct inf_onnx_op ops[] = {
-    {"MaxPool", lower_pool, 1, 1, 1, POOL_MAX},
-    {"AveragePool", lower_pool, 1, 1, 1, POOL_AVERAGE},
-    {"LpPool", lower_lp_pool, 1, 1, 1, POOL_LP},
+    {"MaxPool", lower_pool, 1, 1, 2, INF_POOL_MAX},
+    {"AveragePool", lower_pool, 1, 1, 1, INF_POOL_AVERAGE},
+    {"LpPool", lower_pool, 1, 1, 1, INF_POOL_LP},
     {"GlobalLpPool", lower_global_lp_pool, 1, 1, 1, 0},
 };
 

@@ -158,36 +158,6 @@ static void lower_softmax(struct inf_onnx_scope *s)
     s->outputs[0] = inf_ox_reshape_to(s, rows, inf_ox_shape(s, x));
 }
 
-// A running sum as a product with a triangle of ones.
-static void lower_cumsum(struct inf_onnx_scope *s)
-{
-    uint32_t x = s->inputs[0];
-    int32_t rank = inf_ox_rank(s, x);
-    int32_t axis = inf_ox_axis(s, inf_ox_const_int(s, s->inputs[1], "axis"), rank);
-    bool exclusive = inf_ox_attr_int(s, "exclusive", 0) != 0;
-    bool reverse = inf_ox_attr_int(s, "reverse", 0) != 0;
-    int64_t size = inf_ox_known_dim(s, x, axis);
-    int64_t perm[INF_LIMIT_RANK] = {0};
-    uint8_t *ones;
-    if (size > 4096)
-        inf_ox_fail(s, INF_UNSUPPORTED, "sums %lld elements, at most 4096 are built",
-                    (long long)size);
-    uint32_t triangle = inf_ox_const(s, INF_DTYPE_BOOL, &INF_SHAPE(size, size), &ones);
-    for (int64_t i = 0; ones != NULL && i < size * size; i++) {
-        int64_t from = i / size, to = i % size;
-        ones[i] = (reverse ? to < from : from < to) || (!exclusive && from == to);
-    }
-    for (int32_t i = 0; i < rank; i++)
-        perm[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
-    uint32_t y = inf_ox_transpose(s, x, perm, rank);
-    if (rank == 1)
-        y = inf_ox_expand_dims(s, y, (int64_t[]){0}, 1);
-    y = inf_ox_matmul(s, y, inf_ox_cast(s, triangle, inf_ox_dtype(s, x)));
-    if (rank == 1)
-        y = inf_ox_squeeze(s, y, (int64_t[]){0}, 1);
-    s->outputs[0] = inf_ox_transpose(s, y, perm, rank);
-}
-
 static const struct inf_onnx_op ops[] = {
     {"ReduceSum", lower_reduce, 1, 2, 1, INF_REDUCE_SUM},
     {"ReduceMean", lower_reduce, 1, 2, 1, INF_REDUCE_MEAN},
@@ -206,7 +176,6 @@ static const struct inf_onnx_op ops[] = {
     {"Softmax", lower_softmax, 1, 1, 1, 0},
     {"LogSoftmax", lower_softmax, 1, 1, 1, 1},
     {"Hardmax", lower_softmax, 1, 1, 1, 2},
-    {"CumSum", lower_cumsum, 2, 2, 1, 0},
 };
 
 const struct inf_onnx_op_table inf_onnx_ops_reduce = {ops, INF_ARRAY_LENGTH(ops)};

@@ -192,13 +192,6 @@ static void lower_cast_like(struct inf_onnx_scope *s)
     s->outputs[0] = inf_ox_cast(s, s->inputs[0], inf_ox_dtype(s, s->inputs[1]));
 }
 
-// All bits of an integer turned: -1 - x of signed ones, the largest - x of others.
-static void lower_bitwise_not(struct inf_onnx_scope *s)
-{
-    uint32_t ones = inf_ox_scalar(s, inf_ox_dtype(s, s->inputs[0]), -1);
-    s->outputs[0] = inf_ox_sub(s, ones, s->inputs[0]);
-}
-
 // A bound: attribute (old) or input (new).
 static uint32_t clip_bound(struct inf_onnx_scope *s, const char *name, uint32_t input)
 {
@@ -270,7 +263,7 @@ static const struct inf_onnx_op ops[] = {
     {"Shrink", lower_shrink, 1, 1, 1, 0},
     {"IsNaN", lower_is_nan, 1, 1, 1, 0},
     {"IsInf", lower_is_inf, 1, 1, 1, 0},
-    {"BitwiseNot", lower_bitwise_not, 1, 1, 1, 0},
+    {"BitwiseNot", lower_unary, 1, 1, 1, INF_UNARY_BITWISE_NOT},
     {"Identity", lower_identity, 1, 1, 1, 0},
     {"Dropout", lower_dropout, 1, 3, 2, 0},
     {"Cast", lower_cast, 1, 1, 1, 0},
