@@ -22,6 +22,7 @@ struct inf_job_output {
     struct inf_region *region; // held; NULL where there is none
     uint64_t region_id, region_offset;
     // the worker's
+    bool late; // its size is known only after the run
     enum inf_dtype dtype;
     struct inf_shape shape;
     size_t size_bytes;

@@ -23,60 +23,119 @@ static enum inf_code too_small(struct inf_fault *fault, const char *name,
                            "output '%s': %s bytes, but the room given is %s", name, wanted, room);
 }
 
-// Learns the outputs' types, shapes and sizes, and gives those without a region an offset in the
-// reply's data segment. *out_inline tells whether there are any such.
-static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph *graph,
-                                     bool *out_inline)
+// Gives an output without a region its place in the reply's data segment, behind what is there.
+static enum inf_code place_inline(struct inf_job *job, const char *name,
+                                  struct inf_job_output *output)
 {
-    struct inf_fault *fault = &job->result.fault;
-    size_t end = 0;
-    *out_inline = false;
-    assert(graph->output_count == job->output_count);
-    for (uint32_t i = 0; i < job->output_count; i++) {
-        struct inf_job_output *output = &job->outputs[i];
-        const struct inf_value *value = &graph->values[graph->outputs[i].value];
-        if (!output->wanted)
-            continue;
-        output->dtype = value->dtype;
-        output->shape = value->shape;
-        if (!inf_shape_bytes(&value->shape, value->dtype, &output->size_bytes))
-            return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                                   "output '%s' is too large", graph->outputs[i].name);
-        if (output->memory != NULL && output->size_bytes > output->room_bytes)
-            return too_small(fault, graph->outputs[i].name, output);
-        if (output->memory != NULL)
-            continue;
-        *out_inline = true;
-        output->offset = inf_size_align(end, INF_FRAME_DATA_ALIGNMENT);
-        if (!inf_range_ok(output->offset, output->size_bytes, job->reply_bytes_max))
-            return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,
-                                   "output '%s': %zu bytes at %zu do not fit the %" PRIu32
-                                   " of a reply; give it a region to be written to",
-                                   graph->outputs[i].name, output->size_bytes, output->offset,
-                                   job->reply_bytes_max);
-        end = output->offset + output->size_bytes;
-    }
-    job->result.data_bytes = end;
+    size_t offset = inf_size_align(job->result.data_bytes, INF_FRAME_DATA_ALIGNMENT);
+    if (!inf_range_ok(offset, output->size_bytes, job->reply_bytes_max))
+        return inf_fail_reason(&job->result.fault.err, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE,
+                               "output '%s': %zu bytes at %zu do not fit the %" PRIu32
+                               " of a reply; give it a region to be written to",
+                               name, output->size_bytes, offset, job->reply_bytes_max);
+    output->offset = offset;
+    job->result.data_bytes = offset + output->size_bytes;
     return INF_OK;
 }
 
-// Gets the reply's data segment. The gaps between tensors are zeroed: the buffer may have been
-// another client's.
-static enum inf_code make_reply(struct inf_worker *worker, struct inf_job *job)
+// Notes what an output is, and finds room for it.
+static enum inf_code measure(struct inf_job *job, const char *name, struct inf_job_output *output,
+                             enum inf_dtype dtype, const struct inf_shape *shape)
+{
+    struct inf_fault *fault = &job->result.fault;
+    output->dtype = dtype;
+    output->shape = *shape;
+    if (!inf_shape_bytes(shape, dtype, &output->size_bytes))
+        return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "output '%s' is too large", name);
+    if (output->memory == NULL)
+        return place_inline(job, name, output);
+    return output->size_bytes <= output->room_bytes ? INF_OK : too_small(fault, name, output);
+}
+
+struct outputs_found {
+    bool has_inline; // some go into the reply's data segment
+    bool has_late;   // the sizes of some are known after the run only
+};
+
+// Measures the outputs whose shapes are known before the run.
+static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph *graph,
+                                     struct outputs_found *found)
+{
+    assert(graph->output_count == job->output_count);
+    job->result.data_bytes = 0;
+    *found = (struct outputs_found){false, false};
+    for (uint32_t i = 0; i < job->output_count; i++) {
+        struct inf_job_output *output = &job->outputs[i];
+        const struct inf_value *value = &graph->values[graph->outputs[i].value];
+        output->late = output->wanted && !inf_shape_known(&value->shape);
+        found->has_late |= output->late;
+        if (!output->wanted || output->late)
+            continue;
+        found->has_inline |= output->memory == NULL;
+        INF_TRY(measure(job, graph->outputs[i].name, output, value->dtype, &value->shape));
+    }
+    return INF_OK;
+}
+
+// Gets a data segment of the size that is needed so far; what the first `used` bytes of an earlier one
+// hold is kept. The gaps between the tensors (those that are late, or those that are not) are
+// zeroed: the buffer may have been another client's.
+static enum inf_code make_reply(struct inf_worker *worker, struct inf_job *job, bool late,
+                                size_t used)
 {
     size_t capacity = INF_MAX(job->result.data_bytes, 1);
-    job->result.data = inf_pool_acquire(worker->pool, capacity);
-    if (job->result.data == NULL)
+    uint8_t *data = inf_pool_acquire(worker->pool, capacity);
+    if (data == NULL)
         return inf_fail_reason(&job->result.fault.err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a reply of %zu bytes", capacity);
+    if (used > 0)
+        memcpy(data, job->result.data, used);
+    inf_pool_release(worker->pool, job->result.data, job->result.data_capacity);
+    job->result.data = data;
     job->result.data_capacity = capacity;
-    size_t end = 0;
     for (uint32_t i = 0; i < job->output_count; i++) {
         const struct inf_job_output *output = &job->outputs[i];
-        if (!output->wanted || output->memory != NULL)
+        if (!output->wanted || output->memory != NULL || output->late != late)
             continue;
-        memset(job->result.data + end, 0, output->offset - end);
-        end = output->offset + output->size_bytes;
+        memset(data + used, 0, output->offset - used);
+        used = output->offset + output->size_bytes;
+    }
+    return INF_OK;
+}
+
+// Where a measured output goes.
+static void *output_memory(const struct inf_job *job, const struct inf_job_output *output)
+{
+    if (output->memory != NULL)
+        return output->memory;
+    return job->result.data + output->offset;
+}
+
+// Fetches the outputs whose sizes only the run could tell.
+static enum inf_code collect_late(struct inf_worker *worker, struct inf_job *job,
+                                  struct inf_executable *executable)
+{
+    const struct inf_graph *graph = inf_executable_graph(executable);
+    size_t used = job->result.data_bytes;
+    bool has_inline = false;
+    struct inf_result result;
+    for (uint32_t i = 0; i < job->output_count; i++) {
+        struct inf_job_output *output = &job->outputs[i];
+        if (!output->late)
+            continue;
+        if (!inf_executable_result(executable, worker->slot, i, &result))
+            return inf_fail_reason(&job->result.fault.err, INF_INTERNAL, INF_REASON_BUG,
+                                   "output '%s': the run did not give it", graph->outputs[i].name);
+        INF_TRY(measure(job, graph->outputs[i].name, output, result.dtype, &result.shape));
+        has_inline |= output->memory == NULL;
+    }
+    if (has_inline)
+        INF_TRY(make_reply(worker, job, true, used));
+    for (uint32_t i = 0; i < job->output_count; i++) {
+        const struct inf_job_output *output = &job->outputs[i];
+        if (output->late && inf_executable_result(executable, worker->slot, i, &result))
+            memcpy(output_memory(job, output), result.data, output->size_bytes);
     }
     return INF_OK;
 }
@@ -85,17 +144,14 @@ static enum inf_code execute(struct inf_worker *worker, struct inf_job *job,
                              struct inf_executable *executable)
     INF_ATTR(requires_capability(inf_role_worker))
 {
-    bool has_inline;
     void *outputs[INF_LIMIT_TENSORS];
-    INF_TRY(measure_outputs(job, inf_executable_graph(executable), &has_inline));
-    if (has_inline)
-        INF_TRY(make_reply(worker, job));
+    struct outputs_found found;
+    INF_TRY(measure_outputs(job, inf_executable_graph(executable), &found));
+    if (found.has_inline)
+        INF_TRY(make_reply(worker, job, false, 0));
     for (uint32_t i = 0; i < job->output_count; i++) {
         const struct inf_job_output *output = &job->outputs[i];
-        outputs[i] = NULL;
-        if (output->wanted)
-            outputs[i] =
-                output->memory != NULL ? output->memory : job->result.data + output->offset;
+        outputs[i] = output->wanted && !output->late ? output_memory(job, output) : NULL;
     }
     struct inf_execution execution = {.inputs = job->inputs,
                                       .outputs = outputs,
@@ -104,6 +160,9 @@ static enum inf_code execute(struct inf_worker *worker, struct inf_job *job,
     job->result.begin_ns = inf_clock_ns();
     enum inf_code code = inf_executable_run(executable, &execution, &job->result.fault.err);
     job->result.end_ns = inf_clock_ns();
+    if (code == INF_OK && found.has_late)
+        code = collect_late(worker, job, executable);
+    inf_executable_drop_results(executable, worker->slot);
     return code;
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inference through a running daemon, and how bad requests are answered.
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/support/fixture.h"
+#include "tests/support/tfjs_writer.h"
 
 static struct inf_fixture fixture;
 static struct inf_raw raw;
@@ -266,6 +270,96 @@ Test(serving_infer, refuses_a_reply_too_large_for_a_frame)
                  (struct inf_span){(const uint8_t *)rows, 128 + 80});
     inf_raw_check_failure(&small, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE);
     inf_raw_close(&small);
+}
+
+// x FP32 [-1]; y INT32 [k,1] = where x is above 0, z FP32 [-1] = x + x: only the run tells how large y
+// is.
+static void load_where(void)
+{
+    char path[160];
+    const int64_t any[] = {-1};
+    const float zero[] = {0};
+    struct inf_raw admin;
+    snprintf(path, sizeof path, "%s/where", fixture.repository);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/where/1", fixture.repository);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    struct inf_tfjs_writer *writer = inf_tfjs_writer_begin(path);
+    inf_tfjs_writer_placeholder(writer, "x", "DT_FLOAT", any, 1);
+    inf_tfjs_writer_floats(writer, "zero", zero, NULL, 0);
+    inf_tfjs_writer_node(writer, "above", "Greater", "x,zero");
+    inf_tfjs_writer_attr_type(writer, "T", "DT_FLOAT");
+    inf_tfjs_writer_node(writer, "y", "Where", "above");
+    inf_tfjs_writer_node(writer, "z", "AddV2", "x,x");
+    inf_tfjs_writer_attr_type(writer, "T", "DT_FLOAT");
+    inf_tfjs_writer_output(writer, "y", "y");
+    inf_tfjs_writer_output(writer, "z", "z");
+    inf_tfjs_writer_end(writer);
+    const union inf_message message = {.model = {.name = "where"}};
+    inf_raw_open(&admin, fixture.admin_socket);
+    inf_raw_call(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &message,
+                 (struct inf_span){0});
+    if ((admin.frame.header.flags & INF_FRAME_FLAG_ERROR) != 0) {
+        inf_raw_decode(&admin, INF_MESSAGE_STATUS);
+        cr_assert_fail("not loaded: %s", admin.message.status.message);
+    }
+    inf_raw_close(&admin);
+}
+
+static void where_request(union inf_message *message, int64_t count)
+{
+    message->infer_request = (struct inf_infer_request){
+        .model_name = "where",
+        .input_count = 1,
+        .inputs = {{.name = "x",
+                    .dtype = INF_DTYPE_F32,
+                    .shape = INF_SHAPE(count),
+                    .location = {.present = true, .length = (uint64_t)count * sizeof(float)}}}};
+}
+
+Test(serving_infer, answers_with_outputs_whose_size_only_the_run_tells)
+{
+    static const float x[] = {1, -1, 2, 0, 3};
+    static const int32_t wanted[] = {0, 2, 4};
+    union inf_message message;
+    struct inf_infer_request *request = &message.infer_request;
+    const struct inf_span data = {(const uint8_t *)x, sizeof x};
+    load_where();
+    for (int64_t count = 5; count >= 0; count--) {
+        where_request(&message, count);
+        uint64_t stream =
+            inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                            (struct inf_span){data.data, (size_t)count * sizeof(float)});
+        inf_raw_expect_infer(&raw, stream);
+        const struct inf_tensor_entry *outputs = raw.message.infer_reply.outputs;
+        int64_t found = count == 5 ? 3 : count >= 3 ? 2 : count >= 1 ? 1 : 0;
+        cr_assert_eq(raw.message.infer_reply.output_count, 2);
+        cr_assert_eq(outputs[0].dtype, INF_DTYPE_I32);
+        cr_assert(inf_shape_equal(&outputs[0].shape, &INF_SHAPE(found, 1)));
+        cr_assert(inf_shape_equal(&outputs[1].shape, &INF_SHAPE(count)));
+        cr_assert_eq(memcmp(raw.frame.data + outputs[0].location.offset, wanted,
+                            (size_t)found * sizeof(int32_t)),
+                     0);
+        const float *z = (const float *)(raw.frame.data + outputs[1].location.offset);
+        for (int64_t i = 0; i < count; i++)
+            cr_assert_eq(z[i], x[i] + x[i]);
+    }
+    // Into a region, and into one that is too small.
+    inf_raw_register(&raw, 1, inf_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 4096,
+                     true);
+    where_request(&message, 5);
+    request->output_count = 1;
+    request->outputs[0] = (struct inf_tensor_entry){
+        .name = "y", .location = {.present = true, .region_id = 1, .length = 12}};
+    uint64_t stream =
+        inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message, data);
+    inf_raw_expect_infer(&raw, stream);
+    cr_assert_eq(raw.message.infer_reply.outputs[0].location.length, 12);
+    cr_assert_eq(raw.frame.header.data_bytes, 0);
+    request->outputs[0].location.length = 11;
+    inf_raw_call(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message, data);
+    inf_raw_check_failure(&raw, INF_RANGE, INF_REASON_OUTPUT_TOO_SMALL);
+    cr_assert_str_eq(raw.message.status.expected, "12");
 }
 
 Test(serving_infer, answers_each_of_many_streams_once)
