@@ -93,5 +93,12 @@ case_maker make_conv2d, make_depthwise_conv2d, make_conv2d_transpose, make_matmu
 case_maker make_identity, make_reshape, make_expand_dims, make_squeeze, make_transpose, make_concat,
     make_split, make_slice, make_pad, make_tile, make_broadcast, make_gather, make_space_to_depth,
     make_depth_to_space, make_shape, make_fill, make_range;
+// Operators that pick and place, have windows of any rank, sample, normalise, quantise and recur.
+case_maker make_reverse, make_reverse_sequence, make_cumulate, make_topk, make_search_sorted,
+    make_bincount, make_one_hot, make_band, make_gather_nd, make_scatter_nd, make_gather_elements,
+    make_scatter_elements, make_space_to_batch, make_batch_to_space, make_conv_nd,
+    make_conv_nd_transpose, make_pool_nd, make_dilation2d, make_lrn, make_normalize, make_resample,
+    make_crop_and_resize, make_roi_align, make_grid_sample, make_image_transform, make_quantize,
+    make_dequantize, make_rnn;
 
 #endif

@@ -204,7 +204,7 @@ void make_pool2d(struct one_node *one, struct random *random, uint32_t number)
 {
     struct inf_attrs_pool2d *attrs = &one->attrs.pool2d;
     RANDOM_WINDOW(attrs, random);
-    attrs->kind = number % INF_POOL_COUNT;
+    attrs->kind = number % INF_POOL_LP;
     attrs->kernel_h = (int32_t)random_in(random, 1, 5);
     attrs->kernel_w = (int32_t)random_in(random, 1, 5);
     bool largest = attrs->kind == INF_POOL_MAX;

