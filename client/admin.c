@@ -313,6 +313,57 @@ int inferd_devices(inferd_client *client, inferd_device_row **rows, size_t *coun
                err);
 }
 
+struct memory_list {
+    inferd_memory_row **rows;
+    size_t *count;
+    inferd_memory_total *total; // may be NULL
+};
+
+static enum inf_code take_memory(void *context, const union inf_message *message, bool final,
+                                 struct inf_error *err)
+{
+    (void) final;
+    const struct memory_list *list = context;
+    const struct inf_memory_info *info = &message->memory_info;
+    inferd_memory_row *rows = calloc(INF_MAX(info->count, 1u), sizeof *rows);
+    if (rows == NULL)
+        return fail_memory(err);
+    for (uint32_t i = 0; i < info->count; i++) {
+        const struct inf_memory_entry *entry = &info->entries[i];
+        COPY(rows[i].device, entry->name);
+        rows[i].num_tensors = entry->num_tensors;
+        rows[i].num_data_buffers = entry->num_data_buffers;
+        rows[i].num_bytes = entry->num_bytes;
+        rows[i].constant_bytes = entry->constant_bytes;
+        rows[i].weight_bytes = entry->weight_bytes;
+        rows[i].buffer_bytes = entry->buffer_bytes;
+        rows[i].budget_bytes = entry->budget_bytes;
+        rows[i].peak_bytes = entry->peak_bytes;
+    }
+    *list->rows = rows;
+    *list->count = info->count;
+    if (list->total != NULL)
+        *list->total = (inferd_memory_total){.region_bytes = info->region_bytes,
+                                             .resident_bytes = info->resident_bytes};
+    return INF_OK;
+}
+
+int inferd_memory_info(inferd_client *client, inferd_memory_row **rows, size_t *count,
+                       inferd_memory_total *total, struct inferd_error *err)
+{
+    struct memory_list list = {rows, count, total};
+    *rows = NULL;
+    *count = 0;
+    return ask(client,
+               &(struct question){.method = INF_METHOD_MEMORY_INFO,
+                                  .kind = INF_MESSAGE_EMPTY,
+                                  .reply_kind = INF_MESSAGE_MEMORY_INFO,
+                                  .limit_ns = INF_CLIENT_ANSWER_NS,
+                                  .take = take_memory,
+                                  .context = &list},
+               err);
+}
+
 static enum inf_code take_status(void *context, const union inf_message *message, bool final,
                                  struct inf_error *err)
 {

@@ -252,6 +252,26 @@ typedef struct inferd_server_status {
     uint64_t region_bytes, resident_bytes, log_lines_dropped;
 } inferd_server_status;
 
+// Memory of one device, counted as tf.memory() of TensorFlow.js does.
+typedef struct inferd_memory_row {
+    char device[32];
+    unsigned num_tensors;      // constants of the models placed on it
+    unsigned num_data_buffers; // allocations: constants, packed weights, arenas
+    uint64_t num_bytes;        // of all three, which are:
+    uint64_t constant_bytes, weight_bytes, buffer_bytes;
+    uint64_t budget_bytes; // what the device has; 0: what the host has
+    uint64_t peak_bytes;   // the most that num_bytes was
+} inferd_memory_row;
+
+typedef struct inferd_memory_total {
+    uint64_t region_bytes;   // memory shared by all clients
+    uint64_t resident_bytes; // of the daemon
+} inferd_memory_total;
+
+// What each device holds. *rows is the caller's to free(); `total` may be NULL.
+INFERD_API int inferd_memory_info(inferd_client *client, inferd_memory_row **rows, size_t *count,
+                                  inferd_memory_total *total, struct inferd_error *err);
+
 // How the daemon fares.
 INFERD_API int inferd_status(inferd_client *client, inferd_server_status *status,
                              struct inferd_error *err);

@@ -170,6 +170,10 @@ static enum inf_code fill_served(struct load *load, struct inf_error *err)
     report(load, "optimise", PERCENT_OPTIMISE);
     const struct inf_pass_options passes = {.evaluator = load->options->evaluator};
     INF_TRY(inf_model_create(&served->model, &load->graph, load->options->ref, &passes, err));
+    struct inf_model_memory memory = inf_model_memory(served->model);
+    served->held = (struct inf_device_held){
+        .bytes = memory.const_bytes, .tensors = memory.constants, .buffers = memory.const_blobs};
+    inf_device_hold(served->device, &served->held);
     return try_warm_up(load, err);
 }
 
@@ -220,6 +224,8 @@ void inf_served_destroy(struct inf_served **served)
     if (self == NULL)
         return;
     inf_model_unref(&self->model);
+    if (self->device != NULL)
+        inf_device_let_go(self->device, &self->held);
     inf_device_unref(&self->device);
     free(self);
     *served = NULL;

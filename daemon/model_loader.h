@@ -27,6 +27,7 @@ struct inf_served {
     char platform[40];              // "inferd_tfjs_graph_model"
     struct inf_model *model;        // one reference
     struct inf_device *device;      // where it runs unless a request names another; one reference
+    struct inf_device_held held;    // its constants, counted at that device
     uint64_t macs;                  // at the shapes it was warmed up with; 0 where it was not
     uint64_t stamp;                 // of its file
     _Atomic uint64_t request_count; // answered with OK

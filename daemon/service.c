@@ -33,6 +33,7 @@ static const struct method methods[] = {
      inf_service_repository_unload},
     {INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, false, inf_service_device_list},
     {INF_METHOD_SERVER_STATUS, INF_MESSAGE_EMPTY, false, inf_service_server_status},
+    {INF_METHOD_MEMORY_INFO, INF_MESSAGE_EMPTY, false, inf_service_memory_info},
 };
 
 static enum inf_code fill(struct inf_service *service, const struct inf_service_options *options,

@@ -35,6 +35,7 @@ struct inf_service {
     struct inf_model_row *model_rows; // INF_SERVICE_MODELS_MAX each
     struct inf_model_index_entry *model_entries;
     struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
+    struct inf_memory_entry memory_entries[INF_REGISTRY_DEVICES];
 };
 
 // A handler: service->request holds the decoded request, the answer's message is service->reply.
@@ -46,12 +47,16 @@ inf_service_handler inf_service_server_ready INF_ON_LOOP;
 inf_service_handler inf_service_server_metadata INF_ON_LOOP;
 inf_service_handler inf_service_server_status INF_ON_LOOP;
 inf_service_handler inf_service_device_list INF_ON_LOOP;
+inf_service_handler inf_service_memory_info INF_ON_LOOP;
 inf_service_handler inf_service_model_ready INF_ON_LOOP;
 inf_service_handler inf_service_model_metadata INF_ON_LOOP;
 inf_service_handler inf_service_model_infer INF_ON_LOOP;
 inf_service_handler inf_service_repository_index INF_ON_LOOP;
 inf_service_handler inf_service_repository_load INF_ON_LOOP;
 inf_service_handler inf_service_repository_unload INF_ON_LOOP;
+
+// Resident bytes of the daemon, as the kernel counts them; 0 where it does not say.
+uint64_t inf_service_resident_bytes(const struct inf_service *service) INF_ON_LOOP;
 
 // Frees a job for the next inference: everything it holds is given back.
 void inf_service_release_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;

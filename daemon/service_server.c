@@ -41,9 +41,9 @@ enum inf_code inf_service_server_metadata(struct inf_service *service, struct in
     return INF_OK;
 }
 
-// Resident bytes, as the kernel counts them: the second number of statm, in pages. The file is made
-// in memory by the kernel, so reading it waits for nobody.
-static uint64_t resident_bytes(const struct inf_service *service)
+// The second number of statm, in pages. The file is made in memory by the kernel, so reading it waits
+// for nobody.
+uint64_t inf_service_resident_bytes(const struct inf_service *service)
 {
     char text[128];
     unsigned long long pages = 0;
@@ -86,7 +86,7 @@ enum inf_code inf_service_server_status(struct inf_service *service, struct inf_
         .requests_ok = counters->requests_ok,
         .requests_failed = counters->requests_failed,
         .region_bytes = counters->region_bytes,
-        .resident_bytes = resident_bytes(service),
+        .resident_bytes = inf_service_resident_bytes(service),
         .log_lines_dropped =
             options->log_lines_dropped != NULL ? options->log_lines_dropped(options->context) : 0,
     };

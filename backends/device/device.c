@@ -33,6 +33,12 @@ enum inf_code inf_device_open(struct inf_device **out_device, const struct inf_b
     atomic_init(&device->references, 1);
     atomic_init(&device->weight_bytes, 0);
     atomic_init(&device->buffer_bytes, 0);
+    atomic_init(&device->allocations, 0);
+    atomic_init(&device->held_bytes, 0);
+    atomic_init(&device->held_tensors, 0);
+    atomic_init(&device->held_buffers, 0);
+    atomic_init(&device->total_bytes, 0);
+    atomic_init(&device->peak_bytes, 0);
     assert(device->info.name[0] != '\0' && device->info.slots >= 1);
     assert(power_of_two(device->info.alignment));
     *out_device = device;
@@ -82,6 +88,40 @@ uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segme
 
 // --- buffers ---
 
+// --- counting ---
+
+// Adds to what is in use, and notes it where it has never been as much.
+static void raise_total(struct inf_device *device, uint64_t bytes)
+{
+    uint64_t total =
+        atomic_fetch_add_explicit(&device->total_bytes, bytes, memory_order_relaxed) + bytes;
+    uint64_t peak = atomic_load_explicit(&device->peak_bytes, memory_order_relaxed);
+    while (total > peak &&
+           !atomic_compare_exchange_weak_explicit(&device->peak_bytes, &peak, total,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+// Counts an allocation; one of nothing is none.
+static void count_in(struct inf_device *device, _Atomic uint64_t *counter, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    atomic_fetch_add_explicit(counter, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&device->allocations, 1, memory_order_relaxed);
+    raise_total(device, bytes);
+}
+
+// Takes count_in() back.
+static void count_out(struct inf_device *device, _Atomic uint64_t *counter, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    atomic_fetch_sub_explicit(counter, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&device->allocations, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&device->total_bytes, bytes, memory_order_relaxed);
+}
+
 static enum inf_code host_alloc(struct inf_buffer **out_buffer, size_t size_bytes,
                                 struct inf_error *err)
 {
@@ -120,7 +160,7 @@ enum inf_code inf_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device
     buffer->size_bytes = size_bytes;
     buffer->origin = backend->buffer_alloc != NULL ? INF_BUFFER_BACKEND : INF_BUFFER_HOST;
     buffer->counted_bytes = size_bytes;
-    atomic_fetch_add_explicit(&device->buffer_bytes, size_bytes, memory_order_relaxed);
+    count_in(device, &device->buffer_bytes, size_bytes);
     *out_buffer = buffer;
     return INF_OK;
 }
@@ -192,7 +232,7 @@ void inf_buffer_free(struct inf_buffer **buffer)
     *buffer = NULL;
     if (old == NULL)
         return;
-    atomic_fetch_sub_explicit(&old->device->buffer_bytes, old->counted_bytes, memory_order_relaxed);
+    count_out(old->device, &old->device->buffer_bytes, old->counted_bytes);
     if (old->origin == INF_BUFFER_BACKEND) {
         old->device->backend->buffer_free(old);
         return;
@@ -225,7 +265,7 @@ enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_d
     INF_TRY(device->backend->compile(&program, device, segment, flags, err));
     program->device = device;
     program->slots = segment->slots;
-    atomic_fetch_add_explicit(&device->weight_bytes, program->weight_bytes, memory_order_relaxed);
+    count_in(device, &device->weight_bytes, program->weight_bytes);
     program->counted_bytes = program->weight_bytes;
     *out_program = program;
     return INF_OK;
@@ -238,7 +278,7 @@ void inf_program_destroy(struct inf_program **program)
     if (old == NULL)
         return;
     struct inf_device *device = old->device;
-    atomic_fetch_sub_explicit(&device->weight_bytes, old->counted_bytes, memory_order_relaxed);
+    count_out(device, &device->weight_bytes, old->counted_bytes);
     device->backend->program_destroy(old);
 }
 
@@ -279,12 +319,36 @@ uint64_t inf_program_weight_bytes(const struct inf_program *program)
 
 struct inf_device_memory inf_device_memory(struct inf_device *device)
 {
-    if (device->backend->memory != NULL)
-        return device->backend->memory(device);
-    return (struct inf_device_memory){
+    struct inf_device_memory memory = {
         .weight_bytes = atomic_load_explicit(&device->weight_bytes, memory_order_relaxed),
         .buffer_bytes = atomic_load_explicit(&device->buffer_bytes, memory_order_relaxed),
     };
+    if (device->backend->memory != NULL)
+        memory = device->backend->memory(device);
+    memory.allocations = atomic_load_explicit(&device->allocations, memory_order_relaxed);
+    memory.held = (struct inf_device_held){
+        .bytes = atomic_load_explicit(&device->held_bytes, memory_order_relaxed),
+        .tensors = atomic_load_explicit(&device->held_tensors, memory_order_relaxed),
+        .buffers = atomic_load_explicit(&device->held_buffers, memory_order_relaxed),
+    };
+    memory.peak_bytes = atomic_load_explicit(&device->peak_bytes, memory_order_relaxed);
+    return memory;
+}
+
+void inf_device_hold(struct inf_device *device, const struct inf_device_held *held)
+{
+    atomic_fetch_add_explicit(&device->held_tensors, held->tensors, memory_order_relaxed);
+    atomic_fetch_add_explicit(&device->held_buffers, held->buffers, memory_order_relaxed);
+    atomic_fetch_add_explicit(&device->held_bytes, held->bytes, memory_order_relaxed);
+    raise_total(device, held->bytes);
+}
+
+void inf_device_let_go(struct inf_device *device, const struct inf_device_held *held)
+{
+    atomic_fetch_sub_explicit(&device->held_tensors, held->tensors, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&device->held_buffers, held->buffers, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&device->held_bytes, held->bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&device->total_bytes, held->bytes, memory_order_relaxed);
 }
 
 enum inf_device_health inf_device_health(struct inf_device *device)

@@ -48,10 +48,20 @@ struct inf_device_options {
     const char *cache_directory; // for what is compiled once for all starts; NULL: none. Copied
 };
 
+// Memory that somebody else holds because of the device: the constants of models placed on it.
+struct inf_device_held {
+    uint64_t bytes;
+    uint32_t tensors; // constants
+    uint32_t buffers; // allocations that they lie in
+};
+
 // Memory in use, as the device counts it.
 struct inf_device_memory {
     uint64_t weight_bytes; // packed or uploaded weights of all programs
     uint64_t buffer_bytes; // buffers allocated through inf_buffer_alloc()
+    struct inf_device_held held;
+    uint32_t allocations; // those of programs with weights, and of buffers that are not empty
+    uint64_t peak_bytes;  // the most that weights, buffers and what is held were together
 };
 
 enum inf_device_health {
@@ -201,6 +211,12 @@ uint64_t inf_program_weight_bytes(const struct inf_program *program);
 
 // What the device counts as in use now. Any thread.
 struct inf_device_memory inf_device_memory(struct inf_device *device);
+
+// Counts memory as held because of the device, until inf_device_let_go(). Any thread.
+void inf_device_hold(struct inf_device *device, const struct inf_device_held *held);
+
+// Takes back what inf_device_hold() counted. Any thread.
+void inf_device_let_go(struct inf_device *device, const struct inf_device_held *held);
 
 // Whether the device still works. Any thread.
 enum inf_device_health inf_device_health(struct inf_device *device);

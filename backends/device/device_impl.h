@@ -12,6 +12,12 @@ struct inf_device {
     _Atomic uint32_t references;       // set by device.c
     _Atomic uint64_t weight_bytes;     // counted by device.c: programs' weight_bytes
     _Atomic uint64_t buffer_bytes;     // counted by device.c: what inf_buffer_alloc() gave
+    _Atomic uint32_t allocations;      // counted by device.c: that the two are made of
+    _Atomic uint64_t held_bytes;       // counted by device.c: inf_device_hold()
+    _Atomic uint32_t held_tensors;     // counted by device.c
+    _Atomic uint32_t held_buffers;     // counted by device.c
+    _Atomic uint64_t total_bytes;      // counted by device.c: all of these
+    _Atomic uint64_t peak_bytes;       // counted by device.c: the most that total_bytes was
     struct inf_device_info info;       // filled by open()
 };
 
@@ -104,7 +110,7 @@ struct inf_backend {
     uint32_t (*profile)(const struct inf_program *program, uint32_t slot,
                         struct inf_step_profile *steps, uint32_t capacity);
 
-    // (optional: what device.c counts)
+    // weight_bytes and buffer_bytes. (optional: what device.c counts)
     struct inf_device_memory (*memory)(struct inf_device *device);
 
     // (optional: always INF_DEVICE_OK)

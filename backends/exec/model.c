@@ -26,11 +26,40 @@ struct inf_model {
     struct inf_evaluator evaluator;
     uint32_t disabled_passes;
     uint64_t const_bytes;
+    uint32_t constants, const_blobs;
     struct inf_mutex mutex; // guards all below
     struct inf_cond compiled;
     struct shape_class *classes;
     uint64_t clock;
 };
+
+static int compare_blobs(const void *a, const void *b)
+{
+    uintptr_t left = (uintptr_t) * (struct inf_blob *const *)a;
+    uintptr_t right = (uintptr_t) * (struct inf_blob *const *)b;
+    return (left > right) - (left < right);
+}
+
+// Adds up the constants of the graph, and once each what their data is in.
+static enum inf_code count_constants(struct inf_model *model, struct inf_error *err)
+{
+    const struct inf_graph *graph = model->graph;
+    struct inf_blob **blobs = calloc((size_t)graph->value_count + 1, sizeof *blobs);
+    if (blobs == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to count a model's constants");
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        if (graph->values[i].data != NULL)
+            blobs[model->constants++] = graph->values[i].data;
+    qsort(blobs, model->constants, sizeof *blobs, compare_blobs);
+    for (uint32_t i = 0; i < model->constants; i++) {
+        if (i > 0 && blobs[i] == blobs[i - 1])
+            continue;
+        model->const_blobs++;
+        model->const_bytes += blobs[i]->size_bytes;
+    }
+    free(blobs);
+    return INF_OK;
+}
 
 static enum inf_code fill(struct inf_model *model, const struct inf_pass_options *options,
                           struct inf_error *err)
@@ -39,8 +68,7 @@ static enum inf_code fill(struct inf_model *model, const struct inf_pass_options
     if (options->evaluator != NULL)
         model->evaluator = *options->evaluator;
     INF_TRY(inf_passes_run(model->graph, options, err));
-    model->const_bytes = inf_graph_cost(model->graph).const_bytes;
-    return INF_OK;
+    return count_constants(model, err);
 }
 
 enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **graph,
@@ -281,7 +309,11 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
 
 struct inf_model_memory inf_model_memory(struct inf_model *model)
 {
-    struct inf_model_memory memory = {.const_bytes = model->const_bytes};
+    struct inf_model_memory memory = {
+        .const_bytes = model->const_bytes,
+        .constants = model->constants,
+        .const_blobs = model->const_blobs,
+    };
     inf_mutex_lock(&model->mutex);
     for (const struct shape_class *class = model->classes; class != NULL; class = class->next) {
         memory.weight_bytes += class->weight_bytes;

@@ -45,7 +45,9 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
 
 // What the model takes.
 struct inf_model_memory {
-    uint64_t const_bytes;  // constants of the graph
+    uint64_t const_bytes;  // constants of the graph; what several share counts once
+    uint32_t constants;    // constants of the graph
+    uint32_t const_blobs;  // that their data is in
     uint64_t weight_bytes; // packed and uploaded weights of its executables
     uint64_t arena_bytes;  // arenas of its executables
     uint32_t executables;  // kept now

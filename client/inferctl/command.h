@@ -62,6 +62,7 @@ struct command {
 // The verbs, one file each.
 extern const struct command command_status;
 extern const struct command command_devices;
+extern const struct command command_memory;
 extern const struct command command_models;
 extern const struct command command_load;
 extern const struct command command_unload;

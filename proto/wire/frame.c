@@ -40,6 +40,7 @@ static const char *const method_names[] = {
     [INF_METHOD_REPOSITORY_MODEL_UNLOAD] = "RepositoryModelUnload",
     [INF_METHOD_DEVICE_LIST] = "DeviceList",
     [INF_METHOD_SERVER_STATUS] = "ServerStatus",
+    [INF_METHOD_MEMORY_INFO] = "MemoryInfo",
 };
 
 // Where the fields lie in the header.

@@ -56,6 +56,7 @@ enum inf_method {
     INF_METHOD_REPOSITORY_MODEL_UNLOAD = 18,
     INF_METHOD_DEVICE_LIST = 64,
     INF_METHOD_SERVER_STATUS = 65,
+    INF_METHOD_MEMORY_INFO = 66,
 };
 
 struct inf_frame_header {

@@ -186,6 +186,20 @@ struct inf_server_status {
     uint64_t region_bytes, resident_bytes, log_lines_dropped;
 };
 
+// Memory of one device, as tf.memory() counts it.
+struct inf_memory_entry {
+    const char *name;
+    uint32_t num_tensors, num_data_buffers;
+    uint64_t num_bytes, constant_bytes, weight_bytes, buffer_bytes;
+    uint64_t budget_bytes, peak_bytes;
+};
+
+struct inf_memory_info {
+    uint32_t count;
+    struct inf_memory_entry *entries;
+    uint64_t region_bytes, resident_bytes;
+};
+
 // Which message a buffer of metadata is; the member names of union inf_message.
 enum inf_message_kind {
     INF_MESSAGE_EMPTY, // no fields: ServerLiveRequest and its like
@@ -212,6 +226,7 @@ enum inf_message_kind {
     INF_MESSAGE_LOAD_PROGRESS,
     INF_MESSAGE_DEVICE_INDEX,
     INF_MESSAGE_SERVER_STATUS,
+    INF_MESSAGE_MEMORY_INFO,
     INF_MESSAGE_KIND_COUNT
 };
 
@@ -231,6 +246,7 @@ union inf_message {
     struct inf_load_progress load_progress;
     struct inf_device_index device_index;
     struct inf_server_status server_status;
+    struct inf_memory_info memory_info;
 };
 
 // Decodes metadata of the given kind. Strings and lists lie in `scratch`. Allocates nothing. Lists

@@ -50,6 +50,7 @@ extern const struct inf_message_codec inf_codec_load_progress;
 extern const struct inf_message_codec inf_codec_status;
 extern const struct inf_message_codec inf_codec_device_index;
 extern const struct inf_message_codec inf_codec_server_status;
+extern const struct inf_message_codec inf_codec_memory_info;
 
 // --- text ---
 

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/inferd.h"
 #include "tests/support/fixture.h"
@@ -113,6 +114,56 @@ static void check_failure(inferd_client *client, const inferd_request *request, 
     cr_expect_eq(inferd_infer(client, request, &result, &err), code, "%s", err.text);
     cr_expect_str_eq(err.reason, reason, "%s: %s", err.reason, err.text);
     cr_expect_null(result);
+}
+
+// Asserts what must hold of every row, and returns the constants of all of them.
+static unsigned check_memory(inferd_client *client)
+{
+    inferd_memory_row *rows = NULL;
+    inferd_memory_total total = {0};
+    struct inferd_error err;
+    size_t count = 0;
+    unsigned tensors = 0;
+    cr_assert_eq(inferd_memory_info(client, &rows, &count, &total, &err), INFERD_OK, "%s",
+                 err.text);
+    cr_assert_geq(count, 1u);
+    for (size_t i = 0; i < count; i++) {
+        cr_assert_eq(rows[i].num_bytes,
+                     rows[i].constant_bytes + rows[i].weight_bytes + rows[i].buffer_bytes);
+        cr_assert_geq(rows[i].peak_bytes, rows[i].num_bytes);
+        cr_assert_eq(rows[i].num_tensors > 0, rows[i].constant_bytes > 0);
+        tensors += rows[i].num_tensors;
+    }
+    cr_assert_gt(total.resident_bytes, 1u << 20);
+    free(rows);
+    return tensors;
+}
+
+Test(libinferd, counts_the_constants_of_models_until_they_are_gone)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    inferd_client *admin = connect_to(fixture.admin_socket);
+    // "conv" has a filter and a bias.
+    cr_assert_geq(check_memory(client), 2u);
+    inferd_model_row *models = NULL;
+    size_t count = 0;
+    cr_assert_eq(inferd_models(client, &models, &count, NULL), INFERD_OK);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(inferd_unload(admin, models[i].name, NULL, NULL), INFERD_OK, "%s",
+                     models[i].name);
+    free(models);
+    // They are freed by a thread of its own.
+    unsigned left = 1;
+    for (int i = 0; i < 500 && left > 0; i++) {
+        left = check_memory(client);
+        usleep(10000);
+    }
+    cr_assert_eq(left, 0u);
+    inferd_close(admin);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
 }
 
 Test(libinferd, tells_what_the_daemon_finds_wrong)

@@ -125,6 +125,20 @@ static void sample_devices(struct inf_device_index *index)
     index->entries = (struct inf_device_entry *)entries;
 }
 
+static void sample_memory(struct inf_memory_info *info)
+{
+    static const struct inf_memory_entry entries[] = {
+        {"cpu", 1, 2, 3, 4, 5, 6, 7, 8},
+        {"", UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, UINT64_MAX},
+    };
+    *info = (struct inf_memory_info){
+        .count = 2,
+        .entries = (struct inf_memory_entry *)entries,
+        .region_bytes = 9,
+        .resident_bytes = 10,
+    };
+}
+
 static void sample_server(struct inf_server_status *status)
 {
     *status = (struct inf_server_status){
@@ -231,6 +245,9 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         break;
     case INF_MESSAGE_SERVER_STATUS:
         sample_server(&message->server_status);
+        break;
+    case INF_MESSAGE_MEMORY_INFO:
+        sample_memory(&message->memory_info);
         break;
     }
 }

@@ -114,6 +114,21 @@ static void tell_status(struct fake_daemon *daemon, const struct fake_frame *fra
            INF_MESSAGE_SERVER_STATUS);
 }
 
+static void tell_memory(struct fake_daemon *daemon, const struct fake_frame *frame)
+{
+    struct inf_memory_entry device = {.name = "cpu0",
+                                      .num_tensors = 1,
+                                      .num_data_buffers = 2,
+                                      .num_bytes = UINT64_MAX,
+                                      .constant_bytes = 3,
+                                      .weight_bytes = 4,
+                                      .buffer_bytes = 5,
+                                      .budget_bytes = 6,
+                                      .peak_bytes = 7};
+    struct inf_memory_info info = {1, &device, 8, 9};
+    answer(daemon, frame, true, &(union inf_message){.memory_info = info}, INF_MESSAGE_MEMORY_INFO);
+}
+
 static bool administer(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
 {
     if (frame->header.type != INF_FRAME_REQUEST)
@@ -127,6 +142,9 @@ static bool administer(struct fake_daemon *daemon, const struct fake_frame *fram
         return true;
     case INF_METHOD_SERVER_STATUS:
         tell_status(daemon, frame);
+        return true;
+    case INF_METHOD_MEMORY_INFO:
+        tell_memory(daemon, frame);
         return true;
     case INF_METHOD_MODEL_READY:
         note(context, &frame->message->model);
@@ -205,6 +223,34 @@ Test(client_admin, lists_models_and_devices)
     cr_assert_eq(devices[0].requests, UINT64_MAX);
     free(models);
     free(devices);
+    inferd_close(client);
+    fake_daemon_stop(daemon);
+}
+
+Test(client_admin, tells_what_devices_hold)
+{
+    struct asked asked;
+    struct fake_daemon *daemon = start(&asked);
+    inferd_client *client = connect_to(daemon);
+    inferd_memory_row *rows = NULL;
+    inferd_memory_total total;
+    size_t count = 0;
+    cr_assert_eq(inferd_memory_info(client, &rows, &count, &total, NULL), INFERD_OK);
+    cr_assert_eq(count, 1u);
+    cr_assert_str_eq(rows[0].device, "cpu0");
+    cr_assert_eq(rows[0].num_tensors, 1u);
+    cr_assert_eq(rows[0].num_data_buffers, 2u);
+    cr_assert_eq(rows[0].num_bytes, UINT64_MAX);
+    cr_assert_eq(rows[0].constant_bytes, 3u);
+    cr_assert_eq(rows[0].weight_bytes, 4u);
+    cr_assert_eq(rows[0].buffer_bytes, 5u);
+    cr_assert_eq(rows[0].budget_bytes, 6u);
+    cr_assert_eq(rows[0].peak_bytes, 7u);
+    cr_assert_eq(total.region_bytes, 8u);
+    cr_assert_eq(total.resident_bytes, 9u);
+    free(rows);
+    cr_assert_eq(inferd_memory_info(client, &rows, &count, NULL, NULL), INFERD_OK);
+    free(rows);
     inferd_close(client);
     fake_daemon_stop(daemon);
 }

@@ -232,6 +232,36 @@ Test(device, counts_buffers_and_weights_and_forgets_them)
     inf_device_unref(&device);
 }
 
+Test(device, counts_what_is_held_because_of_it_and_the_most_there_was)
+{
+    struct inf_device *device = open_fake();
+    const struct inf_device_held held = {.bytes = 1000, .tensors = 5, .buffers = 3};
+    struct inf_buffer *a = NULL, *empty = NULL;
+    cr_assert_eq(inf_device_memory(device).peak_bytes, 0);
+    inf_device_hold(device, &held);
+    cr_assert_eq(inf_buffer_alloc(&a, device, 100, INF_BUFFER_ARENA, NULL), INF_OK);
+    cr_assert_eq(inf_buffer_alloc(&empty, device, 0, INF_BUFFER_ARENA, NULL), INF_OK);
+    inf_device_hold(device, &held);
+    struct inf_device_memory memory = inf_device_memory(device);
+    cr_assert_eq(memory.held.bytes, 2000);
+    cr_assert_eq(memory.held.tensors, 10);
+    cr_assert_eq(memory.held.buffers, 6);
+    cr_assert_eq(memory.allocations, 1);
+    cr_assert_eq(memory.peak_bytes, 2100);
+    inf_buffer_free(&a);
+    inf_buffer_free(&empty);
+    inf_device_let_go(device, &held);
+    inf_device_let_go(device, &held);
+    memory = inf_device_memory(device);
+    cr_assert_eq(memory.held.bytes, 0);
+    cr_assert_eq(memory.held.tensors, 0);
+    cr_assert_eq(memory.held.buffers, 0);
+    cr_assert_eq(memory.allocations, 0);
+    // What was once in use stays known.
+    cr_assert_eq(memory.peak_bytes, 2100);
+    inf_device_unref(&device);
+}
+
 Test(device, copies_between_its_own_and_the_callers_memory)
 {
     struct inf_device *device = open_fake();

@@ -296,6 +296,25 @@ Test(message, server_status_goes_round)
     SAME(server_status.log_lines_dropped);
 }
 
+Test(message, memory_info_goes_round)
+{
+    go_round(INF_MESSAGE_MEMORY_INFO);
+    SAME(memory_info.region_bytes);
+    SAME(memory_info.resident_bytes);
+    cr_assert_eq(got.memory_info.count, 2);
+    for (int i = 0; i < 2; i++) {
+        SAME_TEXT(memory_info.entries[i].name);
+        SAME(memory_info.entries[i].num_tensors);
+        SAME(memory_info.entries[i].num_data_buffers);
+        SAME(memory_info.entries[i].num_bytes);
+        SAME(memory_info.entries[i].constant_bytes);
+        SAME(memory_info.entries[i].weight_bytes);
+        SAME(memory_info.entries[i].buffer_bytes);
+        SAME(memory_info.entries[i].budget_bytes);
+        SAME(memory_info.entries[i].peak_bytes);
+    }
+}
+
 Test(message, empty_has_no_bytes_and_skips_what_comes)
 {
     cr_assert_eq(inf_message_encode(NULL, INF_MESSAGE_EMPTY, NULL, 0, &bytes.size, scratch, NULL),
@@ -314,7 +333,7 @@ Test(message, of_nothing_is_all_defaults)
         INF_MESSAGE_HELLO,           INF_MESSAGE_HELLO_ACK,     INF_MESSAGE_INFER_REPLY,
         INF_MESSAGE_STATUS,          INF_MESSAGE_GOAWAY,        INF_MESSAGE_MODEL_METADATA,
         INF_MESSAGE_SERVER_METADATA, INF_MESSAGE_MODEL_INDEX,   INF_MESSAGE_LOAD_PROGRESS,
-        INF_MESSAGE_DEVICE_INDEX,    INF_MESSAGE_SERVER_STATUS,
+        INF_MESSAGE_DEVICE_INDEX,    INF_MESSAGE_SERVER_STATUS, INF_MESSAGE_MEMORY_INFO,
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         bytes.size = 0;

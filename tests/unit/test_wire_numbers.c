@@ -208,6 +208,13 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__mem_released__descriptor, "inference.MemReleased", "uint64 region_id=1; "},
         {&inference__goaway__descriptor, "inference.Goaway",
          "uint64 last_stream=1; string reason=2; uint64 drain_ns=3; "},
+        {&inference__memory_info_response__descriptor, "inference.MemoryInfoResponse",
+         "repeated Device devices=1; uint64 region_bytes=2; uint64 resident_bytes=3; "},
+        {&inference__memory_info_response__device__descriptor,
+         "inference.MemoryInfoResponse.Device",
+         "string name=1; uint32 num_tensors=2; uint32 num_data_buffers=3; uint64 num_bytes=4; "
+         "uint64 constant_bytes=5; uint64 weight_bytes=6; uint64 buffer_bytes=7; "
+         "uint64 budget_bytes=8; uint64 peak_bytes=9; "},
         {&inference__load_progress__descriptor, "inference.LoadProgress",
          "string stage=1; uint32 percent=2; "},
         {&inference__status__descriptor, "inference.Status",
