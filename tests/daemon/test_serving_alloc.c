@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a request and its reply a warm daemon allocates nothing, on any of its threads.
+// Between a request and its reply a warm daemon allocates nothing, on any of its threads; and where
+// an allocation fails, it fails a request or a client, never the daemon.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -12,7 +13,11 @@
 
 static struct inf_fixture fixture;
 static struct inf_raw raw;
-static _Atomic uint64_t *calls;
+// As in count_alloc.c.
+static struct {
+    _Atomic uint64_t calls;
+    _Atomic uint64_t fail_at;
+} * counter;
 
 // A daemon that counts its allocations.
 static void start(void)
@@ -20,9 +25,9 @@ static void start(void)
     char path[] = "/tmp/inferd-count-XXXXXX";
     int fd = mkstemp(path);
     cr_assert_geq(fd, 0);
-    cr_assert_eq(ftruncate(fd, sizeof *calls), 0);
-    calls = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    cr_assert_neq(calls, MAP_FAILED);
+    cr_assert_eq(ftruncate(fd, sizeof *counter), 0);
+    counter = mmap(NULL, sizeof *counter, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert_neq(counter, MAP_FAILED);
     setenv("INF_COUNT_ALLOC", path, 1);
     setenv("LD_PRELOAD", getenv("COUNT_ALLOC"), 1);
     inf_fixture_start(&fixture, NULL);
@@ -85,11 +90,11 @@ Test(serving_alloc, does_not_happen_between_request_and_reply)
                      1 << 20, true);
     for (int i = 0; i < 20; i++)
         infer_all();
-    uint64_t before = atomic_load(calls);
+    uint64_t before = atomic_load(&counter->calls);
     cr_assert_gt(before, 0, "nothing is counted");
     for (int i = 0; i < 200; i++)
         infer_all();
-    uint64_t after = atomic_load(calls);
+    uint64_t after = atomic_load(&counter->calls);
     cr_assert_eq(after, before, "%lu allocations in 1000 requests",
                  (unsigned long)(after - before));
 }
@@ -100,7 +105,7 @@ Test(serving_alloc, does_not_happen_with_many_streams_and_failures)
     uint64_t before = 0;
     for (int round = 0; round < 20; round++) {
         if (round == 10)
-            before = atomic_load(calls);
+            before = atomic_load(&counter->calls);
         union inf_message message;
         for (int i = 0; i < 100; i++) {
             inf_add_request(&message, 1);
@@ -115,6 +120,48 @@ Test(serving_alloc, does_not_happen_with_many_streams_and_failures)
             inf_raw_expect(&raw, INF_FRAME_RESPONSE);
     }
     // How many frames and buffers are in use at once is a matter of timing: a few more may be made.
-    uint64_t made = atomic_load(calls) - before;
+    uint64_t made = atomic_load(&counter->calls) - before;
     cr_assert_lt(made, 100, "%lu allocations in 1000 requests", (unsigned long)made);
+}
+
+// Connects, registers a region, infers, and tells whether all of it went well; whatever the daemon
+// does but end is fine.
+static bool try_everything(void)
+{
+    struct inf_raw client;
+    union inf_message message = {.hello = {.major = INF_PROTOCOL_MAJOR}};
+    const struct inf_frame_header region = {.type = INF_FRAME_MEM_REGISTER, .stream_id = 1};
+    bool good = true;
+    inf_raw_connect(&client, fixture.socket);
+    inf_raw_send(&client, (struct inf_frame_header){.type = INF_FRAME_HELLO}, INF_MESSAGE_HELLO,
+                 &message, (struct inf_span){0}, -1);
+    message.region = (struct inf_region_message){.region_id = 1, .size = 4096};
+    int fd = inf_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    inf_raw_send(&client, region, INF_MESSAGE_REGION_REGISTER, &message, (struct inf_span){0}, fd);
+    close(fd);
+    for (int64_t rows = 64; rows <= 4096; rows *= 64) {
+        inf_add_request(&message, rows);
+        inf_raw_request(&client, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                        (struct inf_span){data, (size_t)rows * 32});
+    }
+    for (int i = 0; i < 4 && good; i++)
+        good =
+            inf_raw_next(&client, 10000) && (client.frame.header.flags & INF_FRAME_FLAG_ERROR) == 0;
+    inf_raw_close(&client);
+    return good;
+}
+
+Test(serving_alloc, that_fails_hurts_one_client_only)
+{
+    int failed = 0;
+    cr_assert(try_everything());
+    for (uint64_t k = 1; k <= 60; k++) {
+        atomic_store(&counter->fail_at, atomic_load(&counter->calls) + k);
+        failed += !try_everything();
+        atomic_store(&counter->fail_at, 0);
+        infer(1, "", false);
+        inf_raw_wait_for(&raw, 0, 0);
+    }
+    cr_assert_gt(failed, 3, "nothing was made to fail");
+    cr_assert(try_everything());
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into a daemon: counts the calls that allocate memory, of all threads, in the file that
-// $INF_COUNT_ALLOC names, which a test has mapped too.
+// $INF_COUNT_ALLOC names, which a test has mapped too; and fails the one that the test chooses.
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,7 +20,13 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 #define EXPORT __attribute__((visibility("default")))
 
-static _Atomic uint64_t *calls;
+// What the file holds; the test has the same.
+struct counter {
+    _Atomic uint64_t calls;
+    _Atomic uint64_t fail_at; // the call that fails, counted from 1; 0: none does
+};
+
+static struct counter *counter;
 
 __attribute__((constructor)) static void open_counter(void)
 {
@@ -27,51 +34,46 @@ __attribute__((constructor)) static void open_counter(void)
     int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *shared = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *shared = mmap(NULL, sizeof *counter, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (shared != MAP_FAILED)
-        calls = shared;
+        counter = shared;
     close(fd);
 }
 
-static void count(void)
+// Counts a call; whether it has to fail.
+static bool count(void)
 {
-    if (calls != NULL)
-        atomic_fetch_add_explicit(calls, 1, memory_order_relaxed);
+    return counter != NULL &&
+           atomic_fetch_add(&counter->calls, 1) + 1 == atomic_load(&counter->fail_at);
 }
 
 EXPORT void *malloc(size_t size)
 {
-    count();
-    return __libc_malloc(size);
+    return count() ? NULL : __libc_malloc(size);
 }
 
 EXPORT void *calloc(size_t number, size_t size)
 {
-    count();
-    return __libc_calloc(number, size);
+    return count() ? NULL : __libc_calloc(number, size);
 }
 
 EXPORT void *realloc(void *old, size_t size)
 {
-    count();
-    return __libc_realloc(old, size);
+    return count() ? NULL : __libc_realloc(old, size);
 }
 
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
-    count();
-    return __libc_memalign(alignment, size);
+    return count() ? NULL : __libc_memalign(alignment, size);
 }
 
 EXPORT void *memalign(size_t alignment, size_t size)
 {
-    count();
-    return __libc_memalign(alignment, size);
+    return count() ? NULL : __libc_memalign(alignment, size);
 }
 
 EXPORT int posix_memalign(void **memory, size_t alignment, size_t size)
 {
-    count();
-    *memory = __libc_memalign(alignment, size);
+    *memory = count() ? NULL : __libc_memalign(alignment, size);
     return *memory != NULL ? 0 : ENOMEM;
 }
