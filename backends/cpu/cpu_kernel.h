@@ -74,6 +74,7 @@ extern const struct inf_cpu_kernel inf_cpu_gemm_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_depthwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_conv_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_matmul_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_product_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_pool_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_unary_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_resample_kernels[];

@@ -10,9 +10,8 @@
 
 #include "backends/cpu/own_depthwise.h"
 
-#define PANELS_MAX_BYTES ((size_t)1 << 30)
-#define STRIP_PIXELS     48 // of a good strip: more only need more cache
-#define SEGMENTS_MAX     16
+#define STRIP_PIXELS 48 // of a good strip: more only need more cache
+#define SEGMENTS_MAX 16
 
 // Columns of the result that are computed together.
 struct panel {

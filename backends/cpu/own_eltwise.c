@@ -47,6 +47,36 @@ void inf_own_map(pthreadpool_t pool, inf_simd_map_fn *function, size_t count, fl
     pthreadpool_parallelize_1d_tile_1d(pool, map_tile, &task, count, TILE_ELEMENTS, INF_OWN_FLAGS);
 }
 
+// The loop of a function without parameters; NULL where there is none.
+static inf_simd_map_fn *map_function(enum inf_unary_kind kind)
+{
+    const struct inf_simd *simd = inf_simd_best();
+    switch (kind) {
+    case INF_UNARY_TANH:
+        return simd->tanh;
+    case INF_UNARY_SIGMOID:
+        return simd->sigmoid;
+    case INF_UNARY_EXP:
+        return simd->exp;
+    case INF_UNARY_LOG:
+        return simd->log;
+    case INF_UNARY_ERF:
+        return simd->erf;
+    case INF_UNARY_SILU:
+        return simd->silu;
+    case INF_UNARY_GELU:
+        return simd->gelu;
+    case INF_UNARY_GELU_TANH:
+        return simd->gelu_tanh;
+    case INF_UNARY_RSQRT:
+        return simd->rsqrt;
+    case INF_UNARY_RECIPROCAL:
+        return simd->reciprocal;
+    default:
+        return NULL;
+    }
+}
+
 static enum inf_code map_supports(const struct inf_graph *graph, const struct inf_node *node,
                                   struct inf_error *err)
 {
@@ -56,10 +86,10 @@ static enum inf_code map_supports(const struct inf_graph *graph, const struct in
     switch (node->attrs.unary.kind) {
     case INF_UNARY_RELU:
     case INF_UNARY_RELU6:
-    case INF_UNARY_TANH:
-    case INF_UNARY_SIGMOID:
         return INF_OK;
     default:
+        if (map_function(node->attrs.unary.kind) != NULL)
+            return INF_OK;
         return inf_fail(err, INF_UNSUPPORTED, "cpu: unary %s is not built",
                         inf_unary_name(node->attrs.unary.kind));
     }
@@ -79,12 +109,9 @@ static enum inf_code map_create(struct inf_cpu_step *step, struct inf_error *err
         map->max = node->attrs.clip.max;
     } else if (node->attrs.unary.kind == INF_UNARY_RELU6) {
         map->max = 6.0f;
-    } else if (node->attrs.unary.kind == INF_UNARY_TANH) {
-        map->function = inf_simd_best()->tanh;
-        step->kernel = "tanh";
-    } else if (node->attrs.unary.kind == INF_UNARY_SIGMOID) {
-        map->function = inf_simd_best()->sigmoid;
-        step->kernel = "sigmoid";
+    } else if (map_function(node->attrs.unary.kind) != NULL) {
+        map->function = map_function(node->attrs.unary.kind);
+        step->kernel = inf_unary_name(node->attrs.unary.kind);
     }
     return INF_OK;
 }

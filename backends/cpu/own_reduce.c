@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and means over neighbouring axes: x is [batch, rows, channels], rows are added up.
+// Sums, means and extremes over neighbouring axes: x is [batch, rows, channels], rows become one.
+#include <math.h>
+#include <string.h>
+
 #include "backends/cpu/own.h"
 
 // Channels of one task.
 #define TILE_CHANNELS 64
+// Elements of x of one task, about.
+#define TILE_ELEMENTS ((size_t)8192)
 
 struct reduce {
     const struct inf_simd *simd;
     size_t batch, rows, channels;
     float scale;
+    enum inf_reduce_kind kind;
 };
 
 struct reduce_task {
@@ -35,7 +41,8 @@ static bool reduce_describe(struct reduce *reduce, const struct inf_graph *graph
 {
     const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
     uint32_t mask = axes_mask(&node->attrs.reduce.axes, x->rank);
-    *reduce = (struct reduce){.batch = 1, .rows = 1, .channels = 1, .scale = 1.0f};
+    *reduce = (struct reduce){
+        .batch = 1, .rows = 1, .channels = 1, .scale = 1.0f, .kind = node->attrs.reduce.kind};
     for (int32_t axis = 0; axis < x->rank; axis++) {
         size_t dim = (size_t)x->dims[axis];
         bool reduced = (mask >> axis & 1) != 0;
@@ -60,31 +67,55 @@ static enum inf_code reduce_supports(const struct inf_graph *graph, const struct
 {
     struct reduce reduce;
     INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
-    if (node->attrs.reduce.kind != INF_REDUCE_MEAN && node->attrs.reduce.kind != INF_REDUCE_SUM)
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: reduce: only sum and mean are built");
+    if (node->attrs.reduce.kind > INF_REDUCE_MIN)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: reduce: only sum, mean, max, min are built");
     if (!reduce_describe(&reduce, graph, node))
         return inf_fail(err, INF_UNSUPPORTED, "cpu: reduce: axes apart are not built");
-    if (reduce.channels == 1)
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: reduce: the last axis is not built");
     return INF_OK;
+}
+
+// `rows` neighbours become one number.
+static float reduce_row(const struct reduce *reduce, const float *x)
+{
+    if (reduce->kind == INF_REDUCE_MAX)
+        return reduce->simd->max(reduce->rows, x);
+    if (reduce->kind == INF_REDUCE_MIN)
+        return reduce->simd->min(reduce->rows, x);
+    return reduce->simd->sum(reduce->rows, x) * reduce->scale;
+}
+
+static void extreme_rows(const struct reduce *reduce, const float *x, float *y, size_t count)
+{
+    enum inf_simd_binary which = reduce->kind == INF_REDUCE_MAX ? INF_SIMD_MAX : INF_SIMD_MIN;
+    memcpy(y, x, count * sizeof(*y));
+    for (size_t row = 1; row < reduce->rows; row++)
+        reduce->simd->binary[which][INF_SIMD_BOTH](count, y, x + row * reduce->channels, y,
+                                                   -INFINITY, INFINITY);
 }
 
 static void reduce_tile(void *context, size_t batch, size_t first, size_t batches, size_t count)
 {
     const struct reduce_task *task = context;
     const struct reduce *reduce = task->reduce;
-    for (size_t i = batch; i < batch + batches; i++)
-        reduce->simd->sum_rows(count, task->x + i * reduce->rows * reduce->channels + first,
-                               reduce->rows, reduce->channels, reduce->scale,
-                               task->y + i * reduce->channels + first);
+    for (size_t i = batch; i < batch + batches; i++) {
+        const float *x = task->x + i * reduce->rows * reduce->channels + first;
+        float *y = task->y + i * reduce->channels + first;
+        if (reduce->channels == 1)
+            *y = reduce_row(reduce, x);
+        else if (reduce->kind > INF_REDUCE_MEAN)
+            extreme_rows(reduce, x, y, count);
+        else
+            reduce->simd->sum_rows(count, x, reduce->rows, reduce->channels, reduce->scale, y);
+    }
 }
 
 static void reduce_run(const struct inf_cpu_step *step)
 {
     const struct reduce *reduce = step->state;
+    size_t batches = TILE_ELEMENTS / (reduce->rows * reduce->channels) + 1;
     struct reduce_task task = {reduce, step->inputs[0], step->output};
     pthreadpool_parallelize_2d_tile_2d(step->pool, reduce_tile, &task, reduce->batch,
-                                       reduce->channels, 1, TILE_CHANNELS, INF_OWN_FLAGS);
+                                       reduce->channels, batches, TILE_CHANNELS, INF_OWN_FLAGS);
 }
 
 static enum inf_code reduce_create(struct inf_cpu_step *step, struct inf_error *err)
@@ -95,7 +126,7 @@ static enum inf_code reduce_create(struct inf_cpu_step *step, struct inf_error *
         return inf_fail(err, INF_INTERNAL, "node '%s': axes apart", step->node->name);
     reduce->simd = inf_simd_best();
     step->run = reduce_run;
-    step->kernel = "sum_rows";
+    step->kernel = reduce->channels == 1 ? "reduce_last" : "reduce_rows";
     return INF_OK;
 }
 

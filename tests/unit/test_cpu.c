@@ -357,9 +357,9 @@ Test(cpu, declines_operands_that_it_has_no_kernel_for)
     declines(&single, "not known");
 
     start(&single);
-    operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
-    node(&single, INF_OP_TRANSPOSE);
-    declines(&single, "no kernel for transpose");
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
+    node(&single, INF_OP_SPACE_TO_DEPTH);
+    declines(&single, "no kernel for space_to_depth");
 }
 
 Test(cpu, declines_attributes_that_xnnpack_refuses_or_gets_wrong)

@@ -21,17 +21,21 @@ const struct inf_simd *inf_simd_best(void)
     return has_avx2() ? &inf_simd_avx2 : &inf_simd_baseline;
 }
 
+const struct inf_nn *inf_nn_level(unsigned level)
+{
+    static const struct inf_nn levels[] = {
+        {&inf_nn_gemm_baseline, &inf_nn_gemm_baseline, &inf_nn_depthwise_baseline,
+         &inf_nn_depthwise_baseline, false},
+        {&inf_nn_gemm_avx2, &inf_nn_gemm_avx2, &inf_nn_depthwise_avx2, &inf_nn_depthwise_avx2,
+         true},
+        {&inf_nn_gemm_avx512, &inf_nn_gemm_avx512_half, &inf_nn_depthwise_avx512,
+         &inf_nn_depthwise_avx512_half, true},
+    };
+    unsigned best = has_avx512() ? 2 : has_avx2() ? 1 : 0;
+    return level <= best ? &levels[level] : NULL;
+}
+
 const struct inf_nn *inf_nn_best(void)
 {
-    static const struct inf_nn avx512 = {&inf_nn_gemm_avx512, &inf_nn_gemm_avx512_half,
-                                         &inf_nn_depthwise_avx512, &inf_nn_depthwise_avx512_half,
-                                         true};
-    static const struct inf_nn avx2 = {&inf_nn_gemm_avx2, &inf_nn_gemm_avx2, &inf_nn_depthwise_avx2,
-                                       &inf_nn_depthwise_avx2, true};
-    static const struct inf_nn baseline = {&inf_nn_gemm_baseline, &inf_nn_gemm_baseline,
-                                           &inf_nn_depthwise_baseline, &inf_nn_depthwise_baseline,
-                                           false};
-    if (has_avx512())
-        return &avx512;
-    return has_avx2() ? &avx2 : &baseline;
+    return inf_nn_level(has_avx512() ? 2 : has_avx2() ? 1 : 0);
 }

@@ -26,7 +26,7 @@ struct inf_gemm_panel {
     size_t residual_columns; // of this panel that it has, at most `columns`; the others add 0
     float min, max;
     size_t y_step;
-    size_t columns; // that are written: 1 to the panel's width
+    size_t columns; // that are written: all of the panel but for a part of its last vector
 };
 
 // y = end(bias + a * w + residual) for some pixels and one panel.
@@ -79,7 +79,11 @@ extern const struct inf_nn_gemm inf_nn_gemm_baseline, inf_nn_gemm_avx2, inf_nn_g
 extern const struct inf_nn_depthwise inf_nn_depthwise_baseline, inf_nn_depthwise_avx2,
     inf_nn_depthwise_avx512, inf_nn_depthwise_avx512_half;
 
-// The loops for this processor. XNNPACK (which starts cpuinfo) must have been started.
+// The loops of an instruction set that this processor has, from the least (0) up; NULL behind the
+// best. XNNPACK (which starts cpuinfo) must have been started.
+const struct inf_nn *inf_nn_level(unsigned level);
+
+// The best loops for this processor. XNNPACK (which starts cpuinfo) must have been started.
 const struct inf_nn *inf_nn_best(void);
 
 // Index of the function for square windows of `kernel` taps and `stride`; -1: there is none.

@@ -167,6 +167,179 @@ static void hard_swish_all(size_t count, const float *x, float *y)
         y[i] = x[i] * clamp_one(x[i] + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f);
 }
 
+// 2^(n / 2) twice: 2^n itself may have no exponent left.
+static inline float exp_one(float x)
+{
+    const float low = -104.0f; // below it even the least f32 is too much
+    const float high = 89.0f;
+    float v = x < low ? low : x;
+    v = v > high ? high : v;
+    const float magic = 12582912.0f;
+    float shifted = v * 1.44269504f + magic;
+    float n = shifted - magic;
+    float r = v - n * 0.693359375f + n * 2.12194440e-4f;
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r * r + r;
+    int32_t whole = (int32_t)float_to_bits(shifted) - (int32_t)float_to_bits(magic);
+    int32_t half = whole >> 1;
+    float first = bits_to_float((uint32_t)(half + 127) << 23);
+    float second = bits_to_float((uint32_t)(whole - half + 127) << 23);
+    return (p + 1.0f) * first * second;
+}
+
+// x = 2^n m with m from sqrt(1/2) to sqrt(2); log m = 2 artanh(s) for s = (m - 1) / (m + 1).
+static inline float log_one(float x)
+{
+    float scaled = x < 1.17549435e-38f ? x * 8388608.0f : x; // 2^23: no exponent is 0 then
+    uint32_t bits = float_to_bits(scaled) - 0x3f3504f3u;
+    int32_t exponent = (int32_t)bits >> 23;
+    float m = bits_to_float((bits & 0x7fffffu) + 0x3f3504f3u);
+    float n = (float)exponent - (x < 1.17549435e-38f ? 23.0f : 0.0f);
+    float f = m - 1.0f;
+    float s = f / (2.0f + f);
+    float z = s * s;
+    float tail = 2.0f / 9.0f;
+    tail = tail * z + 2.0f / 7.0f;
+    tail = tail * z + 2.0f / 5.0f;
+    tail = tail * z + 2.0f / 3.0f;
+    float half = 0.5f * f * f;
+    float y = n * 0.693359375f + (f - (half - (s * (half + tail * z) - n * 2.12194440e-4f)));
+    y = x == INFINITY ? x : y;
+    y = x == 0.0f ? -INFINITY : y;
+    return x < 0.0f ? NAN : x != x ? x : y;
+}
+
+// log(1 - erf t) for t from 0.9 on, as a polynomial that was fitted for it.
+static inline float log_erfc_one(float t)
+{
+    float s = t * t;
+    float r = -1.72853470e-5f * t + 3.83197126e-4f;
+    float u = -3.88396438e-3f * t + 2.42546219e-2f;
+    r = r * s + u;
+    r = r * t - 1.06777877e-1f;
+    r = r * t - 6.34846687e-1f;
+    r = r * t - 1.28717512e-1f;
+    return r * t - t;
+}
+
+static inline float erf_small_one(float x)
+{
+    float s = x * x;
+    float r = -5.96761703e-4f;
+    r = r * s + 4.99119423e-3f;
+    r = r * s - 2.67681349e-2f;
+    r = r * s + 1.12819925e-1f;
+    r = r * s - 3.76125336e-1f;
+    r = r * s + 1.28379166e-1f;
+    return r * x + x;
+}
+
+static inline float erf_one(float x)
+{
+    float t = fabsf(x);
+    float far = t > 4.0f ? 4.0f : t; // erf 4 is 1 in f32
+    float large = copysignf(1.0f - exp_one(log_erfc_one(far)), x);
+    return t > 0.927734375f ? large : erf_small_one(x);
+}
+
+static inline float gelu_one(float x)
+{
+    float t = fabsf(x) * 0.707106781f;
+    float bounded = t > 10.0f ? 10.0f : t;
+    float tail = exp_one(log_erfc_one(bounded)); // 1 - erf t
+    float beyond = t > 10.0f ? 0.0f : tail;
+    float far = x < 0.0f ? beyond : 2.0f - beyond;
+    float near = 1.0f + erf_small_one(x * 0.707106781f);
+    float y = 0.5f * x * (t > 0.927734375f ? far : near);
+    return x != x ? x : y;
+}
+
+static inline float gelu_tanh_one(float x)
+{
+    return x * sigmoid_one(x * (1.59576912f + 0.0713548163f * x * x));
+}
+
+static inline float silu_one(float x)
+{
+    return x * sigmoid_one(x);
+}
+
+static inline float rsqrt_one(float x)
+{
+    return 1.0f / sqrtf(x);
+}
+
+static inline float reciprocal_one(float x)
+{
+    return 1.0f / x;
+}
+
+#define MAP(function)                                                                              \
+    static void function##_all(size_t count, const float *x, float *y)                             \
+    {                                                                                              \
+        for (size_t i = 0; i < count; i++)                                                         \
+            y[i] = function##_one(x[i]);                                                           \
+    }
+
+MAP(exp)
+MAP(log)
+MAP(erf)
+MAP(silu)
+MAP(gelu)
+MAP(gelu_tanh)
+MAP(rsqrt)
+MAP(reciprocal)
+
+// Sums of LANES numbers apart, so that they fit vectors; each ends before it has lost much.
+#define LANES     16
+#define SUM_BLOCK 1024
+
+static float sum(size_t count, const float *x)
+{
+    double total = 0;
+    while (count >= LANES) {
+        size_t some = count < SUM_BLOCK ? count - count % LANES : SUM_BLOCK;
+        float part[LANES] = {0};
+        for (size_t i = 0; i < some; i += LANES) {
+            for (size_t lane = 0; lane < LANES; lane++)
+                part[lane] += x[i + lane];
+        }
+        for (size_t lane = 0; lane < LANES; lane++)
+            total += (double)part[lane];
+        x += some;
+        count -= some;
+    }
+    for (size_t i = 0; i < count; i++)
+        total += (double)x[i];
+    return (float)total;
+}
+
+#define EXTREME(op)                                                                                \
+    static float op##_of(size_t count, const float *x)                                             \
+    {                                                                                              \
+        float part[LANES];                                                                         \
+        for (size_t lane = 0; lane < LANES; lane++)                                                \
+            part[lane] = x[0];                                                                     \
+        size_t whole = count - count % LANES;                                                      \
+        for (size_t i = 0; i < whole; i += LANES) {                                                \
+            for (size_t lane = 0; lane < LANES; lane++)                                            \
+                part[lane] = op##_one(part[lane], x[i + lane]);                                    \
+        }                                                                                          \
+        for (size_t i = whole; i < count; i++)                                                     \
+            part[0] = op##_one(part[0], x[i]);                                                     \
+        for (size_t lane = 1; lane < LANES; lane++)                                                \
+            part[0] = op##_one(part[0], part[lane]);                                               \
+        return part[0];                                                                            \
+    }
+
+EXTREME(max)
+EXTREME(min)
+
 // Adds a block to *sum; *lost is what earlier additions rounded away (Kahan's sum).
 static void sum_block(size_t count, const float *x, size_t rows, size_t stride, float *sum,
                       float *lost)
@@ -228,5 +401,16 @@ const struct inf_simd INF_SIMD_TABLE = {
     .tanh = tanh_all,
     .sigmoid = sigmoid_all,
     .hard_swish = hard_swish_all,
+    .exp = exp_all,
+    .log = log_all,
+    .erf = erf_all,
+    .silu = silu_all,
+    .gelu = gelu_all,
+    .gelu_tanh = gelu_tanh_all,
+    .rsqrt = rsqrt_all,
+    .reciprocal = reciprocal_all,
+    .sum = sum,
+    .max = max_of,
+    .min = min_of,
     .sum_rows = sum_rows,
 };
