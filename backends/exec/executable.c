@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/staging.h"
 #include "backends/exec/dynamic.h"
+#include "backends/exec/staging.h"
 #include "proto/core/span.h"
 
 // A value whose memory comes with each run.
@@ -364,8 +364,7 @@ void inf_executable_drop_results(struct inf_executable *executable, uint32_t slo
 static uint32_t profile_dynamic(const struct inf_dynamic *dynamic, uint32_t slot,
                                 struct inf_node_profile *nodes, uint32_t capacity)
 {
-    uint32_t count =
-        inf_executable_profile(inf_dynamic_planned(dynamic), slot, nodes, capacity);
+    uint32_t count = inf_executable_profile(inf_dynamic_planned(dynamic), slot, nodes, capacity);
     for (uint32_t i = 0; i < INF_MIN(count, capacity); i++)
         nodes[i].node = inf_dynamic_planned_node(dynamic, nodes[i].node);
     return count;

@@ -182,7 +182,8 @@ static enum inf_code verify_at(const struct inf_graph *graph, uint32_t depth,
                                struct inf_error *err);
 
 // The inputs of a node's subgraph are of the types that the node hands in.
-static enum inf_code check_subgraph_types(const struct inf_graph *graph, const struct inf_node *node,
+static enum inf_code check_subgraph_types(const struct inf_graph *graph,
+                                          const struct inf_node *node,
                                           const struct inf_graph *subgraph, struct inf_error *err)
 {
     uint32_t first = node->input_count - subgraph->input_count;

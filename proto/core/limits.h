@@ -45,12 +45,12 @@
 #define INF_LIMIT_MODEL_JSON_BYTES   ((uint64_t)256 << 20)
 #define INF_LIMIT_MODEL_WEIGHT_BYTES ((uint64_t)16 << 30)
 // Protobuf itself ends here; larger models keep their weights in files of their own.
-#define INF_LIMIT_MODEL_ONNX_BYTES   ((uint64_t)2 << 30)
-#define INF_LIMIT_MODEL_SHARDS       4096u
-#define INF_LIMIT_JSON_DEPTH         64u
-#define INF_LIMIT_GRAPH_NODES        (1u << 20)
-#define INF_LIMIT_GRAPH_VALUES       (1u << 21)
-#define INF_LIMIT_NODE_INPUTS        4096u
+#define INF_LIMIT_MODEL_ONNX_BYTES ((uint64_t)2 << 30)
+#define INF_LIMIT_MODEL_SHARDS     4096u
+#define INF_LIMIT_JSON_DEPTH       64u
+#define INF_LIMIT_GRAPH_NODES      (1u << 20)
+#define INF_LIMIT_GRAPH_VALUES     (1u << 21)
+#define INF_LIMIT_NODE_INPUTS      4096u
 // Branches and loops of one graph, twice: each has two subgraphs.
 #define INF_LIMIT_SUBGRAPHS (1u << 16)
 // Branches and loops within each other: what walks them recurses, and looks at the inner one of two

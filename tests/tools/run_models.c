@@ -137,8 +137,7 @@ static enum inf_code judge_output(struct judge *judge, const struct run *run, co
         inf_npy_unload(&reference);
         return code;
     }
-    struct tool_difference difference =
-        tool_compare(result.data, &reference, &tolerance);
+    struct tool_difference difference = tool_compare(result.data, &reference, &tolerance);
     inf_npy_unload(&reference);
     const char *verdict = tolerance.informative ? "informative" : difference.ok ? "ok" : "FAIL";
     printf("%s %s %s %.3g %.3g %s\n", run->id, run->name, name, difference.max_abs,

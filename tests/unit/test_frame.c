@@ -122,6 +122,7 @@ Test(frame, names_types_and_methods)
     cr_assert_str_eq(inf_method_name(65), "ServerStatus");
     cr_assert_str_eq(inf_method_name(0), "?");
     cr_assert_str_eq(inf_method_name(7), "?");
-    cr_assert_str_eq(inf_method_name(66), "?");
+    cr_assert_str_eq(inf_method_name(66), "MemoryInfo");
+    cr_assert_str_eq(inf_method_name(67), "?");
     cr_assert_str_eq(inf_method_name(65535), "?");
 }
