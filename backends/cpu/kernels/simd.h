@@ -45,7 +45,7 @@ struct inf_simd {
     // y[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6; y may be x.
     inf_simd_map_fn *hard_swish;
     // Within 4 units in the last place of e^x, log x, erf x; x / (1 + e^-x) within 6. Gelu and its tanh
-    // form: within 6 units of the larger of |y| and 2^-10 |x|.
+    // form: within 16 units of the larger of |y| and 2^-6 |x|.
     inf_simd_map_fn *exp, *log, *erf, *silu, *gelu, *gelu_tanh;
     inf_simd_map_fn *rsqrt, *reciprocal; // as the divisions are
     // Of `count` neighbours, at least 1; max and min are not a number where one of them is.
