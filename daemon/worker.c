@@ -134,7 +134,8 @@ static enum inf_code collect_late(struct inf_worker *worker, struct inf_job *job
         INF_TRY(make_reply(worker, job, true, used));
     for (uint32_t i = 0; i < job->output_count; i++) {
         const struct inf_job_output *output = &job->outputs[i];
-        if (output->late && inf_executable_result(executable, worker->slot, i, &result))
+        if (output->late && output->size_bytes > 0 &&
+            inf_executable_result(executable, worker->slot, i, &result))
             memcpy(output_memory(job, output), result.data, output->size_bytes);
     }
     return INF_OK;
