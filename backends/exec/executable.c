@@ -260,6 +260,14 @@ const struct inf_plan *inf_executable_plan(const struct inf_executable *executab
     return executable->plan;
 }
 
+uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable)
+{
+    if (executable->dynamic == NULL)
+        return 0;
+    return executable->graph->node_count -
+           inf_executable_graph(inf_dynamic_planned(executable->dynamic))->node_count;
+}
+
 uint64_t inf_executable_weight_bytes(const struct inf_executable *executable)
 {
     uint64_t bytes = 0;

@@ -40,6 +40,9 @@ const struct inf_graph *inf_executable_graph(const struct inf_executable *execut
 // The plan of all that is compiled. Valid as long as the executable.
 const struct inf_plan *inf_executable_plan(const struct inf_executable *executable);
 
+// How many nodes of the graph no plan has, since they hang on values: they are interpreted.
+uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable);
+
 // Bytes that weights take on the devices, beside the graph's own constants.
 uint64_t inf_executable_weight_bytes(const struct inf_executable *executable);
 

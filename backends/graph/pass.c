@@ -16,7 +16,9 @@
 static const struct {
     const char *name;
     enum inf_code (*run)(struct inf_rewrite *rewrite);
+    bool is_whole; // changes the graph as a whole, not node by node
 } passes[INF_PASS_COUNT] = {
+    [INF_PASS_INLINE] = {"inline", inf_pass_inline, .is_whole = true},
     [INF_PASS_DROP_IDENTITIES] = {"drop_identities", inf_pass_drop_identities},
     [INF_PASS_FOLD_CONSTANTS] = {"fold_constants", inf_pass_fold_constants},
     [INF_PASS_LAYOUT] = {"layout", inf_pass_layout},
@@ -44,10 +46,10 @@ enum inf_pass inf_pass_parse(const char *name)
 static enum inf_code run_pass(struct inf_rewrite *rewrite, enum inf_pass pass, bool *changed)
 {
     rewrite->changed = false;
-    enum inf_code code = inf_rewrite_begin(rewrite);
+    enum inf_code code = passes[pass].is_whole ? INF_OK : inf_rewrite_begin(rewrite);
     if (code == INF_OK)
         code = passes[pass].run(rewrite);
-    if (code == INF_OK)
+    if (code == INF_OK && !passes[pass].is_whole)
         code = inf_rewrite_end(rewrite);
     inf_rewrite_fini(rewrite);
     if (code == INF_OK && rewrite->changed)
@@ -77,6 +79,46 @@ static enum inf_code run_round(struct inf_rewrite *rewrite, const struct inf_pas
     return INF_OK;
 }
 
+// Makes what a node's subgraph is always given the same constant a constant of its own. The input
+// stays, unused.
+static enum inf_code hand_in_constants(struct inf_graph *graph, const struct inf_node *node,
+                                       struct inf_graph *subgraph, struct inf_error *err)
+{
+    uint32_t first = node->input_count - subgraph->input_count;
+    // A loop changes as many inputs as it has outputs.
+    uint32_t begin = node->op == INF_OP_LOOP ? node->output_count : 0;
+    for (uint32_t i = begin; i < subgraph->input_count; i++) {
+        const struct inf_value *value = &graph->values[node->inputs[first + i]];
+        uint32_t constant;
+        if (value->data == NULL)
+            continue;
+        INF_TRY(inf_graph_add_const(subgraph, value->name, value->dtype, &value->shape,
+                                    inf_blob_ref(value->data), &constant, err));
+        inf_graph_replace_uses(subgraph, subgraph->inputs[i].value, constant);
+    }
+    return INF_OK;
+}
+
+// Runs the passes in the subgraphs. Recurses as deep as they nest: INF_LIMIT_GRAPH_DEPTH.
+static enum inf_code run_subgraphs(struct inf_graph *graph, const struct inf_pass_options *options,
+                                   struct inf_error *err)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        int32_t *indices[2];
+        if (!inf_node_subgraphs(&graph->nodes[i], indices))
+            continue;
+        for (int k = 0; k < 2; k++) {
+            struct inf_graph *subgraph = graph->subgraphs[*indices[k]];
+            if (!(options->disabled & 1u << INF_PASS_FOLD_CONSTANTS))
+                INF_TRY(hand_in_constants(graph, &graph->nodes[i], subgraph, err));
+            enum inf_code code = inf_passes_run(subgraph, options, err);
+            if (code != INF_OK)
+                return inf_error_prefix(err, code, "in node '%s'", graph->nodes[i].name);
+        }
+    }
+    return INF_OK;
+}
+
 enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_options *options,
                              struct inf_error *err)
 {
@@ -93,5 +135,10 @@ enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_opti
         changed = false;
         INF_TRY(run_round(&rewrite, options, round, &changed));
     }
-    return INF_OK;
+    if (graph->subgraph_count == 0)
+        return INF_OK;
+    INF_TRY(run_subgraphs(graph, options, err));
+    // They may tell more of their shapes now.
+    INF_TRY(inf_shape_infer(graph, err));
+    return inf_graph_verify(graph, err);
 }

@@ -11,6 +11,7 @@
 
 // In the order they run. The list of names is inf_pass_name().
 enum inf_pass {
+    INF_PASS_INLINE, // branches with a constant condition, and loops of few iterations, become nodes
     INF_PASS_DROP_IDENTITIES, // identity nodes, and reshapes and casts that change nothing
     INF_PASS_FOLD_CONSTANTS,  // nodes whose inputs are constants become constants
     INF_PASS_LAYOUT,          // transposes move towards the outputs, meet their inverses and go

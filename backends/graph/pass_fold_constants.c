@@ -10,6 +10,8 @@
 
 static bool inputs_const(const struct inf_graph *graph, const struct inf_node *node)
 {
+    if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
+        return false; // no kernels
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != INF_VALUE_NONE && !inf_graph_is_const(graph, node->inputs[i]))
             return false;
@@ -90,6 +92,30 @@ static enum inf_code fold(struct inf_rewrite *rewrite, uint32_t index, size_t to
     return code;
 }
 
+// Asks for the sizes of outputs that hang on values, which are known. What comes of it is no shape of
+// the graph's: the node is about to go.
+static bool measure(struct inf_rewrite *rewrite, uint32_t index)
+{
+    const struct inf_evaluator *evaluator = rewrite->evaluator;
+    const struct inf_node *node = &rewrite->graph->nodes[index];
+    struct inf_shape shapes[4];
+    struct inf_error ignored = {0};
+    bool known = true;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        known &= inf_shape_known(&rewrite->graph->values[node->outputs[i]].shape);
+    if (known)
+        return true;
+    if (evaluator->measure == NULL || node->output_count > INF_ARRAY_LENGTH(shapes))
+        return false;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        shapes[i] = rewrite->graph->values[node->outputs[i]].shape;
+    if (evaluator->measure(evaluator->context, rewrite->graph, index, shapes, &ignored) != INF_OK)
+        return false;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        rewrite->graph->values[node->outputs[i]].shape = shapes[i];
+    return true;
+}
+
 enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
 {
     struct inf_graph *graph = rewrite->graph;
@@ -104,8 +130,12 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
         bool known = node->op == INF_OP_SHAPE
                          ? inf_shape_known(&graph->values[node->inputs[0]].shape)
                          : inputs_const(graph, node);
-        if (known && outputs_fit(rewrite, node, &total_bytes))
+        if (!known || !measure(rewrite, i))
+            continue;
+        if (outputs_fit(rewrite, node, &total_bytes))
             INF_TRY(fold(rewrite, i, total_bytes));
+        if (!rewrite->gone[i]) // what was measured is not for good
+            INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
     }
     return INF_OK;
 }

@@ -19,6 +19,8 @@ struct inf_rewrite {
     struct inf_error *err;
 };
 
+// As its name in pass.h says. Lists the nodes anew: not between inf_rewrite_begin() and _end().
+enum inf_code inf_pass_inline(struct inf_rewrite *rewrite) INF_NODISCARD;
 // The passes, in the order of enum inf_pass.
 enum inf_code inf_pass_drop_identities(struct inf_rewrite *rewrite) INF_NODISCARD;
 // As its name in pass.h says.

@@ -56,6 +56,7 @@ enum inf_code inf_rewrite_end(struct inf_rewrite *rewrite)
     for (uint32_t i = 0; i < node_count; i++)
         map[i] = rewrite->gone[i] ? INF_NODE_NONE : kept++;
     inf_graph_compact_nodes(rewrite->graph, map);
+    (void)inf_graph_compact_subgraphs(rewrite->graph);
     free(map);
     return INF_OK;
 }

@@ -148,7 +148,9 @@ static void print_consts(const struct inf_graph *graph, FILE *file)
     free(used);
 }
 
-void inf_graph_print(const struct inf_graph *graph, FILE *file)
+// Subgraphs come behind, each after a line that says which it is; "graph 0.1" is the second one of the
+// first.
+static void print_graph(const struct inf_graph *graph, const char *number, FILE *file)
 {
     for (uint32_t i = 0; i < graph->input_count; i++) {
         fprintf(file, "input  %%%u ", graph->inputs[i].value);
@@ -165,4 +167,15 @@ void inf_graph_print(const struct inf_graph *graph, FILE *file)
         print_text(graph->outputs[i].name, file);
         fputc('\n', file);
     }
+    for (uint32_t i = 0; i < graph->subgraph_count; i++) {
+        char inner[64];
+        snprintf(inner, sizeof inner, "%s%s%u", number, *number != '\0' ? "." : "", i);
+        fprintf(file, "graph %s\n", inner);
+        print_graph(graph->subgraphs[i], inner, file);
+    }
+}
+
+void inf_graph_print(const struct inf_graph *graph, FILE *file)
+{
+    print_graph(graph, "", file);
 }
