@@ -17,8 +17,10 @@
 
 static bool is_cheap(enum inf_op op)
 {
-    return op != INF_OP_CONV2D && op != INF_OP_DEPTHWISE_CONV2D && op != INF_OP_CONV2D_TRANSPOSE &&
-           op != INF_OP_POOL2D && op != INF_OP_MATMUL && op != INF_OP_RESIZE;
+    return op != INF_OP_BRANCH && op != INF_OP_LOOP && op != INF_OP_RNN && op != INF_OP_CONV_ND &&
+           op != INF_OP_POOL_ND && op != INF_OP_CONV2D && op != INF_OP_DEPTHWISE_CONV2D &&
+           op != INF_OP_CONV2D_TRANSPOSE && op != INF_OP_POOL2D && op != INF_OP_MATMUL &&
+           op != INF_OP_RESIZE;
 }
 
 static bool inputs_fit(const struct inf_graph *graph, const struct inf_node *node)

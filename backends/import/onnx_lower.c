@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/import/onnx_capture.h"
+
 // Functions within functions, and branches within branches.
 #define FRAME_DEPTH_MAX 24u
 // Nodes lowered in all: a function that calls others twice each doubles the work at every level.
@@ -49,11 +51,17 @@ uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *
                          const char *name)
 {
     uint32_t value;
-    for (; frame != NULL; frame = frame->outer)
-        if (inf_onnx_names_find(&frame->names, name, &value))
-            return value;
-    inf_ox_fail(s, INF_INVALID, "takes '%.200s', which nothing before it makes", name);
-    return INF_VALUE_NONE;
+    if (inf_onnx_names_find(&frame->names, name, &value))
+        return value;
+    if (frame->outer == NULL) {
+        inf_ox_fail(s, INF_INVALID, "takes '%.200s', which nothing before it makes", name);
+        return INF_VALUE_NONE;
+    }
+    // No deeper than frames nest.
+    value = inf_onnx_lookup(s, frame->outer, name);
+    return frame->capture != NULL && value != INF_VALUE_NONE
+               ? inf_onnx_capture(s, frame->capture, value)
+               : value;
 }
 
 static void name_value(struct inf_onnx_scope *s, struct inf_onnx_frame *frame, const char *name,

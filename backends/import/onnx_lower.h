@@ -18,6 +18,7 @@
 #define INF_ONNX_OUTPUTS_MAX INF_LIMIT_NODE_INPUTS
 
 struct inf_onnx_op;
+struct inf_onnx_capture;
 
 // The whole import.
 struct inf_onnx_import {
@@ -37,6 +38,7 @@ struct inf_onnx_frame {
     struct inf_onnx_node *call;          // of a function: the node; else NULL
     const struct inf_onnx_function *function;
     const struct inf_onnx_opsets *opsets;
+    struct inf_onnx_capture *capture; // of a branch that becomes a subgraph; else NULL
     struct inf_onnx_names names;
     uint32_t depth;
 };

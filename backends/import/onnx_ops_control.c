@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow that can be settled when the model is imported: branches whose condition is constant,
 // loops whose number of rounds is.
-#include <string.h>
+#include <stdio.h>
 
-#include "backends/import/onnx_lower.h"
+#include "backends/graph/shape_infer.h"
+#include "backends/import/onnx_capture.h"
 
 // Rounds of a loop that are worth writing out.
 #define ROUNDS_MAX 256
@@ -14,6 +15,7 @@
 struct body {
     struct inf_onnx_graph graph;
     struct inf_onnx_frame frame;
+    struct inf_onnx_capture *capture; // where it becomes a subgraph; else NULL
 };
 
 static bool begin(struct inf_onnx_scope *s, struct body *body, const char *attribute)
@@ -32,8 +34,10 @@ static bool begin(struct inf_onnx_scope *s, struct body *body, const char *attri
 static void run(struct inf_onnx_scope *s, struct body *body, const uint32_t *inputs,
                 uint32_t *outputs)
 {
-    body->frame = (struct inf_onnx_frame){
-        .outer = s->frame, .opsets = s->frame->opsets, .depth = s->frame->depth + 1};
+    body->frame = (struct inf_onnx_frame){.outer = s->frame,
+                                          .opsets = s->frame->opsets,
+                                          .capture = body->capture,
+                                          .depth = s->frame->depth + 1};
     inf_onnx_lower_initializers(s, &body->frame, &body->graph);
     for (uint32_t i = 0; inf_ox_ok(s) && i < body->graph.input_count; i++) {
         bool known;
@@ -46,13 +50,102 @@ static void run(struct inf_onnx_scope *s, struct body *body, const uint32_t *inp
     inf_onnx_names_fini(&body->frame.names);
 }
 
+// --- branches that only a run can choose ---
+
+// Names the outputs of a branch's graph, each something that a node makes.
+static void add_outputs(struct inf_onnx_scope *s, const uint32_t *values, uint32_t count)
+{
+    char name[16];
+    for (uint32_t i = 0; inf_ox_ok(s) && i < count; i++) {
+        uint32_t node, value = values[i];
+        snprintf(name, sizeof name, "%u", i);
+        s->code = inf_graph_add_node(s->graph, INF_OP_IDENTITY, s->node->name, "", &value, 1, 1,
+                                     &node, s->err);
+        if (!inf_ox_ok(s))
+            return;
+        s->code = inf_shape_infer_node(s->graph, node, s->err);
+        if (inf_ox_ok(s))
+            s->code =
+                inf_graph_add_output(s->graph, name, s->graph->nodes[node].outputs[0], s->err);
+    }
+}
+
+// Lowers a branch into a graph of its own.
+static void lower_side(struct inf_onnx_scope *s, const char *attribute,
+                       struct inf_onnx_capture *capture)
+{
+    struct inf_onnx_scope inner = *s;
+    struct body body;
+    uint32_t *values = inf_arena_alloc(s->import->arena, s->output_count * sizeof *values);
+    if (values == NULL)
+        inf_ox_fail(s, INF_EXHAUSTED, "no memory");
+    if (!inf_ox_ok(s) || !begin(s, &body, attribute))
+        return;
+    if (body.graph.output_count != s->output_count || body.graph.input_count != 0) {
+        inf_ox_fail(s, INF_INVALID, "its branch has %u outputs, the node %u",
+                    body.graph.output_count, s->output_count);
+        return;
+    }
+    inner.graph = capture->graph;
+    body.capture = capture;
+    run(&inner, &body, NULL, values);
+    add_outputs(&inner, values, s->output_count);
+    s->code = inner.code;
+}
+
+// The node, its condition first, then what its branches take.
+static void emit_branch(struct inf_onnx_scope *s, const struct inf_onnx_captured *captured,
+                        const uint32_t sides[2])
+{
+    uint32_t *inputs =
+        inf_arena_alloc(s->import->arena, ((size_t)captured->count + 1) * sizeof *inputs);
+    if (inputs == NULL) {
+        inf_ox_fail(s, INF_EXHAUSTED, "no memory");
+        return;
+    }
+    inputs[0] = s->inputs[0];
+    if (inf_ox_rank(s, inputs[0]) > 0)
+        inputs[0] = inf_ox_reshape(s, inputs[0], NULL, 0);
+    for (uint32_t i = 0; i < captured->count; i++)
+        inputs[i + 1] = captured->values[i];
+    struct inf_ox_call call = inf_ox_call(INF_OP_BRANCH, inputs, captured->count + 1);
+    call.attrs.branch.then_graph = (int32_t)sides[0];
+    call.attrs.branch.else_graph = (int32_t)sides[1];
+    call.output_count = s->output_count;
+    inf_ox_emit(s, &call, s->outputs);
+}
+
+static void lower_branches(struct inf_onnx_scope *s)
+{
+    static const char *const attributes[] = {"then_branch", "else_branch"};
+    struct inf_onnx_captured captured = {0};
+    struct inf_onnx_capture captures[2] = {0};
+    uint32_t sides[2];
+    for (int i = 0; inf_ox_ok(s) && i < 2; i++) {
+        captures[i] = (struct inf_onnx_capture){.outer = s->graph, .captured = &captured};
+        s->code = inf_graph_create(&captures[i].graph, s->err);
+        if (inf_ox_ok(s))
+            lower_side(s, attributes[i], &captures[i]);
+    }
+    // Only now is the list whole, which both have as inputs.
+    for (int i = 0; i < 2; i++)
+        inf_onnx_capture_end(s, &captures[i]);
+    for (int i = 0; i < 2; i++) {
+        if (inf_ox_ok(s))
+            s->code = inf_graph_add_subgraph(s->graph, &captures[i].graph, &sides[i], s->err);
+        inf_graph_destroy(&captures[i].graph);
+    }
+    if (inf_ox_ok(s))
+        emit_branch(s, &captured, sides);
+    inf_onnx_captured_fini(&captured);
+}
+
 static void lower_if(struct inf_onnx_scope *s)
 {
     double condition = 0;
     struct body body;
     if (!inf_ox_const_number(s, s->inputs[0], &condition)) {
-        inf_ox_fail(s, INF_UNSUPPORTED, "its condition '%.100s' is not constant",
-                    s->node->inputs[0]);
+        lower_branches(s);
         return;
     }
     // Both count as asked for.

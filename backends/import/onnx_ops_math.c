@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/import/einsum.h"
 #include "backends/import/onnx_lower.h"
 
 // Before opset 7 operands broadcast only where `broadcast` was set, the second one aligned at
@@ -141,6 +142,14 @@ static void lower_gemm(struct inf_onnx_scope *s)
     s->outputs[0] = y;
 }
 
+static void lower_einsum(struct inf_onnx_scope *s)
+{
+    const char *equation = inf_ox_attr_text(s, "equation", "");
+    if (inf_ox_ok(s))
+        s->code = inf_graph_add_einsum(s->graph, s->node->name, equation, s->inputs, s->input_count,
+                                       s->outputs, s->err);
+}
+
 static const struct inf_onnx_op ops[] = {
     {"Add", lower_binary, 2, 2, 1, INF_BINARY_ADD},
     {"Sub", lower_binary, 2, 2, 1, INF_BINARY_SUB},
@@ -168,6 +177,7 @@ static const struct inf_onnx_op ops[] = {
     {"BitShift", lower_bit_shift, 2, 2, 1, 0},
     {"MatMul", lower_matmul, 2, 2, 1, 0},
     {"Gemm", lower_gemm, 2, 3, 1, 0},
+    {"Einsum", lower_einsum, 1, INF_LIMIT_NODE_INPUTS, 1, 0},
 };
 
 const struct inf_onnx_op_table inf_onnx_ops_math = {ops, INF_ARRAY_LENGTH(ops)};

@@ -120,6 +120,11 @@ static void lower_unsqueeze(struct inf_onnx_scope *s)
 
 static void lower_shape(struct inf_onnx_scope *s)
 {
+    // What two branches made may have a rank that only a run can tell.
+    if (inf_ox_ok(s) && s->graph->values[s->inputs[0]].shape.rank < 0 && s->node->attr_count == 0) {
+        s->outputs[0] = inf_ox_cast(s, inf_ox_shape(s, s->inputs[0]), INF_DTYPE_I64);
+        return;
+    }
     int32_t rank = inf_ox_rank(s, s->inputs[0]);
     int32_t start = inf_ox_attr_int(s, "start", 0), end = inf_ox_attr_int(s, "end", rank);
     start = INF_MAX(INF_MIN(start < 0 ? start + rank : start, rank), 0);
