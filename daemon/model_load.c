@@ -7,6 +7,7 @@
 
 #include "backends/base/blob.h"
 #include "backends/import/import.h"
+#include "backends/registry.h"
 
 // Where each stage begins, in percent of a typical load.
 #define PERCENT_READ     0u
@@ -198,8 +199,9 @@ static enum inf_code run_load(struct load *load, struct inf_error *err)
     if (job->unchanged)
         return INF_OK;
     report(load, "read", PERCENT_READ);
-    INF_TRY(inf_model_import(&load->graph, &load->info, load->location.directory_fd,
-                             load->location.file, err));
+    const struct inf_import_options import = {.evaluator = inf_registry_evaluator()};
+    INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
+                                  load->location.file, &import, err));
     INF_TRY(fill_served(load, err));
     job->served = load->served;
     load->served = NULL;

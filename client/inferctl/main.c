@@ -8,7 +8,7 @@
 #include "client/inferctl/nearest.h"
 
 static const struct command *const commands[] = {
-    &command_status, &command_devices, &command_memory, &command_models,
+    &command_status, &command_devices, &command_memory, &command_models, &command_check,
     &command_load,   &command_unload,  &command_infer,  &command_bench,
 };
 

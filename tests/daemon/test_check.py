@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""test_check.py INFERCTL INFERD_CHECK MODELS - what inferctl check says of models, and of what are none."""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+def run(inferctl, *arguments):
+    return subprocess.run([inferctl, *arguments], capture_output=True, text=True, timeout=60)
+
+def write(folder, layers, weights):
+    manifest = [{'paths': ['w.bin'], 'weights': [{'name': n, 'shape': s, 'dtype': 'float32'} for n, s, _ in weights]}]
+    (folder / 'model.json').write_text(json.dumps(
+        {'modelTopology': {'class_name': 'Sequential', 'config': layers}, 'weightsManifest': manifest}))
+    (folder / 'w.bin').write_bytes(b''.join(struct.pack('<f', 1) * count for _, _, count in weights))
+
+def layer(kind, **config):
+    return {'class_name': kind, 'config': {'name': 'd', 'batch_input_shape': [None, 4], **config}}
+
+def main(inferctl, program, models):
+    os.environ['INFERD_CHECK'] = program
+    with tempfile.TemporaryDirectory() as path:
+        folder = Path(path)
+        write(folder, [layer('Dense', units=3)], [('d/kernel', [4, 3], 12), ('d/bias', [3], 3)])
+        for file in (folder, folder / 'model.json'):
+            done = run(inferctl, '-o', 'json', 'check', str(file))
+            assert done.returncode == 0, done.stderr
+            report = json.loads(done.stdout)
+            assert report['format'] == 'tfjs_layers_model', report
+            # 4 x 3 weights and 3 biases; a multiplication for each weight.
+            assert report['parameters'] == 15 and report['constant_bytes'] == 60 and report['macs'] == 12, report
+            assert report['inputs'] == [{'name': 'd_input', 'datatype': 'FP32', 'shape': '[?,4]'}], report
+            assert report['outputs'] == [{'name': 'd', 'datatype': 'FP32', 'shape': '[?,3]'}], report
+            assert report['shapes'] == ['[1,4]'], report
+            assert report['devices'][-1]['device'] == 'ref' and all(d['loads'] for d in report['devices']), report
+        done = run(inferctl, 'check', path)
+        assert done.returncode == 0 and '[1,4]' in done.stdout and 'ref' in done.stdout, done
+
+        write(folder, [layer('Conv3D'), layer('Lambda', name='e')], [])
+        done = run(inferctl, 'check', path)
+        assert done.returncode == 1 and 'Conv3D (1 layer), Lambda (1 layer)' in done.stderr, done
+        (folder / 'model.json').write_text('{')
+        assert run(inferctl, 'check', path).returncode == 1
+    assert run(inferctl, 'check', path).returncode == 4
+    assert run(inferctl, 'check').returncode == 2
+    os.environ['INFERD_CHECK'] = '/nowhere/inferd-check'
+    done = run(inferctl, 'check', path)
+    assert done.returncode == 1 and 'comes with the daemon' in done.stderr, done
+
+    os.environ['INFERD_CHECK'] = program
+    model = Path(models) / 'nsfwjs-mobilenet_v2' / 'model'
+    if model.is_dir():
+        report = json.loads(run(inferctl, '-o', 'json', 'check', str(model)).stdout)
+        assert report['macs'] == 299855360, report
+    return 0
+
+sys.exit(main(*sys.argv[1:]))
