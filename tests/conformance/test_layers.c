@@ -194,3 +194,152 @@ Test(layers, cpu_answers_as_tensorflow_js_does)
         cr_skip("built without the cpu backend");
     run_all("cpu");
 }
+
+// --- what TensorFlow.js does not have, or gets wrong: literals ---
+
+struct literal {
+    const char *layers;  // of a Sequential model
+    const char *weights; // of the manifest
+    float data[24];      // all weights
+    size_t data_count;
+    struct inf_shape input;
+    float x[24];
+    struct inf_shape output;
+    float y[24];
+};
+
+static void check_literal(const struct literal *literal, struct inf_device *ref)
+{
+    char text[2048];
+    struct inf_pass_options options = {.evaluator = inf_registry_evaluator()};
+    struct inf_model *model = NULL;
+    struct inf_executable *executable = NULL;
+    float y[24 + INF_BLOB_SLACK_BYTES / 4] = {0};
+    float x[24 + INF_BLOB_SLACK_BYTES / 4] = {0};
+    memcpy(x, literal->x, sizeof literal->x);
+    snprintf(
+        text, sizeof text,
+        "{'modelTopology':{'class_name':'Sequential','config':[%s]},'weightsManifest':[{'paths':"
+        "['w.bin'],'weights':[%s]}]}",
+        literal->layers, literal->weights);
+    inf_tfjs_case_write("w.bin", literal->data, literal->data_count * sizeof(float));
+    cr_assert_eq(inf_tfjs_case_import_text(text), INF_OK, "%s", inf_tfjs_case.err.text);
+    struct inf_graph *graph = inf_tfjs_case.graph;
+    inf_tfjs_case.graph = NULL;
+    cr_assert_eq(inf_model_create(&model, &graph, ref, &options, NULL), INF_OK);
+    cr_assert_eq(inf_model_acquire(model, ref, &literal->input, &executable, &inf_tfjs_case.err),
+                 INF_OK, "%s", inf_tfjs_case.err.text);
+    const struct inf_graph *run = inf_executable_graph(executable);
+    const struct inf_value *value = &run->values[run->outputs[0].value];
+    cr_assert(inf_shape_equal(&value->shape, &literal->output), "%s", literal->layers);
+    const void *inputs[] = {x};
+    void *outputs[] = {y};
+    struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    cr_assert_eq(inf_executable_run(executable, &execution, NULL), INF_OK);
+    for (size_t i = 0; i < inf_shape_elements(&literal->output); i++)
+        cr_assert_float_eq(y[i], literal->y[i], 1e-6, "%s: [%zu] %.8g, wanted %.8g",
+                           literal->layers, i, (double)y[i], (double)literal->y[i]);
+    inf_model_release(model, &executable);
+    inf_model_unref(&model);
+}
+
+#define W(name, shape) "{'name':'" name "','shape':" shape ",'dtype':'float32'}"
+
+static const struct literal literals[] = {
+    // y[t] = x[t] + 10 x[t-2] + 100 x[t-4], nothing before the first step.
+    {.layers = "{'class_name':'Conv1D','config':{'name':'c','filters':1,'kernel_size':3,'padding':"
+               "'causal','dilation_rate':2,'use_bias':false,'batch_input_shape':[null,5,1]}}",
+     .weights = W("c/kernel", "[3,1,1]"),
+     .data = {100, 10, 1},
+     .data_count = 3,
+     .input = {3, {1, 5, 1}},
+     .x = {1, 2, 3, 4, 5},
+     .output = {3, {1, 5, 1}},
+     .y = {1, 2, 13, 24, 135}},
+    // (x - mean) / sqrt(variance + 0) along axis 1.
+    {.layers = "{'class_name':'BatchNormalization','config':{'name':'b','axis':[1],'epsilon':0,"
+               "'scale':false,'batch_input_shape':[null,2,3]}}",
+     .weights = W("b/beta", "[2]") "," W("b/moving_mean", "[2]") "," W("b/moving_variance", "[2]"),
+     .data = {100, 200, 1, 2, 4, 16},
+     .data_count = 6,
+     .input = {3, {1, 2, 3}},
+     .x = {1, 3, 5, 2, 6, 10},
+     .output = {3, {1, 2, 3}},
+     .y = {100, 101, 102, 200, 201, 202}},
+    // The middle of 3 x 4 pixels.
+    {.layers = "{'class_name':'CenterCrop','config':{'name':'c','height':1,'width':2,"
+               "'batch_input_shape':[null,3,4,1]}}",
+     .weights = "",
+     .input = {4, {1, 3, 4, 1}},
+     .x = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+     .output = {4, {1, 1, 2, 1}},
+     .y = {5, 6}},
+    // Half pixels: 2 to 4 takes a quarter of the neighbour.
+    {.layers = "{'class_name':'Resizing','config':{'name':'r','height':1,'width':4,"
+               "'batch_input_shape':[null,1,2,1]}}",
+     .weights = "",
+     .input = {4, {1, 1, 2, 1}},
+     .x = {0, 4},
+     .output = {4, {1, 1, 4, 1}},
+     .y = {0, 1, 3, 4}},
+    {.layers =
+         "{'class_name':'ZeroPadding1D','config':{'name':'z','padding':[1,2],'batch_input_shape':"
+         "[null,2,1]}},{'class_name':'Cropping1D','config':{'name':'c','cropping':[0,1]}},"
+         "{'class_name':'UpSampling1D','config':{'name':'u','size':2}}",
+     .weights = "",
+     .input = {3, {1, 2, 1}},
+     .x = {3, 4},
+     .output = {3, {1, 8, 1}},
+     .y = {0, 0, 3, 3, 4, 4, 0, 0}},
+    // x >= 1: x up to 5; below: half of what is missing.
+    {.layers = "{'class_name':'ReLU','config':{'name':'r','max_value':5,'negative_slope':0.5,"
+               "'threshold':1,'batch_input_shape':[null,4]}}",
+     .weights = "",
+     .input = {2, {1, 4}},
+     .x = {-3, 0.5f, 2, 7},
+     .output = {2, {1, 4}},
+     .y = {-2, -0.25f, 2, 5}},
+    // Stride 2: each element puts the kernel down.
+    {.layers = "{'class_name':'Conv1DTranspose','config':{'name':'c','filters':1,'kernel_size':3,"
+               "'strides':2,'use_bias':false,'batch_input_shape':[null,2,1]}}",
+     .weights = W("c/kernel", "[3,1,1]"),
+     .data = {1, 10, 100},
+     .data_count = 3,
+     .input = {3, {1, 2, 1}},
+     .x = {1, 2},
+     .output = {3, {1, 5, 1}},
+     .y = {1, 10, 102, 20, 200}},
+    // Two channels, each with a filter of its own.
+    {.layers =
+         "{'class_name':'DepthwiseConv1D','config':{'name':'d','kernel_size':2,'use_bias':false,"
+         "'batch_input_shape':[null,3,2]}}",
+     .weights = W("d/depthwise_kernel", "[2,2,1]"),
+     .data = {1, 100, 10, 1000},
+     .data_count = 4,
+     .input = {3, {1, 3, 2}},
+     .x = {1, 2, 3, 4, 5, 6},
+     .output = {3, {1, 2, 2}},
+     .y = {31, 4200, 53, 6400}},
+    // Computed by the formulas of Keras's GRU with reset_after, two steps.
+    {.layers = "{'class_name':'GRU','config':{'name':'g','units':1,'reset_after':true,"
+               "'recurrent_activation':'sigmoid','return_sequences':true,'batch_input_shape':"
+               "[null,2,1]}}",
+     .weights =
+         W("g/kernel", "[1,3]") "," W("g/recurrent_kernel", "[1,3]") "," W("g/bias", "[2,3]"),
+     .data = {0.5f, -0.25f, 1, 0.3f, 0.6f, -0.8f, 0.1f, 0.2f, 0.3f, -0.1f, 0.4f, 0.5f},
+     .data_count = 12,
+     .input = {3, {1, 2, 1}},
+     .x = {1, -2},
+     .output = {3, {1, 2, 1}},
+     .y = {0.34758475f, -0.54511399f}},
+};
+
+Test(layers, what_tensorflow_js_lacks_is_as_in_keras)
+{
+    struct inf_device *ref = NULL;
+    struct inf_device_options options = {.slots = 1};
+    cr_assert_eq(inf_device_open(&ref, inf_registry_find("ref"), 0, &options, NULL), INF_OK);
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(literals); i++)
+        check_literal(&literals[i], ref);
+    inf_device_unref(&ref);
+}
