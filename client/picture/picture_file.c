@@ -48,10 +48,8 @@ static enum inf_code read_file(const char *path, uint8_t **out_data, size_t *out
 static enum inf_code decode_jpeg(tjhandle decoder, struct inf_picture **out_picture,
                                  const uint8_t *data, size_t size, struct inf_error *err)
 {
-    int width;
-    int height;
-    int subsampling;
-    int colorspace;
+    // What has tables only is no failure and leaves these alone.
+    int width = 0, height = 0, subsampling, colorspace;
     if (tjDecompressHeader3(decoder, data, size, &width, &height, &subsampling, &colorspace) != 0)
         return inf_fail(err, INF_INVALID, "broken jpeg: %s", tjGetErrorStr2(decoder));
     if (width <= 0 || height <= 0)
