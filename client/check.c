@@ -109,6 +109,8 @@ enum inf_code inf_request_check(const inferd_client *client, const inferd_reques
         return fail_parameter(err, "the id is too long", "at most 256 bytes");
     if (request->device != NULL && strlen(request->device) > INF_LIMIT_MODEL_NAME)
         return fail_parameter(err, "the device's name is too long", "at most 64 bytes");
+    if ((unsigned)request->priority >= INF_WIRE_PRIORITY_COUNT)
+        return fail_parameter(err, "there is no such priority", "one of enum inferd_priority");
     if (request->input_count > INF_LIMIT_TENSORS || request->output_count > INF_LIMIT_TENSORS)
         return fail_parameter(err, "too many tensors", "at most 64 inputs and 64 outputs");
     if (request->inputs == NULL && request->input_count != 0)

@@ -194,6 +194,7 @@ static void fill_request(inferd_client *client, struct inf_call *call,
     message->id = request->id != NULL ? request->id : "";
     message->device = request->device != NULL ? request->device : "";
     message->timeout_ns = call->deadline_ns == 0 ? 0 : call->deadline_ns - call->start_ns;
+    message->priority = (enum inf_wire_priority)request->priority;
     fill_inputs(message, request);
     message->output_count = (uint32_t)request->output_count;
     for (size_t i = 0; i < request->output_count; i++) {

@@ -117,6 +117,12 @@ INFERD_API void inferd_close(inferd_client *client);
 // Tensors of 16 KiB and more travel through shared memory, smaller ones through the socket; those in
 // inferd_memory are not copied at all. The library learns how much room a model's outputs need: the
 // first request for large ones takes another round trip or two, but the model runs only once.
+typedef enum inferd_priority {
+    INFERD_PRIORITY_NORMAL,
+    INFERD_PRIORITY_HIGH,
+    INFERD_PRIORITY_LOW
+} inferd_priority;
+
 typedef struct inferd_request {
     const char *model;
     const char *version; // NULL: the newest
@@ -127,6 +133,7 @@ typedef struct inferd_request {
     const inferd_tensor *outputs; // NULL: all, in memory of the library's. Else those wanted, by
     size_t output_count;          // name; with memory and data set, the daemon writes there
     uint64_t timeout_ms;          // 0: none. Covers everything from now to the answer
+    inferd_priority priority;     // among the requests of this user
 } inferd_request;
 
 // Runs a model and waits for the answer. *result is the caller's to free.

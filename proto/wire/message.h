@@ -46,12 +46,21 @@ struct inf_tensor_entry {
     struct inf_location location;
 };
 
+// How urgent a request is among those of its user.
+enum inf_wire_priority {
+    INF_WIRE_PRIORITY_NORMAL,
+    INF_WIRE_PRIORITY_HIGH,
+    INF_WIRE_PRIORITY_LOW,
+    INF_WIRE_PRIORITY_COUNT
+};
+
 struct inf_infer_request {
     const char *model_name;
     const char *model_version; // "": the server's choice
     const char *id;            // echoed
     const char *device;        // "": the model's placement
     uint64_t timeout_ns;       // 0: none
+    enum inf_wire_priority priority;
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
     uint32_t output_count;                              // 0: all

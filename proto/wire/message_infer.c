@@ -83,6 +83,11 @@ static enum inf_code decode_request(union inf_message *message, const void *from
     INF_TRY(inf_check_version("model_version", wire->model_version, err));
     INF_TRY(inf_check_text("id", wire->id, INF_LIMIT_REQUEST_ID, err));
     INF_TRY(inf_check_text("device", wire->device, INF_TEXT_LIMIT, err));
+    if (wire->priority >= INF_WIRE_PRIORITY_COUNT)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "priority %u, wanted 0 (normal), 1 (high) or 2 (low)",
+                               wire->priority);
+    request->priority = (enum inf_wire_priority)wire->priority;
     if (wire->n_raw_input_contents != 0)
         return fail_raw("raw_input_contents", err);
     INF_TRY(decode_inputs(request, wire, err));
@@ -112,6 +117,7 @@ static enum inf_code encode_request(const union inf_message *message, void *to,
     wire->id = inf_wire_text(request->id);
     wire->device = inf_wire_text(request->device);
     wire->timeout_ns = request->timeout_ns;
+    wire->priority = request->priority;
     wire->n_inputs = request->input_count;
     wire->inputs = inf_wire_list(&inference__model_infer_request__infer_input_tensor__descriptor,
                                  wire->n_inputs, scratch, err);

@@ -12,6 +12,7 @@ static void sample_request(struct inf_infer_request *request)
     request->id = "frame-17";
     request->device = "cpu";
     request->timeout_ns = 5000000000;
+    request->priority = INF_WIRE_PRIORITY_LOW;
     request->input_count = 2;
     request->inputs[0] = (struct inf_tensor_entry){
         .name = "images:0", .dtype = INF_DTYPE_F32, .shape = INF_SHAPE(1, 3, 5, 7)};

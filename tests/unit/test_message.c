@@ -121,6 +121,7 @@ Test(message, infer_request_goes_round)
     SAME_TEXT(infer_request.id);
     SAME_TEXT(infer_request.device);
     SAME(infer_request.timeout_ns);
+    SAME(infer_request.priority);
     cr_assert_eq(got.infer_request.input_count, 2);
     cr_assert_eq(got.infer_request.output_count, 2);
     for (int i = 0; i < 2; i++) {

@@ -161,7 +161,8 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
         {&inference__model_metadata_response__tensor_metadata__descriptor,
          "inference.ModelMetadataResponse.TensorMetadata", "bool unranked=100; "},
         {&inference__model_infer_request__descriptor, "inference.ModelInferRequest",
-         "uint64 timeout_ns=100; string device=101; "},
+         "uint64 timeout_ns=100; string device=101; "
+         "uint32 priority=102; "},
         {&inference__model_infer_request__infer_input_tensor__descriptor,
          "inference.ModelInferRequest.InferInputTensor", "Location location=100; "},
         {&inference__model_infer_request__infer_requested_output_tensor__descriptor,
