@@ -113,6 +113,7 @@ static void take_request(struct inf_connection *connection, struct inf_frame *fr
                                   .data = frame->data,
                                   .data_bytes = frame->header.data_bytes,
                                   .regions = &connection->regions,
+                                  .uid = connection->uid,
                                   .admin = connection->admin,
                                   .reply_bytes_max = connection->limits.data_bytes};
     struct inf_answer answer = {.call = NULL};

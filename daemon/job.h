@@ -9,6 +9,8 @@
 
 #include "daemon/call.h"
 #include "daemon/deadline.h"
+#include "daemon/estimate.h"
+#include "daemon/fair.h"
 #include "daemon/fault.h"
 #include "daemon/model_store.h"
 #include "daemon/region.h"
@@ -49,6 +51,7 @@ struct inf_job {
     struct inf_job_output outputs[INF_LIMIT_TENSORS];
     uint32_t reply_bytes_max; // of the reply's data segment
     uint64_t accepted_ns;
+    uint64_t estimate_key;
 
     // Set by the loop at any time, looked at by the worker between steps.
     atomic_bool cancelled;
@@ -63,9 +66,11 @@ struct inf_job {
         uint64_t start_ns, begin_ns, end_ns, done_ns;
     } result;
 
-    // The lane's, under its mutex.
+    // The lane's, under its mutex; user, model and priority of `turn` are set by the loop before.
     enum inf_job_place place;
-    struct inf_job *previous, *next;
+    struct inf_fair_entry turn;
+    struct inf_estimate expected; // all 0: nothing is known
+    uint64_t expected_end_ns;
 
     // The loop's alone.
     struct inf_deadline deadline; // at_ns 0: none

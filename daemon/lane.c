@@ -1,64 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/lane.h"
 
-void inf_lane_init(struct inf_lane *lane, uint32_t count_max, uint64_t bytes_max)
+#include <stddef.h>
+
+#include "backends/base/clock.h"
+
+enum inf_code inf_lane_init(struct inf_lane *lane, uint32_t workers, uint32_t jobs_max,
+                            const struct inf_lane_limits *limits, struct inf_error *err)
 {
-    *lane = (struct inf_lane){.count_max = count_max, .bytes_max = bytes_max};
+    struct inf_fair *fair = NULL;
+    INF_TRY(inf_fair_create(&fair, jobs_max, err));
+    *lane = (struct inf_lane){.workers = workers, .limits = *limits, .fair = fair};
     inf_mutex_init(&lane->mutex);
     inf_cond_init(&lane->filled);
+    return INF_OK;
 }
 
 void inf_lane_fini(struct inf_lane *lane)
 {
+    if (lane->fair == NULL)
+        return;
+    inf_fair_destroy(&lane->fair);
     inf_cond_fini(&lane->filled);
     inf_mutex_fini(&lane->mutex);
 }
 
-static void append(struct inf_lane *lane, struct inf_job *job)
+static struct inf_job *job_of(struct inf_fair_entry *turn)
 {
+    return turn == NULL ? NULL : (struct inf_job *)((char *)turn - offsetof(struct inf_job, turn));
+}
+
+// --- what is expected ---
+
+// How much longer the jobs under way will take, all together.
+static uint64_t running_ns(const struct inf_lane *lane, uint64_t now_ns)
+{
+    uint64_t elapsed_ns = lane->running * now_ns;
+    return lane->ends_sum_ns > elapsed_ns ? lane->ends_sum_ns - elapsed_ns : 0;
+}
+
+// Whether a job that came now would still run when its deadline passes. One that a worker can begin at
+// once is always let try: it takes nobody's place, and what it takes is news.
+static bool late(struct inf_lane *lane, const struct inf_job *job, uint64_t now_ns)
+{
+    if (job->deadline.at_ns == 0 || job->expected.run_ns == 0 ||
+        lane->count + lane->running < lane->workers)
+        return false;
+    uint64_t ahead_ns = inf_fair_ahead_ns(lane->fair, job->turn.user, job->turn.priority) +
+                        running_ns(lane, now_ns);
+    return now_ns + ahead_ns / lane->workers + job->expected.run_ns > job->deadline.at_ns;
+}
+
+// --- jobs ---
+
+// A lane that is empty takes a job of any size: else it could never run.
+static bool fits(const struct inf_lane *lane, const struct inf_job *job)
+{
+    return lane->count == 0 || (lane->count < lane->limits.requests_max &&
+                                lane->bytes + job->data_bytes <= lane->limits.bytes_max);
+}
+
+static enum inf_lane_verdict try_push(struct inf_lane *lane, struct inf_job *job)
+    INF_ATTR(requires_capability(lane->mutex))
+{
+    job->expected = inf_estimates_find(&lane->estimates, job->estimate_key);
+    if (lane->closed || !fits(lane, job))
+        return INF_LANE_FULL;
+    if (late(lane, job, job->accepted_ns))
+        return INF_LANE_LATE;
+    job->turn.cost_ns = job->expected.run_ns != 0 ? job->expected.share_ns : lane->typical_ns;
+    job->turn.since_ns = job->accepted_ns;
     job->place = INF_JOB_QUEUE;
-    job->next = NULL;
-    job->previous = lane->last;
-    if (lane->last != NULL)
-        lane->last->next = job;
-    else
-        lane->first = job;
-    lane->last = job;
+    inf_fair_add(lane->fair, &job->turn);
     lane->count++;
     lane->bytes += job->data_bytes;
+    return INF_LANE_TAKEN;
 }
 
-static void take_out(struct inf_lane *lane, struct inf_job *job)
-{
-    if (job->previous != NULL)
-        job->previous->next = job->next;
-    else
-        lane->first = job->next;
-    if (job->next != NULL)
-        job->next->previous = job->previous;
-    else
-        lane->last = job->previous;
-    job->previous = job->next = NULL;
-    lane->count--;
-    lane->bytes -= job->data_bytes;
-}
-
-bool inf_lane_push(struct inf_lane *lane, struct inf_job *job)
+enum inf_lane_verdict inf_lane_push(struct inf_lane *lane, struct inf_job *job,
+                                    uint64_t *out_wait_ns)
 {
     inf_mutex_lock(&lane->mutex);
-    // A lane that is empty takes a job of any size: else it could never run.
-    bool fits = lane->count == 0 ||
-                (lane->count < lane->count_max && lane->bytes + job->data_bytes <= lane->bytes_max);
-    bool accepted = fits && !lane->closed;
-    bool wake = false;
-    if (accepted) {
-        append(lane, job);
-        wake = lane->waiting > 0;
-    }
+    enum inf_lane_verdict verdict = try_push(lane, job);
+    uint64_t busy_ns = inf_fair_waiting_ns(lane->fair) + running_ns(lane, job->accepted_ns);
+    bool wake = verdict == INF_LANE_TAKEN && lane->waiting > 0;
     inf_mutex_unlock(&lane->mutex);
     if (wake)
         inf_cond_signal(&lane->filled);
-    return accepted;
+    *out_wait_ns = busy_ns / lane->workers;
+    return verdict;
 }
 
 bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job)
@@ -66,7 +96,9 @@ bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job)
     inf_mutex_lock(&lane->mutex);
     bool queued = job->place == INF_JOB_QUEUE;
     if (queued) {
-        take_out(lane, job);
+        inf_fair_remove(lane->fair, &job->turn);
+        lane->count--;
+        lane->bytes -= job->data_bytes;
         job->place = INF_JOB_LOOP;
     }
     inf_mutex_unlock(&lane->mutex);
@@ -76,22 +108,51 @@ bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job)
     return queued;
 }
 
+static void begin(struct inf_lane *lane, struct inf_job *job, uint64_t now_ns)
+    INF_ATTR(requires_capability(lane->mutex))
+{
+    inf_fair_begin(lane->fair, &job->turn);
+    lane->count--;
+    lane->bytes -= job->data_bytes;
+    job->place = INF_JOB_WORKER;
+    job->expected_end_ns = now_ns + job->turn.cost_ns;
+    lane->running++;
+    lane->ends_sum_ns += job->expected_end_ns;
+}
+
 struct inf_job *inf_lane_pop(struct inf_lane *lane)
 {
     inf_role_check_may_block();
     inf_mutex_lock(&lane->mutex);
-    while (lane->first == NULL && !lane->closed) {
+    while (lane->count == 0 && !lane->closed) {
         lane->waiting++;
         inf_cond_wait(&lane->filled, &lane->mutex);
         lane->waiting--;
     }
-    struct inf_job *job = lane->first;
-    if (job != NULL) {
-        take_out(lane, job);
-        job->place = INF_JOB_WORKER;
-    }
+    uint64_t now_ns = inf_clock_ns();
+    struct inf_job *job = job_of(inf_fair_next(lane->fair, now_ns));
+    if (job != NULL)
+        begin(lane, job, now_ns);
     inf_mutex_unlock(&lane->mutex);
     return job;
+}
+
+void inf_lane_settle(struct inf_lane *lane, struct inf_job *job)
+{
+    uint64_t took_ns = job->result.done_ns - job->result.start_ns;
+    // What was compiled on the way is charged, but will not be needed again; a run that failed or was
+    // cancelled says nothing about the next.
+    const struct inf_estimate took = {.run_ns = job->result.end_ns - job->result.begin_ns,
+                                      .share_ns = job->result.end_ns - job->result.begin_ns};
+    bool telling = job->result.fault.err.code == INF_OK && took.run_ns != 0;
+    inf_mutex_lock(&lane->mutex);
+    lane->running--;
+    lane->ends_sum_ns -= job->expected_end_ns;
+    inf_fair_end(lane->fair, &job->turn, took_ns);
+    lane->typical_ns += (uint64_t)(((int64_t)took_ns - (int64_t)lane->typical_ns) / 8);
+    if (telling)
+        inf_estimates_note(&lane->estimates, job->estimate_key, &took);
+    inf_mutex_unlock(&lane->mutex);
 }
 
 uint32_t inf_lane_count(struct inf_lane *lane)

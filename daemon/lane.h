@@ -1,40 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bounded queue of jobs in front of one device. The loop puts jobs in and takes waiting ones
-// back; workers take them out in order. A lock is held for a swap only.
+// The bounded queue of jobs in front of one device, and what the device is expected to take for them.
+// The loop puts jobs in and takes waiting ones back; workers take them out in the order of their
+// turns (daemon/fair.h) and say what they took. A lock is held for a swap only.
 #ifndef INF_DAEMON_LANE_H
 #define INF_DAEMON_LANE_H
 
 #include "backends/base/role.h"
 #include "backends/base/thread.h"
+#include "daemon/estimate.h"
+#include "daemon/fair.h"
 #include "daemon/job.h"
+
+struct inf_lane_limits {
+    uint32_t requests_max; // waiting
+    uint64_t bytes_max;    // of their data segments
+};
 
 // Embedded; does not move once in use.
 struct inf_lane {
-    struct inf_mutex mutex; // guards everything down to `closed`, and the lane's part of jobs
+    uint32_t workers;       // that take from it
+    struct inf_mutex mutex; // guards everything below, and the lane's part of jobs
     struct inf_cond filled;
-    struct inf_job *first, *last;
+    struct inf_fair *fair;
+    struct inf_estimates estimates;
+    struct inf_lane_limits limits;
     uint32_t count;
     uint64_t bytes;   // of data segments
     uint32_t waiting; // workers in inf_lane_pop()
     bool closed;
-    uint32_t count_max;
-    uint64_t bytes_max;
+    uint32_t running;     // jobs
+    uint64_t ends_sum_ns; // when each of them is expected to end
+    uint64_t typical_ns;  // a running mean over all models, for those not known yet
 };
 
-// Prepares an embedded lane.
-void inf_lane_init(struct inf_lane *lane, uint32_t count_max, uint64_t bytes_max);
+// Prepares an embedded lane for at most `jobs_max` jobs that wait or run.
+enum inf_code inf_lane_init(struct inf_lane *lane, uint32_t workers, uint32_t jobs_max,
+                            const struct inf_lane_limits *limits,
+                            struct inf_error *err) INF_NODISCARD;
 
-// Releases a lane that no worker uses any more.
+// Releases a lane that no worker uses any more. All zero is fine.
 void inf_lane_fini(struct inf_lane *lane);
 
-// Appends a job; false where the lane is full or closed.
-bool inf_lane_push(struct inf_lane *lane, struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
+enum inf_lane_verdict {
+    INF_LANE_TAKEN,
+    INF_LANE_FULL, // or closed
+    INF_LANE_LATE, // its deadline would pass before it is done
+};
+
+// Puts a job in, unless there is no room or it would be late. *out_wait_ns is how long all that
+// waits will keep the workers busy, as far as is known.
+enum inf_lane_verdict inf_lane_push(struct inf_lane *lane, struct inf_job *job,
+                                    uint64_t *out_wait_ns) INF_NODISCARD INF_ON_LOOP;
 
 // Takes a job back that no worker has begun; false, and job->cancelled set, where one has.
 bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Takes the oldest job, waiting for one; NULL once the lane is closed and empty. Blocks.
+// Takes the job whose turn it is, waiting for one; NULL once the lane is closed and empty. Blocks.
 struct inf_job *inf_lane_pop(struct inf_lane *lane) INF_NODISCARD INF_ON_WORKER INF_MAY_BLOCK;
+
+// A job that was taken has run: its result's times are read, to charge for it and to learn from it.
+// Before it is posted.
+void inf_lane_settle(struct inf_lane *lane, struct inf_job *job) INF_ON_WORKER;
 
 // Jobs waiting now. Any thread.
 uint32_t inf_lane_count(struct inf_lane *lane);

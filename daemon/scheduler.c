@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/scheduler.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -16,7 +17,6 @@ struct station {
     uint32_t worker_count;
     uint64_t requests;
     uint64_t busy_ns;
-    uint64_t typical_ns; // a running mean of what a job takes
 };
 
 struct inf_scheduler {
@@ -35,8 +35,7 @@ static enum inf_code start_workers(struct inf_scheduler *scheduler, struct stati
                                    const struct inf_scheduler_options *options,
                                    struct inf_error *err)
 {
-    uint32_t slots =
-        inf_device_info(options->devices->devices[scheduler->station_count - 1])->slots;
+    uint32_t slots = station->lane.workers;
     station->workers = calloc(slots, sizeof *station->workers);
     if (station->workers == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u workers", slots);
@@ -52,20 +51,29 @@ static enum inf_code start_workers(struct inf_scheduler *scheduler, struct stati
     return INF_OK;
 }
 
+// Jobs that one device can have: a full lane and busy workers, and as many again that are done while
+// the loop still reads.
+static uint32_t station_jobs_max(const struct inf_scheduler_options *options, uint32_t index)
+{
+    return 2 * (INF_MAX(options->queue_requests_max, 1) +
+                inf_device_info(options->devices->devices[index])->slots);
+}
+
 static enum inf_code fill(struct inf_scheduler *scheduler,
                           const struct inf_scheduler_options *options, struct inf_error *err)
 {
-    // Full lanes and busy workers, and as many again that are done while the loop still reads.
     for (uint32_t i = 0; i < options->devices->count; i++)
-        scheduler->jobs_max += 2 * (INF_MAX(options->queue_requests_max, 1) +
-                                    inf_device_info(options->devices->devices[i])->slots);
+        scheduler->jobs_max += station_jobs_max(options, i);
     INF_TRY(inf_queue_create(&scheduler->done, scheduler->jobs_max, true, err));
     INF_TRY(inf_deadlines_create(&scheduler->deadlines, scheduler->jobs_max, err));
     scheduler->devices = options->devices;
     scheduler->queue_requests_max = options->queue_requests_max;
     for (uint32_t i = 0; i < options->devices->count; i++) {
         struct station *station = &scheduler->stations[scheduler->station_count++];
-        inf_lane_init(&station->lane, options->queue_requests_max, options->queue_bytes_max);
+        const struct inf_lane_limits limits = {.requests_max = options->queue_requests_max,
+                                               .bytes_max = options->queue_bytes_max};
+        INF_TRY(inf_lane_init(&station->lane, inf_device_info(options->devices->devices[i])->slots,
+                              station_jobs_max(options, i), &limits, err));
         INF_TRY(start_workers(scheduler, station, options, err));
     }
     return INF_OK;
@@ -110,25 +118,39 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler)
     *scheduler = NULL;
 }
 
-// How long until the lane has room again, as far as the past tells.
-static uint32_t retry_after_ms(const struct inf_scheduler *scheduler, const struct station *station)
+// When to come again: once half of what waits is done.
+static uint32_t retry_after_ms(uint64_t wait_ns)
 {
-    uint64_t all_ns = station->typical_ns * scheduler->queue_requests_max / station->worker_count;
-    uint64_t ms = all_ns / INF_NS_PER_MS / 2;
-    return (uint32_t)INF_MIN(INF_MAX(ms, 1), 60000);
+    return (uint32_t)INF_MIN(INF_MAX(wait_ns / 2 / INF_NS_PER_MS, 1), 60000);
+}
+
+static enum inf_code refuse(struct inf_scheduler *scheduler, const struct inf_job *job,
+                            enum inf_lane_verdict verdict, uint64_t wait_ns,
+                            struct inf_fault *fault)
+{
+    const char *device = inf_device_info(job->device)->name;
+    struct inf_lane *lane = &scheduler->stations[job->device_index].lane;
+    fault->retry_after_ms = retry_after_ms(wait_ns);
+    fault->phase = "queue";
+    if (verdict == INF_LANE_LATE)
+        return inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_PREDICTED,
+                               "device '%s': the time given, %" PRIu64
+                               " us, would run out before the request is done",
+                               device, (job->deadline.at_ns - job->accepted_ns) / 1000);
+    return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_QUEUE_FULL,
+                           "device '%s': %u requests wait already", device, inf_lane_count(lane));
 }
 
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault)
 {
     struct station *station = &scheduler->stations[job->device_index];
-    if (scheduler->jobs >= scheduler->jobs_max || !inf_lane_push(&station->lane, job)) {
-        fault->retry_after_ms = retry_after_ms(scheduler, station);
-        fault->phase = "queue";
-        return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_QUEUE_FULL,
-                               "device '%s': %u requests wait already",
-                               inf_device_info(job->device)->name, inf_lane_count(&station->lane));
-    }
+    uint64_t wait_ns = 0;
+    enum inf_lane_verdict verdict = INF_LANE_FULL;
+    if (scheduler->jobs < scheduler->jobs_max)
+        verdict = inf_lane_push(&station->lane, job, &wait_ns);
+    if (verdict != INF_LANE_TAKEN)
+        return refuse(scheduler, job, verdict, wait_ns, fault);
     scheduler->jobs++;
     inf_deadlines_add(scheduler->deadlines, &job->deadline);
     return INF_OK;
@@ -157,10 +179,8 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
     scheduler->jobs--;
     inf_deadlines_remove(scheduler->deadlines, &job->deadline);
     struct station *station = &scheduler->stations[job->device_index];
-    uint64_t took_ns = job->result.done_ns - job->result.start_ns;
     station->requests++;
-    station->busy_ns += took_ns;
-    station->typical_ns += (uint64_t)(((int64_t)took_ns - (int64_t)station->typical_ns) / 8);
+    station->busy_ns += job->result.done_ns - job->result.start_ns;
     return job;
 }
 

@@ -36,6 +36,7 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler);
 // Gives a job to its device's lane, and starts its deadline. On failure it stays the caller's.
 //
 // INF_EXHAUSTED  (QUEUE_FULL) with the time after which there should be room.
+// INF_DEADLINE   (PREDICTED) its deadline would pass before it is done, as far as the past tells.
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 

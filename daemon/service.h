@@ -49,7 +49,8 @@ struct inf_request {
     uint8_t *data; // of the pool; whoever takes it sets it NULL
     uint32_t data_bytes;
     struct inf_region_table *regions;
-    bool admin;               // the client may administrate
+    uint32_t uid;             // of the client
+    bool admin;               // it may administrate
     uint32_t reply_bytes_max; // of a reply's data segment
 };
 

@@ -255,6 +255,16 @@ static enum inf_code choose_device(const struct inf_service *service, struct inf
                            "device '%s': there is none of this name", name);
 }
 
+static enum inf_priority priority_of(enum inf_wire_priority priority)
+{
+    static const enum inf_priority priorities[] = {
+        [INF_WIRE_PRIORITY_NORMAL] = INF_PRIORITY_NORMAL,
+        [INF_WIRE_PRIORITY_HIGH] = INF_PRIORITY_HIGH,
+        [INF_WIRE_PRIORITY_LOW] = INF_PRIORITY_LOW,
+    };
+    return priorities[priority];
+}
+
 static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
                               struct inf_request *request, struct inf_fault *fault)
     INF_ATTR(requires_capability(inf_role_loop))
@@ -280,6 +290,10 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     snprintf(job->id, sizeof job->id, "%s", infer->id);
     job->reply_bytes_max = request->reply_bytes_max;
     job->accepted_ns = inf_clock_ns();
+    job->estimate_key = inf_estimate_key(job->served, job->shapes, job->input_count);
+    job->turn.user = request->uid;
+    job->turn.model = (uintptr_t)job->served;
+    job->turn.priority = priority_of(infer->priority);
     job->deadline.at_ns = 0;
     // A time that does not fit the clock is no limit at all.
     uint64_t at_ns;

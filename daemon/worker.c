@@ -205,6 +205,7 @@ static void work(void *context) INF_ATTR(no_thread_safety_analysis)
     struct inf_job *job;
     while ((job = inf_lane_pop(worker->lane)) != NULL) {
         run_job(worker, job);
+        inf_lane_settle(worker->lane, job);
         bool posted = inf_queue_push(worker->done, job);
         assert(posted && "the queue has room for every job there can be");
         (void)posted;

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lane whose loop and worker are the test: what it lets in, whose turn it is, what it learns.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "backends/base/clock.h"
+#include "daemon/lane.h"
+
+#define MS ((uint64_t)INF_NS_PER_MS)
+
+static struct inf_lane lane;
+
+static void open_lane(uint32_t workers, uint32_t requests_max, uint64_t bytes_max)
+{
+    const struct inf_lane_limits limits = {.requests_max = requests_max, .bytes_max = bytes_max};
+    struct inf_error err;
+    cr_assert_eq(inf_lane_init(&lane, workers, 64, &limits, &err), INF_OK);
+}
+
+// A job of one user's for a model that its key names.
+static struct inf_job *make_job(uint64_t model, uint64_t timeout_ms)
+{
+    struct inf_job *job = calloc(1, sizeof *job);
+    cr_assert_not_null(job);
+    job->accepted_ns = inf_clock_ns();
+    job->estimate_key = model;
+    job->turn.model = model;
+    job->turn.priority = INF_PRIORITY_NORMAL;
+    if (timeout_ms != 0)
+        job->deadline.at_ns = job->accepted_ns + timeout_ms * MS;
+    return job;
+}
+
+static enum inf_lane_verdict push(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+{
+    uint64_t wait_ns;
+    return inf_lane_push(&lane, job, &wait_ns);
+}
+
+// Takes the next job.
+static struct inf_job *take(void) INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_lane_pop(&lane);
+}
+
+// Says what a taken job took.
+static void settle(struct inf_job *job, uint64_t took_ms) INF_ATTR(no_thread_safety_analysis)
+{
+    job->result.start_ns = job->result.begin_ns = inf_clock_ns();
+    job->result.done_ns = job->result.end_ns = job->result.start_ns + took_ms * MS;
+    job->result.fault.err.code = INF_OK;
+    inf_lane_settle(&lane, job);
+    free(job);
+}
+
+static bool withdraw(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_lane_withdraw(&lane, job);
+}
+
+// Teaches the lane what a model takes.
+static void teach(uint64_t model, uint64_t took_ms)
+{
+    cr_assert_eq(push(make_job(model, 0)), INF_LANE_TAKEN);
+    settle(take(), took_ms);
+}
+
+Test(lane, is_bounded_in_requests_and_in_bytes)
+{
+    open_lane(1, 2, 100);
+    struct inf_job *jobs[4];
+    for (int i = 0; i < 4; i++)
+        jobs[i] = make_job(1, 0);
+    jobs[0]->data_bytes = 1000; // alone, anything may
+    jobs[1]->data_bytes = 60;
+    jobs[2]->data_bytes = 50;
+    cr_expect_eq(push(jobs[0]), INF_LANE_TAKEN);
+    cr_expect_eq(push(jobs[1]), INF_LANE_FULL);
+    settle(take(), 1);
+    cr_expect_eq(push(jobs[1]), INF_LANE_TAKEN);
+    cr_expect_eq(push(jobs[2]), INF_LANE_FULL, "110 bytes");
+    jobs[2]->data_bytes = 40;
+    cr_expect_eq(push(jobs[2]), INF_LANE_TAKEN);
+    cr_expect_eq(push(jobs[3]), INF_LANE_FULL, "3 requests");
+    cr_expect(withdraw(jobs[1]));
+    cr_expect_eq(inf_lane_count(&lane), 1);
+    cr_expect_eq(push(jobs[3]), INF_LANE_TAKEN);
+    settle(take(), 1);
+    settle(take(), 1);
+    inf_lane_close(&lane);
+    cr_expect_eq(push(jobs[1]), INF_LANE_FULL);
+    cr_expect_null(take());
+    free(jobs[1]);
+    inf_lane_fini(&lane);
+}
+
+Test(lane, refuses_at_once_what_would_be_late)
+{
+    open_lane(1, 32, 1000);
+    teach(1, 1000);
+    // The worker is free: whoever wants to may try.
+    struct inf_job *running = make_job(1, 10);
+    cr_expect_eq(push(running), INF_LANE_TAKEN);
+    cr_expect_eq(take(), running);
+    // A second for the one that runs, one for itself, and then one for each that waits.
+    struct inf_job *hopeless = make_job(1, 1500);
+    cr_expect_eq(push(hopeless), INF_LANE_LATE);
+    free(hopeless);
+    struct inf_job *waiting[2] = {make_job(1, 2500), make_job(1, 3500)};
+    cr_expect_eq(push(waiting[0]), INF_LANE_TAKEN);
+    cr_expect_eq(push(waiting[1]), INF_LANE_TAKEN);
+    hopeless = make_job(1, 3500);
+    cr_expect_eq(push(hopeless), INF_LANE_LATE);
+    free(hopeless);
+    // What is more urgent goes before those.
+    struct inf_job *urgent = make_job(1, 2500);
+    urgent->turn.priority = INF_PRIORITY_HIGH;
+    cr_expect_eq(push(urgent), INF_LANE_TAKEN);
+    // Of what is not known nothing can be said.
+    struct inf_job *strange = make_job(2, 1);
+    cr_expect_eq(push(strange), INF_LANE_TAKEN);
+    settle(running, 1000);
+    for (int i = 0; i < 4; i++)
+        settle(take(), 1000);
+    inf_lane_fini(&lane);
+}
+
+Test(lane, tells_how_long_what_waits_will_take)
+{
+    open_lane(2, 32, 1000);
+    teach(1, 100);
+    uint64_t wait_ns = 0;
+    struct inf_job *jobs[4];
+    for (int i = 0; i < 4; i++) {
+        jobs[i] = make_job(1, 0);
+        cr_expect_eq(inf_lane_push(&lane, jobs[i], &wait_ns), INF_LANE_TAKEN);
+    }
+    cr_expect_eq(wait_ns, 200 * MS, "400 ms for two workers");
+    for (int i = 0; i < 4; i++)
+        settle(take(), 100);
+    inf_lane_fini(&lane);
+}
+
+Test(lane, learns_nothing_from_runs_that_failed)
+{
+    open_lane(1, 32, 1000);
+    teach(1, 100);
+    struct inf_job *failed = make_job(1, 0);
+    cr_expect_eq(push(failed), INF_LANE_TAKEN);
+    cr_expect_eq(take(), failed);
+    failed->result.start_ns = failed->result.begin_ns = inf_clock_ns();
+    failed->result.done_ns = failed->result.end_ns = failed->result.start_ns + 1;
+    failed->result.fault.err.code = INF_CANCELLED;
+    inf_lane_settle(&lane, failed);
+    free(failed);
+    struct inf_job *job = make_job(1, 0);
+    cr_expect_eq(push(job), INF_LANE_TAKEN);
+    cr_expect_eq(job->expected.run_ns, 100 * MS);
+    settle(take(), 1);
+    inf_lane_fini(&lane);
+}
