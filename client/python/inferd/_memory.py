@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory shared with the daemon: memfds, and which arrays lie in them."""
+import bisect
+import fcntl
+import mmap
+import os
+import weakref
+
+import numpy
+
+_ADD_SEALS = 1033
+_SEALS = 1 | 2 | 4  # SEAL, SHRINK, GROW: the daemon wants all three
+_SMALLEST = 64 << 10
+
+
+class Region:
+    """One memfd, mapped. `array` is all of it as bytes; what is made of that keeps the mapping alive."""
+
+    def __init__(self, id, size):
+        self.id, self.size = id, size
+        self.fd = os.memfd_create('inferd-python', os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.posix_fallocate(self.fd, 0, size)
+            fcntl.fcntl(self.fd, _ADD_SEALS, _SEALS)
+            self._map = mmap.mmap(self.fd, size)
+        except BaseException:
+            os.close(self.fd)
+            raise
+        self.address = numpy.frombuffer(self._map, numpy.uint8).__array_interface__['data'][0]
+
+    def bytes(self):
+        """A new array over all of it: when that and everything made of it is gone, nobody looks at
+        the memory through it any more."""
+        return numpy.frombuffer(self._map, numpy.uint8)
+
+
+class Memory:
+    """The regions of one connection. `register` and `unregister` tell the daemon."""
+
+    def __init__(self, register, unregister):
+        self._register, self._unregister = register, unregister
+        self._last_id = 0
+        self._addresses = []  # sorted, with the regions beside them
+        self._regions = []
+        self._unused = {}  # size: regions
+        self._returned = []  # filled by finalizers, which may run anywhere
+
+    def take(self, size):
+        """A region of at least `size` bytes that nobody uses."""
+        for region in self._drain_returned():
+            self._unused.setdefault(region.size, []).append(region)
+        room = max(_SMALLEST, 1 << (size - 1).bit_length())
+        if self._unused.get(room):
+            return self._unused[room].pop()
+        self._last_id += 1
+        region = Region(self._last_id, room)
+        try:
+            self._register(region)
+        finally:
+            os.close(region.fd)
+        at = bisect.bisect(self._addresses, region.address)
+        self._addresses.insert(at, region.address)
+        self._regions.insert(at, region)
+        return region
+
+    def _drain_returned(self):
+        while self._returned:
+            yield self._returned.pop()
+
+    def give_back(self, region):
+        """Nobody uses the region any more. Callable from anywhere."""
+        self._returned.append(region)
+
+    def drop(self, region):
+        """The daemon may be at the region for a while yet: nobody takes it again."""
+        at = self._regions.index(region)
+        del self._addresses[at], self._regions[at]
+        self._unregister(region)
+
+    def array(self, region, shape, dtype):
+        """An array at the region's start; with the last reference to it the region comes back."""
+        whole = region.bytes()
+        weakref.finalize(whole, self.give_back, region).atexit = False
+        size = int(numpy.prod(shape, dtype=numpy.int64)) * dtype.itemsize
+        return whole[:size].view(dtype).reshape(shape)
+
+    def find(self, array):
+        """(region, offset) of an array that lies in one of the regions, else (None, 0)."""
+        address = array.__array_interface__['data'][0]
+        at = bisect.bisect(self._addresses, address) - 1
+        if at < 0 or not array.flags.c_contiguous:
+            return None, 0
+        region = self._regions[at]
+        offset = address - region.address
+        return (region, offset) if offset + array.nbytes <= region.size else (None, 0)

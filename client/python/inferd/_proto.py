@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metadata of frames (proto/wire/inferd.proto): a small protobuf codec. Messages are dicts."""
+
+# name: {number: (field, kind)}. Kinds: u unsigned, i signed, b bool, s text, or a message's name;
+# with a star in front: a list. A test compares this table with inferd.proto.
+MESSAGES = {
+    'Location': {1: ('offset', 'u'), 2: ('length', 'u'), 3: ('region_id', 'u')},
+    'InferInputTensor': {1: ('name', 's'), 2: ('datatype', 's'), 3: ('shape', '*i'), 100: ('location', 'Location')},
+    'InferRequestedOutputTensor': {1: ('name', 's'), 100: ('location', 'Location')},
+    'ModelInferRequest': {
+        1: ('model_name', 's'), 2: ('model_version', 's'), 3: ('id', 's'), 5: ('inputs', '*InferInputTensor'),
+        6: ('outputs', '*InferRequestedOutputTensor'), 100: ('timeout_ns', 'u'), 101: ('device', 's'),
+        102: ('priority', 'u')},
+    'Timing': {1: ('queue_ns', 'u'), 2: ('input_ns', 'u'), 3: ('compute_ns', 'u'), 4: ('output_ns', 'u')},
+    'InferOutputTensor': {1: ('name', 's'), 2: ('datatype', 's'), 3: ('shape', '*i'), 100: ('location', 'Location')},
+    'ModelInferResponse': {
+        1: ('model_name', 's'), 2: ('model_version', 's'), 3: ('id', 's'), 5: ('outputs', '*InferOutputTensor'),
+        100: ('timing', 'Timing'), 101: ('batch_size', 'u'), 102: ('device', 's'), 103: ('precision', 's'),
+        104: ('credit_return', 'u')},
+    'ServerLiveResponse': {1: ('live', 'b')},
+    'ServerReadyResponse': {1: ('ready', 'b')},
+    'ServerMetadataResponse': {1: ('name', 's'), 2: ('version', 's'), 3: ('extensions', '*s')},
+    'ModelReadyRequest': {1: ('name', 's'), 2: ('version', 's')},
+    'ModelReadyResponse': {1: ('ready', 'b')},
+    'ModelMetadataRequest': {1: ('name', 's'), 2: ('version', 's')},
+    'TensorMetadata': {1: ('name', 's'), 2: ('datatype', 's'), 3: ('shape', '*i'), 100: ('unranked', 'b')},
+    'ModelMetadataResponse': {
+        1: ('name', 's'), 2: ('versions', '*s'), 3: ('platform', 's'), 4: ('inputs', '*TensorMetadata'),
+        5: ('outputs', '*TensorMetadata')},
+    'ModelIndex': {
+        1: ('name', 's'), 2: ('version', 's'), 3: ('state', 's'), 4: ('reason', 's'), 100: ('device', 's'),
+        101: ('platform', 's'), 102: ('memory_bytes', 'u'), 103: ('requests', 'u'), 104: ('macs', 'u')},
+    'RepositoryIndexResponse': {1: ('models', '*ModelIndex')},
+    'RepositoryModelLoadRequest': {2: ('model_name', 's'), 100: ('device', 's'), 101: ('path', 's')},
+    'LoadProgress': {1: ('stage', 's'), 2: ('percent', 'u')},
+    'RepositoryModelUnloadRequest': {2: ('model_name', 's'), 100: ('version', 's')},
+    'Device': {
+        1: ('name', 's'), 2: ('backend', 's'), 3: ('kind', 's'), 4: ('description', 's'), 5: ('priority', 'i'),
+        6: ('slots', 'u'), 7: ('threads', 'u'), 8: ('queue_depth', 'u'), 9: ('queue_limit', 'u'),
+        10: ('requests', 'u'), 11: ('busy_ns', 'u'), 12: ('memory_bytes', 'u'), 13: ('health', 's')},
+    'DeviceListResponse': {1: ('devices', '*Device')},
+    'ServerStatusResponse': {
+        1: ('version', 's'), 2: ('uptime_ns', 'u'), 3: ('state', 's'), 4: ('connections', 'u'),
+        5: ('connections_total', 'u'), 6: ('requests_accepted', 'u'), 7: ('requests_ok', 'u'),
+        8: ('requests_failed', 'u'), 9: ('requests_in_flight', 'u'), 10: ('regions', 'u'), 11: ('region_bytes', 'u'),
+        12: ('models_ready', 'u'), 13: ('resident_bytes', 'u'), 14: ('log_lines_dropped', 'u')},
+    'Limits': {
+        1: ('meta_bytes', 'u'), 2: ('data_bytes', 'u'), 3: ('streams', 'u'), 4: ('regions', 'u'),
+        5: ('region_bytes', 'u'), 6: ('frame_fds', 'u')},
+    'Hello': {
+        1: ('major', 'u'), 2: ('minor', 'u'), 3: ('client_name', 's'), 4: ('client_version', 's'),
+        5: ('limits', 'Limits'), 6: ('features', '*s')},
+    'HelloAck': {
+        1: ('major', 'u'), 2: ('minor', 'u'), 3: ('server_name', 's'), 4: ('server_version', 's'),
+        5: ('limits', 'Limits'), 6: ('features', '*s'), 7: ('credit_requests', 'u'), 8: ('epoch_high', 'u'),
+        9: ('epoch_low', 'u'), 10: ('role', 's'), 11: ('clock', 's')},
+    'MemRegister': {1: ('region_id', 'u'), 2: ('size', 'u'), 3: ('writable', 'b')},
+    'MemRegistered': {1: ('region_id', 'u'), 2: ('size', 'u')},
+    'MemUnregister': {1: ('region_id', 'u')},
+    'MemReleased': {1: ('region_id', 'u')},
+    'Goaway': {1: ('last_stream', 'u'), 2: ('reason', 's'), 3: ('drain_ns', 'u')},
+    'Status': {
+        1: ('code', 'u'), 2: ('message', 's'), 100: ('reason', 'u'), 101: ('retry_after_ms', 'u'), 102: ('model', 's'),
+        103: ('version', 's'), 104: ('tensor', 's'), 105: ('expected', 's'), 106: ('actual', 's'), 107: ('phase', 's')},
+    'Empty': {},
+}
+
+_DEFAULTS = {'u': 0, 'i': 0, 'b': False, 's': ''}
+
+
+def _put_varint(out, value):
+    value &= (1 << 64) - 1
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+
+
+def _put_bytes(out, number, data):
+    _put_varint(out, number << 3 | 2)
+    _put_varint(out, len(data))
+    out += data
+
+
+def _put_one(out, number, kind, value):
+    if kind == 's':
+        _put_bytes(out, number, value.encode())
+    elif kind in 'uib':
+        _put_varint(out, number << 3)
+        _put_varint(out, int(value))
+    else:
+        _put_bytes(out, number, encode(kind, value))
+
+
+def encode(name, message):
+    """The bytes of a message; fields that are absent, None, 0 or empty are left out."""
+    out = bytearray()
+    for number, (field, kind) in MESSAGES[name].items():
+        value = message.get(field)
+        if value is None or (kind[0] in 'uibs*' and not value):
+            continue
+        if kind == '*i':
+            packed = bytearray()
+            for item in value:
+                _put_varint(packed, item)
+            _put_bytes(out, number, packed)
+        elif kind[0] == '*':
+            for item in value:
+                _put_one(out, number, kind[1:], item)
+        else:
+            _put_one(out, number, kind, value)
+    return bytes(out)
+
+
+def _varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def _signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _fields(data):
+    """(number, value) of each field: an int or, of a length-delimited one, its bytes."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        wire = key & 7
+        if wire == 0:
+            value, at = _varint(data, at)
+        elif wire == 2:
+            size, at = _varint(data, at)
+            value, at = data[at:at + size], at + size
+        else:
+            at += {1: 8, 5: 4}[wire]
+            continue
+        yield key >> 3, value
+
+
+def _value(kind, value):
+    if kind == 's':
+        return str(value, 'utf-8')
+    if kind == 'b':
+        return bool(value)
+    if kind == 'i':
+        return _signed(value)
+    return value if kind == 'u' else decode(kind, value)
+
+
+def _list(kind, value):
+    if kind in 'uib' and not isinstance(value, int):  # packed
+        at, items = 0, []
+        while at < len(value):
+            item, at = _varint(value, at)
+            items.append(_value(kind, item))
+        return items
+    return [_value(kind, value)]
+
+
+def decode(name, data):
+    """A message as a dict with all its fields; absent messages are None."""
+    fields = MESSAGES[name]
+    message = {field: [] if kind[0] == '*' else _DEFAULTS.get(kind) for field, kind in fields.values()}
+    for number, value in _fields(data):
+        if number not in fields:
+            continue
+        field, kind = fields[number]
+        if kind[0] == '*':
+            message[field] += _list(kind[1:], value)
+        else:
+            message[field] = _value(kind, value)
+    return message

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""test_python.py DAEMON SOURCE_ROOT [TEST...] - the Python client against the daemon."""
+import gc
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+DAEMON, ROOT = sys.argv[1], Path(sys.argv[2])
+sys.path.insert(0, str(ROOT / 'client/python'))
+sys.dont_write_bytecode = True
+try:
+    import numpy
+except ImportError:
+    print('numpy is not installed')
+    sys.exit(77)  # skipped
+import inferd
+from inferd import _client, _errors, _proto
+
+def placeholder(name, dtype, *dims):
+    shape = {'shape': {'dim': [{'size': str(size)} for size in dims]}}
+    return {'name': name, 'op': 'Placeholder', 'attr': {'dtype': {'type': dtype}, 'shape': shape}}
+
+def node(name, op, *inputs, **attributes):
+    return {'name': name, 'op': op, 'input': list(inputs), 'attr': attributes}
+
+FLOAT = {'type': 'DT_FLOAT'}
+MODELS = {
+    'add': [placeholder('a', 'DT_FLOAT', -1, 4), placeholder('b', 'DT_FLOAT', -1, 4), node('y', 'AddV2', 'a', 'b', T=FLOAT)],
+    'ints': [placeholder('a', 'DT_INT32', -1), node('y', 'Neg', 'a', T={'type': 'DT_INT32'})],
+    # A chain of products that takes plain loops long enough to be waited for.
+    'slow': [placeholder('x', 'DT_FLOAT', 256, 256)] +
+            [node(f's{i + 1}', 'MatMul', f's{i}' if i else 'x', 'x', T=FLOAT, transpose_a={'b': False}, transpose_b={'b': False})
+             for i in range(60)],
+}
+
+def write_models(folder):
+    for name, nodes in MODELS.items():
+        path = Path(folder) / name / '1'
+        path.mkdir(parents=True)
+        model = {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}
+        (path / 'model.json').write_text(json.dumps(model))
+
+class Daemon:
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        path = self.folder.name
+        write_models(path + '/models')
+        self.socket, self.admin = path + '/inferd.sock', path + '/admin.sock'
+        self.process = subprocess.Popen(
+            [DAEMON, '--runtime-dir=' + path, '--repository=' + path + '/models', '--backends=ref', '--drain-timeout-ms=200'],
+            stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                with inferd.Client(self.socket) as client:
+                    models = client.models()
+                    if len(models) == len(MODELS) and all(model['state'] == 'READY' for model in models):
+                        return
+            except inferd.Disconnected:
+                pass
+            time.sleep(0.02)
+        self.stop()
+        sys.exit('the daemon did not start')
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
+        self.folder.cleanup()
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.client = inferd.Client(daemon.socket)
+        self.addCleanup(self.client.close)
+
+    def add(self, rows, **options):
+        a = numpy.arange(rows * 4, dtype=numpy.float32).reshape(rows, 4)
+        b = numpy.full((rows, 4), 0.5, numpy.float32)
+        result = self.client.infer('add', {'a': a, 'b': b}, **options)
+        numpy.testing.assert_array_equal(result['y'], a + b)
+        return result
+
+    def fails(self, code, reason, call, *arguments, **options):
+        with self.assertRaises(inferd.Error) as caught:
+            call(*arguments, **options)
+        self.assertEqual((caught.exception.code, caught.exception.reason), (code, reason), caught.exception)
+        return caught.exception
+
+class Inference(Case):
+    def test_small_tensors_travel_inline(self):
+        result = self.add(3, id='r7')
+        self.assertEqual((result.model, result.version, result.id, result.device), ('add', '1', 'r7', 'ref'))
+        self.assertGreater(result.timing['compute_ns'], 0)
+        self.assertEqual(self.client.status()['regions'], 0)
+
+    def test_shapes_that_are_odd_or_empty(self):
+        for rows in (0, 1, 5, 17):
+            self.add(rows)
+
+    def test_large_tensors_travel_through_memory_that_is_used_again(self):
+        regions = set()
+        for _ in range(5):
+            self.add(200_000)  # 3.2 MB each, more than a frame may carry
+            gc.collect()
+            regions.add(self.client.status()['regions'])
+        self.assertEqual(len(regions), 1, regions)
+
+    def test_results_keep_their_memory(self):
+        first = self.add(100_000)
+        y = first['y'].copy()
+        for _ in range(3):
+            self.add(100_001)
+        numpy.testing.assert_array_equal(first['y'], y)
+
+    def test_arrays_of_shared_memory_are_not_copied(self):
+        a, b, y = (self.client.empty((64, 4)) for _ in range(3))
+        a[:], b[:], y[:] = 3, 4, 0
+        result = self.client.infer('add', {'a': a, 'b': b}, out={'y': y})
+        self.assertTrue((y == 7).all())
+        self.assertTrue(numpy.shares_memory(result['y'], y))
+        self.assertEqual(self.client.status()['regions'], 3)
+        part = self.client.infer('add', {'a': a[16:32], 'b': b[:16]})  # 16 rows are 256 bytes: aligned
+        self.assertTrue((part['y'] == 7).all())
+        odd = self.client.infer('add', {'a': a[1:2], 'b': b[:1]})  # not aligned: copied
+        self.assertTrue((odd['y'] == 7).all())
+
+    def test_a_room_that_is_too_small_is_said(self):
+        y = self.client.empty((2, 4))
+        a = numpy.zeros((100, 4), numpy.float32)
+        error = self.fails('OUT_OF_RANGE', 'OUTPUT_TOO_SMALL', self.client.infer, 'add', {'a': a, 'b': a}, out={'y': y})
+        self.assertEqual((error.tensor, error.expected), ('y', '1600'))
+        with self.assertRaises(ValueError):
+            self.client.infer('add', {'a': a, 'b': a}, out={'y': numpy.zeros((100, 4), numpy.float32)})
+
+    def test_arrays_in_any_layout(self):
+        a = numpy.arange(24, dtype='>f4').reshape(4, 6)[:, 1:5]  # big-endian, not contiguous
+        result = self.client.infer('add', {'a': a, 'b': numpy.asfortranarray(a.astype(numpy.float32))})
+        numpy.testing.assert_array_equal(result['y'], 2 * a)
+        result = self.client.infer('ints', {'a': numpy.array([1, -2, 2**31 - 1], numpy.int32)})
+        numpy.testing.assert_array_equal(result['y'], [-1, 2, -(2**31 - 1)])
+
+    def test_mistakes_are_named(self):
+        a = numpy.zeros((1, 4), numpy.float32)
+        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.infer, 'nobody', {'a': a})
+        self.fails('INVALID_ARGUMENT', 'TENSOR_MISSING', self.client.infer, 'add', {'a': a})
+        error = self.fails('INVALID_ARGUMENT', 'SHAPE_MISMATCH', self.client.infer, 'add', {'a': a, 'b': a[:, :3]})
+        self.assertEqual((error.tensor, error.expected, error.actual), ('b', '[?,4]', '[1,3]'))
+        self.fails('INVALID_ARGUMENT', 'DTYPE_MISMATCH', self.client.infer, 'add', {'a': a, 'b': a.astype(numpy.float64)})
+        with self.assertRaises(TypeError):
+            self.client.infer('add', {'a': a, 'b': numpy.array(['text'])})
+        self.add(2)  # the connection goes on
+
+class Streams(Case):
+    x = numpy.zeros((256, 256), numpy.float32)
+
+    def test_many_are_in_flight_at_once(self):
+        one = numpy.ones((2, 4), numpy.float32)
+        pending = [self.client.submit('add', {'a': one * i, 'b': one}) for i in range(1000)]  # beyond the credit
+        for i, item in enumerate(pending):
+            self.assertTrue((item.result()['y'] == i + 1).all())
+
+    def test_a_deadline_ends_the_wait(self):
+        begin = time.monotonic()
+        self.fails('DEADLINE_EXCEEDED', 'IN_EXEC', self.client.infer, 'slow', {'x': self.x}, timeout=0.05)
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_waiting_can_end_before_the_request(self):
+        pending = self.client.submit('slow', {'x': self.x})
+        with self.assertRaises(TimeoutError):
+            pending.result(timeout=0.01)
+        self.assertFalse(pending.done)
+        pending.cancel()
+        self.fails('CANCELLED', 'BY_CLIENT', pending.result)
+        pending.cancel()  # over: nothing happens
+        self.add(2)
+
+    def test_an_event_loop_can_watch_the_socket(self):
+        one = numpy.ones((1, 4), numpy.float32)
+        pending = self.client.submit('add', {'a': one, 'b': one})
+        end = time.monotonic() + 20
+        while not pending.done and time.monotonic() < end:
+            select.select([self.client], [], [], 1)
+            self.client.process()
+        self.assertTrue((pending.result()['y'] == 2).all())
+
+class Server(Case):
+    def test_tells_of_itself_and_its_models(self):
+        self.assertTrue(self.client.ready())
+        self.assertIn('inferd.memfd', self.client.features)
+        self.assertEqual([device['name'] for device in self.client.devices()], ['ref'])
+        metadata = self.client.metadata('add')
+        self.assertEqual([(t['name'], t['datatype'], t['shape']) for t in metadata['inputs']],
+                         [('a', 'FP32', [-1, 4]), ('b', 'FP32', [-1, 4])])
+        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.metadata, 'nobody')
+
+    def test_models_are_loaded_by_admins_only(self):
+        self.fails('PERMISSION_DENIED', 'ROLE', self.client.load, 'add')
+        stages = []
+        with inferd.Client(daemon.admin) as admin:
+            admin.load('again', path=daemon.folder.name + '/models/add/1/model.json',
+                       progress=lambda stage, percent: stages.append(stage))
+            self.assertIn('again', [model['name'] for model in admin.models()])
+            admin.unload('again')
+        self.assertIn('read', stages)
+
+    def test_the_end_of_the_daemon_fails_what_is_in_flight(self):
+        other = Daemon()
+        client = inferd.Client(other.socket)
+        epoch = client.epoch
+        pending = client.submit('slow', {'x': numpy.zeros((256, 256), numpy.float32)})
+        client.status()  # it is in
+        other.process.kill()
+        with self.assertRaises(inferd.Disconnected):
+            pending.result()
+        with self.assertRaises(inferd.Disconnected):
+            client.status()
+        other.stop()
+        self.assertNotEqual(epoch, self.client.epoch)
+        with self.assertRaises(inferd.Disconnected):
+            inferd.Client(other.socket)
+
+class Tables(unittest.TestCase):
+    def test_messages_are_those_of_the_schema(self):
+        """Every field of the codec's table stands in inferd.proto with this number and kind."""
+        text = re.sub(r'//.*', '', (ROOT / 'proto/wire/inferd.proto').read_text())
+        kinds = {'u': '(uint64|uint32|int32)', 'i': '(int64|int32)', 'b': 'bool', 's': 'string'}
+        for name, fields in _proto.MESSAGES.items():
+            if name == 'Empty':
+                continue
+            body = re.search(r'message ' + name + r' *\{(.*?)\n? *\}', text, re.S)
+            self.assertIsNotNone(body, name)
+            start = body.start(1)
+            depth, end = 1, start
+            while depth:
+                depth += {'{': 1, '}': -1}.get(text[end], 0)
+                end += 1
+            for number, (field, kind) in fields.items():
+                wanted = ('repeated +' if kind[0] == '*' else '') + kinds.get(kind.strip('*'), r'\w+')
+                self.assertRegex(text[start:end], rf'\b{wanted} +{field} *= *{number};', name)
+
+    def test_numbers_are_those_of_the_headers(self):
+        frame = (ROOT / 'proto/wire/frame.h').read_text()
+        status = (ROOT / 'proto/core/status.h').read_text()
+        methods = {int(n) for n in re.findall(r'INF_METHOD_\w+ = (\d+)', frame)}
+        self.assertLessEqual({number for number, _, _ in _client._METHODS.values()}, methods)
+        for name, number in re.findall(r'INF_REASON_(\w+) = (\d+)', status):
+            self.assertEqual(_errors.REASONS[int(number)], '' if name == 'NONE' else name)
+
+    def test_numbers_survive_the_codec(self):
+        for value in (0, 1, 127, 128, 2**32, 2**64 - 1):
+            message = {'queue_ns': value, 'input_ns': 0, 'compute_ns': 7, 'output_ns': 0}
+            self.assertEqual(_proto.decode('Timing', _proto.encode('Timing', message)), message)
+        # -1, packed, as every protobuf library writes it; and a field that is not known.
+        data = bytes.fromhex('0a01611a0bffffffffffffffffff0104') + bytes.fromhex('f83f05')
+        self.assertEqual(_proto.decode('TensorMetadata', data)['shape'], [-1, 4])
+
+daemon = Daemon()
+try:
+    program = unittest.main(argv=['test_python', *sys.argv[3:]], exit=False)
+finally:
+    daemon.stop()
+sys.exit(0 if program.result.wasSuccessful() else 1)
