@@ -139,6 +139,20 @@ enum inf_code inf_device_list_open(struct inf_device_list *list, const char *onl
                            "the reference device cannot be opened: %s", failure.text);
 }
 
+uint32_t inf_device_list_hosts(const struct inf_device_list *list, struct inf_device **hosts,
+                               uint32_t capacity)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (!inf_device_info(list->devices[i])->host_memory)
+            continue;
+        if (count == capacity) // ref is the last, and has to be there
+            count--;
+        hosts[count++] = list->devices[i];
+    }
+    return count;
+}
+
 void inf_device_list_close(struct inf_device_list *list)
 {
     while (list->count != 0)

@@ -32,6 +32,11 @@ enum inf_code inf_device_list_open(struct inf_device_list *list, const char *onl
                                    const struct inf_device_options *options,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// The devices of the list that others fall back on, best first, ref last: those whose memory is the
+// host's. Writes at most `capacity` of them, no references, and returns how many.
+uint32_t inf_device_list_hosts(const struct inf_device_list *list, struct inf_device **hosts,
+                               uint32_t capacity);
+
 // Drops the references.
 void inf_device_list_close(struct inf_device_list *list);
 

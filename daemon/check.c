@@ -48,9 +48,10 @@ static json_t *describe_ports(const struct inf_graph *graph, const struct inf_po
 }
 
 // Steps of a plan that run on another device than the first, by that device and operator.
-static json_t *describe_elsewhere(const struct inf_plan *plan, const struct inf_graph *graph,
-                                  struct inf_device *const *devices)
+static json_t *describe_elsewhere(const struct inf_executable *executable)
 {
+    const struct inf_graph *graph = inf_executable_planned_graph(executable);
+    const struct inf_plan *plan = inf_executable_plan(executable);
     json_t *elsewhere = json_object();
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct inf_plan_segment *segment = &plan->segments[s];
@@ -58,7 +59,7 @@ static json_t *describe_elsewhere(const struct inf_plan *plan, const struct inf_
             char key[96];
             const struct inf_node *node = &graph->nodes[plan->steps[segment->first + i]];
             snprintf(key, sizeof key, "%s on %s", inf_op_info(node->op)->name,
-                     inf_device_info(devices[segment->device])->name);
+                     inf_executable_device(executable, segment->device)->name);
             json_int_t count = json_integer_value(json_object_get(elsewhere, key));
             json_object_set_new(elsewhere, key, json_integer(count + 1));
         }
@@ -66,16 +67,14 @@ static json_t *describe_elsewhere(const struct inf_plan *plan, const struct inf_
     return elsewhere;
 }
 
-static json_t *describe_executable(struct check *check, const struct inf_executable *executable,
-                                   struct inf_device *device)
+static json_t *describe_executable(struct check *check, const struct inf_executable *executable)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
     const struct inf_plan *plan = inf_executable_plan(executable);
-    struct inf_device *const devices[] = {device, check->devices.devices[check->devices.count - 1]};
     struct inf_graph_cost cost = inf_graph_cost(graph);
     json_object_set_new(check->report, "macs", json_integer((json_int_t)cost.macs));
     return json_pack("{s:b,s:I,s:o,s:I,s:I,s:I}", "loads", 1, "steps", (json_int_t)plan->step_count,
-                     "elsewhere", describe_elsewhere(plan, graph, devices), "weight_bytes",
+                     "elsewhere", describe_elsewhere(executable), "weight_bytes",
                      (json_int_t)inf_executable_weight_bytes(executable), "arena_bytes",
                      (json_int_t)plan->arena_bytes, "live_max_bytes",
                      (json_int_t)plan->live_max_bytes);
@@ -87,7 +86,7 @@ static void check_device(struct check *check, struct inf_device *device)
     struct inf_error err = {0};
     json_t *row;
     if (inf_model_acquire(check->model, device, check->shapes, &executable, &err) == INF_OK)
-        row = describe_executable(check, executable, device);
+        row = describe_executable(check, executable);
     else
         row = json_pack("{s:b,s:s}", "loads", 0, "reason", err.text);
     inf_model_release(check->model, &executable);
@@ -126,8 +125,9 @@ static enum inf_code import_model(struct check *check, const char *path, struct 
     INF_TRY(inf_model_locate_path(&check->location, absolute, err));
     INF_TRY(inf_model_import_with(&check->graph, &check->info, check->location.directory_fd,
                                   check->location.file, &import, err));
-    struct inf_device *ref = check->devices.devices[check->devices.count - 1];
-    return inf_model_create(&check->model, &check->graph, ref, &passes, err);
+    struct inf_device *hosts[INF_MODEL_HOSTS];
+    uint32_t host_count = inf_device_list_hosts(&check->devices, hosts, INF_MODEL_HOSTS);
+    return inf_model_create(&check->model, &check->graph, hosts, host_count, &passes, err);
 }
 
 static enum inf_code run_check(struct check *check, const char *path, struct inf_error *err)

@@ -170,7 +170,9 @@ static enum inf_code fill_served(struct load *load, struct inf_error *err)
     snprintf(served->platform, sizeof served->platform, "inferd_%s", load->info.format);
     report(load, "optimise", PERCENT_OPTIMISE);
     const struct inf_pass_options passes = {.evaluator = load->options->evaluator};
-    INF_TRY(inf_model_create(&served->model, &load->graph, load->options->ref, &passes, err));
+    struct inf_device *hosts[INF_MODEL_HOSTS];
+    uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
+    INF_TRY(inf_model_create(&served->model, &load->graph, hosts, host_count, &passes, err));
     struct inf_model_memory memory = inf_model_memory(served->model);
     served->held = (struct inf_device_held){
         .bytes = memory.const_bytes, .tensors = memory.constants, .buffers = memory.const_blobs};

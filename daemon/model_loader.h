@@ -80,8 +80,8 @@ struct inf_load_job {
 };
 
 struct inf_loader_options {
-    const char *repository; // directory; NULL: none; outlives the loader
-    struct inf_device *ref; // the device of last resort
+    const char *repository;                // directory; NULL: none; outlives the loader
+    const struct inf_device_list *devices; // all there are; outlives the loader
     const struct inf_evaluator *evaluator;
     const struct inf_log *log;
 };

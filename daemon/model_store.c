@@ -152,7 +152,7 @@ static enum inf_code fill(struct inf_model_store *store,
             find_device(options->devices, options->default_device, &store->default_device, err));
     const struct inf_loader_options loader = {
         .repository = options->repository,
-        .ref = options->devices->devices[options->devices->count - 1],
+        .devices = options->devices,
         .evaluator = inf_registry_evaluator(),
         .log = options->log,
     };

@@ -131,7 +131,9 @@ static enum inf_code program_fill(struct cpu_program *program, const struct inf_
         step->index = node;
         step->graph = segment->graph;
         step->node = &segment->graph->nodes[step->index];
-        step->pool = device->pools.pools[slot];
+        // The plan of another device that falls back on this one may have more slots than there are
+        // pools; a pool takes one run at a time.
+        step->pool = device->pools.pools[slot % device->pools.slots];
         step->arena = &program->arena;
         INF_TRY(step_fill(step, segment, err));
     }
@@ -144,9 +146,6 @@ enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_devic
 {
     (void)flags;
     struct inf_cpu_device *device = (struct inf_cpu_device *)base;
-    if (segment->slots > device->pools.slots)
-        return inf_fail(err, INF_INVALID, "cpu: a program of %" PRIu32 " slots, there are %" PRIu32,
-                        segment->slots, device->pools.slots);
     struct cpu_program *program = calloc(1, sizeof(*program));
     if (program == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");

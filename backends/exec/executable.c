@@ -253,19 +253,31 @@ const struct inf_graph *inf_executable_graph(const struct inf_executable *execut
     return executable->graph;
 }
 
+// The executable that has the plan.
+static const struct inf_executable *planned(const struct inf_executable *executable)
+{
+    return executable->dynamic != NULL ? inf_dynamic_planned(executable->dynamic) : executable;
+}
+
 const struct inf_plan *inf_executable_plan(const struct inf_executable *executable)
 {
-    if (executable->dynamic != NULL)
-        return inf_executable_plan(inf_dynamic_planned(executable->dynamic));
-    return executable->plan;
+    return planned(executable)->plan;
+}
+
+const struct inf_graph *inf_executable_planned_graph(const struct inf_executable *executable)
+{
+    return planned(executable)->graph;
+}
+
+const struct inf_device_info *inf_executable_device(const struct inf_executable *executable,
+                                                    uint32_t device)
+{
+    return inf_device_info(planned(executable)->devices[device]);
 }
 
 uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable)
 {
-    if (executable->dynamic == NULL)
-        return 0;
-    return executable->graph->node_count -
-           inf_executable_graph(inf_dynamic_planned(executable->dynamic))->node_count;
+    return executable->graph->node_count - planned(executable)->graph->node_count;
 }
 
 uint64_t inf_executable_weight_bytes(const struct inf_executable *executable)

@@ -40,6 +40,14 @@ const struct inf_graph *inf_executable_graph(const struct inf_executable *execut
 // The plan of all that is compiled. Valid as long as the executable.
 const struct inf_plan *inf_executable_plan(const struct inf_executable *executable);
 
+// The graph whose nodes the plan's steps are: all of it, or where sizes hang on values, a copy of what
+// is compiled. Valid as long as the executable.
+const struct inf_graph *inf_executable_planned_graph(const struct inf_executable *executable);
+
+// The facts about the device that the plan's segments with this `device` number run on.
+const struct inf_device_info *inf_executable_device(const struct inf_executable *executable,
+                                                    uint32_t device);
+
 // How many nodes of the graph no plan has, since they hang on values: they are interpreted.
 uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable);
 

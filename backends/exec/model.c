@@ -22,7 +22,8 @@ struct shape_class {
 struct inf_model {
     _Atomic uint32_t references;
     struct inf_graph *graph;
-    struct inf_device *ref;
+    struct inf_device *hosts[INF_MODEL_HOSTS]; // a reference each
+    uint32_t host_count;
     struct inf_evaluator evaluator;
     uint32_t disabled_passes;
     uint64_t const_bytes;
@@ -72,10 +73,11 @@ static enum inf_code fill(struct inf_model *model, const struct inf_pass_options
 }
 
 enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **graph,
-                               struct inf_device *ref, const struct inf_pass_options *options,
-                               struct inf_error *err)
+                               struct inf_device *const *hosts, uint32_t host_count,
+                               const struct inf_pass_options *options, struct inf_error *err)
 {
     inf_role_check_may_block();
+    assert(host_count >= 1 && host_count <= INF_MODEL_HOSTS);
     struct inf_model *model = calloc(1, sizeof *model);
     if (model == NULL) {
         inf_graph_destroy(graph);
@@ -86,7 +88,8 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
     atomic_init(&model->references, 1);
     model->graph = *graph;
     *graph = NULL;
-    model->ref = inf_device_ref(ref);
+    for (uint32_t i = 0; i < host_count; i++)
+        model->hosts[model->host_count++] = inf_device_ref(hosts[i]);
     enum inf_code code = fill(model, options, err);
     if (code == INF_OK)
         *out_model = model;
@@ -125,7 +128,8 @@ void inf_model_unref(struct inf_model **pointer)
         model->classes = next;
     }
     inf_graph_destroy(&model->graph);
-    inf_device_unref(&model->ref);
+    while (model->host_count > 0)
+        inf_device_unref(&model->hosts[--model->host_count]);
     inf_cond_fini(&model->compiled);
     inf_mutex_fini(&model->mutex);
     free(model);
@@ -187,6 +191,20 @@ static void remove_class(struct inf_model *model, struct shape_class *class)
     *link = class->next;
 }
 
+// The device and the hosts behind it; where it is a host itself, those after it.
+static uint32_t list_devices(const struct inf_model *model, struct inf_device *device,
+                             struct inf_device **devices)
+{
+    uint32_t count = 0, first = 0;
+    devices[count++] = device;
+    for (uint32_t i = 0; i < model->host_count; i++)
+        if (model->hosts[i] == device)
+            first = i + 1;
+    for (uint32_t i = first; i < model->host_count; i++)
+        devices[count++] = model->hosts[i];
+    return count;
+}
+
 static enum inf_code compile(struct inf_model *model, struct shape_class *class,
                              struct inf_executable **out_executable, struct inf_error *err)
 {
@@ -197,8 +215,8 @@ static enum inf_code compile(struct inf_model *model, struct shape_class *class,
                                        .evaluator =
                                            model->evaluator.run != NULL ? &model->evaluator : NULL};
     INF_TRY(inf_passes_run(graph, &options, err));
-    struct inf_device *devices[] = {class->device, model->ref};
-    uint32_t device_count = class->device == model->ref ? 1 : 2;
+    struct inf_device *devices[1 + INF_MODEL_HOSTS];
+    uint32_t device_count = list_devices(model, class->device, devices);
     if (model->evaluator.run == NULL)
         return inf_executable_create(out_executable, &graph, devices, device_count, err);
     return inf_executable_create_dynamic(out_executable, &graph, &model->evaluator, devices,

@@ -11,12 +11,17 @@
 // Executables that one model keeps per device.
 #define INF_MODEL_SHAPE_CLASSES 8
 
+// Devices that a model may fall back on.
+#define INF_MODEL_HOSTS 4
+
 struct inf_model;
 
-// Takes over `graph` (also on failure), runs the passes and keeps the result. `ref` is the device of
-// last resort; folding runs on it. One reference, the caller's.
+// Takes over `graph` (also on failure), runs the passes and keeps the result. Nodes that the device of
+// an executable cannot run fall to the first of `hosts` behind it that can: `host_count` devices, at
+// most INF_MODEL_HOSTS, best first; the last runs everything. One reference, the caller's.
 enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **graph,
-                               struct inf_device *ref, const struct inf_pass_options *options,
+                               struct inf_device *const *hosts, uint32_t host_count,
+                               const struct inf_pass_options *options,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Another reference. Any thread.

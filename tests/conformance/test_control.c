@@ -149,7 +149,7 @@ static enum inf_code run_with(uint32_t disabled, const struct feed *feed,
     const struct inf_pass_options options = {.disabled = disabled,
                                              .evaluator = inf_ref_evaluator()};
     cr_assert_eq(inf_graph_clone(&graph, inf_tfjs_case.graph, &err), INF_OK);
-    cr_assert_eq(inf_model_create(&model, &graph, ref, &options, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_model_create(&model, &graph, &ref, 1, &options, &err), INF_OK, "%s", err.text);
     enum inf_code code = inf_model_acquire(model, ref, feed->shapes, &executable, &err);
     if (code == INF_OK) {
         interpreted = inf_executable_interpreted_nodes(executable);

@@ -149,7 +149,7 @@ static void run_line(const json_t *line, struct inf_device *device, struct inf_d
         shapes[i] = shape_of(input);
     }
     uint32_t count = graph->input_count;
-    cr_assert_eq(inf_model_create(&model, &graph, ref, &options, &inf_tfjs_case.err), INF_OK,
+    cr_assert_eq(inf_model_create(&model, &graph, &ref, 1, &options, &inf_tfjs_case.err), INF_OK,
                  "%s: %s", id, inf_tfjs_case.err.text);
     cr_assert_eq(inf_model_acquire(model, device, shapes, &executable, &inf_tfjs_case.err), INF_OK,
                  "%s: %s", id, inf_tfjs_case.err.text);
@@ -226,7 +226,7 @@ static void check_literal(const struct literal *literal, struct inf_device *ref)
     cr_assert_eq(inf_tfjs_case_import_text(text), INF_OK, "%s", inf_tfjs_case.err.text);
     struct inf_graph *graph = inf_tfjs_case.graph;
     inf_tfjs_case.graph = NULL;
-    cr_assert_eq(inf_model_create(&model, &graph, ref, &options, NULL), INF_OK);
+    cr_assert_eq(inf_model_create(&model, &graph, &ref, 1, &options, NULL), INF_OK);
     cr_assert_eq(inf_model_acquire(model, ref, &literal->input, &executable, &inf_tfjs_case.err),
                  INF_OK, "%s", inf_tfjs_case.err.text);
     const struct inf_graph *run = inf_executable_graph(executable);

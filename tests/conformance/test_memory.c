@@ -62,7 +62,7 @@ static void check_device(const char *backend)
     inf_tfjs_case.graph = NULL;
     struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
     struct inf_model *model = NULL;
-    cr_assert_eq(inf_model_create(&model, &graph, ref, &passes, NULL), INF_OK);
+    cr_assert_eq(inf_model_create(&model, &graph, &ref, 1, &passes, NULL), INF_OK);
     struct inf_model_memory memory = inf_model_memory(model);
     cr_assert_eq(memory.constants, 2u);
     cr_assert_eq(memory.const_blobs, 2u);

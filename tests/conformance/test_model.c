@@ -27,8 +27,17 @@ static uint32_t add_node(struct inf_graph *graph, enum inf_op op, const uint32_t
     return graph->nodes[node].outputs[0];
 }
 
+static enum inf_code support_nothing(struct inf_device *device, const struct inf_graph *graph,
+                                     uint32_t node, struct inf_error *err)
+{
+    (void)device;
+    (void)graph;
+    (void)node;
+    return inf_fail(err, INF_UNSUPPORTED, "choosy");
+}
+
 // sum [n,3] = x [n,3] + x; negated [n,3] = -sum; flat [n*3] = negated; again = x.
-static struct inf_model *make_model(struct inf_device *ref)
+static struct inf_model *make_model_on(struct inf_device *const *hosts, uint32_t host_count)
 {
     struct inf_graph *graph;
     cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
@@ -49,9 +58,15 @@ static struct inf_model *make_model(struct inf_device *ref)
     struct inf_model *model;
     struct inf_error err;
     struct inf_pass_options options = {.evaluator = inf_ref_evaluator()};
-    cr_assert_eq(inf_model_create(&model, &graph, ref, &options, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_model_create(&model, &graph, hosts, host_count, &options, &err), INF_OK, "%s",
+                 err.text);
     cr_assert_null(graph);
     return model;
+}
+
+static struct inf_model *make_model(struct inf_device *ref)
+{
+    return make_model_on(&ref, 1);
 }
 
 static struct inf_executable *acquire(struct inf_model *model, struct inf_device *device,
@@ -63,6 +78,31 @@ static struct inf_executable *acquire(struct inf_model *model, struct inf_device
     cr_assert_eq(inf_model_acquire(model, device, &shape, &executable, &err), INF_OK, "%s",
                  err.text);
     return executable;
+}
+
+Test(model, falls_to_the_best_host_behind_its_device)
+{
+    static struct inf_backend choosy_backend;
+    struct inf_device *hosts[] = {open_ref(), open_ref()};
+    struct inf_device *choosy;
+    choosy_backend = inf_ref_backend;
+    choosy_backend.supports = support_nothing;
+    const struct inf_device_options options = {.slots = 4};
+    cr_assert_eq(inf_device_open(&choosy, &choosy_backend, 0, &options, NULL), INF_OK);
+    struct inf_model *model = make_model_on(hosts, 2);
+    struct inf_device *devices[] = {choosy, hosts[0], hosts[1]};
+    for (int i = 0; i < 3; i++) {
+        struct inf_executable *executable = acquire(model, devices[i], 2);
+        const struct inf_plan *plan = inf_executable_plan(executable);
+        struct inf_device *wanted = i == 0 ? hosts[0] : devices[i];
+        cr_assert_eq(plan->segment_count, 1u);
+        cr_assert_eq(inf_executable_device(executable, plan->segments[0].device),
+                     inf_device_info(wanted), "device %d", i);
+        inf_model_release(model, &executable);
+    }
+    inf_model_unref(&model);
+    for (int i = 0; i < 3; i++)
+        inf_device_unref(&devices[i]);
 }
 
 Test(model, answers_for_every_shape_and_every_wanted_output)

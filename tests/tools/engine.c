@@ -7,22 +7,29 @@
 
 #include "backends/base/file.h"
 #include "backends/registry.h"
+#include "proto/core/span.h"
 
 enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, uint32_t threads,
                                struct inf_error *err)
 {
     *engine = (struct tool_engine){0};
-    const struct inf_backend *ref = inf_registry_find("ref");
+    static const char *const hosts[] = {"cpu", "ref"};
+    const struct inf_device_options options = {.slots = 1, .threads = threads};
     const struct inf_backend *wanted = inf_registry_find(backend);
-    if (wanted == NULL || ref == NULL)
+    enum inf_code code = INF_OK;
+    if (wanted == NULL)
         return inf_fail(err, INF_INVALID, "there is no backend '%s'", backend);
-    struct inf_device_options options = {.slots = 1, .threads = threads};
-    INF_TRY(inf_device_open(&engine->ref, ref, 0, &options, err));
-    if (wanted == ref) {
-        engine->device = inf_device_ref(engine->ref);
-        return INF_OK;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(hosts) && code == INF_OK; i++) {
+        const struct inf_backend *host = inf_registry_find(hosts[i]);
+        if (host == NULL)
+            continue; // built without it
+        code = inf_device_open(&engine->hosts[engine->host_count], host, 0, &options, err);
+        if (code == INF_OK && host == wanted)
+            engine->device = inf_device_ref(engine->hosts[engine->host_count]);
+        engine->host_count += code == INF_OK;
     }
-    enum inf_code code = inf_device_open(&engine->device, wanted, 0, &options, err);
+    if (code == INF_OK && engine->device == NULL)
+        code = inf_device_open(&engine->device, wanted, 0, &options, err);
     if (code != INF_OK)
         tool_engine_close(engine);
     return code;
@@ -31,7 +38,8 @@ enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, 
 void tool_engine_close(struct tool_engine *engine)
 {
     inf_device_unref(&engine->device);
-    inf_device_unref(&engine->ref);
+    while (engine->host_count > 0)
+        inf_device_unref(&engine->hosts[--engine->host_count]);
 }
 
 enum inf_code tool_engine_load(const struct tool_engine *engine, const char *path,
@@ -54,5 +62,5 @@ enum inf_code tool_engine_load(const struct tool_engine *engine, const char *pat
     close(fd);
     INF_TRY(code);
     struct inf_pass_options options = {.evaluator = inf_registry_evaluator()};
-    return inf_model_create(out_model, &graph, engine->ref, &options, err);
+    return inf_model_create(out_model, &graph, engine->hosts, engine->host_count, &options, err);
 }

@@ -7,11 +7,13 @@
 #include "backends/import/import.h"
 
 struct tool_engine {
-    struct inf_device *ref;
-    struct inf_device *device; // the one that is judged; may be ref
+    struct inf_device *device;   // the one that is judged
+    struct inf_device *hosts[2]; // that it falls back on: cpu, where there is one, and ref
+    uint32_t host_count;
 };
 
-// Opens `backend` with one slot and `threads` threads (0: the backend's choice), and ref.
+// Opens `backend` and what it falls back on, with one slot and `threads` threads (0: the backend's
+// choice).
 enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, uint32_t threads,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

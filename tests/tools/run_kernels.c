@@ -150,7 +150,8 @@ static enum inf_code run_graph(const struct judge *judge, struct kernel_case *ca
         shapes[i] = call->graph->values[call->given[i]].shape;
     struct inf_model *model = NULL;
     struct inf_executable *executable = NULL;
-    INF_TRY(inf_model_create(&model, &call->graph, judge->engine.ref, &options, err));
+    INF_TRY(inf_model_create(&model, &call->graph, judge->engine.hosts, judge->engine.host_count,
+                             &options, err));
     enum inf_code code = inf_model_acquire(model, judge->engine.device, shapes, &executable, err);
     if (code == INF_OK)
         code = execute(executable, call, err);

@@ -165,7 +165,8 @@ static enum inf_code load(const struct judge *judge, const struct test *test,
     enum inf_code code = inf_model_import_with(&graph, NULL, fd, test->model, &options, err);
     close(fd);
     INF_TRY(code);
-    return inf_model_create(out_model, &graph, judge->engine.ref, &passes, err);
+    return inf_model_create(out_model, &graph, judge->engine.hosts, judge->engine.host_count,
+                            &passes, err);
 }
 
 // What a run made of one output.

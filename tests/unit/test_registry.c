@@ -36,6 +36,21 @@ Test(registry, opens_devices_in_order_of_preference)
     cr_assert_eq(list.count, 0u);
 }
 
+Test(registry, falls_back_on_devices_in_host_memory_ref_last)
+{
+    struct inf_device_list list;
+    struct inf_device *hosts[INF_REGISTRY_DEVICES];
+    cr_assert_eq(inf_device_list_open(&list, NULL, NULL, NULL), INF_OK);
+    uint32_t count = inf_device_list_hosts(&list, hosts, INF_REGISTRY_DEVICES);
+    cr_assert_geq(count, 1u);
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert(inf_device_info(hosts[i])->host_memory);
+    cr_assert_eq(hosts[count - 1], list.devices[list.count - 1]);
+    cr_assert_eq(inf_device_list_hosts(&list, hosts, 1), 1u);
+    cr_assert_eq(hosts[0], list.devices[list.count - 1]);
+    inf_device_list_close(&list);
+}
+
 Test(registry, opens_ref_whatever_the_list_says)
 {
     const char *lists[] = {"ref", " ref\t", "ref,ref"};
