@@ -43,6 +43,8 @@ static const struct setting settings[] = {
      "directory of models"},
     {"load_all", SETTING_BOOL, AT(load_all), "yes", 0, 0, "BOOL",
      "load every model of the repository at start"},
+    {"cache_dir", SETTING_PATH, AT(cache_dir), "/var/cache/inferd", 0, 0, "DIR",
+     "directory for what a next start need not compile again"},
     {"runtime_dir", SETTING_PATH, AT(runtime_dir), "", 0, 0, "DIR",
      "private run: make both sockets in this directory"},
     {"socket", SETTING_PATH, AT(socket), "/run/inferd/inferd.sock", 0, 0, "PATH",
@@ -446,6 +448,8 @@ static enum inf_code finish(struct inf_config *config, const struct given *given
         INF_TRY(place_socket(config, given, AT(admin_socket), "admin.sock", err));
         if (!was_given(given, AT(repository)))
             config->repository[0] = '\0';
+        if (!was_given(given, AT(cache_dir)))
+            config->cache_dir[0] = '\0';
     }
     if (config->socket[0] == '\0' || config->admin_socket[0] == '\0')
         return inf_fail(err, INF_INVALID, "socket and admin_socket: wanted a path each");

@@ -21,6 +21,7 @@
 // them (a test compares).
 struct inf_config {
     char repository[INF_CONFIG_TEXT];   // directory of models; "": none
+    char cache_dir[INF_CONFIG_TEXT];    // what a next start need not compile again; "": nowhere
     char runtime_dir[INF_CONFIG_TEXT];  // private run: both sockets lie here; "": see sockets
     char socket[INF_CONFIG_TEXT];       // data socket, 0660
     char admin_socket[INF_CONFIG_TEXT]; // admin socket, 0600
@@ -44,7 +45,7 @@ struct inf_config {
 // exists, but not in a private run), then the arguments; later ones win. The file has "key = value"
 // lines and # comments; arguments are --key=value or --key value, with - or _. With runtime_dir,
 // the sockets are runtime_dir/inferd.sock and runtime_dir/admin.sock unless they are named, and
-// there is no repository unless one is named. --help and --version end the reading at once.
+// there is no repository and no cache unless one is named. --help and --version end the reading at once.
 //
 // INF_INVALID  the text gives file and line (or the argument), the key or value, and what was
 //              wanted.

@@ -110,7 +110,11 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
 {
     const struct inf_config *config = daemon->options.config;
     const struct inf_device_options options = {
-        .slots = config->cpu_slots, .threads = config->cpu_threads, .log = daemon->log};
+        .slots = config->cpu_slots,
+        .threads = config->cpu_threads,
+        .log = daemon->log,
+        .cache_directory = config->cache_dir[0] != '\0' ? config->cache_dir : NULL,
+    };
     const char *only = config->backends[0] != '\0' ? config->backends : NULL;
     INF_TRY(inf_device_list_open(&daemon->devices, only, &options, err));
     const struct inf_model_store_options store = {

@@ -47,6 +47,7 @@ Test(config, empty_file_gives_the_defaults)
     cr_expect_str_eq(config.repository, "/var/lib/inferd/models");
     cr_expect_str_eq(config.socket, "/run/inferd/inferd.sock");
     cr_expect_str_eq(config.admin_socket, "/run/inferd/admin.sock");
+    cr_expect_str_eq(config.cache_dir, "/var/cache/inferd");
     cr_expect_str_eq(config.runtime_dir, "");
     cr_expect_str_eq(config.device, "auto");
     cr_expect_str_eq(config.backends, "");
@@ -110,13 +111,15 @@ Test(config, private_run_places_both_sockets_and_has_no_repository)
     cr_expect_str_eq(config.socket, "/tmp/x/inferd.sock");
     cr_expect_str_eq(config.admin_socket, "/tmp/x/admin.sock");
     cr_expect_str_eq(config.repository, "");
+    cr_expect_str_eq(config.cache_dir, "");
 
-    const char *const named[] = {"--runtime_dir", "/tmp/x", "--socket=/tmp/s", "--repository=/m",
-                                 NULL};
+    const char *const named[] = {"--runtime_dir",   "/tmp/x",         "--socket=/tmp/s",
+                                 "--repository=/m", "--cache-dir=/c", NULL};
     cr_assert_eq(read_arguments(&config, named, &err), INF_OK, "%s", err.text);
     cr_expect_str_eq(config.socket, "/tmp/s");
     cr_expect_str_eq(config.admin_socket, "/tmp/x/admin.sock");
     cr_expect_str_eq(config.repository, "/m");
+    cr_expect_str_eq(config.cache_dir, "/c");
 
     // sockaddr_un has room for 107 characters; "/inferd.sock" takes 12 of them.
     char longest[300] = "--runtime_dir=/";
@@ -276,6 +279,7 @@ Test(config, help_names_every_setting_once)
     static const char *const names[] = {"config=FILE",
                                         "repository=DIR",
                                         "load_all=BOOL",
+                                        "cache_dir=DIR",
                                         "runtime_dir=DIR",
                                         "socket=PATH",
                                         "device=NAME",
