@@ -19,6 +19,7 @@
 struct options {
     struct request_options request;
     unsigned long runs, streams;
+    bool all_backends;
 };
 
 // One benchmark under way.
@@ -70,35 +71,44 @@ static void answered(void *context, inferd_result *result, const struct inferd_e
     send_next(bench);
 }
 
-// The first request compiles; a few more settle caches. Neither is counted.
-static int warm_up(struct bench *bench)
+// The first request compiles; a few more settle caches. Neither is counted. Where one fails,
+// bench->err says why.
+static bool warm_up(struct bench *bench)
 {
     progress_show(&bench->progress, "warm-up", 0);
     for (int i = 0; i < WARMUP_RUNS; i++) {
         inferd_result *result;
         if (inferd_infer(bench->client, &bench->request, &result, &bench->err) != 0) {
             progress_end(&bench->progress);
-            return command_failed(&bench->err);
+            return false;
         }
         if (i == 0)
             bench->first_ms = (double)inferd_result_timing(result).total_ns / 1e6;
         snprintf(bench->device, sizeof bench->device, "%s", inferd_result_device(result));
         inferd_result_free(result);
     }
-    return EXIT_OK;
+    return true;
 }
 
-static void print(struct bench *bench, double elapsed_ms, unsigned long streams,
-                  enum output_format format)
+static struct table *start_table(bool all_backends)
 {
-    static const char *const columns[] = {
-        "model",    "device",    "requests",        "streams",          "per_second",
-        "first_ms", "median_ms", "mean_ms",         "p95_ms",           "p99_ms",
-        "min_ms",   "max_ms",    "queue_median_ms", "compute_median_ms"};
+    static const char *const columns[] = {"model",           "device",
+                                          "requests",        "streams",
+                                          "per_second",      "first_ms",
+                                          "median_ms",       "mean_ms",
+                                          "p95_ms",          "p99_ms",
+                                          "min_ms",          "max_ms",
+                                          "queue_median_ms", "compute_median_ms",
+                                          "failure"};
+    return table_create(columns, sizeof columns / sizeof columns[0] - !all_backends);
+}
+
+static void add_row(struct table *table, struct bench *bench, double elapsed_ms,
+                    unsigned long streams)
+{
     struct latency total = latency_of(bench->total_ms, bench->answered);
     struct latency queue = latency_of(bench->queue_ms, bench->answered);
     struct latency compute = latency_of(bench->compute_ms, bench->answered);
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     table_text(table, bench->request.model);
     table_text(table, bench->device);
     table_whole(table, (int64_t)bench->answered, NULL);
@@ -115,14 +125,23 @@ static void print(struct bench *bench, double elapsed_ms, unsigned long streams,
                               compute.median};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         table_real(table, numbers[i], NULL);
-    table_print(table, format, true);
 }
 
-static int measure(struct bench *bench, unsigned long streams, enum output_format format)
+// A device that does not run the model.
+static void add_failure(struct table *table, const struct bench *bench)
 {
-    int code = warm_up(bench);
-    if (code != EXIT_OK)
-        return code;
+    table_text(table, bench->request.model);
+    table_text(table, bench->request.device);
+    for (int i = 0; i < 12; i++)
+        table_value(table, json_null(), "-");
+    table_text(table, bench->err.text);
+}
+
+// Adds a row of what it measures; where it fails, bench->err says why.
+static bool measure(struct bench *bench, unsigned long streams, struct table *table)
+{
+    if (!warm_up(bench))
+        return false;
     struct inferd_error err;
     double started = now_ms();
     for (unsigned long i = 0; i < streams; i++)
@@ -132,13 +151,15 @@ static int measure(struct bench *bench, unsigned long streams, enum output_forma
     double elapsed = now_ms() - started;
     progress_end(&bench->progress);
     if (bench->err.code != 0)
-        return command_failed(&bench->err);
-    print(bench, elapsed, streams, format);
-    return EXIT_OK;
+        return false;
+    add_row(table, bench, elapsed, streams);
+    return true;
 }
 
-static int bench_request(const struct context *context, inferd_client *client,
-                         const inferd_request *request, const struct options *options)
+// Measures on the device that the request names. Prints why it failed, but with --all-backends, where
+// that becomes a row.
+static int bench_device(struct table *table, inferd_client *client, const inferd_request *request,
+                        const struct options *options)
 {
     // Three times of each run.
     double *samples = calloc(options->runs, 3 * sizeof *samples);
@@ -151,8 +172,45 @@ static int bench_request(const struct context *context, inferd_client *client,
                           .queue_ms = samples + options->runs,
                           .compute_ms = samples + 2 * options->runs,
                           .progress = progress_start(request->model)};
-    int code = measure(&bench, options->streams, context->format);
+    bool measured = measure(&bench, options->streams, table);
     free(samples);
+    if (!options->all_backends)
+        return measured ? EXIT_OK : command_failed(&bench.err);
+    if (measured)
+        table_text(table, "");
+    else
+        add_failure(table, &bench);
+    return EXIT_OK;
+}
+
+static int bench_devices(struct table *table, inferd_client *client, const inferd_request *request,
+                         const struct options *options)
+{
+    inferd_device_row *devices;
+    size_t count;
+    struct inferd_error err;
+    int code = EXIT_OK;
+    if (inferd_devices(client, &devices, &count, &err) != 0)
+        return command_failed(&err);
+    for (size_t i = 0; i < count && code == EXIT_OK; i++) {
+        inferd_request pinned = *request;
+        pinned.device = devices[i].name;
+        code = bench_device(table, client, &pinned, options);
+    }
+    free(devices);
+    return code;
+}
+
+static int bench_request(const struct context *context, inferd_client *client,
+                         const inferd_request *request, const struct options *options)
+{
+    struct table *table = start_table(options->all_backends);
+    int code = options->all_backends ? bench_devices(table, client, request, options)
+                                     : bench_device(table, client, request, options);
+    if (code == EXIT_OK)
+        table_print(table, context->format, !options->all_backends);
+    else
+        table_free(table);
     return code;
 }
 
@@ -166,7 +224,7 @@ static int bench_model(const struct context *context, inferd_client *client, con
     struct tensor_inputs inputs = {0};
     code = request_options_load(&inputs, &options->request, info);
     if (code == EXIT_OK)
-        code = tensor_inputs_complete(&inputs, info);
+        code = tensor_inputs_complete(&inputs, info, TENSOR_ZEROS);
     if (code == EXIT_OK)
         code = bench_request(context, client,
                              &(inferd_request){.model = model,
@@ -185,6 +243,10 @@ static int take_option(struct options *options, const struct option_given *given
     int code;
     if (request_options_take(&options->request, given, &code))
         return code;
+    if (given->option == 'a') {
+        options->all_backends = true;
+        return EXIT_OK;
+    }
     bool ok = given->option == 'n'
                   ? command_number("--runs", given->value, 1, RUNS_MAX, &options->runs)
                   : command_number("--streams", given->value, 1, STREAMS_MAX, &options->streams);
@@ -210,6 +272,7 @@ static int run(const struct context *context, const struct arguments *arguments)
 static const struct option long_options[] = {REQUEST_LONG_OPTIONS,
                                              {"runs", required_argument, NULL, 'n'},
                                              {"streams", required_argument, NULL, 'c'},
+                                             {"all-backends", no_argument, NULL, 'a'},
                                              {0}};
 
 const struct command command_bench = {
@@ -222,8 +285,9 @@ const struct command command_bench = {
         "A closed loop: each stream sends its next request when its answer is there. The first\n"
         "request, which compiles, is shown apart. Inputs that are not given are zeros.\n\n"
         "  -n, --runs N           requests (default 200)\n"
-        "  -c, --streams N        requests in flight at once (default 1)\n" REQUEST_HELP,
-    .short_options = REQUEST_SHORT_OPTIONS "n:c:",
+        "  -c, --streams N        requests in flight at once (default 1)\n"
+        "  -a, --all-backends     on every device in turn, a row each\n" REQUEST_HELP,
+    .short_options = REQUEST_SHORT_OPTIONS "n:c:a",
     .long_options = long_options,
     .run = run,
 };

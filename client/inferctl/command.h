@@ -68,6 +68,7 @@ extern const struct command command_check;
 extern const struct command command_load;
 extern const struct command command_unload;
 extern const struct command command_infer;
+extern const struct command command_verify;
 extern const struct command command_bench;
 
 // Parses the arguments of a verb (argv[0] is what goes in front of messages) and runs it. -o FORMAT,

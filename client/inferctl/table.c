@@ -136,6 +136,18 @@ static void print_lines(const struct table *table)
     }
 }
 
+void table_free(struct table *table)
+{
+    if (table == NULL)
+        return;
+    for (size_t i = 0; i < table->cell_count; i++) {
+        free(table->cells[i].shown);
+        json_decref(table->cells[i].json);
+    }
+    free(table->cells);
+    free(table);
+}
+
 void table_print(struct table *table, enum output_format format, bool single)
 {
     if (format == OUTPUT_JSON)
@@ -144,12 +156,7 @@ void table_print(struct table *table, enum output_format format, bool single)
         print_lines(table);
     else
         print_aligned(table);
-    for (size_t i = 0; i < table->cell_count; i++) {
-        free(table->cells[i].shown);
-        json_decref(table->cells[i].json);
-    }
-    free(table->cells);
-    free(table);
+    table_free(table);
 }
 
 const char *table_bytes(uint64_t bytes, char text[16])

@@ -33,6 +33,9 @@ void table_value(struct table *table, json_t *value, const char *shown);
 // `single`). Frees it.
 void table_print(struct table *table, enum output_format format, bool single);
 
+// Frees a table that is not printed. NULL is fine.
+void table_free(struct table *table);
+
 // Writes "1.2 MiB" or the like into `text` and returns it.
 const char *table_bytes(uint64_t bytes, char text[16]);
 

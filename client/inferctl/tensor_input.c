@@ -297,7 +297,32 @@ int tensor_inputs_add(struct tensor_inputs *inputs, const char *assignment,
     return code;
 }
 
-int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info *model)
+// Marsaglia, "Xorshift RNGs", J. Statistical Software 8 (14), 2003.
+static uint32_t next_random(uint32_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state;
+}
+
+static void fill_random(const inferd_tensor *tensor)
+{
+    uint32_t state = 2463534242u;
+    size_t count = tensor_count(tensor);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = next_random(&state);
+        if (tensor->dtype == INFERD_FP32)
+            ((float *)tensor->data)[i] = (float)(bits >> 8) / 16777216.f;
+        else if (tensor->dtype == INFERD_FP64)
+            ((double *)tensor->data)[i] = bits / 4294967296.0;
+        else if (tensor->dtype == INFERD_UINT8)
+            ((uint8_t *)tensor->data)[i] = (uint8_t)(bits >> 24);
+    }
+}
+
+int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info *model,
+                           enum tensor_fill fill)
 {
     for (size_t i = 0; i < model->input_count && inputs->count < TENSOR_INPUTS_MAX; i++) {
         const inferd_tensor *wanted = &model->inputs[i];
@@ -309,6 +334,8 @@ int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info
         if (!allocate(&inputs->tensors[inputs->count], wanted->name,
                       inf_dtype_parse(inferd_dtype_name(wanted->dtype)), &shape))
             return command_say(EXIT_FAILED, "input '%s': no memory", wanted->name);
+        if (fill == TENSOR_RANDOM)
+            fill_random(&inputs->tensors[inputs->count]);
         inputs->count++;
     }
     return EXIT_OK;

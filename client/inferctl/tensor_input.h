@@ -29,9 +29,17 @@ struct tensor_inputs {
 int tensor_inputs_add(struct tensor_inputs *inputs, const char *assignment,
                       const inferd_model_info *model, const struct picture_options *options);
 
-// Adds zeros for every input of the model that has not been given; unknown dimensions become 1.
-// Returns an exit code.
-int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info *model);
+// What an input that has not been given is made of.
+enum tensor_fill {
+    TENSOR_ZEROS,
+    TENSOR_RANDOM, // floats (FP32, FP64) of 0 to 1 and UINT8 of any value, the same each time; else
+                   // zeros, since whole numbers often are indices
+};
+
+// Adds every input of the model that has not been given; unknown dimensions become 1. Returns an exit
+// code.
+int tensor_inputs_complete(struct tensor_inputs *inputs, const inferd_model_info *model,
+                           enum tensor_fill fill);
 
 // Frees the data.
 void tensor_inputs_fini(struct tensor_inputs *inputs);

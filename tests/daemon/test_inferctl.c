@@ -14,7 +14,7 @@
 #include "tests/support/inferctl.h"
 
 static const char *const verbs[] = {"status", "devices", "models", "load",
-                                    "unload", "infer",   "bench"};
+                                    "unload", "infer",   "verify", "bench"};
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
 #define RUN(run, socket, ...)                                                                      \
@@ -367,6 +367,56 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
     cr_assert_eq(integer(find_row(rows, "conv"), "requests"), 3 * 43);
     json_decref(rows);
     inf_inferctl_free(&run);
+}
+
+Test(inferctl_daemon, bench_compares_all_backends)
+{
+    struct inf_inferctl run;
+    RUN(&run, fixture.socket, "bench", "conv", "-n", "5", "--all-backends", "--json");
+    cr_assert_eq(run.code, 0, "%s", run.err);
+    json_t *rows = inf_inferctl_json(&run);
+    inf_inferctl_free(&run);
+    RUN(&run, fixture.socket, "devices", "--json");
+    json_t *devices = inf_inferctl_json(&run);
+    inf_inferctl_free(&run);
+    cr_assert_eq(json_array_size(rows), json_array_size(devices));
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        cr_assert_str_eq(text(row, "device"), text(json_array_get(devices, i), "name"));
+        cr_assert_eq(integer(row, "requests"), 5);
+        cr_assert_gt(number(row, "median_ms"), 0);
+        cr_assert_str_empty(text(row, "failure"));
+    }
+    json_decref(rows);
+    json_decref(devices);
+}
+
+Test(inferctl_daemon, verify_compares_every_device_with_ref)
+{
+    struct inf_inferctl run;
+    RUN(&run, fixture.socket, "verify", "conv", "--json");
+    cr_assert_eq(run.code, 0, "%s%s", run.out, run.err);
+    json_t *rows = inf_inferctl_json(&run);
+    cr_assert_geq(json_array_size(rows), 1u);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        cr_assert_leq(number(row, "max_abs"), 1e-4, "%s", run.out);
+        cr_assert_float_eq(number(row, "cosine"), 1, 1e-6);
+        cr_assert_str_eq(text(row, "verdict"), "ok");
+    }
+    // ref against itself, and nothing else.
+    inf_inferctl_free(&run);
+    json_decref(rows);
+    RUN(&run, fixture.socket, "verify", "conv", "-d", "ref", "-e", "0", "--json");
+    cr_assert_eq(run.code, 0, "%s", run.err);
+    rows = inf_inferctl_json(&run);
+    cr_assert_eq(json_array_size(rows), 1u);
+    cr_assert_eq(number(json_array_get(rows, 0), "max_abs"), 0);
+    inf_inferctl_free(&run);
+    json_decref(rows);
+    CHECK(4, "there is no device 'nope'", fixture.socket, "verify", "conv", "-d", "nope");
+    CHECK(2, "wanted a number of 0 or more", fixture.socket, "verify", "conv", "-e", "-1");
+    CHECK(4, "is 'conv' meant?", fixture.socket, "verify", "conf");
 }
 
 Test(inferctl_daemon, minds_where_its_output_goes)

@@ -12,14 +12,14 @@ def main(program, page):
     text = help_of(program)
     page = Path(page).read_text()
     verbs = re.findall(r'^  ([a-z]+) +\S', text, re.M)
-    assert len(verbs) == 9, text
+    assert len(verbs) == 10, text
     assert verbs == re.findall(r'^\.It Cm (\w+)', page, re.M), 'verbs'
 
-    options = set(re.findall(r'--([a-z]+)', ''.join(help_of(program, verb) for verb in verbs) + text))
-    in_page = set(re.findall(r'Fl Fl ([a-z]+)', page))
+    options = set(re.findall(r'--([a-z-]+[a-z])', ''.join(help_of(program, verb) for verb in verbs) + text))
+    in_page = set(re.findall(r'Fl Fl ([a-z-]+[a-z])', page))
     assert options == in_page, options ^ in_page
-    letters = set(re.findall(r'^  -(\w), --(\w+)', ''.join(help_of(program, verb) for verb in verbs), re.M))
-    in_page = set(re.findall(r'^\.It Fl (\w) , Fl Fl (\w+)', page, re.M))
+    letters = set(re.findall(r'^  -(\w), --([\w-]+)', ''.join(help_of(program, verb) for verb in verbs), re.M))
+    in_page = set(re.findall(r'^\.It Fl (\w) , Fl Fl ([\w-]+)', page, re.M))
     assert letters == in_page, letters ^ in_page
 
     codes = re.search(r'^exit codes: (.*)\Z', text, re.M | re.S).group(1)

@@ -267,7 +267,7 @@ Test(tensor_input, what_is_not_given_is_zeros)
         {.name = "c", .dtype = INFERD_FP32, .rank = 2, .shape = {0, 5}}};
     inferd_model_info model = {.input_count = 3, .inputs = tensors};
     struct tensor_inputs inputs = {0};
-    cr_assert_eq(tensor_inputs_complete(&inputs, &model), EXIT_OK);
+    cr_assert_eq(tensor_inputs_complete(&inputs, &model, TENSOR_ZEROS), EXIT_OK);
     cr_assert_eq(inputs.count, 3u);
     cr_assert_eq(inputs.tensors[0].size, 8u);
     cr_assert_eq(inputs.tensors[0].shape[0], 1);
@@ -275,9 +275,32 @@ Test(tensor_input, what_is_not_given_is_zeros)
     cr_assert_arr_eq(inputs.tensors[0].data, ((uint8_t[8]){0}), 8);
     cr_assert_eq(inputs.tensors[1].size, 8u);
     cr_assert_eq(inputs.tensors[2].size, 0u);
-    cr_assert_eq(tensor_inputs_complete(&inputs, &model), EXIT_OK); // nothing is added twice
+    cr_assert_eq(tensor_inputs_complete(&inputs, &model, TENSOR_ZEROS),
+                 EXIT_OK); // nothing is added twice
     cr_assert_eq(inputs.count, 3u);
     tensor_inputs_fini(&inputs);
+}
+
+Test(tensor_input, random_floats_are_the_same_each_time_and_indices_are_zero)
+{
+    inferd_tensor tensors[] = {{.name = "f", .dtype = INFERD_FP32, .rank = 1, .shape = {1000}},
+                               {.name = "i", .dtype = INFERD_INT32, .rank = 1, .shape = {7}}};
+    inferd_model_info model = {.input_count = 2, .inputs = tensors};
+    struct tensor_inputs inputs = {0}, again = {0};
+    cr_assert_eq(tensor_inputs_complete(&inputs, &model, TENSOR_RANDOM), EXIT_OK);
+    cr_assert_eq(tensor_inputs_complete(&again, &model, TENSOR_RANDOM), EXIT_OK);
+    cr_assert_arr_eq(inputs.tensors[0].data, again.tensors[0].data, 4000);
+    cr_assert_arr_eq(inputs.tensors[1].data, ((uint8_t[28]){0}), 28);
+    const float *values = inputs.tensors[0].data;
+    double sum = 0;
+    for (int i = 0; i < 1000; i++) {
+        cr_assert(values[i] >= 0 && values[i] < 1, "%f", (double)values[i]);
+        sum += (double)values[i];
+    }
+    // Four standard deviations of a mean of 1000 uniform numbers.
+    cr_assert_float_eq(sum / 1000, 0.5, 0.037);
+    tensor_inputs_fini(&inputs);
+    tensor_inputs_fini(&again);
 }
 
 Test(tensor_input, ranges_are_two_numbers)

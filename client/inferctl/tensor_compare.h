@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far two tensors are from each other.
+#ifndef INF_CLIENT_INFERCTL_TENSOR_COMPARE_H
+#define INF_CLIENT_INFERCTL_TENSOR_COMPARE_H
+
+#include <stdbool.h>
+
+#include "client/inferd.h"
+
+struct tensor_difference {
+    double
+        max_abs; // the largest |got - wanted|; infinite where only one of two is a NaN, or an infinity
+    double max_rel; // the largest |got - wanted| / |wanted|, over wanted ones of 1e-6 and more
+    double cosine;  // of the angle between the two as vectors; 1 where both are zero
+    bool same_top;  // the largest element is at the same place
+    bool within;    // every |got - wanted| is at most tolerance * max(1, |wanted|)
+};
+
+// Compares two tensors of the same size element by element. NaNs at the same place are equal, as are
+// infinities of the same sign.
+struct tensor_difference tensor_compare(const inferd_tensor *got, const inferd_tensor *wanted,
+                                        double tolerance);
+
+#endif
