@@ -68,6 +68,8 @@ static const struct setting settings[] = {
      "requests that may wait for one device"},
     {"queue_bytes_max", SETTING_U64, AT(queue_bytes_max), "256M", 1u << 20, (uint64_t)1 << 40,
      "BYTES", "inline tensor bytes that may wait for one device"},
+    {"batch_rows_max", SETTING_U32, AT(batch_rows_max), "16", 1, 32, "N",
+     "rows of different requests that a model may run at once; 1: no batches"},
     {"drain_timeout_ms", SETTING_U32, AT(drain_timeout_ms), "10000", 0, 3600000, "MS",
      "time that requests in flight have after SIGTERM"},
     {"run_limit_ms", SETTING_U32, AT(run_limit_ms), "120000", 1000, 86400000, "MS",

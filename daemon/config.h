@@ -34,6 +34,7 @@ struct inf_config {
     uint32_t connections_per_uid_max;
     uint32_t queue_requests_max; // waiting per device
     uint64_t queue_bytes_max;    // inline bytes waiting per device
+    uint32_t batch_rows_max;     // rows of different requests that run at once; 1: no batches
     uint32_t drain_timeout_ms;   // SIGTERM: requests in flight may take this long
     uint32_t run_limit_ms;       // a run that takes longer is hung
     char log_level[16];          // "error", "warning", "notice", "info", "debug"

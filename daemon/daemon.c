@@ -121,6 +121,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .repository = config->repository[0] != '\0' ? config->repository : NULL,
         .devices = &daemon->devices,
         .default_device = config->device,
+        .batch_rows_max = config->batch_rows_max,
         .log = daemon->log,
     };
     return inf_model_store_create(&daemon->store, &store, err);

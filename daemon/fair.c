@@ -309,9 +309,29 @@ void inf_fair_end(struct inf_fair *fair, struct inf_fair_entry *entry, uint64_t 
     entry->flow = NULL;
 }
 
-struct inf_fair_entry *inf_fair_following(const struct inf_fair_entry *entry)
+// Appends what waits in a flow, but for `first`, and returns the new count.
+static uint32_t gather_flow(const struct inf_fair_flow *flow, const struct inf_fair_entry *first,
+                            struct inf_fair_entry **entries, uint32_t count, uint32_t capacity)
 {
-    return entry->next;
+    for (int i = 0; i < INF_PRIORITY_COUNT; i++)
+        for (struct inf_fair_entry *entry = flow->lists[i].first; entry != NULL && count < capacity;
+             entry = entry->next)
+            if (entry != first)
+                entries[count++] = entry;
+    return count;
+}
+
+uint32_t inf_fair_gather(const struct inf_fair *fair, struct inf_fair_entry *first,
+                         struct inf_fair_entry **entries, uint32_t capacity)
+{
+    assert(capacity > 0);
+    entries[0] = first;
+    uint32_t count = gather_flow(first->flow, first, entries, 1, capacity);
+    for (const struct user *user = fair->users; user != NULL; user = user->next)
+        for (const struct inf_fair_flow *flow = user->flows; flow != NULL; flow = flow->next)
+            if (flow != first->flow && flow->model == first->flow->model)
+                count = gather_flow(flow, first, entries, count, capacity);
+    return count;
 }
 
 // --- what waits ---

@@ -63,9 +63,10 @@ void inf_fair_begin(struct inf_fair *fair, struct inf_fair_entry *entry);
 // An entry has run: the charge becomes what it really took.
 void inf_fair_end(struct inf_fair *fair, struct inf_fair_entry *entry, uint64_t took_ns);
 
-// The waiting entry of the same user, model and priority that comes next after `entry`; NULL where
-// there is none.
-struct inf_fair_entry *inf_fair_following(const struct inf_fair_entry *entry);
+// Writes `first`, which waits, and then other waiting entries of its model to `entries`, at most
+// `capacity`, and returns how many: those of its user before those of others, urgent ones first.
+uint32_t inf_fair_gather(const struct inf_fair *fair, struct inf_fair_entry *first,
+                         struct inf_fair_entry **entries, uint32_t capacity);
 
 // Device time of what would be done before a new entry of this user and priority began, as it looks
 // now: that of the user's own entries that are at least as urgent times the number of users who wait,

@@ -52,6 +52,7 @@ struct inf_job {
     uint32_t reply_bytes_max; // of the reply's data segment
     uint64_t accepted_ns;
     uint64_t estimate_key;
+    uint32_t rows; // that may run together with those of other jobs of the model; 0: none may
 
     // Set by the loop at any time, looked at by the worker between steps.
     atomic_bool cancelled;
@@ -64,6 +65,8 @@ struct inf_job {
         // When a worker took the job, when its run began and ended (0: it never did), and when
         // the worker was done with it.
         uint64_t start_ns, begin_ns, end_ns, done_ns;
+        uint64_t device_ns;  // its share of the time from start to done
+        uint32_t batch_rows; // of the run, those of other jobs counted
     } result;
 
     // The lane's, under its mutex; user, model and priority of `turn` are set by the loop before.

@@ -120,7 +120,45 @@ static void begin(struct inf_lane *lane, struct inf_job *job, uint64_t now_ns)
     lane->ends_sum_ns += job->expected_end_ns;
 }
 
-struct inf_job *inf_lane_pop(struct inf_lane *lane)
+// Fills jobs[1...] with what had best run together with jobs[0]; how many there are then. Where other
+// workers have nothing to do, some is left for them.
+static uint32_t gather(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS])
+    INF_ATTR(requires_capability(lane->mutex))
+{
+    const struct inf_batch_ladder *ladder = &jobs[0]->served->ladder;
+    struct inf_fair_entry *turns[INF_LANE_JOBS];
+    uint32_t found = inf_fair_gather(lane->fair, &jobs[0]->turn, turns, INF_LANE_JOBS);
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < found; i++)
+        rows += job_of(turns[i])->rows;
+    uint64_t share = (rows + lane->waiting) / (lane->waiting + 1);
+    uint64_t room = inf_batch_choose(ladder, INF_MAX(share, jobs[0]->rows)).rows;
+    uint32_t count = 1;
+    uint64_t taken = jobs[0]->rows;
+    for (uint32_t i = 1; i < found && taken < room; i++) {
+        struct inf_job *job = job_of(turns[i]);
+        if (job->rows == 0 || taken + job->rows > room)
+            continue;
+        taken += job->rows;
+        jobs[count++] = job;
+    }
+    return count;
+}
+
+static uint32_t take_turn(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS])
+    INF_ATTR(requires_capability(lane->mutex))
+{
+    uint64_t now_ns = inf_clock_ns();
+    jobs[0] = job_of(inf_fair_next(lane->fair, now_ns));
+    if (jobs[0] == NULL)
+        return 0;
+    uint32_t count = jobs[0]->rows > 0 ? gather(lane, jobs) : 1;
+    for (uint32_t i = 0; i < count; i++)
+        begin(lane, jobs[i], now_ns);
+    return count;
+}
+
+uint32_t inf_lane_pop(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS])
 {
     inf_role_check_may_block();
     inf_mutex_lock(&lane->mutex);
@@ -129,29 +167,36 @@ struct inf_job *inf_lane_pop(struct inf_lane *lane)
         inf_cond_wait(&lane->filled, &lane->mutex);
         lane->waiting--;
     }
-    uint64_t now_ns = inf_clock_ns();
-    struct inf_job *job = job_of(inf_fair_next(lane->fair, now_ns));
-    if (job != NULL)
-        begin(lane, job, now_ns);
+    uint32_t count = take_turn(lane, jobs);
     inf_mutex_unlock(&lane->mutex);
-    return job;
+    return count;
 }
 
-void inf_lane_settle(struct inf_lane *lane, struct inf_job *job)
+static void settle(struct inf_lane *lane, struct inf_job *job)
+    INF_ATTR(requires_capability(lane->mutex))
 {
-    uint64_t took_ns = job->result.done_ns - job->result.start_ns;
-    // What was compiled on the way is charged, but will not be needed again; a run that failed or was
-    // cancelled says nothing about the next.
-    const struct inf_estimate took = {.run_ns = job->result.end_ns - job->result.begin_ns,
-                                      .share_ns = job->result.end_ns - job->result.begin_ns};
-    bool telling = job->result.fault.err.code == INF_OK && took.run_ns != 0;
-    inf_mutex_lock(&lane->mutex);
+    uint64_t device_ns = job->result.device_ns;
+    uint64_t whole_ns = job->result.done_ns - job->result.start_ns;
+    uint64_t run_ns = job->result.end_ns - job->result.begin_ns;
     lane->running--;
     lane->ends_sum_ns -= job->expected_end_ns;
-    inf_fair_end(lane->fair, &job->turn, took_ns);
-    lane->typical_ns += (uint64_t)(((int64_t)took_ns - (int64_t)lane->typical_ns) / 8);
-    if (telling)
-        inf_estimates_note(&lane->estimates, job->estimate_key, &took);
+    inf_fair_end(lane->fair, &job->turn, device_ns);
+    lane->typical_ns += (uint64_t)(((int64_t)device_ns - (int64_t)lane->typical_ns) / 8);
+    // What was compiled on the way is charged, but will not be needed again; a run that failed or was
+    // cancelled says nothing about the next.
+    if (job->result.fault.err.code != INF_OK || run_ns == 0 || whole_ns == 0)
+        return;
+    const struct inf_estimate took = {
+        .run_ns = run_ns,
+        .share_ns = (uint64_t)((double)run_ns * (double)device_ns / (double)whole_ns)};
+    inf_estimates_note(&lane->estimates, job->estimate_key, &took);
+}
+
+void inf_lane_settle(struct inf_lane *lane, struct inf_job *const *jobs, uint32_t count)
+{
+    inf_mutex_lock(&lane->mutex);
+    for (uint32_t i = 0; i < count; i++)
+        settle(lane, jobs[i]);
     inf_mutex_unlock(&lane->mutex);
 }
 

@@ -7,9 +7,13 @@
 
 #include "backends/base/role.h"
 #include "backends/base/thread.h"
+#include "daemon/batcher.h"
 #include "daemon/estimate.h"
 #include "daemon/fair.h"
 #include "daemon/job.h"
+
+// Jobs that one worker takes at once: each has a row at least.
+#define INF_LANE_JOBS INF_BATCH_ROWS_MAX
 
 struct inf_lane_limits {
     uint32_t requests_max; // waiting
@@ -55,12 +59,16 @@ enum inf_lane_verdict inf_lane_push(struct inf_lane *lane, struct inf_job *job,
 // Takes a job back that no worker has begun; false, and job->cancelled set, where one has.
 bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Takes the job whose turn it is, waiting for one; NULL once the lane is closed and empty. Blocks.
-struct inf_job *inf_lane_pop(struct inf_lane *lane) INF_NODISCARD INF_ON_WORKER INF_MAY_BLOCK;
+// Takes the job whose turn it is, waiting for one, and with it those that had best run together with
+// it (daemon/batcher.h). Writes them to `jobs` and returns how many; 0 once the lane is closed and
+// empty. Blocks.
+uint32_t inf_lane_pop(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS])
+    INF_NODISCARD INF_ON_WORKER INF_MAY_BLOCK;
 
-// A job that was taken has run: its result's times are read, to charge for it and to learn from it.
-// Before it is posted.
-void inf_lane_settle(struct inf_lane *lane, struct inf_job *job) INF_ON_WORKER;
+// Jobs that were taken have run: the times of their results are read, to charge for them and to learn
+// from them. Before they are posted.
+void inf_lane_settle(struct inf_lane *lane, struct inf_job *const *jobs,
+                     uint32_t count) INF_ON_WORKER;
 
 // Jobs waiting now. Any thread.
 uint32_t inf_lane_count(struct inf_lane *lane);

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/base/blob.h"
 #include "backends/import/import.h"
 #include "backends/registry.h"
+#include "daemon/model_batch.h"
+#include "daemon/model_trial.h"
 
 // Where each stage begins, in percent of a typical load.
 #define PERCENT_READ     0u
@@ -17,68 +18,15 @@
 
 // --- warm-up ---
 
-// Memory for one run: zeroed inputs, room for the outputs.
-struct buffers {
-    uint32_t count;
-    struct inf_blob **blobs; // inputs, then outputs
-    void **pointers;         // their data, in the same order
-};
-
-static void free_buffers(struct buffers *buffers)
+// Runs once on zeros: a new executable is nobody else's yet.
+static enum inf_code run_once(struct inf_executable *executable,
+                              struct inf_error *err) INF_MAY_BLOCK
 {
-    for (uint32_t i = 0; buffers->blobs != NULL && i < buffers->count; i++)
-        inf_blob_unref(&buffers->blobs[i]);
-    free(buffers->blobs);
-    free(buffers->pointers);
-    *buffers = (struct buffers){0};
-}
-
-static enum inf_code fill_buffer(struct buffers *buffers, uint32_t index,
-                                 const struct inf_graph *graph, const struct inf_port *port,
-                                 struct inf_error *err)
-{
-    const struct inf_value *value = &graph->values[port->value];
-    size_t size;
-    if (!inf_shape_bytes(&value->shape, value->dtype, &size))
-        return inf_fail(err, INF_INVALID, "tensor '%s': its size is not known, or too large",
-                        port->name);
-    buffers->blobs[index] = inf_blob_create(size);
-    if (buffers->blobs[index] == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "tensor '%s': no memory for %zu bytes", port->name, size);
-    buffers->pointers[index] = buffers->blobs[index]->data;
-    return INF_OK;
-}
-
-static enum inf_code fill_buffers(struct buffers *buffers, const struct inf_graph *graph,
-                                  struct inf_error *err)
-{
-    buffers->count = graph->input_count + graph->output_count;
-    buffers->blobs = calloc(INF_MAX(buffers->count, 1u), sizeof *buffers->blobs);
-    buffers->pointers = calloc(INF_MAX(buffers->count, 1u), sizeof *buffers->pointers);
-    if (buffers->blobs == NULL || buffers->pointers == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        INF_TRY(fill_buffer(buffers, i, graph, &graph->inputs[i], err));
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        INF_TRY(fill_buffer(buffers, graph->input_count + i, graph, &graph->outputs[i], err));
-    return INF_OK;
-}
-
-// Runs once on zeros, in slot 0: a new executable is nobody else's yet.
-static enum inf_code run_once(struct inf_executable *executable, struct inf_error *err)
-{
-    const struct inf_graph *graph = inf_executable_graph(executable);
-    struct buffers buffers = {0};
-    enum inf_code code = fill_buffers(&buffers, graph, err);
-    if (code == INF_OK) {
-        const struct inf_execution execution = {
-            .inputs = (const void *const *)buffers.pointers,
-            .outputs = (void *const *)(buffers.pointers + graph->input_count),
-        };
-        code = inf_executable_run(executable, &execution, err);
-    }
-    free_buffers(&buffers);
+    struct inf_trial trial = {0};
+    enum inf_code code = inf_trial_init(&trial, inf_executable_graph(executable), err);
+    if (code == INF_OK)
+        code = inf_trial_run(&trial, executable, NULL, err);
+    inf_trial_fini(&trial);
     return code;
 }
 
@@ -131,6 +79,8 @@ static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
     report(load, "warm-up", PERCENT_WARM_UP);
     enum inf_code code = run_once(executable, err);
     inf_model_release(served->model, &executable);
+    if (code == INF_OK)
+        inf_model_batch_measure(served, load->options->batch_rows_max, load->options->log);
     return code;
 }
 

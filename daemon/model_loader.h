@@ -11,6 +11,7 @@
 
 #include "backends/device/device.h"
 #include "backends/exec/model.h"
+#include "daemon/batcher.h"
 #include "daemon/model_repository.h"
 #include "proto/core/limits.h"
 
@@ -28,6 +29,7 @@ struct inf_served {
     struct inf_model *model;        // one reference
     struct inf_device *device;      // where it runs unless a request names another; one reference
     struct inf_device_held held;    // its constants, counted at that device
+    struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
     uint64_t macs;                  // at the shapes it was warmed up with; 0 where it was not
     uint64_t stamp;                 // of its file
     _Atomic uint64_t request_count; // answered with OK
@@ -83,6 +85,7 @@ struct inf_loader_options {
     const char *repository;                // directory; NULL: none; outlives the loader
     const struct inf_device_list *devices; // all there are; outlives the loader
     const struct inf_evaluator *evaluator;
+    uint32_t batch_rows_max; // rows of different requests that a model may run at once; 1: none
     const struct inf_log *log;
 };
 

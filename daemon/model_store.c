@@ -154,6 +154,7 @@ static enum inf_code fill(struct inf_model_store *store,
         .repository = options->repository,
         .devices = options->devices,
         .evaluator = inf_registry_evaluator(),
+        .batch_rows_max = options->batch_rows_max,
         .log = options->log,
     };
     return inf_loader_create(&store->loader, &loader, err);

@@ -22,6 +22,7 @@ enum inf_model_state {
 struct inf_model_store_options {
     const char *repository;                // directory; NULL: none
     const struct inf_device_list *devices; // outlives the store
+    uint32_t batch_rows_max;               // rows that a model may run at once; 1: no batches
     const char *default_device;            // "" or "auto": the first that is no software device
     const struct inf_log *log;             // outlives the store
 };

@@ -180,7 +180,7 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
     inf_deadlines_remove(scheduler->deadlines, &job->deadline);
     struct station *station = &scheduler->stations[job->device_index];
     station->requests++;
-    station->busy_ns += job->result.done_ns - job->result.start_ns;
+    station->busy_ns += job->result.device_ns;
     return job;
 }
 

@@ -255,6 +255,25 @@ static enum inf_code choose_device(const struct inf_service *service, struct inf
                            "device '%s': there is none of this name", name);
 }
 
+// A run of more rows than the last rung is made of several runs only where each is long enough to be
+// worth its overhead.
+#define SPLIT_RUN_NS INF_NS_PER_MS
+
+// The rows of a job that may run together with those of others; 0 where none may.
+static uint32_t shared_rows(const struct inf_job *job)
+{
+    const struct inf_batch_ladder *ladder = &job->served->ladder;
+    if (ladder->count == 0 || job->device != job->served->device)
+        return 0;
+    int64_t rows = job->shapes[0].dims[0];
+    for (uint32_t i = 1; i < job->input_count; i++)
+        if (job->shapes[i].dims[0] != rows)
+            return 0;
+    if (rows > inf_batch_rows_max(ladder) && ladder->rungs[ladder->count - 1].run_ns < SPLIT_RUN_NS)
+        return 0;
+    return (uint32_t)rows;
+}
+
 static enum inf_priority priority_of(enum inf_wire_priority priority)
 {
     static const enum inf_priority priorities[] = {
@@ -291,6 +310,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     job->reply_bytes_max = request->reply_bytes_max;
     job->accepted_ns = inf_clock_ns();
     job->estimate_key = inf_estimate_key(job->served, job->shapes, job->input_count);
+    job->rows = shared_rows(job);
     job->turn.user = request->uid;
     job->turn.model = (uintptr_t)job->served;
     job->turn.priority = priority_of(infer->priority);
@@ -365,7 +385,7 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
         .compute_ns = job->result.end_ns - job->result.begin_ns,
         .output_ns = job->result.done_ns - job->result.end_ns,
     };
-    reply->batch_size = 1;
+    reply->batch_size = job->result.batch_rows;
     reply->device = inf_device_info(job->device)->name;
     reply->precision = "fp32";
     reply->credit_return = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that runs jobs of one device in one slot: takes them from the lane, runs them, posts
+// A thread that runs jobs of one device in one slot: takes them from the lane, some together, runs them, posts
 // them to the queue of those that are done. It knows no connection and touches no socket.
 #ifndef INF_DAEMON_WORKER_H
 #define INF_DAEMON_WORKER_H
@@ -8,6 +8,7 @@
 
 #include "backends/base/queue.h"
 #include "backends/base/thread.h"
+#include "daemon/batch.h"
 #include "daemon/lane.h"
 #include "daemon/pool.h"
 
@@ -19,7 +20,8 @@ struct inf_worker {
     uint32_t slot;
 
     struct inf_thread thread;
-    _Atomic uint64_t busy_since_ns; // of inf_clock_ns(); 0: idle
+    struct inf_batch_memory batch_memory; // the thread's
+    _Atomic uint64_t busy_since_ns;       // of inf_clock_ns(); 0: idle
 };
 
 // Starts the thread; it ends once the lane is closed and empty.

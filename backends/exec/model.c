@@ -325,6 +325,20 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
     *executable = NULL;
 }
 
+void inf_model_drop(struct inf_model *model, struct inf_device *device,
+                    const struct inf_shape *shapes)
+{
+    inf_role_check_may_block();
+    inf_mutex_lock(&model->mutex);
+    struct shape_class *class = find_class(model, device, shapes);
+    bool free_now = class != NULL && class->users == 0;
+    if (free_now)
+        remove_class(model, class);
+    inf_mutex_unlock(&model->mutex);
+    if (free_now)
+        free_class(class);
+}
+
 struct inf_model_memory inf_model_memory(struct inf_model *model)
 {
     struct inf_model_memory memory = {

@@ -48,6 +48,10 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
 // Gives back what inf_model_acquire() gave, and sets the pointer NULL.
 void inf_model_release(struct inf_model *model, struct inf_executable **executable);
 
+// Frees the executable for these shapes on `device`, if there is one and nobody holds it.
+void inf_model_drop(struct inf_model *model, struct inf_device *device,
+                    const struct inf_shape *shapes) INF_MAY_BLOCK;
+
 // What the model takes.
 struct inf_model_memory {
     uint64_t const_bytes;  // constants of the graph; what several share counts once

@@ -292,6 +292,7 @@ Test(config, help_names_every_setting_once)
                                         "queue_requests_max=N",
                                         "check\n",
                                         "queue_bytes_max=BY",
+                                        "batch_rows_max=N",
                                         "drain_timeout_ms=MS",
                                         "log_level=LEVEL",
                                         "run_limit_ms=MS",

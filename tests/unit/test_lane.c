@@ -40,7 +40,10 @@ static enum inf_lane_verdict push(struct inf_job *job) INF_ATTR(no_thread_safety
 // Takes the next job.
 static struct inf_job *take(void) INF_ATTR(no_thread_safety_analysis)
 {
-    return inf_lane_pop(&lane);
+    struct inf_job *jobs[INF_LANE_JOBS];
+    uint32_t count = inf_lane_pop(&lane, jobs);
+    cr_assert_leq(count, 1);
+    return count == 1 ? jobs[0] : NULL;
 }
 
 // Says what a taken job took.
@@ -48,8 +51,9 @@ static void settle(struct inf_job *job, uint64_t took_ms) INF_ATTR(no_thread_saf
 {
     job->result.start_ns = job->result.begin_ns = inf_clock_ns();
     job->result.done_ns = job->result.end_ns = job->result.start_ns + took_ms * MS;
+    job->result.device_ns = took_ms * MS;
     job->result.fault.err.code = INF_OK;
-    inf_lane_settle(&lane, job);
+    inf_lane_settle(&lane, &job, 1);
     free(job);
 }
 
@@ -141,6 +145,62 @@ Test(lane, tells_how_long_what_waits_will_take)
     inf_lane_fini(&lane);
 }
 
+// Takes whatever runs together.
+static uint32_t take_all(struct inf_job **jobs) INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_lane_pop(&lane, jobs);
+}
+
+// A model that runs up to four rows in twice the time of one.
+static struct inf_served shared = {
+    .ladder = {.count = 3, .rungs = {{1, 100}, {2, 140}, {4, 200}}, .bytes = 1}};
+
+static struct inf_job *make_rows(uint64_t user, uint32_t rows)
+{
+    struct inf_job *job = make_job(1, 0);
+    job->served = &shared;
+    job->rows = rows;
+    job->turn.user = user;
+    return job;
+}
+
+Test(lane, gives_what_waits_for_one_model_together)
+{
+    open_lane(1, 32, 1000);
+    struct inf_job *jobs[INF_LANE_JOBS];
+    struct inf_job *made[7];
+    static const uint32_t rows[7] = {1, 1, 2, 1, 1, 7, 1};
+    for (uint32_t i = 0; i < 7; i++) {
+        made[i] = make_rows(i % 2, rows[i]);
+        cr_assert_eq(push(made[i]), INF_LANE_TAKEN);
+    }
+    struct inf_job *other = make_job(2, 0); // of another model, which runs alone
+    cr_assert_eq(push(other), INF_LANE_TAKEN);
+    // Four rows of the first user, whose turn it is, before those of the other.
+    cr_expect_eq(take_all(jobs), 3);
+    cr_expect_eq(jobs[0], made[0]);
+    cr_expect_eq(jobs[1], made[2]);
+    cr_expect_eq(jobs[2], made[4]);
+    for (int i = 0; i < 3; i++)
+        settle(jobs[i], 1);
+    uint32_t taken = 0;
+    bool alone = false;
+    while (inf_lane_count(&lane) > 0) {
+        uint32_t count = take_all(jobs);
+        uint32_t all = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            all += jobs[i]->rows;
+            alone |= jobs[i] == other && count == 1;
+            settle(jobs[i], 1);
+        }
+        cr_expect(all <= 4 || count == 1, "%u rows of %u jobs", all, count);
+        taken += count;
+    }
+    cr_expect_eq(taken, 5);
+    cr_expect(alone);
+    inf_lane_fini(&lane);
+}
+
 Test(lane, learns_nothing_from_runs_that_failed)
 {
     open_lane(1, 32, 1000);
@@ -151,7 +211,7 @@ Test(lane, learns_nothing_from_runs_that_failed)
     failed->result.start_ns = failed->result.begin_ns = inf_clock_ns();
     failed->result.done_ns = failed->result.end_ns = failed->result.start_ns + 1;
     failed->result.fault.err.code = INF_CANCELLED;
-    inf_lane_settle(&lane, failed);
+    inf_lane_settle(&lane, &failed, 1);
     free(failed);
     struct inf_job *job = make_job(1, 0);
     cr_expect_eq(push(job), INF_LANE_TAKEN);

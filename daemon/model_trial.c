@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/model_trial.h"
+
+#include <stdlib.h>
+
+#include "backends/base/clock.h"
+
+void inf_trial_fini(struct inf_trial *trial)
+{
+    for (uint32_t i = 0; trial->blobs != NULL && i < trial->count; i++)
+        inf_blob_unref(&trial->blobs[i]);
+    free(trial->blobs);
+    free(trial->pointers);
+    *trial = (struct inf_trial){0};
+}
+
+static enum inf_code fill_buffer(struct inf_trial *trial, uint32_t index,
+                                 const struct inf_graph *graph, const struct inf_port *port,
+                                 struct inf_error *err)
+{
+    const struct inf_value *value = &graph->values[port->value];
+    size_t size;
+    if (!inf_shape_bytes(&value->shape, value->dtype, &size))
+        return inf_fail(err, INF_INVALID, "tensor '%s': its size is not known, or too large",
+                        port->name);
+    trial->blobs[index] = inf_blob_create(size);
+    if (trial->blobs[index] == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "tensor '%s': no memory for %zu bytes", port->name, size);
+    trial->pointers[index] = trial->blobs[index]->data;
+    return INF_OK;
+}
+
+enum inf_code inf_trial_init(struct inf_trial *trial, const struct inf_graph *graph,
+                             struct inf_error *err)
+{
+    trial->input_count = graph->input_count;
+    trial->count = graph->input_count + graph->output_count;
+    trial->blobs = calloc(INF_MAX(trial->count, 1u), sizeof *trial->blobs);
+    trial->pointers = calloc(INF_MAX(trial->count, 1u), sizeof *trial->pointers);
+    if (trial->blobs == NULL || trial->pointers == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        INF_TRY(fill_buffer(trial, i, graph, &graph->inputs[i], err));
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        INF_TRY(fill_buffer(trial, graph->input_count + i, graph, &graph->outputs[i], err));
+    return INF_OK;
+}
+
+enum inf_code inf_trial_run(const struct inf_trial *trial, struct inf_executable *executable,
+                            uint64_t *took_ns, struct inf_error *err)
+{
+    const struct inf_execution execution = {
+        .inputs = (const void *const *)trial->pointers,
+        .outputs = (void *const *)(trial->pointers + trial->input_count),
+    };
+    uint64_t begin_ns = inf_clock_ns();
+    INF_TRY(inf_executable_run(executable, &execution, err));
+    if (took_ns != NULL)
+        *took_ns = inf_clock_ns() - begin_ns;
+    return INF_OK;
+}

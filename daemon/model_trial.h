@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory to run an executable on before anybody else has it: to warm it up, and to measure it. For
+// the loader thread.
+#ifndef INF_DAEMON_MODEL_TRIAL_H
+#define INF_DAEMON_MODEL_TRIAL_H
+
+#include "backends/base/blob.h"
+#include "backends/exec/executable.h"
+
+// Embedded; all zero is one without memory.
+struct inf_trial {
+    uint32_t input_count, count;
+    struct inf_blob **blobs; // inputs, then outputs
+    void **pointers;         // their data, in the same order
+};
+
+// Gets zeroed memory for every input and output of `graph`.
+//
+// INF_INVALID    the size of one is not known.
+// INF_EXHAUSTED  memory.
+enum inf_code inf_trial_init(struct inf_trial *trial, const struct inf_graph *graph,
+                             struct inf_error *err) INF_NODISCARD;
+
+// Frees the memory; half-made and all zero are fine.
+void inf_trial_fini(struct inf_trial *trial);
+
+// Runs the executable on it once, in slot 0; *took_ns (NULL allowed) is how long that took.
+enum inf_code inf_trial_run(const struct inf_trial *trial, struct inf_executable *executable,
+                            uint64_t *took_ns, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+#endif
