@@ -141,6 +141,9 @@ static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx
         const struct inf_onnx_port *port = &graph->outputs[i];
         if (!inf_onnx_names_find(&at->names, port->name, &value) || value == INF_VALUE_NONE)
             return inf_fail(s->err, INF_INVALID, "output '%.200s': no node makes it", port->name);
+        if (inf_onnx_is_sequence(value))
+            return inf_fail_reason(s->err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                                   "output '%.200s': is a sequence, wanted a tensor", port->name);
         // An output is always something that a node makes.
         if (s->graph->values[value].producer == INF_NODE_NONE) {
             uint32_t node;

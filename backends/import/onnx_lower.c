@@ -20,7 +20,7 @@ const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name)
         &inf_onnx_ops_conv,    &inf_onnx_ops_pool,      &inf_onnx_ops_shape,  &inf_onnx_ops_move,
         &inf_onnx_ops_gather,  &inf_onnx_ops_resize,    &inf_onnx_ops_source, &inf_onnx_ops_quant,
         &inf_onnx_ops_rnn,     &inf_onnx_ops_attention, &inf_onnx_ops_sample, &inf_onnx_ops_loss,
-        &inf_onnx_ops_control,
+        &inf_onnx_ops_control, &inf_onnx_ops_sequence,  &inf_onnx_ops_patch,  &inf_onnx_ops_feature,
     };
     size_t length = strlen(domain);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(tables); i++)
@@ -59,6 +59,10 @@ uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *
     }
     // No deeper than frames nest.
     value = inf_onnx_lookup(s, frame->outer, name);
+    if (frame->capture != NULL && inf_onnx_is_sequence(value)) {
+        inf_ox_fail(s, INF_UNSUPPORTED, "takes the sequence '%.200s' into a branch or loop", name);
+        return INF_VALUE_NONE;
+    }
     return frame->capture != NULL && value != INF_VALUE_NONE
                ? inf_onnx_capture(s, frame->capture, value)
                : value;
@@ -148,6 +152,16 @@ static void check_counts(struct inf_onnx_scope *s)
             inf_ox_fail(s, INF_UNSUPPORTED, "its output %u is not built", i);
 }
 
+// Sequences are for their own operators.
+static void check_sequences(struct inf_onnx_scope *s)
+{
+    const struct inf_onnx_op *first = inf_onnx_ops_sequence.ops;
+    bool takes_them = s->op >= first && s->op < first + inf_onnx_ops_sequence.count;
+    for (uint32_t i = 0; inf_ox_ok(s) && !takes_them && i < s->input_count; i++)
+        if (inf_onnx_is_sequence(s->inputs[i]))
+            inf_ox_fail(s, INF_UNSUPPORTED, "input %u is a sequence, wanted a tensor", i);
+}
+
 static void check_attrs(struct inf_onnx_scope *s)
 {
     for (uint32_t i = 0; inf_ox_ok(s) && i < s->node->attr_count; i++)
@@ -159,6 +173,7 @@ static void check_attrs(struct inf_onnx_scope *s)
 static void lower_op(struct inf_onnx_scope *s)
 {
     check_counts(s);
+    check_sequences(s);
     // Old versions let a node say which of its inputs it may overwrite; means nothing.
     (void)inf_ox_attr(s, "consumed_inputs");
     if (inf_ox_ok(s))

@@ -12,6 +12,7 @@
 #include "backends/graph/pass.h"
 #include "backends/import/onnx_names.h"
 #include "backends/import/onnx_proto.h"
+#include "backends/import/onnx_sequence.h"
 #include "backends/import/onnx_tensor.h"
 
 // Outputs of an operator that is no function; more are refused.
@@ -29,6 +30,7 @@ struct inf_onnx_import {
     const struct inf_evaluator *evaluator; // NULL: only shapes are folded
     uint32_t lowered;                      // nodes so far, those of functions and branches included
     size_t folded_bytes;                   // what folding has added
+    struct inf_onnx_sequences sequences;
 };
 
 // Where names are looked up: a graph's, a branch's, or a function's.
@@ -93,6 +95,9 @@ extern const struct inf_onnx_op_table inf_onnx_ops_rnn;
 extern const struct inf_onnx_op_table inf_onnx_ops_attention;
 extern const struct inf_onnx_op_table inf_onnx_ops_sample;
 extern const struct inf_onnx_op_table inf_onnx_ops_loss;
+extern const struct inf_onnx_op_table inf_onnx_ops_sequence;
+extern const struct inf_onnx_op_table inf_onnx_ops_patch;
+extern const struct inf_onnx_op_table inf_onnx_ops_feature;
 
 // --- failing ---
 
@@ -141,6 +146,8 @@ struct inf_ox_ints {
 
 // A list of integers; false where it is absent.
 bool inf_ox_attr_ints(struct inf_onnx_scope *s, const char *name, struct inf_ox_ints *out);
+// A constant f32 [n] made of a list of numbers; INF_VALUE_NONE where it is absent.
+uint32_t inf_ox_attr_floats(struct inf_onnx_scope *s, const char *name);
 // A constant made of the attribute's tensor; INF_VALUE_NONE where it is absent.
 uint32_t inf_ox_attr_tensor(struct inf_onnx_scope *s, const char *name);
 // The bytes of a GraphProto; false where it is absent.

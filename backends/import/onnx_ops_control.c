@@ -2,6 +2,7 @@
 // Control flow that can be settled when the model is imported: branches whose condition is constant,
 // loops whose number of rounds is.
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/graph/shape_infer.h"
 #include "backends/import/onnx_capture.h"
@@ -47,6 +48,9 @@ static void run(struct inf_onnx_scope *s, struct body *body, const uint32_t *inp
     inf_onnx_lower_nodes(s, &body->frame, body->graph.nodes, body->graph.node_count);
     for (uint32_t i = 0; inf_ox_ok(s) && i < body->graph.output_count; i++)
         outputs[i] = inf_onnx_lookup(s, &body->frame, body->graph.outputs[i].name);
+    for (uint32_t i = 0; inf_ox_ok(s) && i < body->graph.output_count; i++)
+        if (inf_onnx_is_sequence(outputs[i]) && s->op != NULL && strcmp(s->op->name, "If") != 0)
+            inf_ox_fail(s, INF_UNSUPPORTED, "its body makes a sequence");
     inf_onnx_names_fini(&body->frame.names);
 }
 

@@ -6,6 +6,9 @@
 #include "backends/import/einsum.h"
 #include "backends/import/onnx_lower.h"
 
+// Rows of the largest matrices that Det is written out for.
+#define DET_MAX 4
+
 // Before opset 7 operands broadcast only where `broadcast` was set, the second one aligned at
 // `axis` of the first.
 static uint32_t align_old(struct inf_onnx_scope *s, uint32_t a, uint32_t b)
@@ -150,6 +153,46 @@ static void lower_einsum(struct inf_onnx_scope *s)
                                        s->outputs, s->err);
 }
 
+// Row `row` and column `column` of matrices [..., n, n].
+static uint32_t element(struct inf_onnx_scope *s, uint32_t x, int32_t rank, int64_t row,
+                        int64_t column)
+{
+    uint32_t part = inf_ox_slice(s, x, rank - 2, row, row + 1, 1);
+    part = inf_ox_slice(s, part, rank - 1, column, column + 1, 1);
+    return inf_ox_squeeze(s, part, (int64_t[]){rank - 2, rank - 1}, 2);
+}
+
+// Small determinants written out, minor by minor from the last row up.
+static void lower_det(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0], minors[1 << DET_MAX];
+    int32_t rank = inf_ox_rank(s, x);
+    if (inf_ox_ok(s) && rank < 2)
+        inf_ox_fail(s, INF_INVALID, "x has rank %d, wanted 2 or more", rank);
+    int64_t size = inf_ox_known_dim(s, x, -1);
+    if (inf_ox_ok(s) && (size < 1 || size > DET_MAX || inf_ox_known_dim(s, x, -2) != size))
+        inf_ox_fail(s, INF_UNSUPPORTED, "matrices of %lld by %lld, wanted square ones up to %d",
+                    (long long)inf_ox_known_dim(s, x, -2), (long long)size, DET_MAX);
+    for (uint32_t columns = 1; inf_ox_ok(s) && columns < 1u << size; columns++) {
+        int64_t row = size - __builtin_popcount(columns);
+        uint32_t sum = INF_VALUE_NONE;
+        bool adds = true;
+        for (uint32_t i = 0; i < size; i++) {
+            if (!(columns & 1u << i))
+                continue;
+            uint32_t term = element(s, x, rank, row, i), rest = columns & ~(1u << i);
+            term = rest == 0 ? term : inf_ox_mul(s, term, minors[rest]);
+            if (sum != INF_VALUE_NONE)
+                term = adds ? inf_ox_add(s, sum, term) : inf_ox_sub(s, sum, term);
+            sum = term;
+            adds = !adds;
+        }
+        minors[columns] = sum;
+    }
+    if (inf_ox_ok(s))
+        s->outputs[0] = minors[(1u << size) - 1];
+}
+
 static const struct inf_onnx_op ops[] = {
     {"Add", lower_binary, 2, 2, 1, INF_BINARY_ADD},
     {"Sub", lower_binary, 2, 2, 1, INF_BINARY_SUB},
@@ -177,6 +220,7 @@ static const struct inf_onnx_op ops[] = {
     {"BitShift", lower_bit_shift, 2, 2, 1, 0},
     {"MatMul", lower_matmul, 2, 2, 1, 0},
     {"Gemm", lower_gemm, 2, 3, 1, 0},
+    {"Det", lower_det, 1, 1, 1, 0},
     {"Einsum", lower_einsum, 1, INF_LIMIT_NODE_INPUTS, 1, 0},
 };
 

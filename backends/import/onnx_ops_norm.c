@@ -38,21 +38,47 @@ static uint32_t per_channel(struct inf_onnx_scope *s, uint32_t x, int32_t rank)
     return inf_ox_expand_dims(s, x, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 2);
 }
 
+// Normalised by what the batch itself is; what was known before moves towards that.
+static void train_batch_norm(struct inf_onnx_scope *s, float epsilon)
+{
+    int32_t rank = inf_ox_rank(s, s->inputs[0]);
+    struct inf_ints axes = axes_from(1, rank);
+    double momentum = (double)inf_ox_attr_float(s, "momentum", 0.9f);
+    axes.values[0] = 0;
+    uint32_t x = s->inputs[0], now[2];
+    now[0] = inf_ox_reduce(s, INF_REDUCE_MEAN, x, &axes, false);
+    uint32_t centred = inf_ox_sub(s, x, per_channel(s, now[0], rank));
+    now[1] =
+        inf_ox_reduce(s, INF_REDUCE_MEAN, inf_ox_unary(s, INF_UNARY_SQUARE, centred), &axes, false);
+    uint32_t deviation = inf_ox_unary(
+        s, INF_UNARY_SQRT, inf_ox_binary_number(s, INF_BINARY_ADD, now[1], (double)epsilon));
+    uint32_t y = inf_ox_div(s, centred, per_channel(s, deviation, rank));
+    s->outputs[0] = inf_ox_add(s, inf_ox_mul(s, y, per_channel(s, s->inputs[1], rank)),
+                               per_channel(s, s->inputs[2], rank));
+    for (uint32_t i = 0; i < 2 && i + 1 < s->output_count; i++)
+        s->outputs[i + 1] =
+            inf_ox_add(s, inf_ox_binary_number(s, INF_BINARY_MUL, s->inputs[i + 3], momentum),
+                       inf_ox_binary_number(s, INF_BINARY_MUL, now[i], 1 - momentum));
+}
+
 static void lower_batch_norm(struct inf_onnx_scope *s)
 {
     uint32_t inputs[5];
+    float epsilon = inf_ox_attr_float(s, "epsilon", 1e-5f);
     (void)inf_ox_attr(s, "momentum");
-    if (inf_ox_attr_int(s, "training_mode", 0) != 0)
-        inf_ox_fail(s, INF_UNSUPPORTED, "training_mode is set, wanted inference");
     if (s->opset < 7 && inf_ox_attr_int(s, "is_test", 0) == 0)
         inf_ox_fail(s, INF_UNSUPPORTED, "is_test is not set, wanted a model made for inference");
     if (s->opset < 9 && inf_ox_attr_int(s, "spatial", 1) != 1)
         inf_ox_fail(s, INF_UNSUPPORTED, "attribute 'spatial' is 0");
+    if (inf_ox_attr_int(s, "training_mode", 0) != 0) {
+        train_batch_norm(s, epsilon);
+        return;
+    }
     for (uint32_t i = 0; i < 5; i++)
         inputs[i] = inf_ox_cast(s, s->inputs[i], inf_ox_dtype(s, s->inputs[0]));
     inputs[0] = inf_ox_channels_last(s, inputs[0]);
     struct inf_ox_call call = inf_ox_call(INF_OP_BATCH_NORM, inputs, 5);
-    call.attrs.batch_norm.epsilon = inf_ox_attr_float(s, "epsilon", 1e-5f);
+    call.attrs.batch_norm.epsilon = epsilon;
     s->outputs[0] = inf_ox_channels_first(s, inf_ox_value(s, &call));
 }
 
@@ -184,7 +210,7 @@ static void lower_lrn(struct inf_onnx_scope *s)
 }
 
 static const struct inf_onnx_op ops[] = {
-    {"BatchNormalization", lower_batch_norm, 5, 5, 1, 0},
+    {"BatchNormalization", lower_batch_norm, 5, 5, 3, 0},
     {"InstanceNormalization", lower_instance_norm, 3, 3, 1, 0},
     {"LayerNormalization", lower_layer_norm, 2, 3, 3, 0},
     {"RMSNormalization", lower_rms_norm, 2, 2, 1, 0},

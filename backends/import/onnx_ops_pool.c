@@ -54,6 +54,26 @@ static struct inf_ints per_axis(const int64_t *values, int32_t count)
     return ints;
 }
 
+// Indices counted with the first spatial axis as the fastest instead of the last.
+static uint32_t first_axis_fastest(struct inf_onnx_scope *s, uint32_t indices)
+{
+    struct inf_shape shape = inf_ox_known_shape(s, s->inputs[0]);
+    int64_t plane = 1, column = 1;
+    for (int32_t i = 2; i < shape.rank; i++)
+        plane *= INF_MAX(shape.dims[i], 1);
+    uint32_t inside = inf_ox_binary_number(s, INF_BINARY_MOD, indices, (double)plane);
+    uint32_t sum = inf_ox_sub(s, indices, inside);
+    for (int32_t i = 2; inf_ox_ok(s) && i < shape.rank; i++) {
+        int64_t size = INF_MAX(shape.dims[i], 1);
+        int64_t row = plane / column / size; // the step of axis i where the last one is the fastest
+        uint32_t at = inf_ox_binary_number(s, INF_BINARY_DIV, inside, (double)row);
+        at = inf_ox_binary_number(s, INF_BINARY_MOD, at, (double)size);
+        sum = inf_ox_add(s, sum, inf_ox_binary_number(s, INF_BINARY_MUL, at, (double)column));
+        column *= size;
+    }
+    return sum;
+}
+
 static void emit_pool_nd(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
                          bool ceil_mode, bool count_pads)
 {
@@ -75,8 +95,11 @@ static void emit_pool_nd(struct inf_onnx_scope *s, const struct inf_onnx_window 
     call.output_count = indices ? 2 : 1;
     inf_ox_emit(s, &call, values);
     s->outputs[0] = inf_ox_channels_first(s, values[0]);
-    if (indices)
-        s->outputs[1] = inf_ox_cast(s, inf_ox_channels_first(s, values[1]), INF_DTYPE_I64);
+    if (!indices)
+        return;
+    s->outputs[1] = inf_ox_cast(s, inf_ox_channels_first(s, values[1]), INF_DTYPE_I64);
+    if (inf_ox_attr_int(s, "storage_order", 0) != 0)
+        s->outputs[1] = first_axis_fastest(s, s->outputs[1]);
 }
 
 static bool is_plain(const struct inf_onnx_window *window)
@@ -102,8 +125,7 @@ static void lower_pool(struct inf_onnx_scope *s)
     bool is_average = s->op->kind == INF_POOL_AVERAGE;
     bool ceil_mode = inf_ox_attr_int(s, "ceil_mode", 0) != 0;
     bool count_pads = is_average && inf_ox_attr_int(s, "count_include_pad", 0) != 0;
-    if (inf_ox_attr_int(s, "storage_order", 0) != 0 && inf_ox_wants(s, 1))
-        inf_ox_fail(s, INF_UNSUPPORTED, "attribute 'storage_order' is 1");
+    (void)inf_ox_attr(s, "storage_order"); // of indices only
     count_pads = count_pads && is_padded(&window);
     if (!inf_ox_ok(s))
         return;

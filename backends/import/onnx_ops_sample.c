@@ -39,6 +39,58 @@ static void lower_grid_sample(struct inf_onnx_scope *s)
     s->outputs[0] = inf_ox_channels_first(s, inf_ox_value(s, &call));
 }
 
+// The middles of `size` ([1], i32) pixels between -1 and 1, or from -1 to 1, along axis `axis` of
+// `axes`, every other one of them 1.
+static uint32_t places(struct inf_onnx_scope *s, uint32_t size, enum inf_dtype dtype, int32_t axis,
+                       int32_t axes)
+{
+    bool corners = inf_ox_attr_int(s, "align_corners", 0) != 0;
+    int64_t shape[3] = {1, 1, 1};
+    const uint32_t ends[] = {inf_ox_scalar(s, INF_DTYPE_I32, 0), inf_ox_reshape(s, size, NULL, 0),
+                             inf_ox_scalar(s, INF_DTYPE_I32, 1)};
+    struct inf_ox_call call = inf_ox_call(INF_OP_RANGE, ends, 3);
+    uint32_t at = inf_ox_cast(s, inf_ox_value(s, &call), dtype);
+    uint32_t count = inf_ox_cast(s, size, dtype);
+    at = inf_ox_binary_number(s, INF_BINARY_MUL, at, 2);
+    if (corners)
+        count = inf_ox_binary_number(s, INF_BINARY_MAX,
+                                     inf_ox_binary_number(s, INF_BINARY_SUB, count, 1), 1);
+    else
+        at = inf_ox_binary_number(s, INF_BINARY_ADD, at, 1);
+    at = inf_ox_binary_number(s, INF_BINARY_SUB, inf_ox_div(s, at, count), 1);
+    shape[axis] = -1;
+    return inf_ox_reshape(s, at, shape, axes);
+}
+
+// Places of every pixel of y, the last spatial axis first, times theta.
+static void lower_affine_grid(struct inf_onnx_scope *s)
+{
+    uint32_t theta = s->inputs[0], size = inf_ox_cast(s, s->inputs[1], INF_DTYPE_I32);
+    enum inf_dtype dtype = inf_ox_dtype(s, theta);
+    uint32_t along[3], columns[4], dims[5], zero = INF_VALUE_NONE;
+    int32_t axes = (int32_t)inf_ox_known_dim(s, size, 0) - 2;
+    if (axes != 2 && axes != 3)
+        inf_ox_fail(s, INF_INVALID, "size has %d elements, wanted 4 or 5", axes + 2);
+    if (!inf_ox_ok(s))
+        return;
+    for (int32_t i = 0; i < axes; i++) {
+        dims[i + 1] = inf_ox_slice(s, size, 0, i + 2, i + 3, 1);
+        along[i] = places(s, dims[i + 1], dtype, i, axes);
+        uint32_t none = inf_ox_binary_number(s, INF_BINARY_MUL, along[i], 0);
+        zero = i == 0 ? none : inf_ox_add(s, zero, none);
+    }
+    for (int32_t i = 0; i < axes; i++)
+        columns[i] = inf_ox_add(s, zero, along[axes - 1 - i]);
+    columns[axes] = inf_ox_binary_number(s, INF_BINARY_ADD, zero, 1);
+    for (int32_t i = 0; i <= axes; i++)
+        columns[i] = inf_ox_reshape(s, columns[i], (int64_t[]){-1, 1}, 2);
+    uint32_t base = inf_ox_concat(s, columns, (uint32_t)axes + 1, 1);
+    uint32_t grid = inf_ox_matmul(s, base, inf_ox_transpose(s, theta, (int64_t[]){0, 2, 1}, 3));
+    dims[0] = inf_ox_slice(s, size, 0, 0, 1, 1);
+    dims[axes + 1] = inf_ox_list(s, (int64_t[]){axes}, 1);
+    s->outputs[0] = inf_ox_reshape_to(s, grid, inf_ox_concat(s, dims, (uint32_t)axes + 2, 0));
+}
+
 static void lower_roi_align(struct inf_onnx_scope *s)
 {
     static const char *const coordinates[] = {"half_pixel", "output_half_pixel"};
@@ -169,8 +221,9 @@ static void lower_window(struct inf_onnx_scope *s)
 
 static const struct inf_onnx_op ops[] = {
     {"GridSample", lower_grid_sample, 2, 2, 1, 0}, {"RoiAlign", lower_roi_align, 3, 3, 1, 0},
-    {"NonMaxSuppression", lower_nms, 2, 5, 1, 0},  {"HannWindow", lower_window, 1, 1, 1, 0},
-    {"HammingWindow", lower_window, 1, 1, 1, 1},   {"BlackmanWindow", lower_window, 1, 1, 1, 2},
+    {"AffineGrid", lower_affine_grid, 2, 2, 1, 0}, {"NonMaxSuppression", lower_nms, 2, 5, 1, 0},
+    {"HannWindow", lower_window, 1, 1, 1, 0},      {"HammingWindow", lower_window, 1, 1, 1, 1},
+    {"BlackmanWindow", lower_window, 1, 1, 1, 2},
 };
 
 const struct inf_onnx_op_table inf_onnx_ops_sample = {ops, INF_ARRAY_LENGTH(ops)};

@@ -4,40 +4,8 @@
 
 #include "backends/import/onnx_lower.h"
 
-// A float, or a list of them, as a constant.
-static uint32_t constant_floats(struct inf_onnx_scope *s, const struct inf_onnx_attr *attr)
-{
-    struct inf_pb pb = {attr->body};
-    struct inf_pb_field field;
-    struct inf_span numbers = {0};
-    bool more, packed = false;
-    uint32_t count = 0;
-    float *data;
-    while (inf_pb_next(&pb, &field, &more, NULL) == INF_OK && more) {
-        count += field.number == 7 && field.type == INF_PB_FIXED32;
-        packed |= field.number == 7 && field.type == INF_PB_BYTES;
-        if (field.number == 7 && field.type == INF_PB_BYTES)
-            numbers = field.bytes;
-    }
-    if (packed && count == 0)
-        count = (uint32_t)(numbers.size / sizeof(float));
-    uint32_t value = inf_ox_const(s, INF_DTYPE_F32, &INF_SHAPE(count), &data);
-    if (data == NULL || count == 0)
-        return value;
-    if (packed) {
-        memcpy(data, numbers.data, count * sizeof(float));
-        return value;
-    }
-    pb = (struct inf_pb){attr->body};
-    for (uint32_t i = 0; inf_pb_next(&pb, &field, &more, NULL) == INF_OK && more;)
-        if (field.number == 7 && field.type == INF_PB_FIXED32)
-            memcpy(&data[i++], &field.value, sizeof *data);
-    return value;
-}
-
 static void lower_constant(struct inf_onnx_scope *s)
 {
-    const struct inf_onnx_attr *attr;
     struct inf_ox_ints ints;
     int64_t *data;
     if (inf_ox_has_attr(s, "value")) {
@@ -46,8 +14,8 @@ static void lower_constant(struct inf_onnx_scope *s)
         float number = inf_ox_attr_float(s, "value_float", 0);
         s->outputs[0] = inf_ox_scalar(s, INF_DTYPE_F32, (double)number);
     } else if (inf_ox_has_attr(s, "value_int")) {
+        const struct inf_onnx_attr *attr = inf_ox_attr(s, "value_int");
         struct inf_pb_field field;
-        attr = inf_ox_attr(s, "value_int");
         inf_onnx_field(attr->body, 3, &field);
         s->outputs[0] = inf_ox_const(s, INF_DTYPE_I64, &(struct inf_shape){0}, &data);
         if (data != NULL)
@@ -56,8 +24,8 @@ static void lower_constant(struct inf_onnx_scope *s)
         s->outputs[0] = inf_ox_const(s, INF_DTYPE_I64, &INF_SHAPE(ints.count), &data);
         if (data != NULL && ints.count > 0)
             memcpy(data, ints.values, ints.count * sizeof *data);
-    } else if ((attr = inf_ox_attr(s, "value_floats")) != NULL) {
-        s->outputs[0] = constant_floats(s, attr);
+    } else if (inf_ox_has_attr(s, "value_floats")) {
+        s->outputs[0] = inf_ox_attr_floats(s, "value_floats");
     } else {
         inf_ox_fail(s, INF_UNSUPPORTED, "has no value that is built (%s)",
                     s->node->attr_count > 0 ? s->node->attrs[0].name : "no attribute");

@@ -152,6 +152,38 @@ bool inf_ox_attr_ints(struct inf_onnx_scope *s, const char *name, struct inf_ox_
     return inf_ox_ok(s);
 }
 
+uint32_t inf_ox_attr_floats(struct inf_onnx_scope *s, const char *name)
+{
+    const struct inf_onnx_attr *attr = typed_attr(s, name, INF_ONNX_ATTR_FLOATS, "floats");
+    struct inf_pb_field field;
+    struct inf_span packed = {0};
+    bool more;
+    uint32_t count = 0, at = 0;
+    float *data;
+    if (attr == NULL)
+        return INF_VALUE_NONE;
+    for (struct inf_pb pb = {attr->body};
+         inf_pb_next(&pb, &field, &more, NULL) == INF_OK && more;) {
+        count += field.number == 7 && field.type == INF_PB_FIXED32;
+        if (field.number == 7 && field.type == INF_PB_BYTES)
+            packed = field.bytes;
+    }
+    if (count == 0)
+        count = (uint32_t)(packed.size / sizeof(float));
+    else
+        packed.size = 0;
+    uint32_t value = inf_ox_const(s, INF_DTYPE_F32, &INF_SHAPE(count), &data);
+    if (data == NULL || count == 0)
+        return value;
+    if (packed.size > 0)
+        memcpy(data, packed.data, count * sizeof(float));
+    for (struct inf_pb pb = {attr->body};
+         packed.size == 0 && at < count && inf_pb_next(&pb, &field, &more, NULL) == INF_OK && more;)
+        if (field.number == 7 && field.type == INF_PB_FIXED32)
+            memcpy(&data[at++], &field.value, sizeof *data);
+    return value;
+}
+
 uint32_t inf_ox_attr_tensor(struct inf_onnx_scope *s, const char *name)
 {
     const struct inf_onnx_attr *attr = typed_attr(s, name, INF_ONNX_ATTR_TENSOR, "a tensor");
