@@ -78,14 +78,40 @@ static void set_input(struct side sides[2], uint32_t index, enum inf_dtype dtype
     }
 }
 
+static enum inf_code infer_side(const struct side *side, const struct inf_node *node,
+                                struct inf_error *err)
+{
+    enum inf_code code = inf_shape_infer((struct inf_graph *)side->graph, err);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "node '%s' (%s): in its %s", node->name,
+                                inf_op_info(node->op)->name, side->name);
+    return INF_OK;
+}
+
 static enum inf_code infer_sides(struct side sides[2], const struct inf_node *node,
                                  struct inf_error *err)
 {
+    for (int i = 0; i < 2; i++)
+        INF_TRY(infer_side(&sides[i], node, err));
+    return INF_OK;
+}
+
+// A branch is often taken for some shapes and makes no sense for others. Where its inputs' shapes do
+// not go together it is inferred without them: a run that takes it fails then, no other does.
+static enum inf_code infer_branches(struct side sides[2], const struct inf_node *node,
+                                    struct inf_error *err)
+{
     for (int i = 0; i < 2; i++) {
-        enum inf_code code = inf_shape_infer((struct inf_graph *)sides[i].graph, err);
-        if (code != INF_OK)
-            return inf_error_prefix(err, code, "node '%s' (%s): in its %s", node->name,
-                                    inf_op_info(node->op)->name, sides[i].name);
+        const struct inf_graph *graph = sides[i].graph;
+        struct inf_error ignored;
+        if (infer_side(&sides[i], node, &ignored) == INF_OK)
+            continue;
+        for (uint32_t k = 0; k < graph->input_count; k++) {
+            struct inf_shape *shape = &graph->values[graph->inputs[k].value].shape;
+            for (int32_t axis = 0; axis < shape->rank; axis++)
+                shape->dims[axis] = INF_DIM_UNKNOWN;
+        }
+        INF_TRY(infer_side(&sides[i], node, err));
     }
     return INF_OK;
 }
@@ -143,9 +169,9 @@ enum inf_code inf_infer_subgraphs(struct inf_graph *graph, uint32_t index, struc
         const struct inf_value *value = &graph->values[node->inputs[i]];
         set_input(sides, i - sides[0].first_input, value->dtype, &value->shape);
     }
-    INF_TRY(infer_sides(sides, node, err));
     if (node->op == INF_OP_BRANCH)
-        return INF_OK;
+        return infer_branches(sides, node, err);
+    INF_TRY(infer_sides(sides, node, err));
     for (int round = 0; widen(sides, node); round++) {
         if (round == ROUNDS_MAX)
             give_up(sides, node);

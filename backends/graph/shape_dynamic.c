@@ -99,6 +99,9 @@ static bool merge_items(const struct inf_shape *list, const struct inf_shape *pu
     if (list->rank != put->rank + 1)
         return false;
     for (int32_t i = 0; i < put->rank; i++)
+        if (list->dims[i + 1] == 0)
+            return true;
+    for (int32_t i = 0; i < put->rank; i++)
         if (!inf_dim_merge(list->dims[i + 1], put->dims[i], &item->dims[i]))
             return false;
     return true;

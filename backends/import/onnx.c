@@ -166,6 +166,8 @@ static enum inf_code lower(struct inf_onnx_import *import, struct inf_onnx_frame
     struct inf_onnx_node model = {.name = graph->name, .op = "model", .domain = ""};
     struct inf_onnx_scope scope = {
         .import = import, .graph = import->graph, .frame = frame, .node = &model, .err = err};
+    frame->outputs = inf_onnx_port_names(&scope, graph->outputs, graph->output_count);
+    frame->output_count = graph->output_count;
     inf_onnx_lower_initializers(&scope, frame, graph);
     INF_TRY(scope.code);
     INF_TRY(add_inputs(import, frame, options, err));

@@ -94,7 +94,11 @@ void inf_onnx_capture_end(struct inf_onnx_scope *s, struct inf_onnx_capture *cap
         if (inf_ox_ok(s))
             s->code = inf_graph_add_input(capture->graph, name, capture->own[i], s->err);
     }
+}
+
+void inf_onnx_capture_fini(struct inf_onnx_capture *capture)
+{
     free(capture->own);
-    capture->own = NULL;
-    capture->own_capacity = 0;
+    inf_graph_destroy(&capture->graph);
+    *capture = (struct inf_onnx_capture){0};
 }

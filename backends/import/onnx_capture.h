@@ -27,8 +27,10 @@ void inf_onnx_captured_fini(struct inf_onnx_captured *captured);
 uint32_t inf_onnx_capture(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
                           uint32_t value);
 
-// Makes every value of the list an input of the subgraph, in order, and frees what capturing took.
-// After a failure, too.
+// Makes every value of the list an input of the subgraph, in order.
 void inf_onnx_capture_end(struct inf_onnx_scope *s, struct inf_onnx_capture *capture);
+
+// Frees what capturing took, and the subgraph where it is still there.
+void inf_onnx_capture_fini(struct inf_onnx_capture *capture);
 
 #endif

@@ -16,11 +16,12 @@
 const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name)
 {
     const struct inf_onnx_op_table *const tables[] = {
-        &inf_onnx_ops_unary,   &inf_onnx_ops_math,      &inf_onnx_ops_reduce, &inf_onnx_ops_norm,
-        &inf_onnx_ops_conv,    &inf_onnx_ops_pool,      &inf_onnx_ops_shape,  &inf_onnx_ops_move,
-        &inf_onnx_ops_gather,  &inf_onnx_ops_resize,    &inf_onnx_ops_source, &inf_onnx_ops_quant,
-        &inf_onnx_ops_rnn,     &inf_onnx_ops_attention, &inf_onnx_ops_sample, &inf_onnx_ops_loss,
-        &inf_onnx_ops_control, &inf_onnx_ops_sequence,  &inf_onnx_ops_patch,  &inf_onnx_ops_feature,
+        &inf_onnx_ops_unary,   &inf_onnx_ops_math,      &inf_onnx_ops_reduce,   &inf_onnx_ops_norm,
+        &inf_onnx_ops_conv,    &inf_onnx_ops_pool,      &inf_onnx_ops_shape,    &inf_onnx_ops_move,
+        &inf_onnx_ops_gather,  &inf_onnx_ops_resize,    &inf_onnx_ops_source,   &inf_onnx_ops_quant,
+        &inf_onnx_ops_rnn,     &inf_onnx_ops_attention, &inf_onnx_ops_sample,   &inf_onnx_ops_loss,
+        &inf_onnx_ops_branch,  &inf_onnx_ops_loop,      &inf_onnx_ops_sequence, &inf_onnx_ops_patch,
+        &inf_onnx_ops_feature,
     };
     size_t length = strlen(domain);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(tables); i++)
@@ -68,6 +69,17 @@ uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *
                : value;
 }
 
+const char *const *inf_onnx_port_names(struct inf_onnx_scope *s, const struct inf_onnx_port *ports,
+                                       uint32_t count)
+{
+    const char **names = inf_arena_alloc(s->import->arena, ((size_t)count + 1) * sizeof *names);
+    if (names == NULL)
+        inf_ox_fail(s, INF_EXHAUSTED, "no memory");
+    for (uint32_t i = 0; names != NULL && i < count; i++)
+        names[i] = ports[i].name;
+    return names;
+}
+
 static void name_value(struct inf_onnx_scope *s, struct inf_onnx_frame *frame, const char *name,
                        uint32_t value)
 {
@@ -109,6 +121,8 @@ static void lower_call(struct inf_onnx_scope *s, const struct inf_onnx_function 
                                    .call = s->node,
                                    .function = function,
                                    .opsets = &function->opsets,
+                                   .outputs = function->outputs,
+                                   .output_count = function->output_count,
                                    .depth = s->frame->depth + 1};
     if (s->node->input_count > function->input_count ||
         s->node->output_count > function->output_count)
@@ -197,7 +211,7 @@ static void lower_node(struct inf_onnx_scope *s, struct inf_onnx_frame *frame)
     else
         inf_ox_fail(s, INF_UNSUPPORTED, "operator %.80s%s%.80s is not built", node->domain,
                     *node->domain != '\0' ? "::" : "", node->op);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < node->output_count; i++) {
+    for (uint32_t i = 0; inf_ox_ok(s) && !s->diverges && i < node->output_count; i++) {
         if (!inf_ox_wants(s, i))
             continue;
         if (s->outputs[i] == INF_VALUE_NONE)
@@ -242,7 +256,12 @@ void inf_onnx_lower_nodes(struct inf_onnx_scope *s, struct inf_onnx_frame *frame
                         LOWERED_MAX);
         if (make_operands(&inner))
             lower_node(&inner, frame);
+        bool diverges = inner.diverges && inf_ox_ok(&inner);
+        if (diverges)
+            inf_onnx_lower_diverging(&inner, frame, &nodes[i + 1], count - i - 1);
         free(inner.inputs);
         s->code = inner.code;
+        if (diverges)
+            return;
     }
 }

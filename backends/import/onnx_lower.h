@@ -41,6 +41,8 @@ struct inf_onnx_frame {
     const struct inf_onnx_function *function;
     const struct inf_onnx_opsets *opsets;
     struct inf_onnx_capture *capture; // of a branch that becomes a subgraph; else NULL
+    const char *const *outputs;       // what is asked of it in the end
+    uint32_t output_count;
     struct inf_onnx_names names;
     uint32_t depth;
 };
@@ -57,6 +59,7 @@ struct inf_onnx_scope {
     uint32_t input_count;
     uint32_t *outputs; // to be set: as many as the node names
     uint32_t output_count;
+    bool diverges;      // an If whose sides make tensors of different rank: nothing is lowered yet
     enum inf_code code; // the first failure
     struct inf_error *err;
 };
@@ -90,7 +93,8 @@ extern const struct inf_onnx_op_table inf_onnx_ops_gather;
 extern const struct inf_onnx_op_table inf_onnx_ops_resize;
 extern const struct inf_onnx_op_table inf_onnx_ops_source;
 extern const struct inf_onnx_op_table inf_onnx_ops_quant;
-extern const struct inf_onnx_op_table inf_onnx_ops_control;
+extern const struct inf_onnx_op_table inf_onnx_ops_branch;
+extern const struct inf_onnx_op_table inf_onnx_ops_loop;
 extern const struct inf_onnx_op_table inf_onnx_ops_rnn;
 extern const struct inf_onnx_op_table inf_onnx_ops_attention;
 extern const struct inf_onnx_op_table inf_onnx_ops_sample;
@@ -113,9 +117,19 @@ static inline bool inf_ox_ok(const struct inf_onnx_scope *s)
 
 // --- lowering other nodes (control flow, functions) ---
 
-// Lowers `nodes` in `frame`; the scope is the node they are the inside of.
+// Lowers `nodes` in `frame`, which says what is asked of them; the scope is the node they are the
+// inside of.
 void inf_onnx_lower_nodes(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                           struct inf_onnx_node *nodes, uint32_t count);
+
+// Lowers what comes behind an If that diverges once in each of its branches; the branch then makes
+// the frame's outputs. The scope is the If's.
+void inf_onnx_lower_diverging(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
+                              struct inf_onnx_node *rest, uint32_t count);
+
+// The names of ports, in the import's arena; NULL after a failure.
+const char *const *inf_onnx_port_names(struct inf_onnx_scope *s, const struct inf_onnx_port *ports,
+                                       uint32_t count);
 
 // Makes the initialisers of `graph` constants named in `frame`.
 void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
