@@ -38,13 +38,14 @@ static double coordinate(const struct inf_ref_call *call, int32_t axis, int64_t 
     double scale =
         inf_ref_has_input(call, 2) ? inf_ref_get(&call->inputs[2], (size_t)axis) : output / input;
     double half_pixel = (at + 0.5) / scale - 0.5;
+    double length = inf_ref_has_input(call, 2) ? input * scale : output; // not rounded
     switch (call->node->attrs.resample.coordinates) {
     case INF_COORDINATES_HALF_PIXEL_SYMMETRIC:
         return input / 2 * (1 - output / (scale * input)) + half_pixel;
     case INF_COORDINATES_PYTORCH_HALF_PIXEL:
         return output > 1 ? half_pixel : 0;
     case INF_COORDINATES_ALIGN_CORNERS:
-        return output > 1 ? at * (input - 1) / (output - 1) : 0;
+        return output > 1 && length != 1 ? at * (input - 1) / (length - 1) : 0;
     case INF_COORDINATES_ASYMMETRIC:
         return at / scale;
     case INF_COORDINATES_HALF_PIXEL_FOR_NEAREST:
