@@ -21,7 +21,7 @@ enum setting_type {
     SETTING_U32,
     SETTING_U64,
     SETTING_BOOL,
-    SETTING_LEVEL,
+    SETTING_WORD,
     SETTING_ASK, // a bool that is set by its bare name, on the command line only
 };
 
@@ -33,6 +33,7 @@ struct setting {
     uint64_t min, max;    // numbers
     const char *argument; // what its value is called in --help
     const char *help;
+    const char *const *words; // what a word may be, ended by NULL; `help` lists them
 };
 
 #define AT(field) offsetof(struct inf_config, field)
@@ -56,6 +57,9 @@ static const struct setting settings[] = {
     {"backends", SETTING_TEXT, AT(backends), "", 0, 0, "LIST",
      "comma-separated backends to use; empty: all that start"},
     {"device", SETTING_TEXT, AT(device), "auto", 0, 0, "NAME", "device for models that name none"},
+    {"race", SETTING_WORD, AT(race), "auto", 0, 0, "WHEN",
+     "auto, always or never: whether devices race for models that name none",
+     (const char *const[]){"auto", "always", "never", NULL}},
     {"cpu_slots", SETTING_U32, AT(cpu_slots), "0", 0, 256, "N",
      "inferences that run at once on the cpu device; 0: chosen"},
     {"cpu_threads", SETTING_U32, AT(cpu_threads), "0", 0, 1024, "N",
@@ -74,8 +78,9 @@ static const struct setting settings[] = {
      "time that requests in flight have after SIGTERM"},
     {"run_limit_ms", SETTING_U32, AT(run_limit_ms), "120000", 1000, 86400000, "MS",
      "a run that takes longer counts as hung: systemd's watchdog is no longer fed"},
-    {"log_level", SETTING_LEVEL, AT(log_level), "info", 0, 0, "LEVEL",
-     "error, warning, notice, info or debug"},
+    {"log_level", SETTING_WORD, AT(log_level), "info", 0, 0, "LEVEL",
+     "error, warning, notice, info or debug",
+     (const char *const[]){"error", "warning", "notice", "info", "debug", NULL}},
     {"check", SETTING_ASK, AT(check), NULL, 0, 0, NULL, "read the configuration, say so, and exit"},
     {"help", SETTING_ASK, AT(help), NULL, 0, 0, NULL, "print this text and exit"},
     {"version", SETTING_ASK, AT(version), NULL, 0, 0, NULL, "print the version and exit"},
@@ -205,12 +210,11 @@ static bool parse_bool(const char *text, bool *out_value)
     return false;
 }
 
-static bool level_known(const char *text)
+static bool word_known(const char *const *words, const char *value)
 {
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(levels); i++) {
-        if (strcmp(text, levels[i].name) == 0)
+    for (; *words != NULL; words++)
+        if (strcmp(*words, value) == 0)
             return true;
-    }
     return false;
 }
 
@@ -237,8 +241,8 @@ static enum inf_code set_text(struct inf_config *config, const struct setting *s
 {
     size_t length = strlen(value);
     char *field = (char *)config + setting->offset;
-    if (setting->type == SETTING_LEVEL && !level_known(value))
-        return refuse(err, place, setting->name, value, "error, warning, notice, info or debug");
+    if (setting->type == SETTING_WORD && !word_known(setting->words, value))
+        return refuse(err, place, setting->name, value, setting->help);
     if (length >= INF_CONFIG_TEXT)
         return refuse(err, place, setting->name, value, "at most 255 characters");
     if (setting->type == SETTING_PATH && length > 0 && value[0] != '/')
@@ -254,7 +258,7 @@ static enum inf_code set(struct inf_config *config, const struct setting *settin
     switch (setting->type) {
     case SETTING_TEXT:
     case SETTING_PATH:
-    case SETTING_LEVEL:
+    case SETTING_WORD:
         return set_text(config, setting, value, place, err);
     case SETTING_U32:
     case SETTING_U64:

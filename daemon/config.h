@@ -28,6 +28,7 @@ struct inf_config {
     char admin_group[INF_CONFIG_TEXT];  // "": only the daemon's user and root are admins
     char backends[INF_CONFIG_TEXT];     // comma-separated; "": all
     char device[INF_CONFIG_TEXT];       // default device; "auto"
+    char race[16];                      // "auto", "always", "never"
     uint32_t cpu_slots;                 // 0: chosen
     uint32_t cpu_threads;               // 0: chosen
     uint32_t connections_max;           // open at once

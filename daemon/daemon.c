@@ -117,10 +117,15 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
     };
     const char *only = config->backends[0] != '\0' ? config->backends : NULL;
     INF_TRY(inf_device_list_open(&daemon->devices, only, &options, err));
+    enum inf_place_races races = INF_PLACE_RACES_AUTO;
+    (void)inf_place_races_parse(config->race, &races); // the configuration has seen to it
     const struct inf_model_store_options store = {
         .repository = config->repository[0] != '\0' ? config->repository : NULL,
         .devices = &daemon->devices,
         .default_device = config->device,
+        .races = races,
+        .cache_directory = options.cache_directory,
+        .version = daemon->options.version,
         .batch_rows_max = config->batch_rows_max,
         .log = daemon->log,
     };

@@ -84,16 +84,37 @@ static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
     return code;
 }
 
-// Warms the model up, if that can be done with shapes of our choice.
-static enum inf_code try_warm_up(struct load *load, struct inf_error *err)
+// Puts the model on the device that the job names, or on the best. `shapes` may be NULL.
+static void place(struct load *load, const struct inf_shape *shapes) INF_MAY_BLOCK
+{
+    struct inf_served *served = load->served;
+    struct inf_device *device = load->job->device;
+    if (device != NULL)
+        inf_placement_pin(&served->placement, device);
+    else
+        device = inf_placement_choose(&served->placement, &load->options->place, served->model,
+                                      load->info.content_hash, shapes);
+    served->device = inf_device_ref(device);
+    inf_device_hold(device, &served->held);
+    if (load->job->device == NULL)
+        inf_log(load->options->log, INF_LOG_INFO,
+                "model placed name=%s device=%s by=%s reason=\"%s\"", served->name,
+                inf_device_info(device)->name, inf_place_source_name(served->placement.source),
+                served->placement.reason);
+}
+
+// Places the model, and warms it up if that can be done with shapes of our choice.
+static enum inf_code settle(struct load *load, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_model_graph(load->served->model);
     struct inf_shape *shapes = calloc(INF_MAX(graph->input_count, 1u), sizeof *shapes);
     if (shapes == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
     bool guessed;
+    bool known = default_shapes(graph, shapes, &guessed);
     enum inf_code code = INF_OK;
-    if (default_shapes(graph, shapes, &guessed))
+    place(load, known ? shapes : NULL);
+    if (known)
         code = warm_up(load, shapes, err);
     else
         guessed = true;
@@ -113,7 +134,6 @@ static enum inf_code fill_served(struct load *load, struct inf_error *err)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a model");
     load->served = served;
     atomic_init(&served->references, 1);
-    served->device = inf_device_ref(load->job->device);
     served->stamp = load->location.stamp;
     snprintf(served->name, sizeof served->name, "%s", load->job->name);
     snprintf(served->version, sizeof served->version, "%s", load->location.version);
@@ -126,8 +146,7 @@ static enum inf_code fill_served(struct load *load, struct inf_error *err)
     struct inf_model_memory memory = inf_model_memory(served->model);
     served->held = (struct inf_device_held){
         .bytes = memory.const_bytes, .tensors = memory.constants, .buffers = memory.const_blobs};
-    inf_device_hold(served->device, &served->held);
-    return try_warm_up(load, err);
+    return settle(load, err);
 }
 
 static enum inf_code locate(struct load *load, struct inf_error *err)

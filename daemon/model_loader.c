@@ -120,7 +120,7 @@ static void log_outcome(const struct inf_loader *loader, const struct inf_load_j
     struct inf_model_memory memory = inf_model_memory(job->served->model);
     inf_log(loader->options.log, INF_LOG_INFO,
             "model loaded name=%s version=%s device=%s ms=%llu memory_bytes=%llu", job->name,
-            job->version, inf_device_info(job->device)->name,
+            job->version, inf_device_info(job->served->device)->name,
             (unsigned long long)((inf_clock_ns() - start_ns) / INF_NS_PER_MS),
             (unsigned long long)(memory.const_bytes + memory.weight_bytes + memory.arena_bytes));
 }

@@ -12,6 +12,7 @@
 #include "backends/device/device.h"
 #include "backends/exec/model.h"
 #include "daemon/batcher.h"
+#include "daemon/model_place.h"
 #include "daemon/model_repository.h"
 #include "proto/core/limits.h"
 
@@ -28,6 +29,7 @@ struct inf_served {
     char platform[40];              // "inferd_tfjs_graph_model"
     struct inf_model *model;        // one reference
     struct inf_device *device;      // where it runs unless a request names another; one reference
+    struct inf_placement placement; // why there
     struct inf_device_held held;    // its constants, counted at that device
     struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
     uint64_t macs;                  // at the shapes it was warmed up with; 0 where it was not
@@ -69,7 +71,7 @@ struct inf_load_job {
     uint64_t generation; // the sender's
     char name[INF_LIMIT_MODEL_NAME + 1];
     char path[4096];           // "": in the repository
-    struct inf_device *device; // one reference
+    struct inf_device *device; // one reference; NULL: to be chosen
     // What is served now: the same version with the same stamp is not loaded again.
     char known_version[INF_VERSION_TEXT];
     uint64_t known_stamp; // 0: load in any case
@@ -84,6 +86,7 @@ struct inf_load_job {
 struct inf_loader_options {
     const char *repository;                // directory; NULL: none; outlives the loader
     const struct inf_device_list *devices; // all there are; outlives the loader
+    struct inf_place_options place;        // the loader thread's
     const struct inf_evaluator *evaluator;
     uint32_t batch_rows_max; // rows of different requests that a model may run at once; 1: none
     const struct inf_log *log;

@@ -23,7 +23,8 @@ struct entry {
 struct inf_model_store {
     struct inf_loader *loader;
     const struct inf_device_list *devices;
-    struct inf_device *default_device; // the list's reference
+    struct inf_device *default_device; // the list's reference; NULL: each model's best
+    struct inf_tune *tune;             // the loader thread's
     struct entry **entries;            // by name
     uint32_t entry_count, entry_capacity;
     uint64_t generation; // the last one given
@@ -110,16 +111,6 @@ static bool is_default(const char *name)
     return name == NULL || name[0] == '\0' || strcmp(name, "auto") == 0;
 }
 
-// The device that a software GPU interface does not stand behind; the first one if all are that.
-static struct inf_device *automatic_device(const struct inf_device_list *devices)
-{
-    for (uint32_t i = 0; i < devices->count; i++) {
-        if (inf_device_info(devices->devices[i])->kind != INF_DEVICE_SOFTWARE)
-            return devices->devices[i];
-    }
-    return devices->devices[0];
-}
-
 static enum inf_code find_device(const struct inf_device_list *devices, const char *name,
                                  struct inf_device **out_device, struct inf_error *err)
 {
@@ -145,15 +136,18 @@ static enum inf_code fill(struct inf_model_store *store,
     store->devices = options->devices;
     if (options->devices->count == 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "there is no device");
-    if (is_default(options->default_device))
-        store->default_device = automatic_device(options->devices);
-    else
+    if (!is_default(options->default_device))
         INF_TRY(
             find_device(options->devices, options->default_device, &store->default_device, err));
+    INF_TRY(inf_tune_open(&store->tune, options->cache_directory, options->log, err));
     const struct inf_loader_options loader = {
         .repository = options->repository,
         .devices = options->devices,
         .evaluator = inf_registry_evaluator(),
+        .place = {.devices = options->devices,
+                  .tune = store->tune,
+                  .races = options->races,
+                  .version = options->version != NULL ? options->version : ""},
         .batch_rows_max = options->batch_rows_max,
         .log = options->log,
     };
@@ -184,6 +178,7 @@ void inf_model_store_destroy(struct inf_model_store **store)
     for (uint32_t i = 0; i < self->entry_count; i++)
         free_entry(self->entries[i]);
     inf_loader_destroy(&self->loader);
+    inf_tune_close(&self->tune);
     free(self->entries);
     free(self);
     *store = NULL;
@@ -201,7 +196,8 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
         return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", entry->name);
     job->token = request->token;
     job->generation = entry->generation;
-    job->device = inf_device_ref(device);
+    if (device != NULL)
+        job->device = inf_device_ref(device);
     snprintf(job->name, sizeof job->name, "%s", entry->name);
     if (request->path != NULL)
         snprintf(job->path, sizeof job->path, "%s", request->path);
@@ -254,7 +250,7 @@ enum inf_code inf_model_store_load_all(struct inf_model_store *store, struct inf
     return INF_OK;
 }
 
-// Starts loading what a scan found. A model that is served stays on the device it is on.
+// Starts loading what a scan found. A model that somebody has put on a device stays there.
 static void load_found(struct inf_model_store *store, const struct inf_model_names *names)
 {
     for (uint32_t i = 0; names != NULL && i < names->count; i++) {
@@ -263,7 +259,9 @@ static void load_found(struct inf_model_store *store, const struct inf_model_nam
         if (entry == NULL)
             return;
         struct inf_device *device =
-            entry->served != NULL ? entry->served->device : store->default_device;
+            entry->served != NULL && entry->served->placement.source == INF_PLACE_PINNED
+                ? entry->served->device
+                : store->default_device;
         struct inf_error err = {0};
         if (submit(store, entry, &request, device, true, &err) != INF_OK)
             snprintf(entry->reason, sizeof entry->reason, "%.255s", err.text);

@@ -23,11 +23,15 @@ struct inf_model_store_options {
     const char *repository;                // directory; NULL: none
     const struct inf_device_list *devices; // outlives the store
     uint32_t batch_rows_max;               // rows that a model may run at once; 1: no batches
-    const char *default_device;            // "" or "auto": the first that is no software device
+    const char *default_device;            // "" or "auto": each model's best
+    enum inf_place_races races;            // how that is found
+    const char *cache_directory;           // where races are remembered; NULL: nowhere
+    const char *version;                   // of inferd, which they hold for; NULL: ""
     const struct inf_log *log;             // outlives the store
 };
 
-// Makes the store and starts its loader thread. *out_store is the caller's to destroy.
+// Makes the store and starts its loader thread. *out_store is the caller's to destroy. Reads the cache
+// directory: before the loop runs.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no device of the default one's name.
 // INF_EXHAUSTED  memory, threads or file descriptors.

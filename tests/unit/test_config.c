@@ -50,6 +50,7 @@ Test(config, empty_file_gives_the_defaults)
     cr_expect_str_eq(config.cache_dir, "/var/cache/inferd");
     cr_expect_str_eq(config.runtime_dir, "");
     cr_expect_str_eq(config.device, "auto");
+    cr_expect_str_eq(config.race, "auto");
     cr_expect_str_eq(config.backends, "");
     cr_expect_eq(config.queue_bytes_max, 268435456u);
     cr_expect_eq(config.connections_max, 4096u);
@@ -286,6 +287,7 @@ Test(config, help_names_every_setting_once)
                                         "admin_socket=PATH",
                                         "admin_group=GROUP",
                                         "backends=LIST",
+                                        "race=WHEN",
                                         "cpu_slots=N",
                                         "cpu_threads=N",
                                         "connections_max=N",

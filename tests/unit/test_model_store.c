@@ -446,6 +446,46 @@ Test(model_store, senseless_loads_are_refused_at_once)
     cr_expect_null(store);
 }
 
+// Loads the model m with a store that remembers races in `root`, on devices that race where they may.
+static void expect_placed(enum inf_place_races races, const char *device,
+                          enum inf_place_source source)
+{
+    struct inf_model_store *store = NULL;
+    struct inf_served *served = NULL;
+    const struct inf_model_store_options options = {.repository = root,
+                                                    .devices = &devices,
+                                                    .default_device = device,
+                                                    .races = races,
+                                                    .cache_directory = root};
+    inf_role_leave(); // a daemon's loop does not run yet, either
+    cr_assert_eq(inf_model_store_create(&store, &options, NULL), INF_OK);
+    inf_role_enter_loop();
+    load(store, "m", 1);
+    cr_assert_eq(next_end(store).err.code, INF_OK);
+    cr_assert_eq(inf_model_store_find(store, "m", "", &served, NULL), INF_OK);
+    cr_expect_eq(served->placement.source, source, "%s: %s",
+                 inf_place_source_name(served->placement.source), served->placement.reason);
+    cr_expect_eq(served->placement.race.entries[served->placement.race.chosen].device,
+                 served->device);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, places_models_by_rule_race_memory_or_name)
+{
+    // A second device to race with.
+    struct inf_device_list more = {0};
+    cr_assert_eq(inf_device_list_open(&more, "ref", NULL, NULL), INF_OK);
+    devices.devices[devices.count++] = inf_device_ref(more.devices[0]);
+    inf_device_list_close(&more);
+    make_model("m", KNOWN);
+    expect_placed(INF_PLACE_RACES_AUTO, "", INF_PLACE_RULE); // ref only judges
+    expect_placed(INF_PLACE_RACES_ALWAYS, "ref", INF_PLACE_PINNED);
+    expect_placed(INF_PLACE_RACES_NEVER, "", INF_PLACE_RULE);
+    expect_placed(INF_PLACE_RACES_ALWAYS, "auto", INF_PLACE_RACE);
+    expect_placed(INF_PLACE_RACES_ALWAYS, "auto", INF_PLACE_MEMORY);
+}
+
 Test(model_store, store_without_a_repository_has_nothing)
 {
     inf_role_enter_loop();

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/place/prior.h"
+
+static void append(struct inf_prior *prior, const struct inf_device_info *const *devices,
+                   uint32_t count, enum inf_device_kind kind)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (devices[i]->kind == kind)
+            prior->order[prior->count++] = i;
+}
+
+static bool has(const struct inf_device_info *const *devices, uint32_t count,
+                enum inf_device_kind kind)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (devices[i]->kind == kind)
+            return true;
+    return false;
+}
+
+struct inf_prior inf_prior_choose(const struct inf_device_info *const *devices, uint32_t count,
+                                  const struct inf_prior_facts *facts)
+{
+    struct inf_prior prior = {.reason = "the only kind of device there is"};
+    bool lite = facts->const_bytes < INF_PRIOR_LITE_BYTES && facts->macs < INF_PRIOR_LITE_MACS;
+    bool gpu = has(devices, count, INF_DEVICE_GPU), cpu = has(devices, count, INF_DEVICE_CPU);
+    if (gpu && cpu)
+        prior.reason =
+            lite ? "less than 3 MiB of weights and 60 M multiply-adds: a GPU's fixed costs "
+                   "would be more than its gain"
+                 : "a GPU goes first where the model is not tiny";
+    else if (gpu || cpu)
+        prior.reason = "the highest priority";
+    if (lite)
+        append(&prior, devices, count, INF_DEVICE_CPU);
+    append(&prior, devices, count, INF_DEVICE_GPU);
+    if (!lite)
+        append(&prior, devices, count, INF_DEVICE_CPU);
+    append(&prior, devices, count, INF_DEVICE_HOST);
+    if (prior.count == 0)
+        append(&prior, devices, count, INF_DEVICE_SOFTWARE);
+    return prior;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices race on a model's own shapes: each runs it a few times, those that are far behind drop out,
+// those whose answer is wrong are not admitted, and the fastest median wins.
+#ifndef INF_BACKENDS_PLACE_RACE_H
+#define INF_BACKENDS_PLACE_RACE_H
+
+#include "backends/exec/model.h"
+#include "backends/place/prior.h"
+
+// Runs of one device that are timed.
+#define INF_RACE_RUNS_LEAST 5u
+#define INF_RACE_RUNS_MOST  50u
+
+// How far an answer may be from the judge's: apart <= tolerance * max(1, |the judge's|).
+#define INF_RACE_TOLERANCE 1e-3
+
+// Medians that are nearer than this part of the better one count as equal: the order before the race
+// decides.
+#define INF_RACE_TIE 0.05
+
+enum inf_race_verdict {
+    INF_RACE_CHOSEN,
+    INF_RACE_SLOWER,
+    INF_RACE_WRONG,    // its answer is too far from the judge's
+    INF_RACE_REFUSED,  // it cannot compile or run the model
+    INF_RACE_LEFT_OUT, // too slow to be worth a run
+};
+
+// The name of a verdict ("chosen"); static.
+const char *inf_race_verdict_name(enum inf_race_verdict verdict);
+
+// One device's part. The caller fills in `device`.
+struct inf_race_entry {
+    struct inf_device *device;
+    enum inf_race_verdict verdict;
+    uint32_t runs;                // timed ones
+    uint64_t first_ns, median_ns; // 0: it never ran, or was not timed. The first run compiles
+    char why[160];                // what speaks against it; "" where nothing does
+};
+
+struct inf_race {
+    struct inf_race_entry entries[INF_PLACE_DEVICES]; // in the order of the prior
+    uint32_t count;
+    uint32_t chosen; // index of the winner
+    uint64_t took_ns;
+};
+
+// Races the devices of race->entries for at most about `budget_ns` beyond everybody's first run. The
+// model must not be running anywhere else yet: slot 0 of its executables is used. The judge is the
+// last device of the list that ran, which is the plainest. Only the winner's executable is kept.
+//
+// INF_UNSUPPORTED  sizes of outputs hang on values: nothing to compare. race->chosen is 0 then.
+// INF_UNAVAILABLE  no device can run the model; the text says why the last could not.
+// INF_EXHAUSTED    memory.
+enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,
+                           const struct inf_shape *shapes, uint64_t budget_ns,
+                           struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+#endif

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement: by rule, by race, from memory; with devices that are slow, wrong or broken.
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/device/device_impl.h"
+#include "backends/place/tune.h"
+#include "backends/ref/ref.h"
+
+#define BUDGET_NS 20000000u
+
+// --- devices with faults ---
+
+static uint32_t last_output; // of the segment that a wrong device compiled last
+
+static enum inf_code run_slowly(struct inf_program *program, const struct inf_run *run,
+                                struct inf_ticket *ticket, struct inf_error *err)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    return inf_ref_backend.run(program, run, ticket, err);
+}
+
+static enum inf_code compile_noting(struct inf_program **program, struct inf_device *device,
+                                    const struct inf_segment *segment, uint32_t flags,
+                                    struct inf_error *err)
+{
+    last_output = segment->graph->nodes[segment->nodes[segment->node_count - 1]].outputs[0];
+    return inf_ref_backend.compile(program, device, segment, flags, err);
+}
+
+static enum inf_code run_wrongly(struct inf_program *program, const struct inf_run *run,
+                                 struct inf_ticket *ticket, struct inf_error *err)
+{
+    INF_TRY(inf_ref_backend.run(program, run, ticket, err));
+    ((float *)run->bindings[last_output].host)[2] += 0.01f;
+    return INF_OK;
+}
+
+static enum inf_code refuse_to_compile(struct inf_program **program, struct inf_device *device,
+                                       const struct inf_segment *segment, uint32_t flags,
+                                       struct inf_error *err)
+{
+    (void)program;
+    (void)device;
+    (void)segment;
+    (void)flags;
+    return inf_fail(err, INF_UNAVAILABLE, "the driver says no");
+}
+
+enum fault {
+    NONE,
+    SLOW,
+    WRONG,
+    BROKEN,
+    FAULTS
+};
+
+static struct inf_device *open_device(enum fault fault, enum inf_device_kind kind)
+{
+    static struct inf_backend backends[FAULTS];
+    struct inf_backend *backend = &backends[fault];
+    struct inf_device *device;
+    *backend = inf_ref_backend;
+    if (fault == SLOW)
+        backend->run = run_slowly;
+    if (fault == WRONG) {
+        backend->compile = compile_noting;
+        backend->run = run_wrongly;
+    }
+    if (fault == BROKEN)
+        backend->compile = refuse_to_compile;
+    cr_assert_eq(inf_device_open(&device, backend, 0, NULL, NULL), INF_OK);
+    device->info.kind = kind;
+    return device;
+}
+
+// y[4] = x[4] + x.
+static struct inf_model *make_model(struct inf_device *host)
+{
+    struct inf_graph *graph;
+    struct inf_model *model;
+    struct inf_shape shape = INF_SHAPE(4);
+    uint32_t x, node;
+    const struct inf_pass_options passes = {.evaluator = inf_ref_evaluator()};
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &shape, &x, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+    cr_assert_eq(
+        inf_graph_add_node(graph, INF_OP_BINARY, "sum", "", (uint32_t[]){x, x}, 2, 1, &node, NULL),
+        INF_OK);
+    cr_assert_eq(inf_graph_add_output(graph, "y", graph->nodes[node].outputs[0], NULL), INF_OK);
+    cr_assert_eq(inf_model_create(&model, &graph, &host, 1, &passes, NULL), INF_OK);
+    return model;
+}
+
+// Races devices with these faults, the last of them the judge, and frees everything but the race.
+static enum inf_code race_of(struct inf_race *race, const enum fault *faults, uint32_t count,
+                             struct inf_error *err)
+{
+    struct inf_device *devices[4];
+    const struct inf_shape shape = INF_SHAPE(4);
+    *race = (struct inf_race){.count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        devices[i] = open_device(faults[i], INF_DEVICE_CPU);
+        race->entries[i].device = devices[i];
+    }
+    struct inf_model *model = make_model(devices[count - 1]);
+    enum inf_code code = inf_race_run(race, model, &shape, BUDGET_NS, err);
+    cr_assert_eq(inf_model_memory(model).executables, code == INF_OK ? 1u : 0u);
+    inf_model_unref(&model);
+    for (uint32_t i = 0; i < count; i++)
+        inf_device_unref(&devices[i]);
+    return code;
+}
+
+// --- the race ---
+
+Test(race, is_won_by_the_quick_however_they_are_ordered)
+{
+    struct inf_race race;
+    cr_assert_eq(race_of(&race, (enum fault[]){SLOW, NONE}, 2, NULL), INF_OK);
+    cr_assert_eq(race.chosen, 1u);
+    cr_assert_eq(race.entries[0].verdict, INF_RACE_SLOWER);
+    cr_assert_geq(race.entries[0].median_ns, 5000000u);
+    cr_assert_geq(race.entries[1].runs, INF_RACE_RUNS_LEAST);
+    cr_assert_eq(race_of(&race, (enum fault[]){NONE, SLOW}, 2, NULL), INF_OK);
+    cr_assert_eq(race.chosen, 0u);
+    cr_assert_eq(race.entries[0].verdict, INF_RACE_CHOSEN);
+}
+
+Test(race, admits_no_wrong_answer_however_quick)
+{
+    struct inf_race race;
+    cr_assert_eq(race_of(&race, (enum fault[]){WRONG, SLOW}, 2, NULL), INF_OK);
+    cr_assert_eq(race.chosen, 1u);
+    cr_assert_eq(race.entries[0].verdict, INF_RACE_WRONG);
+    cr_assert_eq(race.entries[0].runs, 0u);
+    cr_assert_str_eq(race.entries[0].why, "output 'y' differs from ref's at element 2");
+}
+
+Test(race, goes_on_without_devices_that_fail)
+{
+    struct inf_race race;
+    struct inf_error err = {0};
+    cr_assert_eq(race_of(&race, (enum fault[]){BROKEN, NONE}, 2, NULL), INF_OK);
+    cr_assert_eq(race.chosen, 1u);
+    cr_assert_eq(race.entries[0].verdict, INF_RACE_REFUSED);
+    cr_assert(strstr(race.entries[0].why, "the driver says no") != NULL, "%s", race.entries[0].why);
+    cr_assert_eq(race_of(&race, (enum fault[]){BROKEN, BROKEN}, 2, &err), INF_UNAVAILABLE);
+    cr_assert_eq(err.reason, INF_REASON_NO_DEVICE);
+    cr_assert(strstr(err.text, "the driver says no") != NULL, "%s", err.text);
+}
+
+// --- the rules ---
+
+static const struct inf_device_info gpu = {.name = "gpu", .kind = INF_DEVICE_GPU},
+                                    soft = {.name = "soft", .kind = INF_DEVICE_SOFTWARE},
+                                    cpu = {.name = "cpu", .kind = INF_DEVICE_CPU},
+                                    host = {.name = "ref", .kind = INF_DEVICE_HOST};
+
+Test(prior, prefers_the_cpu_for_models_below_both_limits)
+{
+    const struct inf_device_info *const devices[] = {&gpu, &cpu, &host};
+    static const struct {
+        uint64_t macs, bytes;
+        uint32_t first;
+    } cases[] = {{59999999, 3145727, 1},
+                 {60000000, 3145727, 0},
+                 {59999999, 3145728, 0},
+                 {0, 0, 1},
+                 {300000000, 14000000, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct inf_prior prior = inf_prior_choose(
+            devices, 3,
+            &(struct inf_prior_facts){.macs = cases[i].macs, .const_bytes = cases[i].bytes});
+        cr_assert_eq(prior.count, 3u);
+        cr_assert_eq(prior.order[0], cases[i].first, "case %zu", i);
+        cr_assert_eq(prior.order[2], 2u);
+    }
+}
+
+Test(prior, takes_software_only_where_there_is_nothing_else)
+{
+    const struct inf_device_info *const devices[] = {&soft, &cpu, &host};
+    struct inf_prior prior = inf_prior_choose(devices, 3, &(struct inf_prior_facts){0});
+    cr_assert_eq(prior.count, 2u);
+    cr_assert_eq(prior.order[0], 1u);
+    prior = inf_prior_choose(devices, 1, &(struct inf_prior_facts){0});
+    cr_assert_eq(prior.count, 1u);
+    cr_assert_eq(prior.order[0], 0u);
+}
+
+// --- memory ---
+
+static char directory[64];
+static unsigned warnings;
+
+static void count_warnings(void *context, enum inf_log_level level, const char *text)
+{
+    (void)context;
+    (void)text;
+    warnings += level == INF_LOG_WARNING;
+}
+
+static const struct inf_log sink = {.write = count_warnings, .level = INF_LOG_DEBUG};
+
+static struct inf_tune *open_tune(void)
+{
+    struct inf_tune *tune;
+    warnings = 0;
+    cr_assert_eq(inf_tune_open(&tune, directory, &sink, NULL), INF_OK);
+    return tune;
+}
+
+static void start(void)
+{
+    strcpy(directory, "/tmp/inf-tune-XXXXXX");
+    cr_assert_not_null(mkdtemp(directory));
+}
+
+static void stop(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", directory);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(tune, .init = start, .fini = stop);
+
+static struct inf_device *tune_device;
+
+static struct inf_race finished_race(void)
+{
+    tune_device = open_device(NONE, INF_DEVICE_HOST);
+    struct inf_race race = {.count = 2, .chosen = 1};
+    for (int i = 0; i < 2; i++)
+        race.entries[i] =
+            (struct inf_race_entry){.device = tune_device,
+                                    .verdict = i == 1 ? INF_RACE_CHOSEN : INF_RACE_SLOWER,
+                                    .runs = 5,
+                                    .first_ns = 1000,
+                                    .median_ns = 100u + (unsigned)i};
+    return race;
+}
+
+static void expect_found(const struct inf_tune *tune, uint64_t key)
+{
+    const struct inf_tune_record *record = inf_tune_find(tune, key);
+    cr_assert_not_null(record);
+    cr_assert_eq(record->chosen, 1u);
+    cr_assert_eq(record->count, 2u);
+    cr_assert_str_eq(record->entries[0].device, "ref");
+    cr_assert_eq(record->entries[0].median_ns, 100u);
+    cr_assert_eq(record->entries[1].verdict, INF_RACE_CHOSEN);
+}
+
+Test(tune, remembers_over_a_restart)
+{
+    struct inf_race race = finished_race();
+    struct inf_tune *tune = open_tune();
+    cr_assert_null(inf_tune_find(tune, 7));
+    for (uint64_t key = 7; key < 10; key++)
+        inf_tune_add(tune, key, &race);
+    expect_found(tune, 8);
+    inf_tune_close(&tune);
+    tune = open_tune();
+    for (uint64_t key = 7; key < 10; key++)
+        expect_found(tune, key);
+    cr_assert_null(inf_tune_find(tune, 10));
+    cr_assert_eq(warnings, 0u);
+    inf_tune_close(&tune);
+    inf_device_unref(&tune_device);
+}
+
+// Reads the file, changes it, and gives back what is found under key 1 afterwards.
+static void with_file(const char *contents, size_t size)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/tune.db", directory);
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(contents, 1, size, file), size);
+    fclose(file);
+}
+
+static size_t read_back(char *contents, size_t capacity)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/tune.db", directory);
+    FILE *file = fopen(path, "rb");
+    cr_assert_not_null(file);
+    size_t size = fread(contents, 1, capacity, file);
+    fclose(file);
+    return size;
+}
+
+Test(tune, takes_no_damaged_line_for_a_decision)
+{
+    char whole[4096], damaged[4096];
+    struct inf_race race = finished_race();
+    struct inf_tune *tune = open_tune();
+    inf_tune_add(tune, 1, &race);
+    inf_tune_close(&tune);
+    size_t size = read_back(whole, sizeof whole);
+    // Every bit of every byte behind the header's line, and every length.
+    size_t header = (size_t)(strchr(whole, '\n') - whole) + 1;
+    for (size_t i = header; i < size; i++) {
+        memcpy(damaged, whole, size);
+        damaged[i] ^= (char)(1 << i % 8);
+        with_file(damaged, size);
+        tune = open_tune();
+        // A digit of the checksum in capitals is the same number.
+        if (inf_tune_find(tune, 1) != NULL)
+            expect_found(tune, 1);
+        else
+            cr_assert_eq(warnings, 1u, "byte %zu", i);
+        inf_tune_close(&tune);
+    }
+    for (size_t i = 0; i < size; i++) {
+        with_file(whole, i);
+        tune = open_tune();
+        cr_assert_null(inf_tune_find(tune, 1), "%zu bytes", i);
+        inf_tune_add(tune, 2, &race); // mends the file
+        inf_tune_close(&tune);
+        tune = open_tune();
+        expect_found(tune, 2);
+        cr_assert_eq(warnings, 0u);
+        inf_tune_close(&tune);
+    }
+    inf_device_unref(&tune_device);
+}
+
+Test(tune, does_without_a_file_that_it_can_use)
+{
+    struct inf_race race = finished_race();
+    char path[96];
+    // A folder in its place: neither read nor replaced.
+    snprintf(path, sizeof path, "%s/tune.db", directory);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    struct inf_tune *tune = open_tune();
+    inf_tune_add(tune, 1, &race);
+    inf_tune_add(tune, 2, &race);
+    expect_found(tune, 1);
+    cr_assert_leq(warnings, 2u, "one for reading, one for writing");
+    inf_tune_close(&tune);
+    // No directory at all.
+    strcat(directory, "/none");
+    tune = open_tune();
+    inf_tune_add(tune, 1, &race);
+    expect_found(tune, 1);
+    cr_assert_eq(warnings, 0u);
+    inf_tune_close(&tune);
+    *strrchr(directory, '/') = '\0';
+    inf_device_unref(&tune_device);
+}
+
+Test(tune, has_a_key_for_each_thing_that_a_decision_hangs_on)
+{
+    struct inf_race race = finished_race(), shorter = race;
+    const struct inf_shape shapes[] = {INF_SHAPE(1, 4), INF_SHAPE(4, 1), INF_SHAPE(4)};
+    shorter.count = 1;
+    uint64_t keys[] = {
+        inf_tune_key(1, shapes, 1, &race, "1"),     inf_tune_key(2, shapes, 1, &race, "1"),
+        inf_tune_key(1, shapes + 1, 1, &race, "1"), inf_tune_key(1, shapes + 2, 1, &race, "1"),
+        inf_tune_key(1, shapes, 1, &shorter, "1"),  inf_tune_key(1, shapes, 1, &race, "2"),
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        for (size_t k = 0; k < i; k++)
+            cr_assert_neq(keys[i], keys[k], "%zu and %zu", i, k);
+    cr_assert_eq(keys[0], inf_tune_key(1, shapes, 1, &race, "1"));
+    inf_device_unref(&tune_device);
+}
