@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct inf_connection;
+struct inf_quota_user;
 
 enum inf_call_kind {
     INF_CALL_INFER, // a struct inf_job
@@ -19,6 +20,8 @@ struct inf_call {
     struct inf_connection *connection; // NULL: the client is gone
     uint64_t stream_id;
     uint16_t method;
+    struct inf_quota_user *payer;     // a reference: who is charged for it, until it is released
+    uint64_t paid_bytes;              // of its data segment
     bool answered;                    // the final reply is sent: nothing more may be
     struct inf_call *previous, *next; // among the calls of the connection
 };

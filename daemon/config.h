@@ -32,7 +32,12 @@ struct inf_config {
     uint32_t cpu_slots;                 // 0: chosen
     uint32_t cpu_threads;               // 0: chosen
     uint32_t connections_max;           // open at once
+    // What one user may have at once:
     uint32_t connections_per_uid_max;
+    uint32_t requests_per_uid_max;      // in flight
+    uint64_t request_bytes_per_uid_max; // inline bytes of those
+    uint32_t regions_per_uid_max;
+    uint64_t region_bytes_per_uid_max;
     uint32_t queue_requests_max; // waiting per device
     uint64_t queue_bytes_max;    // inline bytes waiting per device
     uint32_t batch_rows_max;     // rows of different requests that run at once; 1: no batches

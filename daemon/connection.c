@@ -100,7 +100,7 @@ bool inf_connections_idle(const struct inf_connections *connections)
 
 // --- life ---
 
-static void free_connection(struct inf_connection *connection)
+static void free_connection(struct inf_connection *connection) INF_ON_LOOP
 {
     if (connection->read_event != NULL)
         event_free(connection->read_event);
@@ -108,6 +108,9 @@ static void free_connection(struct inf_connection *connection)
         event_free(connection->write_event);
     if (connection->timer_event != NULL)
         event_free(connection->timer_event);
+    if (connection->user != NULL)
+        inf_quota_refund(connection->user, INF_QUOTA_CONNECTIONS, 1);
+    inf_quota_unref(&connection->user);
     free(connection);
 }
 
@@ -193,8 +196,23 @@ static void close_elsewhere(void *context, int fd)
     inf_reaper_close(set->options.reaper, fd);
 }
 
+static enum inf_code open_account(struct inf_connection *connection, struct inf_connections *set,
+                                  const struct inf_peer *peer, struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_quota_user *user = inf_quota_open(set->options.quota, peer->uid);
+    if (user == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a connection");
+    enum inf_code code = inf_quota_charge(user, INF_QUOTA_CONNECTIONS, 1, err);
+    if (code == INF_OK)
+        connection->user = user;
+    else
+        inf_quota_unref(&user);
+    return code;
+}
+
 static enum inf_code fill(struct inf_connection *connection, struct inf_connections *set,
-                          const struct inf_peer *peer, struct inf_error *err)
+                          const struct inf_peer *peer, struct inf_error *err) INF_ON_LOOP
 {
     struct event_base *base = set->options.base;
     connection->read_event =
@@ -206,6 +224,7 @@ static enum inf_code fill(struct inf_connection *connection, struct inf_connecti
         connection->timer_event == NULL || event_add(connection->read_event, NULL) != 0)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a connection");
+    INF_TRY(open_account(connection, set, peer, err));
     connection->set = set;
     connection->reading = true;
     connection->fd = peer->fd;
@@ -217,12 +236,12 @@ static enum inf_code fill(struct inf_connection *connection, struct inf_connecti
     const struct inf_assembler_memory memory = {
         .alloc = data_alloc, .free = data_free, .close_fd = close_elsewhere, .context = set};
     inf_assembler_init(&connection->assembler, &limits, &memory);
-    inf_region_table_init(&connection->regions, set->options.reaper, set->options.counters);
+    inf_region_table_init(&connection->regions, set->options.reaper, set->options.counters,
+                          connection->user);
     return INF_OK;
 }
 
-static enum inf_code check_room(const struct inf_connections *set, const struct inf_peer *peer,
-                                struct inf_error *err)
+static enum inf_code check_room(const struct inf_connections *set, struct inf_error *err)
 {
     const struct inf_connections_options *options = &set->options;
     if (set->draining)
@@ -230,13 +249,6 @@ static enum inf_code check_room(const struct inf_connections *set, const struct 
     if (options->counters->connections >= options->connections_max)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
                                "%u connections are open already", options->connections_max);
-    uint32_t own = 0;
-    for (const struct inf_connection *other = set->all; other != NULL; other = other->next)
-        own += other->uid == peer->uid;
-    if (own >= options->connections_per_uid_max)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
-                               "user %u has %u connections already", (unsigned)peer->uid,
-                               options->connections_per_uid_max);
     return INF_OK;
 }
 
@@ -262,7 +274,8 @@ static void refuse(struct inf_connections *set, int fd, const struct inf_error *
 }
 
 static enum inf_code create(struct inf_connections *set, const struct inf_peer *peer,
-                            struct inf_connection **out_connection, struct inf_error *err)
+                            struct inf_connection **out_connection,
+                            struct inf_error *err) INF_ON_LOOP
 {
     struct inf_connection *connection = calloc(1, sizeof *connection);
     if (connection == NULL)
@@ -280,7 +293,7 @@ enum inf_code inf_connections_add(struct inf_connections *connections, const str
                                   struct inf_error *err)
 {
     struct inf_connection *connection = NULL;
-    enum inf_code code = check_room(connections, peer, err);
+    enum inf_code code = check_room(connections, err);
     if (code == INF_OK)
         code = create(connections, peer, &connection, err);
     if (code != INF_OK) {

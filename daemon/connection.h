@@ -11,6 +11,7 @@
 #include "backends/base/log.h"
 #include "backends/base/role.h"
 #include "daemon/counters.h"
+#include "daemon/quota.h"
 #include "daemon/service.h"
 
 struct event_base;
@@ -25,9 +26,9 @@ struct inf_connections_options {
     struct inf_reaper *reaper;
     struct inf_counters *counters;
     const struct inf_log *log;
-    const char *version;              // of the daemon
-    uint32_t connections_max;         // open at once
-    uint32_t connections_per_uid_max; // of them, one user's
+    const char *version; // of the daemon
+    struct inf_quota *quota;
+    uint32_t connections_max; // open at once
 };
 
 // Makes an empty set. *out_connections is the caller's to destroy.

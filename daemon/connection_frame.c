@@ -92,6 +92,28 @@ static enum inf_code admit(const struct inf_connection *connection, const struct
     return INF_OK;
 }
 
+// Has the service handle a request. Whoever asked is charged before, and stays charged for what becomes
+// a call.
+static enum inf_code handle(struct inf_connection *connection, struct inf_request *request,
+                            struct inf_answer *answer, struct inf_fault *fault) INF_ON_LOOP
+{
+    uint64_t bytes = request->data_bytes;
+    enum inf_code code = inf_connection_charge(connection, bytes, &fault->err);
+    if (code != INF_OK) {
+        fault->retry_after_ms = INF_CONNECTION_RETRY_MS;
+        fault->phase = "queue";
+        return code;
+    }
+    code = inf_service_handle(connection->set->options.service, request, answer, fault);
+    if (code == INF_OK && answer->call != NULL) {
+        answer->call->payer = inf_quota_ref(connection->user);
+        answer->call->paid_bytes = bytes;
+    } else {
+        inf_connection_refund(connection->user, bytes);
+    }
+    return code;
+}
+
 static void take_request(struct inf_connection *connection, struct inf_frame *frame) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
@@ -120,7 +142,7 @@ static void take_request(struct inf_connection *connection, struct inf_frame *fr
     inf_fault_init(&set->fault);
     enum inf_code code = admit(connection, frame, &set->fault);
     if (code == INF_OK)
-        code = inf_service_handle(set->options.service, &request, &answer, &set->fault);
+        code = handle(connection, &request, &answer, &set->fault);
     frame->data = request.data;
     if (code == INF_OK && answer.call != NULL) {
         answer.call->stream_id = frame->header.stream_id;

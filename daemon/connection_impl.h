@@ -16,6 +16,9 @@ struct event;
 // Requests in flight that a client gets unless it asks for another number.
 #define INF_CONNECTION_STREAMS 256u
 
+// When to come again for who has too many requests in flight: its answers make room.
+#define INF_CONNECTION_RETRY_MS 10u
+
 enum inf_connection_state {
     INF_CONNECTION_GREETING, // HELLO has not come
     INF_CONNECTION_OPEN,
@@ -32,6 +35,7 @@ struct inf_connection {
     enum inf_connection_state state;
     int fd;
     uid_t uid;
+    struct inf_quota_user *user; // a reference
     bool admin;
 
     struct event *read_event, *write_event, *timer_event;
@@ -139,6 +143,13 @@ enum inf_call_end {
 // Withdraws a call and answers it, unless it has been answered already.
 void inf_connection_end_call(struct inf_connection *connection, struct inf_call *call,
                              enum inf_call_end end) INF_ON_LOOP;
+
+// Charges the client for a request, or says that it has too many.
+enum inf_code inf_connection_charge(struct inf_connection *connection, uint64_t bytes,
+                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Gives back what inf_connection_charge() took, or what a call that is over had taken.
+void inf_connection_refund(struct inf_quota_user *payer, uint64_t bytes) INF_ON_LOOP;
 
 // Puts a new call among those of the connection.
 void inf_connection_link_call(struct inf_connection *connection, struct inf_call *call) INF_ON_LOOP;

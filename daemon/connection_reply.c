@@ -115,6 +115,30 @@ void inf_connection_link_call(struct inf_connection *connection, struct inf_call
     connection->calls = call;
 }
 
+enum inf_code inf_connection_charge(struct inf_connection *connection, uint64_t bytes,
+                                    struct inf_error *err)
+{
+    INF_TRY(inf_quota_charge(connection->user, INF_QUOTA_REQUESTS, 1, err));
+    enum inf_code code = inf_quota_charge(connection->user, INF_QUOTA_REQUEST_BYTES, bytes, err);
+    if (code != INF_OK)
+        inf_quota_refund(connection->user, INF_QUOTA_REQUESTS, 1);
+    return code;
+}
+
+void inf_connection_refund(struct inf_quota_user *payer, uint64_t bytes)
+{
+    inf_quota_refund(payer, INF_QUOTA_REQUESTS, 1);
+    inf_quota_refund(payer, INF_QUOTA_REQUEST_BYTES, bytes);
+}
+
+// Frees a call that is done: so is what its client paid for it.
+static void release_call(struct inf_connections *set, struct inf_call *call) INF_ON_LOOP
+{
+    inf_connection_refund(call->payer, call->paid_bytes);
+    inf_quota_unref(&call->payer);
+    inf_service_release(set->options.service, call);
+}
+
 static void unlink_call(struct inf_connection *connection, struct inf_call *call)
 {
     if (call->previous != NULL)
@@ -161,7 +185,13 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
     unlink_call(connection, call);
     if (answer)
         mark_answered(connection, call);
+    struct inf_quota_user *payer = call->payer;
+    uint64_t paid_bytes = call->paid_bytes;
     bool queued = inf_service_withdraw(set->options.service, call);
+    if (queued) {
+        inf_connection_refund(payer, paid_bytes);
+        inf_quota_unref(&payer);
+    }
     // One that a worker has comes back; until then the connection keeps it in sight.
     if (!queued && end != INF_CALL_END_DISCONNECT)
         inf_connection_link_call(connection, call);
@@ -185,7 +215,7 @@ void inf_connections_finish(struct inf_connections *connections, struct inf_call
     struct inf_connection *connection = call->connection;
     struct inf_service *service = connections->options.service;
     if (connection == NULL) {
-        inf_service_release(service, call);
+        release_call(connections, call);
         return;
     }
     unlink_call(connection, call);
@@ -198,7 +228,7 @@ void inf_connections_finish(struct inf_connections *connections, struct inf_call
         inf_connection_answer(connection, &reply, &answer,
                               code == INF_OK ? NULL : &connections->fault);
     }
-    inf_service_release(service, call);
+    release_call(connections, call);
     inf_connection_report_released(connection);
 }
 
@@ -227,7 +257,7 @@ void inf_connections_report(struct inf_connections *connections, struct inf_call
     unlink_call(connection, call);
     mark_answered(connection, call);
     inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &connections->fault);
-    inf_service_release(connections->options.service, call);
+    release_call(connections, call);
 }
 
 void inf_connection_report_released(struct inf_connection *connection)

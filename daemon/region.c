@@ -18,9 +18,9 @@
 #define SEALS_WANTED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 void inf_region_table_init(struct inf_region_table *table, struct inf_reaper *reaper,
-                           struct inf_counters *counters)
+                           struct inf_counters *counters, struct inf_quota_user *user)
 {
-    *table = (struct inf_region_table){.reaper = reaper, .counters = counters};
+    *table = (struct inf_region_table){.reaper = reaper, .counters = counters, .user = user};
 }
 
 static void free_list(struct inf_region *first)
@@ -54,6 +54,9 @@ static void drop(struct inf_region *region) INF_ON_LOOP
     region->memory = NULL;
     region->counters->regions--;
     region->counters->region_bytes -= region->size_bytes;
+    inf_quota_refund(region->user, INF_QUOTA_REGIONS, 1);
+    inf_quota_refund(region->user, INF_QUOTA_REGION_BYTES, region->size_bytes);
+    inf_quota_unref(&region->user);
     struct inf_region_table *table = region->table;
     if (table == NULL) {
         free(region);
@@ -78,7 +81,8 @@ void inf_region_table_fini(struct inf_region_table *table)
         region = next;
     }
     free_list(table->released);
-    *table = (struct inf_region_table){.reaper = table->reaper, .counters = table->counters};
+    *table = (struct inf_region_table){
+        .reaper = table->reaper, .counters = table->counters, .user = table->user};
 }
 
 static struct inf_region *find(struct inf_region_table *table, uint64_t id)
@@ -188,9 +192,19 @@ static enum inf_code check_limits(struct inf_region_table *table,
     return INF_OK;
 }
 
+static enum inf_code charge(struct inf_quota_user *user, uint64_t bytes,
+                            struct inf_error *err) INF_ON_LOOP
+{
+    INF_TRY(inf_quota_charge(user, INF_QUOTA_REGIONS, 1, err));
+    enum inf_code code = inf_quota_charge(user, INF_QUOTA_REGION_BYTES, bytes, err);
+    if (code != INF_OK)
+        inf_quota_refund(user, INF_QUOTA_REGIONS, 1);
+    return code;
+}
+
 static enum inf_code create(struct inf_region_table *table,
                             const struct inf_region_options *options, int seals,
-                            struct inf_error *err)
+                            struct inf_error *err) INF_ON_LOOP
 {
     struct inf_region *region = calloc(1, sizeof *region);
     if (region == NULL)
@@ -201,6 +215,7 @@ static enum inf_code create(struct inf_region_table *table,
         free(region);
         return code;
     }
+    region->user = inf_quota_ref(table->user);
     region->id = options->id;
     region->size_bytes = options->size_bytes;
     region->writable = options->writable;
@@ -228,7 +243,14 @@ enum inf_code inf_region_register(struct inf_region_table *table,
     if (code == INF_OK)
         code = check_file(options, err);
     if (code == INF_OK)
+        code = charge(table->user, options->size_bytes, err);
+    if (code == INF_OK) {
         code = create(table, options, seals, err);
+        if (code != INF_OK) {
+            inf_quota_refund(table->user, INF_QUOTA_REGIONS, 1);
+            inf_quota_refund(table->user, INF_QUOTA_REGION_BYTES, options->size_bytes);
+        }
+    }
     // What is no memfd may be a file whose close() waits for the client.
     if (code == INF_OK)
         close(options->fd);

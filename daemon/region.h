@@ -10,6 +10,7 @@
 
 #include "backends/base/role.h"
 #include "daemon/counters.h"
+#include "daemon/quota.h"
 #include "daemon/reaper.h"
 #include "proto/core/status.h"
 
@@ -29,6 +30,7 @@ struct inf_region {
     struct inf_region_table *table; // NULL once the connection is gone
     struct inf_reaper *reaper;
     struct inf_counters *counters;
+    struct inf_quota_user *user; // a reference: who is charged for it
     struct inf_region *next;
 };
 
@@ -40,11 +42,13 @@ struct inf_region_table {
     uint64_t bytes;
     struct inf_reaper *reaper;
     struct inf_counters *counters;
+    struct inf_quota_user *user;
 };
 
-// Prepares an embedded table. `reaper` and `counters` outlive it and every region in flight.
+// Prepares an embedded table. `reaper` and `counters` outlive it and every region in flight; `user`,
+// who is charged for the regions, outlives the table.
 void inf_region_table_init(struct inf_region_table *table, struct inf_reaper *reaper,
-                           struct inf_counters *counters);
+                           struct inf_counters *counters, struct inf_quota_user *user);
 
 // Drops all registrations; regions in flight are unmapped with their last tensor.
 void inf_region_table_fini(struct inf_region_table *table) INF_ON_LOOP;
@@ -63,7 +67,8 @@ struct inf_region_options {
 // INF_EXISTS        (REGION_EXISTS)
 // INF_PRECONDITION  (SEALS_MISSING) no memfd, or not sealed against SHRINK, GROW and SEAL;
 //                   (REGION_SPARSE) pages are missing: reading them would charge the daemon.
-// INF_EXHAUSTED     (QUOTA_BYTES) more regions or bytes than a connection may have; (HOST_OOM)
+// INF_EXHAUSTED     (QUOTA_BYTES) more regions or bytes than a connection or a user may have;
+//                   (HOST_OOM)
 enum inf_code inf_region_register(struct inf_region_table *table,
                                   const struct inf_region_options *options,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;

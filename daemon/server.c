@@ -13,6 +13,7 @@
 #include "backends/base/clock.h"
 #include "daemon/connection.h"
 #include "daemon/listener.h"
+#include "daemon/quota.h"
 
 // Clients let in at one turn of the loop, so that a flood of them leaves room for those that are in.
 #define ACCEPTS_PER_TURN 64
@@ -50,6 +51,7 @@ struct inf_server {
     struct inf_counters counters;
     struct inf_pool *pool;
     struct inf_reaper *reaper;
+    struct inf_quota *quota;
     struct inf_service *service;
     struct inf_connections *connections;
     uint32_t door_count;
@@ -304,6 +306,14 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
     const struct inf_config *config = options->config;
     INF_TRY(inf_pool_create(&server->pool, POOL_KEPT_BYTES, err));
     INF_TRY(inf_reaper_create(&server->reaper, err));
+    const uint64_t most[INF_QUOTA_KIND_COUNT] = {
+        [INF_QUOTA_CONNECTIONS] = config->connections_per_uid_max,
+        [INF_QUOTA_REQUESTS] = config->requests_per_uid_max,
+        [INF_QUOTA_REQUEST_BYTES] = config->request_bytes_per_uid_max,
+        [INF_QUOTA_REGIONS] = config->regions_per_uid_max,
+        [INF_QUOTA_REGION_BYTES] = config->region_bytes_per_uid_max,
+    };
+    INF_TRY(inf_quota_create(&server->quota, most, err));
     const struct inf_service_options service = {.store = options->store,
                                                 .devices = options->devices,
                                                 .pool = server->pool,
@@ -321,9 +331,8 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
                                                         .counters = &server->counters,
                                                         .log = options->log,
                                                         .version = options->version,
-                                                        .connections_max = config->connections_max,
-                                                        .connections_per_uid_max =
-                                                            config->connections_per_uid_max};
+                                                        .quota = server->quota,
+                                                        .connections_max = config->connections_max};
     return inf_connections_create(&server->connections, &connections, err);
 }
 
@@ -434,6 +443,7 @@ void inf_server_destroy(struct inf_server **server)
     free_event(gone->drain_event);
     inf_connections_destroy(&gone->connections);
     inf_service_destroy(&gone->service);
+    inf_quota_destroy(&gone->quota);
     inf_reaper_destroy(&gone->reaper);
     inf_pool_destroy(&gone->pool);
     free(gone);

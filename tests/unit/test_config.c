@@ -300,7 +300,11 @@ Test(config, help_names_every_setting_once)
                                         "run_limit_ms=MS",
                                         "help\n",
                                         "version\n",
-                                        "connections_per_uid_max=N"};
+                                        "connections_per_uid_max=N",
+                                        "requests_per_uid_max=N",
+                                        "request_bytes_per_uid_max=BYTES",
+                                        "regions_per_uid_max=N",
+                                        "region_bytes_per_uid_max=BYTES"};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++) {
         char option[64];
         snprintf(option, sizeof option, "  --%s", names[i]);

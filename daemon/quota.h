@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each user holds of the daemon's, and may hold at most. Whoever takes something is charged for
+// it and refunded when it is really gone: also what a client that has left still has with a worker.
+// The loop's.
+#ifndef INF_DAEMON_QUOTA_H
+#define INF_DAEMON_QUOTA_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "backends/base/role.h"
+#include "proto/core/status.h"
+
+enum inf_quota_kind {
+    INF_QUOTA_CONNECTIONS,
+    INF_QUOTA_REQUESTS,      // in flight, of all connections
+    INF_QUOTA_REQUEST_BYTES, // of their data segments
+    INF_QUOTA_REGIONS,       // mapped
+    INF_QUOTA_REGION_BYTES,  // of them
+    INF_QUOTA_KIND_COUNT
+};
+
+struct inf_quota;
+// One user's account.
+struct inf_quota_user;
+
+// Makes an empty book; most[kind] is what one user may hold. *out_quota is the caller's to destroy.
+enum inf_code inf_quota_create(struct inf_quota **out_quota,
+                               const uint64_t most[INF_QUOTA_KIND_COUNT],
+                               struct inf_error *err) INF_NODISCARD;
+
+// Frees the book and every account in it. NULL is fine.
+void inf_quota_destroy(struct inf_quota **quota);
+
+// The account of a user, opened where there is none, and a reference to it. NULL without memory.
+struct inf_quota_user *inf_quota_open(struct inf_quota *quota, uid_t uid) INF_NODISCARD INF_ON_LOOP;
+
+// Another reference.
+struct inf_quota_user *inf_quota_ref(struct inf_quota_user *user) INF_NODISCARD INF_ON_LOOP;
+
+// Drops a reference and sets the pointer NULL; with the last one the account goes. NULL is fine.
+void inf_quota_unref(struct inf_quota_user **user) INF_ON_LOOP;
+
+// Charges a user for `amount`, or leaves everything as it is.
+//
+// INF_EXHAUSTED  (QUOTA_REQUESTS, QUOTA_BYTES) it would be more than a user may hold.
+enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
+                               uint64_t amount, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Gives back what was charged.
+void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind,
+                      uint64_t amount) INF_ON_LOOP;
+
+// What a user holds.
+uint64_t inf_quota_held(const struct inf_quota_user *user, enum inf_quota_kind kind) INF_ON_LOOP;
+
+#endif
