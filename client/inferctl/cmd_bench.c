@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl bench: how long a model takes through the daemon. A closed loop: each of N streams sends
-// its next request when its answer is there.
+// inferctl bench: how long a model takes through the daemon. In a closed loop each of N streams sends
+// its next request when its answer is there; in an open one requests come at a rate of their own.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "client/inferctl/command.h"
 #include "client/inferctl/latency.h"
+#include "client/inferctl/open_loop.h"
+#include "client/inferctl/plot.h"
 #include "client/inferctl/progress.h"
 #include "client/inferctl/request_options.h"
 #include "client/inferctl/table.h"
@@ -14,18 +17,25 @@
 #define RUNS_DEFAULT 200
 #define RUNS_MAX     10000000
 #define STREAMS_MAX  1024
+#define RATE_MAX     1000000
 #define WARMUP_RUNS  3
+#define LOADS_MAX    32
 
 struct options {
     struct request_options request;
-    unsigned long runs, streams;
-    bool all_backends;
+    unsigned long runs;
+    unsigned long loads[LOADS_MAX]; // streams, or with `open` requests a second: a row each
+    size_t load_count;
+    bool open, even, all_backends;
+    const char *plot; // file; NULL: none
 };
 
 // One benchmark under way.
 struct bench {
     inferd_client *client;
     inferd_request request;
+    struct plot_point *points; // measured so far
+    size_t point_count;
     double *total_ms, *queue_ms, *compute_ms; // by answer
     unsigned long sent, answered, wanted;
     double first_ms;
@@ -103,6 +113,38 @@ static struct table *start_table(bool all_backends)
     return table_create(columns, sizeof columns / sizeof columns[0] - !all_backends);
 }
 
+static struct table *start_open_table(void)
+{
+    static const char *const columns[] = {
+        "model",   "device", "requests", "rate",   "per_second", "refused", "median_ms",
+        "mean_ms", "p95_ms", "p99_ms",   "min_ms", "max_ms",     "late_ms"};
+    return table_create(columns, sizeof columns / sizeof columns[0]);
+}
+
+static void note_point(struct bench *bench, double per_second, const struct latency *total)
+{
+    bench->points[bench->point_count++] = (struct plot_point){
+        .per_second = per_second, .median_ms = total->median, .p99_ms = total->p99};
+}
+
+static void add_open_row(struct table *table, struct bench *bench, unsigned long rate,
+                         const struct open_loop_result *result)
+{
+    struct latency total = latency_of(bench->total_ms, result->answered);
+    double per_second = (double)result->answered / result->elapsed_ms * 1e3;
+    table_text(table, bench->request.model);
+    table_text(table, bench->device);
+    table_whole(table, (int64_t)bench->wanted, NULL);
+    table_whole(table, (int64_t)rate, NULL);
+    table_real(table, per_second, NULL);
+    table_whole(table, (int64_t)result->refused, NULL);
+    const double numbers[] = {total.median, total.mean, total.p95,      total.p99,
+                              total.min,    total.max,  result->late_ms};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        table_real(table, numbers[i], NULL);
+    note_point(bench, per_second, &total);
+}
+
 static void add_row(struct table *table, struct bench *bench, double elapsed_ms,
                     unsigned long streams)
 {
@@ -125,6 +167,7 @@ static void add_row(struct table *table, struct bench *bench, double elapsed_ms,
                               compute.median};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         table_real(table, numbers[i], NULL);
+    note_point(bench, numbers[0], &total);
 }
 
 // A device that does not run the model.
@@ -137,12 +180,32 @@ static void add_failure(struct table *table, const struct bench *bench)
     table_text(table, bench->err.text);
 }
 
+// As measure(), with requests at a rate.
+static bool measure_open(struct bench *bench, const struct options *options, unsigned long rate,
+                         struct table *table)
+{
+    const struct open_loop_options loop = {
+        .rate = (double)rate, .poisson = !options->even, .requests = bench->wanted, .seed = rate};
+    struct open_loop_result result;
+    int code = open_loop_run(bench->client, &bench->request, &loop, bench->total_ms, &result);
+    progress_end(&bench->progress);
+    if (code == 0 && result.answered == 0) {
+        bench->err = (struct inferd_error){.code = INFERD_RESOURCE_EXHAUSTED};
+        snprintf(bench->err.text, sizeof bench->err.text,
+                 "at %lu requests a second all were refused", rate);
+        return false;
+    }
+    bench->err = result.err;
+    if (code == 0)
+        add_open_row(table, bench, rate, &result);
+    return code == 0;
+}
+
 // Adds a row of what it measures; where it fails, bench->err says why.
 static bool measure(struct bench *bench, unsigned long streams, struct table *table)
 {
-    if (!warm_up(bench))
-        return false;
     struct inferd_error err;
+    bench->sent = bench->answered = 0;
     double started = now_ms();
     for (unsigned long i = 0; i < streams; i++)
         send_next(bench);
@@ -165,17 +228,25 @@ static int bench_device(struct table *table, inferd_client *client, const inferd
     double *samples = calloc(options->runs, 3 * sizeof *samples);
     if (samples == NULL)
         return command_say(EXIT_FAILED, "no memory for %lu runs", options->runs);
+    struct plot_point points[LOADS_MAX];
+    int plot_code = EXIT_OK;
     struct bench bench = {.client = client,
                           .request = *request,
+                          .points = points,
                           .wanted = options->runs,
                           .total_ms = samples,
                           .queue_ms = samples + options->runs,
                           .compute_ms = samples + 2 * options->runs,
                           .progress = progress_start(request->model)};
-    bool measured = measure(&bench, options->streams, table);
+    bool measured = warm_up(&bench);
+    for (size_t i = 0; measured && i < options->load_count; i++)
+        measured = options->open ? measure_open(&bench, options, options->loads[i], table)
+                                 : measure(&bench, options->loads[i], table);
     free(samples);
+    if (measured && options->plot != NULL)
+        plot_code = plot_write(options->plot, request->model, points, bench.point_count);
     if (!options->all_backends)
-        return measured ? EXIT_OK : command_failed(&bench.err);
+        return measured ? plot_code : command_failed(&bench.err);
     if (measured)
         table_text(table, "");
     else
@@ -204,11 +275,11 @@ static int bench_devices(struct table *table, inferd_client *client, const infer
 static int bench_request(const struct context *context, inferd_client *client,
                          const inferd_request *request, const struct options *options)
 {
-    struct table *table = start_table(options->all_backends);
+    struct table *table = options->open ? start_open_table() : start_table(options->all_backends);
     int code = options->all_backends ? bench_devices(table, client, request, options)
                                      : bench_device(table, client, request, options);
     if (code == EXIT_OK)
-        table_print(table, context->format, !options->all_backends);
+        table_print(table, context->format, !options->all_backends && options->load_count == 1);
     else
         table_free(table);
     return code;
@@ -238,27 +309,77 @@ static int bench_model(const struct context *context, inferd_client *client, con
     return code;
 }
 
+// Reads "1,2,4": a row each.
+static int take_loads(struct options *options, const char *name, const char *list,
+                      unsigned long most)
+{
+    char text[24];
+    options->load_count = 0;
+    do {
+        size_t length = strcspn(list, ",");
+        if (options->load_count == LOADS_MAX)
+            return command_say(EXIT_USAGE, "%s: more than %d numbers", name, LOADS_MAX);
+        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1),
+                 list);
+        if (!command_number(name, text, 1, most, &options->loads[options->load_count++]))
+            return EXIT_USAGE;
+        list += length + (list[length] == ',');
+    } while (*list != '\0');
+    return EXIT_OK;
+}
+
+static int take_arrivals(struct options *options, const char *text)
+{
+    options->even = strcmp(text, "even") == 0;
+    if (options->even || strcmp(text, "poisson") == 0)
+        return EXIT_OK;
+    return command_say(EXIT_USAGE, "--arrivals %s: wanted poisson or even", text);
+}
+
 static int take_option(struct options *options, const struct option_given *given)
 {
     int code;
     if (request_options_take(&options->request, given, &code))
         return code;
-    if (given->option == 'a') {
+    switch (given->option) {
+    case 'a':
         options->all_backends = true;
         return EXIT_OK;
+    case 'c':
+        options->open = false;
+        return take_loads(options, "--streams", given->value, STREAMS_MAX);
+    case 'R':
+        options->open = true;
+        return take_loads(options, "--rate", given->value, RATE_MAX);
+    case 'A':
+        return take_arrivals(options, given->value);
+    case 'p':
+        options->plot = given->value;
+        return EXIT_OK;
+    default:
+        return command_number("--runs", given->value, 1, RUNS_MAX, &options->runs) ? EXIT_OK
+                                                                                   : EXIT_USAGE;
     }
-    bool ok = given->option == 'n'
-                  ? command_number("--runs", given->value, 1, RUNS_MAX, &options->runs)
-                  : command_number("--streams", given->value, 1, STREAMS_MAX, &options->streams);
-    return ok ? EXIT_OK : EXIT_USAGE;
+}
+
+// A device that does not run the model makes a row of its own, which knows neither rates nor plots.
+static int check_options(const struct options *options)
+{
+    if (options->all_backends &&
+        (options->open || options->plot != NULL || options->load_count > 1))
+        return command_say(EXIT_USAGE,
+                           "--all-backends: not with --rate, --plot or several --streams");
+    return EXIT_OK;
 }
 
 static int run(const struct context *context, const struct arguments *arguments)
 {
-    struct options options = {.runs = RUNS_DEFAULT, .streams = 1};
+    struct options options = {.runs = RUNS_DEFAULT, .loads = {1}, .load_count = 1};
     int code = EXIT_OK;
     for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
         code = take_option(&options, &arguments->options[i]);
+    if (code == EXIT_OK)
+        code = check_options(&options);
     inferd_client *client;
     if (code == EXIT_OK)
         code = command_connect(context, false, &client);
@@ -273,6 +394,9 @@ static const struct option long_options[] = {REQUEST_LONG_OPTIONS,
                                              {"runs", required_argument, NULL, 'n'},
                                              {"streams", required_argument, NULL, 'c'},
                                              {"all-backends", no_argument, NULL, 'a'},
+                                             {"rate", required_argument, NULL, 'R'},
+                                             {"arrivals", required_argument, NULL, 'A'},
+                                             {"plot", required_argument, NULL, 'p'},
                                              {0}};
 
 const struct command command_bench = {
@@ -283,11 +407,16 @@ const struct command command_bench = {
     .summary = "measure how long MODEL takes through the daemon",
     .help =
         "A closed loop: each stream sends its next request when its answer is there. The first\n"
-        "request, which compiles, is shown apart. Inputs that are not given are zeros.\n\n"
+        "request, which compiles, is shown apart. With --rate an open loop: requests come at\n"
+        "that rate whatever the daemon does, and latency counts from when each was meant to be\n"
+        "sent. Inputs that are not given are zeros.\n\n"
         "  -n, --runs N           requests (default 200)\n"
-        "  -c, --streams N        requests in flight at once (default 1)\n"
+        "  -c, --streams N,...    requests in flight at once (default 1); a row each\n"
+        "  -R, --rate N,...       an open loop of so many requests a second; a row each\n"
+        "  -A, --arrivals HOW     of an open loop: poisson (default) or even\n"
+        "  -p, --plot FILE        write latency against throughput to FILE, as SVG\n"
         "  -a, --all-backends     on every device in turn, a row each\n" REQUEST_HELP,
-    .short_options = REQUEST_SHORT_OPTIONS "n:c:a",
+    .short_options = REQUEST_SHORT_OPTIONS "n:c:aR:A:p:",
     .long_options = long_options,
     .run = run,
 };

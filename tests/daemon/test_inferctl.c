@@ -369,6 +369,43 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
     inf_inferctl_free(&run);
 }
 
+Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
+{
+    struct inf_inferctl run;
+    char plot[128];
+    snprintf(plot, sizeof plot, "%s/plot.svg", fixture.directory);
+    RUN(&run, fixture.socket, "bench", "add", "-n", "60", "--rate", "200,600", "--arrivals", "even",
+        "--plot", plot, "--json");
+    cr_assert_eq(run.code, 0, "%s", run.err);
+    json_t *rows = inf_inferctl_json(&run);
+    cr_assert_eq(json_array_size(rows), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *row = json_array_get(rows, i);
+        cr_expect_eq(integer(row, "requests"), 60);
+        cr_expect_eq(integer(row, "rate"), i == 0 ? 200 : 600);
+        cr_expect_eq(integer(row, "refused"), 0);
+        // 59 gaps take that long at least, whatever the machine does.
+        cr_expect_leq(number(row, "per_second"), (i == 0 ? 200 : 600) * 60.0 / 59.0 + 0.1);
+        cr_expect_gt(number(row, "min_ms"), 0);
+        cr_expect_leq(number(row, "median_ms"), number(row, "p99_ms"));
+    }
+    json_decref(rows);
+    inf_inferctl_free(&run);
+    cr_assert_eq(access(plot, R_OK), 0);
+    unlink(plot);
+    // Several numbers of streams are rows, too.
+    RUN(&run, fixture.socket, "bench", "add", "-n", "20", "-c", "1,2,4", "--json");
+    cr_assert_eq(run.code, 0, "%s", run.err);
+    rows = inf_inferctl_json(&run);
+    cr_assert_eq(json_array_size(rows), 3);
+    cr_expect_eq(integer(json_array_get(rows, 2), "streams"), 4);
+    json_decref(rows);
+    inf_inferctl_free(&run);
+    CHECK(2, "wanted poisson or even", fixture.socket, "bench", "add", "-R", "5", "-A", "odd");
+    CHECK(2, "wanted a whole number", fixture.socket, "bench", "add", "-R", "5,x");
+    CHECK(2, "--all-backends: not with", fixture.socket, "bench", "add", "-a", "-R", "5");
+}
+
 Test(inferctl_daemon, bench_compares_all_backends)
 {
     struct inf_inferctl run;

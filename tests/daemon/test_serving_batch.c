@@ -10,11 +10,11 @@
 static struct inf_fixture fixture;
 static struct inf_raw raw;
 
-// Everything runs on ref, whose one worker the model brief keeps busy while the others gather.
+// Everything runs on the first device, whose one worker the model slow keeps busy while the others
+// gather.
 static void start(void)
 {
-    static const char *const arguments[] = {"--backends=ref", NULL};
-    inf_fixture_start(&fixture, arguments);
+    inf_fixture_start(&fixture, NULL);
     inf_raw_open(&raw, fixture.socket);
 }
 
@@ -33,7 +33,7 @@ static uint64_t occupy(struct inf_raw *client)
 {
     union inf_message message;
     inf_slow_request(&message);
-    message.infer_request.model_name = "brief";
+    message.infer_request.device = "";
     return inf_raw_request(client, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
                            inf_slow_data());
 }

@@ -12,12 +12,9 @@ static struct inf_raw raw;
 
 static void start(void)
 {
-    static const char *const arguments[] = {"--backends=ref",
-                                            "--requests-per-uid-max=4",
-                                            "--request-bytes-per-uid-max=1M",
-                                            "--regions-per-uid-max=3",
-                                            "--region-bytes-per-uid-max=1M",
-                                            NULL};
+    static const char *const arguments[] = {
+        "--requests-per-uid-max=4", "--request-bytes-per-uid-max=1M", "--regions-per-uid-max=3",
+        "--region-bytes-per-uid-max=1M", NULL};
     inf_fixture_start(&fixture, arguments);
     inf_raw_open(&raw, fixture.socket);
 }

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests at times that do not hang on the answers, as those of many independent users. Latency counts
+// from when a request was meant to be sent: a daemon that stalls cannot hide it by holding up the one
+// who measures.
+#ifndef INF_CLIENT_INFERCTL_OPEN_LOOP_H
+#define INF_CLIENT_INFERCTL_OPEN_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/inferd.h"
+
+struct open_loop_options {
+    double rate;            // requests a second, above 0
+    bool poisson;           // times between them are random; else all the same
+    unsigned long requests; // 1 or more
+    uint64_t seed;
+};
+
+struct open_loop_result {
+    unsigned long answered, refused; // refused: RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED
+    double elapsed_ms;               // from the first request meant to the last answer
+    double late_ms;                  // by which a request was sent too late, at most
+    struct inferd_error err;         // any other failure, which ends it; code 0: none
+};
+
+// Milliseconds to the next request: 1000 / rate, or with `poisson` random with that mean. `state` is
+// the seed to begin with.
+double open_loop_gap_ms(double rate, bool poisson, uint64_t *state);
+
+// Sends the requests and fills total_ms[0 ... answered - 1], by answer. 0, or a failure in
+// result->err. There must be nothing else in flight on the client.
+int open_loop_run(inferd_client *client, const inferd_request *request,
+                  const struct open_loop_options *options, double *total_ms,
+                  struct open_loop_result *result);
+
+#endif
