@@ -75,6 +75,13 @@ static const char *const activation_names[] = {
 #undef INF_KINDS_ACTIVATION
 
 #define INF_KIND(tag, NAME, name, doc) #name,
+#define INF_KINDS_RANDOM
+static const char *const random_kind_names[] = {
+#include "backends/graph/kinds.def"
+};
+#undef INF_KINDS_RANDOM
+
+#define INF_KIND(tag, NAME, name, doc) #name,
 #define INF_KINDS_CUMULATE
 static const char *const cumulate_kind_names[] = {
 #include "backends/graph/kinds.def"

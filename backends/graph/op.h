@@ -94,6 +94,14 @@ enum inf_activation {
 #undef INF_KINDS_ACTIVATION
 
 #define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
+#define INF_KINDS_RANDOM
+enum inf_random_kind {
+#include "backends/graph/kinds.def"
+    INF_RANDOM_COUNT
+};
+#undef INF_KINDS_RANDOM
+
+#define INF_KIND(tag, NAME, name, doc) INF_##tag##_##NAME,
 #define INF_KINDS_CUMULATE
 enum inf_cumulate_kind {
 #include "backends/graph/kinds.def"
@@ -220,6 +228,7 @@ enum inf_types {
     INF_TYPES_FIRST,          // outputs as input 0; further inputs are i32 (or i64) consts
     INF_TYPES_TO_BOOL,        // inputs alike, output bool
     INF_TYPES_TO_I32,         // output i32
+    INF_TYPES_LIST_TO_F32,    // input 0 i32 or i64; output f32
     INF_TYPES_ATTR,           // output as the attribute `dtype`
     INF_TYPES_SELECT,         // input 0 bool; inputs 1, 2 and output alike
     INF_TYPES_CONV_TRANSPOSE, // input 2 i32; the rest alike

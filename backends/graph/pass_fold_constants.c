@@ -12,6 +12,8 @@ static bool inputs_const(const struct inf_graph *graph, const struct inf_node *n
 {
     if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
         return false; // no kernels
+    if (node->op == INF_OP_RANDOM && node->attrs.random.seed == 0)
+        return false; // another value every run
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != INF_VALUE_NONE && !inf_graph_is_const(graph, node->inputs[i]))
             return false;

@@ -182,3 +182,11 @@ enum inf_code inf_infer_fill(struct inf_infer *infer)
     INF_TRY(inf_infer_listed(infer, 0, 0, &y, &known));
     return inf_infer_output(infer, 0, &y);
 }
+
+enum inf_code inf_infer_random(struct inf_infer *infer)
+{
+    struct inf_shape y;
+    bool known;
+    INF_TRY(inf_infer_listed(infer, 0, 0, &y, &known));
+    return inf_infer_output(infer, 0, &y);
+}

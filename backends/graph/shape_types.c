@@ -302,6 +302,9 @@ enum inf_code inf_infer_types(struct inf_infer *infer)
     case INF_TYPES_TO_I32:
         infer->dtype = INF_DTYPE_I32;
         return INF_OK;
+    case INF_TYPES_LIST_TO_F32:
+        infer->dtype = INF_DTYPE_F32;
+        return want_index(infer, 0);
     case INF_TYPES_ATTR:
         return attribute_dtype(infer);
     case INF_TYPES_SELECT:

@@ -46,6 +46,7 @@ const struct case_family case_families[INF_OP_COUNT] = {
     [INF_OP_SHAPE] = {make_shape, 100},
     [INF_OP_FILL] = {make_fill, 250},
     [INF_OP_RANGE] = {make_range, 300},
+    [INF_OP_RANDOM] = {make_random, 60},
     [INF_OP_REVERSE] = {make_reverse, 200},
     [INF_OP_REVERSE_SEQUENCE] = {make_reverse_sequence, 200},
     [INF_OP_CUMULATE] = {make_cumulate, 200},

@@ -92,7 +92,7 @@ case_maker make_conv2d, make_depthwise_conv2d, make_conv2d_transpose, make_matmu
 // Data that moves or is made.
 case_maker make_identity, make_reshape, make_expand_dims, make_squeeze, make_transpose, make_concat,
     make_split, make_slice, make_pad, make_tile, make_broadcast, make_gather, make_space_to_depth,
-    make_depth_to_space, make_shape, make_fill, make_range;
+    make_depth_to_space, make_shape, make_fill, make_range, make_random;
 // Operators that pick and place, have windows of any rank, sample, normalise, quantise and recur.
 case_maker make_reverse, make_reverse_sequence, make_cumulate, make_topk, make_search_sorted,
     make_bincount, make_one_hot, make_band, make_gather_nd, make_scatter_nd, make_gather_elements,

@@ -282,3 +282,15 @@ void make_range(struct one_node *one, struct random *random, uint32_t number)
             one_node_const(one, INF_DTYPE_I64, (struct inf_shape){0}, &wide);
     }
 }
+
+// With a seed: without one no two devices agree.
+void make_random(struct one_node *one, struct random *random, uint32_t number)
+{
+    struct inf_shape shape = random_shape(random, (int32_t)random_in(random, 0, 4));
+    int32_t sizes[INF_LIMIT_RANK];
+    for (int32_t i = 0; i < shape.rank; i++)
+        sizes[i] = (int32_t)shape.dims[i];
+    one->attrs.random.kind = (enum inf_random_kind)(number % INF_RANDOM_COUNT);
+    one->attrs.random.seed = (int32_t)random_in(random, 1, INT32_MAX);
+    add_list(one, sizes, shape.rank);
+}

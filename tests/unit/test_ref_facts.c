@@ -677,3 +677,67 @@ Test(ref, agrees_with_tensorflow_js_on_softmax)
     in(INF_DTYPE_F32, SHAPE(3), F32(10, 0, -1));
     wants(INF_DTYPE_F32, SHAPE(3), F32(0.999937892f, 4.53971115e-05f, 1.67006638e-05f));
 }
+
+// --- random numbers ---
+
+Test(ref, draws_what_the_seed_says)
+{
+    // Worked out in Python from SplitMix64's published constants: 64 draws apart.
+    begin(INF_OP_RANDOM);
+    one.attrs.random.seed = 42;
+    list(2, I32(2, 2));
+    wants(
+        INF_DTYPE_F32, SHAPE(2, 2),
+        F32(0.7415648698806763f, 0.32495617866516113f, 0.04289048910140991f, 0.4946075677871704f));
+    one.attrs.random.kind = INF_RANDOM_NORMAL;
+    wants(INF_DTYPE_F32, SHAPE(2, 2),
+          F32(0.4147197504315305f, -1.0723714838399727f, -2.505769366970197f, 0.5309856337142166f));
+    begin(INF_OP_RANDOM);
+    list(2, I32(3, 0));
+    wants(INF_DTYPE_F32, SHAPE(3, 0), NULL);
+}
+
+Test(ref, draws_other_numbers_every_run_without_a_seed)
+{
+    float first[8];
+    begin(INF_OP_RANDOM);
+    list(1, I32(8));
+    run();
+    memcpy(first, one.outputs[0].data, sizeof first);
+    run();
+    cr_assert_neq(memcmp(first, one.outputs[0].data, sizeof first), 0);
+}
+
+Test(ref, draws_have_their_mean_deviation_and_range)
+{
+    // Of 40,000 draws the mean strays by 0.005 deviations; five times that is allowed.
+    static const struct {
+        enum inf_random_kind kind;
+        double mean, deviation, least, most;
+    } rows[] = {
+        {INF_RANDOM_UNIFORM, 0.5, 0.28867513, 0, 0.99999999},
+        {INF_RANDOM_NORMAL, 0, 1, -6, 6},
+        {INF_RANDOM_TRUNCATED_NORMAL, 0, 0.87962566, -2, 2},
+    };
+    enum {
+        COUNT = 40000
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
+        double sum = 0, squares = 0;
+        begin(INF_OP_RANDOM);
+        one.attrs.random.kind = rows[i].kind;
+        one.attrs.random.seed = -5;
+        list(1, I32(COUNT));
+        run();
+        const float *drawn = one.outputs[0].data;
+        for (int j = 0; j < COUNT; j++) {
+            cr_assert(drawn[j] >= rows[i].least && drawn[j] <= rows[i].most, "%g",
+                      (double)drawn[j]);
+            sum += drawn[j];
+            squares += (double)drawn[j] * drawn[j];
+        }
+        double mean = sum / COUNT, deviation = sqrt(squares / COUNT - mean * mean);
+        cr_assert_float_eq(mean, rows[i].mean, 0.025 * rows[i].deviation);
+        cr_assert_float_eq(deviation, rows[i].deviation, 0.025 * rows[i].deviation);
+    }
+}
