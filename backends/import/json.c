@@ -324,3 +324,18 @@ enum inf_code inf_json_bool(const struct inf_json *json, bool *out, struct inf_e
     *out = json_is_true(json->value);
     return INF_OK;
 }
+
+void inf_json_print(const struct inf_json *json, char *text, size_t size)
+{
+    const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII;
+    // The piece that does not fit leaves its place as it is: dots, of which three stay.
+    memset(text, '.', size);
+    size_t length = json_dumpb(json->value, text, size, flags);
+    if (length >= size) {
+        length = size - 1;
+        memcpy(text + length - 3, "...", 3);
+        while (length > 3 && text[length - 4] == '.')
+            length--;
+    }
+    text[length] = '\0';
+}

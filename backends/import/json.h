@@ -100,6 +100,10 @@ enum inf_code inf_json_bool(const struct inf_json *json, bool *out,
 // The end of a way that is too long is what stays.
 const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_SIZE]);
 
+// Writes the value as one line of JSON in ASCII, cut with "..." where it does not fit; `size` is 8 or
+// more.
+void inf_json_print(const struct inf_json *json, char *text, size_t size);
+
 // Fails with INF_INVALID (BAD_JSON): "PATH: has WHAT IT IS, wanted WANTED".
 enum inf_code inf_json_fail(const struct inf_json *json, struct inf_error *err,
                             const char *wanted) INF_NODISCARD;

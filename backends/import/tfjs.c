@@ -2,62 +2,15 @@
 #include "backends/import/tfjs.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "backends/graph/shape_infer.h"
 #include "backends/graph/verify.h"
 #include "backends/import/tfjs_control.h"
+#include "backends/import/tfjs_missing.h"
 #include "backends/import/tfjs_region.h"
 #include "backends/import/tfjs_signature.h"
+#include "backends/import/tfjs_table.h"
 #include "proto/core/limits.h"
-
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-// Writes "Foo (3 nodes), Bar (1 node)" from a sorted list; what does not fit is only counted.
-static void list_operators(const char *const *names, size_t count, char *text, size_t size)
-{
-    size_t used = 0, left_out = 0;
-    for (size_t i = 0, next; i < count; i = next) {
-        for (next = i + 1; next < count && strcmp(names[i], names[next]) == 0;)
-            next++;
-        char item[128];
-        int length = snprintf(item, sizeof item, "%s%.80s (%zu node%s)", i > 0 ? ", " : "",
-                              names[i], next - i, next - i > 1 ? "s" : "");
-        // Room stays for the last line of all.
-        if (left_out > 0 || used + (size_t)length + 32 > size) {
-            left_out++;
-            continue;
-        }
-        memcpy(text + used, item, (size_t)length + 1);
-        used += (size_t)length;
-    }
-    if (left_out > 0)
-        snprintf(text + used, size - used, " and %zu more", left_out);
-}
-
-// Fails, naming all of them, where reachable nodes have operators that are not built.
-static enum inf_code check_operators(struct inf_tfjs_graph *graph, struct inf_error *err)
-{
-    const char **missing =
-        inf_arena_alloc(&graph->arena, (graph->node_count + 1) * sizeof *missing);
-    size_t count = 0;
-    if (missing == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory to check the operators");
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        if (graph->nodes[i].reachable && inf_tfjs_op_find(graph->nodes[i].op) == NULL)
-            missing[count++] = graph->nodes[i].op;
-    if (count == 0)
-        return INF_OK;
-    char text[960];
-    qsort(missing, count, sizeof *missing, compare_texts);
-    list_operators(missing, count, text, sizeof text);
-    return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR, "operators not supported: %s",
-                           text);
-}
 
 static enum inf_code add_inputs(struct inf_tfjs_scope *scope,
                                 const struct inf_tfjs_signature *signature, struct inf_error *err)
@@ -130,10 +83,12 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
     INF_CLEANUP(inf_tfjs_graph_destroy) struct inf_tfjs_graph *source = NULL;
     INF_CLEANUP(inf_tfjs_library_fini) struct inf_tfjs_library library = {0};
     INF_CLEANUP(inf_weights_destroy) struct inf_weights *weights = NULL;
+    INF_CLEANUP(inf_tfjs_tables_fini) struct inf_tfjs_tables tables = {0};
     INF_TRY(inf_json_get(document, "modelTopology", &topology, err));
     INF_TRY(inf_tfjs_graph_create(&source, &topology, err));
+    INF_TRY(inf_tfjs_tables_read(&tables, document, source, err));
     INF_TRY(inf_tfjs_signature_read(&signature, document, source, err));
-    INF_TRY(check_operators(source, err));
+    INF_TRY(inf_tfjs_missing_check(source, err));
     INF_TRY(inf_json_find(document, "weightsManifest", &manifest, err));
     INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));
     INF_TRY(inf_tfjs_library_init(&library, &topology, err));

@@ -33,12 +33,15 @@ struct inf_tfjs_node {
     uint32_t region;
     uint32_t *values;
     uint32_t value_count;
+    const struct inf_tfjs_table *table; // that the node stands for; NULL for most
+    bool is_complex;                    // its output is a pair of floats, along a last axis of 2
     // Of a walk through the nodes.
     uint32_t walk; // the last one that came by
     uint32_t next; // the input to look at next; UINT32_MAX when done
 };
 
 struct inf_tfjs_control;
+struct inf_tfjs_table;
 struct inf_tfjs_frame;
 
 // The operator of nodes that stand for the arguments of a function.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/graph/shape_infer.h"
+#include "backends/import/tfjs_layout.h"
 #include "backends/import/tfjs_region.h"
 
 struct inf_tfjs_call inf_tfjs_call(enum inf_op op, uint32_t a, uint32_t b, uint32_t c)
@@ -54,6 +55,8 @@ enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uin
 enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value, struct inf_error *err)
 {
     uint32_t *values = NULL;
+    if (scope->channels_first != 0)
+        INF_TRY(inf_tfjs_channels_first(scope, &value, err));
     INF_TRY(inf_tfjs_outputs(scope, 1, &values, err));
     values[0] = value;
     return INF_OK;
@@ -164,21 +167,12 @@ enum inf_code inf_tfjs_add_scalar(struct inf_tfjs_scope *scope, enum inf_dtype d
                                out_value, err);
 }
 
-enum inf_code inf_tfjs_require_nhwc(struct inf_tfjs_scope *scope, struct inf_error *err)
-{
-    struct inf_tfjs_text format = {"nhwc"};
-    INF_TRY(inf_tfjs_attr_text(scope->node, "data_format", &format, err));
-    if (strcmp(format.text, "nhwc") == 0)
-        return INF_OK;
-    return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "data_format '%s', wanted NHWC", format.text);
-}
-
 const struct inf_tfjs_op *inf_tfjs_op_find(const char *name)
 {
     const struct inf_tfjs_op_table *const tables[] = {
-        &inf_tfjs_ops_math,  &inf_tfjs_ops_conv,   &inf_tfjs_ops_shape,
-        &inf_tfjs_ops_array, &inf_tfjs_ops_source, &inf_tfjs_ops_control,
-        &inf_tfjs_ops_list,  &inf_tfjs_ops_pick,   &inf_tfjs_ops_more,
+        &inf_tfjs_ops_math,   &inf_tfjs_ops_conv,    &inf_tfjs_ops_shape,    &inf_tfjs_ops_array,
+        &inf_tfjs_ops_source, &inf_tfjs_ops_control, &inf_tfjs_ops_list,     &inf_tfjs_ops_pick,
+        &inf_tfjs_ops_more,   &inf_tfjs_ops_table,   &inf_tfjs_ops_spectral, &inf_tfjs_ops_random,
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(tables); i++)
         for (size_t j = 0; j < tables[i]->count; j++)

@@ -24,6 +24,7 @@ struct inf_tfjs_scope {
     const struct inf_tfjs_op *op;
     uint32_t *inputs; // values; as many as the operator's table row allows
     uint32_t input_count;
+    int32_t channels_first; // rank of the result that is to get its channels first; 0: none is
 };
 
 // How one TensorFlow operator is lowered.
@@ -33,6 +34,7 @@ struct inf_tfjs_op {
     uint32_t inputs_min, inputs_max;
     int32_t kind;            // for the function: an enum inf_unary_kind, say
     const char *only_output; // the one output that is built, where TensorFlow has more; NULL: all
+    bool takes_complex;      // the function looks for complex inputs itself
 };
 
 // A table of operators.
@@ -66,7 +68,7 @@ enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_tfjs_
 enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uint32_t **out_values,
                                struct inf_error *err) INF_NODISCARD;
 
-// Makes `value` the node's only output.
+// Makes `value` the node's only output, with channels first where inf_tfjs_channels_last() found so.
 enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value,
                               struct inf_error *err) INF_NODISCARD;
 
@@ -113,10 +115,6 @@ const struct inf_value *inf_tfjs_input(const struct inf_tfjs_scope *scope, uint3
 enum inf_code inf_tfjs_placeholder(struct inf_tfjs_scope *scope, const struct inf_shape *fallback,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Fails unless the node's data_format, if it has one, is NHWC.
-enum inf_code inf_tfjs_require_nhwc(struct inf_tfjs_scope *scope,
-                                    struct inf_error *err) INF_NODISCARD;
-
 #define inf_tfjs_fail(scope, err, code, ...)                                                       \
     (inf_fail((err), (code), __VA_ARGS__), inf_tfjs_node_error((scope)->node, (code), (err)))
 
@@ -133,5 +131,8 @@ extern const struct inf_tfjs_op_table inf_tfjs_ops_control;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_list;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_pick;
 extern const struct inf_tfjs_op_table inf_tfjs_ops_more;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_table;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_spectral;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_random;
 
 #endif

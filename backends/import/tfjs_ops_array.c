@@ -148,6 +148,24 @@ static enum inf_code lower_strided_slice(struct inf_tfjs_scope *scope, struct in
     return inf_tfjs_finish(scope, &call, err);
 }
 
+// The axes of Reverse, which TensorFlow 1 marks by a list of bools, and those of ReverseV2.
+static enum inf_code read_reversed(struct inf_tfjs_scope *scope, struct inf_ints *axes,
+                                   struct inf_error *err)
+{
+    const struct inf_value *marks = inf_tfjs_input(scope, 1);
+    if (marks->dtype != INF_DTYPE_BOOL)
+        return inf_tfjs_const_axes(scope, 1, "the list of axes", axes, err);
+    if (!inf_graph_is_const(scope->graph, scope->inputs[1]) || marks->shape.rank != 1 ||
+        marks->shape.dims[0] > INF_LIMIT_RANK)
+        return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
+                             "which axes is no constant list of at most %d", INF_LIMIT_RANK);
+    *axes = (struct inf_ints){.count = 0};
+    for (int32_t i = 0; i < marks->shape.dims[0]; i++)
+        if (((const uint8_t *)marks->data->data)[i] != 0)
+            axes->values[axes->count++] = i;
+    return INF_OK;
+}
+
 // A slice that goes backwards along the axes named and takes all of the rest.
 static enum inf_code lower_reverse(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
@@ -155,7 +173,7 @@ static enum inf_code lower_reverse(struct inf_tfjs_scope *scope, struct inf_erro
     int64_t zeros[INF_LIMIT_RANK] = {0}, steps[INF_LIMIT_RANK];
     uint32_t bounds, strides;
     int32_t rank = inf_tfjs_input(scope, 0)->shape.rank;
-    INF_TRY(inf_tfjs_const_axes(scope, 1, "the list of axes", &axes, err));
+    INF_TRY(read_reversed(scope, &axes, err));
     if (rank < 0)
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "the rank of its input is not known");
     for (int32_t i = 0; i < rank; i++)
@@ -224,6 +242,7 @@ static const struct inf_tfjs_op ops[] = {
     {"SplitV", lower_split_v, 3, 3, 0},
     {"Slice", lower_slice, 3, 3, 0},
     {"StridedSlice", lower_strided_slice, 4, 4, 0},
+    {"Reverse", lower_reverse, 2, 2, 0},
     {"ReverseV2", lower_reverse, 2, 2, 0},
     {"Pad", lower_pad, 2, 2, 0},
     {"PadV2", lower_pad, 3, 3, 0},

@@ -2,10 +2,10 @@
 // Convolutions, matrix products, pooling, batch normalisation and resizing.
 #include <string.h>
 
-#include "backends/import/tfjs_lower.h"
+#include "backends/import/tfjs_layout.h"
 
-// Two integers of a list attribute that has one per dimension of an NHWC tensor: those of height
-// and width. Those of batch and channels must be 1. Left as they are where there is no attribute.
+// Two integers of a list attribute that has one for each dimension of a picture: those of height and
+// width. Those of batch and channels must be 1. Left as they are where there is no attribute.
 static enum inf_code read_pair(struct inf_tfjs_scope *scope, const char *key, int32_t *height,
                                int32_t *width, struct inf_error *err)
 {
@@ -16,15 +16,17 @@ static enum inf_code read_pair(struct inf_tfjs_scope *scope, const char *key, in
         return INF_OK;
     if (count != 4)
         return inf_tfjs_fail(scope, err, INF_INVALID, "%s has %u elements, wanted 4", key, count);
-    if (items[0] != 1 || items[3] != 1)
+    uint32_t channel = inf_tfjs_channel(scope, 4);
+    int32_t rows = items[inf_tfjs_spatial(scope, 0)], columns = items[inf_tfjs_spatial(scope, 1)];
+    if (items[0] != 1 || items[channel] != 1)
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
                              "%s is [%d,%d,%d,%d], wanted 1 for batch and channels", key, items[0],
                              items[1], items[2], items[3]);
-    if (items[1] < 1 || items[1] > 65535 || items[2] < 1 || items[2] > 65535)
+    if (rows < 1 || rows > 65535 || columns < 1 || columns > 65535)
         return inf_tfjs_fail(scope, err, INF_INVALID, "%s is [%d,%d,%d,%d], wanted 1 to 65535", key,
                              items[0], items[1], items[2], items[3]);
-    *height = items[1];
-    *width = items[2];
+    *height = rows;
+    *width = columns;
     return INF_OK;
 }
 
@@ -43,16 +45,17 @@ static enum inf_code read_explicit_pads(struct inf_tfjs_scope *scope, struct pad
     if (count != INF_ARRAY_LENGTH(items))
         return inf_tfjs_fail(scope, err, INF_INVALID, "explicit_paddings has %u elements, wanted 8",
                              count);
+    uint32_t rows = 2 * inf_tfjs_spatial(scope, 0);
     for (uint32_t i = 0; i < count; i++)
-        if (items[i] < 0 || items[i] > 65535 || ((i < 2 || i > 5) && items[i] != 0))
+        if (items[i] < 0 || items[i] > 65535 || ((i < rows || i > rows + 3) && items[i] != 0))
             return inf_tfjs_fail(scope, err, INF_INVALID,
                                  "explicit_paddings[%u] is %d, wanted 0 to 65535, and 0 for batch "
                                  "and channels",
                                  i, items[i]);
-    pads->top = items[2];
-    pads->bottom = items[3];
-    pads->left = items[4];
-    pads->right = items[5];
+    pads->top = items[rows];
+    pads->bottom = items[rows + 1];
+    pads->left = items[rows + 2];
+    pads->right = items[rows + 3];
     return INF_OK;
 }
 
@@ -170,6 +173,11 @@ static enum inf_code finish_fused(struct inf_tfjs_scope *scope, struct inf_tfjs_
 {
     uint32_t alpha = INF_VALUE_NONE, value;
     bool is_prelu = fusion->activation == INF_ACTIVATION_PRELU;
+    if (is_prelu && scope->channels_first != 0 &&
+        scope->graph->values[fusion->alpha].shape.rank > 1)
+        return inf_tfjs_fail(
+            scope, err, INF_UNSUPPORTED,
+            "a Prelu with more than one dimension behind channels that come first");
     if (is_prelu)
         INF_TRY(flatten_alpha(scope, fusion->alpha, &alpha, err));
     *activation = is_prelu && alpha == INF_VALUE_NONE ? INF_ACTIVATION_NONE : fusion->activation;
@@ -188,12 +196,12 @@ static enum inf_code finish_fused(struct inf_tfjs_scope *scope, struct inf_tfjs_
 
 static enum inf_code lower_conv2d(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_CONV2D, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_conv2d *attrs = &call.attrs.conv2d;
     struct pads pads;
     struct fusion fusion;
-    INF_TRY(inf_tfjs_require_nhwc(scope, err));
     INF_TRY(read_pair(scope, "strides", &attrs->stride_h, &attrs->stride_w, err));
     INF_TRY(read_pair(scope, "dilations", &attrs->dilation_h, &attrs->dilation_w, err));
     INF_TRY(read_pads(scope, &pads, err));
@@ -218,12 +226,12 @@ static enum inf_code lower_conv2d(struct inf_tfjs_scope *scope, struct inf_error
 
 static enum inf_code lower_depthwise(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_DEPTHWISE_CONV2D, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_depthwise_conv2d *attrs = &call.attrs.depthwise_conv2d;
     struct pads pads;
     struct fusion fusion;
-    INF_TRY(inf_tfjs_require_nhwc(scope, err));
     INF_TRY(read_pair(scope, "strides", &attrs->stride_h, &attrs->stride_w, err));
     INF_TRY(read_pair(scope, "dilations", &attrs->dilation_h, &attrs->dilation_w, err));
     INF_TRY(read_pads(scope, &pads, err));
@@ -240,11 +248,12 @@ static enum inf_code lower_depthwise(struct inf_tfjs_scope *scope, struct inf_er
 // The inputs stand as (output shape, filter, x).
 static enum inf_code lower_conv2d_transpose(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 2, 4, err));
+    INF_TRY(inf_tfjs_list_channels_last(scope, &scope->inputs[0], err));
     struct inf_tfjs_call call = inf_tfjs_call(INF_OP_CONV2D_TRANSPOSE, scope->inputs[2],
                                               scope->inputs[1], scope->inputs[0]);
     struct inf_attrs_conv2d_transpose *attrs = &call.attrs.conv2d_transpose;
     struct pads pads;
-    INF_TRY(inf_tfjs_require_nhwc(scope, err));
     INF_TRY(read_pair(scope, "strides", &attrs->stride_h, &attrs->stride_w, err));
     INF_TRY(read_pair(scope, "dilations", &attrs->dilation_h, &attrs->dilation_w, err));
     INF_TRY(read_pads(scope, &pads, err));
@@ -275,12 +284,12 @@ static enum inf_code lower_matmul(struct inf_tfjs_scope *scope, struct inf_error
 
 static enum inf_code lower_pool(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_POOL2D, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_attrs_pool2d *attrs = &call.attrs.pool2d;
     struct pads pads;
     attrs->kind = (enum inf_pool_kind)scope->op->kind;
-    INF_TRY(inf_tfjs_require_nhwc(scope, err));
     INF_TRY(read_pair(scope, "ksize", &attrs->kernel_h, &attrs->kernel_w, err));
     INF_TRY(read_pair(scope, "strides", &attrs->stride_h, &attrs->stride_w, err));
     INF_TRY(read_pads(scope, &pads, err));
@@ -294,9 +303,9 @@ static enum inf_code lower_pool(struct inf_tfjs_scope *scope, struct inf_error *
 
 static enum inf_code lower_batch_norm(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 0, err));
     struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_BATCH_NORM, scope->inputs, 5);
     bool is_training = false;
-    INF_TRY(inf_tfjs_require_nhwc(scope, err));
     INF_TRY(inf_tfjs_attr_bool(scope->node, "is_training", &is_training, err));
     if (is_training)
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
@@ -324,6 +333,7 @@ static const struct inf_tfjs_op ops[] = {
     {"DepthwiseConv2dNative", lower_depthwise, 2, 2, 0},
     {"FusedDepthwiseConv2dNative", lower_depthwise, 2, 4, 0},
     {"Conv2DBackpropInput", lower_conv2d_transpose, 3, 3, 0},
+    {"Conv2dTranspose", lower_conv2d_transpose, 3, 3, 0},
     {"MatMul", lower_matmul, 2, 2, false},
     {"_FusedMatMul", lower_matmul, 2, 4, false},
     {"BatchMatMul", lower_matmul, 2, 2, true},

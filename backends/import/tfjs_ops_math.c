@@ -2,7 +2,7 @@
 // Element-wise operators, comparisons and reductions.
 #include <math.h>
 
-#include "backends/import/tfjs_lower.h"
+#include "backends/import/tfjs_layout.h"
 
 static enum inf_code lower_unary(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
@@ -46,7 +46,7 @@ static enum inf_code lower_div(struct inf_tfjs_scope *scope, struct inf_error *e
 
 static enum inf_code lower_bias_add(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    INF_TRY(inf_tfjs_require_nhwc(scope, err));
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 0, err));
     return lower_binary(scope, err);
 }
 
@@ -250,6 +250,7 @@ static const struct inf_tfjs_op ops[] = {
     {"Add", lower_binary, 2, 2, INF_BINARY_ADD},
     {"AddV2", lower_binary, 2, 2, INF_BINARY_ADD},
     {"Atan2", lower_binary, 2, 2, INF_BINARY_ATAN2},
+    {"BitwiseAnd", lower_binary, 2, 2, INF_BINARY_BITWISE_AND},
     {"Div", lower_div, 2, 2, 0},
     {"DivNoNan", lower_binary, 2, 2, INF_BINARY_DIV_NO_NAN},
     {"FloorDiv", lower_binary, 2, 2, INF_BINARY_FLOOR_DIV},

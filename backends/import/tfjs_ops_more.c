@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backends/import/einsum.h"
-#include "backends/import/tfjs_lower.h"
+#include "backends/import/tfjs_layout.h"
 
 // The spatial elements of a list attribute that has one element for each of `rank` + 2 dimensions.
 static enum inf_code read_spatial(struct inf_tfjs_scope *scope, const char *key, int32_t rank,
@@ -18,13 +18,14 @@ static enum inf_code read_spatial(struct inf_tfjs_scope *scope, const char *key,
     if (count != (uint32_t)rank + 2)
         return inf_tfjs_fail(scope, err, INF_INVALID, "%s has %u elements, wanted %d", key, count,
                              rank + 2);
-    if (items[0] != 1 || items[rank + 1] != 1)
+    int32_t channels = items[inf_tfjs_channel(scope, count)];
+    if (items[0] != 1 || channels != 1)
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
                              "%s is %d for batch and %d for channels, wanted 1", key, items[0],
-                             items[rank + 1]);
+                             channels);
     out->count = rank;
     for (int32_t i = 0; i < rank; i++)
-        out->values[i] = items[i + 1];
+        out->values[i] = items[inf_tfjs_spatial(scope, (uint32_t)i)];
     return INF_OK;
 }
 
@@ -43,24 +44,13 @@ static enum inf_code read_padding(struct inf_tfjs_scope *scope, const char *key,
     return INF_OK;
 }
 
-// Fails unless data_format, if there is one, has channels last.
-static enum inf_code require_channels_last(struct inf_tfjs_scope *scope, struct inf_error *err)
-{
-    struct inf_tfjs_text format = {"c"};
-    INF_TRY(inf_tfjs_attr_text(scope->node, "data_format", &format, err));
-    if (format.text[0] != '\0' && format.text[strlen(format.text) - 1] == 'c')
-        return INF_OK;
-    return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "data_format '%s', wanted channels last",
-                         format.text);
-}
-
 static enum inf_code lower_conv1d(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 3, err));
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_CONV_ND, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_conv_nd *attrs = &call.attrs.conv_nd;
     int32_t stride = 1, dilation = 1;
-    INF_TRY(require_channels_last(scope, err));
     INF_TRY(inf_tfjs_attr_int(scope->node, "stride", 1, 65535, &stride, err));
     INF_TRY(inf_tfjs_attr_int(scope->node, "dilation", 1, 65535, &dilation, err));
     INF_TRY(read_padding(scope, "padding", &attrs->padding, err));
@@ -71,10 +61,10 @@ static enum inf_code lower_conv1d(struct inf_tfjs_scope *scope, struct inf_error
 
 static enum inf_code lower_conv3d(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 5, err));
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_CONV_ND, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_conv_nd *attrs = &call.attrs.conv_nd;
-    INF_TRY(require_channels_last(scope, err));
     INF_TRY(read_spatial(scope, "strides", 3, &attrs->strides, err));
     INF_TRY(read_spatial(scope, "dilations", 3, &attrs->dilations, err));
     INF_TRY(read_padding(scope, "padding", &attrs->padding, err));
@@ -83,11 +73,11 @@ static enum inf_code lower_conv3d(struct inf_tfjs_scope *scope, struct inf_error
 
 static enum inf_code lower_pool3d(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 5, err));
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_POOL_ND, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_attrs_pool_nd *attrs = &call.attrs.pool_nd;
     attrs->kind = (enum inf_pool_kind)scope->op->kind;
-    INF_TRY(require_channels_last(scope, err));
     INF_TRY(read_spatial(scope, "ksize", 3, &attrs->kernel, err));
     INF_TRY(read_spatial(scope, "strides", 3, &attrs->strides, err));
     INF_TRY(read_padding(scope, "padding", &attrs->padding, err));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that change shapes, ask for them, or make tensors from them.
-#include "backends/import/tfjs_lower.h"
+#include "backends/import/tfjs_layout.h"
 
 static enum inf_code lower_reshape(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
@@ -54,9 +54,9 @@ static enum inf_code lower_transpose(struct inf_tfjs_scope *scope, struct inf_er
 
 static enum inf_code lower_depth_to_space(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_DEPTH_TO_SPACE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
-    INF_TRY(inf_tfjs_require_nhwc(scope, err));
     INF_TRY(inf_tfjs_attr_int(scope->node, "block_size", 1, 4096, &call.attrs.depth_to_space.block,
                               err));
     return inf_tfjs_finish(scope, &call, err);
@@ -64,9 +64,9 @@ static enum inf_code lower_depth_to_space(struct inf_tfjs_scope *scope, struct i
 
 static enum inf_code lower_space_to_depth(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
     struct inf_tfjs_call call =
         inf_tfjs_call(INF_OP_SPACE_TO_DEPTH, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
-    INF_TRY(inf_tfjs_require_nhwc(scope, err));
     INF_TRY(inf_tfjs_attr_int(scope->node, "block_size", 1, 4096, &call.attrs.space_to_depth.block,
                               err));
     return inf_tfjs_finish(scope, &call, err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where values come from, and operators that only hand them on.
-#include "backends/import/tfjs_lower.h"
+#include "backends/import/tfjs_table.h"
 
 enum inf_code inf_tfjs_placeholder(struct inf_tfjs_scope *scope, const struct inf_shape *fallback,
                                    struct inf_error *err)
@@ -18,6 +18,8 @@ enum inf_code inf_tfjs_placeholder(struct inf_tfjs_scope *scope, const struct in
 
 static enum inf_code lower_placeholder(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
+    if (scope->node->table != NULL)
+        return inf_tfjs_table_handle(scope, err);
     return inf_tfjs_placeholder(scope, &(struct inf_shape){.rank = INF_RANK_UNKNOWN}, err);
 }
 

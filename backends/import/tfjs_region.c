@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/import/tfjs_complex.h"
 #include "backends/import/tfjs_control.h"
+#include "backends/import/tfjs_missing.h"
 #include "proto/core/limits.h"
 
 #define DONE UINT32_MAX
@@ -132,8 +134,9 @@ static uint32_t first_port(const char *op, const char *output_name)
     return 0;
 }
 
-enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
-                             uint32_t *out_value, const char *where, struct inf_error *err)
+// As inf_tfjs_value(), where a complex node may stand too: its real part.
+static enum inf_code find_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
+                                uint32_t *out_value, const char *where, struct inf_error *err)
 {
     const struct inf_tfjs_node *node = &scope->source->nodes[ref->node];
     const struct inf_tfjs_op *op = inf_tfjs_op_find(node->op);
@@ -147,6 +150,18 @@ enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct in
                         where, ref->port, node->name, node->op, node->value_count);
     *out_value = node->values[port];
     return INF_OK;
+}
+
+enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
+                             uint32_t *out_value, const char *where, struct inf_error *err)
+{
+    const struct inf_tfjs_node *node = &scope->source->nodes[ref->node];
+    if (node->is_complex)
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "%s: takes complex numbers from node '%.200s' (%s), wanted Real, Imag or "
+                        "ComplexAbs between them",
+                        where, node->name, node->op);
+    return find_value(scope, ref, out_value, where, err);
 }
 
 // --- order ---
@@ -215,16 +230,19 @@ static enum inf_code lower_plain(struct inf_tfjs_scope *scope, struct inf_error 
     struct inf_tfjs_node *node = scope->node;
     scope->op = inf_tfjs_op_find(node->op);
     if (scope->op == NULL)
-        return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "is an operator that is not supported");
+        return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "is not supported: %s",
+                             inf_tfjs_missing_reason(node->op));
     if (node->input_count < scope->op->inputs_min || node->input_count > scope->op->inputs_max)
         return inf_tfjs_fail(scope, err, INF_INVALID, "has %u inputs, wanted %u to %u",
                              node->input_count, scope->op->inputs_min, scope->op->inputs_max);
     char where[256];
     snprintf(where, sizeof where, "node '%.180s' (%.40s)", node->name, node->op);
     scope->input_count = node->input_count;
+    scope->channels_first = 0;
     for (uint32_t i = 0; i < node->input_count; i++)
-        INF_TRY(inf_tfjs_value(scope, &node->inputs[i], &scope->inputs[i], where, err));
-    return scope->op->lower(scope, err);
+        INF_TRY(find_value(scope, &node->inputs[i], &scope->inputs[i], where, err));
+    return inf_tfjs_takes_complex(scope) ? inf_tfjs_lower_complex(scope, err)
+                                         : scope->op->lower(scope, err);
 }
 
 // Inside a loop both ways of its Switch are the variable itself.

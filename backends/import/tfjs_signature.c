@@ -48,6 +48,8 @@ static enum inf_code read_entry(const struct side *side, const struct inf_json *
     if (*port.name == '\0')
         return inf_json_fail(entry, err, "a key that is not empty");
     INF_TRY(inf_tfjs_graph_resolve(graph, text, &port.ref, inf_json_path(entry, where), err));
+    if (graph->nodes[port.ref.node].table != NULL)
+        return INF_OK; // no tensor, and filled already
     INF_TRY(inf_json_find(entry, "tensorShape", &shape, err));
     if (shape.value != NULL)
         INF_TRY(inf_tfjs_shape_read(&shape, &port.shape, err));
@@ -127,8 +129,8 @@ static enum inf_code add_placeholders(const struct side *inputs,
     bool any = signature->input_count == 0;
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const struct inf_tfjs_node *node = &graph->nodes[i];
-        if (strcmp(node->op, "Placeholder") != 0 || !(any || node->reachable) ||
-            is_input(signature, i))
+        if (strcmp(node->op, "Placeholder") != 0 || node->table != NULL ||
+            !(any || node->reachable) || is_input(signature, i))
             continue;
         struct inf_tfjs_port port = {.name = node->name,
                                      .ref = {.node = i, .output_name = ""},

@@ -260,7 +260,9 @@ Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
     refuse(NODES(",{'name':'a','op':'Foo','input':['x']},{'name':'b','op':'Bar','input':['a']},"
                  "{'name':'c','op':'Foo','input':['b']},{'name':'d','op':'Foo','input':['c']}" RELU(
                      "r", "d")),
-           INF_UNSUPPORTED, "operators not supported: Bar (1 node), Foo (3 nodes)");
+           INF_UNSUPPORTED,
+           "operators not supported: Bar (1 node: 'b' with {}): no operator that TensorFlow.js "
+           "converts; Foo (3 nodes, first 'a' with {}): no operator");
     cr_assert_eq(inf_tfjs_case.err.reason, INF_REASON_OPERATOR);
     accept(NODES_AND(",{'name':'a','op':'Foo','input':['x']}" RELU("r", "x"),
                      "'signature':{'outputs':{'r':{}}}"));
@@ -274,13 +276,13 @@ Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
     for (int i = 0; i < 300; i++)
         sprintf(json + strlen(json), ",'n%d'", i);
     strcat(json, "]}]}}");
-    refuse(json, INF_UNSUPPORTED, "operators not supported: Missing000 (1 node), Missing001");
-    const char *more = strstr(inf_tfjs_case.err.text, " and ");
+    refuse(json, INF_UNSUPPORTED, "operators not supported: Missing000 (1 node: 'n0' with {})");
+    const char *more = strstr(inf_tfjs_case.err.text, "; and ");
     cr_assert_not_null(more, "%s", inf_tfjs_case.err.text);
     size_t named = 0;
-    for (const char *c = inf_tfjs_case.err.text; (c = strstr(c, "(1 node)")) != NULL; c++)
+    for (const char *c = inf_tfjs_case.err.text; (c = strstr(c, "(1 node:")) != NULL; c++)
         named++;
-    cr_assert_eq(named + (size_t)atoi(more + 5), 300u, "%s", inf_tfjs_case.err.text);
+    cr_assert_eq(named + (size_t)atoi(more + 6), 300u, "%s", inf_tfjs_case.err.text);
     free(json);
 }
 
@@ -366,8 +368,12 @@ Test(tfjs, both_encodings_of_text_and_numbers_mean_the_same)
     cr_assert_eq(inf_tfjs_case_node(0, INF_OP_POOL2D)->attrs.pool2d.kernel_w, 2);
     refuse(POOL("'U0FN!Q=='", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "base64");
     refuse(POOL("[83,65,77,300]", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "from 1 to 255");
+    accept(POOL("'U0FNRQ=='", "'TkNIVw=='", "[1,1,3,2]")); // channels first
+    cr_assert_str_eq(inf_tfjs_case_output(0), "FP32 [1,5,2,1]");
     refuse(POOL("'U0FNRQ=='", "'TkNIVw=='", "[1,3,2,1]"), INF_UNSUPPORTED,
-           "node 'p' (MaxPool): data_format 'nchw', wanted NHWC");
+           "node 'p' (MaxPool): ksize is [1,3,2,1], wanted 1 for batch and channels");
+    refuse(POOL("'U0FNRQ=='", "'TkNIVzE2'", "[1,1,3,2]"), INF_UNSUPPORTED,
+           "node 'p' (MaxPool): data_format 'nchw16', wanted NHWC");
     refuse(POOL("'Qk9USA=='", "'TkhXQw=='", "[1,3,2,1]"), INF_INVALID, "padding is 'both'");
     refuse(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,0,2,1]"), INF_INVALID, "wanted 1 to 65535");
     refuse(POOL("'U0FNRQ=='", "'TkhXQw=='", "[1,-1,2,1]"), INF_INVALID, "wanted 1 to 65535");

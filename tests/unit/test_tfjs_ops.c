@@ -356,8 +356,8 @@ Test(tfjs_ops, convolutions_read_windows_from_attributes)
     inf_tfjs_writer_attr_ints(w, "explicit_paddings", DIMS(0, 0, -1, 2, 3, 4, 0, 0));
     refuse("n", INF_INVALID, "explicit_paddings[2] is -1");
     conv("Conv2D", (int64_t[]){1, 1, 4, 6}, "x,f");
-    inf_tfjs_writer_attr_text(w, "data_format", "NCHW");
-    refuse("n", INF_UNSUPPORTED, "node 'n' (Conv2D): data_format 'nchw', wanted NHWC");
+    inf_tfjs_writer_attr_text(w, "data_format", "CHWN");
+    refuse("n", INF_UNSUPPORTED, "node 'n' (Conv2D): data_format 'chwn', wanted NHWC");
 }
 
 Test(tfjs_ops, fused_operators_hand_out_bias_and_slope)
