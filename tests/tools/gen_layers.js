@@ -150,6 +150,34 @@ async function convolutions() {
   await two('conv1d-dynamic', L.conv1d, {filters: 2, kernelSize: 3}, [9, 3], {known: [null, 3]});
 }
 
+async function volumes() {
+  const one = (id, make, args, shape, options) => chain(id, shape, [first(make, args)], options);
+  const shape = [4, 5, 6, 2];
+  // No stride is longer than its window: TensorFlow.js pads by less than nothing then.
+  await one('conv3d-valid', L.conv3d, {filters: 3, kernelSize: 2}, shape);
+  await one('conv3d-same', L.conv3d, {filters: 3, kernelSize: [2, 3, 2], strides: [1, 2, 2], padding: 'same', activation: 'relu', useBias: false}, shape);
+  await one('conv3d-dynamic', L.conv3d, {filters: 2, kernelSize: [2, 2, 3]}, shape, {known: [null, null, null, 2]});
+  await one('conv3d-transpose-same', L.conv3dTranspose, {filters: 3, kernelSize: 3, strides: 2, padding: 'same'}, [2, 3, 2, 2]);
+  await one('conv3d-transpose-valid', L.conv3dTranspose, {filters: 2, kernelSize: [3, 2, 1], strides: [2, 3, 1], activation: 'tanh'}, [2, 3, 2, 3]);
+  await one('conv3d-transpose-dynamic', L.conv3dTranspose, {filters: 2, kernelSize: 2, strides: 2}, [2, 3, 2, 3], {known: [null, null, null, 3]});
+  for (const [kind, make] of [['max', L.maxPooling3d], ['average', L.averagePooling3d]]) {
+    await one(`${kind}-pooling3d`, make, {poolSize: 2}, shape);
+    await one(`${kind}-pooling3d-same`, make, {poolSize: [3, 2, 2], strides: [2, 1, 2], padding: 'same'}, shape);
+  }
+}
+
+async function convolutionalRecurrent() {
+  const one = (id, args, options) => chain(id, [3, 5, 4, 2], [first(L.convLstm2d, {filters: 2, kernelSize: 3, ...args})], options);
+  await one('conv-lstm', {});
+  await one('conv-lstm-sequences', {returnSequences: true, padding: 'same', recurrentActivation: 'sigmoid'});
+  await one('conv-lstm-strided', {kernelSize: [2, 3], strides: [2, 1], activation: 'relu', useBias: false, returnSequences: true, goBackwards: true});
+  await one('conv-lstm-dilated', {kernelSize: 2, dilationRate: 2, padding: 'same'});
+  await one('conv-lstm-dynamic', {padding: 'same'}, {known: [3, null, null, 2]});
+  const x = tf.input({shape: [3, 4, 4, 1], name: 'conv-lstm-in'});
+  const y = L.convLstm2d({filters: 2, kernelSize: 2, returnState: true}).apply(x);
+  await emit('conv-lstm-states', tf.model({inputs: x, outputs: y}), [fill([2, 3, 4, 4, 1], -1, 1)]);
+}
+
 async function pooling() {
   const one = (id, make, args, shape, options) => chain(id, shape, [first(make, args)], options);
   for (const [kind, make1, make2] of [['max', L.maxPooling1d, L.maxPooling2d],
@@ -255,6 +283,6 @@ async function models() {
 }
 
 (async () => {
-  for (const family of [activations, core, convolutions, pooling, normalization, images, merges, recurrent, models])
+  for (const family of [activations, core, convolutions, pooling, normalization, images, merges, recurrent, models, volumes, convolutionalRecurrent])
     await family();
 })();
