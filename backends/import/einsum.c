@@ -278,38 +278,96 @@ static enum inf_code multiply(struct einsum *einsum, struct term *a, struct term
     return add(einsum, INF_OP_BINARY, &attrs, inputs, 2, &a->value);
 }
 
+// The product of `count` sizes of a value, from axis `first` on.
+struct size {
+    uint32_t value;
+    int32_t first, count;
+};
+
+// The product as a number; INF_DIM_UNKNOWN where it hangs on sizes that are not known yet.
+static int64_t product_of(const struct einsum *einsum, const struct size *size)
+{
+    const struct inf_shape *shape = &einsum->graph->values[size->value].shape;
+    int64_t product = 1;
+    for (int32_t i = 0; i < size->count && product >= 0; i++) {
+        int64_t dim = shape->dims[size->first + i];
+        product = dim < 0 || product * dim >= INF_LIMIT_DIM ? INF_DIM_UNKNOWN : product * dim;
+    }
+    return product;
+}
+
+// *out = the product as a list of one number: a constant, or nodes that work it out from the shape.
+static enum inf_code add_size(struct einsum *einsum, const struct size *size, uint32_t *out)
+{
+    int32_t axes[INF_LIMIT_RANK];
+    int32_t number = (int32_t)product_of(einsum, size);
+    if (number >= 0)
+        return inf_graph_add_const_i32(einsum->graph, einsum->name, &number, 1, out, einsum->err);
+    uint32_t inputs[2];
+    union inf_attrs attrs;
+    for (int32_t i = 0; i < size->count; i++)
+        axes[i] = size->first + i;
+    INF_TRY(add(einsum, INF_OP_SHAPE, NULL, &size->value, 1, &inputs[0]));
+    INF_TRY(inf_graph_add_const_i32(einsum->graph, einsum->name, axes, (uint32_t)size->count,
+                                    &inputs[1], einsum->err));
+    INF_TRY(add(einsum, INF_OP_GATHER, NULL, inputs, 2, out));
+    inf_attrs_init(&attrs, INF_OP_REDUCE);
+    attrs.reduce.kind = INF_REDUCE_PROD;
+    attrs.reduce.keep_dims = true;
+    return size->count == 1 ? INF_OK : add(einsum, INF_OP_REDUCE, &attrs, out, 1, out);
+}
+
+// Gives *value the shape that a list of sizes says. What is not known until a request comes is worked
+// out then: one size as what is left, more of them from the shapes they come from.
+static enum inf_code reshape_to(struct einsum *einsum, uint32_t *value, const struct size *sizes,
+                                int32_t count)
+{
+    uint32_t dims[INF_LIMIT_RANK], inputs[2] = {*value};
+    struct inf_shape shape = {.rank = count};
+    int32_t unknown = 0;
+    if (count > INF_LIMIT_RANK)
+        return unsupported(einsum, "there are too many axes");
+    for (int32_t i = 0; i < count; i++) {
+        if (einsum->graph->values[sizes[i].value].shape.rank < 0)
+            return unsupported(einsum, "the rank of a term is not known");
+        shape.dims[i] = product_of(einsum, &sizes[i]);
+        unknown += shape.dims[i] < 0;
+    }
+    if (unknown <= 1)
+        return reshape(einsum, value, &shape);
+    for (int32_t i = 0; i < count; i++)
+        INF_TRY(add_size(einsum, &sizes[i], &dims[i]));
+    INF_TRY(add(einsum, INF_OP_CONCAT, NULL, dims, (uint32_t)count, &inputs[1]));
+    return add(einsum, INF_OP_RESHAPE, NULL, inputs, 2, value);
+}
+
 // Makes axes [first, first + count) of a term one axis: none at all becomes 1.
 static enum inf_code merge(struct einsum *einsum, struct term *term, int32_t first, int32_t count)
 {
-    struct inf_shape shape = einsum->graph->values[term->value].shape;
+    int32_t rank = einsum->graph->values[term->value].shape.rank;
     union inf_attrs attrs;
+    if (rank < 0)
+        return unsupported(einsum, "the rank of a term is not known");
     inf_attrs_init(&attrs, INF_OP_EXPAND_DIMS);
     attrs.expand_dims.axes = (struct inf_ints){.count = 1, .values = {first}};
     if (count == 1)
         return INF_OK;
     if (count == 0)
         return add(einsum, INF_OP_EXPAND_DIMS, &attrs, &term->value, 1, &term->value);
-    size_t product = 1;
-    if (!inf_shape_known(&shape))
-        return unsupported(einsum, "sizes of axes that are summed together are not known");
-    for (int32_t i = first; i < first + count; i++)
-        product *= (size_t)shape.dims[i];
-    struct inf_shape merged = {.rank = shape.rank - count + 1};
-    if (merged.rank > INF_LIMIT_RANK)
-        return unsupported(einsum, "there are too many axes");
-    for (int32_t i = 0; i < merged.rank; i++)
-        merged.dims[i] = i < first    ? shape.dims[i]
-                         : i == first ? (int64_t)product
-                                      : shape.dims[i + count - 1];
-    return reshape(einsum, &term->value, &merged);
+    struct size sizes[2 * INF_LIMIT_RANK];
+    int32_t merged = rank - count + 1;
+    for (int32_t i = 0; i < merged; i++)
+        sizes[i] =
+            (struct size){term->value, i <= first ? i : i + count - 1, i == first ? count : 1};
+    return reshape_to(einsum, &term->value, sizes, merged);
 }
 
 // Undoes what merge() did to the axes of `left` and `right` of a product of matrices, whose factors
-// had these shapes before.
+// were `a` and `b` before.
 static enum inf_code split(struct einsum *einsum, struct term *product, const struct sorted *sorted,
-                           const struct inf_shape *a, const struct inf_shape *b)
+                           uint32_t a, uint32_t b)
 {
-    int32_t shared = sorted->shared_count;
+    int32_t shared = sorted->shared_count, count = 0;
     union inf_attrs attrs;
     inf_attrs_init(&attrs, INF_OP_SQUEEZE);
     struct inf_ints *axes = &attrs.squeeze.axes;
@@ -321,15 +379,14 @@ static enum inf_code split(struct einsum *einsum, struct term *product, const st
         return axes->count == 0
                    ? INF_OK
                    : add(einsum, INF_OP_SQUEEZE, &attrs, &product->value, 1, &product->value);
-    struct inf_shape apart = einsum->graph->values[product->value].shape;
-    apart.rank = product->rank;
+    struct size sizes[2 * INF_LIMIT_RANK];
+    for (int32_t i = 0; i < shared; i++)
+        sizes[count++] = (struct size){product->value, i, 1};
     for (int32_t i = 0; i < sorted->left_count; i++)
-        apart.dims[shared + i] = a->dims[shared + i];
+        sizes[count++] = (struct size){a, shared + i, 1};
     for (int32_t i = 0; i < sorted->right_count; i++)
-        apart.dims[shared + sorted->left_count + i] = b->dims[shared + sorted->summed_count + i];
-    if (!inf_shape_known(&apart))
-        return unsupported(einsum, "sizes of axes of the result are not known");
-    return reshape(einsum, &product->value, &apart);
+        sizes[count++] = (struct size){b, shared + sorted->summed_count + i, 1};
+    return reshape_to(einsum, &product->value, sizes, count);
 }
 
 // The sum of products of matrices over what both have and nothing else wants.
@@ -349,8 +406,7 @@ static enum inf_code contract(struct einsum *einsum, struct term *a, struct term
     append(labels, &count, sorted->right, sorted->right_count);
     INF_TRY(arrange(einsum, a, labels_a, count_a));
     INF_TRY(arrange(einsum, b, labels_b, count_b));
-    const struct inf_shape shape_a = einsum->graph->values[a->value].shape;
-    const struct inf_shape shape_b = einsum->graph->values[b->value].shape;
+    const uint32_t before[] = {a->value, b->value};
     INF_TRY(merge(einsum, a, shared + sorted->left_count, sorted->summed_count));
     INF_TRY(merge(einsum, a, shared, sorted->left_count));
     INF_TRY(merge(einsum, b, shared + sorted->summed_count, sorted->right_count));
@@ -359,7 +415,7 @@ static enum inf_code contract(struct einsum *einsum, struct term *a, struct term
     INF_TRY(add(einsum, INF_OP_MATMUL, NULL, inputs, 2, &a->value));
     a->rank = count;
     memcpy(a->labels, labels, sizeof(*labels) * (size_t)count);
-    return split(einsum, a, sorted, &shape_a, &shape_b);
+    return split(einsum, a, sorted, before[0], before[1]);
 }
 
 // Takes term `b` into term `a`.

@@ -6,8 +6,8 @@
 #include "backends/graph/graph.h"
 
 // Adds nodes for `equation` ("bij,bjk->bik"; "..." and a missing "->" as NumPy has them) over
-// `inputs` and infers their shapes. Inputs' ranks must be known where the equation has "...", and
-// sizes where a letter stands twice in one term.
+// `inputs` and infers their shapes. Inputs' ranks must be known, and sizes where a letter stands twice
+// in one term.
 //
 // INF_INVALID      the equation does not go with the inputs.
 // INF_UNSUPPORTED  (OPERATOR) sizes are not known, or there are more than INF_LIMIT_RANK axes.

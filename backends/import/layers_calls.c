@@ -47,7 +47,36 @@ static uint32_t find_layer(const struct inf_layers_model *model, const char *nam
     return UINT32_MAX;
 }
 
-// Reads ["layer", call, tensor], with or without a fourth element.
+static enum inf_code read_ref(struct reader *reader, const struct inf_json *json,
+                              struct inf_layers_refs *refs, struct inf_error *err);
+
+// Tensors that attention is given by name come behind its query; other arguments that are no numbers
+// of training's are not built. The document's nesting bounds recursion.
+static enum inf_code read_named(struct reader *reader, const struct inf_json *named,
+                                struct inf_layers_refs *refs, struct inf_error *err)
+{
+    static const char *const taken[] = {"value", "key"};
+    static const char *const refused[] = {"attention_mask", "use_causal_mask",
+                                          "return_attention_scores"};
+    struct inf_json member;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(taken); i++) {
+        if (!inf_json_has(named, taken[i]))
+            continue;
+        INF_TRY(inf_json_find(named, taken[i], &member, err));
+        INF_TRY(read_ref(reader, &member, refs, err));
+    }
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(refused); i++) {
+        bool is_set = true;
+        if (!inf_json_has(named, refused[i]))
+            continue;
+        INF_TRY(inf_json_find(named, refused[i], &member, err));
+        if (inf_json_bool(&member, &is_set, NULL) != INF_OK || is_set)
+            return inf_json_fail(&member, err, "false");
+    }
+    return INF_OK;
+}
+
+// Reads ["layer", call, tensor], with or without a fourth element: arguments by name.
 static enum inf_code read_ref(struct reader *reader, const struct inf_json *json,
                               struct inf_layers_refs *refs, struct inf_error *err)
 {
@@ -66,8 +95,12 @@ static enum inf_code read_ref(struct reader *reader, const struct inf_json *json
     uint32_t layer = find_layer(reader->model, name);
     if (layer == UINT32_MAX)
         return inf_json_fail(&items[0], err, "the name of a layer");
-    return add_ref(reader, refs, (struct inf_layers_ref){layer, (uint32_t)call, (uint32_t)tensor},
-                   err);
+    INF_TRY(add_ref(reader, refs, (struct inf_layers_ref){layer, (uint32_t)call, (uint32_t)tensor},
+                    err));
+    if (count < 4)
+        return INF_OK;
+    struct inf_json named = inf_json_at(json, 3);
+    return read_named(reader, &named, refs, err);
 }
 
 // Reads a reference, or a list, or an object, of them. The document's nesting bounds recursion.

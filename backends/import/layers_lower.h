@@ -70,6 +70,7 @@ extern const struct inf_layers_class_table inf_layers_classes_image;
 extern const struct inf_layers_class_table inf_layers_classes_rnn;
 extern const struct inf_layers_class_table inf_layers_classes_volume;
 extern const struct inf_layers_class_table inf_layers_classes_conv_lstm;
+extern const struct inf_layers_class_table inf_layers_classes_attention;
 
 // Lowers a call of `scope->layer`, a layer or a model, and fills scope->result.
 enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error *err) INF_NODISCARD;

@@ -29,11 +29,11 @@ const base64 = array => Buffer.from(array.buffer, array.byteOffset, array.byteLe
 
 // A model of placeholders `feeds`, constants `consts` and `nodes` [name, op, inputs, attributes].
 // What it answers is what TensorFlow.js says, or `expect` where that lacks the operator's layout.
-async function emit(id, {feeds = {}, consts = {}, nodes, outputs, extra = {}, resources = [], expect}) {
+async function emit(id, {feeds = {}, consts = {}, nodes, outputs, extra = {}, resources = [], expect, dynamic}) {
   console.error(id);
-  const list = [];
+  const list = [], known = shape => dynamic ? shape.map(() => -1) : shape;
   for (const [name, t] of Object.entries(feeds))
-    list.push({name, op: 'Placeholder', attr: {dtype: T(types[t.dtype]), shape: {shape: dims(t.shape)}}});
+    list.push({name, op: 'Placeholder', attr: {dtype: T(types[t.dtype]), shape: {shape: dims(known(t.shape))}}});
   for (const name of resources)
     list.push({name, op: 'Placeholder', attr: {dtype: T('DT_RESOURCE'), shape: {shape: dims([])}}});
   const initializer = extra.modelInitializer ? extra.modelInitializer.node : [];
@@ -42,7 +42,7 @@ async function emit(id, {feeds = {}, consts = {}, nodes, outputs, extra = {}, re
       list.push({name, op: 'Const', attr: {dtype: T(types[t.dtype]), value: {tensor: {dtype: types[t.dtype], tensorShape: dims(t.shape)}}}});
   for (const [name, op, input, attr] of nodes) list.push({name, op, input: input ? input.split(',') : [], attr: attr || {}});
   const signature = {
-    inputs: {...Object.fromEntries(Object.entries(feeds).map(([n, t]) => [n, {name: n + ':0', dtype: types[t.dtype], tensorShape: dims(t.shape)}])),
+    inputs: {...Object.fromEntries(Object.entries(feeds).map(([n, t]) => [n, {name: n + ':0', dtype: types[t.dtype], tensorShape: dims(known(t.shape))}])),
              ...((extra.signature || {}).inputs || {})},
     outputs: Object.fromEntries(outputs.map(n => [n, {name: n.includes(':') ? n : n + ':0'}])),
   };
@@ -207,6 +207,13 @@ async function windows() {
 }
 
 // TensorFlow.js has no channels first here: the same thing with transposes around it says what is right.
+// Sizes that only a request says: the placeholders know none of theirs.
+async function dynamicEinsum() {
+  for (const [equation, a, b] of [['abc,cde->abde', [2, 3, 4], [4, 2, 5]], ['aecd,abcd->acbe', [2, 5, 3, 4], [2, 6, 3, 4]], ['acbe,aecd->abcd', [2, 3, 6, 5], [2, 5, 3, 4]],
+                                  ['abcd,cde->abe', [2, 6, 3, 4], [3, 4, 7]]])
+    await one(`dynamic-einsum-${equation.replace(/[^a-z]+/g, '-')}`, 'Einsum', {a: fill(a), b: fill(b)}, {}, {equation: S(equation), N: I(2)}, {dynamic: true});
+}
+
 async function channelsFirst() {
   const first = t => tf.transpose(t, [0, 3, 1, 2]), x = fill([1, 7, 6, 3]), w = fill([3, 2, 3, 4]), d = fill([2, 3, 3, 2]);
   const format = {padding: S('SAME'), data_format: S('NCHW')}, window = {...format, strides: L([1, 1, 2, 1]), dilations: L([1, 1, 1, 1])};
@@ -287,6 +294,6 @@ async function tables() {
 }
 
 (async () => {
-  for (const family of [arithmetic, reductions, arrays, windows, channelsFirst, spectral, tables])
+  for (const family of [arithmetic, reductions, arrays, windows, dynamicEinsum, channelsFirst, spectral, tables])
     await family();
 })();

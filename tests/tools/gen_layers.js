@@ -178,6 +178,59 @@ async function convolutionalRecurrent() {
   await emit('conv-lstm-states', tf.model({inputs: x, outputs: y}), [fill([2, 3, 4, 4, 1], -1, 1)]);
 }
 
+// Layers that TensorFlow.js has in its sources but not in its package, and Keras writes: the model by
+// hand, and the answer from TensorFlow.js's operators. `config` and `weights` are the layer's,
+// `inbound` what it is called with; without it, the inputs.
+function byHand(id, className, config, weights, feeds, answer, inbound) {
+  console.error(id);
+  const inputs = feeds.map((t, i) => ({class_name: 'InputLayer', name: `in${i}`, inbound_nodes: [],
+                                       config: {name: `in${i}`, batch_input_shape: [null, ...t.shape.slice(1)], dtype: 'float32'}}));
+  const layer = {class_name: className, name: 'layer', config: {name: 'layer', ...config},
+                 inbound_nodes: [inbound || feeds.map((_, i) => [`in${i}`, 0, 0, {}])]};
+  const names = Object.keys(weights);
+  console.log(JSON.stringify({
+    id,
+    topology: {class_name: 'Functional', config: {name: id, layers: [...inputs, layer], input_layers: feeds.map((_, i) => [`in${i}`, 0, 0]),
+                                                  output_layers: [['layer', 0, 0]]}},
+    weights: names.map(name => ({name: `layer/${name}`, shape: weights[name].shape})),
+    data: Buffer.concat(names.map(name => Buffer.from(base64(weights[name].dataSync()), 'base64'))).toString('base64'),
+    inputs: feeds.map((t, i) => describe(`in${i}`, t)),
+    outputs: [describe('layer', answer)],
+  }));
+}
+
+async function attention() {
+  const x = fill([2, 3, 4], -1, 1), kernel = fill([4, 2, 3], -1, 1), bias = fill([2, 3], -1, 1);
+  byHand('einsum-dense', 'EinsumDense', {equation: 'abc,cde->abde', output_shape: [null, 2, 3], bias_axes: 'de', activation: 'relu'}, {kernel, bias}, [x],
+         tf.relu(tf.add(tf.einsum('abc,cde->abde', x, kernel), bias)));
+  byHand('einsum-dense-no-bias', 'EinsumDense', {equation: 'ab,bc->ac', output_shape: 5, bias_axes: null}, {kernel: kernel.reshape([4, 6])}, [x.reshape([6, 4])],
+         tf.matMul(x.reshape([6, 4]), kernel.reshape([4, 6])));
+  const side = fill([1, 2, 3], -1, 1).reshape([2, 3]);
+  byHand('einsum-dense-inner-bias', 'EinsumDense', {equation: 'abc,cde->adbe', output_shape: [2, null, 3], bias_axes: 'd'}, {kernel, bias: side.slice([0, 0], [2, 1]).reshape([2, 1, 1])}, [x],
+         tf.add(tf.einsum('abc,cde->adbe', x, kernel), side.slice([0, 0], [2, 1]).reshape([2, 1, 1])));
+  const heads = 2, keyDim = 3, valueDim = 5, features = 4;
+  const w = {};
+  for (const [name, size] of [['query', keyDim], ['key', keyDim], ['value', valueDim]]) {
+    w[`${name}/kernel`] = fill([features, heads, size], -1, 1);
+    w[`${name}/bias`] = fill([heads, size], -1, 1);
+  }
+  w['attention_output/kernel'] = fill([heads, valueDim, features], -1, 1);
+  w['attention_output/bias'] = fill([features], -1, 1);
+  const attend = (q, v, k) => {
+    const side = (name, t) => tf.add(tf.einsum('abc,cde->abde', t, w[`${name}/kernel`]), w[`${name}/bias`]);
+    const scores = tf.softmax(tf.einsum('aecd,abcd->acbe', side('key', k), tf.mul(side('query', q), 1 / Math.sqrt(keyDim))));
+    return tf.add(tf.einsum('abcd,cde->abe', tf.einsum('acbe,aecd->abcd', scores, side('value', v)), w['attention_output/kernel']), w['attention_output/bias']);
+  };
+  const config = {num_heads: heads, key_dim: keyDim, value_dim: valueDim, dropout: 0.1, use_bias: true, output_shape: null, attention_axes: null};
+  const q = fill([2, 3, features], -2, 2), v = fill([2, 5, features], -2, 2), k = fill([2, 5, features], -2, 2);
+  byHand('attention', 'MultiHeadAttention', config, w, [q, v, k], attend(q, v, k));
+  byHand('attention-value', 'MultiHeadAttention', config, w, [q, v], attend(q, v, v), [['in0', 0, 0, {value: ['in1', 0, 0], training: false}]]);
+  byHand('attention-key', 'MultiHeadAttention', config, w, [q, v, k], attend(q, v, k), [['in0', 0, 0, {key: ['in2', 0, 0], value: ['in1', 0, 0]}]]);
+  byHand('attention-self', 'MultiHeadAttention', {...config, attention_axes: [1]}, w, [q], attend(q, q, q), [['in0', 0, 0, {value: ['in0', 0, 0]}]]);
+  const table = fill([6, 4], -1, 1);
+  byHand('position-embedding', 'PositionEmbedding', {sequence_length: 6}, {embeddings: table}, [x], tf.slice(table, [0, 0], [3, 4]).broadcastTo([2, 3, 4]));
+}
+
 async function pooling() {
   const one = (id, make, args, shape, options) => chain(id, shape, [first(make, args)], options);
   for (const [kind, make1, make2] of [['max', L.maxPooling1d, L.maxPooling2d],
@@ -283,6 +336,6 @@ async function models() {
 }
 
 (async () => {
-  for (const family of [activations, core, convolutions, pooling, normalization, images, merges, recurrent, models, volumes, convolutionalRecurrent])
+  for (const family of [activations, core, convolutions, pooling, normalization, images, merges, recurrent, models, volumes, convolutionalRecurrent, attention])
     await family();
 })();

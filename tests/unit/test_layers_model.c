@@ -194,13 +194,13 @@ Test(layers_model, inputs_have_the_types_of_tensorflow_js)
 Test(layers_model, every_class_that_is_not_built_is_named_once)
 {
     refuse("{'class_name':'Sequential','config':[" INPUT
-           ",{'class_name':'Conv3D','config':{'name':'a'}},{'class_name':'Lambda','config':{'name':"
-           "'b'}},{'class_name':'Conv3D','config':{'name':'c'}},{'class_name':'TimeDistributed',"
+           ",{'class_name':'Conv9D','config':{'name':'a'}},{'class_name':'Lambda','config':{'name':"
+           "'b'}},{'class_name':'Conv9D','config':{'name':'c'}},{'class_name':'TimeDistributed',"
            "'config':{'name':'t','layer':{'class_name':'MyLayer','config':{'name':'i'}}}},"
            "{'class_name':'Sequential','config':{'name':'n','layers':[{'class_name':'Deep',"
            "'config':{'name':'z'}}]}}]}",
            INF_UNSUPPORTED,
-           "layers not supported: Conv3D (2 layers), Deep (1 layer), Lambda (1 layer), MyLayer (1 "
+           "layers not supported: Conv9D (2 layers), Deep (1 layer), Lambda (1 layer), MyLayer (1 "
            "layer)");
     cr_assert_eq(inf_tfjs_case.err.reason, INF_REASON_OPERATOR);
 }
