@@ -86,6 +86,7 @@ extern const struct inf_onnx_op_table inf_onnx_ops_math;
 extern const struct inf_onnx_op_table inf_onnx_ops_reduce;
 extern const struct inf_onnx_op_table inf_onnx_ops_norm;
 extern const struct inf_onnx_op_table inf_onnx_ops_conv;
+extern const struct inf_onnx_op_table inf_onnx_ops_unconv;
 extern const struct inf_onnx_op_table inf_onnx_ops_pool;
 extern const struct inf_onnx_op_table inf_onnx_ops_shape;
 extern const struct inf_onnx_op_table inf_onnx_ops_move;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_onnx DIR --backend NAME [--list FILE] [--only TEST] [--threads N] [--counts]
+// run_onnx DIR --backend NAME [--list FILE] [--label TEXT] [--only TEST] [--threads N] [--counts]
 //
 // Runs every test beneath DIR in the layout of ONNX's backend test data (TEST/model.onnx with
 // TEST/test_data_set_N/input_K.pb and output_K.pb, or NAME.onnx with NAME_output_0.pb for the input
@@ -7,8 +7,9 @@
 //
 // Prints "TEST ok", "TEST ok bound", "TEST FAIL reason" or "TEST unsupported reason" each, then the
 // counts. "bound": inputs that decide shapes were given as constants when the model was imported.
-// --list names the tests that are known not to pass, one "TEST reason" a line. Exit status: 0 all
-// others pass and those do not, 1 it is otherwise, 2 usage.
+// --list names the tests that are known not to pass, one "TEST reason" a line, or "LABEL:TEST reason"
+// for those that do so in the data of that label only. Exit status: 0 all others pass and those do
+// not, 1 it is otherwise, 2 usage.
 #include <dirent.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -32,8 +33,9 @@
 struct judge {
     struct tool_engine engine;
     const char *only;
-    bool counts; // print how many nodes and transposes were run
-    char *known; // the list's text, "" where there is none
+    bool counts;       // print how many nodes and transposes were run
+    const char *label; // "" where the data have none
+    char *known;       // the list's text, "" where there is none
     unsigned tests, ok, bound, unsupported, failed, unexpected;
 };
 
@@ -45,6 +47,7 @@ struct test {
     struct inf_arena arena;
     const char *inputs[INF_LIMIT_TENSORS]; // names, in the order of the file
     struct inf_shape shapes[INF_LIMIT_TENSORS];
+    enum inf_dtype dtypes[INF_LIMIT_TENSORS];
     uint32_t input_count;
     struct inf_onnx_tensor given[INF_LIMIT_TENSORS];
     bool is_bound[INF_LIMIT_TENSORS];
@@ -105,6 +108,7 @@ static enum inf_code read_inputs(struct test *test, struct inf_error *err)
             code = inf_fail(err, INF_UNSUPPORTED, "has more than %u inputs", INF_LIMIT_TENSORS);
         else {
             test->shapes[test->input_count] = port->shape;
+            test->dtypes[test->input_count] = inf_onnx_dtype(port->type);
             test->inputs[test->input_count++] = port->name;
         }
     }
@@ -129,6 +133,13 @@ static enum inf_code make_ramp(struct test *test, struct inf_error *err)
     return INF_OK;
 }
 
+// Data of old have the bits of BF16 as UINT16.
+static void settle_type(struct inf_onnx_tensor *tensor, enum inf_dtype wanted)
+{
+    if (tensor->dtype == INF_DTYPE_U16 && wanted == INF_DTYPE_BF16)
+        tensor->dtype = INF_DTYPE_BF16;
+}
+
 static enum inf_code read_set(struct test *test, unsigned set, struct inf_error *err)
 {
     char name[64];
@@ -137,6 +148,7 @@ static enum inf_code read_set(struct test *test, unsigned set, struct inf_error 
     for (uint32_t i = 0; i < test->input_count; i++) {
         snprintf(name, sizeof name, "test_data_set_%u/input_%u.pb", set, i);
         INF_TRY(read_tensor(test, name, &test->given[i], err));
+        settle_type(&test->given[i], test->dtypes[i]);
     }
     return INF_OK;
 }
@@ -187,6 +199,7 @@ static enum inf_code compare_output(struct test *test, const struct made *made, 
     else
         snprintf(name, sizeof name, "test_data_set_%u/output_%u.pb", set, index);
     INF_TRY(read_tensor(test, name, &wanted, err));
+    settle_type(&wanted, made->dtype);
     enum inf_code code = INF_OK;
     struct inf_npy reference = {
         .dtype = wanted.dtype, .shape = wanted.shape, .data = wanted.data->data};
@@ -338,14 +351,21 @@ static bool has_set(const struct test *test, unsigned set)
 
 // --- judging ---
 
-// Whether the list has a test, by its first word.
-static bool is_known(const struct judge *judge, const char *name)
+// Whether a line of the list begins with `word`.
+static bool is_listed(const struct judge *judge, const char *word)
 {
-    size_t length = strlen(name);
-    for (const char *at = judge->known; (at = strstr(at, name)) != NULL; at += length)
+    size_t length = strlen(word);
+    for (const char *at = judge->known; (at = strstr(at, word)) != NULL; at += length)
         if ((at == judge->known || at[-1] == '\n') && (at[length] == ' ' || at[length] == '\n'))
             return true;
     return false;
+}
+
+static bool is_known(const struct judge *judge, const char *name)
+{
+    char labelled[512];
+    snprintf(labelled, sizeof labelled, "%s:%s", judge->label, name);
+    return is_listed(judge, name) || is_listed(judge, labelled);
 }
 
 static void judge_test(struct judge *judge, struct test *test)
@@ -449,18 +469,22 @@ static char *read_list(const char *path)
 static int usage(void)
 {
     fputs(
-        "usage: run_onnx DIR --backend NAME [--list FILE] [--only TEST] [--threads N] [--counts]\n",
+        "usage: run_onnx DIR --backend NAME [--list FILE] [--label TEXT] [--only TEST] "
+        "[--threads N] [--counts]\n",
         stderr);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'}, {"list", required_argument, NULL, 'l'},
-        {"only", required_argument, NULL, 'o'},    {"threads", required_argument, NULL, 't'},
-        {"counts", no_argument, NULL, 'c'},        {0}};
-    struct judge judge = {0};
+    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+                                            {"list", required_argument, NULL, 'l'},
+                                            {"only", required_argument, NULL, 'o'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"counts", no_argument, NULL, 'c'},
+                                            {"label", required_argument, NULL, 'L'},
+                                            {0}};
+    struct judge judge = {.label = ""};
     struct inf_error err = {0};
     const char *backend = NULL, *list = NULL;
     uint32_t threads = 0;
@@ -472,6 +496,8 @@ int main(int argc, char **argv)
             list = optarg;
         else if (option == 'o')
             judge.only = optarg;
+        else if (option == 'L')
+            judge.label = optarg;
         else if (option == 'c')
             judge.counts = true;
         else if (option == 't')
