@@ -10,6 +10,14 @@
 
 struct inf_blob *inf_blob_create(size_t size_bytes)
 {
+    struct inf_blob *blob = inf_blob_create_unset(size_bytes);
+    if (blob != NULL)
+        memset(blob->data, 0, size_bytes);
+    return blob;
+}
+
+struct inf_blob *inf_blob_create_unset(size_t size_bytes)
+{
     size_t total;
     if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + ALIGNMENT - 1, &total))
         return NULL;
@@ -21,7 +29,8 @@ struct inf_blob *inf_blob_create(size_t size_bytes)
         free(blob);
         return NULL;
     }
-    memset(blob->data, 0, total & ~(size_t)(ALIGNMENT - 1));
+    total &= ~(size_t)(ALIGNMENT - 1);
+    memset((char *)blob->data + size_bytes, 0, total - size_bytes);
     blob->size_bytes = size_bytes;
     atomic_init(&blob->references, 1);
     return blob;

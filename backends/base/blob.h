@@ -22,6 +22,9 @@ struct inf_blob {
 // NULL without memory.
 struct inf_blob *inf_blob_create(size_t size_bytes) INF_NODISCARD;
 
+// As inf_blob_create(), but the caller sets every byte: only what is behind them is 0.
+struct inf_blob *inf_blob_create_unset(size_t size_bytes) INF_NODISCARD;
+
 // Another reference to the same blob.
 struct inf_blob *inf_blob_ref(struct inf_blob *blob) INF_NODISCARD;
 

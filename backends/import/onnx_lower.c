@@ -95,21 +95,20 @@ static void name_value(struct inf_onnx_scope *s, struct inf_onnx_frame *frame, c
 void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                                  const struct inf_onnx_graph *graph)
 {
+    // Branches may be lowered more than once, the model's own graph is not.
+    bool is_model = frame->outer == NULL && frame->call == NULL;
     if (graph->sparse_count > 0)
         inf_ox_fail(s, INF_UNSUPPORTED, "%u sparse initialisers", graph->sparse_count);
     for (uint32_t i = 0; inf_ox_ok(s) && i < graph->initializer_count; i++) {
         struct inf_onnx_tensor tensor;
         uint32_t value;
-        s->code = inf_onnx_tensor_read(&tensor, s->import->arena, s->import->files,
-                                       graph->initializers[i], s->err);
+        s->code = (is_model ? inf_onnx_tensor_take : inf_onnx_tensor_read)(
+            &tensor, s->import->arena, s->import->files, graph->initializers[i], s->err);
         if (inf_ox_ok(s))
             s->code = inf_graph_add_const(s->graph, tensor.name, tensor.dtype, &tensor.shape,
                                           tensor.data, &value, s->err);
         if (inf_ox_ok(s))
             name_value(s, frame, tensor.name, value);
-        // Branches may be lowered more than once, the model's own graph is not.
-        if (frame->outer == NULL && frame->call == NULL)
-            inf_onnx_tensor_forget(graph->initializers[i]);
     }
 }
 

@@ -11,8 +11,10 @@
 #include "backends/base/file.h"
 #include "backends/import/onnx_proto.h"
 
-// Raw data from this size on is worth giving back early.
-#define FORGET_BYTES_MIN ((size_t)256 << 10)
+// Raw data from this size on is worth giving back early, in pieces of this size.
+#define TAKEN_BYTES_MIN ((size_t)256 << 10)
+#define PIECE_BYTES     ((size_t)1 << 20)
+#define PAGE_BYTES_MAX  ((size_t)64 << 10) // a page that two pieces share is no larger
 
 enum field {
     FIELD_DIMS = 1,
@@ -78,6 +80,7 @@ const char *inf_onnx_type_name(int64_t type)
 struct reading {
     struct inf_onnx_tensor *tensor;
     const struct inf_onnx_files *files;
+    bool takes;            // nobody reads the file's bytes again
     struct inf_span bytes; // the TensorProto
     struct inf_span raw;
     bool has_raw;
@@ -257,7 +260,7 @@ static enum inf_code read_file(struct reading *reading, int fd, const char *name
                     "external data at %llu of %llu bytes goes beyond the %llu bytes of '%.200s'",
                     (unsigned long long)offset, (unsigned long long)length,
                     (unsigned long long)file_bytes, name);
-    reading->tensor->data = inf_blob_create(reading->size_bytes);
+    reading->tensor->data = inf_blob_create_unset(reading->size_bytes);
     if (reading->tensor->data == NULL)
         return fail(reading, INF_EXHAUSTED, "no memory for %zu bytes", reading->size_bytes);
     INF_TRY(inf_file_read(fd, name, offset, reading->tensor->data->data, reading->size_bytes,
@@ -293,14 +296,30 @@ static enum inf_code read_external(struct reading *reading)
     return code;
 }
 
+// Gives the pages that lie wholly between two places of the file back to the system.
+static void forget(const uint8_t *from, const uint8_t *to)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)from + page - 1) & ~(page - 1), end = (uintptr_t)to & ~(page - 1);
+    // Failure costs memory only.
+    if (end > first)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+// Piece by piece, so that what is copied need not be there twice.
 static enum inf_code read_raw(struct reading *reading)
 {
-    struct inf_blob *data = reading->tensor->data;
+    uint8_t *data = reading->tensor->data->data;
+    const uint8_t *raw = reading->raw.data;
     if (reading->raw.size != reading->size_bytes)
         return fail(reading, INF_INVALID, "raw_data has %zu bytes, its dims say %zu",
                     reading->raw.size, reading->size_bytes);
-    if (reading->size_bytes > 0)
-        memcpy(data->data, reading->raw.data, reading->size_bytes);
+    for (size_t at = 0, size; at < reading->size_bytes; at += size) {
+        size = INF_MIN(reading->size_bytes - at, PIECE_BYTES);
+        memcpy(data + at, raw + at, size);
+        if (reading->takes && reading->size_bytes >= TAKEN_BYTES_MIN)
+            forget(raw + (at > PAGE_BYTES_MAX ? at - PAGE_BYTES_MAX : 0), raw + at + size);
+    }
     return INF_OK;
 }
 
@@ -313,10 +332,31 @@ static enum inf_code read_data(struct reading *reading)
     if (reading->size_bytes / inf_dtype_size(tensor->dtype) > reading->bytes.size)
         return fail(reading, INF_INVALID, "its dims say %zu bytes, the file has %zu for it",
                     reading->size_bytes, reading->bytes.size);
-    tensor->data = inf_blob_create(reading->size_bytes);
+    tensor->data = inf_blob_create_unset(reading->size_bytes);
     if (tensor->data == NULL)
         return fail(reading, INF_EXHAUSTED, "no memory for %zu bytes", reading->size_bytes);
     return reading->has_raw ? read_raw(reading) : read_typed(reading);
+}
+
+static enum inf_code read_tensor(struct reading *reading, struct inf_arena *arena)
+{
+    struct inf_onnx_tensor *tensor = reading->tensor;
+    *tensor = (struct inf_onnx_tensor){.name = ""};
+    INF_TRY(read_head(reading, arena));
+    tensor->dtype = inf_onnx_dtype(reading->type);
+    if (tensor->dtype == INF_DTYPE_NONE)
+        return fail(reading, INF_UNSUPPORTED, "element type %s (%lld)",
+                    inf_onnx_type_name(reading->type), (long long)reading->type);
+    if (!inf_shape_bytes(&tensor->shape, tensor->dtype, &reading->size_bytes))
+        return fail(reading, INF_INVALID, "is larger than a tensor may be");
+    enum inf_code code = read_data(reading);
+    if (code != INF_OK)
+        inf_blob_unref(&tensor->data);
+    // A byte that is neither 0 nor 1 would be a bool of its own kind to every kernel.
+    else if (tensor->dtype == INF_DTYPE_BOOL)
+        for (size_t i = 0; i < reading->size_bytes; i++)
+            ((uint8_t *)tensor->data->data)[i] = ((uint8_t *)tensor->data->data)[i] != 0;
+    return code;
 }
 
 enum inf_code inf_onnx_tensor_read(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
@@ -324,34 +364,14 @@ enum inf_code inf_onnx_tensor_read(struct inf_onnx_tensor *tensor, struct inf_ar
                                    struct inf_error *err)
 {
     struct reading reading = {.tensor = tensor, .files = files, .bytes = bytes, .err = err};
-    *tensor = (struct inf_onnx_tensor){.name = ""};
-    INF_TRY(read_head(&reading, arena));
-    tensor->dtype = inf_onnx_dtype(reading.type);
-    if (tensor->dtype == INF_DTYPE_NONE)
-        return fail(&reading, INF_UNSUPPORTED, "element type %s (%lld)",
-                    inf_onnx_type_name(reading.type), (long long)reading.type);
-    if (!inf_shape_bytes(&tensor->shape, tensor->dtype, &reading.size_bytes))
-        return fail(&reading, INF_INVALID, "is larger than a tensor may be");
-    enum inf_code code = read_data(&reading);
-    if (code != INF_OK)
-        inf_blob_unref(&tensor->data);
-    // A byte that is neither 0 nor 1 would be a bool of its own kind to every kernel.
-    else if (tensor->dtype == INF_DTYPE_BOOL)
-        for (size_t i = 0; i < reading.size_bytes; i++)
-            ((uint8_t *)tensor->data->data)[i] = ((uint8_t *)tensor->data->data)[i] != 0;
-    return code;
+    return read_tensor(&reading, arena);
 }
 
-void inf_onnx_tensor_forget(struct inf_span bytes)
+enum inf_code inf_onnx_tensor_take(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
+                                   const struct inf_onnx_files *files, struct inf_span bytes,
+                                   struct inf_error *err)
 {
-    struct inf_pb_field raw;
-    inf_onnx_field(bytes, FIELD_RAW, &raw);
-    if (raw.bytes.size < FORGET_BYTES_MIN)
-        return;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t first = ((uintptr_t)raw.bytes.data + page - 1) & ~(page - 1);
-    uintptr_t end = ((uintptr_t)raw.bytes.data + raw.bytes.size) & ~(page - 1);
-    // Failure costs memory only.
-    if (end > first)
-        (void)madvise((void *)first, end - first, MADV_DONTNEED);
+    struct reading reading = {
+        .tensor = tensor, .files = files, .bytes = bytes, .takes = true, .err = err};
+    return read_tensor(&reading, arena);
 }

@@ -41,7 +41,10 @@ enum inf_code inf_onnx_tensor_read(struct inf_onnx_tensor *tensor, struct inf_ar
                                    const struct inf_onnx_files *files, struct inf_span bytes,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Gives the pages that hold a tensor's raw_data back to the system: they read as zeros from now on.
-void inf_onnx_tensor_forget(struct inf_span bytes);
+// As inf_onnx_tensor_read(), for a tensor that nobody reads again: the pages that hold its raw_data go
+// back to the system as they are copied, and read as zeros from then on.
+enum inf_code inf_onnx_tensor_take(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
+                                   const struct inf_onnx_files *files, struct inf_span bytes,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif
