@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INF_PB_WRITER_DEPTH 16
+#define INF_PB_WRITER_DEPTH 1024
 
 // A message being written. All zero is an empty one. Functions abort without memory.
 struct inf_pb_writer {
