@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/interpret.h"
+#include "backends/exec/sides.h"
 #include "backends/graph/verify.h"
 #include "proto/core/span.h"
 
@@ -22,6 +22,7 @@ struct inf_dynamic {
     struct inf_executable *planned; // takes all inputs of the graph
     uint32_t *planned_nodes;        // by its node: index in the whole graph
     struct inf_graph *rest;
+    struct inf_sides *sides;     // of the rest
     struct source *rest_sources; // by input of the rest
     uint32_t *rest_outputs;      // by output of the graph: output of the rest, or NONE
     uint32_t *planned_outputs;   // by output of the graph: output of the planned part, or NONE
@@ -263,6 +264,9 @@ enum inf_code inf_dynamic_create(struct inf_dynamic **out_dynamic, const struct 
     if (code == INF_OK)
         code =
             inf_executable_create(&dynamic->planned, &splitter.planned, devices, device_count, err);
+    if (code == INF_OK)
+        code = inf_sides_create(&dynamic->sides, dynamic->rest, &dynamic->evaluator, devices,
+                                device_count, err);
     inf_graph_destroy(&splitter.planned);
     free(splitter.node_planned);
     free(splitter.value_planned);
@@ -283,6 +287,7 @@ void inf_dynamic_destroy(struct inf_dynamic **pointer)
     for (uint32_t i = 0; dynamic->results != NULL && i < dynamic->slot_count; i++)
         inf_dynamic_drop_results(dynamic, i);
     inf_executable_destroy(&dynamic->planned);
+    inf_sides_destroy(&dynamic->sides);
     inf_graph_destroy(&dynamic->rest);
     free(dynamic->planned_nodes);
     free(dynamic->rest_sources);
@@ -292,6 +297,11 @@ void inf_dynamic_destroy(struct inf_dynamic **pointer)
     free(dynamic->planned_outputs);
     free(dynamic->results);
     free(dynamic);
+}
+
+uint64_t inf_dynamic_weight_bytes(const struct inf_dynamic *dynamic)
+{
+    return inf_executable_weight_bytes(dynamic->planned) + inf_sides_weight_bytes(dynamic->sides);
 }
 
 const struct inf_executable *inf_dynamic_planned(const struct inf_dynamic *dynamic)
@@ -428,7 +438,9 @@ static enum inf_code finish_outputs(struct run *run, struct inf_error *err)
 static enum inf_code run_all(struct run *run, struct inf_error *err)
 {
     struct inf_interpreter interpreter = {.evaluator = &run->dynamic->evaluator,
-                                          .cancelled = run->execution->cancelled};
+                                          .cancelled = run->execution->cancelled,
+                                          .sides = run->dynamic->sides,
+                                          .slot = run->execution->slot};
     if (run->planned == NULL || run->inputs == NULL || run->outputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a run");
     INF_TRY(run_planned(run, err));

@@ -35,6 +35,9 @@ bool inf_dynamic_result(const struct inf_dynamic *dynamic, uint32_t slot, uint32
 // As inf_executable_drop_results().
 void inf_dynamic_drop_results(struct inf_dynamic *dynamic, uint32_t slot);
 
+// As inf_executable_weight_bytes().
+uint64_t inf_dynamic_weight_bytes(const struct inf_dynamic *dynamic);
+
 // The executable of the part that runs first. Valid as long as this.
 const struct inf_executable *inf_dynamic_planned(const struct inf_dynamic *dynamic);
 

@@ -284,7 +284,7 @@ uint64_t inf_executable_weight_bytes(const struct inf_executable *executable)
 {
     uint64_t bytes = 0;
     if (executable->dynamic != NULL)
-        return inf_executable_weight_bytes(inf_dynamic_planned(executable->dynamic));
+        return inf_dynamic_weight_bytes(executable->dynamic);
     for (uint32_t i = 0; i < executable->plan->segment_count; i++)
         bytes += inf_program_weight_bytes(executable->programs[i]);
     return bytes;

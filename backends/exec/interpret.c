@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/exec/sides.h"
 #include "backends/graph/shape_infer.h"
 #include "proto/core/limits.h"
 
@@ -50,6 +51,21 @@ static void drop_use(struct inf_interpreter *interpreter, struct frame *frame, u
         release(interpreter, frame, value);
 }
 
+enum inf_code inf_interpreter_create_blob(struct inf_interpreter *interpreter, const char *name,
+                                          size_t size_bytes, struct inf_blob **out_blob,
+                                          struct inf_error *err)
+{
+    if (interpreter->bytes + size_bytes > INF_LIMIT_DYNAMIC_BYTES)
+        return inf_fail(err, INF_EXHAUSTED,
+                        "'%s' of %zu bytes: more than %" PRIu64 " bytes of tensors in one run",
+                        name, size_bytes, (uint64_t)INF_LIMIT_DYNAMIC_BYTES);
+    *out_blob = inf_blob_create(size_bytes);
+    if (*out_blob == NULL)
+        return no_memory(err, size_bytes);
+    interpreter->bytes += size_bytes;
+    return INF_OK;
+}
+
 static enum inf_code create_blob(struct inf_interpreter *interpreter, const struct inf_value *value,
                                  struct inf_blob **out_blob, struct inf_error *err)
 {
@@ -59,16 +75,7 @@ static enum inf_code create_blob(struct inf_interpreter *interpreter, const stru
         return inf_fail(err, INF_EXHAUSTED,
                         "'%s' of shape %s is no tensor, or larger than one may be", value->name,
                         inf_shape_print(&value->shape, text));
-    if (interpreter->bytes + size_bytes > INF_LIMIT_DYNAMIC_BYTES)
-        return inf_fail(err, INF_EXHAUSTED,
-                        "'%s' of shape %s: more than %" PRIu64 " bytes of tensors in one run",
-                        value->name, inf_shape_print(&value->shape, text),
-                        (uint64_t)INF_LIMIT_DYNAMIC_BYTES);
-    *out_blob = inf_blob_create(size_bytes);
-    if (*out_blob == NULL)
-        return no_memory(err, size_bytes);
-    interpreter->bytes += size_bytes;
-    return INF_OK;
+    return inf_interpreter_create_blob(interpreter, value->name, size_bytes, out_blob, err);
 }
 
 // --- ordinary nodes ---
@@ -354,6 +361,8 @@ enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct in
                             struct inf_error *err)
 {
     struct frame frame;
+    if (interpreter->sides != NULL && inf_sides_fit(interpreter->sides, graph, inputs))
+        return inf_sides_run(interpreter->sides, interpreter, graph, inputs, outputs, err);
     enum inf_code code = begin(&frame, graph, err);
     if (code == INF_OK)
         code = bind_inputs(&frame, inputs, err);

@@ -10,6 +10,8 @@
 
 #include "backends/graph/pass.h"
 
+struct inf_sides;
+
 // A tensor with its data. All zero is none.
 struct inf_tensor {
     enum inf_dtype dtype;
@@ -22,6 +24,8 @@ struct inf_interpreter {
     const struct inf_evaluator *evaluator; // with measure()
     const atomic_bool *cancelled;          // NULL, or looked at between nodes
     uint64_t bytes;                        // in use now; 0 to begin with
+    const struct inf_sides *sides;         // subgraphs that are compiled; NULL: none
+    uint32_t slot;                         // that those run in
 };
 
 // Runs `graph` (verified) on inputs[i], one for each of its inputs, which stay the caller's, and
@@ -34,6 +38,13 @@ struct inf_interpreter {
 enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct inf_graph *graph,
                             const struct inf_tensor *inputs, struct inf_tensor *outputs,
                             struct inf_error *err) INF_NODISCARD;
+
+// *out_blob = memory for a tensor of the run, named in errors; the run's bytes grow by it.
+//
+// INF_EXHAUSTED  INF_LIMIT_DYNAMIC_BYTES, or memory.
+enum inf_code inf_interpreter_create_blob(struct inf_interpreter *interpreter, const char *name,
+                                          size_t size_bytes, struct inf_blob **out_blob,
+                                          struct inf_error *err) INF_NODISCARD;
 
 // Drops the reference and makes the tensor none.
 void inf_tensor_clear(struct inf_tensor *tensor);
