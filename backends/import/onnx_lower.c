@@ -13,26 +13,36 @@
 // Nodes lowered in all: a function that calls others twice each doubles the work at every level.
 #define LOWERED_MAX (1u << 18)
 
+static const struct inf_onnx_op_table *const tables[] = {
+    &inf_onnx_ops_unary,  &inf_onnx_ops_math,      &inf_onnx_ops_reduce, &inf_onnx_ops_norm,
+    &inf_onnx_ops_conv,   &inf_onnx_ops_pool,      &inf_onnx_ops_shape,  &inf_onnx_ops_move,
+    &inf_onnx_ops_gather, &inf_onnx_ops_resize,    &inf_onnx_ops_source, &inf_onnx_ops_quant,
+    &inf_onnx_ops_rnn,    &inf_onnx_ops_attention, &inf_onnx_ops_sample, &inf_onnx_ops_loss,
+    &inf_onnx_ops_branch, &inf_onnx_ops_loop,      &inf_onnx_ops_unconv, &inf_onnx_ops_sequence,
+    &inf_onnx_ops_patch,  &inf_onnx_ops_feature,
+};
+
 const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name)
 {
-    const struct inf_onnx_op_table *const tables[] = {
-        &inf_onnx_ops_unary,  &inf_onnx_ops_math,      &inf_onnx_ops_reduce, &inf_onnx_ops_norm,
-        &inf_onnx_ops_conv,   &inf_onnx_ops_pool,      &inf_onnx_ops_shape,  &inf_onnx_ops_move,
-        &inf_onnx_ops_gather, &inf_onnx_ops_resize,    &inf_onnx_ops_source, &inf_onnx_ops_quant,
-        &inf_onnx_ops_rnn,    &inf_onnx_ops_attention, &inf_onnx_ops_sample, &inf_onnx_ops_loss,
-        &inf_onnx_ops_branch, &inf_onnx_ops_loop,      &inf_onnx_ops_unconv, &inf_onnx_ops_sequence,
-        &inf_onnx_ops_patch,  &inf_onnx_ops_feature,
-    };
     size_t length = strlen(domain);
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(tables); i++)
-        for (size_t j = 0; j < tables[i]->count; j++) {
-            const char *row = tables[i]->ops[j].name;
-            if (length > 0 &&
-                (strncmp(row, domain, length) != 0 || strncmp(row + length, "::", 2) != 0))
-                continue;
-            if (strcmp(length > 0 ? row + length + 2 : row, name) == 0)
-                return &tables[i]->ops[j];
-        }
+    const struct inf_onnx_op *op;
+    for (size_t i = 0; (op = inf_onnx_op_at(i)) != NULL; i++) {
+        if (length > 0 &&
+            (strncmp(op->name, domain, length) != 0 || strncmp(op->name + length, "::", 2) != 0))
+            continue;
+        if (strcmp(length > 0 ? op->name + length + 2 : op->name, name) == 0)
+            return op;
+    }
+    return NULL;
+}
+
+const struct inf_onnx_op *inf_onnx_op_at(size_t index)
+{
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(tables); i++) {
+        if (index < tables[i]->count)
+            return &tables[i]->ops[index];
+        index -= tables[i]->count;
+    }
     return NULL;
 }
 

@@ -80,6 +80,9 @@ struct inf_onnx_op_table {
 // The row of an operator; NULL where it is not built.
 const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name);
 
+// Row `index` of all that are built; NULL behind the last one.
+const struct inf_onnx_op *inf_onnx_op_at(size_t index);
+
 // The tables of the families, one per file.
 extern const struct inf_onnx_op_table inf_onnx_ops_unary;
 extern const struct inf_onnx_op_table inf_onnx_ops_math;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_ops_doc.py [--update] PRINT_OPS DOC - DOC says of every operator what PRINT_OPS does.
+"""check_ops_doc.py [--update] PRINT_OPS DOC - DOC says of every operator what PRINT_OPS, or PRINT_ONNX, does.
 
 The matrix of backends is left out: it hangs on the machine. --update writes the whole file anew.
 """
@@ -24,7 +24,7 @@ def main(arguments):
             print(f"{path}:{number}: is '{line}', wanted '{other}'")
             break
     if has != wanted:
-        print('run: meson compile -C BUILD update-ops-doc')
+        print('run: meson compile -C BUILD update-ops-doc update-onnx-doc')
     return int(has != wanted)
 
 if __name__ == '__main__':
