@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/core/utf8.h"
+
 enum inf_code inf_error_vset(struct inf_error *err, enum inf_code code, enum inf_reason reason,
                              const char *file, int line, const char *format, va_list arguments)
 {
@@ -15,6 +17,8 @@ enum inf_code inf_error_vset(struct inf_error *err, enum inf_code code, enum inf
     err->line = line;
     vsnprintf(err->text, sizeof err->text, format, arguments);
     inf_text_trim(err->text);
+    // Names in it may be those of a file or a client.
+    inf_text_clean(err->text);
     return code;
 }
 
@@ -38,6 +42,7 @@ enum inf_code inf_error_prefix(struct inf_error *err, enum inf_code code, const 
     vsnprintf(prefix, sizeof prefix, format, arguments);
     va_end(arguments);
     inf_text_trim(prefix);
+    inf_text_clean(prefix);
 
     size_t prefix_size = strlen(prefix);
     size_t text_size = strlen(err->text);

@@ -7,7 +7,7 @@
 
 #include "proto/wire/frame.h"
 #include "proto/wire/tensor_entry.h"
-#include "proto/wire/utf8.h"
+#include "proto/core/utf8.h"
 
 // The walk over a segment.
 struct walk {

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "proto/wire/utf8.h"
+#include "proto/core/utf8.h"
 
 static_assert(INF_HELLO_FEATURES == INF_TEXT_LIST, "one helper fills both");
 static_assert(INF_METADATA_EXTENSIONS == INF_TEXT_LIST, "one helper fills both");

@@ -5,7 +5,7 @@
 
 #include "proto/wire/message_codec.h"
 #include "proto/wire/tensor_entry.h"
-#include "proto/wire/utf8.h"
+#include "proto/core/utf8.h"
 
 typedef Inference__ModelInferRequest__InferInputTensor wire_input;
 typedef Inference__ModelInferRequest__InferRequestedOutputTensor wire_wanted;

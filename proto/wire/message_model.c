@@ -5,7 +5,7 @@
 
 #include "proto/wire/message_codec.h"
 #include "proto/wire/tensor_entry.h"
-#include "proto/wire/utf8.h"
+#include "proto/core/utf8.h"
 
 typedef Inference__ModelMetadataResponse__TensorMetadata wire_tensor;
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "proto/core/limits.h"
-#include "proto/wire/utf8.h"
+#include "proto/core/utf8.h"
 
 enum wire_type {
     WIRE_VARINT = 0,

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "proto/wire/utf8.h"
+#include "proto/core/utf8.h"
 
 enum inf_code inf_tensor_check_count(const char *what, size_t count, struct inf_error *err)
 {

@@ -57,6 +57,26 @@ Test(status, cuts_no_character_in_two)
     cr_assert_gt(strlen(err.text), sizeof err.text - 4);
 }
 
+// Control characters, half a character, one that is too long, a surrogate.
+Test(status, shows_nothing_that_breaks_a_line)
+{
+    struct inf_error err;
+    inf_fail(&err, INF_INVALID, "'%s'", "a\n\x1b[1m\x7f\xc2\x85\xc3\xa9\xc3(\xc0\xaf\xed\xa0\x80");
+    cr_assert_str_eq(err.text,
+                     "'a??[1m???\xc3\xa9?(?"
+                     "?"
+                     "?"
+                     "?"
+                     "?'");
+    inf_error_prefix(&err, INF_INVALID, "%s", "model\t");
+    cr_assert_str_eq(err.text,
+                     "model?: 'a??[1m???\xc3\xa9?(?"
+                     "?"
+                     "?"
+                     "?"
+                     "?'");
+}
+
 Test(status, every_reason_has_a_name)
 {
     for (int reason = 0; reason < INF_REASON_COUNT; reason++)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proto/wire/utf8.h"
+#include "proto/core/utf8.h"
 
 #include <string.h>
 
-// The bytes of the character at `at`, at most `room`; 0 where there is none.
-static size_t character_size(const uint8_t *at, size_t room)
+size_t inf_utf8_character_size(const uint8_t *at, size_t room)
 {
     uint8_t lead = at[0];
     if (lead < 0x80)
@@ -26,12 +25,32 @@ bool inf_utf8_valid(struct inf_span bytes)
 {
     size_t at = 0;
     while (at < bytes.size) {
-        size_t size = character_size(bytes.data + at, bytes.size - at);
+        size_t size = inf_utf8_character_size(bytes.data + at, bytes.size - at);
         if (size == 0)
             return false;
         at += size;
     }
     return true;
+}
+
+// Whether a character of `size` bytes can stand in a line; one of 0 bytes cannot.
+static bool is_shown(const uint8_t *at, size_t size)
+{
+    // U+0080 to U+009F are controls too.
+    if (size == 2 && at[0] == 0xc2 && at[1] < 0xa0)
+        return false;
+    return size > 1 || (size == 1 && at[0] >= 0x20 && at[0] != 0x7f);
+}
+
+void inf_text_clean(char *text)
+{
+    uint8_t *at = (uint8_t *)text;
+    for (size_t left = strlen(text), taken; left > 0; at += taken, left -= taken) {
+        size_t size = inf_utf8_character_size(at, left);
+        taken = size == 0 ? 1 : size;
+        if (!is_shown(at, size))
+            memset(at, '?', taken);
+    }
 }
 
 struct inf_quoted inf_quote(const char *text)
@@ -44,11 +63,8 @@ struct inf_quoted inf_quote(const char *text)
     size_t left = strlen(text);
     size_t size = 0;
     while (left > 0) {
-        size_t character = character_size(bytes, left);
-        bool shown = character > 1 || (character == 1 && bytes[0] >= 0x20 && bytes[0] != 0x7f);
-        // U+0080 to U+009F are controls too.
-        if (character == 2 && bytes[0] == 0xc2 && bytes[1] < 0xa0)
-            shown = false;
+        size_t character = inf_utf8_character_size(bytes, left);
+        bool shown = is_shown(bytes, character);
         size_t taken = character == 0 ? 1 : character;
         size_t written = shown ? taken : 1;
         if (size + written > ROOM) {
