@@ -45,14 +45,6 @@ static enum inf_code check_extent(const char *text, size_t size, const char *nam
     return INF_OK;
 }
 
-// Replaces what must not stand in a message.
-static void clean(char *text)
-{
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text < ' ' || *text == 127)
-            *text = '?';
-}
-
 enum inf_code inf_json_parse(struct json_t **out_root, const char *text, size_t size,
                              const char *name, struct inf_error *err)
 {
@@ -63,7 +55,6 @@ enum inf_code inf_json_parse(struct json_t **out_root, const char *text, size_t 
     if (root == NULL && fault.text[0] == '\0')
         return inf_fail(err, INF_EXHAUSTED, "'%s': no memory for the document", name);
     if (root == NULL) {
-        clean(fault.text);
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_JSON,
                                "'%s': line %d, column %d: %s", name, fault.line, fault.column,
                                fault.text);
@@ -83,6 +74,19 @@ struct inf_json inf_json_root(const struct json_t *root)
     return (struct inf_json){.value = root};
 }
 
+// Writes an element's step: "[3]", or "[3 'conv']" where it has a name.
+static void print_element(const struct inf_json *json, char *text, size_t size)
+{
+    enum {
+        NAME_MAX_SHOWN = 80
+    };
+    const char *name = json_string_value(json_object_get(json->value, "name"));
+    if (name != NULL && name[0] != '\0')
+        snprintf(text, size, "[%zu '%.*s']", json->index, NAME_MAX_SHOWN, name);
+    else
+        snprintf(text, size, "[%zu]", json->index);
+}
+
 // Writes one step of a way; for a key that is long, its end.
 static void print_step(const struct inf_json *json, char *text, size_t size)
 {
@@ -90,14 +94,13 @@ static void print_step(const struct inf_json *json, char *text, size_t size)
         KEY_MAX = 100
     };
     if (json->key == NULL) {
-        snprintf(text, size, "[%zu]", json->index);
+        print_element(json, text, size);
         return;
     }
     size_t length = strlen(json->key);
     const char *end = length > KEY_MAX ? json->key + length - KEY_MAX : json->key;
     snprintf(text, size, "%s%s%s", json->parent->parent != NULL ? "." : "",
              end != json->key ? "..." : "", end);
-    clean(text);
 }
 
 const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_SIZE])
@@ -140,7 +143,6 @@ static void describe(const struct json_t *value, char *text, size_t size)
     case JSON_STRING:
         snprintf(text, size, "the string \"%.*s\"%s", STRING_MAX, json_string_value(value),
                  json_string_length(value) > STRING_MAX ? "..." : "");
-        clean(text);
         return;
     case JSON_INTEGER:
         snprintf(text, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));

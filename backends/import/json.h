@@ -96,7 +96,7 @@ enum inf_code inf_json_bool(const struct inf_json *json, bool *out,
 
 #define INF_JSON_PATH_SIZE 256
 
-// Writes the way to a value ("signature.inputs.x") and returns `text`; "the document" for the root.
+// Writes the way to a value ("signature.inputs.x", "modelTopology.node[3 'conv'].op") and returns `text`; "the document" for the root.
 // The end of a way that is too long is what stays.
 const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_SIZE]);
 

@@ -129,6 +129,23 @@ Test(json, tells_the_way_to_a_value_of_the_wrong_type)
     inf_json_destroy(&root);
 }
 
+Test(json, names_elements_that_have_a_name)
+{
+    struct json_t *root = parse("{\"node\":[{\"name\":\"conv\",\"op\":3},{\"name\":5}]}");
+    struct inf_json document = inf_json_root(root), nodes, member;
+    struct inf_error err = {0};
+    const char *text;
+    cr_assert_eq(inf_json_get(&document, "node", &nodes, &err), INF_OK);
+    struct inf_json node = inf_json_at(&nodes, 0);
+    cr_assert_eq(inf_json_get(&node, "op", &member, &err), INF_OK);
+    cr_assert_eq(inf_json_string(&member, &text, &err), INF_INVALID);
+    cr_assert_str_eq(err.text, "node[0 'conv'].op: has 3, wanted a string");
+    node = inf_json_at(&nodes, 1);
+    cr_assert_eq(inf_json_get(&node, "op", &member, &err), INF_INVALID);
+    cr_assert_str_eq(err.text, "node[1].op: is missing");
+    inf_json_destroy(&root);
+}
+
 Test(json, shortens_ways_and_values_that_are_long)
 {
     char text[4096];

@@ -349,8 +349,8 @@ Test(tfjs, placeholder_types_are_narrowed_as_tensorflow_js_does)
     refuse(TYPED("7"), INF_UNSUPPORTED, "DT_STRING");
     refuse(TYPED("'DT_WHAT'"), INF_UNSUPPORTED, "DT_WHAT");
     refuse(TYPED("99"), INF_UNSUPPORTED, "99");
-    refuse(TYPED("-1"), INF_INVALID, "node[0].attr.dtype.type: has -1");
-    refuse(TYPED("[]"), INF_INVALID, "node[0].attr.dtype.type");
+    refuse(TYPED("-1"), INF_INVALID, "node[0 'x'].attr.dtype.type: has -1");
+    refuse(TYPED("[]"), INF_INVALID, "node[0 'x'].attr.dtype.type");
 }
 
 Test(tfjs, both_encodings_of_text_and_numbers_mean_the_same)
