@@ -139,9 +139,17 @@ void inf_graph_replace_uses(struct inf_graph *graph, uint32_t from, uint32_t to)
 // producers right. `map` must keep the order of the nodes that stay.
 void inf_graph_compact_nodes(struct inf_graph *graph, const uint32_t *map);
 
+// Multiply-adds of a convolution, matrix product or recurrent network, from shapes; 0 for other
+// operators, and where shapes are not known.
+uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *node);
+
+// About how many elements a plain kernel looks at to compute a node, from shapes and attributes;
+// what is not known counts nothing. For telling work that is too much from work that is not.
+uint64_t inf_node_work(const struct inf_graph *graph, const struct inf_node *node);
+
 // What running the graph once costs, from shapes; nodes of unknown shape count nothing.
 struct inf_graph_cost {
-    uint64_t macs;        // multiply-adds of convolutions and matrix products
+    uint64_t macs;        // multiply-adds of all nodes: inf_node_macs()
     uint64_t parameters;  // elements of float constants
     uint64_t const_bytes; // bytes of all constants
 };

@@ -20,40 +20,93 @@ static uint64_t elements_or_zero(const struct inf_shape *shape)
     return inf_shape_count(shape, &count) ? count : 0;
 }
 
-// Places a filter is applied at: batch times rows times columns.
+// Places a filter is applied at: all but the channels.
 static uint64_t places(const struct inf_shape *shape)
 {
     struct inf_shape without_channels = *shape;
-    without_channels.rank = INF_MIN(without_channels.rank, 3);
+    without_channels.rank = INF_MAX(without_channels.rank - 1, 0);
     return elements_or_zero(&without_channels);
 }
 
-static uint64_t node_macs(const struct inf_graph *graph, const struct inf_node *node)
+static const struct inf_shape *shape_of(const struct inf_graph *graph, uint32_t value)
 {
-    const struct inf_shape *x = &graph->values[node->inputs[0]].shape;
-    const struct inf_shape *y = &graph->values[node->outputs[0]].shape;
+    static const struct inf_shape unknown = {.rank = -1};
+    return value != INF_VALUE_NONE ? &graph->values[value].shape : &unknown;
+}
+
+uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *node)
+{
+    const struct inf_shape *x = shape_of(graph, node->inputs[0]);
+    const struct inf_shape *y = shape_of(graph, node->outputs[0]);
+    const struct inf_shape *w =
+        shape_of(graph, node->input_count > 1 ? node->inputs[1] : INF_VALUE_NONE);
     switch (node->op) {
     case INF_OP_CONV2D:
     case INF_OP_DEPTHWISE_CONV2D:
-        return mul_saturating(places(y), elements_or_zero(&graph->values[node->inputs[1]].shape));
+    case INF_OP_CONV_ND:
+        return mul_saturating(places(y), elements_or_zero(w));
     case INF_OP_CONV2D_TRANSPOSE:
-        return mul_saturating(places(x), elements_or_zero(&graph->values[node->inputs[1]].shape));
+    case INF_OP_CONV_ND_TRANSPOSE:
+        return mul_saturating(places(x), elements_or_zero(w));
     case INF_OP_MATMUL: {
         if (x->rank < 2)
             return 0;
         int64_t depth = x->dims[node->attrs.matmul.transpose_a ? x->rank - 2 : x->rank - 1];
         return depth < 0 ? 0 : mul_saturating(elements_or_zero(y), (uint64_t)depth);
     }
+    case INF_OP_RNN: // every weight at every place of x
+        return mul_saturating(places(x),
+                              add_saturating(elements_or_zero(w),
+                                             elements_or_zero(shape_of(graph, node->inputs[2]))));
     default:
         return 0;
     }
+}
+
+// What a node looks at for one element of its largest output or input, where that hangs on
+// attributes or values.
+static uint64_t looks_each(const struct inf_graph *graph, const struct inf_node *node)
+{
+    uint64_t looks = 1;
+    switch (node->op) {
+    case INF_OP_POOL2D:
+        return (uint64_t)node->attrs.pool2d.kernel_h * (uint64_t)node->attrs.pool2d.kernel_w;
+    case INF_OP_POOL_ND:
+        for (int32_t i = 0; i < node->attrs.pool_nd.kernel.count; i++)
+            looks = mul_saturating(looks, (uint64_t)node->attrs.pool_nd.kernel.values[i]);
+        return looks;
+    case INF_OP_DILATION2D:
+        return elements_or_zero(shape_of(graph, node->inputs[1]));
+    case INF_OP_LRN:
+        return (uint64_t)node->attrs.lrn.before + (uint64_t)node->attrs.lrn.after + 1;
+    case INF_OP_ROI_ALIGN: {
+        uint64_t samples = (uint64_t)node->attrs.roi_align.samples;
+        // As many as a place has pixels: all of them at most.
+        return samples > 0 ? samples * samples : elements_or_zero(shape_of(graph, node->inputs[0]));
+    }
+    case INF_OP_NMS: // each box against each
+        return elements_or_zero(shape_of(graph, node->inputs[1]));
+    default:
+        return 1;
+    }
+}
+
+uint64_t inf_node_work(const struct inf_graph *graph, const struct inf_node *node)
+{
+    uint64_t elements = 0;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        elements = add_saturating(elements, elements_or_zero(shape_of(graph, node->inputs[i])));
+    for (uint32_t i = 0; i < node->output_count; i++)
+        elements = add_saturating(elements, elements_or_zero(shape_of(graph, node->outputs[i])));
+    return add_saturating(mul_saturating(elements, looks_each(graph, node)),
+                          inf_node_macs(graph, node));
 }
 
 struct inf_graph_cost inf_graph_cost(const struct inf_graph *graph)
 {
     struct inf_graph_cost cost = {0};
     for (uint32_t i = 0; i < graph->node_count; i++)
-        cost.macs = add_saturating(cost.macs, node_macs(graph, &graph->nodes[i]));
+        cost.macs = add_saturating(cost.macs, inf_node_macs(graph, &graph->nodes[i]));
     for (uint32_t i = 0; i < graph->value_count; i++) {
         const struct inf_value *value = &graph->values[i];
         if (value->data == NULL)

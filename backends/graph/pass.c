@@ -12,6 +12,10 @@
 // What folding may add beyond twice the constants that a model came with: enough for real models,
 // whose weights are transposed or dequantised once, and too little for a bomb.
 #define FOLD_EXTRA_BYTES ((size_t)64 << 20)
+// The same for the work of folding, by inf_node_work(): half a second of the reference kernels beyond
+// looking at every byte of the constants a few times.
+#define FOLD_EXTRA_WORK     ((uint64_t)1 << 26)
+#define FOLD_WORK_EACH_BYTE 4u
 
 static const struct {
     const char *name;
@@ -126,9 +130,11 @@ enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_opti
     INF_TRY(inf_graph_verify(graph, err));
     uint64_t const_bytes = INF_MIN(inf_graph_cost(graph).const_bytes, SIZE_MAX / 4);
     size_t fold_budget_bytes = FOLD_EXTRA_BYTES + 2 * (size_t)const_bytes;
+    uint64_t fold_budget_work = FOLD_EXTRA_WORK + FOLD_WORK_EACH_BYTE * const_bytes;
     struct inf_rewrite rewrite = {.graph = graph,
                                   .evaluator = options->evaluator,
                                   .fold_budget_bytes = &fold_budget_bytes,
+                                  .fold_budget_work = &fold_budget_work,
                                   .err = err};
     bool changed = true;
     for (int round = 1; round <= ROUNDS_MAX && changed; round++) {

@@ -35,6 +35,16 @@ static bool outputs_fit(const struct inf_rewrite *rewrite, const struct inf_node
     return *total_bytes < FOLD_BYTES_MAX && *total_bytes <= *rewrite->fold_budget_bytes;
 }
 
+// Takes a node's work off what is left of the budget; false where that is too little.
+static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node)
+{
+    uint64_t work = inf_node_work(rewrite->graph, node);
+    if (work > *rewrite->fold_budget_work)
+        return false;
+    *rewrite->fold_budget_work -= work;
+    return true;
+}
+
 // The shape of a value as data: needs no kernel, and the value no constant.
 static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 {
@@ -132,7 +142,7 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
         bool known = node->op == INF_OP_SHAPE
                          ? inf_shape_known(&graph->values[node->inputs[0]].shape)
                          : inputs_const(graph, node);
-        if (!known || !measure(rewrite, i))
+        if (!known || !afford_work(rewrite, node) || !measure(rewrite, i))
             continue;
         if (outputs_fit(rewrite, node, &total_bytes))
             INF_TRY(fold(rewrite, i, total_bytes));

@@ -12,6 +12,7 @@ struct inf_rewrite {
     struct inf_graph *graph;
     const struct inf_evaluator *evaluator; // NULL: nothing is folded
     size_t *fold_budget_bytes;             // what folding may still add to the graph
+    uint64_t *fold_budget_work;            // what it may still do: inf_node_work()
     uint32_t *uses;                        // by value: inputs of nodes and outputs of the graph
     uint32_t uses_capacity;
     bool *gone; // by node

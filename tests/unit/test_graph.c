@@ -251,3 +251,21 @@ Test(graph, cost_counts_multiply_adds)
     cr_assert_eq(cost.const_bytes, 4 * (432u + 144u + 10240u) + 8);
     inf_graph_destroy(&graph);
 }
+
+Test(graph, cost_counts_other_axes_and_recurrent_networks)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 10, 3));
+    uint32_t conv = node(graph, INF_OP_CONV_ND, "conv", x,
+                         constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 5), NULL));
+    const uint32_t lstm[] = {input(graph, "t", INF_DTYPE_F32, INF_SHAPE(7, 2, 4)),
+                             constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 12, 4), NULL),
+                             constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 12, 3), NULL)};
+    output(graph, "y", conv);
+    output(graph, "h", add_node(graph, INF_OP_RNN, "lstm", lstm, 3, 3));
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    // 8 places * 3*3*5; 7 steps of 2 rows * 4 gates of 3, each of 4 inputs and 3 states.
+    cr_assert_eq(inf_node_macs(graph, &graph->nodes[0]), 360u);
+    cr_assert_eq(inf_node_macs(graph, &graph->nodes[1]), 14u * 12 * 7);
+    inf_graph_destroy(&graph);
+}

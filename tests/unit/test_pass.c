@@ -189,6 +189,24 @@ Test(fold_constants, a_small_file_makes_no_large_graph)
     inf_graph_destroy(&graph);
 }
 
+// Of two windows over 1024 constants, one looks at 11 and the other at millions for each.
+Test(fold_constants, a_small_file_makes_no_long_work)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t c = constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 1024), NULL);
+    output(graph, "near", node(graph, INF_OP_LRN, "near", c));
+    output(graph, "far", node(graph, INF_OP_LRN, "far", c));
+    last_attrs(graph)->lrn.before = 1 << 24;
+    int calls = 0;
+    const struct inf_evaluator evaluator = {.run = evaluate, .context = &calls};
+    const struct inf_pass_options options = {.evaluator = &evaluator};
+    cr_assert_eq(inf_passes_run(graph, &options, NULL), INF_OK);
+    cr_assert_eq(calls, 1);
+    cr_assert_eq(inf_node_work(graph, &graph->nodes[0]), 2048u * 11);
+    cr_assert_eq(inf_node_work(graph, &graph->nodes[1]), 2048u * ((UINT64_C(1) << 24) + 6));
+    inf_graph_destroy(&graph);
+}
+
 Test(fold_constants, a_fault_that_folding_reveals_is_named)
 {
     struct inf_graph *graph = new_graph();
