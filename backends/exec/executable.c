@@ -6,6 +6,7 @@
 
 #include "backends/exec/dynamic.h"
 #include "backends/exec/staging.h"
+#include "proto/core/limits.h"
 #include "proto/core/span.h"
 
 // A value whose memory comes with each run.
@@ -83,6 +84,12 @@ static enum inf_code list_bound_values(struct inf_executable *executable, size_t
         size_t size = executable->plan->storage[graph->outputs[i].value].size_bytes;
         executable->unwanted_offsets[i] = *unwanted_bytes;
         *unwanted_bytes += inf_size_align(size + INF_BLOB_SLACK_BYTES, 64);
+        if (*unwanted_bytes > INF_LIMIT_ARENA_BYTES)
+            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                   "output '%s': the outputs up to it take %zu bytes, at most %llu "
+                                   "are allowed",
+                                   graph->outputs[i].name, *unwanted_bytes,
+                                   (unsigned long long)INF_LIMIT_ARENA_BYTES);
     }
     return INF_OK;
 }
@@ -164,7 +171,7 @@ static enum inf_code fill(struct inf_executable *executable, struct inf_device *
                              executable->devices, err));
     executable->slot_count = inf_device_info(devices[0])->slots;
     INF_TRY(compile_segments(executable, err));
-    size_t unwanted_bytes;
+    size_t unwanted_bytes = 0;
     INF_TRY(list_bound_values(executable, &unwanted_bytes, err));
     executable->slots = calloc(executable->slot_count, sizeof *executable->slots);
     if (executable->slots == NULL)

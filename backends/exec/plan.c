@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/core/limits.h"
 #include "proto/core/span.h"
 
 #define ARENA_ALIGNMENT 64 // at least; devices may want more
@@ -284,6 +285,21 @@ static size_t live_max(struct storage_class **classes, uint32_t count, uint32_t 
     return most;
 }
 
+// Fails for intermediates that are too large, naming the node of the largest.
+static enum inf_code fail_arena(const struct planner *planner, const struct storage_class *largest,
+                                struct inf_error *err)
+{
+    const struct inf_graph *graph = planner->graph;
+    const struct inf_value *value = &graph->values[largest - planner->classes];
+    char shape[INF_SHAPE_TEXT_SIZE];
+    return inf_fail_reason(
+        err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+        "node '%s': its output of shape %s is the largest of intermediates that "
+        "take more than %llu bytes together",
+        value->producer != INF_NODE_NONE ? graph->nodes[value->producer].name : value->name,
+        inf_shape_print(&value->shape, shape), (unsigned long long)INF_LIMIT_ARENA_BYTES);
+}
+
 static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
 {
     uint32_t value_count = planner->graph->value_count;
@@ -295,21 +311,24 @@ static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
         return inf_fail(err, INF_EXHAUSTED, "no memory to plan %u values", value_count);
     }
     uint32_t count = 0;
+    enum inf_code code = INF_OK;
     for (uint32_t v = 0; v < value_count; v++)
         if (planner->root[v] == v && planner->classes[v].storage.place == INF_PLACE_ARENA &&
             planner->classes[v].first_step != STEP_NONE)
             order[count++] = &planner->classes[v];
     qsort(order, count, sizeof *order, larger_first);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && code == INF_OK; i++) {
         order[i]->storage.offset = lowest_gap(order[i], placed, i);
         insert_by_offset(order[i], placed, i);
         planner->plan->arena_bytes =
             INF_MAX(planner->plan->arena_bytes, order[i]->storage.offset + order[i]->padded_bytes);
+        if (planner->plan->arena_bytes > INF_LIMIT_ARENA_BYTES)
+            code = fail_arena(planner, order[0], err);
     }
     planner->plan->live_max_bytes = live_max(order, count, planner->plan->step_count);
     free(order);
     free(placed);
-    return INF_OK;
+    return code;
 }
 
 static enum inf_code fill(struct planner *planner, struct inf_error *err)

@@ -53,7 +53,7 @@ struct inf_plan {
 // pointer into `graph`.
 //
 // INF_UNSUPPORTED  (OPERATOR) nodes that no device supports; the text names them.
-// INF_EXHAUSTED    memory.
+// INF_EXHAUSTED    memory, or an arena above INF_LIMIT_ARENA_BYTES.
 enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph *graph,
                              struct inf_device *const *devices, uint32_t device_count,
                              struct inf_error *err) INF_NODISCARD;

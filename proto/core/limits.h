@@ -51,11 +51,18 @@
 #define INF_LIMIT_GRAPH_NODES      (1u << 20)
 #define INF_LIMIT_GRAPH_VALUES     (1u << 21)
 #define INF_LIMIT_NODE_INPUTS      4096u
+// What importing, preparing and compiling a model may allocate: this many times the bytes of its
+// files, and this many more. The text of a model.json takes most by the byte.
+#define INF_LIMIT_LOAD_FACTOR      64u
+#define INF_LIMIT_LOAD_EXTRA_BYTES ((uint64_t)512 << 20)
 // Branches and loops of one graph, twice: each has two subgraphs.
 #define INF_LIMIT_SUBGRAPHS (1u << 16)
 // Branches and loops within each other: what walks them recurses, and looks at the inner one of two
 // loops up to three times for each time it looks at the outer one.
 #define INF_LIMIT_GRAPH_DEPTH 8u
+
+// Intermediates of one run, and its outputs: a file of a few bytes can ask for any amount.
+#define INF_LIMIT_ARENA_BYTES ((uint64_t)2 << 30)
 
 // --- models whose shapes hang on values ---
 // Iterations of one loop: a model that never ends must not hold a worker for ever.

@@ -7,6 +7,7 @@
 #include "backends/device/device_impl.h"
 #include "backends/exec/plan.h"
 #include "backends/graph/shape_infer.h"
+#include "proto/core/limits.h"
 
 // A device that supports what its bit mask says: bit per operator.
 struct fake {
@@ -239,6 +240,32 @@ Test(plan, never_overlaps_live_tensors)
                 cr_assert_not(meet && overlap, "round %d: values %u and %u", round, i, k);
             }
         }
+        inf_plan_destroy(&plan);
+        inf_graph_destroy(&graph);
+    }
+}
+
+// Two intermediates at once, each a little below half of the limit, or a little above.
+Test(plan, refuses_intermediates_beyond_the_limit)
+{
+    for (int over = 0; over < 2; over++) {
+        struct fake device;
+        struct inf_device *devices[] = {&device.base};
+        struct inf_graph *graph = NULL;
+        struct inf_plan *plan = NULL;
+        struct inf_error err = {0};
+        fake_init(&device, "all", ALL);
+        cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+        uint32_t x =
+            add_input(graph, "x", (int64_t)(INF_LIMIT_ARENA_BYTES / 8) + (over ? 1024 : -1024));
+        uint32_t a = add_unary(graph, "first", x);
+        uint32_t b = add_unary(graph, "second", a);
+        uint32_t y = add_binary(graph, "sum", a, b);
+        cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+        cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+        enum inf_code code = inf_plan_build(&plan, graph, devices, 1, &err);
+        cr_assert_eq(code, over ? INF_EXHAUSTED : INF_OK, "%d: %s", over, err.text);
+        cr_assert(!over || strstr(err.text, "node 'first'") != NULL, "%s", err.text);
         inf_plan_destroy(&plan);
         inf_graph_destroy(&graph);
     }
