@@ -23,7 +23,7 @@
 
 struct options {
     struct request_options request;
-    unsigned long runs;
+    unsigned long runs, timeout_ms;
     unsigned long loads[LOADS_MAX]; // streams, or with `open` requests a second: a row each
     size_t load_count;
     bool open, even, all_backends;
@@ -302,7 +302,8 @@ static int bench_model(const struct context *context, inferd_client *client, con
                                                .version = options->request.version,
                                                .device = options->request.device,
                                                .inputs = inputs.tensors,
-                                               .input_count = inputs.count},
+                                               .input_count = inputs.count,
+                                               .timeout_ms = options->timeout_ms},
                              options);
     tensor_inputs_fini(&inputs);
     inferd_model_info_free(info);
@@ -353,6 +354,10 @@ static int take_option(struct options *options, const struct option_given *given
         return take_loads(options, "--rate", given->value, RATE_MAX);
     case 'A':
         return take_arrivals(options, given->value);
+    case 't':
+        return command_number("--timeout", given->value, 1, 86400000, &options->timeout_ms)
+                   ? EXIT_OK
+                   : EXIT_USAGE;
     case 'p':
         options->plot = given->value;
         return EXIT_OK;
@@ -397,6 +402,7 @@ static const struct option long_options[] = {REQUEST_LONG_OPTIONS,
                                              {"rate", required_argument, NULL, 'R'},
                                              {"arrivals", required_argument, NULL, 'A'},
                                              {"plot", required_argument, NULL, 'p'},
+                                             {"timeout", required_argument, NULL, 't'},
                                              {0}};
 
 const struct command command_bench = {
@@ -414,9 +420,11 @@ const struct command command_bench = {
         "  -c, --streams N,...    requests in flight at once (default 1); a row each\n"
         "  -R, --rate N,...       an open loop of so many requests a second; a row each\n"
         "  -A, --arrivals HOW     of an open loop: poisson (default) or even\n"
+        "  -t, --timeout MS       that each request may take; an open loop counts those that may not\n"
+        "                         as refused\n"
         "  -p, --plot FILE        write latency against throughput to FILE, as SVG\n"
         "  -a, --all-backends     on every device in turn, a row each\n" REQUEST_HELP,
-    .short_options = REQUEST_SHORT_OPTIONS "n:c:aR:A:p:",
+    .short_options = REQUEST_SHORT_OPTIONS "n:c:aR:A:p:t:",
     .long_options = long_options,
     .run = run,
 };
