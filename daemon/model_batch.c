@@ -160,7 +160,9 @@ static bool acquire(struct measured *measured, struct rung *rung, uint32_t rows)
                           NULL) != INF_OK)
         return false;
     const struct inf_graph *graph = inf_executable_graph(rung->executable);
-    if (rows_hold(graph, rows) && inf_trial_init(&rung->trial, graph, NULL) == INF_OK) {
+    // What is interpreted allocates in every run, and gains nothing by more rows.
+    if (inf_executable_interpreted_nodes(rung->executable) == 0 && rows_hold(graph, rows) &&
+        inf_trial_init(&rung->trial, graph, NULL) == INF_OK) {
         rung->bytes = count_bytes(graph, rows);
         return true;
     }
