@@ -5,9 +5,9 @@
 
 #include <inttypes.h>
 
+#include "proto/core/utf8.h"
 #include "proto/wire/frame.h"
 #include "proto/wire/tensor_entry.h"
-#include "proto/core/utf8.h"
 
 // The walk over a segment.
 struct walk {

@@ -3,9 +3,9 @@
 // ModelInfer, request and reply.
 #include <assert.h>
 
+#include "proto/core/utf8.h"
 #include "proto/wire/message_codec.h"
 #include "proto/wire/tensor_entry.h"
-#include "proto/core/utf8.h"
 
 typedef Inference__ModelInferRequest__InferInputTensor wire_input;
 typedef Inference__ModelInferRequest__InferRequestedOutputTensor wire_wanted;

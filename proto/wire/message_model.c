@@ -3,9 +3,9 @@
 // Health and metadata: the Open Inference Protocol's calls without tensors.
 #include <assert.h>
 
+#include "proto/core/utf8.h"
 #include "proto/wire/message_codec.h"
 #include "proto/wire/tensor_entry.h"
-#include "proto/core/utf8.h"
 
 typedef Inference__ModelMetadataResponse__TensorMetadata wire_tensor;
 

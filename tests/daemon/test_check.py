@@ -39,9 +39,9 @@ def main(inferctl, program, models):
         done = run(inferctl, 'check', path)
         assert done.returncode == 0 and '[1,4]' in done.stdout and 'ref' in done.stdout, done
 
-        write(folder, [layer('Conv3D'), layer('Lambda', name='e')], [])
+        write(folder, [layer('TransformerDecoder'), layer('Lambda', name='e')], [])
         done = run(inferctl, 'check', path)
-        assert done.returncode == 1 and 'Conv3D (1 layer), Lambda (1 layer)' in done.stderr, done
+        assert done.returncode == 1 and 'Lambda (1 layer), TransformerDecoder (1 layer)' in done.stderr, done
         (folder / 'model.json').write_text('{')
         assert run(inferctl, 'check', path).returncode == 1
     assert run(inferctl, 'check', path).returncode == 4

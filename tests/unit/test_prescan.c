@@ -4,9 +4,9 @@
 #include <time.h>
 
 #include "proto/core/limits.h"
+#include "proto/core/utf8.h"
 #include "proto/wire/inferd.pb-c.h"
 #include "proto/wire/prescan.h"
-#include "proto/core/utf8.h"
 #include "tests/support/wire_bytes.h"
 
 // A message that holds itself (field 1, once) and a list of itself (field 2), as ONNX's do. Ours do

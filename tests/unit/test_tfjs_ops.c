@@ -125,7 +125,8 @@ Test(tfjs_ops, slopes_have_tensorflows_defaults)
     input("x", "DT_FLOAT", DIMS(2));
     node("c", "LeakyRelu", "x");
     inf_tfjs_writer_attr_float(w, "alpha", 1e39);
-    refuse("c", INF_INVALID, "node[1].attr.alpha.f: has 1e+39, wanted a number that a float holds");
+    refuse("c", INF_INVALID,
+           "node[1 'c'].attr.alpha.f: has 1e+39, wanted a number that a float holds");
 }
 
 Test(tfjs_ops, binary_operators_broadcast_and_have_their_kind)
