@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferd-check [--json] FILE: what would become of a model file here, without a daemon: whether it
-// imports, what it is made of, and on each device which steps run there and what memory it takes.
-// Run by `inferctl check`; it reads with the rights of whoever runs it.
+// inferd-check [--json] [--inspect] FILE: what would become of a model file here, without a daemon:
+// whether it imports, what it is made of, and on each device which steps run there and what memory
+// it takes; with --inspect also the graph after the passes and each device's plan, step by step.
+// Run by `inferctl check` and `inferctl inspect`; it reads with the rights of whoever runs it.
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "backends/exec/model.h"
 #include "backends/import/import.h"
 #include "backends/registry.h"
+#include "daemon/check_inspect.h"
 #include "daemon/model_repository.h"
 
 // Exit codes, those of inferctl.
@@ -24,6 +26,7 @@ enum {
 
 // A model on its way through the check.
 struct check {
+    bool inspect;
     struct inf_device_list devices;
     struct inf_model_location location;
     struct inf_model_info info;
@@ -73,11 +76,18 @@ static json_t *describe_executable(struct check *check, const struct inf_executa
     const struct inf_plan *plan = inf_executable_plan(executable);
     struct inf_graph_cost cost = inf_graph_cost(graph);
     json_object_set_new(check->report, "macs", json_integer((json_int_t)cost.macs));
-    return json_pack("{s:b,s:I,s:o,s:I,s:I,s:I}", "loads", 1, "steps", (json_int_t)plan->step_count,
-                     "elsewhere", describe_elsewhere(executable), "weight_bytes",
-                     (json_int_t)inf_executable_weight_bytes(executable), "arena_bytes",
-                     (json_int_t)plan->arena_bytes, "live_max_bytes",
-                     (json_int_t)plan->live_max_bytes);
+    // The graph is the same for all devices.
+    if (check->inspect)
+        json_object_set_new(check->report, "graph", inf_inspect_graph(graph));
+    json_t *row = json_pack(
+        "{s:b,s:I,s:o,s:I,s:I,s:I,s:I}", "loads", 1, "steps", (json_int_t)plan->step_count,
+        "elsewhere", describe_elsewhere(executable), "weight_bytes",
+        (json_int_t)inf_executable_weight_bytes(executable), "arena_bytes",
+        (json_int_t)plan->arena_bytes, "live_max_bytes", (json_int_t)plan->live_max_bytes,
+        "interpreted", (json_int_t)inf_executable_interpreted_nodes(executable));
+    if (check->inspect)
+        json_object_set_new(row, "plan", inf_inspect_plan(executable));
+    return row;
 }
 
 static void check_device(struct check *check, struct inf_device *device)
@@ -195,6 +205,10 @@ static void print_device(json_t *row)
         mega(row, "weight_bytes"), mega(row, "arena_bytes"), mega(row, "live_max_bytes"));
     json_object_foreach(json_object_get(row, "elsewhere"), key, count)
         printf("%-10s not here: %s, %lld times\n", "", key, (long long)json_integer_value(count));
+    if (json_integer_value(json_object_get(row, "interpreted")) > 0)
+        printf("%-10s in no plan, since sizes or branches hang on values: %lld nodes\n", "",
+               (long long)json_integer_value(json_object_get(row, "interpreted")));
+    inf_inspect_print_plan(json_object_get(row, "plan"));
 }
 
 static void print_report(const json_t *report)
@@ -212,6 +226,8 @@ static void print_report(const json_t *report)
     json_array_foreach(json_object_get(report, "shapes"), i, row)
         printf("%s %s", i > 0 ? "," : "", json_string_value(row));
     putchar('\n');
+    if (json_object_get(report, "graph") != NULL)
+        printf("graph after the passes:\n%s", json_string_value(json_object_get(report, "graph")));
     json_array_foreach(json_object_get(report, "devices"), i, row) print_device(row);
 }
 
@@ -225,13 +241,28 @@ static void fini(struct check *check)
     inf_device_list_close(&check->devices);
 }
 
+// Takes the options off the arguments; false where they are wrong.
+static bool parse(int argc, char **argv, struct check *check, bool *as_json)
+{
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-' && argv[i][1] == '-'; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            *as_json = true;
+        else if (strcmp(argv[i], "--inspect") == 0)
+            check->inspect = true;
+        else
+            return false;
+    }
+    return i == argc - 1;
+}
+
 int main(int argc, char **argv)
 {
-    bool as_json = argc == 3 && strcmp(argv[1], "--json") == 0;
+    bool as_json = false;
     struct check check = {.location = {.directory_fd = -1}};
     struct inf_error err = {0};
-    if (argc != (as_json ? 3 : 2)) {
-        fputs("usage: inferd-check [--json] FILE\n", stderr);
+    if (!parse(argc, argv, &check, &as_json)) {
+        fputs("usage: inferd-check [--json] [--inspect] FILE\n", stderr);
         return EXIT_WRONG_ARGUMENTS;
     }
     enum inf_code code = run_check(&check, argv[argc - 1], &err);

@@ -154,7 +154,8 @@ struct inf_graph_cost {
     uint64_t const_bytes; // bytes of all constants
 };
 
-// Adds up the cost of all nodes.
+// Adds up the cost of all nodes; both sides of a branch and one turn of a loop count. Recurses as
+// deep as subgraphs nest.
 struct inf_graph_cost inf_graph_cost(const struct inf_graph *graph);
 
 #endif

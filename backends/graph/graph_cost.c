@@ -115,5 +115,11 @@ struct inf_graph_cost inf_graph_cost(const struct inf_graph *graph)
         if (inf_dtype_is_float(value->dtype))
             cost.parameters = add_saturating(cost.parameters, elements_or_zero(&value->shape));
     }
+    for (uint32_t i = 0; i < graph->subgraph_count; i++) {
+        struct inf_graph_cost part = inf_graph_cost(graph->subgraphs[i]);
+        cost.macs = add_saturating(cost.macs, part.macs);
+        cost.parameters = add_saturating(cost.parameters, part.parameters);
+        cost.const_bytes = add_saturating(cost.const_bytes, part.const_bytes);
+    }
     return cost;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/core/limits.h"
+#include "proto/core/utf8.h"
 
 // Fields in a whole model: unpacked numbers are fields too, but nobody writes many of those.
 #define FIELDS_MAX ((uint64_t)1 << 22)
@@ -106,6 +107,9 @@ enum inf_code inf_onnx_text(const char **out, struct inf_arena *arena, struct in
     if (bytes.size > 0 && memchr(bytes.data, 0, bytes.size) != NULL)
         return inf_fail(err, INF_INVALID, "name '%.200s' goes on after a NUL byte",
                         (const char *)bytes.data);
+    if (!inf_utf8_valid(bytes))
+        return inf_fail(err, INF_INVALID, "name '%.*s' is no UTF-8",
+                        (int)INF_MIN(bytes.size, (size_t)200), (const char *)bytes.data);
     char *text = inf_arena_alloc(arena, bytes.size + 1);
     if (text == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a name");

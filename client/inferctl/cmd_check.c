@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl check: what would become of a model file here. The engine is in a program of its own, so
-// that this one stays small and needs no daemon.
+// inferctl check and inspect: what would become of a model file here, and in detail. The engine is in
+// a program of its own, so that this one stays small and needs no daemon.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,18 +9,32 @@
 
 #include "client/inferctl/command.h"
 
-static int run(const struct context *context, const struct arguments *arguments)
+// Becomes that program.
+static int run_program(const struct context *context, const char *file, bool inspect)
 {
     const char *program = getenv("INFERD_CHECK");
     if (program == NULL || program[0] == '\0')
         program = INFERD_CHECK_PROGRAM;
-    const char *file = arguments->names[0];
-    fflush(stdout);
+    const char *words[5] = {"inferd-check"};
+    size_t count = 1;
     if (context->format == OUTPUT_JSON)
-        execl(program, "inferd-check", "--json", file, (char *)NULL);
-    else
-        execl(program, "inferd-check", file, (char *)NULL);
+        words[count++] = "--json";
+    if (inspect)
+        words[count++] = "--inspect";
+    words[count] = file;
+    fflush(stdout);
+    execv(program, (char *const *)words);
     return command_say(EXIT_FAILED, "'%s': %s; it comes with the daemon", program, strerror(errno));
+}
+
+static int run_check(const struct context *context, const struct arguments *arguments)
+{
+    return run_program(context, arguments->names[0], false);
+}
+
+static int run_inspect(const struct context *context, const struct arguments *arguments)
+{
+    return run_program(context, arguments->names[0], true);
 }
 
 const struct command command_check = {
@@ -30,5 +44,15 @@ const struct command command_check = {
     .names_most = 1,
     .summary = "tell what would become of a model file, without a daemon",
     .help = "",
-    .run = run,
+    .run = run_check,
+};
+
+const struct command command_inspect = {
+    .name = "inspect",
+    .names = "FILE",
+    .names_least = 1,
+    .names_most = 1,
+    .summary = "show a model file's graph after all passes, and each device's plan",
+    .help = "",
+    .run = run_inspect,
 };

@@ -39,13 +39,30 @@ def main(inferctl, program, models):
         done = run(inferctl, 'check', path)
         assert done.returncode == 0 and '[1,4]' in done.stdout and 'ref' in done.stdout, done
 
+        # The same and more: one product with the bias in it, from the input to the output.
+        report = json.loads(run(inferctl, '-o', 'json', 'inspect', path).stdout)
+        assert report['graph'].startswith('input ') and report['graph'].count('matmul(') == 1, report
+        for device in report['devices']:
+            [step] = device['plan']
+            assert step['node'] == 'd' and step['operator'] == 'matmul' and step['macs'] == 12, step
+            assert step['device'] == device['device'], (step, device)
+            [out] = step['outputs']
+            assert (out['place'], out['index'], out['shape'], out['bytes']) == ('output', 0, '[1,3]', 12), out
+            assert device['arena_bytes'] == 0 and device['interpreted'] == 0, device
+        done = run(inferctl, 'inspect', path)
+        assert done.returncode == 0 and 'matmul(' in done.stdout and 'in output 0, 12 bytes' in done.stdout, done
+
         write(folder, [layer('TransformerDecoder'), layer('Lambda', name='e')], [])
         done = run(inferctl, 'check', path)
         assert done.returncode == 1 and 'Lambda (1 layer), TransformerDecoder (1 layer)' in done.stderr, done
         (folder / 'model.json').write_text('{')
         assert run(inferctl, 'check', path).returncode == 1
+        assert run(inferctl, 'inspect', path).returncode == 1
     assert run(inferctl, 'check', path).returncode == 4
+    assert run(inferctl, 'inspect', path).returncode == 4
     assert run(inferctl, 'check').returncode == 2
+    for arguments in ([], ['--inspect'], ['--bad', path], [path, path]):
+        assert subprocess.run([program, *arguments], capture_output=True).returncode == 2, arguments
     os.environ['INFERD_CHECK'] = '/nowhere/inferd-check'
     done = run(inferctl, 'check', path)
     assert done.returncode == 1 and 'comes with the daemon' in done.stderr, done
@@ -55,6 +72,16 @@ def main(inferctl, program, models):
     if model.is_dir():
         report = json.loads(run(inferctl, '-o', 'json', 'check', str(model)).stdout)
         assert report['macs'] == 299855360, report
+    # A model with loops, and branches that hang on values: some nodes have no plan.
+    model = Path(models) / 'handtrack-ssd-int8' / 'model' / 'handtrack.json'
+    if model.is_file():
+        report = json.loads(run(inferctl, '-o', 'json', 'inspect', str(model)).stdout)
+        for device in report['devices']:
+            assert device['loads'] and device['interpreted'] > 0, device
+            assert device['steps'] == len(device['plan']) > 0, device
+            # Nothing lies beyond the arena.
+            ends = [o['offset'] + o['bytes'] for s in device['plan'] for o in s['outputs'] if 'offset' in o]
+            assert max(ends) <= device['arena_bytes'] >= device['live_max_bytes'] > 0, device
     return 0
 
 sys.exit(main(*sys.argv[1:]))
