@@ -475,6 +475,8 @@ enum inf_code inf_graph_add_einsum(struct inf_graph *graph, const char *name, co
         const char *comma = memchr(at, ',', (size_t)(end - at));
         if ((comma == NULL) != (i + 1 == input_count))
             return refuse(&einsum, "it has not as many terms as inputs");
+        if (inputs[i] == INF_VALUE_NONE)
+            return refuse(&einsum, "one of its inputs is left out");
         terms[i].value = inputs[i];
         INF_TRY(read_term(&einsum, at, comma != NULL ? comma : end,
                           graph->values[inputs[i]].shape.rank, &terms[i]));

@@ -104,3 +104,17 @@ Test(einsum, refuses_what_makes_no_sense)
                            err.text);
     }
 }
+
+Test(einsum, refuses_terms_without_an_input)
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_graph_create(&graph, &err), INF_OK);
+    struct inf_blob *blob = inf_blob_create(4 * sizeof(float));
+    uint32_t inputs[2] = {0, INF_VALUE_NONE}, y;
+    cr_assert_eq(
+        inf_graph_add_const(graph, "", INF_DTYPE_F32, &INF_SHAPE(2, 2), blob, &inputs[0], &err),
+        INF_OK);
+    cr_assert_eq(inf_graph_add_einsum(graph, "e", "ij,jk->ik", inputs, 2, &y, &err), INF_INVALID);
+    cr_assert_not_null(strstr(err.text, "left out"), "%s", err.text);
+}
