@@ -355,8 +355,9 @@ static void note_refusal(struct tally *tally, const char *text, unsigned variant
 // Whether a text says what it is about: by its name, by the way to it in the document, or as operators.
 static bool names_something(const char *text)
 {
-    static const char *const wholes[] = {"modelTopology", "weightsManifest", "signature",
-                                         "userDefinedMetadata", "operators not supported"};
+    static const char *const wholes[] = {
+        "modelTopology",       "weightsManifest",         "signature",
+        "userDefinedMetadata", "operators not supported", "layers not supported"};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(wholes); i++)
         if (strncmp(text, wholes[i], strlen(wholes[i])) == 0)
             return true;
