@@ -160,18 +160,19 @@ static enum inf_code run_with(uint32_t disabled, const struct feed *feed,
     return code;
 }
 
-// Runs the case with and without passes; both ways, the outputs are these.
+// Runs the case without passes, with loops and branches inlined only, and with all passes; each way,
+// the outputs are these.
 static void check(const struct feed *feed, uint32_t output, const double *wanted, uint32_t count)
 {
-    for (int with_passes = 0; with_passes < 2; with_passes++) {
-        uint32_t disabled = with_passes ? 0 : UINT32_MAX;
-        cr_assert_eq(run_with(disabled, feed, NULL), INF_OK, "%s", err.text);
-        cr_assert_eq(results[output].count, count, "%u elements, wanted %u, passes %d",
-                     results[output].count, count, with_passes);
+    static const uint32_t disabled[] = {UINT32_MAX, ~(1u << INF_PASS_INLINE), 0};
+    for (size_t k = 0; k < sizeof disabled / sizeof disabled[0]; k++) {
+        cr_assert_eq(run_with(disabled[k], feed, NULL), INF_OK, "%s", err.text);
+        cr_assert_eq(results[output].count, count, "%u elements, wanted %u, without passes %x",
+                     results[output].count, count, disabled[k]);
         for (uint32_t i = 0; i < count; i++)
             cr_assert_float_eq(results[output].elements[i], wanted[i], 1e-6,
-                               "element %u is %g, wanted %g, passes %d", i,
-                               results[output].elements[i], wanted[i], with_passes);
+                               "element %u is %g, wanted %g, without passes %x", i,
+                               results[output].elements[i], wanted[i], disabled[k]);
     }
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // libinferd and a real daemon.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/inferd.h"
 #include "tests/support/fixture.h"
+#include "tests/support/tfjs_writer.h"
 
 static inferd_client *connect_to(const char *path)
 {
@@ -245,6 +248,64 @@ Test(libinferd, gives_up_by_time_and_by_cancel)
     cr_assert_eq(ending.code, INFERD_CANCELLED);
     cr_assert_eq(ending.count, 1u);
     check_add(client, 7);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+// x FP32 [-1]; y INT32 [?,1]: where x is not zero.
+static void write_where(const struct inf_fixture *fixture, char directory[160])
+{
+    snprintf(directory, 160, "%s/where", fixture->directory);
+    cr_assert_eq(mkdir(directory, 0700), 0);
+    struct inf_tfjs_writer *writer = inf_tfjs_writer_begin(directory);
+    inf_tfjs_writer_placeholder(writer, "x", "DT_FLOAT", (const int64_t[]){-1}, 1);
+    inf_tfjs_writer_node(writer, "y", "Where", "x");
+    inf_tfjs_writer_output(writer, "y", "y");
+    inf_tfjs_writer_end(writer);
+}
+
+// Asks where the first `count` elements, every `step`th of which is not zero, are not zero.
+static void check_where(inferd_client *client, int64_t count, int64_t step)
+{
+    float *x = calloc((size_t)count, sizeof *x);
+    for (int64_t i = 0; i < count; i += step)
+        x[i] = 1;
+    inferd_tensor input = {.name = "x",
+                           .dtype = INFERD_FP32,
+                           .rank = 1,
+                           .shape = {count},
+                           .data = x,
+                           .size = (size_t)count * sizeof *x};
+    inferd_request request = {.model = "where", .inputs = &input, .input_count = 1};
+    inferd_result *result = NULL;
+    struct inferd_error err;
+    cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_OK, "%s", err.text);
+    const inferd_tensor *y = inferd_result_find(result, "y");
+    cr_assert_eq(y->rank, 2);
+    cr_assert_eq(y->shape[0], (count + step - 1) / step);
+    cr_assert_eq(y->shape[1], 1);
+    for (int64_t i = 0; i < y->shape[0]; i++)
+        cr_assert_eq(((const int32_t *)y->data)[i], i * step, "%ld of %ld", (long)i, (long)count);
+    inferd_result_free(result);
+    free(x);
+}
+
+Test(libinferd, gets_outputs_whose_size_only_the_run_tells)
+{
+    struct inf_fixture fixture;
+    char directory[160];
+    struct inferd_error err;
+    inf_fixture_start(&fixture, NULL);
+    write_where(&fixture, directory);
+    inferd_client *client = connect_to(fixture.admin_socket);
+    cr_assert_eq(inferd_load(client, "where", directory, NULL, NULL, NULL, &err), INFERD_OK, "%s",
+                 err.text);
+    // Inline, in a region, more than the library knows of, less again.
+    static const struct {
+        int64_t count, step;
+    } cases[] = {{5, 2}, {1, 1}, {5, 1}, {100000, 1}, {400000, 1}, {400000, 100}, {7, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_where(client, cases[i].count, cases[i].step);
     inferd_close(client);
     inf_fixture_stop(&fixture);
 }
