@@ -6,7 +6,7 @@ packages_build="gcc libc6-dev meson ninja-build pkg-config python3 git
     libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libspng-dev libturbojpeg0-dev
     libvulkan-dev glslc spirv-tools"
 packages_check="libcriterion-dev clang libclang-rt-14-dev llvm clang-format-14 clang-format systemd man-db
-    mesa-vulkan-drivers vulkan-validationlayers procps python3-numpy"
+    mesa-vulkan-drivers vulkan-validationlayers procps python3-numpy libonnx-testdata"
 packages_fetch="npm"
 
 install_missing() {
