@@ -2,11 +2,10 @@
 #include "daemon/model_batch.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "backends/base/clock.h"
-#include "daemon/model_trial.h"
+#include "backends/exec/trial.h"
 
 // Runs of a rung that are measured, of which the fastest counts, and after how long one is enough.
 #define RUNS_MAX 5
@@ -95,21 +94,6 @@ static void fill_rows(const struct inf_trial *trial, const struct inf_graph *gra
     }
 }
 
-static bool same_float(double a, double b)
-{
-    return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= TOLERANCE * INF_MAX(1.0, fabs(a));
-}
-
-static bool same_row(const uint8_t *a, const uint8_t *b, size_t size_bytes, enum inf_dtype dtype)
-{
-    if (dtype != INF_DTYPE_F32)
-        return memcmp(a, b, size_bytes) == 0;
-    for (size_t i = 0; i < size_bytes / sizeof(float); i++)
-        if (!same_float((double)((const float *)a)[i], (double)((const float *)b)[i]))
-            return false;
-    return true;
-}
-
 // --- a rung ---
 
 // An executable for so many rows, and memory to run it on.
@@ -196,8 +180,9 @@ static bool same_alone(const struct rung *rung, const struct rung *single, uint3
     for (uint32_t i = 0; i < graph->output_count; i++) {
         size_t size = row_bytes(graph, &graph->outputs[i], 1);
         const uint8_t *whole = rung->trial.pointers[graph->input_count + i];
-        if (!same_row(whole + row * size, single->trial.pointers[graph->input_count + i], size,
-                      graph->values[graph->outputs[i].value].dtype))
+        if (inf_trial_first_difference(
+                whole + row * size, single->trial.pointers[graph->input_count + i], size,
+                graph->values[graph->outputs[i].value].dtype, TOLERANCE) != SIZE_MAX)
             return false;
     }
     return true;

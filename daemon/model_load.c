@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/exec/trial.h"
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "daemon/model_batch.h"
-#include "daemon/model_trial.h"
 
 // Where each stage begins, in percent of a typical load.
 #define PERCENT_READ     0u

@@ -49,7 +49,7 @@ struct inf_race {
 // model must not be running anywhere else yet: slot 0 of its executables is used. The judge is the
 // last device of the list that ran, which is the plainest. Only the winner's executable is kept.
 //
-// INF_UNSUPPORTED  sizes of outputs hang on values: nothing to compare. race->chosen is 0 then.
+// INF_INVALID      sizes of outputs hang on values: nothing to compare. race->chosen is 0 then.
 // INF_UNAVAILABLE  no device can run the model; the text says why the last could not.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,

@@ -2,6 +2,7 @@
 // Placement: by rule, by race, from memory; with devices that are slow, wrong or broken.
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 #include <unistd.h>
 
 #include "backends/device/device_impl.h"
+#include "backends/exec/trial.h"
 #include "backends/place/tune.h"
 #include "backends/ref/ref.h"
+#include "proto/core/span.h"
 
 #define BUDGET_NS 20000000u
 
@@ -155,6 +158,26 @@ Test(race, goes_on_without_devices_that_fail)
     cr_assert_eq(race_of(&race, (enum fault[]){BROKEN, BROKEN}, 2, &err), INF_UNAVAILABLE);
     cr_assert_eq(err.reason, INF_REASON_NO_DEVICE);
     cr_assert(strstr(err.text, "the driver says no") != NULL, "%s", err.text);
+}
+
+Test(trial, tells_where_answers_part)
+{
+    static const struct {
+        float got, wanted;
+        bool near;
+    } cases[] = {{1.0009f, 1, true},         {1.0011f, 1, false},
+                 {1000.9f, 1000, true},      {1e-4f, 0, true},
+                 {NAN, NAN, true},           {NAN, 1, false},
+                 {INFINITY, INFINITY, true}, {1, INFINITY, false},
+                 {INFINITY, 1, false},       {-INFINITY, INFINITY, false}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        const float got[2] = {0, cases[i].got}, wanted[2] = {0, cases[i].wanted};
+        cr_expect_eq(inf_trial_first_difference(got, wanted, 8, INF_DTYPE_F32, 1e-3),
+                     cases[i].near ? SIZE_MAX : 1, "case %zu", i);
+    }
+    const int32_t a[] = {1, 2, 3}, b[] = {1, 2, 4};
+    cr_expect_eq(inf_trial_first_difference(a, b, 12, INF_DTYPE_I32, 1e-3), 2u);
+    cr_expect_eq(inf_trial_first_difference(a, b, 8, INF_DTYPE_I32, 1e-3), SIZE_MAX);
 }
 
 // --- the rules ---

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/model_trial.h"
+#include "backends/exec/trial.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backends/base/clock.h"
 
@@ -59,4 +61,27 @@ enum inf_code inf_trial_run(const struct inf_trial *trial, struct inf_executable
     if (took_ns != NULL)
         *took_ns = inf_clock_ns() - begin_ns;
     return INF_OK;
+}
+
+static bool is_near(double got, double wanted, double tolerance)
+{
+    if (got == wanted || (isnan(got) && isnan(wanted)))
+        return true;
+    return isfinite(wanted) && fabs(got - wanted) <= tolerance * fmax(1, fabs(wanted));
+}
+
+size_t inf_trial_first_difference(const void *got, const void *wanted, size_t size_bytes,
+                                  enum inf_dtype dtype, double tolerance)
+{
+    size_t element_bytes = inf_dtype_size(dtype);
+    for (size_t i = 0; i < size_bytes / element_bytes; i++) {
+        bool near = dtype == INF_DTYPE_F32
+                        ? is_near((double)((const float *)got)[i],
+                                  (double)((const float *)wanted)[i], tolerance)
+                        : memcmp((const char *)got + i * element_bytes,
+                                 (const char *)wanted + i * element_bytes, element_bytes) == 0;
+        if (!near)
+            return i;
+    }
+    return SIZE_MAX;
 }
