@@ -98,19 +98,6 @@ static void filter_kernel(struct inf_onnx_scope *s, uint32_t filter, int64_t *ke
         kernel[i - 2] = inf_ox_known_dim(s, filter, i);
 }
 
-// A window over one axis becomes one over two, the first of size 1.
-static void widen_window(struct inf_onnx_window *window)
-{
-    window->kernel[1] = window->kernel[0];
-    window->stride[1] = window->stride[0];
-    window->dilation[1] = window->dilation[0];
-    window->before[1] = window->before[0];
-    window->after[1] = window->after[0];
-    window->kernel[0] = window->stride[0] = window->dilation[0] = 1;
-    window->before[0] = window->after[0] = 0;
-    window->axes = 2;
-}
-
 // Convolves values of any rank; `type` is what it is computed in.
 static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, uint32_t bias)
 {
@@ -140,7 +127,7 @@ static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, 
     if (rank == 3) {
         conv.x = inf_ox_expand_dims(s, x, (int64_t[]){2}, 1);
         conv.filter = inf_ox_expand_dims(s, filter, (int64_t[]){2}, 1);
-        widen_window(&window);
+        inf_onnx_window_widen(&window);
     }
     conv.x = inf_ox_channels_last(s, conv.x);
     uint32_t y = inf_ox_channels_first(s, emit_conv(s, &conv));

@@ -167,21 +167,6 @@ static uint32_t emit_groups(struct inf_onnx_scope *s, const struct transposed *w
     return inf_ox_ok(s) ? inf_ox_concat(s, parts, (uint32_t)groups, last) : INF_VALUE_NONE;
 }
 
-// A window over one axis becomes one over two, the first of size 1.
-static void widen_window(struct inf_onnx_window *window, int64_t *extra)
-{
-    window->stride[1] = window->stride[0];
-    window->kernel[1] = window->kernel[0];
-    window->dilation[1] = window->dilation[0];
-    window->before[1] = window->before[0];
-    window->after[1] = window->after[0];
-    window->kernel[0] = window->stride[0] = window->dilation[0] = 1;
-    window->before[0] = window->after[0] = 0;
-    window->axes = 2;
-    extra[1] = extra[0];
-    extra[0] = 0;
-}
-
 static void lower_conv_transpose(struct inf_onnx_scope *s)
 {
     struct inf_onnx_window window;
@@ -194,7 +179,9 @@ static void lower_conv_transpose(struct inf_onnx_scope *s)
     if (rank == 3) {
         x = inf_ox_expand_dims(s, x, (int64_t[]){2}, 1);
         filter = inf_ox_expand_dims(s, filter, (int64_t[]){2}, 1);
-        widen_window(&window, extra);
+        inf_onnx_window_widen(&window);
+        extra[1] = extra[0];
+        extra[0] = 0;
     }
     const struct transposed conv = {inf_ox_channels_last(s, x), filter, inf_ox_in(s, 2), &window,
                                     extra};

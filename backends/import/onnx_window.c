@@ -99,3 +99,15 @@ void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *wind
         inf_ox_fail(s, INF_INVALID, "auto_pad is '%.20s'", automatic);
     (void)inf_ox_attr(s, "pads"); // means nothing beside auto_pad
 }
+
+void inf_onnx_window_widen(struct inf_onnx_window *window)
+{
+    window->kernel[1] = window->kernel[0];
+    window->stride[1] = window->stride[0];
+    window->dilation[1] = window->dilation[0];
+    window->before[1] = window->before[0];
+    window->after[1] = window->after[0];
+    window->kernel[0] = window->stride[0] = window->dilation[0] = 1;
+    window->before[0] = window->after[0] = 0;
+    window->axes = 2;
+}

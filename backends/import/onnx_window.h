@@ -30,4 +30,7 @@ void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *wi
 // Elements from a window's first tap to its last along a spatial axis.
 int64_t inf_onnx_window_reach(const struct inf_onnx_window *window, int32_t axis);
 
+// Makes a window over one axis one over two, the first of size 1.
+void inf_onnx_window_widen(struct inf_onnx_window *window);
+
 #endif

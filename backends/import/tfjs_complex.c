@@ -16,9 +16,8 @@ bool inf_tfjs_takes_complex(const struct inf_tfjs_scope *scope)
     return false;
 }
 
-// Makes `real` and `imaginary` what the node is.
-static enum inf_code finish(struct inf_tfjs_scope *scope, uint32_t real, uint32_t imaginary,
-                            struct inf_error *err)
+enum inf_code inf_tfjs_finish_complex(struct inf_tfjs_scope *scope, uint32_t real,
+                                      uint32_t imaginary, struct inf_error *err)
 {
     uint32_t *values;
     INF_TRY(inf_tfjs_outputs(scope, 2, &values, err));
@@ -40,7 +39,7 @@ static enum inf_code lower_parts(struct inf_tfjs_scope *scope, struct inf_error 
         if (source_of(scope, i)->is_complex)
             scope->inputs[i] = source_of(scope, i)->values[1];
     INF_TRY(scope->op->lower(scope, err));
-    return finish(scope, real, scope->node->values[0], err);
+    return inf_tfjs_finish_complex(scope, real, scope->node->values[0], err);
 }
 
 static enum inf_code emit_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind kind,
@@ -64,7 +63,7 @@ static enum inf_code lower_mul(struct inf_tfjs_scope *scope, struct inf_error *e
     INF_TRY(emit_binary(scope, INF_BINARY_MUL, x[1], y[0], &bc, err));
     INF_TRY(emit_binary(scope, INF_BINARY_SUB, ac, bd, &real, err));
     INF_TRY(emit_binary(scope, INF_BINARY_ADD, ad, bc, &imaginary, err));
-    return finish(scope, real, imaginary, err);
+    return inf_tfjs_finish_complex(scope, real, imaginary, err);
 }
 
 enum inf_code inf_tfjs_lower_complex(struct inf_tfjs_scope *scope, struct inf_error *err)

@@ -9,6 +9,12 @@
 // Whether an input of the scope's node is complex.
 bool inf_tfjs_takes_complex(const struct inf_tfjs_scope *scope);
 
+// Makes the node complex: two values, that nothing but complex operators see.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_tfjs_finish_complex(struct inf_tfjs_scope *scope, uint32_t real,
+                                      uint32_t imaginary, struct inf_error *err) INF_NODISCARD;
+
 // Lowers a node that takes complex numbers; scope->inputs are the real parts, and scope->op is its
 // row.
 //

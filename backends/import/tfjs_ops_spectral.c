@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fourier transforms, and complex numbers as they come and go.
 #include "backends/import/dft.h"
+#include "backends/import/tfjs_complex.h"
 #include "backends/import/tfjs_region.h"
-
-// Makes the node complex: two values, that nothing but complex operators see.
-static enum inf_code finish_complex(struct inf_tfjs_scope *scope, uint32_t real, uint32_t imaginary,
-                                    struct inf_error *err)
-{
-    uint32_t *values;
-    INF_TRY(inf_tfjs_outputs(scope, 2, &values, err));
-    values[0] = real;
-    values[1] = imaginary;
-    scope->node->is_complex = true;
-    return INF_OK;
-}
 
 // The parts of input 0; fails where it is real.
 static enum inf_code read_parts(struct inf_tfjs_scope *scope, const uint32_t **out,
@@ -28,7 +17,7 @@ static enum inf_code read_parts(struct inf_tfjs_scope *scope, const uint32_t **o
 
 static enum inf_code lower_complex(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    return finish_complex(scope, scope->inputs[0], scope->inputs[1], err);
+    return inf_tfjs_finish_complex(scope, scope->inputs[0], scope->inputs[1], err);
 }
 
 static enum inf_code lower_part(struct inf_tfjs_scope *scope, struct inf_error *err)
@@ -100,7 +89,7 @@ static enum inf_code lower_dft(struct inf_tfjs_scope *scope, struct inf_error *e
     if (code != INF_OK)
         return inf_tfjs_node_error(scope->node, code, err);
     return imaginary == INF_VALUE_NONE ? inf_tfjs_result(scope, real, err)
-                                       : finish_complex(scope, real, imaginary, err);
+                                       : inf_tfjs_finish_complex(scope, real, imaginary, err);
 }
 
 static const struct inf_tfjs_op ops[] = {
