@@ -96,19 +96,34 @@ Test(serving_batch, gathers_what_waits_and_everybody_gets_his_own_rows)
     cr_assert_gt(together, COUNT / 2, "only %u of %d ran with others", together, COUNT);
 }
 
+// Asks once over each connection while the worker is busy; how many were run with all the others.
+static int ask_each(struct inf_raw *others, int count)
+{
+    int together = 0;
+    uint64_t busy = occupy(&raw);
+    for (int i = 0; i < count; i++)
+        add(&others[i], 2, (float)i * 100);
+    for (int i = 0; i < count; i++) {
+        inf_raw_expect(&others[i], INF_FRAME_RESPONSE);
+        together += check_sum(&others[i], 2, (float)i * 100) == 2 * (uint32_t)count;
+    }
+    inf_raw_expect(&raw, INF_FRAME_RESPONSE);
+    cr_assert_eq(raw.frame.header.stream_id, busy);
+    return together;
+}
+
 Test(serving_batch, joins_requests_of_several_connections)
 {
     struct inf_raw others[4];
-    occupy(&raw);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         inf_raw_open(&others[i], fixture.socket);
-        add(&others[i], 2, (float)i * 100);
-    }
-    for (int i = 0; i < 4; i++) {
-        inf_raw_expect(&others[i], INF_FRAME_RESPONSE);
-        cr_expect_eq(check_sum(&others[i], 2, (float)i * 100), 8);
+    // A machine that is busy may not let the test ask while the worker is.
+    int together = 0;
+    for (int round = 0; round < 50 && together < 4; round++)
+        together = ask_each(others, 4);
+    cr_expect_eq(together, 4);
+    for (int i = 0; i < 4; i++)
         inf_raw_close(&others[i]);
-    }
 }
 
 Test(serving_batch, odd_numbers_of_rows_and_many_are_right)
