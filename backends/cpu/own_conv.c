@@ -164,6 +164,22 @@ static enum inf_code pack(struct conv *conv, struct inf_cpu_step *step, const st
 
 // --- computing ---
 
+// Maps what the panels computed, and nothing else: others may be at work beside them.
+static void map_columns(const struct conv_task *task, const struct run *run, size_t panel_first,
+                        size_t panel_end)
+{
+    const struct conv *conv = task->conv;
+    size_t first = conv->panels[panel_first].first;
+    size_t end = panel_end < conv->panel_count ? conv->panels[panel_end].first : conv->outputs;
+    float *y = task->y + run->first * conv->outputs + first;
+    if (end - first == conv->outputs) {
+        conv->end.map(run->count * conv->outputs, y, y);
+        return;
+    }
+    for (size_t pixel = 0; pixel < run->count; pixel++, y += conv->outputs)
+        conv->end.map(end - first, y, y);
+}
+
 static void multiply(const struct conv_task *task, const struct run *run, size_t panel_first,
                      size_t panel_end)
 {
@@ -188,10 +204,8 @@ static void multiply(const struct conv_task *task, const struct run *run, size_t
         }
         pixel += pixels;
     }
-    if (conv->end.map != NULL) {
-        float *y = task->y + run->first * conv->outputs;
-        conv->end.map(run->count * conv->outputs, y, y);
-    }
+    if (conv->end.map != NULL)
+        map_columns(task, run, panel_first, panel_end);
 }
 
 static void pixels_tile(const void *context, size_t tile, size_t worker)

@@ -178,6 +178,40 @@ Test(cpu, counts_packed_weights_of_every_slot_and_gives_them_back)
     inf_graph_destroy(&single.graph);
 }
 
+// One pixel: threads share its columns, and each ends its own.
+Test(cpu, ends_every_column_once_whoever_computes_it)
+{
+    enum {
+        CHANNELS = 1024
+    };
+    static float filter[CHANNELS * CHANNELS];
+    static float bias[CHANNELS];
+    for (int i = 0; i < CHANNELS; i++)
+        bias[i] = 1;
+    struct single single;
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 1, 1, CHANNELS));
+    constant(&single, &INF_SHAPE(1, 1, CHANNELS, CHANNELS), filter, NULL);
+    constant(&single, &INF_SHAPE(CHANNELS), bias, NULL);
+    node(&single, INF_OP_CONV2D)->conv2d.activation = INF_ACTIVATION_SIGMOID;
+    cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
+    struct inf_device *device = device_of(1, 4);
+    struct inf_program *program = program_of(device, &single, 1);
+    struct inf_blob *x = inf_blob_create(sizeof(bias));
+    struct inf_blob *y = inf_blob_create(sizeof(bias));
+    for (int turn = 0; turn < 20; turn++) {
+        cr_assert_eq(run(program, &single, x->data, y->data, (struct inf_run){0}), INF_OK);
+        for (int i = 0; i < CHANNELS; i++)
+            cr_assert_float_eq(((float *)y->data)[i], 0.7310586f, 1e-6, "column %d: %g", i,
+                               (double)((float *)y->data)[i]);
+    }
+    inf_blob_unref(&x);
+    inf_blob_unref(&y);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
 Test(cpu, follows_operands_that_move_without_allocating)
 {
     struct inf_device *device = device_of(1, 1);
