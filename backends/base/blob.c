@@ -16,21 +16,29 @@ struct inf_blob *inf_blob_create(size_t size_bytes)
     return blob;
 }
 
-struct inf_blob *inf_blob_create_unset(size_t size_bytes)
+// Memory for `size_bytes` bytes that are not set, and zeros behind them; NULL without memory.
+static void *allocate(size_t size_bytes)
 {
     size_t total;
     if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + ALIGNMENT - 1, &total))
         return NULL;
+    total &= ~(size_t)(ALIGNMENT - 1);
+    unsigned char *data = aligned_alloc(ALIGNMENT, total);
+    if (data != NULL)
+        memset(data + size_bytes, 0, total - size_bytes);
+    return data;
+}
+
+struct inf_blob *inf_blob_create_unset(size_t size_bytes)
+{
     struct inf_blob *blob = calloc(1, sizeof *blob);
     if (blob == NULL)
         return NULL;
-    blob->data = aligned_alloc(ALIGNMENT, total & ~(size_t)(ALIGNMENT - 1));
+    blob->data = allocate(size_bytes);
     if (blob->data == NULL) {
         free(blob);
         return NULL;
     }
-    total &= ~(size_t)(ALIGNMENT - 1);
-    memset((char *)blob->data + size_bytes, 0, total - size_bytes);
     blob->size_bytes = size_bytes;
     atomic_init(&blob->references, 1);
     return blob;
@@ -50,6 +58,45 @@ void inf_blob_unref(struct inf_blob **blob)
     // Release our writes to whoever frees; acquire everybody's before freeing.
     if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
         return;
+    inf_blob_form_unref(&gone->form);
     free(gone->data);
     free(gone);
+}
+
+void inf_blob_give_up(struct inf_blob *blob, struct inf_blob_form *form)
+{
+    if (blob->data == NULL)
+        return;
+    blob->form = inf_blob_form_ref(form);
+    free(blob->data);
+    blob->data = NULL;
+}
+
+bool inf_blob_restore(struct inf_blob *blob)
+{
+    if (blob->data != NULL)
+        return true;
+    void *data = allocate(blob->size_bytes);
+    if (data == NULL)
+        return false;
+    blob->form->restore(blob->form, data);
+    blob->data = data;
+    inf_blob_form_unref(&blob->form);
+    return true;
+}
+
+struct inf_blob_form *inf_blob_form_ref(struct inf_blob_form *form)
+{
+    // Relaxed: whoever hands us the form holds a reference.
+    atomic_fetch_add_explicit(&form->references, 1, memory_order_relaxed);
+    return form;
+}
+
+void inf_blob_form_unref(struct inf_blob_form **form)
+{
+    struct inf_blob_form *gone = *form;
+    *form = NULL;
+    // Acquire-release: whoever frees sees what every other holder did.
+    if (gone != NULL && atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) == 1)
+        gone->destroy(gone);
 }

@@ -43,6 +43,60 @@ Test(blob, lives_as_long_as_its_last_reference)
     inf_blob_unref(&other);
 }
 
+// A form whose blob is "hello".
+static bool form_is_gone;
+
+static void say_hello(const struct inf_blob_form *form, void *data)
+{
+    (void)form;
+    memcpy(data, "hello", 5);
+}
+
+static void note_end(struct inf_blob_form *form)
+{
+    (void)form;
+    form_is_gone = true;
+}
+
+Test(blob, gives_its_bytes_up_for_a_form_and_makes_them_again)
+{
+    struct inf_blob_form form = {
+        .references = 1, .size_bytes = 9, .restore = say_hello, .destroy = note_end};
+    struct inf_blob_form *ours = &form;
+    struct inf_blob *blob = inf_blob_create(5);
+    cr_assert(inf_blob_restore(blob), "of no effect");
+    cr_assert_eq(((char *)blob->data)[0], 0);
+
+    inf_blob_give_up(blob, &form);
+    cr_assert_null(blob->data);
+    cr_assert_eq(blob->form, &form);
+    inf_blob_form_unref(&ours);
+    cr_assert_null(ours);
+    cr_assert_not(form_is_gone, "the blob needs it");
+    inf_blob_give_up(blob, &form); // of no effect
+
+    cr_assert(inf_blob_restore(blob));
+    cr_assert(form_is_gone);
+    cr_assert_null(blob->form);
+    cr_assert_eq((uintptr_t)blob->data % 64, 0u);
+    cr_assert_eq(memcmp(blob->data, "hello", 5), 0);
+    for (size_t i = 0; i < INF_BLOB_SLACK_BYTES; i++)
+        cr_assert_eq(((char *)blob->data)[5 + i], 0);
+    inf_blob_unref(&blob);
+}
+
+Test(blob, without_bytes_frees_its_form)
+{
+    struct inf_blob_form form = {
+        .references = 1, .size_bytes = 9, .restore = say_hello, .destroy = note_end};
+    struct inf_blob_form *ours = &form;
+    struct inf_blob *blob = inf_blob_create(5);
+    inf_blob_give_up(blob, &form);
+    inf_blob_form_unref(&ours);
+    inf_blob_unref(&blob);
+    cr_assert(form_is_gone);
+}
+
 Test(half, every_value_survives_the_round_trip)
 {
     for (uint32_t bits = 0; bits <= 0xffff; bits++) {
