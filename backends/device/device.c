@@ -317,6 +317,23 @@ uint64_t inf_program_weight_bytes(const struct inf_program *program)
     return program->weight_bytes;
 }
 
+struct inf_blob_form *inf_program_packed(const struct inf_program *program, uint32_t node,
+                                         uint32_t input)
+{
+    const struct inf_backend *backend = program->device->backend;
+    return backend->packed != NULL ? backend->packed(program, node, input) : NULL;
+}
+
+void inf_device_count_weights(struct inf_device *device, uint64_t bytes)
+{
+    count_in(device, &device->weight_bytes, bytes);
+}
+
+void inf_device_uncount_weights(struct inf_device *device, uint64_t bytes)
+{
+    count_out(device, &device->weight_bytes, bytes);
+}
+
 struct inf_device_memory inf_device_memory(struct inf_device *device)
 {
     struct inf_device_memory memory = {

@@ -166,7 +166,8 @@ struct inf_ticket {
 
 // Compiles a segment: chooses kernels, packs or uploads weights. *out_program is the caller's to
 // destroy, before the device's last reference. The program keeps the graph's constants alive by
-// itself only where it copied them: the graph must outlive it.
+// itself only where it copied them: the graph must outlive it, and have the bytes of every constant
+// while it is compiled.
 //
 // INF_UNSUPPORTED  a node the device cannot compute.
 // INF_EXHAUSTED    memory.
@@ -206,8 +207,14 @@ struct inf_step_profile {
 uint32_t inf_program_profile(const struct inf_program *program, uint32_t slot,
                              struct inf_step_profile *steps, uint32_t capacity);
 
-// Bytes of weights that the program packed or uploaded.
+// Bytes of weights that the program packed or uploaded for itself alone.
 uint64_t inf_program_weight_bytes(const struct inf_program *program);
+
+// The form in which the program has the constant that operand `input` of `node` is, of the segment it
+// was compiled from: its runs do not look at the graph's bytes, which may be given up. Borrowed from
+// the program, which may share it with others. NULL where runs read what the graph has.
+struct inf_blob_form *inf_program_packed(const struct inf_program *program, uint32_t node,
+                                         uint32_t input);
 
 // What the device counts as in use now. Any thread.
 struct inf_device_memory inf_device_memory(struct inf_device *device);

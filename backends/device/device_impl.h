@@ -42,8 +42,15 @@ struct inf_program {
     struct inf_device *device; // set by device.c
     uint32_t slots;            // set by device.c
     uint64_t counted_bytes;    // set by device.c: its part of the device's weight_bytes
-    uint64_t weight_bytes;     // filled by compile()
+    uint64_t weight_bytes;     // filled by compile(): what is this program's alone
 };
+
+// Counts weights that several programs share, one allocation, as the device's until
+// inf_device_uncount_weights(). Any thread.
+void inf_device_count_weights(struct inf_device *device, uint64_t bytes);
+
+// Takes back what inf_device_count_weights() counted. Any thread.
+void inf_device_uncount_weights(struct inf_device *device, uint64_t bytes);
 
 struct inf_backend {
     const char *name;
@@ -97,6 +104,10 @@ struct inf_backend {
 
     // Frees what compile() made.
     void (*program_destroy)(struct inf_program *program);
+
+    // As inf_program_packed(). (optional: runs read every constant as the graph has it)
+    struct inf_blob_form *(*packed)(const struct inf_program *program, uint32_t node,
+                                    uint32_t input);
 
     // As inf_program_run(). Devices with host memory set ticket->value to 0.
     enum inf_code (*run)(struct inf_program *program, const struct inf_run *run,
