@@ -49,6 +49,7 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
         free(device);
         return code;
     }
+    inf_cpu_packs_init(&device->packs);
     describe(&device->base.info, &device->pools);
     inf_log(options->log, INF_LOG_DEBUG, "cpu device opened slots=%u threads=%u what=\"%s\"",
             device->pools.slots, device->pools.threads, device->base.info.description);
@@ -59,6 +60,7 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
 static void cpu_close(struct inf_device *base)
 {
     struct inf_cpu_device *device = (struct inf_cpu_device *)base;
+    inf_cpu_packs_fini(&device->packs);
     inf_cpu_pools_fini(&device->pools);
     free(device);
 }
@@ -88,6 +90,7 @@ const struct inf_backend inf_cpu_backend = {
     .fused_into = cpu_fused_into,
     .compile = inf_cpu_compile,
     .program_destroy = inf_cpu_program_destroy,
+    .packed = inf_cpu_packed,
     .run = inf_cpu_run,
     .profile = inf_cpu_profile,
 };

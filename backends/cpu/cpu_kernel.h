@@ -10,6 +10,7 @@
 
 #include "backends/base/arena.h"
 #include "backends/cpu/kernels/simd.h"
+#include "backends/cpu/pack.h"
 #include "backends/graph/graph.h"
 #include "proto/core/status.h"
 
@@ -35,6 +36,8 @@ struct inf_cpu_step {
     uint32_t index; // of the node
     pthreadpool_t pool;
     struct inf_arena *arena; // the program's; for `state`
+    struct inf_device *device;
+    struct inf_cpu_packs *packs; // the device's: inf_cpu_step_pack()
 
     // The values that `inputs` are: those of the node, unless create() gives others.
     const uint32_t *operands;
@@ -43,6 +46,7 @@ struct inf_cpu_step {
     // Set by create().
     const char *kernel;            // static
     struct inf_xnn_memory *memory; // what lives as long as the step
+    size_t scratch_count;          // floats that a run needs, of no meaning before and after it
     void *state;                   // the row's own
     xnn_operator_t op;             // NULL where the kernel is ours
     struct inf_cpu_after after;
@@ -54,7 +58,10 @@ struct inf_cpu_step {
     // Set by the program: constants before create(), the rest before each run.
     const void **inputs; // by operand, as many as the node has at least; NULL for absent ones
     void *output;        // the first of outputs
+    float *scratch;      // scratch_count floats, aligned to a cache line; NULL where that is 0
     void **outputs;      // by output of the node
+
+    struct inf_cpu_pack_use *pack_uses; // of inf_cpu_step_pack()
 
     uint64_t time_ns; // of the last profiled run
 };
@@ -73,6 +80,7 @@ struct inf_cpu_kernel {
 extern const struct inf_cpu_kernel inf_cpu_gemm_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_depthwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_conv_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_dense_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_matmul_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_product_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_pool_kernels[];

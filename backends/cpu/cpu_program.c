@@ -21,6 +21,7 @@ struct cpu_program {
     struct inf_cpu_step *steps; // slot after slot
     uint32_t step_count;        // of one slot
     uint32_t slots;
+    struct inf_xnn_memory *scratch; // of all slots
 };
 
 // --- steps ---
@@ -98,6 +99,7 @@ static void step_fini(struct inf_cpu_step *step)
     xnn_delete_operator(step->op);
     xnn_delete_operator(step->after.unary.op);
     inf_xnn_free(&step->memory);
+    inf_cpu_step_unpack(step);
 }
 
 // --- programs ---
@@ -108,7 +110,30 @@ static bool has_step(const struct inf_segment *segment, uint32_t node)
     return inf_cpu_chain_next(segment->graph, node, segment) == INF_NODE_NONE;
 }
 
-static enum inf_code program_fill(struct cpu_program *program, const struct inf_cpu_device *device,
+// Gives the steps of each slot the same memory for what they need while they run.
+static enum inf_code share_scratch(struct cpu_program *program, struct inf_error *err)
+{
+    size_t most = 0;
+    size_t size;
+    for (uint32_t i = 0; i < program->step_count; i++)
+        most = INF_MAX(most, program->steps[i].scratch_count);
+    if (most == 0)
+        return INF_OK;
+    for (uint32_t slot = 0; slot < program->slots; slot++) {
+        struct inf_cpu_step *steps = program->steps + (size_t)slot * program->step_count;
+        float *scratch = NULL;
+        if (inf_size_mul(most, sizeof(float), &size))
+            scratch = inf_xnn_alloc(&program->scratch, size);
+        if (scratch == NULL)
+            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                   "cpu: no memory for %zu numbers of scratch", most);
+        for (uint32_t i = 0; i < program->step_count; i++)
+            steps[i].scratch = steps[i].scratch_count > 0 ? scratch : NULL;
+    }
+    return INF_OK;
+}
+
+static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_device *device,
                                   const struct inf_segment *segment, struct inf_error *err)
 {
     size_t count;
@@ -135,9 +160,11 @@ static enum inf_code program_fill(struct cpu_program *program, const struct inf_
         // pools; a pool takes one run at a time.
         step->pool = device->pools.pools[slot % device->pools.slots];
         step->arena = &program->arena;
+        step->device = &device->base;
+        step->packs = &device->packs;
         INF_TRY(step_fill(step, segment, err));
     }
-    return INF_OK;
+    return share_scratch(program, err);
 }
 
 enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_device *base,
@@ -167,6 +194,7 @@ void inf_cpu_program_destroy(struct inf_program *base)
     for (size_t i = 0; i < count; i++)
         step_fini(&program->steps[i]);
     free(program->steps);
+    inf_xnn_free(&program->scratch);
     inf_arena_fini(&program->arena);
     free(program);
 }
@@ -216,6 +244,18 @@ enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
     }
     ticket->value = 0;
     return INF_OK;
+}
+
+struct inf_blob_form *inf_cpu_packed(const struct inf_program *base, uint32_t node, uint32_t input)
+{
+    const struct cpu_program *program = (const struct cpu_program *)base;
+    // The steps of all slots have the same packs.
+    for (uint32_t i = 0; i < program->step_count; i++)
+        for (const struct inf_cpu_pack_use *use = program->steps[i].pack_uses; use != NULL;
+             use = use->next)
+            if (use->node == node && use->input == input)
+                return &use->pack->form;
+    return NULL;
 }
 
 uint32_t inf_cpu_profile(const struct inf_program *base, uint32_t slot,

@@ -4,21 +4,26 @@
 #define INF_BACKENDS_CPU_CPU_PROGRAM_H
 
 #include "backends/cpu/cpu_pool.h"
+#include "backends/cpu/pack.h"
 #include "backends/device/device_impl.h"
 
 struct inf_cpu_device {
     struct inf_device base;
     struct inf_cpu_pools pools;
+    struct inf_cpu_packs packs;
 };
 
-// The entries of struct inf_backend of the same names. XNNPACK packs weights when an operator is
-// made, so INF_COMPILE_ONLY changes nothing, and each slot has a copy of its own.
+// The entries of struct inf_backend of the same names. Weights are packed when a program is compiled,
+// so INF_COMPILE_ONLY changes nothing. Those that products of ours read are shared (pack.h); of
+// XNNPACK's operators each slot has a copy.
 enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_device *device,
                               const struct inf_segment *segment, uint32_t flags,
                               struct inf_error *err) INF_NODISCARD;
 void inf_cpu_program_destroy(struct inf_program *program);
 enum inf_code inf_cpu_run(struct inf_program *program, const struct inf_run *run,
                           struct inf_ticket *ticket, struct inf_error *err) INF_NODISCARD;
+struct inf_blob_form *inf_cpu_packed(const struct inf_program *program, uint32_t node,
+                                     uint32_t input);
 uint32_t inf_cpu_profile(const struct inf_program *program, uint32_t slot,
                          struct inf_step_profile *steps, uint32_t capacity);
 

@@ -70,6 +70,11 @@ enum inf_code inf_own_alloc(float **out_floats, struct inf_cpu_step *step, size_
     return INF_OK;
 }
 
+void inf_own_scratch(struct inf_cpu_step *step, size_t count)
+{
+    step->scratch_count = INF_MAX(step->scratch_count, count);
+}
+
 // --- work ---
 
 struct work_share {

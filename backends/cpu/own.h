@@ -44,6 +44,10 @@ bool inf_own_end_has_slopes(const struct inf_own_end *end);
 enum inf_code inf_own_alloc(float **out_floats, struct inf_cpu_step *step, size_t count,
                             struct inf_error *err) INF_NODISCARD;
 
+// Makes sure that step->scratch has at least `count` floats in every run. The steps of a slot share
+// them: what lies there does not last.
+void inf_own_scratch(struct inf_cpu_step *step, size_t count);
+
 // --- work ---
 
 // Tiles that threads take one after the other, each with memory of its own.

@@ -2,7 +2,7 @@
 // A convolution is a product of pixels and weights: a pixel's operand is its window, `segments` rows
 // of neighbouring numbers. Tiles are strips of pixels (of rows where windows are larger than a pixel
 // or a depthwise convolution comes before), so that what lies between the nodes of a chain stays in
-// the caches of the core that made it.
+// the caches of the core that made it. A product with a constant matrix is a convolution of pixels too.
 #include "backends/cpu/own_conv.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 struct panel {
     inf_gemm_fn *const *gemm; // by pixels - 1
     struct inf_gemm_panel part;
-    size_t first; // column
+    size_t first, width; // columns
 };
 
 struct conv {
@@ -33,14 +33,13 @@ struct conv {
     struct inf_own_end end;
     size_t residual_channels; // 0: nothing is added
     size_t strips, workers;
-    float *scratch; // of each worker
-    size_t scratch_step;
+    size_t scratch_step; // of each worker
 };
 
 struct conv_task {
     const struct conv *conv;
     const float *x, *residual;
-    float *y;
+    float *y, *scratch;
 };
 
 // Pixels that lie in a row, and where their operands are.
@@ -90,76 +89,67 @@ enum inf_code inf_own_conv_check(const struct inf_graph *graph, const struct inf
 
 // --- packing ---
 
-struct packing {
-    const float *filter, *bias; // [rows][outputs], [outputs] or NULL
-    size_t rows;                // of the filter
-    float *at;                  // free memory
-};
-
-// Takes `vectors` vectors of columns from `*first` on.
-static void pack_panel(struct conv *conv, struct packing *packing, const struct inf_nn_gemm *gemm,
-                       size_t vectors, size_t *first)
+// Bias and slopes of all panels, filled up: one behind the other.
+static enum inf_code spread_ends(struct conv *conv, struct inf_cpu_step *step, const float *bias,
+                                 size_t width, struct inf_error *err)
 {
-    struct panel *panel = &conv->panels[conv->panel_count++];
-    size_t width = vectors * gemm->width;
-    size_t columns = INF_MIN(width, conv->outputs - *first);
-    panel->gemm = gemm->gemm[vectors - 1];
-    panel->first = *first;
-    panel->part = (struct inf_gemm_panel){.segments = conv->segments,
-                                          .depth = conv->depth,
-                                          .bias = packing->at,
-                                          .residual_step = conv->residual_channels,
-                                          .min = conv->end.min,
-                                          .max = conv->end.max,
-                                          .y_step = conv->outputs,
-                                          .columns = columns};
-    if (conv->residual_channels > *first)
-        panel->part.residual_columns = INF_MIN(conv->residual_channels - *first, columns);
-    for (size_t i = 0; i < width; i++)
-        *packing->at++ = i < columns && packing->bias != NULL ? packing->bias[*first + i] : 0.0f;
-    if (inf_own_end_has_slopes(&conv->end)) {
+    bool slopes = inf_own_end_has_slopes(&conv->end);
+    float *at;
+    INF_TRY(inf_own_alloc(&at, step, width * (slopes ? 2 : 1), err));
+    for (size_t p = 0; p < conv->panel_count; p++) {
+        struct panel *panel = &conv->panels[p];
+        size_t columns = panel->part.columns;
         struct inf_own_end part = conv->end;
+        panel->part.bias = at;
+        for (size_t i = 0; i < panel->width; i++)
+            *at++ = i < columns && bias != NULL ? bias[panel->first + i] : 0.0f;
+        if (!slopes)
+            continue;
         if (part.slopes != NULL)
-            part.slopes += *first;
-        panel->part.slopes = packing->at;
-        inf_own_end_slopes(&part, columns, width, packing->at);
-        packing->at += width;
+            part.slopes += panel->first;
+        panel->part.slopes = at;
+        inf_own_end_slopes(&part, columns, panel->width, at);
+        at += panel->width;
     }
-    panel->part.w = packing->at;
-    for (size_t row = 0; row < packing->rows; row++) {
-        const float *from = packing->filter + row * conv->outputs + *first;
-        for (size_t i = 0; i < width; i++)
-            *packing->at++ = i < columns ? from[i] : 0.0f;
-    }
-    *first += columns;
+    return INF_OK;
 }
 
+// Packs operand 1 of the node, which `transposed` says is [outputs][rows], with operand 2 as bias.
 static enum inf_code pack(struct conv *conv, struct inf_cpu_step *step, const struct inf_node *node,
-                          struct inf_error *err)
+                          bool transposed, struct inf_error *err)
 {
     const struct inf_nn *nn = inf_nn_best();
-    size_t full = nn->gemm->width;
-    size_t half = nn->gemm_half->width;
-    size_t columns = conv->outputs + 2 * full; // with what fills the last panels up
-    struct packing packing = {inf_cpu_const_f32(step->graph, node, 1),
-                              inf_cpu_const_f32(step->graph, node, 2), conv->segments * conv->depth,
-                              NULL};
-    conv->panels = inf_arena_alloc(step->arena, (columns / (2 * full) + 2) * sizeof(*conv->panels));
+    size_t rows = conv->segments * conv->depth;
+    size_t width;
+    const float *w;
+    size_t count = inf_cpu_panel_count(nn, conv->outputs, &width);
+    conv->panels = inf_arena_alloc(step->arena, count * sizeof(*conv->panels));
     if (conv->panels == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its panels", node->name);
-    INF_TRY(inf_own_alloc(&packing.at, step, columns * (packing.rows + 2), err));
-    size_t first = 0;
-    while (first < conv->outputs) {
-        size_t rest = conv->outputs - first;
-        if (rest > full + half)
-            pack_panel(conv, &packing, nn->gemm, 2, &first);
-        else if (rest > half)
-            pack_panel(conv, &packing, nn->gemm, 1, &first);
-        else
-            pack_panel(conv, &packing, nn->gemm_half, 1, &first);
+    struct inf_cpu_matrix matrix = {
+        .rows = rows, .columns = conv->outputs, .transposed = transposed};
+    INF_TRY(inf_cpu_step_pack(step, node, 1, matrix, &w, err));
+    for (size_t first = 0; first < conv->outputs;) {
+        struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, conv->outputs);
+        struct panel *panel = &conv->panels[conv->panel_count++];
+        panel->gemm = cut.gemm->gemm[cut.vectors - 1];
+        panel->first = first;
+        panel->width = cut.width;
+        panel->part = (struct inf_gemm_panel){.segments = conv->segments,
+                                              .depth = conv->depth,
+                                              .w = w,
+                                              .residual_step = conv->residual_channels,
+                                              .min = conv->end.min,
+                                              .max = conv->end.max,
+                                              .y_step = conv->outputs,
+                                              .columns = cut.columns};
+        if (conv->residual_channels > first)
+            panel->part.residual_columns = INF_MIN(conv->residual_channels - first, cut.columns);
+        w += rows * cut.width;
+        first += cut.columns;
     }
-    return INF_OK;
+    return spread_ends(conv, step, inf_cpu_const_f32(step->graph, node, 2), width, err);
 }
 
 // --- computing ---
@@ -232,7 +222,7 @@ static void depthwise_tile(const void *context, size_t tile, size_t worker)
     size_t first = inf_own_cut(conv->rows, conv->strips, strip, depthwise->rows_max);
     size_t end = inf_own_cut(conv->rows, conv->strips, strip + 1, depthwise->rows_max);
     size_t input = (size_t)(depthwise->height.input * depthwise->width.input) * conv->inputs;
-    float *between = conv->scratch + worker * conv->scratch_step;
+    float *between = task->scratch + worker * conv->scratch_step;
     if (first == end)
         return;
     inf_own_depthwise_rows(depthwise, task->x + image * input, first, end, between);
@@ -280,7 +270,7 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
             run.a[k] = x + (size_t)input * row_size;
             if (!pads)
                 continue;
-            float *to = conv->scratch + worker * conv->scratch_step +
+            float *to = task->scratch + worker * conv->scratch_step +
                         (size_t)(input % h->kernel) * padded_size;
             run.a[k] = input < padded ? to : padded_row(conv, run.a[k], to);
             padded = INF_MAX(padded, input + 1);
@@ -294,7 +284,8 @@ static void conv_run(const struct inf_cpu_step *step)
 {
     const struct conv *conv = step->state;
     struct conv_task task = {conv, step->inputs[0],
-                             conv->residual_channels > 0 ? step->inputs[1] : NULL, step->output};
+                             conv->residual_channels > 0 ? step->inputs[1] : NULL, step->output,
+                             step->scratch};
     struct inf_own_work work = {.context = &task, .tiles = conv->batch * conv->strips};
     if (conv->has_depthwise) {
         work.tile = depthwise_tile;
@@ -349,8 +340,7 @@ static void share(struct conv *conv, const struct inf_cpu_step *step)
     }
 }
 
-static enum inf_code alloc_scratch(struct conv *conv, struct inf_cpu_step *step,
-                                   struct inf_error *err)
+static void need_scratch(struct conv *conv, struct inf_cpu_step *step)
 {
     if (conv->has_depthwise) {
         size_t rows = conv->rows / conv->strips + 1 + conv->depthwise.rows_max;
@@ -360,10 +350,10 @@ static enum inf_code alloc_scratch(struct conv *conv, struct inf_cpu_step *step,
             (size_t)(conv->width.input + conv->width.pad_before + conv->width.pad_after);
         conv->scratch_step = conv->segments * pixels * conv->inputs;
     }
+    if (conv->scratch_step == 0)
+        return;
     conv->scratch_step = (conv->scratch_step + 31) / 16 * 16; // workers share no cache line
-    if (!conv->by_rows)
-        return INF_OK;
-    return inf_own_alloc(&conv->scratch, step, conv->scratch_step * conv->workers, err);
+    inf_own_scratch(step, conv->scratch_step * conv->workers);
 }
 
 // What comes after the product.
@@ -409,9 +399,9 @@ enum inf_code inf_own_chain_create(struct inf_cpu_step *step, const struct inf_c
     }
     describe(conv, graph, node);
     describe_end(conv, graph, chain);
-    INF_TRY(pack(conv, step, node, err));
+    INF_TRY(pack(conv, step, node, false, err));
     share(conv, step);
-    INF_TRY(alloc_scratch(conv, step, err));
+    need_scratch(conv, step);
     uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
     if (operands == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
@@ -434,5 +424,71 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
 
 const struct inf_cpu_kernel inf_cpu_gemm_kernels[] = {
     {INF_OP_CONV2D, inf_own_conv_check, conv_create},
+    {0},
+};
+
+// --- products with a constant ---
+
+static struct inf_xnn_activation dense_activation(const struct inf_node *node)
+{
+    const struct inf_attrs_matmul *attrs = &node->attrs.matmul;
+    return (struct inf_xnn_activation){attrs->activation, attrs->activation_alpha,
+                                       attrs->activation_min, attrs->activation_max};
+}
+
+// Inner size and columns of b.
+static void describe_matrix(const struct inf_graph *graph, const struct inf_node *node,
+                            size_t *depth, size_t *columns)
+{
+    const struct inf_shape *b = inf_cpu_input_shape(graph, node, 1);
+    bool transposed = node->attrs.matmul.transpose_b;
+    *depth = (size_t)b->dims[b->rank - (transposed ? 1 : 2)];
+    *columns = (size_t)b->dims[b->rank - (transposed ? 2 : 1)];
+}
+
+static enum inf_code dense_check(const struct inf_graph *graph, const struct inf_node *node,
+                                 struct inf_error *err)
+{
+    const struct inf_shape *a = inf_cpu_input_shape(graph, node, 0);
+    const struct inf_shape *b = inf_cpu_input_shape(graph, node, 1);
+    size_t depth;
+    size_t columns;
+    if (!inf_nn_best()->fast || a->rank < 2 || b->rank < 2)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: ranks %d and %d are not built here",
+                        (int)a->rank, (int)b->rank);
+    INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
+    describe_matrix(graph, node, &depth, &columns);
+    // One matrix for all of a's: so there must be no more in b.
+    INF_TRY(inf_cpu_need_const(graph, node, 1, depth * columns, err));
+    INF_TRY(inf_cpu_need_const(graph, node, 2, columns, err));
+    bool vector = a->dims[a->rank - 1] == 1 || a->dims[a->rank - 2] == 1;
+    if (node->attrs.matmul.transpose_a && !vector)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: a transposed is not built");
+    struct inf_xnn_activation activation = dense_activation(node);
+    return inf_own_end_check(graph, node, &activation, 3, columns, err);
+}
+
+static enum inf_code dense_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    const struct inf_node *node = step->node;
+    INF_TRY(inf_cpu_state(step, sizeof(struct conv), err));
+    struct conv *conv = step->state;
+    struct inf_xnn_activation activation = dense_activation(node);
+    describe_matrix(step->graph, node, &conv->inputs, &conv->outputs);
+    conv->batch = conv->rows = conv->segments = 1;
+    conv->depth = conv->inputs;
+    conv->row_pixels = inf_shape_elements(inf_cpu_input_shape(step->graph, node, 0)) / conv->depth;
+    conv->rows_max = inf_nn_best()->gemm->rows_max;
+    conv->end = inf_own_end_of(step->graph, node, &activation, 3);
+    INF_TRY(pack(conv, step, node, node->attrs.matmul.transpose_b, err));
+    share(conv, step);
+    step->operand_count = 1; // what is packed is not read
+    step->run = conv_run;
+    step->kernel = "dense";
+    return INF_OK;
+}
+
+const struct inf_cpu_kernel inf_cpu_dense_kernels[] = {
+    {INF_OP_MATMUL, dense_check, dense_create},
     {0},
 };

@@ -17,14 +17,13 @@ struct matmul {
     struct inf_own_end end;
     bool has_bias;
     size_t workers;
-    float *scratch; // of each worker: panel, bias, slopes
-    size_t scratch_step;
+    size_t scratch_step; // of each worker: panel, bias, slopes
 };
 
 struct matmul_task {
     const struct matmul *matmul;
     const float *a, *b, *bias;
-    float *y;
+    float *y, *scratch;
 };
 
 static struct inf_xnn_activation activation_of(const struct inf_node *node)
@@ -85,7 +84,7 @@ static void matmul_tile(const void *context, size_t tile, size_t worker)
         a += index * matmul->a_steps[axis] * matmul->rows * matmul->depth;
         b += index * matmul->b_steps[axis] * matmul->depth * matmul->columns;
     }
-    float *w = matmul->scratch + worker * matmul->scratch_step;
+    float *w = task->scratch + worker * matmul->scratch_step;
     float *bias = w + matmul->depth * width;
     float *slopes = bias + width;
     pack_panel(matmul, b, first, width, w);
@@ -121,8 +120,9 @@ static void matmul_tile(const void *context, size_t tile, size_t worker)
 static void matmul_run(const struct inf_cpu_step *step)
 {
     const struct matmul *matmul = step->state;
-    struct matmul_task task = {matmul, step->inputs[0], step->inputs[1],
-                               matmul->has_bias ? step->inputs[2] : NULL, step->output};
+    struct matmul_task task = {matmul,          step->inputs[0],
+                               step->inputs[1], matmul->has_bias ? step->inputs[2] : NULL,
+                               step->output,    step->scratch};
     struct inf_own_work work = {matmul_tile, &task, matmul->batch * matmul->panels};
     inf_own_work(step->pool, &work, matmul->workers);
 }
@@ -170,9 +170,10 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     matmul->workers =
         inf_own_workers(step, matmul->batch * matmul->rows * matmul->depth * matmul->columns);
     matmul->scratch_step = ((matmul->depth + 2) * matmul->panel_width + 31) / 16 * 16;
+    inf_own_scratch(step, matmul->scratch_step * matmul->workers);
     step->run = matmul_run;
     step->kernel = "matmul";
-    return inf_own_alloc(&matmul->scratch, step, matmul->scratch_step * matmul->workers, err);
+    return INF_OK;
 }
 
 const struct inf_cpu_kernel inf_cpu_product_kernels[] = {

@@ -154,26 +154,59 @@ Test(cpu, has_at_least_one_core_and_no_more_than_the_machine)
 
 // --- programs ---
 
-Test(cpu, counts_packed_weights_of_every_slot_and_gives_them_back)
+// Programs and slots that multiply with the same constant share what is packed of it.
+Test(cpu, counts_packed_weights_once_and_gives_them_back)
 {
     uint64_t live = inf_xnn_live_bytes();
     struct inf_device *device = device_of(2, 1);
     struct single single;
     pointwise(&single);
     struct inf_program *one = program_of(device, &single, 1);
+    struct inf_blob_form *form = inf_program_packed(one, single.node, 1);
+    cr_assert_eq(form != NULL, inf_nn_best()->fast, "XNNPACK keeps what it packs to itself");
+    uint64_t packed = form != NULL ? form->size_bytes : 0;
     uint64_t bytes = inf_program_weight_bytes(one);
-    cr_assert_geq(bytes, 4 * sizeof(float)); // two weights and two biases
-    cr_assert_eq(inf_device_memory(device).weight_bytes, bytes);
+    cr_assert_geq(packed + bytes, 4 * sizeof(float)); // two weights and two biases
+    cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes);
     struct inf_program *two = program_of(device, &single, 2);
+    cr_assert_eq(inf_program_packed(two, single.node, 1), form);
     // malloc() rounds sizes up, not always alike.
     uint64_t both = inf_program_weight_bytes(two);
     cr_assert_float_eq((double)both, 2 * (double)bytes, 256);
-    cr_assert_eq(inf_device_memory(device).weight_bytes, bytes + both);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes + both);
     cr_assert_eq(inf_xnn_live_bytes(), live + bytes + both);
     inf_program_destroy(&one);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, packed + both);
     inf_program_destroy(&two);
     cr_assert_eq(inf_device_memory(device).weight_bytes, 0u);
     cr_assert_eq(inf_xnn_live_bytes(), live);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+// What runs do not read as the graph has it may be freed, and comes back as it was.
+Test(cpu, runs_without_the_bytes_of_what_it_packed)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct single single;
+    pointwise(&single);
+    struct inf_blob *filter = single.graph->values[single.operands[1]].data;
+    struct inf_program *program = program_of(device, &single, 1);
+    struct inf_blob_form *form = inf_program_packed(program, single.node, 1);
+    cr_assert_null(inf_program_packed(program, single.node, 0));
+    cr_assert_null(inf_program_packed(program, single.node, 2));
+    if (form != NULL)
+        inf_blob_give_up(filter, form);
+    static struct buffer x = {.data = {1, 2, 3, -4}};
+    static struct buffer y;
+    const float wanted[8] = {3, -1, 5, -2, 7, -3, -7, 4};
+    cr_assert_eq(run(program, &single, x.data, y.data, (struct inf_run){0}), INF_OK);
+    cr_assert_eq(memcmp(y.data, wanted, sizeof(wanted)), 0);
+    inf_program_destroy(&program);
+    cr_assert(inf_blob_restore(filter));
+    cr_assert_eq(((float *)filter->data)[0], 2.0f);
+    cr_assert_eq(((float *)filter->data)[1], -1.0f);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, 0u);
     inf_device_unref(&device);
     inf_graph_destroy(&single.graph);
 }

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/cpu_kernel.h"
+#include "proto/core/span.h"
+
+#define ALIGNMENT 64 // of the panels: no vector of weights lies in two cache lines
+
+void inf_cpu_packs_init(struct inf_cpu_packs *packs)
+{
+    inf_mutex_init(&packs->mutex);
+}
+
+void inf_cpu_packs_fini(struct inf_cpu_packs *packs)
+{
+    inf_mutex_fini(&packs->mutex);
+}
+
+// --- panels ---
+
+struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns)
+{
+    size_t rest = columns - first;
+    struct inf_cpu_panel panel = {.gemm = nn->gemm, .vectors = 1, .first = first};
+    if (rest > nn->gemm->width + nn->gemm_half->width)
+        panel.vectors = 2;
+    else if (rest <= nn->gemm_half->width)
+        panel.gemm = nn->gemm_half;
+    panel.width = panel.vectors * panel.gemm->width;
+    panel.columns = INF_MIN(panel.width, rest);
+    return panel;
+}
+
+size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width)
+{
+    size_t count = 0;
+    size_t width = 0;
+    for (size_t first = 0; first < columns; count++) {
+        struct inf_cpu_panel panel = inf_cpu_panel_at(nn, first, columns);
+        width += panel.width;
+        first += panel.columns;
+    }
+    if (out_width != NULL)
+        *out_width = width;
+    return count;
+}
+
+static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
+                       const float *from, float *to)
+{
+    for (size_t row = 0; row < matrix->rows; row++, to += panel->width) {
+        const float *at = matrix->transposed ? from + panel->first * matrix->rows + row
+                                             : from + row * matrix->columns + panel->first;
+        size_t step = matrix->transposed ? matrix->rows : 1;
+        for (size_t i = 0; i < panel->width; i++)
+            to[i] = i < panel->columns ? at[i * step] : 0.0f;
+    }
+}
+
+static void unpack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
+                         const float *from, float *to)
+{
+    for (size_t row = 0; row < matrix->rows; row++, from += panel->width) {
+        float *at = matrix->transposed ? to + panel->first * matrix->rows + row
+                                       : to + row * matrix->columns + panel->first;
+        size_t step = matrix->transposed ? matrix->rows : 1;
+        for (size_t i = 0; i < panel->columns; i++)
+            at[i * step] = from[i];
+    }
+}
+
+// The matrix of the form, from its panels.
+static void restore(const struct inf_blob_form *form, void *data)
+{
+    const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)form;
+    const float *from = pack->panels;
+    for (size_t first = 0; first < pack->matrix.columns;) {
+        struct inf_cpu_panel panel = inf_cpu_panel_at(pack->nn, first, pack->matrix.columns);
+        unpack_panel(&pack->matrix, &panel, from, data);
+        from += pack->matrix.rows * panel.width;
+        first += panel.columns;
+    }
+}
+
+// --- packs ---
+
+static struct inf_cpu_pack **bucket_of(struct inf_cpu_packs *packs, const struct inf_blob *blob)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)blob * 0x9e3779b97f4a7c15u;
+    return &packs->buckets[(hash >> 32) % INF_CPU_PACK_BUCKETS];
+}
+
+static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_matrix *b)
+{
+    return a->blob == b->blob && a->rows == b->rows && a->columns == b->columns &&
+           a->transposed == b->transposed;
+}
+
+// Another reference, unless the last one is gone already: whoever dropped it is about to free the pack.
+static bool ref_if_alive(struct inf_cpu_pack *pack)
+{
+    size_t references = atomic_load_explicit(&pack->form.references, memory_order_relaxed);
+    while (references > 0)
+        if (atomic_compare_exchange_weak_explicit(&pack->form.references, &references,
+                                                  references + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+// A new reference to the pack there is; NULL where there is none.
+static struct inf_cpu_pack *find(struct inf_cpu_packs *packs, const struct inf_cpu_matrix *matrix)
+    INF_ATTR(requires_capability(packs->mutex))
+{
+    struct inf_cpu_pack *pack = *bucket_of(packs, matrix->blob);
+    while (pack != NULL && !(same_matrix(&pack->matrix, matrix) && ref_if_alive(pack)))
+        pack = pack->next;
+    return pack;
+}
+
+static void free_pack(struct inf_cpu_pack *pack)
+{
+    inf_device_unref(&pack->device);
+    free((void *)(uintptr_t)pack->panels);
+    free(pack);
+}
+
+static void destroy(struct inf_blob_form *form)
+{
+    struct inf_cpu_pack *pack = (struct inf_cpu_pack *)form;
+    inf_mutex_lock(&pack->packs->mutex);
+    struct inf_cpu_pack **link = bucket_of(pack->packs, pack->matrix.blob);
+    while (*link != pack)
+        link = &(*link)->next;
+    *link = pack->next;
+    inf_mutex_unlock(&pack->packs->mutex);
+    inf_device_uncount_weights(pack->device, form->size_bytes);
+    free_pack(pack);
+}
+
+static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
+                            struct inf_device *device, const struct inf_cpu_matrix *matrix,
+                            struct inf_error *err)
+{
+    const struct inf_nn *nn = inf_nn_best();
+    size_t width;
+    size_t size;
+    float *panels = NULL;
+    inf_cpu_panel_count(nn, matrix->columns, &width);
+    struct inf_cpu_pack *pack = calloc(1, sizeof(*pack));
+    if (pack != NULL && inf_size_mul(matrix->rows, width * sizeof(float), &size))
+        panels = aligned_alloc(ALIGNMENT, inf_size_align(size, ALIGNMENT));
+    if (panels == NULL) {
+        free(pack);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "cpu: no memory to pack %zu rows of %zu weights", matrix->rows,
+                               matrix->columns);
+    }
+    float *at = panels;
+    for (size_t first = 0; first < matrix->columns;) {
+        struct inf_cpu_panel panel = inf_cpu_panel_at(nn, first, matrix->columns);
+        pack_panel(matrix, &panel, matrix->blob->data, at);
+        at += matrix->rows * panel.width;
+        first += panel.columns;
+    }
+    pack->form.size_bytes = size;
+    pack->form.restore = restore;
+    pack->form.destroy = destroy;
+    atomic_init(&pack->form.references, 1);
+    pack->matrix = *matrix;
+    pack->nn = nn;
+    pack->panels = panels;
+    pack->device = inf_device_ref(device);
+    pack->packs = packs;
+    *out_pack = pack;
+    return INF_OK;
+}
+
+enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
+                               struct inf_device *device, const struct inf_cpu_matrix *matrix,
+                               struct inf_error *err)
+{
+    struct inf_cpu_pack *made = NULL;
+    inf_mutex_lock(&packs->mutex);
+    struct inf_cpu_pack *found = find(packs, matrix);
+    inf_mutex_unlock(&packs->mutex);
+    if (found == NULL) {
+        // Packing takes time: others go on meanwhile, and may have been faster.
+        INF_TRY(create(&made, packs, device, matrix, err));
+        inf_mutex_lock(&packs->mutex);
+        found = find(packs, matrix);
+        if (found == NULL) {
+            struct inf_cpu_pack **bucket = bucket_of(packs, matrix->blob);
+            made->next = *bucket;
+            *bucket = made;
+        }
+        inf_mutex_unlock(&packs->mutex);
+        if (found != NULL)
+            free_pack(made);
+        else
+            inf_device_count_weights(device, made->form.size_bytes);
+    }
+    *out_pack = found != NULL ? found : made;
+    return INF_OK;
+}
+
+// --- for steps ---
+
+enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
+                                uint32_t input, struct inf_cpu_matrix matrix,
+                                const float **out_panels, struct inf_error *err)
+{
+    struct inf_cpu_pack_use *use = inf_arena_alloc(step->arena, sizeof(*use));
+    if (use == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its weights", node->name);
+    matrix.blob = step->graph->values[node->inputs[input]].data;
+    INF_TRY(inf_cpu_pack_get(&use->pack, step->packs, step->device, &matrix, err));
+    use->node = (uint32_t)(node - step->graph->nodes);
+    use->input = input;
+    use->next = step->pack_uses;
+    step->pack_uses = use;
+    *out_panels = use->pack->panels;
+    return INF_OK;
+}
+
+void inf_cpu_step_unpack(struct inf_cpu_step *step)
+{
+    for (; step->pack_uses != NULL; step->pack_uses = step->pack_uses->next) {
+        struct inf_blob_form *form = &step->pack_uses->pack->form;
+        inf_blob_form_unref(&form);
+    }
+}
