@@ -95,7 +95,7 @@ static void place(struct load *load, const struct inf_shape *shapes) INF_MAY_BLO
         device = inf_placement_choose(&served->placement, &load->options->place, served->model,
                                       load->info.content_hash, shapes);
     served->device = inf_device_ref(device);
-    inf_device_hold(device, &served->held);
+    inf_model_charge(served->model, device);
     if (load->job->device == NULL)
         inf_log(load->options->log, INF_LOG_INFO,
                 "model placed name=%s device=%s by=%s reason=\"%s\"", served->name,
@@ -143,10 +143,9 @@ static enum inf_code fill_served(struct load *load, struct inf_error *err)
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
     INF_TRY(inf_model_create(&served->model, &load->graph, hosts, host_count, &passes, err));
-    struct inf_model_memory memory = inf_model_memory(served->model);
-    served->held = (struct inf_device_held){
-        .bytes = memory.const_bytes, .tensors = memory.constants, .buffers = memory.const_blobs};
-    return settle(load, err);
+    INF_TRY(settle(load, err));
+    inf_model_settle(served->model);
+    return INF_OK;
 }
 
 static enum inf_code locate(struct load *load, struct inf_error *err)
@@ -197,8 +196,6 @@ void inf_served_destroy(struct inf_served **served)
     if (self == NULL)
         return;
     inf_model_unref(&self->model);
-    if (self->device != NULL)
-        inf_device_let_go(self->device, &self->held);
     inf_device_unref(&self->device);
     free(self);
     *served = NULL;

@@ -30,7 +30,6 @@ struct inf_served {
     struct inf_model *model;        // one reference
     struct inf_device *device;      // where it runs unless a request names another; one reference
     struct inf_placement placement; // why there
-    struct inf_device_held held;    // its constants, counted at that device
     struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
     uint64_t macs;                  // at the shapes it was warmed up with; 0 where it was not
     uint64_t stamp;                 // of its file

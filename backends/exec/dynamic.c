@@ -299,9 +299,20 @@ void inf_dynamic_destroy(struct inf_dynamic **pointer)
     free(dynamic);
 }
 
-uint64_t inf_dynamic_weight_bytes(const struct inf_dynamic *dynamic)
+void inf_dynamic_add_own_memory(const struct inf_dynamic *dynamic,
+                                struct inf_executable_memory *memory)
 {
-    return inf_executable_weight_bytes(dynamic->planned) + inf_sides_weight_bytes(dynamic->sides);
+    inf_executable_add_own_memory(dynamic->planned, memory);
+    inf_sides_add_own_memory(dynamic->sides, memory);
+}
+
+enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
+                                         struct inf_constants *constants, struct inf_error *err)
+{
+    INF_TRY(inf_executable_list_constants(dynamic->planned, constants, err));
+    INF_TRY(inf_sides_list_constants(dynamic->sides, constants, err));
+    // The rest has what it reads only, and may interpret what is compiled too.
+    return inf_constants_add_graph(constants, dynamic->rest, true, err);
 }
 
 const struct inf_executable *inf_dynamic_planned(const struct inf_dynamic *dynamic)

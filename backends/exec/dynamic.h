@@ -35,8 +35,14 @@ bool inf_dynamic_result(const struct inf_dynamic *dynamic, uint32_t slot, uint32
 // As inf_executable_drop_results().
 void inf_dynamic_drop_results(struct inf_dynamic *dynamic, uint32_t slot);
 
-// As inf_executable_weight_bytes().
-uint64_t inf_dynamic_weight_bytes(const struct inf_dynamic *dynamic);
+// As inf_executable_add_own_memory().
+void inf_dynamic_add_own_memory(const struct inf_dynamic *dynamic,
+                                struct inf_executable_memory *memory);
+
+// As inf_executable_list_constants(), but for the whole graph's.
+enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
+                                         struct inf_constants *constants,
+                                         struct inf_error *err) INF_NODISCARD;
 
 // The executable of the part that runs first. Valid as long as this.
 const struct inf_executable *inf_dynamic_planned(const struct inf_dynamic *dynamic);

@@ -39,6 +39,7 @@ struct inf_executable {
     struct bound_value *outputs; // values that lie in a graph output
     uint32_t output_count;
     size_t *unwanted_offsets; // by graph output
+    uint64_t buffer_bytes;    // of all slots
 };
 
 static enum inf_code compile_segments(struct inf_executable *executable, struct inf_error *err)
@@ -94,7 +95,15 @@ static enum inf_code list_bound_values(struct inf_executable *executable, size_t
     return INF_OK;
 }
 
-static enum inf_code alloc_slot(const struct inf_executable *executable, struct slot *slot,
+static enum inf_code alloc_buffer(struct inf_executable *executable, struct inf_buffer **buffer,
+                                  struct inf_device *device, size_t size_bytes,
+                                  enum inf_buffer_usage usage, struct inf_error *err)
+{
+    executable->buffer_bytes += size_bytes;
+    return inf_buffer_alloc(buffer, device, size_bytes, usage, err);
+}
+
+static enum inf_code alloc_slot(struct inf_executable *executable, struct slot *slot,
                                 size_t unwanted_bytes, struct inf_error *err)
 {
     const struct inf_plan *plan = executable->plan;
@@ -103,15 +112,15 @@ static enum inf_code alloc_slot(const struct inf_executable *executable, struct 
     if (inf_device_info(first)->host_memory) {
         host = first;
     } else {
-        INF_TRY(
-            inf_buffer_alloc(&slot->device_arena, first, plan->arena_bytes, INF_BUFFER_ARENA, err));
-        INF_TRY(inf_buffer_alloc(&slot->staging, first, executable->staging.bytes,
-                                 INF_BUFFER_STAGING, err));
-    }
-    INF_TRY(inf_buffer_alloc(&slot->arena, host,
-                             executable->staging.host_arena ? plan->arena_bytes : 0,
+        INF_TRY(alloc_buffer(executable, &slot->device_arena, first, plan->arena_bytes,
                              INF_BUFFER_ARENA, err));
-    return inf_buffer_alloc(&slot->unwanted, host, unwanted_bytes, INF_BUFFER_ARENA, err);
+        INF_TRY(alloc_buffer(executable, &slot->staging, first, executable->staging.bytes,
+                             INF_BUFFER_STAGING, err));
+    }
+    INF_TRY(alloc_buffer(executable, &slot->arena, host,
+                         executable->staging.host_arena ? plan->arena_bytes : 0, INF_BUFFER_ARENA,
+                         err));
+    return alloc_buffer(executable, &slot->unwanted, host, unwanted_bytes, INF_BUFFER_ARENA, err);
 }
 
 // Where value `v` is in every run of the slot; nothing for inputs and outputs that are bound.
@@ -132,6 +141,7 @@ static struct inf_binding place(const struct inf_executable *executable, const s
                                             storage->offset,
                                     .buffer = slot->arena,
                                     .offset = storage->offset};
+    // Of a constant that no run reads the bytes may be given up: nobody follows this then.
     if (storage->place == INF_PLACE_CONST && executable->graph->values[v].data != NULL)
         return (struct inf_binding){.host = executable->graph->values[v].data->data};
     return (struct inf_binding){0};
@@ -287,15 +297,81 @@ uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executabl
     return executable->graph->node_count - planned(executable)->graph->node_count;
 }
 
-uint64_t inf_executable_weight_bytes(const struct inf_executable *executable)
+// --- constants ---
+
+// Lists how the nodes of a segment use their constants.
+static enum inf_code list_segment(const struct inf_executable *executable, uint32_t segment,
+                                  struct inf_constants *constants, struct inf_error *err)
 {
-    uint64_t bytes = 0;
-    if (executable->dynamic != NULL)
-        return inf_dynamic_weight_bytes(executable->dynamic);
-    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
-        bytes += inf_program_weight_bytes(executable->programs[i]);
-    return bytes;
+    const struct inf_graph *graph = executable->graph;
+    const struct inf_plan *plan = executable->plan;
+    const struct inf_plan_segment *stretch = &plan->segments[segment];
+    for (uint32_t i = stretch->first; i < stretch->first + stretch->count; i++) {
+        const struct inf_node *node = &graph->nodes[plan->steps[i]];
+        for (uint32_t k = 0; k < node->input_count; k++) {
+            uint32_t value = node->inputs[k];
+            uint32_t root = value != INF_VALUE_NONE ? plan->roots[value] : value;
+            struct inf_blob *blob = root != INF_VALUE_NONE ? graph->values[root].data : NULL;
+            struct inf_blob_form *form = NULL;
+            if (blob == NULL)
+                continue;
+            if (root == value && blob->size_bytes >= INF_CONSTANT_SMALL_BYTES)
+                form = inf_program_packed(executable->programs[segment], plan->steps[i], k);
+            INF_TRY(inf_constants_add(constants, blob, form, err));
+        }
+    }
+    return INF_OK;
 }
+
+enum inf_code inf_executable_list_constants(const struct inf_executable *executable,
+                                            struct inf_constants *constants, struct inf_error *err)
+{
+    const struct inf_graph *graph = executable->graph;
+    INF_TRY(inf_constants_add_graph(constants, graph, false, err));
+    if (executable->dynamic != NULL)
+        return inf_dynamic_list_constants(executable->dynamic, constants, err);
+    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
+        INF_TRY(list_segment(executable, i, constants, err));
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        struct inf_blob *blob =
+            graph->values[executable->plan->roots[graph->outputs[i].value]].data;
+        if (blob != NULL)
+            INF_TRY(inf_constants_add(constants, blob, NULL, err));
+    }
+    return INF_OK;
+}
+
+void inf_executable_add_own_memory(const struct inf_executable *executable,
+                                   struct inf_executable_memory *memory)
+{
+    if (executable->dynamic != NULL) {
+        inf_dynamic_add_own_memory(executable->dynamic, memory);
+        return;
+    }
+    memory->buffer_bytes += executable->buffer_bytes;
+    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
+        memory->weight_bytes += inf_program_weight_bytes(executable->programs[i]);
+}
+
+enum inf_code inf_executable_memory(const struct inf_executable *executable,
+                                    struct inf_executable_memory *memory, struct inf_error *err)
+{
+    struct inf_constants constants = {0};
+    *memory = (struct inf_executable_memory){0};
+    inf_executable_add_own_memory(executable, memory);
+    enum inf_code code = inf_executable_list_constants(executable, &constants, err);
+    if (code == INF_OK) {
+        memory->shared_bytes = inf_constants_form_bytes(&constants);
+        inf_constants_merge(&constants);
+    }
+    for (size_t i = 0; code == INF_OK && i < constants.count; i++)
+        if (!inf_constant_may_go(&constants.uses[i]))
+            memory->const_bytes += constants.uses[i].blob->size_bytes;
+    inf_constants_fini(&constants);
+    return code;
+}
+
+// --- running ---
 
 static void *output_memory(const struct inf_executable *executable,
                            const struct inf_execution *execution, uint32_t index)

@@ -4,6 +4,7 @@
 #ifndef INF_BACKENDS_EXEC_EXECUTABLE_H
 #define INF_BACKENDS_EXEC_EXECUTABLE_H
 
+#include "backends/exec/constants.h"
 #include "backends/exec/plan.h"
 #include "backends/graph/pass.h"
 
@@ -51,8 +52,32 @@ const struct inf_device_info *inf_executable_device(const struct inf_executable 
 // How many nodes of the graph no plan has, since they hang on values: they are interpreted.
 uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable);
 
-// Bytes that weights take on the devices, beside the graph's own constants.
-uint64_t inf_executable_weight_bytes(const struct inf_executable *executable);
+// What an executable takes.
+struct inf_executable_memory {
+    uint64_t const_bytes;  // constants that its runs, or compiling, need as they are
+    uint64_t weight_bytes; // on the devices, packed or uploaded for it alone
+    uint64_t shared_bytes; // on the devices, packed for it and others
+    uint64_t buffer_bytes; // arenas and whatever else runs need, of all slots
+};
+
+// *memory = what it takes, compiled branches and loop bodies included.
+//
+// INF_EXHAUSTED  no memory to add it up.
+enum inf_code inf_executable_memory(const struct inf_executable *executable,
+                                    struct inf_executable_memory *memory,
+                                    struct inf_error *err) INF_NODISCARD;
+
+// Adds weight_bytes and buffer_bytes to those in *memory. For executables made of others.
+void inf_executable_add_own_memory(const struct inf_executable *executable,
+                                   struct inf_executable_memory *memory);
+
+// Lists all constants of the executable's graphs, and how it uses them: runs read no constant that is
+// listed in a form only. The list borrows from the executable.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_executable_list_constants(const struct inf_executable *executable,
+                                            struct inf_constants *constants,
+                                            struct inf_error *err) INF_NODISCARD;
 
 // One run: memory for every input and output of the graph.
 struct inf_execution {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/base/thread.h"
+#include "backends/exec/residence.h"
 #include "backends/graph/shape_infer.h"
 
 // An executable for one shape class on one device, or the promise of one.
@@ -14,6 +15,7 @@ struct shape_class {
     struct inf_device *device;         // a reference
     struct inf_executable *executable; // NULL while somebody compiles it
     uint32_t users;                    // that hold it, or wait for it
+    bool pinned;                       // by a review, which is one of them
     uint64_t used_at;                  // of inf_model.clock, when last acquired
     uint64_t weight_bytes, arena_bytes;
     struct inf_shape shapes[]; // one an input
@@ -26,41 +28,81 @@ struct inf_model {
     uint32_t host_count;
     struct inf_evaluator evaluator;
     uint32_t disabled_passes;
-    uint64_t const_bytes;
-    uint32_t constants, const_blobs;
+    uint32_t constants;
+    struct inf_residence residence;
     struct inf_mutex mutex; // guards all below
     struct inf_cond compiled;
     struct shape_class *classes;
     uint64_t clock;
 };
 
-static int compare_blobs(const void *a, const void *b)
+// --- what is in memory ---
+
+// Holds each executable there is, so that none goes, or lets them go. By one review at a time.
+static void pin(struct inf_model *model, bool more)
 {
-    uintptr_t left = (uintptr_t) * (struct inf_blob *const *)a;
-    uintptr_t right = (uintptr_t) * (struct inf_blob *const *)b;
-    return (left > right) - (left < right);
+    inf_mutex_lock(&model->mutex);
+    for (struct shape_class *class = model->classes; class != NULL; class = class->next) {
+        if (more && class->executable != NULL) {
+            class->pinned = true;
+            class->users++;
+        } else if (!more && class->pinned) {
+            class->pinned = false;
+            class->users--;
+        }
+    }
+    inf_mutex_unlock(&model->mutex);
 }
 
-// Adds up the constants of the graph, and once each what their data is in.
-static enum inf_code count_constants(struct inf_model *model, struct inf_error *err)
+// The class after `class` (NULL: the first) that is pinned.
+static struct shape_class *next_pinned(struct inf_model *model, const struct shape_class *class)
 {
-    const struct inf_graph *graph = model->graph;
-    struct inf_blob **blobs = calloc((size_t)graph->value_count + 1, sizeof *blobs);
-    if (blobs == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory to count a model's constants");
-    for (uint32_t i = 0; i < graph->value_count; i++)
-        if (graph->values[i].data != NULL)
-            blobs[model->constants++] = graph->values[i].data;
-    qsort(blobs, model->constants, sizeof *blobs, compare_blobs);
-    for (uint32_t i = 0; i < model->constants; i++) {
-        if (i > 0 && blobs[i] == blobs[i - 1])
-            continue;
-        model->const_blobs++;
-        model->const_bytes += blobs[i]->size_bytes;
-    }
-    free(blobs);
+    inf_mutex_lock(&model->mutex);
+    struct shape_class *next = class != NULL ? class->next : model->classes;
+    while (next != NULL && !next->pinned)
+        next = next->next;
+    inf_mutex_unlock(&model->mutex);
+    return next;
+}
+
+static enum inf_code list_constants(struct inf_model *model, struct inf_constants *constants,
+                                    struct inf_error *err)
+{
+    INF_TRY(inf_constants_add_graph(constants, model->graph, false, err));
+    struct shape_class *class = NULL;
+    while ((class = next_pinned(model, class)) != NULL)
+        INF_TRY(inf_executable_list_constants(class->executable, constants, err));
     return INF_OK;
 }
+
+// Looks what of the constants is needed, after executables came or went.
+static void review(struct inf_model *model) INF_MAY_BLOCK
+{
+    struct inf_constants constants = {0};
+    if (!inf_residence_begin_review(&model->residence))
+        return;
+    pin(model, true);
+    // Without memory for a list everything stays as it is.
+    if (list_constants(model, &constants, NULL) == INF_OK)
+        inf_residence_review(&model->residence, &constants, model->constants);
+    inf_constants_fini(&constants);
+    pin(model, false);
+    inf_residence_end_review(&model->residence);
+}
+
+void inf_model_settle(struct inf_model *model)
+{
+    inf_role_check_may_block();
+    inf_residence_allow(&model->residence);
+    review(model);
+}
+
+void inf_model_charge(struct inf_model *model, struct inf_device *device)
+{
+    inf_residence_charge(&model->residence, device);
+}
+
+// --- creation ---
 
 static enum inf_code fill(struct inf_model *model, const struct inf_pass_options *options,
                           struct inf_error *err)
@@ -69,7 +111,10 @@ static enum inf_code fill(struct inf_model *model, const struct inf_pass_options
     if (options->evaluator != NULL)
         model->evaluator = *options->evaluator;
     INF_TRY(inf_passes_run(model->graph, options, err));
-    return count_constants(model, err);
+    for (uint32_t i = 0; i < model->graph->value_count; i++)
+        model->constants += model->graph->values[i].data != NULL;
+    review(model);
+    return INF_OK;
 }
 
 enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **graph,
@@ -85,6 +130,7 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
     }
     inf_mutex_init(&model->mutex);
     inf_cond_init(&model->compiled);
+    inf_residence_init(&model->residence);
     atomic_init(&model->references, 1);
     model->graph = *graph;
     *graph = NULL;
@@ -127,6 +173,7 @@ void inf_model_unref(struct inf_model **pointer)
         free_class(model->classes);
         model->classes = next;
     }
+    inf_residence_fini(&model->residence);
     inf_graph_destroy(&model->graph);
     while (model->host_count > 0)
         inf_device_unref(&model->hosts[--model->host_count]);
@@ -205,6 +252,7 @@ static uint32_t list_devices(const struct inf_model *model, struct inf_device *d
     return count;
 }
 
+// The constants are whole.
 static enum inf_code compile(struct inf_model *model, struct shape_class *class,
                              struct inf_executable **out_executable, struct inf_error *err)
 {
@@ -241,14 +289,19 @@ static enum inf_code fulfil(struct inf_model *model, struct shape_class *class,
                             struct inf_executable **out_executable, struct inf_error *err)
 {
     struct inf_executable *executable = NULL;
-    enum inf_code code = compile(model, class, &executable, err);
-    uint64_t weight_bytes = code == INF_OK ? inf_executable_weight_bytes(executable) : 0;
+    struct inf_executable_memory memory = {0};
+    enum inf_code code = inf_residence_acquire(&model->residence, err);
+    if (code == INF_OK) {
+        code = compile(model, class, &executable, err);
+        inf_residence_release(&model->residence);
+    }
+    if (code == INF_OK)
+        inf_executable_add_own_memory(executable, &memory);
     inf_mutex_lock(&model->mutex);
     struct shape_class *surplus = NULL;
     if (code == INF_OK) {
-        class->weight_bytes = weight_bytes;
-        class->arena_bytes =
-            inf_executable_plan(executable)->arena_bytes * inf_device_info(class->device)->slots;
+        class->weight_bytes = memory.weight_bytes;
+        class->arena_bytes = memory.buffer_bytes;
         class->executable = executable;
         surplus = take_surplus(model, class->device);
     } else {
@@ -262,6 +315,7 @@ static enum inf_code fulfil(struct inf_model *model, struct shape_class *class,
         *out_executable = executable;
     else
         free_class(class);
+    review(model);
     return code;
 }
 
@@ -335,17 +389,18 @@ void inf_model_drop(struct inf_model *model, struct inf_device *device,
     if (free_now)
         remove_class(model, class);
     inf_mutex_unlock(&model->mutex);
-    if (free_now)
+    if (free_now) {
         free_class(class);
+        review(model);
+    }
 }
 
 struct inf_model_memory inf_model_memory(struct inf_model *model)
 {
-    struct inf_model_memory memory = {
-        .const_bytes = model->const_bytes,
-        .constants = model->constants,
-        .const_blobs = model->const_blobs,
-    };
+    struct inf_model_memory memory = {.constants = model->constants};
+    struct inf_device_held held = inf_residence_held(&model->residence, &memory.weight_bytes);
+    memory.const_bytes = held.bytes;
+    memory.const_blobs = held.buffers;
     inf_mutex_lock(&model->mutex);
     for (const struct shape_class *class = model->classes; class != NULL; class = class->next) {
         memory.weight_bytes += class->weight_bytes;

@@ -32,7 +32,7 @@ struct inf_model *inf_model_ref(struct inf_model *model) INF_NODISCARD;
 void inf_model_unref(struct inf_model **model) INF_MAY_BLOCK;
 
 // The model's inputs, outputs and nodes; dimensions may be unknown. Any thread, valid as long as the
-// model.
+// model. The bytes of large constants may be absent once the model is settled.
 const struct inf_graph *inf_model_graph(const struct inf_model *model);
 
 // The executable for inputs of these shapes on `device`, compiled now if it was not yet. The caller
@@ -48,17 +48,27 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
 // Gives back what inf_model_acquire() gave, and sets the pointer NULL.
 void inf_model_release(struct inf_model *model, struct inf_executable **executable);
 
+// From now on constants that executables use in a form of their own only are not kept beside it, but
+// made again from it whenever other shapes are compiled. For when all has been compiled that is known
+// to be needed.
+void inf_model_settle(struct inf_model *model) INF_MAY_BLOCK;
+
+// Counts the model's constants as held because of `device`, instead of where they were counted before.
+// NULL: nowhere.
+void inf_model_charge(struct inf_model *model, struct inf_device *device);
+
 // Frees the executable for these shapes on `device`, if there is one and nobody holds it.
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes) INF_MAY_BLOCK;
 
 // What the model takes.
 struct inf_model_memory {
-    uint64_t const_bytes;  // constants of the graph; what several share counts once
-    uint32_t constants;    // constants of the graph
-    uint32_t const_blobs;  // that their data is in
-    uint64_t weight_bytes; // packed and uploaded weights of its executables
-    uint64_t arena_bytes;  // arenas of its executables
+    uint64_t const_bytes;  // constants of its graphs, as they are in memory; what several share
+                           // counts once
+    uint32_t constants;    // constants of the graph, in memory or not
+    uint32_t const_blobs;  // that const_bytes are in
+    uint64_t weight_bytes; // packed and uploaded weights; what several share counts once
+    uint64_t arena_bytes;  // arenas of its executables, all slots
     uint32_t executables;  // kept now
 };
 

@@ -102,12 +102,18 @@ void inf_sides_destroy(struct inf_sides **pointer)
     free(sides);
 }
 
-uint64_t inf_sides_weight_bytes(const struct inf_sides *sides)
+void inf_sides_add_own_memory(const struct inf_sides *sides, struct inf_executable_memory *memory)
 {
-    uint64_t bytes = 0;
     for (uint32_t i = 0; i < sides->count; i++)
-        bytes += inf_executable_weight_bytes(sides->items[i].executable);
-    return bytes;
+        inf_executable_add_own_memory(sides->items[i].executable, memory);
+}
+
+enum inf_code inf_sides_list_constants(const struct inf_sides *sides,
+                                       struct inf_constants *constants, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < sides->count; i++)
+        INF_TRY(inf_executable_list_constants(sides->items[i].executable, constants, err));
+    return INF_OK;
 }
 
 // --- running ---

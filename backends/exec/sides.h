@@ -7,7 +7,9 @@
 #include "backends/base/role.h"
 #include "backends/exec/interpret.h"
 
+struct inf_constants;
 struct inf_device;
+struct inf_executable_memory;
 struct inf_sides;
 
 // Compiles the subgraphs of `graph`, which must outlive this, for devices[0]; those whose inputs'
@@ -32,7 +34,12 @@ enum inf_code inf_sides_run(const struct inf_sides *sides, struct inf_interprete
                             struct inf_tensor *outputs,
                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Bytes that their weights take on the devices.
-uint64_t inf_sides_weight_bytes(const struct inf_sides *sides);
+// As inf_executable_add_own_memory(), for all of them.
+void inf_sides_add_own_memory(const struct inf_sides *sides, struct inf_executable_memory *memory);
+
+// As inf_executable_list_constants(), for all of them.
+enum inf_code inf_sides_list_constants(const struct inf_sides *sides,
+                                       struct inf_constants *constants,
+                                       struct inf_error *err) INF_NODISCARD;
 
 #endif
