@@ -42,8 +42,8 @@ void tool_engine_close(struct tool_engine *engine)
         inf_device_unref(&engine->hosts[--engine->host_count]);
 }
 
-enum inf_code tool_engine_load(const struct tool_engine *engine, const char *path,
-                               struct inf_model **out_model, struct inf_error *err)
+enum inf_code tool_engine_import(const char *path, struct inf_graph **out_graph,
+                                 struct inf_error *err)
 {
     char directory[4096];
     const char *slash = strrchr(path, '/');
@@ -54,13 +54,25 @@ enum inf_code tool_engine_load(const struct tool_engine *engine, const char *pat
              : slash != NULL ? path
                              : ".");
     int fd;
-    struct inf_graph *graph = NULL;
     struct inf_model_info info;
     INF_TRY(inf_directory_open(&fd, directory, err));
     struct inf_import_options import = {.evaluator = inf_registry_evaluator()};
-    enum inf_code code = inf_model_import_with(&graph, &info, fd, name, &import, err);
+    enum inf_code code = inf_model_import_with(out_graph, &info, fd, name, &import, err);
     close(fd);
-    INF_TRY(code);
+    return code;
+}
+
+enum inf_code tool_engine_prepare(const struct tool_engine *engine, struct inf_graph **graph,
+                                  struct inf_model **out_model, struct inf_error *err)
+{
     struct inf_pass_options options = {.evaluator = inf_registry_evaluator()};
-    return inf_model_create(out_model, &graph, engine->hosts, engine->host_count, &options, err);
+    return inf_model_create(out_model, graph, engine->hosts, engine->host_count, &options, err);
+}
+
+enum inf_code tool_engine_load(const struct tool_engine *engine, const char *path,
+                               struct inf_model **out_model, struct inf_error *err)
+{
+    struct inf_graph *graph = NULL;
+    INF_TRY(tool_engine_import(path, &graph, err));
+    return tool_engine_prepare(engine, &graph, out_model, err);
 }

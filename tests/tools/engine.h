@@ -20,8 +20,17 @@ enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, 
 // Drops the devices.
 void tool_engine_close(struct tool_engine *engine);
 
-// Imports the model file at `path` and runs the passes. The caller gives *out_model back with
+// Imports the model file at `path`. *out_graph is the caller's to destroy.
+enum inf_code tool_engine_import(const char *path, struct inf_graph **out_graph,
+                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Takes over `graph` (also on failure) and runs the passes. The caller gives *out_model back with
 // inf_model_unref().
+enum inf_code tool_engine_prepare(const struct tool_engine *engine, struct inf_graph **graph,
+                                  struct inf_model **out_model,
+                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// tool_engine_import() and tool_engine_prepare() in one.
 enum inf_code tool_engine_load(const struct tool_engine *engine, const char *path,
                                struct inf_model **out_model,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

@@ -214,6 +214,8 @@ static void judge_model(struct judge *judge, const json_t *entry)
         judge->failed++;
         return;
     }
+    // As the daemon does: later cases bring other shapes, for which weights are made again.
+    inf_model_settle(model);
     size_t index;
     json_t *item;
     json_array_foreach(json_object_get(entry, "cases"), index, item)
