@@ -80,9 +80,6 @@ enum inf_code inf_shards_open(struct inf_shards **out_shards, const struct inf_s
 {
     size_t count = 0;
     INF_TRY(inf_json_array(paths, &count, err));
-    if (count > INF_LIMIT_MODEL_SHARDS)
-        return inf_fail(err, INF_EXHAUSTED, "a weight group has %zu shards, at most %u are allowed",
-                        count, INF_LIMIT_MODEL_SHARDS);
     struct inf_shards *shards = calloc(1, sizeof *shards);
     if (shards == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a weight group");

@@ -36,7 +36,7 @@ struct inf_shards;
 //
 // INF_NOT_FOUND  a shard is missing.
 // INF_DENIED     a name is more than a file name, or the file is a link.
-// INF_EXHAUSTED  more than INF_LIMIT_MODEL_SHARDS, or INF_LIMIT_MODEL_WEIGHT_BYTES, or memory.
+// INF_EXHAUSTED  more than INF_LIMIT_MODEL_WEIGHT_BYTES, or memory.
 enum inf_code inf_shards_open(struct inf_shards **out_shards, const struct inf_shard_place *place,
                               const struct inf_json *paths, struct inf_tally *tally,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

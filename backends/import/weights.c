@@ -273,6 +273,66 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct inf_weight *)a)->name, ((const struct inf_weight *)b)->name);
 }
 
+// --- what may be there once only ---
+
+struct names {
+    const char **items;
+    size_t count;
+};
+
+// Appends the names in the list `key` of a group: of weights, or of the shards themselves.
+static enum inf_code list_names(struct names *names, const struct inf_json *group, const char *key,
+                                struct inf_error *err)
+{
+    struct inf_json list;
+    size_t count;
+    INF_TRY(inf_json_get(group, key, &list, err));
+    INF_TRY(inf_json_array(&list, &count, err));
+    bool of_weights = strcmp(key, "weights") == 0;
+    if (!of_weights && names->count + count > INF_LIMIT_MODEL_SHARDS)
+        return inf_fail(err, INF_EXHAUSTED, "the manifest names %zu shards, at most %u are allowed",
+                        names->count + count, INF_LIMIT_MODEL_SHARDS);
+    const char **items = realloc(names->items, (names->count + count + 1) * sizeof *items);
+    if (items == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %zu names", count);
+    names->items = items;
+    for (size_t i = 0; i < count; i++) {
+        struct inf_json name = inf_json_at(&list, i);
+        struct inf_json weight = name;
+        if (of_weights)
+            INF_TRY(inf_json_get(&weight, "name", &name, err));
+        INF_TRY(inf_json_name(&name, &names->items[names->count], err));
+        names->count++;
+    }
+    return INF_OK;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Refuses a manifest that names a weight or a shard twice, before anything is read: a small one
+// could have a large file read thousands of times.
+static enum inf_code check_repeats(const struct inf_json *manifest, size_t group_count,
+                                   const char *key, struct inf_error *err)
+{
+    struct names names = {0};
+    enum inf_code code = INF_OK;
+    for (size_t i = 0; i < group_count && code == INF_OK; i++) {
+        struct inf_json group = inf_json_at(manifest, i);
+        code = list_names(&names, &group, key, err);
+    }
+    if (code == INF_OK && names.count > 0)
+        qsort(names.items, names.count, sizeof *names.items, compare_texts);
+    for (size_t i = 1; i < names.count && code == INF_OK; i++)
+        if (strcmp(names.items[i - 1], names.items[i]) == 0)
+            code = inf_fail(err, INF_INVALID, "%s '%s': is in the manifest twice",
+                            strcmp(key, "weights") == 0 ? "weight" : "shard", names.items[i]);
+    free(names.items);
+    return code;
+}
+
 static enum inf_code fill(struct inf_weights *weights, const struct inf_json *manifest,
                           const struct inf_shard_place *place, struct inf_tally *tally,
                           struct inf_error *err)
@@ -280,16 +340,14 @@ static enum inf_code fill(struct inf_weights *weights, const struct inf_json *ma
     size_t group_count = 0;
     if (manifest->value != NULL)
         INF_TRY(inf_json_array(manifest, &group_count, err));
+    INF_TRY(check_repeats(manifest, group_count, "weights", err));
+    INF_TRY(check_repeats(manifest, group_count, "paths", err));
     for (size_t i = 0; i < group_count; i++) {
         struct inf_json group = inf_json_at(manifest, i);
         INF_TRY(read_group(weights, &group, place, tally, err));
     }
     if (weights->count > 0)
         qsort(weights->items, weights->count, sizeof *weights->items, compare_names);
-    for (size_t i = 1; i < weights->count; i++)
-        if (strcmp(weights->items[i - 1].name, weights->items[i].name) == 0)
-            return inf_fail(err, INF_INVALID, "weight '%s': is in the manifest twice",
-                            weights->items[i].name);
     return INF_OK;
 }
 

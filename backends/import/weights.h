@@ -32,8 +32,8 @@ struct inf_weights {
 //
 // INF_NOT_FOUND    a shard is missing.
 // INF_DENIED       a shard's name is more than a file name, or it is a link.
-// INF_INVALID      wrong types, a weight twice, sizes that do not add up; the text names weight and
-//                  shard.
+// INF_INVALID      wrong types, a weight or a shard twice, sizes that do not add up; the text names
+//                  weight and shard.
 // INF_UNSUPPORTED  a dtype or quantisation that is not known.
 // INF_EXHAUSTED    a limit of limits.h, or memory.
 //

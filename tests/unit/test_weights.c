@@ -233,6 +233,20 @@ Test(weights, shapes_that_overflow_or_are_negative_are_refused)
     refuse(ONE("[[2]]", "float32", ""), INF_INVALID, "shape[0]: has an array of 1");
 }
 
+// Before any is read: the file of the second group is not there.
+Test(weights, what_is_named_twice_is_refused_unread)
+{
+    write_file("w", "12345678", 8);
+    refuse(
+        "[{\"paths\":[\"w\"],\"weights\":[{\"name\":\"x\",\"shape\":[2],\"dtype\":\"float32\"}]},"
+        "{\"paths\":[\"none\"],\"weights\":[{\"name\":\"x\",\"shape\":[2],\"dtype\":\"bool\"}]}]",
+        INF_INVALID, "weight 'x': is in the manifest twice");
+    refuse(
+        "[{\"paths\":[\"none\"],\"weights\":[{\"name\":\"x\",\"shape\":[2],\"dtype\":\"bool\"}]},"
+        "{\"paths\":[\"w\",\"none\"],\"weights\":[]}]",
+        INF_INVALID, "shard 'none': is in the manifest twice");
+}
+
 #define QUANTISED(type, quantization) ONE("[8]", type, ",\"quantization\":" quantization)
 
 Test(weights, quantisation_that_makes_no_sense_is_refused)
