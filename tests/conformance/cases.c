@@ -9,8 +9,6 @@
 
 #include "backends/base/half.h"
 
-#define ELEMENTS_MAX 4096
-
 const struct case_family case_families[INF_OP_COUNT] = {
     [INF_OP_UNARY] = {make_unary, INF_UNARY_COUNT * 70},
     [INF_OP_BINARY] = {make_binary, INF_BINARY_COUNT * 200},
@@ -111,13 +109,36 @@ int64_t random_dim(struct random *random)
     return dims[random_in(random, 0, (int64_t)INF_ARRAY_LENGTH(dims) - 1)];
 }
 
+int32_t random_rank(struct random *random, int32_t low, int32_t high)
+{
+    const struct wish *wish = random->wish;
+    int32_t rank = (int32_t)random_in(random, low, high);
+    // Makers that take five axes take any number.
+    if (wish != NULL && !wish->shape_granted && wish->shape.rank >= low &&
+        (wish->shape.rank <= high || high >= 5))
+        rank = wish->shape.rank;
+    return rank;
+}
+
+bool random_wished_shape(struct random *random, int32_t rank, struct inf_shape *shape)
+{
+    struct wish *wish = random->wish;
+    if (wish == NULL || wish->shape_granted || wish->shape.rank != rank)
+        return false;
+    wish->shape_granted = true;
+    *shape = wish->shape;
+    return true;
+}
+
 struct inf_shape random_shape(struct random *random, int32_t rank)
 {
     struct inf_shape shape = {.rank = rank};
+    if (random_wished_shape(random, rank, &shape))
+        return shape;
     int64_t elements = 1;
     for (int32_t i = 0; i < rank; i++) {
         shape.dims[i] = random_dim(random);
-        if (shape.dims[i] * elements > ELEMENTS_MAX)
+        if (shape.dims[i] * elements > CASE_ELEMENTS_MAX)
             shape.dims[i] = 1;
         elements *= shape.dims[i] != 0 ? shape.dims[i] : 1;
     }
@@ -137,6 +158,12 @@ struct inf_shape random_broadcastable(struct random *random, const struct inf_sh
 
 enum inf_dtype random_dtype(struct random *random, unsigned mask)
 {
+    struct wish *wish = random->wish;
+    if (wish != NULL && wish->dtype != INF_DTYPE_NONE && (mask >> wish->dtype & 1) != 0) {
+        enum inf_dtype dtype = wish->dtype;
+        wish->dtype = INF_DTYPE_NONE;
+        return dtype;
+    }
     if ((mask & DTYPE(F32)) != 0 && !random_once_in(random, 4))
         return INF_DTYPE_F32;
     for (;;) {
@@ -189,7 +216,7 @@ static double extreme(struct random *random, unsigned extremes)
 
 static double float_element(struct random *random, const struct operand *operand)
 {
-    if (operand->extremes != 0 && random_once_in(random, 5))
+    if (operand->extremes != 0 && !random->tame && random_once_in(random, 5))
         return extreme(random, operand->extremes);
     return filled(random, operand->filling);
 }

@@ -5,10 +5,23 @@
 
 #include "tests/support/one_node.h"
 
+// A tensor that the first operand should be like, where the operator allows it: what is to be fed by
+// another node.
+struct wish {
+    enum inf_dtype dtype; // INF_DTYPE_NONE: granted
+    struct inf_shape shape;
+    bool shape_granted;
+};
+
 // A stream of numbers that is the same on every machine.
 struct random {
     uint64_t state;
+    struct wish *wish; // NULL: none
+    bool tame;         // operands have no extreme values, pictures are small
 };
+
+// Elements of the largest operand.
+#define CASE_ELEMENTS_MAX 4096
 
 // What the elements of an operand are.
 enum filling {
@@ -49,7 +62,13 @@ bool random_once_in(struct random *random, int64_t times);
 // A dimension that kernels trip over: 1, small primes, 4k+-1, rarely 0.
 int64_t random_dim(struct random *random);
 
-// A shape of random_dim()s with `rank` axes and at most 4096 elements.
+// A rank in [low, high], or the wished one.
+int32_t random_rank(struct random *random, int32_t low, int32_t high);
+
+// *shape = the wished one if it has `rank` axes. The wish is granted then; false where it is not.
+bool random_wished_shape(struct random *random, int32_t rank, struct inf_shape *shape);
+
+// A shape of random_dim()s with `rank` axes and at most CASE_ELEMENTS_MAX elements.
 struct inf_shape random_shape(struct random *random, int32_t rank);
 
 // A shape that broadcasts to `shape`: leading axes left out, others stretched.

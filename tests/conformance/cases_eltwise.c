@@ -59,7 +59,7 @@ void make_unary(struct one_node *one, struct random *random, uint32_t number)
     one->attrs.unary.kind = kind;
     one->attrs.unary.alpha = (float)random_in(random, 1, 8) / 4;
     struct operand x = {.dtype = random_dtype(random, domain.dtypes),
-                        .shape = random_shape(random, (int32_t)random_in(random, 0, 5)),
+                        .shape = random_shape(random, random_rank(random, 0, 5)),
                         .filling = domain.filling,
                         .extremes = random_once_in(random, 2) ? domain.extremes : 0};
     add_operand(one, random, &x);
@@ -70,7 +70,7 @@ void make_clip(struct one_node *one, struct random *random, uint32_t number)
     one->attrs.clip.min = number % 3 == 0 ? -INFINITY : (float)random_in(random, -8, 2) / 4;
     one->attrs.clip.max = number % 4 == 0 ? INFINITY : (float)random_in(random, 3, 8) / 4;
     struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER),
-                        .shape = random_shape(random, (int32_t)random_in(random, 0, 4)),
+                        .shape = random_shape(random, random_rank(random, 0, 4)),
                         .extremes = random_once_in(random, 2) ? EXTREME_ALL : 0};
     add_operand(one, random, &x);
 }
@@ -78,11 +78,11 @@ void make_clip(struct one_node *one, struct random *random, uint32_t number)
 void make_cast(struct one_node *one, struct random *random, uint32_t number)
 {
     (void)number;
-    one->attrs.cast.dtype = random_dtype(random, DTYPES_ANY);
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
-                        .shape = random_shape(random, (int32_t)random_in(random, 0, 4)),
+                        .shape = random_shape(random, random_rank(random, 0, 4)),
                         // Below 0 nothing is said about unsigned types.
                         .filling = random_once_in(random, 2) ? FILL_POSITIVE : FILL_QUARTERS};
+    one->attrs.cast.dtype = random_dtype(random, DTYPES_ANY);
     if (inf_dtype_is_float(x.dtype) && one->attrs.cast.dtype <= INF_DTYPE_U64)
         x.filling = FILL_POSITIVE;
     add_operand(one, random, &x);
@@ -94,7 +94,7 @@ void make_cast(struct one_node *one, struct random *random, uint32_t number)
 static void add_pair(struct one_node *one, struct random *random, const struct operand *a,
                      const struct operand *b)
 {
-    struct inf_shape whole = random_shape(random, (int32_t)random_in(random, 0, 5));
+    struct inf_shape whole = random_shape(random, random_rank(random, 0, 5));
     struct operand first = *a, second = *b;
     first.shape = second.shape = whole;
     if (random_once_in(random, 2)) {
@@ -174,7 +174,7 @@ void make_prelu(struct one_node *one, struct random *random, uint32_t number)
 {
     (void)number;
     struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
-                        .shape = random_shape(random, (int32_t)random_in(random, 1, 4)),
+                        .shape = random_shape(random, random_rank(random, 1, 4)),
                         .extremes = random_once_in(random, 2) ? EXTREME_ENDS : 0};
     struct operand alpha = {.dtype = x.dtype, .filling = FILL_POWERS, .constant = true};
     alpha.shape = random_broadcastable(random, &x.shape);
@@ -188,7 +188,7 @@ void make_prelu(struct one_node *one, struct random *random, uint32_t number)
 void make_select(struct one_node *one, struct random *random, uint32_t number)
 {
     (void)number;
-    struct inf_shape whole = random_shape(random, (int32_t)random_in(random, 0, 4));
+    struct inf_shape whole = random_shape(random, random_rank(random, 0, 4));
     enum inf_dtype dtype = random_dtype(random, DTYPES_ANY);
     for (uint32_t i = 0; i < 3; i++) {
         struct operand operand = {
@@ -216,7 +216,7 @@ void make_reduce(struct one_node *one, struct random *random, uint32_t number)
     bool logical = kind == INF_REDUCE_ALL || kind == INF_REDUCE_ANY;
     bool extreme = kind == INF_REDUCE_MAX || kind == INF_REDUCE_MIN;
     struct operand x = {.dtype = random_dtype(random, logical ? DTYPE(BOOL) : DTYPES_NUMBER),
-                        .shape = random_shape(random, (int32_t)random_in(random, 0, 5)),
+                        .shape = random_shape(random, random_rank(random, 0, 5)),
                         // Products of many numbers leave the range of floats; these do not.
                         .filling = kind == INF_REDUCE_PROD ? FILL_POWERS : FILL_UNIFORM,
                         .extremes = extreme && random_once_in(random, 3) ? EXTREME_ENDS : 0};
@@ -231,7 +231,7 @@ void make_reduce(struct one_node *one, struct random *random, uint32_t number)
 void make_arg(struct one_node *one, struct random *random, uint32_t number)
 {
     struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER),
-                        .shape = random_shape(random, (int32_t)random_in(random, 1, 4)),
+                        .shape = random_shape(random, random_rank(random, 1, 4)),
                         .filling = FILL_POWERS,
                         .extremes = random_once_in(random, 4) ? EXTREME_INFINITE : 0};
     one->attrs.arg.kind = number % INF_ARG_COUNT;
@@ -244,7 +244,7 @@ void make_arg(struct one_node *one, struct random *random, uint32_t number)
 void make_softmax(struct one_node *one, struct random *random, uint32_t number)
 {
     struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
-                        .shape = random_shape(random, (int32_t)random_in(random, 1, 4)),
+                        .shape = random_shape(random, random_rank(random, 1, 4)),
                         .filling = number % 3 == 0 ? FILL_QUARTERS : FILL_UNIFORM};
     one->attrs.softmax.axis = (int32_t)random_in(random, -x.shape.rank, x.shape.rank - 1);
     if (random_once_in(random, 2))

@@ -10,8 +10,7 @@ static struct inf_shape add_x(struct one_node *one, struct random *random, unsig
                               int32_t rank_min, int32_t rank_max)
 {
     struct operand x = {.dtype = random_dtype(random, types),
-                        .shape =
-                            random_shape(random, (int32_t)random_in(random, rank_min, rank_max)),
+                        .shape = random_shape(random, random_rank(random, rank_min, rank_max)),
                         .extremes = EXTREME_ZERO};
     add_operand(one, random, &x);
     return x.shape;
@@ -33,7 +32,7 @@ static void add_scalar(struct one_node *one, int32_t value)
 static void add_indices(struct one_node *one, struct random *random, struct inf_shape shape,
                         const int64_t *bounds, int64_t columns)
 {
-    int32_t indices[4096];
+    int32_t indices[CASE_ELEMENTS_MAX];
     size_t count = inf_shape_elements(&shape);
     cr_assert_leq(count, INF_ARRAY_LENGTH(indices));
     for (size_t i = 0; i < count; i++) {
@@ -106,7 +105,7 @@ void make_bincount(struct one_node *one, struct random *random, uint32_t number)
 {
     int32_t size = (int32_t)random_in(random, 0, 9);
     int64_t bound = 12;
-    struct inf_shape shape = random_shape(random, (int32_t)random_in(random, 1, 2));
+    struct inf_shape shape = random_shape(random, random_rank(random, 1, 2));
     add_indices(one, random, shape, &bound, 1);
     add_scalar(one, size);
     struct operand weights = {.dtype = INF_DTYPE_F32,
@@ -120,7 +119,7 @@ void make_one_hot(struct one_node *one, struct random *random, uint32_t number)
 {
     const float on = 2, off = -1;
     int64_t bound = 9;
-    struct inf_shape shape = random_shape(random, (int32_t)random_in(random, 0, 3));
+    struct inf_shape shape = random_shape(random, random_rank(random, 0, 3));
     add_indices(one, random, shape, &bound, 1);
     add_scalar(one, (int32_t)random_in(random, 0, 9));
     one_node_const(one, INF_DTYPE_F32, (struct inf_shape){0}, &on);
@@ -233,6 +232,7 @@ static struct inf_shape picture(struct random *random, int32_t axes, int64_t cha
     for (int32_t i = 0; i < axes; i++)
         shape.dims[1 + i] = random_in(random, 1, 7);
     shape.dims[axes + 1] = channels;
+    random_wished_shape(random, shape.rank, &shape);
     return shape;
 }
 
@@ -422,7 +422,7 @@ void make_quantize(struct one_node *one, struct random *random, uint32_t number)
 void make_dequantize(struct one_node *one, struct random *random, uint32_t number)
 {
     struct operand x = {.dtype = number % 2 == 0 ? INF_DTYPE_U8 : INF_DTYPE_I8,
-                        .shape = random_shape(random, (int32_t)random_in(random, 1, 4))};
+                        .shape = random_shape(random, random_rank(random, 1, 4))};
     add_operand(one, random, &x);
     one->attrs.dequantize.axis = 0;
     struct inf_shape each = INF_SHAPE(random_once_in(random, 2) ? 1 : x.shape.dims[0]);

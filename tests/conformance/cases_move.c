@@ -8,7 +8,7 @@
 static struct inf_shape add_any(struct one_node *one, struct random *random, int32_t rank_min)
 {
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
-                        .shape = random_shape(random, (int32_t)random_in(random, rank_min, 5)),
+                        .shape = random_shape(random, random_rank(random, rank_min, 5)),
                         .extremes = EXTREME_ALL};
     add_operand(one, random, &x);
     return x.shape;
@@ -76,7 +76,7 @@ void make_concat(struct one_node *one, struct random *random, uint32_t number)
 {
     (void)number;
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
-                        .shape = random_shape(random, (int32_t)random_in(random, 1, 4)),
+                        .shape = random_shape(random, random_rank(random, 1, 4)),
                         .extremes = EXTREME_ALL};
     int32_t axis = random_axis(random, x.shape.rank);
     one->attrs.concat.axis = axis;
@@ -90,7 +90,7 @@ void make_concat(struct one_node *one, struct random *random, uint32_t number)
 void make_split(struct one_node *one, struct random *random, uint32_t number)
 {
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
-                        .shape = random_shape(random, (int32_t)random_in(random, 1, 4)),
+                        .shape = random_shape(random, random_rank(random, 1, 4)),
                         .extremes = EXTREME_ALL};
     int32_t axis = random_axis(random, x.shape.rank);
     int64_t *dim = &x.shape.dims[axis < 0 ? axis + x.shape.rank : axis];
@@ -141,7 +141,7 @@ void make_slice(struct one_node *one, struct random *random, uint32_t number)
 void make_pad(struct one_node *one, struct random *random, uint32_t number)
 {
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
-                        .shape = random_shape(random, (int32_t)random_in(random, 1, 5))};
+                        .shape = random_shape(random, random_rank(random, 1, 5))};
     one->attrs.pad.mode = number % INF_PAD_COUNT;
     int32_t paddings[INF_LIMIT_RANK][2];
     for (int32_t i = 0; i < x.shape.rank; i++) {
@@ -176,7 +176,7 @@ void make_tile(struct one_node *one, struct random *random, uint32_t number)
 void make_broadcast(struct one_node *one, struct random *random, uint32_t number)
 {
     (void)number;
-    struct inf_shape wanted = random_shape(random, (int32_t)random_in(random, 0, 5));
+    struct inf_shape wanted = random_shape(random, random_rank(random, 0, 5));
     struct operand x = {.dtype = random_dtype(random, DTYPES_ANY),
                         .shape = random_broadcastable(random, &wanted),
                         .extremes = EXTREME_ALL};
@@ -254,7 +254,7 @@ void make_depth_to_space(struct one_node *one, struct random *random, uint32_t n
 void make_fill(struct one_node *one, struct random *random, uint32_t number)
 {
     (void)number;
-    struct inf_shape shape = random_shape(random, (int32_t)random_in(random, 0, 5));
+    struct inf_shape shape = random_shape(random, random_rank(random, 0, 5));
     int32_t sizes[INF_LIMIT_RANK];
     for (int32_t i = 0; i < shape.rank; i++)
         sizes[i] = (int32_t)shape.dims[i];
@@ -286,7 +286,7 @@ void make_range(struct one_node *one, struct random *random, uint32_t number)
 // With a seed: without one no two devices agree.
 void make_random(struct one_node *one, struct random *random, uint32_t number)
 {
-    struct inf_shape shape = random_shape(random, (int32_t)random_in(random, 0, 4));
+    struct inf_shape shape = random_shape(random, random_rank(random, 0, 4));
     int32_t sizes[INF_LIMIT_RANK];
     for (int32_t i = 0; i < shape.rank; i++)
         sizes[i] = (int32_t)shape.dims[i];

@@ -4,17 +4,30 @@
 // Channels: blocks of kernels are 4, 8, 16 and 32 wide.
 static int64_t channels(struct random *random)
 {
-    if (random_once_in(random, 25))
+    if (random_once_in(random, 25) && !random->tame)
         return random_in(random, 60, 130);
-    return random_in(random, 1, 33);
+    return random_in(random, 1, random->tame ? 9 : 33);
+}
+
+// Those of the wished picture, if there is one.
+static int64_t input_channels(struct random *random)
+{
+    const struct wish *wish = random->wish;
+    int64_t count = channels(random);
+    bool wished = wish != NULL && !wish->shape_granted && wish->shape.rank == 4;
+    return wished && wish->shape.dims[3] > 0 ? wish->shape.dims[3] : count;
 }
 
 static struct inf_shape picture(struct random *random, int64_t channel_count)
 {
-    struct inf_shape shape = INF_SHAPE(random_in(random, 1, 2), random_in(random, 1, 17),
-                                       random_in(random, 1, 17), channel_count);
+    const struct wish *wish = random->wish;
+    int64_t side = random->tame ? 7 : 17;
+    struct inf_shape shape = INF_SHAPE(random_in(random, 1, 2), random_in(random, 1, side),
+                                       random_in(random, 1, side), channel_count);
     if (random_once_in(random, 40))
         shape.dims[random_in(random, 0, 2)] = 0;
+    if (wish != NULL && wish->shape.rank == 4 && wish->shape.dims[3] == channel_count)
+        random_wished_shape(random, 4, &shape);
     return shape;
 }
 
@@ -79,7 +92,7 @@ void make_conv2d(struct one_node *one, struct random *random, uint32_t number)
     RANDOM_DILATION(attrs, random);
     RANDOM_ACTIVATION(attrs, number);
     attrs->groups = random_once_in(random, 4) ? (int32_t)random_in(random, 1, 4) : 1;
-    int64_t in = channels(random), out = channels(random);
+    int64_t in = input_channels(random), out = channels(random);
     if (random_once_in(random, 12)) // as many groups as channels: depthwise in disguise
         attrs->groups = (int32_t)in;
     else if (attrs->groups > 1)
@@ -106,7 +119,7 @@ void make_depthwise_conv2d(struct one_node *one, struct random *random, uint32_t
     RANDOM_WINDOW(attrs, random);
     RANDOM_DILATION(attrs, random);
     RANDOM_ACTIVATION(attrs, number);
-    int64_t in = channels(random);
+    int64_t in = input_channels(random);
     int64_t multiplier = random_once_in(random, 5) ? random_in(random, 1, 3) : 1;
     int64_t kernel_h = random_in(random, 1, 5), kernel_w = random_in(random, 1, 5);
     if (random_once_in(random, 2))
@@ -140,7 +153,7 @@ void make_conv2d_transpose(struct one_node *one, struct random *random, uint32_t
     RANDOM_WINDOW(attrs, random);
     RANDOM_DILATION(attrs, random);
     RANDOM_ACTIVATION(attrs, number % INF_ACTIVATION_PRELU);
-    int64_t in = channels(random), out = channels(random);
+    int64_t in = input_channels(random), out = channels(random);
     int64_t kernel_h = random_in(random, 1, 4), kernel_w = random_in(random, 1, 4);
     // From the big side to the small one, which is x.
     int64_t big_h = random_in(random, 1, 17), big_w = random_in(random, 1, 17);
@@ -186,6 +199,14 @@ void make_matmul(struct one_node *one, struct random *random, uint32_t number)
     struct inf_shape batch = {0};
     for (int64_t i = random_in(random, 0, 3); i > 0 && random_once_in(random, 2); i--)
         batch.dims[batch.rank++] = random_in(random, 1, 3);
+    struct inf_shape wished;
+    if (random->wish != NULL &&
+        random_wished_shape(random, INF_MAX(random->wish->shape.rank, 2), &wished)) {
+        batch = wished;
+        batch.rank -= 2;
+        m = wished.dims[batch.rank + attrs->transpose_a];
+        k = wished.dims[batch.rank + !attrs->transpose_a];
+    }
     struct inf_shape b_batch = batch, none = {0};
     if (random_once_in(random, 2))
         b_batch = random_once_in(random, 2) ? none : random_broadcastable(random, &batch);
@@ -209,7 +230,7 @@ void make_pool2d(struct one_node *one, struct random *random, uint32_t number)
     attrs->kernel_w = (int32_t)random_in(random, 1, 5);
     bool largest = attrs->kind == INF_POOL_MAX;
     struct operand x = {.dtype = random_dtype(random, DTYPES_NUMBER),
-                        .shape = picture(random, channels(random)),
+                        .shape = picture(random, input_channels(random)),
                         .extremes = largest && random_once_in(random, 4) ? EXTREME_INFINITE : 0};
     if (random_once_in(random, 10)) { // global
         attrs->kernel_h = (int32_t)INF_MAX(x.shape.dims[1], (int64_t)1);
@@ -223,7 +244,7 @@ void make_batch_norm(struct one_node *one, struct random *random, uint32_t numbe
 {
     (void)number;
     struct operand x = {.dtype = random_dtype(random, DTYPES_FLOAT),
-                        .shape = random_shape(random, (int32_t)random_in(random, 1, 4))};
+                        .shape = random_shape(random, random_rank(random, 1, 4))};
     add_operand(one, random, &x);
     for (uint32_t i = 1; i < 5; i++) {
         struct operand channel = {.dtype = x.dtype,
@@ -243,7 +264,7 @@ void make_resize(struct one_node *one, struct random *random, uint32_t number)
     attrs->half_pixel_centers = corners == 2;
     bool nearest = attrs->kind == INF_RESIZE_NEAREST;
     struct operand x = {.dtype = random_dtype(random, nearest ? DTYPES_NUMBER : DTYPES_FLOAT),
-                        .shape = picture(random, channels(random))};
+                        .shape = picture(random, input_channels(random))};
     int32_t size[] = {(int32_t)random_in(random, 1, 33), (int32_t)random_in(random, 1, 33)};
     if (random_once_in(random, 3)) { // the usual one: twice as large
         size[0] = (int32_t)INF_MAX(x.shape.dims[1] * 2, (int64_t)1);
