@@ -11,13 +11,19 @@
 #include "backends/cpu/own_depthwise.h"
 
 #define STRIP_PIXELS 48 // of a good strip: more only need more cache
-#define SEGMENTS_MAX 16
+// Weights that do not lie near whatever is done come from afar for each strip: then strips are long, but
+// their pixels must stay near.
+#define FEW_WEIGHT_BYTES  ((size_t)32 << 10)
+#define NEAR_WEIGHT_BYTES ((size_t)256 << 10)
+#define NEAR_PIXEL_BYTES  ((size_t)256 << 10)
+#define SEGMENTS_MAX      16
 
 // Columns of the result that are computed together.
 struct panel {
     inf_gemm_fn *const *gemm; // by pixels - 1
     struct inf_gemm_panel part;
     size_t first, width; // columns
+    size_t weight_bytes;
 };
 
 struct conv {
@@ -30,6 +36,7 @@ struct conv {
     size_t rows_max;         // pixels of one call
     struct panel *panels;
     size_t panel_count, panel_groups;
+    bool many_weights; // more than stay near while other things are done
     struct inf_own_end end;
     size_t residual_channels; // 0: nothing is added
     size_t strips, workers;
@@ -136,6 +143,7 @@ static enum inf_code pack(struct conv *conv, struct inf_cpu_step *step, const st
         panel->gemm = cut.gemm->gemm[cut.vectors - 1];
         panel->first = first;
         panel->width = cut.width;
+        panel->weight_bytes = rows * cut.width * sizeof(float);
         panel->part = (struct inf_gemm_panel){.segments = conv->segments,
                                               .depth = conv->depth,
                                               .w = w,
@@ -170,6 +178,17 @@ static void map_columns(const struct conv_task *task, const struct run *run, siz
         conv->end.map(end - first, y, y);
 }
 
+// What the kernel brings nearer on the way: a part of the next panel's weights, or what it reads anyway.
+static const void *weights_ahead(const struct conv *conv, size_t panel, size_t panel_end,
+                                 size_t call)
+{
+    const struct panel *next = &conv->panels[panel + 1];
+    size_t each = conv->segments * conv->depth * INF_GEMM_AHEAD_BYTES;
+    if (panel + 1 >= panel_end || (call + 1) * each > next->weight_bytes)
+        return conv->panels[panel].part.w;
+    return (const char *)next->part.w + call * each;
+}
+
 static void multiply(const struct conv_task *task, const struct run *run, size_t panel_first,
                      size_t panel_end)
 {
@@ -177,22 +196,25 @@ static void multiply(const struct conv_task *task, const struct run *run, size_t
     size_t calls = (run->count + conv->rows_max - 1) / conv->rows_max;
     size_t least = run->count / calls;
     size_t larger = run->count % calls;
-    size_t pixel = 0;
-    for (size_t i = 0; i < calls; i++) {
-        size_t pixels = least + (i < larger);
-        const float *a[SEGMENTS_MAX];
-        for (size_t s = 0; s < conv->segments; s++)
-            a[s] = run->a[s] != NULL ? run->a[s] + pixel * run->a_step : NULL;
-        struct inf_gemm gemm = {.a = a, .a_step = run->a_step};
-        float *y = task->y + (run->first + pixel) * conv->outputs;
-        const float *residual = task->residual + (run->first + pixel) * conv->residual_channels;
-        for (size_t p = panel_first; p < panel_end; p++) {
-            const struct panel *panel = &conv->panels[p];
-            gemm.y = y + panel->first;
-            gemm.residual = panel->part.residual_columns > 0 ? residual + panel->first : NULL;
-            panel->gemm[pixels - 1](&panel->part, &gemm);
+    // Many weights come from afar once; few stay where they are, and then results are written in order.
+    size_t step = conv->many_weights ? 1 : panel_end - panel_first;
+    for (size_t first = panel_first; first < panel_end; first += step) {
+        struct inf_gemm gemm = {.a = run->a, .a_step = run->a_step};
+        size_t at = run->first;
+        for (size_t i = 0; i < calls; i++) {
+            size_t pixels = least + (i < larger);
+            for (size_t p = first; p < first + step; p++) {
+                const struct panel *panel = &conv->panels[p];
+                gemm.ahead = weights_ahead(conv, p, panel_end, i);
+                gemm.y = task->y + at * conv->outputs + panel->first;
+                gemm.residual = panel->part.residual_columns > 0
+                                    ? task->residual + at * conv->residual_channels + panel->first
+                                    : NULL;
+                panel->gemm[pixels - 1](&panel->part, &gemm);
+            }
+            gemm.a_first += pixels * run->a_step;
+            at += pixels;
         }
-        pixel += pixels;
     }
     if (conv->end.map != NULL)
         map_columns(task, run, panel_first, panel_end);
@@ -320,6 +342,15 @@ static void describe(struct conv *conv, const struct inf_graph *graph, const str
     conv->rows_max = inf_nn_best()->gemm->rows_max;
 }
 
+// Pixels of a good strip.
+static size_t strip_pixels(const struct conv *conv)
+{
+    size_t pixel_bytes = conv->segments * conv->depth * sizeof(float);
+    if (pixel_bytes * conv->outputs <= NEAR_WEIGHT_BYTES)
+        return STRIP_PIXELS;
+    return INF_MAX(NEAR_PIXEL_BYTES / pixel_bytes, (size_t)STRIP_PIXELS);
+}
+
 // Chooses strips and threads.
 static void share(struct conv *conv, const struct inf_cpu_step *step)
 {
@@ -327,12 +358,13 @@ static void share(struct conv *conv, const struct inf_cpu_step *step)
     size_t pixels = conv->batch * conv->rows * conv->row_pixels;
     conv->workers = inf_own_workers(step, pixels * pixel_macs);
     conv->panel_groups = 1;
+    conv->many_weights = pixel_macs * sizeof(float) > FEW_WEIGHT_BYTES;
     if (conv->by_rows) {
-        size_t wanted = (STRIP_PIXELS + conv->row_pixels - 1) / conv->row_pixels;
+        size_t wanted = (strip_pixels(conv) + conv->row_pixels - 1) / conv->row_pixels;
         conv->strips = inf_own_strips(conv->rows, wanted, conv->workers);
         return;
     }
-    conv->strips = inf_own_strips(conv->row_pixels, STRIP_PIXELS, conv->workers);
+    conv->strips = inf_own_strips(conv->row_pixels, strip_pixels(conv), conv->workers);
     // Few pixels: threads share the columns.
     if (conv->row_pixels < 4 * conv->rows_max * conv->workers && conv->workers > 1) {
         conv->strips = 1;

@@ -79,6 +79,7 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
                                    .columns = p->columns};
     struct inf_gemm gemm = {.a = segments,
                             .a_step = a_step,
+                            .ahead = w,
                             .residual = p->residual_columns > 0 ? residual : NULL,
                             .y = y + AROUND};
     nn->gemm[p->vectors - 1][p->pixels - 1](&panel, &gemm);
@@ -161,7 +162,7 @@ Test(simd_nn, what_is_not_a_number_goes_through_a_product)
                                        .max = 6,
                                        .y_step = 64,
                                        .columns = all[i]->width};
-        struct inf_gemm gemm = {.a = segment, .a_step = 1, .y = y};
+        struct inf_gemm gemm = {.a = segment, .a_step = 1, .ahead = w, .y = y};
         all[i]->gemm[0][0](&panel, &gemm);
         for (size_t c = 0; c < all[i]->width; c++)
             cr_assert(isnan(y[c]));

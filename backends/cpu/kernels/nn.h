@@ -10,10 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define INF_GEMM_ROWS_MAX   12
-#define INF_GEMM_PANELS     2 // widths of panels: one vector or two
-#define INF_DEPTHWISE_ROWS  6 // input rows that one call looks at, at most
-#define INF_DEPTHWISE_FORMS 4
+#define INF_GEMM_ROWS_MAX    12
+#define INF_GEMM_PANELS      2 // widths of panels: one vector or two
+#define INF_GEMM_AHEAD_BYTES 64
+#define INF_DEPTHWISE_ROWS   6 // input rows that one call looks at, at most
+#define INF_DEPTHWISE_FORMS  4
 
 // The columns of a product that are computed together, and what is the same for all its pixels.
 struct inf_gemm_panel {
@@ -31,8 +32,11 @@ struct inf_gemm_panel {
 
 // y = end(bias + a * w + residual) for some pixels and one panel.
 struct inf_gemm {
-    const float *const *a; // by segment: its part of the first pixel; NULL: zeros
+    const float *const *a; // by segment: its part of pixels; NULL: zeros
+    size_t a_first;        // elements from there to the first pixel
     size_t a_step;         // elements from pixel to pixel, in each segment
+    const void
+        *ahead; // INF_GEMM_AHEAD_BYTES each element of a segment are brought nearer from here
     const float *residual; // NULL: none
     float *y;
 };

@@ -64,18 +64,20 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
     const float *w = panel->w;
     const size_t step = gemm->a_step * sizeof(float);
     const size_t width = vectors * INF_VEC_WIDTH;
+    const char *ahead = gemm->ahead;
     for (size_t s = 0; s < panel->segments; s++) {
         // Pixels 0, 3, 6 and 9: the others are one or two steps behind them.
-        const char *a0 = (const char *)gemm->a[s];
-        if (a0 == NULL) {
+        if (gemm->a[s] == NULL) {
             w += panel->depth * width;
             continue;
         }
+        const char *a0 = (const char *)(gemm->a[s] + gemm->a_first);
         const char *stop = a0 + panel->depth * sizeof(float);
         const char *a3 = a0 + 3 * step;
         const char *a6 = a0 + 6 * step;
         const char *a9 = a0 + 9 * step;
-        for (; a0 < stop; w += width) {
+        for (; a0 < stop; w += width, ahead += INF_GEMM_AHEAD_BYTES) {
+            __builtin_prefetch(ahead, 0, 2);
             inf_vec b[INF_GEMM_PANELS];
             INF_VEC_UNROLL
             for (size_t v = 0; v < vectors; v++)
