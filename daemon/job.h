@@ -44,6 +44,7 @@ struct inf_job {
     struct inf_served *served; // a reference
     struct inf_device *device;
     uint32_t device_index;
+    bool movable; // to another device, once: nobody named this one, and it was not moved yet
     uint32_t input_count;
     const void *inputs[INF_LIMIT_TENSORS]; // by the model's order
     struct inf_shape shapes[INF_LIMIT_TENSORS];

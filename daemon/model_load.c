@@ -84,15 +84,19 @@ static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
     return code;
 }
 
-// Puts the model on the device that the job names, or on the best. `shapes` may be NULL.
-static void place(struct load *load, const struct inf_shape *shapes) INF_MAY_BLOCK
+// Puts the model on the device that the job names, or on the best but `avoid`, which may be NULL.
+// `shapes` may be NULL.
+static void place(struct load *load, const struct inf_shape *shapes,
+                  const struct inf_device *avoid) INF_MAY_BLOCK
 {
     struct inf_served *served = load->served;
     struct inf_device *device = load->job->device;
+    struct inf_place_options options = load->options->place;
+    options.avoid = avoid;
     if (device != NULL)
         inf_placement_pin(&served->placement, device);
     else
-        device = inf_placement_choose(&served->placement, &load->options->place, served->model,
+        device = inf_placement_choose(&served->placement, &options, served->model,
                                       load->info.content_hash, shapes);
     served->device = inf_device_ref(device);
     inf_model_charge(served->model, device);
@@ -101,6 +105,33 @@ static void place(struct load *load, const struct inf_shape *shapes) INF_MAY_BLO
                 "model placed name=%s device=%s by=%s reason=\"%s\"", served->name,
                 inf_device_info(device)->name, inf_place_source_name(served->placement.source),
                 served->placement.reason);
+}
+
+// Takes the model off its device.
+static void displace(struct inf_served *served)
+{
+    inf_device_let_go(served->device, &served->held);
+    inf_device_unref(&served->device);
+}
+
+// Warms up; where it is the device's fault that this fails, once more on another, unless it was named.
+static enum inf_code warm_up_somewhere(struct load *load, const struct inf_shape *shapes,
+                                       struct inf_error *err)
+{
+    struct inf_error why = {0};
+    enum inf_code code = warm_up(load, shapes, &why);
+    if (code != INF_OK && load->job->device == NULL && inf_device_is_to_blame(&why)) {
+        const struct inf_device *failed = load->served->device; // the list has it
+        inf_log(load->options->log, INF_LOG_WARNING, "model moved name=%s from=%s reason=\"%s\"",
+                load->served->name, inf_device_info(failed)->name, why.text);
+        displace(load->served);
+        place(load, shapes, failed);
+        why = (struct inf_error){0};
+        code = warm_up(load, shapes, &why);
+    }
+    if (code != INF_OK && err != NULL)
+        *err = why;
+    return code;
 }
 
 // Places the model, and warms it up if that can be done with shapes of our choice.
@@ -113,9 +144,9 @@ static enum inf_code settle(struct load *load, struct inf_error *err)
     bool guessed;
     bool known = default_shapes(graph, shapes, &guessed);
     enum inf_code code = INF_OK;
-    place(load, known ? shapes : NULL);
+    place(load, known ? shapes : NULL, NULL);
     if (known)
-        code = warm_up(load, shapes, err);
+        code = warm_up_somewhere(load, shapes, err);
     else
         guessed = true;
     free(shapes);

@@ -62,17 +62,23 @@ static uint64_t count_macs(const struct inf_model *model, const struct inf_shape
 static void apply_rule(struct inf_placement *placement, const struct inf_place_options *options,
                        struct inf_model *model, const struct inf_shape *shapes)
 {
+    struct inf_device *devices[INF_PLACE_DEVICES];
     const struct inf_device_info *infos[INF_PLACE_DEVICES];
-    uint32_t count = INF_MIN(options->devices->count, INF_PLACE_DEVICES);
-    for (uint32_t i = 0; i < count; i++)
-        infos[i] = inf_device_info(options->devices->devices[i]);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < options->devices->count && count < INF_PLACE_DEVICES; i++) {
+        struct inf_device *device = options->devices->devices[i];
+        if (device == options->avoid || inf_device_health(device) != INF_DEVICE_OK)
+            continue;
+        devices[count] = device;
+        infos[count++] = inf_device_info(device);
+    }
     struct inf_prior_facts facts = {.macs = count_macs(model, shapes),
                                     .const_bytes = inf_model_memory(model).const_bytes};
     struct inf_prior prior = inf_prior_choose(infos, count, &facts);
     *placement = (struct inf_placement){.race = {.count = prior.count}};
     for (uint32_t i = 0; i < prior.count; i++)
-        placement->race.entries[i] = (struct inf_race_entry){
-            .device = options->devices->devices[prior.order[i]], .verdict = INF_RACE_LEFT_OUT};
+        placement->race.entries[i] = (struct inf_race_entry){.device = devices[prior.order[i]],
+                                                             .verdict = INF_RACE_LEFT_OUT};
     placement->race.entries[0].verdict = INF_RACE_CHOSEN;
     decide(placement, INF_PLACE_RULE, prior.reason);
 }

@@ -41,7 +41,8 @@ struct inf_placement {
 
 struct inf_place_options {
     const struct inf_device_list *devices;
-    struct inf_tune *tune; // what earlier races found; this thread's
+    const struct inf_device *avoid; // not to be chosen; NULL: none
+    struct inf_tune *tune;          // what earlier races found; this thread's
     enum inf_place_races races;
     const char *version; // of inferd
 };
@@ -49,7 +50,7 @@ struct inf_place_options {
 // Says that `device` was named.
 void inf_placement_pin(struct inf_placement *placement, struct inf_device *device);
 
-// Chooses a device of the list for `model`, whose file has the hash `content_hash`; no reference.
+// Chooses a device of the list that works for `model`, whose file has the hash `content_hash`; no reference.
 // `shapes` are those to race with; NULL: the model's rule stands. Never fails: without a race the rule
 // stands, and placement->reason says why.
 struct inf_device *inf_placement_choose(struct inf_placement *placement,

@@ -155,8 +155,11 @@ int inf_service_finished_fd(const struct inf_service *service)
 
 struct inf_call *inf_service_next_finished(struct inf_service *service)
 {
-    struct inf_job *job = inf_scheduler_next_done(service->scheduler);
-    return job != NULL ? &job->call : NULL;
+    struct inf_job *job;
+    while ((job = inf_scheduler_next_done(service->scheduler)) != NULL)
+        if (!inf_service_retry_job(service, job))
+            return &job->call;
+    return NULL;
 }
 
 enum inf_code inf_service_result(struct inf_service *service, struct inf_call *call,

@@ -9,6 +9,12 @@ static const char *const kind_names[] = {
     [INF_DEVICE_SOFTWARE] = "software",
 };
 
+static const char *const health_names[] = {
+    [INF_DEVICE_OK] = "ok",
+    [INF_DEVICE_LOST] = "lost",
+    [INF_DEVICE_QUARANTINED] = "quarantined",
+};
+
 static void describe(struct inf_service *service, uint32_t index) INF_ON_LOOP
 {
     struct inf_device *device = service->options.devices->devices[index];
@@ -20,7 +26,7 @@ static void describe(struct inf_service *service, uint32_t index) INF_ON_LOOP
         .backend = info->backend,
         .kind = kind_names[info->kind],
         .description = info->description,
-        .health = inf_device_health(device) == INF_DEVICE_OK ? "ok" : "lost",
+        .health = health_names[inf_device_health(device)],
         .priority = info->priority,
         .slots = info->slots,
         .threads = info->threads,

@@ -58,6 +58,11 @@ inf_service_handler inf_service_repository_unload INF_ON_LOOP;
 // Resident bytes of the daemon, as the kernel counts them; 0 where it does not say.
 uint64_t inf_service_resident_bytes(const struct inf_service *service) INF_ON_LOOP;
 
+// Gives a job that failed through its device's fault to another device, once. True: it is the
+// scheduler's again. False: its result is the answer.
+bool inf_service_retry_job(struct inf_service *service,
+                           struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
+
 // Frees a job for the next inference: everything it holds is given back.
 void inf_service_release_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
 

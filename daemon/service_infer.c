@@ -236,7 +236,29 @@ static enum inf_code bind_outputs(struct inf_job *job, const struct inf_graph *g
     return INF_OK;
 }
 
-// The index of the device that the request names, or the model's own.
+static void set_device(struct inf_job *job, const struct inf_device_list *devices, uint32_t index)
+{
+    job->device = devices->devices[index];
+    job->device_index = index;
+}
+
+// Gives the job to the best other device that works; false where there is none.
+static bool move_job(const struct inf_service *service, struct inf_job *job)
+{
+    const struct inf_device_list *devices = service->options.devices;
+    for (uint32_t i = 0; i < devices->count && job->movable; i++) {
+        struct inf_device *device = devices->devices[i];
+        if (device == job->device || inf_device_info(device)->kind == INF_DEVICE_SOFTWARE ||
+            inf_device_health(device) != INF_DEVICE_OK)
+            continue;
+        set_device(job, devices, i);
+        job->movable = false;
+        return true;
+    }
+    return false;
+}
+
+// The device that the request names, or the model's own; another while that is lost.
 static enum inf_code choose_device(const struct inf_service *service, struct inf_job *job,
                                    const char *name, struct inf_fault *fault)
 {
@@ -247,8 +269,10 @@ static enum inf_code choose_device(const struct inf_service *service, struct inf
                           : strcmp(inf_device_info(devices->devices[i])->name, name) == 0;
         if (!chosen)
             continue;
-        job->device = devices->devices[i];
-        job->device_index = i;
+        set_device(job, devices, i);
+        job->movable = name[0] == '\0';
+        if (inf_device_health(job->device) != INF_DEVICE_OK)
+            (void)move_job(service, job);
         return INF_OK;
     }
     return inf_fail_reason(&fault->err, INF_NOT_FOUND, INF_REASON_NO_DEVICE,
@@ -345,6 +369,19 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
     else
         inf_service_release_job(service, job);
     return code;
+}
+
+bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
+{
+    const struct inf_error *err = &job->result.fault.err;
+    if (err->code == INF_OK || !inf_device_is_to_blame(err) || job->call.answered ||
+        atomic_load_explicit(&job->cancelled, memory_order_relaxed) || !move_job(service, job))
+        return false;
+    job->rows = shared_rows(job);
+    // Where it gets no place, the first failure is the answer.
+    struct inf_fault refused;
+    inf_fault_init(&refused);
+    return inf_scheduler_submit(service->scheduler, job, &refused) == INF_OK;
 }
 
 static void fill_outputs(const struct inf_job *job, struct inf_infer_reply *reply)

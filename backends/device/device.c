@@ -282,6 +282,12 @@ void inf_program_destroy(struct inf_program **program)
     device->backend->program_destroy(old);
 }
 
+bool inf_program_lost(const struct inf_program *program)
+{
+    const struct inf_backend *backend = program->device->backend;
+    return backend->program_lost != NULL && backend->program_lost(program);
+}
+
 enum inf_code inf_program_run(struct inf_program *program, const struct inf_run *run,
                               struct inf_ticket *out_ticket, struct inf_error *err)
 {
@@ -366,6 +372,12 @@ void inf_device_let_go(struct inf_device *device, const struct inf_device_held *
     atomic_fetch_sub_explicit(&device->held_buffers, held->buffers, memory_order_relaxed);
     atomic_fetch_sub_explicit(&device->held_bytes, held->bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&device->total_bytes, held->bytes, memory_order_relaxed);
+}
+
+bool inf_device_is_to_blame(const struct inf_error *err)
+{
+    return err->reason == INF_REASON_DEVICE_LOST || err->reason == INF_REASON_DEVICE_HUNG ||
+           err->reason == INF_REASON_DEVICE_OOM;
 }
 
 enum inf_device_health inf_device_health(struct inf_device *device)

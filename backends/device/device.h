@@ -65,8 +65,9 @@ struct inf_device_memory {
 };
 
 enum inf_device_health {
-    INF_DEVICE_OK,
-    INF_DEVICE_LOST, // every run fails until it is opened anew
+    INF_DEVICE_OK,          // runs may be tried
+    INF_DEVICE_LOST,        // every run fails for a while; then it is made anew
+    INF_DEVICE_QUARANTINED, // lost too often: every run fails until the process starts again
 };
 
 // Opens device number `index` of those that `backend` probes. *out_device has one reference, the
@@ -175,6 +176,9 @@ enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_d
                                   const struct inf_segment *segment, uint32_t flags,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Whether the program can never run again because its device was lost: compile another. Any thread.
+bool inf_program_lost(const struct inf_program *program);
+
 // Frees the program; no run of it may still go on. NULL is fine.
 void inf_program_destroy(struct inf_program **program);
 
@@ -225,7 +229,10 @@ void inf_device_hold(struct inf_device *device, const struct inf_device_held *he
 // Takes back what inf_device_hold() counted. Any thread.
 void inf_device_let_go(struct inf_device *device, const struct inf_device_held *held);
 
-// Whether the device still works. Any thread.
+// Whether a failure is the device's own (lost, hung, out of memory), so that another may do. Any thread.
+bool inf_device_is_to_blame(const struct inf_error *err);
+
+// Whether the device works, as far as is known. Any thread.
 enum inf_device_health inf_device_health(struct inf_device *device);
 
 #endif

@@ -108,6 +108,8 @@ struct inf_backend {
     // As inf_program_packed(). (optional: runs read every constant as the graph has it)
     struct inf_blob_form *(*packed)(const struct inf_program *program, uint32_t node,
                                     uint32_t input);
+    // (optional: never) As inf_program_lost().
+    bool (*program_lost)(const struct inf_program *program);
 
     // As inf_program_run(). Devices with host memory set ticket->value to 0.
     enum inf_code (*run)(struct inf_program *program, const struct inf_run *run,

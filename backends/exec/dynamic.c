@@ -315,6 +315,11 @@ enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
     return inf_constants_add_graph(constants, dynamic->rest, true, err);
 }
 
+bool inf_dynamic_lost(const struct inf_dynamic *dynamic)
+{
+    return inf_executable_lost(dynamic->planned) || inf_sides_lost(dynamic->sides);
+}
+
 const struct inf_executable *inf_dynamic_planned(const struct inf_dynamic *dynamic)
 {
     return dynamic->planned;

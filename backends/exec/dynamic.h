@@ -44,6 +44,9 @@ enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
                                          struct inf_constants *constants,
                                          struct inf_error *err) INF_NODISCARD;
 
+// As inf_executable_lost().
+bool inf_dynamic_lost(const struct inf_dynamic *dynamic);
+
 // The executable of the part that runs first. Valid as long as this.
 const struct inf_executable *inf_dynamic_planned(const struct inf_dynamic *dynamic);
 

@@ -167,6 +167,47 @@ static enum inf_code fill_slot(struct inf_executable *executable, struct slot *s
     return INF_OK;
 }
 
+static void destroy_plan(struct inf_executable *executable)
+{
+    for (uint32_t i = 0; executable->programs != NULL && i < executable->plan->segment_count; i++)
+        inf_program_destroy(&executable->programs[i]);
+    free(executable->programs);
+    executable->programs = NULL;
+    inf_staging_fini(&executable->staging);
+    inf_plan_destroy(&executable->plan);
+}
+
+// Whether a device that the plan relies on has changed its mind about a node: a driver may turn out
+// unable to build what it was asked for.
+static bool is_outdated(const struct inf_executable *executable)
+{
+    const struct inf_plan *plan = executable->plan;
+    for (uint32_t i = 0; i < plan->segment_count; i++) {
+        const struct inf_plan_segment *segment = &plan->segments[i];
+        for (uint32_t k = segment->first; k < segment->first + segment->count; k++)
+            if (inf_device_supports(executable->devices[segment->device], executable->graph,
+                                    plan->steps[k], NULL) != INF_OK)
+                return true;
+    }
+    return false;
+}
+
+// Plans and compiles; anew where a device declines a node only when it compiles it. Each time there
+// are fewer nodes left that it could.
+static enum inf_code plan_and_compile(struct inf_executable *executable, struct inf_error *err)
+{
+    for (;;) {
+        INF_TRY(inf_plan_build(&executable->plan, executable->graph, executable->devices,
+                               executable->device_count, err));
+        INF_TRY(inf_staging_init(&executable->staging, executable->graph, executable->plan,
+                                 executable->devices, err));
+        enum inf_code code = compile_segments(executable, err);
+        if (code != INF_UNSUPPORTED || !is_outdated(executable))
+            return code;
+        destroy_plan(executable);
+    }
+}
+
 static enum inf_code fill(struct inf_executable *executable, struct inf_device *const *devices,
                           uint32_t device_count, struct inf_error *err)
 {
@@ -175,12 +216,8 @@ static enum inf_code fill(struct inf_executable *executable, struct inf_device *
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u devices", device_count);
     for (uint32_t i = 0; i < device_count; i++)
         executable->devices[executable->device_count++] = inf_device_ref(devices[i]);
-    INF_TRY(inf_plan_build(&executable->plan, executable->graph, executable->devices, device_count,
-                           err));
-    INF_TRY(inf_staging_init(&executable->staging, executable->graph, executable->plan,
-                             executable->devices, err));
     executable->slot_count = inf_device_info(devices[0])->slots;
-    INF_TRY(compile_segments(executable, err));
+    INF_TRY(plan_and_compile(executable, err));
     size_t unwanted_bytes = 0;
     INF_TRY(list_bound_values(executable, &unwanted_bytes, err));
     executable->slots = calloc(executable->slot_count, sizeof *executable->slots);
@@ -250,14 +287,10 @@ void inf_executable_destroy(struct inf_executable **pointer)
         free(executable->slots[i].bindings);
     }
     free(executable->slots);
-    for (uint32_t i = 0; executable->programs != NULL && i < executable->plan->segment_count; i++)
-        inf_program_destroy(&executable->programs[i]);
-    free(executable->programs);
+    destroy_plan(executable);
     free(executable->inputs);
     free(executable->outputs);
     free(executable->unwanted_offsets);
-    inf_staging_fini(&executable->staging);
-    inf_plan_destroy(&executable->plan);
     inf_graph_destroy(&executable->graph);
     for (uint32_t i = 0; i < executable->device_count; i++)
         inf_device_unref(&executable->devices[i]);
@@ -369,6 +402,18 @@ enum inf_code inf_executable_memory(const struct inf_executable *executable,
             memory->const_bytes += constants.uses[i].blob->size_bytes;
     inf_constants_fini(&constants);
     return code;
+}
+
+// --- losing ---
+
+bool inf_executable_lost(const struct inf_executable *executable)
+{
+    if (executable->dynamic != NULL)
+        return inf_dynamic_lost(executable->dynamic);
+    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
+        if (inf_program_lost(executable->programs[i]))
+            return true;
+    return false;
 }
 
 // --- running ---

@@ -79,6 +79,9 @@ enum inf_code inf_executable_list_constants(const struct inf_executable *executa
                                             struct inf_constants *constants,
                                             struct inf_error *err) INF_NODISCARD;
 
+// Whether it can never run again because one of its devices was lost. Any thread.
+bool inf_executable_lost(const struct inf_executable *executable);
+
 // One run: memory for every input and output of the graph.
 struct inf_execution {
     const void *const *inputs; // by input index; each holds the input's bytes, plus

@@ -16,7 +16,8 @@ struct shape_class {
     struct inf_executable *executable; // NULL while somebody compiles it
     uint32_t users;                    // that hold it, or wait for it
     bool pinned;                       // by a review, which is one of them
-    uint64_t used_at;                  // of inf_model.clock, when last acquired
+    bool retired;     // its device was lost: freed once its last user has given it back
+    uint64_t used_at; // of inf_model.clock, when last acquired
     uint64_t weight_bytes, arena_bytes;
     struct inf_shape shapes[]; // one an input
 };
@@ -158,6 +159,15 @@ static void free_class(struct shape_class *class)
     free(class);
 }
 
+static void free_classes(struct shape_class *classes)
+{
+    while (classes != NULL) {
+        struct shape_class *next = classes->next;
+        free_class(classes);
+        classes = next;
+    }
+}
+
 void inf_model_unref(struct inf_model **pointer)
 {
     struct inf_model *model = *pointer;
@@ -167,12 +177,9 @@ void inf_model_unref(struct inf_model **pointer)
         atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1)
         return;
     inf_role_check_may_block();
-    while (model->classes != NULL) {
-        struct shape_class *next = model->classes->next;
-        assert(model->classes->users == 0 && "a model freed while one of its executables is held");
-        free_class(model->classes);
-        model->classes = next;
-    }
+    for (const struct shape_class *class = model->classes; class != NULL; class = class->next)
+        assert(class->users == 0 && "a model freed while one of its executables is held");
+    free_classes(model->classes);
     inf_residence_fini(&model->residence);
     inf_graph_destroy(&model->graph);
     while (model->host_count > 0)
@@ -190,7 +197,7 @@ const struct inf_graph *inf_model_graph(const struct inf_model *model)
 static bool same_class(const struct inf_model *model, const struct shape_class *class,
                        const struct inf_device *device, const struct inf_shape *shapes)
 {
-    if (class->device != device)
+    if (class->device != device || class->retired)
         return false;
     for (uint32_t i = 0; i < model->graph->input_count; i++)
         if (!inf_shape_equal(&class->shapes[i], &shapes[i]))
@@ -319,6 +326,27 @@ static enum inf_code fulfil(struct inf_model *model, struct shape_class *class,
     return code;
 }
 
+// Retires the classes of `device` that can never run again. Those that nobody holds are taken out of
+// the list for the caller to free; the others are freed by whoever gives them back last.
+static struct shape_class *retire_lost(struct inf_model *model, const struct inf_device *device)
+    INF_ATTR(requires_capability(model->mutex))
+{
+    struct shape_class *unused = NULL;
+    for (struct shape_class **link = &model->classes; *link != NULL;) {
+        struct shape_class *class = *link;
+        if (class->device == device && class->executable != NULL && !class->retired)
+            class->retired = inf_executable_lost(class->executable);
+        if (!class->retired || class->users > 0) {
+            link = &class->next;
+            continue;
+        }
+        *link = class->next;
+        class->next = unused;
+        unused = class;
+    }
+    return unused;
+}
+
 // The executable if there is one, waiting for whoever compiles it just now; NULL with a new promise
 // in *promise where the caller must compile.
 static struct inf_executable *find_or_promise(struct inf_model *model, struct inf_device *device,
@@ -327,6 +355,7 @@ static struct inf_executable *find_or_promise(struct inf_model *model, struct in
 {
     struct inf_executable *executable = NULL;
     inf_mutex_lock(&model->mutex);
+    struct shape_class *lost = retire_lost(model, device);
     struct shape_class *class = find_class(model, device, shapes);
     while (class != NULL && class->executable == NULL) {
         inf_cond_wait(&model->compiled, &model->mutex);
@@ -346,6 +375,7 @@ static struct inf_executable *find_or_promise(struct inf_model *model, struct in
         executable = class->executable;
     }
     inf_mutex_unlock(&model->mutex);
+    free_classes(lost);
     return executable;
 }
 
@@ -375,8 +405,13 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
     while (class->executable != *executable)
         class = class->next;
     class->users--;
+    bool free_now = class->retired && class->users == 0;
+    if (free_now)
+        remove_class(model, class);
     inf_mutex_unlock(&model->mutex);
     *executable = NULL;
+    if (free_now)
+        free_class(class);
 }
 
 void inf_model_drop(struct inf_model *model, struct inf_device *device,

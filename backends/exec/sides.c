@@ -116,6 +116,14 @@ enum inf_code inf_sides_list_constants(const struct inf_sides *sides,
     return INF_OK;
 }
 
+bool inf_sides_lost(const struct inf_sides *sides)
+{
+    for (uint32_t i = 0; i < sides->count; i++)
+        if (inf_executable_lost(sides->items[i].executable))
+            return true;
+    return false;
+}
+
 // --- running ---
 
 static struct inf_executable *find(const struct inf_sides *sides, const struct inf_graph *subgraph)

@@ -42,4 +42,7 @@ enum inf_code inf_sides_list_constants(const struct inf_sides *sides,
                                        struct inf_constants *constants,
                                        struct inf_error *err) INF_NODISCARD;
 
+// As inf_executable_lost().
+bool inf_sides_lost(const struct inf_sides *sides);
+
 #endif

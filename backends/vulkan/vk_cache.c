@@ -11,11 +11,18 @@
 #include "backends/base/file.h"
 #include "shaders/shaders.h"
 
-#define MAGIC          "infvkpc"
 #define VERSION        1
 #define FILE_BYTES_MAX ((uint64_t)256 << 20)
 
-void vk_cache_header_init(struct vk_cache_header *header, VkPhysicalDevice physical)
+// What tells the files of a device apart: their first bytes and the ends of their names.
+static const struct {
+    char magic[8];
+    const char *suffix;
+} kinds[] = {
+    [VK_CACHE_PIPELINES] = {"infvkpc", "cache"}, [VK_CACHE_BROKEN] = {"infvkbv", "broken"}};
+
+void vk_cache_header_init(struct vk_cache_header *header, const struct vk_gpu *gpu,
+                          enum vk_cache_kind kind)
 {
     VkPhysicalDeviceDriverProperties driver = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
@@ -23,9 +30,9 @@ void vk_cache_header_init(struct vk_cache_header *header, VkPhysicalDevice physi
                                        .pNext = &driver};
     VkPhysicalDeviceProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &id};
-    vkGetPhysicalDeviceProperties2(physical, &properties);
+    gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
     memset(header, 0, sizeof(*header)); // padding is compared too
-    memcpy(header->magic, MAGIC, sizeof(header->magic));
+    memcpy(header->magic, kinds[kind].magic, sizeof(header->magic));
     header->version = VERSION;
     header->vendor = properties.properties.vendorID;
     header->device = properties.properties.deviceID;
@@ -62,71 +69,38 @@ const void *vk_cache_payload(const void *file, size_t size, const struct vk_cach
     return payload;
 }
 
-static void file_name(const struct vk_device *device, char name[64])
+static void file_name(const struct vk_gpu *gpu, enum vk_cache_kind kind, char name[64])
 {
-    snprintf(name, 64, "vulkan-%08x-%08x.cache", device->properties.vendorID,
-             device->properties.deviceID);
+    snprintf(name, 64, "vulkan-%08x-%08x.%s", gpu->properties.vendorID, gpu->properties.deviceID,
+             kinds[kind].suffix);
 }
 
-// Reads the file into memory that the caller frees; NULL where there is none.
-static char *read_file(const struct vk_device *device, size_t *size)
+const void *vk_cache_read(const struct vk_gpu *gpu, enum vk_cache_kind kind, char **out_file,
+                          size_t *out_size)
 {
     char name[64];
-    char *file = NULL;
+    size_t file_size = 0;
     int directory;
-    if (device->cache_directory == NULL ||
-        inf_directory_open(&directory, device->cache_directory, NULL) != INF_OK)
+    *out_file = NULL;
+    *out_size = 0;
+    if (gpu->cache_directory == NULL ||
+        inf_directory_open(&directory, gpu->cache_directory, NULL) != INF_OK)
         return NULL;
-    file_name(device, name);
-    if (inf_file_read_all(&file, size, directory, name, FILE_BYTES_MAX, NULL) != INF_OK)
-        file = NULL;
+    file_name(gpu, kind, name);
+    enum inf_code code =
+        inf_file_read_all(out_file, &file_size, directory, name, FILE_BYTES_MAX, NULL);
     close(directory);
-    return file;
-}
-
-enum inf_code vk_cache_load(struct vk_device *device, struct inf_error *err)
-{
-    VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-    size_t file_size = 0, size = 0;
-    char *file = read_file(device, &file_size);
-    if (file != NULL) {
-        struct vk_cache_header header;
-        vk_cache_header_init(&header, device->physical);
-        info.pInitialData = vk_cache_payload(file, file_size, &header, &size);
-        info.initialDataSize = size;
-        if (info.pInitialData == NULL)
-            inf_log(device->log, INF_LOG_INFO, "pipeline cache dropped device=%s bytes=%zu",
-                    device->base.info.name, file_size);
-    }
-    VkResult result = vkCreatePipelineCache(device->device, &info, NULL, &device->cache);
-    free(file);
-    if (result != VK_SUCCESS)
-        return vk_failure(device, result, "vkCreatePipelineCache", err);
-    return INF_OK;
-}
-
-// Header and payload in memory that the caller frees; NULL where the driver has none to give.
-static char *compose(struct vk_device *device, size_t *out_size)
-{
-    size_t size = 0;
-    if (vkGetPipelineCacheData(device->device, device->cache, &size, NULL) != VK_SUCCESS ||
-        size > FILE_BYTES_MAX)
+    if (code != INF_OK) {
+        *out_file = NULL;
         return NULL;
+    }
     struct vk_cache_header header;
-    char *file = malloc(sizeof(header) + size);
-    if (file == NULL)
-        return NULL;
-    char *payload = file + sizeof(header);
-    if (vkGetPipelineCacheData(device->device, device->cache, &size, payload) != VK_SUCCESS) {
-        free(file);
-        return NULL;
-    }
-    vk_cache_header_init(&header, device->physical);
-    header.size = size;
-    header.checksum = vk_cache_checksum(payload, size);
-    memcpy(file, &header, sizeof(header));
-    *out_size = sizeof(header) + size;
-    return file;
+    vk_cache_header_init(&header, gpu, kind);
+    const void *payload = vk_cache_payload(*out_file, file_size, &header, out_size);
+    if (payload == NULL)
+        inf_log(gpu->log, INF_LOG_INFO, "cache file dropped device=%s file=%s bytes=%zu",
+                gpu->base.info.name, name, file_size);
+    return payload;
 }
 
 // Whole or not at all: a new file, on the disk before it takes the old one's name.
@@ -153,20 +127,58 @@ static bool replace(int directory, const char *name, const char *data, size_t si
     return ok;
 }
 
-void vk_cache_store(struct vk_device *device)
+void vk_cache_write(const struct vk_gpu *gpu, enum vk_cache_kind kind, const void *payload,
+                    size_t size)
 {
-    int directory;
-    size_t size;
-    if (device->cache_directory == NULL || device->pipelines_made == 0 ||
-        atomic_load(&device->lost) ||
-        inf_directory_open(&directory, device->cache_directory, NULL) != INF_OK)
-        return;
+    struct vk_cache_header header;
     char name[64];
-    file_name(device, name);
-    char *file = compose(device, &size);
-    if (file == NULL || !replace(directory, name, file, size))
-        inf_log(device->log, INF_LOG_WARNING, "pipeline cache not written device=%s",
-                device->base.info.name);
+    int directory;
+    if (gpu->cache_directory == NULL ||
+        inf_directory_open(&directory, gpu->cache_directory, NULL) != INF_OK)
+        return;
+    file_name(gpu, kind, name);
+    char *file = malloc(sizeof(header) + size);
+    if (file != NULL) {
+        vk_cache_header_init(&header, gpu, kind);
+        header.size = size;
+        header.checksum = vk_cache_checksum(payload, size);
+        memcpy(file, &header, sizeof(header));
+        memcpy(file + sizeof(header), payload, size);
+    }
+    if (file == NULL || !replace(directory, name, file, sizeof(header) + size))
+        inf_log(gpu->log, INF_LOG_WARNING, "cache file not written device=%s file=%s",
+                gpu->base.info.name, name);
     free(file);
     close(directory);
+}
+
+// --- pipelines ---
+
+enum inf_code vk_cache_load(struct vk_device *device, struct inf_error *err)
+{
+    VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    char *file = NULL;
+    info.pInitialData =
+        vk_cache_read(device->gpu, VK_CACHE_PIPELINES, &file, &info.initialDataSize);
+    VkResult result = device->api.CreatePipelineCache(device->device, &info, NULL, &device->cache);
+    free(file);
+    if (result != VK_SUCCESS)
+        return vk_failure(device, result, "vkCreatePipelineCache", err);
+    return INF_OK;
+}
+
+void vk_cache_store(struct vk_device *device)
+{
+    size_t size = 0;
+    if (device->gpu->cache_directory == NULL || device->pipelines_made == 0 ||
+        vk_device_lost(device) ||
+        device->api.GetPipelineCacheData(device->device, device->cache, &size, NULL) !=
+            VK_SUCCESS ||
+        size > FILE_BYTES_MAX)
+        return;
+    void *payload = malloc(size);
+    if (payload != NULL && device->api.GetPipelineCacheData(device->device, device->cache, &size,
+                                                            payload) == VK_SUCCESS)
+        vk_cache_write(device->gpu, VK_CACHE_PIPELINES, payload, size);
+    free(payload);
 }

@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline cache on disk: a file for each device, with a header of ours in front of the driver's
-// bytes. Drivers crash on bytes that are not theirs, so nothing reaches them that is not exactly
-// what the same driver gave for the same shaders.
+// What is kept on disk for a device: its driver's pipeline cache, and which variants the driver cannot
+// build; a file each, with a header of ours in front. Drivers crash on bytes that are not theirs, so
+// nothing is used that was not written for the same driver and the same shaders.
 #ifndef INF_BACKENDS_VULKAN_VK_CACHE_H
 #define INF_BACKENDS_VULKAN_VK_CACHE_H
 
 #include "backends/vulkan/vk_device.h"
 
+enum vk_cache_kind {
+    VK_CACHE_PIPELINES,
+    VK_CACHE_BROKEN,
+};
+
+// The payload of a file, in memory that the caller frees through *out_file; NULL where there is none,
+// or none that is valid.
+const void *vk_cache_read(const struct vk_gpu *gpu, enum vk_cache_kind kind, char **out_file,
+                          size_t *out_size);
+
+// Writes a file, whole or not at all. A failure is logged and no more.
+void vk_cache_write(const struct vk_gpu *gpu, enum vk_cache_kind kind, const void *payload,
+                    size_t size);
+
 // Makes the device's pipeline cache, from the file where that is valid; empty otherwise.
 enum inf_code vk_cache_load(struct vk_device *device, struct inf_error *err) INF_NODISCARD;
 
-// Writes the file where pipelines were made since it was read. A failure is logged and no more.
+// Writes that file where pipelines were made since it was read.
 void vk_cache_store(struct vk_device *device);
 
 // What a cache file must begin with on this device; constant as long as driver and shaders are.
@@ -26,7 +40,8 @@ struct vk_cache_header {
 };
 
 // Fills all but size and checksum.
-void vk_cache_header_init(struct vk_cache_header *header, VkPhysicalDevice physical);
+void vk_cache_header_init(struct vk_cache_header *header, const struct vk_gpu *gpu,
+                          enum vk_cache_kind kind);
 
 // 64 bits that change when any byte does (FNV-1a).
 uint64_t vk_cache_checksum(const void *data, size_t size);

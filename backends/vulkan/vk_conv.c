@@ -79,13 +79,21 @@ static enum inf_code check_activation(const struct vk_lowering *lowering, const 
 // Sixteen sums fill the registers of a GPU's invocation; llvmpipe has memory for them.
 static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
 {
-    bool software = lowering->device->base.info.kind == INF_DEVICE_SOFTWARE;
+    bool software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
     for (uint32_t pixels = software ? 16 : 8; pixels > 1; pixels /= 2) {
         uint32_t made = (width + pixels - 1) / pixels * pixels;
         if (made - width <= width / 7)
             return pixels;
     }
     return 1;
+}
+
+// Fewer pixels an invocation, until the driver can build it; `pixels` is a constant of the variant.
+static void settle_pixels(struct vk_lowering *lowering, struct vk_variant *variant,
+                          uint32_t *pixels)
+{
+    while (*pixels > 1 && !vk_can_build(lowering, variant))
+        *pixels /= 2;
 }
 
 static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
@@ -134,16 +142,18 @@ static enum inf_code emit_conv(struct vk_lowering *lowering, struct conv *conv, 
         window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
         window->in_h = window->out_h = conv->images = 1;
     }
-    uint32_t pixels = strip_pixels(lowering, window->out_w);
     window->group_in = conv->weights.group_in;
     window->group_out = conv->weights.group_out;
-    settle(conv, pixels);
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_CONV,
-                                           {conv->activation.function, pixels,
-                                            window->group_in % 4 == 0 && window->in_c % 4 == 0,
-                                            window->group_out % 4 == 0 && window->out_c % 4 == 0,
-                                            transposed, conv->activation.prelu, one_tap}},
-                                   .invocations = window->count};
+    struct vk_dispatch dispatch = {
+        .variant = {INF_SHADER_CONV,
+                    {conv->activation.function, strip_pixels(lowering, window->out_w),
+                     window->group_in % 4 == 0 && window->in_c % 4 == 0,
+                     window->group_out % 4 == 0 && window->out_c % 4 == 0, transposed,
+                     conv->activation.prelu, one_tap}}};
+    uint32_t *pixels = &dispatch.variant.constants[1];
+    settle_pixels(lowering, &dispatch.variant, pixels);
+    settle(conv, *pixels);
+    dispatch.invocations = window->count;
     vk_push(&dispatch, window, sizeof(*window));
     INF_TRY(use_operands(lowering, &dispatch, conv, err));
     return vk_emit(lowering, &dispatch, err);
@@ -220,15 +230,16 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
         .in_stride = 1,
         .out_stride = 1,
     };
-    uint32_t pixels = INF_MIN(strip_pixels(lowering, window->out_w), 8u);
     window->group_in = 1;
     window->group_out = (uint32_t)filter->dims[3];
-    settle(&conv, pixels);
     struct vk_dispatch dispatch = {
-        .key = {INF_SHADER_DEPTHWISE,
-                {conv.activation.function, pixels, window->out_c % 4 == 0 && window->group_out == 1,
-                 conv.activation.prelu}},
-        .invocations = window->count};
+        .variant = {INF_SHADER_DEPTHWISE,
+                    {conv.activation.function, INF_MIN(strip_pixels(lowering, window->out_w), 8u),
+                     window->out_c % 4 == 0 && window->group_out == 1, conv.activation.prelu}}};
+    uint32_t *pixels = &dispatch.variant.constants[1];
+    settle_pixels(lowering, &dispatch.variant, pixels);
+    settle(&conv, *pixels);
+    dispatch.invocations = window->count;
     vk_push(&dispatch, window, sizeof(*window));
     INF_TRY(use_operands(lowering, &dispatch, &conv, err));
     return vk_emit(lowering, &dispatch, err);
@@ -331,7 +342,7 @@ enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *er
     INF_TRY(fill_batch(lowering, &product, err));
     product.count = vk_extent(y, 0, y->rank - 2) * ((m + 3) / 4) * ((n + 3) / 4);
     bool bias = vk_has_input(lowering, 2);
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_MATMUL, {activation.function, bias}},
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_MATMUL, {activation.function, bias}},
                                    .invocations = product.count};
     vk_push(&dispatch, &product, sizeof(product));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));

@@ -2,6 +2,7 @@
 #include "backends/vulkan/vk_device.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/clock.h"
@@ -11,8 +12,6 @@
 
 // A wait looks at the device's state this often.
 #define SLICE_NS (100u * INF_NS_PER_MS)
-// What takes longer than this is taken for hung.
-#define HUNG_NS (120ull * INF_NS_PER_S)
 
 static const char *result_name(VkResult result)
 {
@@ -38,38 +37,54 @@ static const char *result_name(VkResult result)
     }
 }
 
-// "vkQueueSubmit" of "vkQueueSubmit(device->queue, ...)".
-static int name_length(const char *what)
+// "QueueSubmit" of "device->api.QueueSubmit(device->queue, ...)".
+static const char *call_name(const char *what, int *length)
 {
-    return (int)strcspn(what, "(");
+    size_t whole = strcspn(what, "(");
+    size_t start = whole;
+    while (start > 0 && what[start - 1] != '.' && what[start - 1] != '>')
+        start--;
+    *length = (int)(whole - start);
+    return what + start;
+}
+
+// Notes that the device is lost; true for the first that does.
+static bool lose(struct vk_device *device)
+{
+    if (atomic_exchange(&device->lost, true))
+        return false;
+    vk_gpu_note_loss(device->gpu, device->made_ns);
+    return true;
 }
 
 enum inf_code vk_failure(struct vk_device *device, VkResult result, const char *what,
                          struct inf_error *err)
 {
-    const char *name = device->base.info.name;
+    const char *name = device->name;
+    int length;
+    const char *call = call_name(what, &length);
     if (result == VK_ERROR_DEVICE_LOST) {
-        if (!atomic_exchange(&device->lost, true))
-            inf_log(device->log, INF_LOG_ERROR, "device lost device=%s call=%.*s", name,
-                    name_length(what), what);
+        if (lose(device))
+            inf_log(device->gpu->log, INF_LOG_ERROR, "device lost device=%s call=vk%.*s", name,
+                    length, call);
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
-                               "device '%s' is lost (%.*s)", name, name_length(what), what);
+                               "device '%s' is lost (vk%.*s)", name, length, call);
     }
     if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_DEVICE_OOM,
-                               "device '%s': out of memory (%.*s)", name, name_length(what), what);
+                               "device '%s': out of memory (vk%.*s)", name, length, call);
     if (result == VK_ERROR_OUT_OF_HOST_MEMORY)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "device '%s': no host memory (%.*s)", name, name_length(what), what);
-    return inf_fail_reason(err, INF_INTERNAL, INF_REASON_BACKEND, "device '%s': %.*s: %s (%d)",
-                           name, name_length(what), what, result_name(result), (int)result);
+                               "device '%s': no host memory (vk%.*s)", name, length, call);
+    return inf_fail_reason(err, INF_INTERNAL, INF_REASON_BACKEND, "device '%s': vk%.*s: %s (%d)",
+                           name, length, call, result_name(result), (int)result);
 }
 
-static enum inf_code check_lost(struct vk_device *device, struct inf_error *err)
+static enum inf_code check_lost(const struct vk_device *device, struct inf_error *err)
 {
-    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
+    if (vk_device_lost(device))
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST, "device '%s' is lost",
-                               device->base.info.name);
+                               device->name);
     return INF_OK;
 }
 
@@ -79,7 +94,7 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
 {
     float queue_priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                     .queueFamilyIndex = device->queue_family,
+                                     .queueFamilyIndex = device->gpu->queue_family,
                                      .queueCount = 1,
                                      .pQueuePriorities = &queue_priority};
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
@@ -89,8 +104,10 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
                                .pNext = &timeline,
                                .queueCreateInfoCount = 1,
                                .pQueueCreateInfos = &queue};
-    VK_TRY(device, vkCreateDevice(device->physical, &info, NULL, &device->device), err);
-    vkGetDeviceQueue(device->device, device->queue_family, 0, &device->queue);
+    const struct vk_gpu *gpu = device->gpu;
+    VK_TRY(device, gpu->api->CreateDevice(gpu->physical, &info, NULL, &device->device), err);
+    INF_TRY(vk_device_api_load(&device->api, device->device, err));
+    device->api.GetDeviceQueue(device->device, gpu->queue_family, 0, &device->queue);
     return INF_OK;
 }
 
@@ -107,7 +124,8 @@ static enum inf_code create_layouts(struct vk_device *device, struct inf_error *
                                                VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
                                            .bindingCount = VK_BINDINGS_MAX,
                                            .pBindings = bindings};
-    VK_TRY(device, vkCreateDescriptorSetLayout(device->device, &set, NULL, &device->set_layout),
+    VK_TRY(device,
+           device->api.CreateDescriptorSetLayout(device->device, &set, NULL, &device->set_layout),
            err);
     VkPushConstantRange push = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
                                 .size = VK_PUSH_BYTES_MAX};
@@ -116,8 +134,10 @@ static enum inf_code create_layouts(struct vk_device *device, struct inf_error *
                                          .pSetLayouts = &device->set_layout,
                                          .pushConstantRangeCount = 1,
                                          .pPushConstantRanges = &push};
-    VK_TRY(device, vkCreatePipelineLayout(device->device, &layout, NULL, &device->pipeline_layout),
-           err);
+    VK_TRY(
+        device,
+        device->api.CreatePipelineLayout(device->device, &layout, NULL, &device->pipeline_layout),
+        err);
     return INF_OK;
 }
 
@@ -127,66 +147,113 @@ static enum inf_code create_timeline(struct vk_device *device, struct inf_error 
                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
     VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
                                        .pNext = &type};
-    VK_TRY(device, vkCreateSemaphore(device->device, &semaphore, NULL, &device->timeline), err);
+    VK_TRY(device, device->api.CreateSemaphore(device->device, &semaphore, NULL, &device->timeline),
+           err);
     return INF_OK;
 }
 
-static enum inf_code start(struct vk_device *device, struct inf_error *err)
+static enum inf_code fill(struct vk_device *device, struct inf_error *err)
 {
-    uint64_t begin_ns = inf_clock_ns();
     INF_TRY(create_device(device, err));
     INF_TRY(create_layouts(device, err));
     INF_TRY(create_timeline(device, err));
-    INF_TRY(vk_cache_load(device, err));
-    inf_log(device->log, INF_LOG_DEBUG, "device started device=%s us=%" PRIu64,
-            device->base.info.name, (inf_clock_ns() - begin_ns) / 1000);
+    return vk_cache_load(device, err);
+}
+
+enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu,
+                               uint32_t generation, struct inf_error *err)
+{
+    struct vk_device *device = calloc(1, sizeof(*device));
+    if (device == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "device '%s': no host memory", gpu->base.info.name);
+    device->gpu = gpu;
+    device->name = gpu->base.info.name;
+    device->generation = generation;
+    device->made_ns = inf_clock_ns();
+    atomic_init(&device->references, 1);
+    atomic_init(&device->lost, true); // until it is made: a loss meanwhile counts as that failure
+    inf_mutex_init(&device->queue_mutex);
+    inf_mutex_init(&device->memory_mutex);
+    inf_mutex_init(&device->pipeline_mutex);
+    enum inf_code code = fill(device, err);
+    if (code != INF_OK) {
+        vk_device_unref(&device);
+        return code;
+    }
+    atomic_store(&device->lost, false);
+    *out_device = device;
     return INF_OK;
 }
 
-enum inf_code vk_device_start(struct vk_device *device, struct inf_error *err)
+struct vk_device *vk_device_ref(struct vk_device *device)
 {
-    INF_TRY(check_lost(device, err));
-    if (atomic_load_explicit(&device->started, memory_order_acquire))
-        return INF_OK;
-    enum inf_code code = INF_OK;
-    inf_mutex_lock(&device->start_mutex);
-    if (!atomic_load_explicit(&device->started, memory_order_relaxed)) {
-        code = start(device, err);
-        if (code == INF_OK)
-            atomic_store_explicit(&device->started, true, memory_order_release);
-        else
-            vk_device_stop(device);
-    }
-    inf_mutex_unlock(&device->start_mutex);
-    return code;
+    // Relaxed: whoever passes the pointer on already orders what it points to.
+    atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
+    return device;
 }
 
-void vk_device_stop(struct vk_device *device)
+// Frees the driver's objects, in so far as they were made.
+static void destroy_objects(struct vk_device *device)
 {
     if (device->device == VK_NULL_HANDLE)
         return;
-    // A device that is lost says so at once; one that hangs would hold up the process's end.
-    if (!atomic_load(&device->lost))
-        (void)vkDeviceWaitIdle(device->device);
-    vk_cache_store(device);
+    if (device->api.DestroyDevice == NULL || vk_device_abandoned(device)) {
+        inf_log(device->gpu->log, INF_LOG_WARNING, "device abandoned device=%s", device->name);
+        return;
+    }
+    // A device that is lost says so at once.
+    if (!vk_device_lost(device))
+        (void)device->api.DeviceWaitIdle(device->device);
+    if (device->cache != VK_NULL_HANDLE)
+        vk_cache_store(device);
+    device->api.DestroyPipelineCache(device->device, device->cache, NULL);
+    device->api.DestroySemaphore(device->device, device->timeline, NULL);
+    device->api.DestroyPipelineLayout(device->device, device->pipeline_layout, NULL);
+    device->api.DestroyDescriptorSetLayout(device->device, device->set_layout, NULL);
+    device->api.DestroyDevice(device->device, NULL);
+}
+
+void vk_device_unref(struct vk_device **pointer)
+{
+    struct vk_device *device = *pointer;
+    *pointer = NULL;
+    // Acquire-release: whoever frees sees what every other holder did.
+    if (device == NULL ||
+        atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
+        return;
     vk_pipelines_free(device);
     vk_slabs_free(device);
-    vkDestroyPipelineCache(device->device, device->cache, NULL);
-    vkDestroySemaphore(device->device, device->timeline, NULL);
-    vkDestroyPipelineLayout(device->device, device->pipeline_layout, NULL);
-    vkDestroyDescriptorSetLayout(device->device, device->set_layout, NULL);
-    vkDestroyDevice(device->device, NULL);
-    device->device = VK_NULL_HANDLE;
-    device->cache = VK_NULL_HANDLE;
-    device->timeline = VK_NULL_HANDLE;
-    device->pipeline_layout = VK_NULL_HANDLE;
-    device->set_layout = VK_NULL_HANDLE;
+    destroy_objects(device);
+    inf_mutex_fini(&device->queue_mutex);
+    inf_mutex_fini(&device->memory_mutex);
+    inf_mutex_fini(&device->pipeline_mutex);
+    free(device);
+}
+
+bool vk_device_lost(const struct vk_device *device)
+{
+    return atomic_load_explicit(&device->lost, memory_order_relaxed);
+}
+
+uint32_t vk_device_generation(const struct vk_device *device)
+{
+    return device->generation;
+}
+
+bool vk_device_abandoned(const struct vk_device *device)
+{
+    uint64_t reached = 0;
+    return atomic_load_explicit(&device->hung, memory_order_relaxed) &&
+           (device->api.GetSemaphoreCounterValue(device->device, device->timeline, &reached) !=
+                VK_SUCCESS ||
+            reached < device->submitted);
 }
 
 // --- submits ---
 
 enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer commands,
-                               uint64_t *out_ticket, struct inf_error *err)
+                               uint64_t *out_value, struct inf_error *err)
 {
     INF_TRY(check_lost(device, err));
     VkTimelineSemaphoreSubmitInfo timeline = {
@@ -198,48 +265,49 @@ enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer command
                          .signalSemaphoreCount = 1,
                          .pSignalSemaphores = &device->timeline};
     inf_mutex_lock(&device->queue_mutex);
-    uint64_t ticket = device->submitted + 1;
-    timeline.pSignalSemaphoreValues = &ticket;
-    VkResult result = vkQueueSubmit(device->queue, 1, &info, VK_NULL_HANDLE);
+    uint64_t value = device->submitted + 1;
+    timeline.pSignalSemaphoreValues = &value;
+    VkResult result = device->api.QueueSubmit(device->queue, 1, &info, VK_NULL_HANDLE);
     if (result == VK_SUCCESS)
-        device->submitted = ticket;
+        device->submitted = value;
     inf_mutex_unlock(&device->queue_mutex);
     if (result != VK_SUCCESS)
         return vk_failure(device, result, "vkQueueSubmit", err);
-    *out_ticket = ticket;
+    *out_value = value;
     return INF_OK;
 }
 
-static enum inf_code hung(struct vk_device *device, uint64_t ticket, struct inf_error *err)
+static enum inf_code hung(struct vk_device *device, uint64_t value, struct inf_error *err)
 {
-    if (!atomic_exchange(&device->lost, true))
-        inf_log(device->log, INF_LOG_ERROR, "device hung device=%s ticket=%" PRIu64,
-                device->base.info.name, ticket);
+    atomic_store(&device->hung, true);
+    if (lose(device))
+        inf_log(device->gpu->log, INF_LOG_ERROR, "device hung device=%s value=%" PRIu64,
+                device->name, value);
     return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_HUNG,
-                           "device '%s' did not finish within %llu s", device->base.info.name,
-                           HUNG_NS / INF_NS_PER_S);
+                           "device '%s' did not finish within %" PRIu64 " ms", device->name,
+                           device->gpu->hang_ns / INF_NS_PER_MS);
 }
 
-enum inf_code vk_device_wait(struct vk_device *device, uint64_t ticket, uint64_t timeout_ns,
+enum inf_code vk_device_wait(struct vk_device *device, uint64_t value, uint64_t timeout_ns,
                              struct inf_error *err)
 {
     VkSemaphoreWaitInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                 .semaphoreCount = 1,
                                 .pSemaphores = &device->timeline,
-                                .pValues = &ticket};
+                                .pValues = &value};
     uint64_t begin_ns = inf_clock_ns();
     for (uint64_t waited_ns = 0;; waited_ns = inf_clock_ns() - begin_ns) {
         INF_TRY(check_lost(device, err));
-        if (waited_ns >= HUNG_NS)
-            return hung(device, ticket, err);
+        if (waited_ns >= device->gpu->hang_ns)
+            return hung(device, value, err);
         uint64_t left_ns = timeout_ns > waited_ns ? timeout_ns - waited_ns : 0;
-        VkResult result = vkWaitSemaphores(device->device, &info, INF_MIN(left_ns, SLICE_NS));
+        VkResult result =
+            device->api.WaitSemaphores(device->device, &info, INF_MIN(left_ns, SLICE_NS));
         if (result == VK_SUCCESS)
             return INF_OK;
         if (result != VK_TIMEOUT)
             return vk_failure(device, result, "vkWaitSemaphores", err);
         if (left_ns <= SLICE_NS)
-            return inf_fail(err, INF_DEADLINE, "device '%s' is not done yet",
-                            device->base.info.name);
+            return inf_fail(err, INF_DEADLINE, "device '%s' is not done yet", device->name);
     }
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU: its facts, the logical device that is made when it is first needed, and submits.
+// The logical device of a GPU: its driver's objects, submits and waits. A GPU that is lost gets another
+// one; programs and buffers refer to the one they were made on, and go with it.
 #ifndef INF_BACKENDS_VULKAN_VK_DEVICE_H
 #define INF_BACKENDS_VULKAN_VK_DEVICE_H
 
-#include <stdatomic.h>
-#include <vulkan/vulkan.h>
-
-#include "backends/base/thread.h"
-#include "backends/device/device_impl.h"
+#include "backends/vulkan/vk_gpu.h"
 
 struct vk_slab;
 struct vk_pipeline;
@@ -18,33 +15,22 @@ struct vk_pipeline;
 #define VK_PUSH_BYTES_MAX 128
 
 struct vk_device {
-    struct inf_device base;
-    const struct inf_log *log;
-    char *cache_directory; // of pipelines; NULL: none
+    struct vk_gpu *gpu; // outlives it
+    const char *name;   // the GPU's
+    _Atomic uint32_t references;
+    uint32_t generation;
+    uint64_t made_ns;
 
-    // Facts, fixed when it is opened.
-    VkPhysicalDevice physical;
-    VkPhysicalDeviceProperties properties;
-    VkPhysicalDeviceMemoryProperties memory;
-    uint32_t queue_family;
-    uint32_t group_size;     // invocations of a work group
-    bool unified;            // the memory of weights and arenas is visible to the host
-    uint32_t local_type;     // memory types: for arenas and weights,
-    uint32_t host_type;      // for what the host reads and writes
-    uint32_t timestamp_bits; // 0: no profile
-
-    atomic_bool lost; // sticky
-
-    struct inf_mutex start_mutex; // guards `started` while the device is made
-    atomic_bool started;
-
-    // Made by vk_device_start(); constant from then on.
+    // Constant once it is made.
+    struct vk_device_api api;
     VkDevice device;
     VkQueue queue;
     VkSemaphore timeline;
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout pipeline_layout;
     VkPipelineCache cache;
+
+    atomic_bool lost, hung; // for good
 
     struct inf_mutex queue_mutex; // guards the queue and `submitted`
     uint64_t submitted;           // the timeline's value when all that was submitted is done
@@ -57,24 +43,37 @@ struct vk_device {
     uint32_t pipelines_made; // since the cache was last written
 };
 
-// Makes the logical device unless it is there. Any thread.
+// Makes a logical device with one reference, the caller's. For vk_gpu_acquire().
 //
-// INF_UNAVAILABLE  (DEVICE_LOST) the driver refuses, or the device is lost.
-enum inf_code vk_device_start(struct vk_device *device,
-                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+// INF_UNAVAILABLE  (DEVICE_LOST) the driver refuses.
+enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu,
+                               uint32_t generation,
+                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees what vk_device_start() made.
-void vk_device_stop(struct vk_device *device);
+// Another reference. Any thread.
+struct vk_device *vk_device_ref(struct vk_device *device) INF_NODISCARD;
 
-// Submits one recorded command buffer; *out_ticket is reached when it is done.
+// Drops a reference and sets the pointer NULL; the last one frees it. NULL is fine.
+void vk_device_unref(struct vk_device **device);
+
+// Whether nothing runs on it any more. Any thread.
+bool vk_device_lost(const struct vk_device *device);
+
+// Which of its GPU's devices it is, counted from 0.
+uint32_t vk_device_generation(const struct vk_device *device);
+
+// Whether it hung and still does: then nothing of it may be freed, and stays until the process ends.
+bool vk_device_abandoned(const struct vk_device *device);
+
+// Submits one recorded command buffer; *out_value is the timeline's once it is done.
 enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer commands,
-                               uint64_t *out_ticket, struct inf_error *err) INF_NODISCARD;
+                               uint64_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Waits until the ticket is reached, in slices, so that a device lost meanwhile ends the wait.
+// Waits until the timeline has the value, in slices, so that a device lost meanwhile ends the wait.
 //
-// INF_DEADLINE     it was not within `timeout_ns`.
+// INF_DEADLINE     it had not within `timeout_ns`.
 // INF_UNAVAILABLE  (DEVICE_LOST, DEVICE_HUNG)
-enum inf_code vk_device_wait(struct vk_device *device, uint64_t ticket, uint64_t timeout_ns,
+enum inf_code vk_device_wait(struct vk_device *device, uint64_t value, uint64_t timeout_ns,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Turns a result into a failure: what was being done, and the result's name. Notes a lost device.

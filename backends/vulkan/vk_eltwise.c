@@ -84,7 +84,7 @@ static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function,
         uint32_t vectors;
         float low, high;
     } push = {vectors(vk_output_shape(lowering, 0)), low, high};
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_UNARY, {function}},
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_UNARY, {function}},
                                    .invocations = push.vectors};
     vk_push(&dispatch, &push, sizeof(push));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
@@ -207,9 +207,9 @@ static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bo
     struct broadcast shape = {.low = activation.low, .high = activation.high};
     INF_TRY(fill_axes(lowering, (const uint32_t[]){0, 1}, 2, &shape, err));
     struct vk_dispatch dispatch = {
-        .key = {INF_SHADER_BINARY,
-                {kind, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32, mode_of(&shape, 0),
-                 mode_of(&shape, 1), activation.function}},
+        .variant = {INF_SHADER_BINARY,
+                    {kind, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32, mode_of(&shape, 0),
+                     mode_of(&shape, 1), activation.function}},
         .invocations = shape.vectors};
     vk_push(&dispatch, &shape, sizeof(shape));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
@@ -256,8 +256,8 @@ enum inf_code vk_lower_compare(struct vk_lowering *lowering, struct inf_error *e
     struct broadcast shape = {0};
     INF_TRY(fill_axes(lowering, (const uint32_t[]){0, 1}, 2, &shape, err));
     struct vk_dispatch dispatch = {
-        .key = {INF_SHADER_COMPARE,
-                {compare_kinds[kind] - 1u, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32}},
+        .variant = {INF_SHADER_COMPARE,
+                    {compare_kinds[kind] - 1u, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32}},
         .invocations = shape.vectors};
     vk_push(&dispatch, &shape, sizeof(shape));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
@@ -273,7 +273,8 @@ enum inf_code vk_lower_select(struct vk_lowering *lowering, struct inf_error *er
                           inf_dtype_name(vk_output_dtype(lowering, 0)));
     struct broadcast shape = {0};
     INF_TRY(fill_axes(lowering, (const uint32_t[]){1, 2, 0}, 3, &shape, err));
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_SELECT, {0}}, .invocations = shape.vectors};
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_SELECT, {0}},
+                                   .invocations = shape.vectors};
     vk_push(&dispatch, &shape, sizeof(shape));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[2], err));
@@ -309,7 +310,7 @@ enum inf_code vk_lower_cast(struct vk_lowering *lowering, struct inf_error *err)
         return vk_decline(lowering, err, "%s to %s is not built", inf_dtype_name(from),
                           inf_dtype_name(to));
     uint32_t count = vectors(vk_output_shape(lowering, 0));
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_CAST, {cast_type(from), cast_type(to)}},
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_CAST, {cast_type(from), cast_type(to)}},
                                    .invocations = count};
     vk_push(&dispatch, &count, sizeof(count));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));

@@ -3,14 +3,8 @@
 
 #include <fcntl.h>
 #include <glob.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-// Loading the drivers takes 20 ms and more, and unloading some of them is not safe: the instance is
-// made at most once and stays, as XNNPACK's tables do. Written under `once` only.
-static VkInstance process_instance;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 bool vk_hardware_present(void)
 {
@@ -31,23 +25,11 @@ bool vk_hardware_present(void)
     return false;
 }
 
-static void create_instance(void)
-{
-    VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-                                     .pEngineName = "inferd",
-                                     .apiVersion = VK_API_VERSION_1_2};
-    VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-                                 .pApplicationInfo = &application};
-    // Without a loader's driver this fails, which is no fault: there is no GPU then.
-    if (vkCreateInstance(&info, NULL, &process_instance) != VK_SUCCESS)
-        process_instance = VK_NULL_HANDLE;
-}
-
-bool vk_queue_family(VkPhysicalDevice physical, uint32_t *family)
+bool vk_queue_family(const struct vk_instance_api *api, VkPhysicalDevice physical, uint32_t *family)
 {
     VkQueueFamilyProperties families[16];
     uint32_t count = INF_ARRAY_LENGTH(families);
-    vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+    api->GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
     bool found = false;
     for (uint32_t i = 0; i < count; i++) {
         bool computes = (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0;
@@ -62,34 +44,34 @@ bool vk_queue_family(VkPhysicalDevice physical, uint32_t *family)
     return found;
 }
 
-static bool is_usable(VkPhysicalDevice physical)
+static bool is_usable(const struct vk_instance_api *api, VkPhysicalDevice physical)
 {
     VkPhysicalDeviceProperties properties;
-    vkGetPhysicalDeviceProperties(physical, &properties);
+    api->GetPhysicalDeviceProperties(physical, &properties);
     if (properties.apiVersion < VK_API_VERSION_1_2)
         return false;
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
     VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                           .pNext = &timeline};
-    vkGetPhysicalDeviceFeatures2(physical, &features);
+    api->GetPhysicalDeviceFeatures2(physical, &features);
     uint32_t family;
-    return timeline.timelineSemaphore && vk_queue_family(physical, &family);
+    return timeline.timelineSemaphore && vk_queue_family(api, physical, &family);
 }
 
 void vk_gpus_find(struct vk_gpus *gpus)
 {
     gpus->count = 0;
-    pthread_once(&once, create_instance);
-    if (process_instance == VK_NULL_HANDLE)
+    const struct vk_instance_api *api = vk_instance_api();
+    if (api == NULL)
         return;
     VkPhysicalDevice all[VK_DEVICES_MAX];
     uint32_t count = VK_DEVICES_MAX;
-    VkResult result = vkEnumeratePhysicalDevices(process_instance, &count, all);
+    VkResult result = api->EnumeratePhysicalDevices(api->instance, &count, all);
     if (result != VK_SUCCESS && result != VK_INCOMPLETE)
         return;
     for (uint32_t i = 0; i < count; i++)
-        if (is_usable(all[i]))
+        if (is_usable(api, all[i]))
             gpus->devices[gpus->count++] = all[i];
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's Vulkan instance and the GPUs it finds.
+// The GPUs that the process's Vulkan instance finds.
 #ifndef INF_BACKENDS_VULKAN_VK_INSTANCE_H
 #define INF_BACKENDS_VULKAN_VK_INSTANCE_H
 
-#include <vulkan/vulkan.h>
-
 #include "backends/device/device_impl.h"
+#include "backends/vulkan/vk_api.h"
 
 #define VK_DEVICES_MAX 8
 
@@ -23,7 +22,8 @@ bool vk_hardware_present(void);
 void vk_gpus_find(struct vk_gpus *gpus) INF_MAY_BLOCK;
 
 // The queue family to compute on: one without graphics where there is one. False where none computes.
-bool vk_queue_family(VkPhysicalDevice physical, uint32_t *family) INF_NODISCARD;
+bool vk_queue_family(const struct vk_instance_api *api, VkPhysicalDevice physical,
+                     uint32_t *family) INF_NODISCARD;
 
 // Whether the process may make memory executable, as drivers must that compile for the CPU.
 bool vk_may_execute_memory(void);

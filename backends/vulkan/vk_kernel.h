@@ -20,7 +20,7 @@ struct vk_operand {
 
 // One dispatch. The last operand is written, the others are read.
 struct vk_dispatch {
-    struct vk_pipeline_key key;
+    struct vk_variant variant;
     uint32_t operand_count;
     struct vk_operand operands[VK_BINDINGS_MAX];
     uint32_t invocations;
@@ -33,7 +33,7 @@ struct vk_dispatch {
 
 // One node on its way to dispatches.
 struct vk_lowering {
-    struct vk_device *device;
+    struct vk_gpu *gpu;
     const struct inf_graph *graph;
     const struct inf_node *node;
     uint32_t node_index;
@@ -62,6 +62,10 @@ enum inf_code vk_lower(struct vk_lowering *lowering, struct inf_error *err) INF_
 // Adds a dispatch to the program.
 enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
                       struct inf_error *err) INF_NODISCARD;
+
+// Whether the driver builds the variant: as far as is known without a program, by building it with one.
+// For those who have another; vk_emit() asks as well.
+bool vk_can_build(struct vk_lowering *lowering, const struct vk_variant *variant);
 
 // Appends value `value` to the dispatch's operands: constants are uploaded as they are.
 enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t value,

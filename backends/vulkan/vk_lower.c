@@ -53,7 +53,7 @@ static enum inf_code check_value(const struct vk_lowering *lowering, uint32_t in
     if (size == 0)
         return vk_decline(lowering, err, "value '%s' is empty", value->name);
     // Shaders count elements, and the rows around them, in signed 32 bits.
-    if (size > lowering->device->properties.limits.maxStorageBufferRange ||
+    if (size > lowering->gpu->properties.limits.maxStorageBufferRange ||
         inf_shape_elements(&value->shape) > INT32_MAX / 4)
         return vk_decline(lowering, err, "value '%s' has %zu bytes, more than can be bound",
                           value->name, size);

@@ -38,21 +38,21 @@ static uint32_t find_type(const VkPhysicalDeviceMemoryProperties *memory,
     return UINT32_MAX;
 }
 
-bool vk_memory_types(struct vk_device *device)
+bool vk_memory_types(struct vk_gpu *gpu)
 {
     const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     const VkMemoryPropertyFlags visible =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     const VkMemoryPropertyFlags cached = visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-    device->host_type = find_type(&device->memory, cached);
-    if (device->host_type == UINT32_MAX)
-        device->host_type = find_type(&device->memory, visible);
-    device->unified = device->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU &&
-                      find_type(&device->memory, local | visible) != UINT32_MAX;
-    device->local_type = find_type(&device->memory, device->unified ? local | visible : local);
-    if (device->local_type == UINT32_MAX)
-        device->local_type = device->host_type;
-    return device->host_type != UINT32_MAX;
+    gpu->host_type = find_type(&gpu->memory, cached);
+    if (gpu->host_type == UINT32_MAX)
+        gpu->host_type = find_type(&gpu->memory, visible);
+    gpu->unified = gpu->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU &&
+                   find_type(&gpu->memory, local | visible) != UINT32_MAX;
+    gpu->local_type = find_type(&gpu->memory, gpu->unified ? local | visible : local);
+    if (gpu->local_type == UINT32_MAX)
+        gpu->local_type = gpu->host_type;
+    return gpu->host_type != UINT32_MAX;
 }
 
 // --- slabs ---
@@ -69,8 +69,10 @@ static void free_holes(struct hole *hole)
 static void slab_free(struct vk_device *device, struct vk_slab *slab)
 {
     free_holes(slab->holes);
-    vkDestroyBuffer(device->device, slab->buffer, NULL);
-    vkFreeMemory(device->device, slab->memory, NULL);
+    if (!vk_device_abandoned(device)) {
+        device->api.DestroyBuffer(device->device, slab->buffer, NULL);
+        device->api.FreeMemory(device->device, slab->memory, NULL);
+    }
     free(slab);
 }
 
@@ -80,29 +82,32 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
     slab->holes = calloc(1, sizeof(*slab->holes));
     if (slab->holes == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "device '%s': no host memory for a slab", device->base.info.name);
+                               "device '%s': no host memory for a slab", device->name);
     slab->holes->size = slab->size;
     VkBufferCreateInfo buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                  .size = slab->size,
                                  .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
                                           VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                                           VK_BUFFER_USAGE_TRANSFER_DST_BIT};
-    VK_TRY(device, vkCreateBuffer(device->device, &buffer, NULL, &slab->buffer), err);
+    VK_TRY(device, device->api.CreateBuffer(device->device, &buffer, NULL, &slab->buffer), err);
     VkMemoryRequirements needs;
-    vkGetBufferMemoryRequirements(device->device, slab->buffer, &needs);
+    device->api.GetBufferMemoryRequirements(device->device, slab->buffer, &needs);
     if ((needs.memoryTypeBits >> slab->type & 1) == 0)
         return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_BACKEND,
                                "device '%s': storage buffers do not lie in memory type %u",
-                               device->base.info.name, slab->type);
+                               device->name, slab->type);
     VkMemoryAllocateInfo memory = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
                                    .allocationSize = needs.size,
                                    .memoryTypeIndex = slab->type};
-    VK_TRY(device, vkAllocateMemory(device->device, &memory, NULL, &slab->memory), err);
-    VK_TRY(device, vkBindBufferMemory(device->device, slab->buffer, slab->memory, 0), err);
-    VkMemoryPropertyFlags flags = device->memory.memoryTypes[slab->type].propertyFlags;
+    VK_TRY(device, device->api.AllocateMemory(device->device, &memory, NULL, &slab->memory), err);
+    VK_TRY(device, device->api.BindBufferMemory(device->device, slab->buffer, slab->memory, 0),
+           err);
+    VkMemoryPropertyFlags flags = device->gpu->memory.memoryTypes[slab->type].propertyFlags;
     if ((flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0)
-        VK_TRY(device, vkMapMemory(device->device, slab->memory, 0, VK_WHOLE_SIZE, 0, &slab->host),
-               err);
+        VK_TRY(
+            device,
+            device->api.MapMemory(device->device, slab->memory, 0, VK_WHOLE_SIZE, 0, &slab->host),
+            err);
     return INF_OK;
 }
 
@@ -112,7 +117,7 @@ static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *de
     struct vk_slab *slab = calloc(1, sizeof(*slab));
     if (slab == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "device '%s': no host memory for a slab", device->base.info.name);
+                               "device '%s': no host memory for a slab", device->name);
     slab->size = size;
     slab->type = type;
     enum inf_code code = slab_fill(device, slab, err);
@@ -204,15 +209,14 @@ static bool take_from_slabs(struct vk_device *device, VkDeviceSize size, uint32_
 enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size_t size_bytes,
                             bool for_host, struct inf_error *err)
 {
-    INF_TRY(vk_device_start(device, err));
     size_t padded;
     if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + VK_SPAN_ALIGNMENT - 1, &padded) ||
         padded > PTRDIFF_MAX)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_DEVICE_OOM,
-                               "device '%s': %zu bytes are more than memory can be",
-                               device->base.info.name, size_bytes);
+                               "device '%s': %zu bytes are more than memory can be", device->name,
+                               size_bytes);
     VkDeviceSize size = padded & ~(size_t)(VK_SPAN_ALIGNMENT - 1);
-    uint32_t type = for_host ? device->host_type : device->local_type;
+    uint32_t type = for_host ? device->gpu->host_type : device->gpu->local_type;
     if (take_from_slabs(device, size, type, span))
         return INF_OK;
     struct vk_slab *slab = NULL;
@@ -267,16 +271,17 @@ static enum inf_code record_copy(struct vk_device *device, VkCommandBuffer comma
 {
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                       .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-    VK_TRY(device, vkBeginCommandBuffer(commands, &begin), err);
-    vkCmdCopyBuffer(commands, from, to, 1, region);
+    VK_TRY(device, device->api.BeginCommandBuffer(commands, &begin), err);
+    device->api.CmdCopyBuffer(commands, from, to, 1, region);
     VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
                                .dstAccessMask =
                                    VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_HOST_READ_BIT};
-    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
-                         &barrier, 0, NULL, 0, NULL);
-    VK_TRY(device, vkEndCommandBuffer(commands), err);
+    device->api.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                                   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+                                       VK_PIPELINE_STAGE_HOST_BIT,
+                                   0, 1, &barrier, 0, NULL, 0, NULL);
+    VK_TRY(device, device->api.EndCommandBuffer(commands), err);
     return INF_OK;
 }
 
@@ -286,15 +291,15 @@ enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region,
 {
     VkCommandPoolCreateInfo pool_info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                          .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
-                                         .queueFamilyIndex = device->queue_family};
+                                         .queueFamilyIndex = device->gpu->queue_family};
     VkCommandPool pool;
-    VK_TRY(device, vkCreateCommandPool(device->device, &pool_info, NULL, &pool), err);
+    VK_TRY(device, device->api.CreateCommandPool(device->device, &pool_info, NULL, &pool), err);
     VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                         .commandPool = pool,
                                         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                         .commandBufferCount = 1};
     VkCommandBuffer commands;
-    VkResult result = vkAllocateCommandBuffers(device->device, &info, &commands);
+    VkResult result = device->api.AllocateCommandBuffers(device->device, &info, &commands);
     enum inf_code code = result == VK_SUCCESS
                              ? record_copy(device, commands, region, to, from, err)
                              : vk_failure(device, result, "vkAllocateCommandBuffers", err);
@@ -303,7 +308,7 @@ enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region,
         code = vk_device_submit(device, commands, &ticket, err);
     if (code == INF_OK)
         code = vk_device_wait(device, ticket, UINT64_MAX, err);
-    vkDestroyCommandPool(device->device, pool, NULL);
+    device->api.DestroyCommandPool(device->device, pool, NULL);
     return code;
 }
 

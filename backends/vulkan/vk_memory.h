@@ -36,7 +36,7 @@ enum inf_code vk_span_write(struct vk_device *device, const struct vk_span *span
                             size_t size, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Chooses memory types; false where there is none that suits.
-bool vk_memory_types(struct vk_device *device) INF_NODISCARD;
+bool vk_memory_types(struct vk_gpu *gpu) INF_NODISCARD;
 
 // Frees all slabs.
 void vk_slabs_free(struct vk_device *device);
@@ -53,5 +53,8 @@ void vk_buffer_free(struct inf_buffer *buffer);
 
 // The span behind a buffer that vk_buffer_alloc() made.
 const struct vk_span *vk_buffer_span(const struct inf_buffer *buffer);
+
+// The logical device that the buffer lies on.
+const struct vk_device *vk_buffer_device(const struct inf_buffer *buffer);
 
 #endif

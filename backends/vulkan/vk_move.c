@@ -91,7 +91,8 @@ static enum inf_code emit_move(struct vk_lowering *lowering, struct move *move, 
         push.from_strides[i] = (int32_t)move->from[i];
         push.to_strides[i] = (int32_t)move->to[i];
     }
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_MOVE, {vector}}, .invocations = push.count};
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_MOVE, {vector}},
+                                   .invocations = push.count};
     vk_push(&dispatch, &push, sizeof(push));
     INF_TRY(vk_use(lowering, &dispatch, from, err));
     INF_TRY(vk_use(lowering, &dispatch, to, err));

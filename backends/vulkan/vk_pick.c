@@ -80,7 +80,7 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
         padding.count /= 4;
     }
     struct vk_dispatch dispatch = {
-        .key = {INF_SHADER_PAD, {pad_modes[lowering->node->attrs.pad.mode], vector}},
+        .variant = {INF_SHADER_PAD, {pad_modes[lowering->node->attrs.pad.mode], vector}},
         .invocations = padding.count};
     vk_push(&dispatch, &padding, sizeof(padding));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
@@ -134,7 +134,7 @@ enum inf_code vk_lower_gather(struct vk_lowering *lowering, struct inf_error *er
     } push = {(uint32_t)inf_shape_elements(vk_output_shape(lowering, 0)),
               vk_extent(x, batches, axis), (uint32_t)x->dims[axis], vk_extent(x, axis + 1, x->rank),
               vk_extent(&indices->shape, batches, indices->shape.rank)};
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_GATHER, {0}}, .invocations = push.count};
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_GATHER, {0}}, .invocations = push.count};
     vk_push(&dispatch, &push, sizeof(push));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_pack(lowering, &dispatch, inf_shape_elements(&indices->shape) * 4, fill_indices,

@@ -6,6 +6,9 @@
 
 #include "backends/vulkan/vk_record.h"
 
+// Of a ticket that are the timeline's value; those above are the device's generation.
+#define TICKET_BITS 48
+
 // Constant memory of a program.
 struct constant {
     uint32_t value; // uploaded as it is; INF_VALUE_NONE: made for one operand
@@ -14,7 +17,7 @@ struct constant {
 
 struct vk_program {
     struct inf_program base;
-    struct vk_device *device;
+    struct vk_device *device; // a reference: the GPU may have another one by now
     struct vk_dispatch *dispatches;
     uint32_t dispatch_count, dispatch_capacity;
     struct constant *constants;
@@ -26,7 +29,7 @@ struct vk_program {
 static enum inf_code no_memory(const struct vk_device *device, struct inf_error *err)
 {
     return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                           "device '%s': no host memory for a program", device->base.info.name);
+                           "device '%s': no host memory for a program", device->name);
 }
 
 // --- what lowering adds ---
@@ -45,20 +48,32 @@ static bool reserve(void **array, uint32_t count, uint32_t *capacity, size_t siz
     return true;
 }
 
+bool vk_can_build(struct vk_lowering *lowering, const struct vk_variant *variant)
+{
+    VkPipeline pipeline;
+    if (vk_variant_is_broken(lowering->gpu, variant))
+        return false;
+    return lowering->program == NULL ||
+           vk_pipeline_get(&pipeline, lowering->program->device, variant, NULL) != INF_UNSUPPORTED;
+}
+
 enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
                       struct inf_error *err)
 {
     struct vk_program *program = lowering->program;
+    if (vk_variant_is_broken(lowering->gpu, &dispatch->variant))
+        return vk_decline(lowering, err, "the driver cannot build shader '%s'",
+                          inf_shaders[dispatch->variant.shader].name);
     if (program == NULL)
         return INF_OK;
     void *array = program->dispatches;
     if (!reserve(&array, program->dispatch_count, &program->dispatch_capacity, sizeof(*dispatch)))
-        return no_memory(lowering->device, err);
+        return no_memory(program->device, err);
     program->dispatches = array;
     struct vk_dispatch *added = &program->dispatches[program->dispatch_count];
     *added = *dispatch;
     added->node = lowering->node_index;
-    INF_TRY(vk_pipeline_get(&added->pipeline, lowering->device, &added->key, err));
+    INF_TRY(vk_pipeline_get(&added->pipeline, program->device, &added->variant, err));
     program->dispatch_count++;
     return INF_OK;
 }
@@ -70,15 +85,15 @@ static enum inf_code add_constant(struct vk_lowering *lowering, struct vk_operan
     void *array = program->constants;
     if (!reserve(&array, program->constant_count, &program->constant_capacity,
                  sizeof(*program->constants)))
-        return no_memory(lowering->device, err);
+        return no_memory(program->device, err);
     program->constants = array;
     struct constant *constant = &program->constants[program->constant_count];
     constant->value = value;
-    INF_TRY(vk_span_alloc(&constant->span, lowering->device, operand->size_bytes, false, err));
+    INF_TRY(vk_span_alloc(&constant->span, program->device, operand->size_bytes, false, err));
     program->constant_count++;
     program->base.weight_bytes += constant->span.size;
     operand->constant = constant->span;
-    return vk_span_write(lowering->device, &constant->span, bytes, operand->size_bytes, err);
+    return vk_span_write(program->device, &constant->span, bytes, operand->size_bytes, err);
 }
 
 enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t value,
@@ -107,7 +122,7 @@ enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
 enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch, size_t size_bytes,
                       vk_fill_fn *fill, const void *context, struct inf_error *err)
 {
-    if (size_bytes > lowering->device->properties.limits.maxStorageBufferRange)
+    if (size_bytes > lowering->gpu->properties.limits.maxStorageBufferRange)
         return vk_decline(lowering, err, "%zu bytes of weights are more than can be bound",
                           size_bytes);
     struct vk_operand *operand = &dispatch->operands[dispatch->operand_count++];
@@ -116,7 +131,7 @@ enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch
         return INF_OK;
     void *bytes = calloc(1, size_bytes);
     if (bytes == NULL)
-        return no_memory(lowering->device, err);
+        return no_memory(lowering->program->device, err);
     fill(bytes, context);
     enum inf_code code = add_constant(lowering, operand, INF_VALUE_NONE, bytes, err);
     free(bytes);
@@ -126,7 +141,7 @@ enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch
 enum inf_code vk_program_supports(struct inf_device *base, const struct inf_graph *graph,
                                   uint32_t node, struct inf_error *err)
 {
-    struct vk_lowering lowering = {.device = (struct vk_device *)base,
+    struct vk_lowering lowering = {.gpu = (struct vk_gpu *)base,
                                    .graph = graph,
                                    .node = &graph->nodes[node],
                                    .node_index = node};
@@ -138,9 +153,8 @@ enum inf_code vk_program_supports(struct inf_device *base, const struct inf_grap
 static enum inf_code fill(struct vk_program *program, const struct inf_segment *segment,
                           struct inf_error *err)
 {
-    INF_TRY(vk_device_start(program->device, err));
     for (uint32_t i = 0; i < segment->node_count; i++) {
-        struct vk_lowering lowering = {.device = program->device,
+        struct vk_lowering lowering = {.gpu = program->device->gpu,
                                        .graph = segment->graph,
                                        .node = &segment->graph->nodes[segment->nodes[i]],
                                        .node_index = segment->nodes[i],
@@ -162,12 +176,13 @@ enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_de
                                  struct inf_error *err)
 {
     (void)flags;
-    struct vk_device *device = (struct vk_device *)base;
     struct vk_program *program = calloc(1, sizeof(*program));
     if (program == NULL)
-        return no_memory(device, err);
-    program->device = device;
-    enum inf_code code = fill(program, segment, err);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "device '%s': no host memory for a program", base->info.name);
+    enum inf_code code = vk_gpu_acquire((struct vk_gpu *)base, &program->device, err);
+    if (code == INF_OK)
+        code = fill(program, segment, err);
     if (code == INF_OK)
         *out_program = &program->base;
     else
@@ -175,13 +190,18 @@ enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_de
     return code;
 }
 
+bool vk_program_lost(const struct inf_program *base)
+{
+    return vk_device_lost(((const struct vk_program *)base)->device);
+}
+
 void vk_program_destroy(struct inf_program *base)
 {
     struct vk_program *program = (struct vk_program *)base;
     for (uint32_t i = 0; i < program->slot_count; i++) {
         // A run whose wait was given up may still go on.
-        if (program->slots[i].ticket != 0)
-            (void)!vk_device_wait(program->device, program->slots[i].ticket, UINT64_MAX, NULL);
+        if (program->slots[i].submitted != 0)
+            (void)!vk_device_wait(program->device, program->slots[i].submitted, UINT64_MAX, NULL);
         vk_recording_fini(&program->slots[i], program->device);
     }
     for (uint32_t i = 0; i < program->constant_count; i++)
@@ -189,6 +209,7 @@ void vk_program_destroy(struct inf_program *base)
     free(program->slots);
     free(program->constants);
     free(program->dispatches);
+    vk_device_unref(&program->device);
     free(program);
 }
 
@@ -202,9 +223,13 @@ static enum inf_code find_place(const struct vk_program *program, const struct v
     VkDeviceSize offset = 0;
     if (operand->value != INF_VALUE_NONE) {
         const struct inf_binding *binding = &run->bindings[operand->value];
-        if (binding->buffer == NULL || binding->buffer->device != &program->device->base)
+        if (binding->buffer == NULL || binding->buffer->device != &program->device->gpu->base)
             return inf_fail(err, INF_INVALID, "device '%s': value %u is not in its memory",
-                            program->device->base.info.name, operand->value);
+                            program->device->name, operand->value);
+        if (vk_buffer_device(binding->buffer) != program->device)
+            return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
+                                   "device '%s' was lost after value %u got its memory",
+                                   program->device->name, operand->value);
         span = vk_buffer_span(binding->buffer);
         offset = binding->offset;
     }
@@ -212,7 +237,7 @@ static enum inf_code find_place(const struct vk_program *program, const struct v
     VkDeviceSize size = (operand->size_bytes + 15) & ~(VkDeviceSize)15;
     if (offset > span->size || size > span->size - offset)
         return inf_fail(err, INF_RANGE, "device '%s': value %u reaches behind its buffer",
-                        program->device->base.info.name, operand->value);
+                        program->device->name, operand->value);
     *place = (struct vk_place){span->buffer, span->offset + offset, size};
     return INF_OK;
 }
@@ -235,6 +260,12 @@ static enum inf_code bind(const struct vk_program *program, struct vk_recording 
     return INF_OK;
 }
 
+// A ticket says which of the GPU's logical devices gave it out: another one's timeline begins anew.
+static struct inf_ticket make_ticket(const struct vk_device *device, uint64_t value)
+{
+    return (struct inf_ticket){(uint64_t)vk_device_generation(device) << TICKET_BITS | value};
+}
+
 enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run,
                              struct inf_ticket *ticket, struct inf_error *err)
 {
@@ -244,8 +275,8 @@ enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run
         return inf_fail(err, INF_CANCELLED, "cancelled before it was submitted");
     if (program->dispatch_count == 0)
         return INF_OK;
-    if (recording->ticket != 0)
-        INF_TRY(vk_device_wait(program->device, recording->ticket, UINT64_MAX, err));
+    if (recording->submitted != 0)
+        INF_TRY(vk_device_wait(program->device, recording->submitted, UINT64_MAX, err));
     bool moved;
     enum inf_code code = bind(program, recording, run, &moved, err);
     if (code != INF_OK) {
@@ -257,9 +288,25 @@ enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run
         INF_TRY(vk_record(recording, program->device, program->dispatches, program->dispatch_count,
                           run->profile, err));
     }
-    INF_TRY(vk_device_submit(program->device, recording->commands, &recording->ticket, err));
-    ticket->value = recording->ticket;
+    INF_TRY(vk_device_submit(program->device, recording->commands, &recording->submitted, err));
+    *ticket = make_ticket(program->device, recording->submitted);
     return INF_OK;
+}
+
+enum inf_code vk_program_wait(struct inf_device *base, struct inf_ticket ticket,
+                              uint64_t timeout_ns, struct inf_error *err)
+{
+    if (ticket.value == 0)
+        return INF_OK;
+    struct vk_device *device =
+        vk_gpu_find((struct vk_gpu *)base, (uint32_t)(ticket.value >> TICKET_BITS));
+    if (device == NULL)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST, "device '%s' is lost",
+                               base->info.name);
+    enum inf_code code =
+        vk_device_wait(device, ticket.value & ((UINT64_C(1) << TICKET_BITS) - 1), timeout_ns, err);
+    vk_device_unref(&device);
+    return code;
 }
 
 uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
@@ -273,11 +320,12 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
     uint32_t count = 0;
     for (uint32_t i = 0; i < program->dispatch_count; i++) {
         uint64_t times[2];
-        if (vkGetQueryPoolResults(device->device, recording->queries, 2 * i, 2, sizeof(times),
-                                  times, sizeof(*times), VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
+        if (device->api.GetQueryPoolResults(device->device, recording->queries, 2 * i, 2,
+                                            sizeof(times), times, sizeof(*times),
+                                            VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
             return 0;
         uint64_t time_ns = (uint64_t)((double)(times[1] - times[0]) *
-                                      (double)device->properties.limits.timestampPeriod);
+                                      (double)device->gpu->properties.limits.timestampPeriod);
         uint32_t node = program->dispatches[i].node;
         // The dispatches of a node follow each other and are one step.
         if (count > 0 && count <= capacity && steps[count - 1].node == node) {
@@ -288,7 +336,7 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
             steps[count] = (struct inf_step_profile){
                 .node = node,
                 .time_ns = time_ns,
-                .kernel = inf_shaders[program->dispatches[i].key.shader].name};
+                .kernel = inf_shaders[program->dispatches[i].variant.shader].name};
         count++;
     }
     return count;

@@ -15,6 +15,9 @@ enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_de
 void vk_program_destroy(struct inf_program *program);
 enum inf_code vk_program_run(struct inf_program *program, const struct inf_run *run,
                              struct inf_ticket *ticket, struct inf_error *err);
+enum inf_code vk_program_wait(struct inf_device *device, struct inf_ticket ticket,
+                              uint64_t timeout_ns, struct inf_error *err);
+bool vk_program_lost(const struct inf_program *program);
 uint32_t vk_program_profile(const struct inf_program *program, uint32_t slot,
                             struct inf_step_profile *steps, uint32_t capacity);
 

@@ -16,23 +16,27 @@ static enum inf_code create_pools(struct vk_recording *recording, struct vk_devi
                                        .maxSets = count,
                                        .poolSizeCount = 1,
                                        .pPoolSizes = &size};
-    VK_TRY(device, vkCreateDescriptorPool(device->device, &pool, NULL, &recording->descriptors),
+    VK_TRY(device,
+           device->api.CreateDescriptorPool(device->device, &pool, NULL, &recording->descriptors),
            err);
     VkCommandPoolCreateInfo commands = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                         .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-                                        .queueFamilyIndex = device->queue_family};
-    VK_TRY(device, vkCreateCommandPool(device->device, &commands, NULL, &recording->pool), err);
+                                        .queueFamilyIndex = device->gpu->queue_family};
+    VK_TRY(device, device->api.CreateCommandPool(device->device, &commands, NULL, &recording->pool),
+           err);
     VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                         .commandPool = recording->pool,
                                         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                         .commandBufferCount = 1};
-    VK_TRY(device, vkAllocateCommandBuffers(device->device, &info, &recording->commands), err);
-    if (device->timestamp_bits == 0)
+    VK_TRY(device, device->api.AllocateCommandBuffers(device->device, &info, &recording->commands),
+           err);
+    if (device->gpu->timestamp_bits == 0)
         return INF_OK;
     VkQueryPoolCreateInfo queries = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                      .queryType = VK_QUERY_TYPE_TIMESTAMP,
                                      .queryCount = 2 * count};
-    VK_TRY(device, vkCreateQueryPool(device->device, &queries, NULL, &recording->queries), err);
+    VK_TRY(device, device->api.CreateQueryPool(device->device, &queries, NULL, &recording->queries),
+           err);
     return INF_OK;
 }
 
@@ -44,7 +48,8 @@ static enum inf_code allocate_sets(struct vk_recording *recording, struct vk_dev
                                             .descriptorPool = recording->descriptors,
                                             .descriptorSetCount = 1,
                                             .pSetLayouts = &device->set_layout};
-        VK_TRY(device, vkAllocateDescriptorSets(device->device, &info, &recording->sets[i]), err);
+        VK_TRY(device,
+               device->api.AllocateDescriptorSets(device->device, &info, &recording->sets[i]), err);
     }
     return INF_OK;
 }
@@ -60,8 +65,8 @@ enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device
     if (recording->sets == NULL || recording->places == NULL || recording->touched == NULL ||
         recording->written == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "device '%s': no host memory to record %u dispatches",
-                               device->base.info.name, count);
+                               "device '%s': no host memory to record %u dispatches", device->name,
+                               count);
     if (count == 0)
         return INF_OK;
     INF_TRY(create_pools(recording, device, count, err));
@@ -70,10 +75,10 @@ enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device
 
 void vk_recording_fini(struct vk_recording *recording, struct vk_device *device)
 {
-    if (device->device != VK_NULL_HANDLE) {
-        vkDestroyQueryPool(device->device, recording->queries, NULL);
-        vkDestroyDescriptorPool(device->device, recording->descriptors, NULL);
-        vkDestroyCommandPool(device->device, recording->pool, NULL);
+    if (!vk_device_abandoned(device)) {
+        device->api.DestroyQueryPool(device->device, recording->queries, NULL);
+        device->api.DestroyDescriptorPool(device->device, recording->descriptors, NULL);
+        device->api.DestroyCommandPool(device->device, recording->pool, NULL);
     }
     free(recording->sets);
     free(recording->places);
@@ -102,13 +107,14 @@ static bool must_wait(const struct vk_recording *recording, uint32_t touched,
     return false;
 }
 
-static void barrier(VkCommandBuffer commands, VkAccessFlags access, VkPipelineStageFlags stage)
+static void barrier(const struct vk_device *device, VkCommandBuffer commands, VkAccessFlags access,
+                    VkPipelineStageFlags stage)
 {
     VkMemoryBarrier memory = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                               .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
                               .dstAccessMask = access};
-    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, stage, 0, 1, &memory, 0,
-                         NULL, 0, NULL);
+    device->api.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, stage, 0, 1,
+                                   &memory, 0, NULL, 0, NULL);
 }
 
 // --- recording ---
@@ -128,27 +134,29 @@ static void write_set(struct vk_recording *recording, struct vk_device *device, 
                                            .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
                                            .pBufferInfo = &buffers[i]};
     }
-    vkUpdateDescriptorSets(device->device, count, writes, 0, NULL);
+    device->api.UpdateDescriptorSets(device->device, count, writes, 0, NULL);
 }
 
 static void record_dispatch(struct vk_recording *recording, struct vk_device *device,
                             const struct vk_dispatch *dispatch, uint32_t index)
 {
     VkCommandBuffer commands = recording->commands;
-    vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch->pipeline);
-    vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, device->pipeline_layout, 0, 1,
-                            &recording->sets[index], 0, NULL);
-    vkCmdPushConstants(commands, device->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                       dispatch->push_bytes, dispatch->push);
-    uint32_t groups = (dispatch->invocations + device->group_size - 1) / device->group_size;
+    device->api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch->pipeline);
+    device->api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                      device->pipeline_layout, 0, 1, &recording->sets[index], 0,
+                                      NULL);
+    device->api.CmdPushConstants(commands, device->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                 dispatch->push_bytes, dispatch->push);
+    uint32_t groups =
+        (dispatch->invocations + device->gpu->group_size - 1) / device->gpu->group_size;
     uint32_t rows = (groups + GROUPS_MAX - 1) / GROUPS_MAX;
     if (recording->timed)
-        vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, recording->queries,
-                            2 * index);
-    vkCmdDispatch(commands, (groups + rows - 1) / rows, rows, 1);
+        device->api.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
+                                      recording->queries, 2 * index);
+    device->api.CmdDispatch(commands, (groups + rows - 1) / rows, rows, 1);
     if (recording->timed)
-        vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, recording->queries,
-                            2 * index + 1);
+        device->api.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
+                                      recording->queries, 2 * index + 1);
 }
 
 enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device,
@@ -157,11 +165,11 @@ enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device
 {
     VkCommandBuffer commands = recording->commands;
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    VK_TRY(device, vkResetCommandBuffer(commands, 0), err);
-    VK_TRY(device, vkBeginCommandBuffer(commands, &begin), err);
+    VK_TRY(device, device->api.ResetCommandBuffer(commands, 0), err);
+    VK_TRY(device, device->api.BeginCommandBuffer(commands, &begin), err);
     recording->timed = timed && recording->queries != VK_NULL_HANDLE;
     if (recording->timed)
-        vkCmdResetQueryPool(commands, recording->queries, 0, 2 * count);
+        device->api.CmdResetQueryPool(commands, recording->queries, 0, 2 * count);
     uint32_t touched = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct vk_place *places = &recording->places[i * VK_BINDINGS_MAX];
@@ -169,7 +177,7 @@ enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device
         write_set(recording, device, i, operands);
         // Timed dispatches stand alone, or their times would be those of several.
         if (recording->timed ? i > 0 : must_wait(recording, touched, places, operands)) {
-            barrier(commands, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+            barrier(device, commands, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
                     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
             touched = 0;
         }
@@ -180,10 +188,10 @@ enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device
         record_dispatch(recording, device, &dispatches[i], i);
     }
     // For the host, and for the next submit, which the queue starts but does not order memory for.
-    barrier(commands,
+    barrier(device, commands,
             VK_ACCESS_HOST_READ_BIT | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
             VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
-    VK_TRY(device, vkEndCommandBuffer(commands), err);
+    VK_TRY(device, device->api.EndCommandBuffer(commands), err);
     recording->recorded = true;
     return INF_OK;
 }

@@ -21,7 +21,7 @@ struct vk_recording {
     bool *written;
     VkQueryPool queries; // none where the device has no timestamps
     bool recorded, timed;
-    uint64_t ticket; // of the last submit; 0: none
+    uint64_t submitted; // the timeline's value once the last run is done; 0: there was none
 };
 
 // Makes the pools and sets for `count` dispatches.

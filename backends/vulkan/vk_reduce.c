@@ -103,7 +103,7 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
     if (attrs->kind == INF_REDUCE_MEAN)
         reduction.divisor = (float)reduction.terms;
     bool vector = vectorise(&reduction);
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_REDUCE, {kind, vector}},
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_REDUCE, {kind, vector}},
                                    .invocations = reduction.count};
     vk_push(&dispatch, &reduction, sizeof(reduction));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
@@ -144,8 +144,8 @@ enum inf_code vk_lower_arg(struct vk_lowering *lowering, struct inf_error *err)
         return vk_decline(lowering, err, "this kind is not built");
     struct axis_push push = axis_push(vk_input_shape(lowering, 0), attrs->axis);
     struct vk_dispatch dispatch = {
-        .key = {INF_SHADER_ARG,
-                {attrs->kind == INF_ARG_MAX, vk_output_dtype(lowering, 0) == INF_DTYPE_I64}}};
+        .variant = {INF_SHADER_ARG,
+                    {attrs->kind == INF_ARG_MAX, vk_output_dtype(lowering, 0) == INF_DTYPE_I64}}};
     return emit_axis(lowering, &dispatch, &push, err);
 }
 
@@ -154,7 +154,7 @@ enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *e
     const struct inf_attrs_softmax *attrs = &lowering->node->attrs.softmax;
     INF_TRY(vk_need_f32(lowering, 0, err));
     struct axis_push push = axis_push(vk_input_shape(lowering, 0), attrs->axis);
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_SOFTMAX, {attrs->log}}};
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_SOFTMAX, {attrs->log}}};
     return emit_axis(lowering, &dispatch, &push, err);
 }
 
@@ -169,7 +169,7 @@ enum inf_code vk_lower_batch_norm(struct vk_lowering *lowering, struct inf_error
         float epsilon;
     } push = {(uint32_t)inf_shape_elements(x), (uint32_t)x->dims[x->rank - 1],
               lowering->node->attrs.batch_norm.epsilon};
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_NORM, {0}}, .invocations = push.count};
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_NORM, {0}}, .invocations = push.count};
     vk_push(&dispatch, &push, sizeof(push));
     for (uint32_t i = 0; i < 5; i++)
         INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[i], err));

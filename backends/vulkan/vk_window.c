@@ -24,7 +24,7 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
     bool largest = lowering->node->attrs.pool2d.kind == INF_POOL_MAX;
     if (!largest && lowering->node->attrs.pool2d.kind != INF_POOL_AVERAGE)
         return vk_decline(lowering, err, "this kind is not built");
-    struct vk_dispatch dispatch = {.key = {INF_SHADER_POOL, {largest, vector}},
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_POOL, {largest, vector}},
                                    .invocations = window.count};
     vk_push(&dispatch, &window, sizeof(window));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
@@ -100,7 +100,7 @@ enum inf_code vk_lower_resize(struct vk_lowering *lowering, struct inf_error *er
     struct scales scales = {.height = {window.in_h, window.out_h, attrs},
                             .width = {window.in_w, window.out_w, attrs}};
     struct vk_dispatch dispatch = {
-        .key = {INF_SHADER_RESIZE, {attrs->kind == INF_RESIZE_BILINEAR, vector}},
+        .variant = {INF_SHADER_RESIZE, {attrs->kind == INF_RESIZE_BILINEAR, vector}},
         .invocations = window.count};
     vk_push(&dispatch, &window, sizeof(window));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/vulkan/vk_device.h"
+#include "backends/vulkan/vk_gpu.h"
 #include "backends/vulkan/vk_instance.h"
 #include "backends/vulkan/vk_memory.h"
 #include "backends/vulkan/vk_program.h"
@@ -31,30 +31,29 @@ static uint64_t local_bytes(const VkPhysicalDeviceMemoryProperties *memory)
     return bytes;
 }
 
-static void describe(struct vk_device *device, uint32_t index,
-                     const struct inf_device_options *options)
+static void describe(struct vk_gpu *gpu, uint32_t index, const struct inf_device_options *options)
 {
-    struct inf_device_info *info = &device->base.info;
+    struct inf_device_info *info = &gpu->base.info;
     VkPhysicalDeviceDriverProperties driver = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     VkPhysicalDeviceProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
-    vkGetPhysicalDeviceProperties2(device->physical, &properties);
-    bool software = device->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
+    bool software = gpu->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     info->kind = software ? INF_DEVICE_SOFTWARE : INF_DEVICE_GPU;
     info->priority = VULKAN_PRIORITY - (int)index;
     info->slots = options->slots != 0 ? options->slots : (software ? 1 : GPU_SLOTS);
     info->threads = 1;
     info->host_memory = false;
-    info->alignment = device->properties.limits.minStorageBufferOffsetAlignment;
-    info->memory_bytes = local_bytes(&device->memory);
+    info->alignment = gpu->properties.limits.minStorageBufferOffsetAlignment;
+    info->memory_bytes = local_bytes(&gpu->memory);
     snprintf(info->name, sizeof(info->name), "vulkan%u", index);
     snprintf(info->backend, sizeof(info->backend), "vulkan");
     snprintf(info->description, sizeof(info->description), "%.48s, %.36s",
-             device->properties.deviceName, driver.driverInfo);
+             gpu->properties.deviceName, driver.driverInfo);
 }
 
-static enum inf_code examine(struct vk_device *device, uint32_t index,
+static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
                              const struct inf_device_options *options, struct inf_error *err)
 {
     struct vk_gpus gpus;
@@ -62,29 +61,32 @@ static enum inf_code examine(struct vk_device *device, uint32_t index,
     if (index >= gpus.count)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
                                "vulkan: there is no GPU %u", index);
-    device->physical = gpus.devices[index];
-    device->log = options->log;
-    vkGetPhysicalDeviceProperties(device->physical, &device->properties);
-    vkGetPhysicalDeviceMemoryProperties(device->physical, &device->memory);
-    describe(device, index, options);
-    if (device->base.info.kind == INF_DEVICE_SOFTWARE && !vk_may_execute_memory())
+    gpu->api = vk_instance_api();
+    gpu->physical = gpus.devices[index];
+    gpu->backoff_ns = VK_BACKOFF_NS;
+    gpu->hang_ns = VK_HANG_NS;
+    gpu->log = options->log;
+    gpu->api->GetPhysicalDeviceProperties(gpu->physical, &gpu->properties);
+    gpu->api->GetPhysicalDeviceMemoryProperties(gpu->physical, &gpu->memory);
+    describe(gpu, index, options);
+    if (gpu->base.info.kind == INF_DEVICE_SOFTWARE && !vk_may_execute_memory())
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
                                "vulkan: '%.64s' compiles for the CPU, which this process may not "
                                "(MemoryDenyWriteExecute)",
-                               device->properties.deviceName);
-    if (!vk_queue_family(device->physical, &device->queue_family) || !vk_memory_types(device))
+                               gpu->properties.deviceName);
+    if (!vk_queue_family(gpu->api, gpu->physical, &gpu->queue_family) || !vk_memory_types(gpu))
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
                                "vulkan: '%.64s' has no queue or no memory to use",
-                               device->properties.deviceName);
+                               gpu->properties.deviceName);
     // llvmpipe computes eight invocations at a time; GPUs 16 to 64.
-    device->group_size = device->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
+    gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
     VkQueueFamilyProperties families[16];
     uint32_t count = INF_ARRAY_LENGTH(families);
-    vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &count, families);
-    device->timestamp_bits = families[device->queue_family].timestampValidBits;
+    gpu->api->GetPhysicalDeviceQueueFamilyProperties(gpu->physical, &count, families);
+    gpu->timestamp_bits = families[gpu->queue_family].timestampValidBits;
     if (options->cache_directory != NULL) {
-        device->cache_directory = strdup(options->cache_directory);
-        if (device->cache_directory == NULL)
+        gpu->cache_directory = strdup(options->cache_directory);
+        if (gpu->cache_directory == NULL)
             return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "vulkan: no memory");
     }
     return INF_OK;
@@ -93,49 +95,34 @@ static enum inf_code examine(struct vk_device *device, uint32_t index,
 static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
                                  const struct inf_device_options *options, struct inf_error *err)
 {
-    struct vk_device *device = calloc(1, sizeof(*device));
-    if (device == NULL)
+    struct vk_gpu *gpu = calloc(1, sizeof(*gpu));
+    if (gpu == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "vulkan: no memory");
-    enum inf_code code = examine(device, index, options, err);
+    enum inf_code code = examine(gpu, index, options, err);
     if (code != INF_OK) {
-        free(device->cache_directory);
-        free(device);
+        free(gpu->cache_directory);
+        free(gpu);
         return code;
     }
-    inf_mutex_init(&device->start_mutex);
-    inf_mutex_init(&device->queue_mutex);
-    inf_mutex_init(&device->memory_mutex);
-    inf_mutex_init(&device->pipeline_mutex);
-    *out_device = &device->base;
+    inf_mutex_init(&gpu->device_mutex);
+    vk_variants_init(gpu);
+    *out_device = &gpu->base;
     return INF_OK;
 }
 
 static void vulkan_close(struct inf_device *base)
 {
-    struct vk_device *device = (struct vk_device *)base;
-    vk_device_stop(device);
-    inf_mutex_fini(&device->start_mutex);
-    inf_mutex_fini(&device->queue_mutex);
-    inf_mutex_fini(&device->memory_mutex);
-    inf_mutex_fini(&device->pipeline_mutex);
-    free(device->cache_directory);
-    free(device);
-}
-
-static enum inf_code vulkan_wait(struct inf_device *base, struct inf_ticket ticket,
-                                 uint64_t timeout_ns, struct inf_error *err)
-{
-    struct vk_device *device = (struct vk_device *)base;
-    if (ticket.value == 0)
-        return INF_OK;
-    return vk_device_wait(device, ticket.value, timeout_ns, err);
+    struct vk_gpu *gpu = (struct vk_gpu *)base;
+    vk_gpu_stop(gpu);
+    vk_variants_fini(gpu);
+    inf_mutex_fini(&gpu->device_mutex);
+    free(gpu->cache_directory);
+    free(gpu);
 }
 
 static enum inf_device_health vulkan_health(struct inf_device *base)
 {
-    struct vk_device *device = (struct vk_device *)base;
-    return atomic_load_explicit(&device->lost, memory_order_relaxed) ? INF_DEVICE_LOST
-                                                                     : INF_DEVICE_OK;
+    return vk_gpu_health((struct vk_gpu *)base);
 }
 
 const struct inf_backend inf_vulkan_backend = {
@@ -152,8 +139,9 @@ const struct inf_backend inf_vulkan_backend = {
     .buffer_free = vk_buffer_free,
     .compile = vk_program_compile,
     .program_destroy = vk_program_destroy,
+    .program_lost = vk_program_lost,
     .run = vk_program_run,
-    .wait = vulkan_wait,
+    .wait = vk_program_wait,
     .profile = vk_program_profile,
     .health = vulkan_health,
 };

@@ -7,6 +7,7 @@
 #include "backends/exec/executable.h"
 #include "backends/graph/shape_infer.h"
 #include "backends/ref/ref.h"
+#include "tests/support/vulkan_faults.h"
 #include "tests/support/vulkan_kit.h"
 #include "tests/unit/graph_kit.h"
 
@@ -104,6 +105,87 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
                  err.text);
     run(executable, 0, 3, true);
     inf_executable_destroy(&executable);
+    for (int i = 0; i < 2; i++)
+        inf_device_unref(&devices[i]);
+}
+
+// --- drivers that cannot build a shader ---
+
+static struct vulkan_faults *install_faults(void)
+{
+    if (getenv("VULKAN_FAULT_LAYER") == NULL)
+        cr_skip_test("another layer is tested");
+    struct vulkan_faults *faults = vulkan_faults_install();
+    cr_assert_not_null(faults);
+    return faults;
+}
+
+Test(vulkan_plan, plans_anew_without_what_the_driver_cannot_build)
+{
+    struct vulkan_faults *faults = install_faults();
+    struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
+    struct inf_graph *graph = make_graph();
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    faults->pipeline = VK_ERROR_UNKNOWN;
+    cr_assert_eq(inf_executable_create(&executable, &graph, devices, 2, &err), INF_OK, "%s",
+                 err.text);
+    const struct inf_plan *plan = inf_executable_plan(executable);
+    cr_assert_eq(plan->segment_count, 1u);
+    cr_assert_eq(plan->segments[0].device, 1u);
+    run(executable, 0, 3, true);
+    inf_executable_destroy(&executable);
+    for (int i = 0; i < 2; i++)
+        inf_device_unref(&devices[i]);
+}
+
+#define SIDE 16
+
+// y = a convolution of x [1,16,16,1] with a filter of 3 x 3.
+static struct inf_graph *make_convolution(void)
+{
+    struct inf_graph *graph = new_graph();
+    float filter[9];
+    for (int i = 0; i < 9; i++)
+        filter[i] = (float)(i * i - 20);
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, SIDE, SIDE, 1));
+    uint32_t w = constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 1, 1), filter);
+    uint32_t y = node(graph, INF_OP_CONV2D, "y", x, w);
+    output(graph, "y", y);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    return graph;
+}
+
+static void convolve(struct inf_device *const *devices, uint32_t count, float *y)
+{
+    struct inf_graph *graph = make_convolution();
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_executable_create(&executable, &graph, devices, count, &err), INF_OK, "%s",
+                 err.text);
+    cr_assert_eq(inf_executable_plan(executable)->segments[0].device, 0u);
+    float x[SIDE * SIDE + 16];
+    for (int i = 0; i < SIDE * SIDE; i++)
+        x[i] = (float)(i % 23 - 11);
+    struct inf_execution execution = {.inputs = (const void *[]){x}, .outputs = (void *[]){y}};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    inf_executable_destroy(&executable);
+}
+
+Test(vulkan_plan, takes_fewer_pixels_where_the_driver_cannot_build_many)
+{
+    struct vulkan_faults *faults = install_faults();
+    struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
+    float y[SIDE * SIDE], wanted[SIDE * SIDE];
+    convolve(devices + 1, 1, wanted);
+    faults->pipeline = VK_ERROR_UNKNOWN;
+    faults->pipeline_word = 2; // pixels
+    for (uint32_t pixels = 16; pixels > 1; pixels /= 2) {
+        faults->pipeline_value = pixels;
+        convolve(devices, 2, y);
+        for (int i = 0; i < SIDE * SIDE; i++)
+            cr_assert_eq(y[i], wanted[i], "element %d", i); // whole numbers: nothing is rounded
+    }
     for (int i = 0; i < 2; i++)
         inf_device_unref(&devices[i]);
 }

@@ -97,7 +97,8 @@ static bool spans_meet(const struct vk_span *a, const struct vk_span *b)
 Test(vulkan, cuts_spans_that_never_meet_and_gives_slabs_back)
 {
     struct inf_device *base = vulkan_open(NULL);
-    struct vk_device *device = (struct vk_device *)base;
+    struct vk_device *device;
+    cr_assert_eq(vk_gpu_acquire((struct vk_gpu *)base, &device, NULL), INF_OK);
     struct vk_span spans[SPANS] = {0};
     uint32_t seed = 1;
     for (int step = 0; step < 4000; step++) {
@@ -121,6 +122,7 @@ Test(vulkan, cuts_spans_that_never_meet_and_gives_slabs_back)
     for (int i = 0; i < SPANS; i++)
         vk_span_free(device, &spans[i]);
     cr_assert_null(device->slabs, "slabs are left though nothing is in use");
+    vk_device_unref(&device);
     inf_device_unref(&base);
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/vk_gpu.h"
+
+#include <inttypes.h>
+
+#include "backends/vulkan/vk_device.h"
+
+static bool is_quarantined(const struct vk_gpu *gpu)
+{
+    return atomic_load_explicit(&gpu->losses, memory_order_relaxed) >= VK_LOSSES_MAX;
+}
+
+static enum inf_code refuse(const struct vk_gpu *gpu, struct inf_error *err)
+{
+    const char *name = gpu->base.info.name;
+    uint32_t losses = atomic_load_explicit(&gpu->losses, memory_order_relaxed);
+    uint64_t now_ns = inf_clock_ns();
+    uint64_t retry_at_ns = atomic_load_explicit(&gpu->retry_at_ns, memory_order_relaxed);
+    if (losses >= VK_LOSSES_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
+                               "device '%s' was lost %" PRIu32 " times in a row and is left alone",
+                               name, losses);
+    return inf_fail_reason(
+        err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
+        "device '%s' is lost; it is made anew in %" PRIu64 " ms", name,
+        retry_at_ns > now_ns ? (retry_at_ns - now_ns + INF_NS_PER_MS - 1) / INF_NS_PER_MS : 0);
+}
+
+// Makes the device, or makes it anew.
+static enum inf_code make(struct vk_gpu *gpu, struct inf_error *err)
+    INF_ATTR(requires_capability(gpu->device_mutex))
+{
+    if (vk_gpu_health(gpu) != INF_DEVICE_OK)
+        return refuse(gpu, err);
+    // Frees it unless programs and buffers are left, the last of which does.
+    vk_device_unref(&gpu->device);
+    uint64_t begin_ns = inf_clock_ns();
+    struct inf_error why = {0};
+    if (vk_device_create(&gpu->device, gpu, gpu->generation, &why) != INF_OK) {
+        vk_gpu_note_loss(gpu, begin_ns);
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
+                               "device '%s' cannot be made: %.200s", gpu->base.info.name, why.text);
+    }
+    inf_log(gpu->log, gpu->generation == 0 ? INF_LOG_DEBUG : INF_LOG_WARNING,
+            "device %s device=%s us=%" PRIu64, gpu->generation == 0 ? "started" : "made anew",
+            gpu->base.info.name, (inf_clock_ns() - begin_ns) / 1000);
+    gpu->generation++;
+    atomic_store_explicit(&gpu->retry_at_ns, 0, memory_order_relaxed);
+    return INF_OK;
+}
+
+enum inf_code vk_gpu_acquire(struct vk_gpu *gpu, struct vk_device **out_device,
+                             struct inf_error *err)
+{
+    enum inf_code code = INF_OK;
+    inf_mutex_lock(&gpu->device_mutex);
+    if (gpu->device == NULL || vk_device_lost(gpu->device))
+        code = make(gpu, err);
+    if (code == INF_OK)
+        *out_device = vk_device_ref(gpu->device);
+    inf_mutex_unlock(&gpu->device_mutex);
+    return code;
+}
+
+struct vk_device *vk_gpu_find(struct vk_gpu *gpu, uint32_t generation)
+{
+    struct vk_device *found = NULL;
+    inf_mutex_lock(&gpu->device_mutex);
+    if (gpu->device != NULL && vk_device_generation(gpu->device) == generation)
+        found = vk_device_ref(gpu->device);
+    inf_mutex_unlock(&gpu->device_mutex);
+    return found;
+}
+
+void vk_gpu_note_loss(struct vk_gpu *gpu, uint64_t made_ns)
+{
+    uint64_t now_ns = inf_clock_ns();
+    if (now_ns - made_ns >= VK_HEALED_NS)
+        atomic_store_explicit(&gpu->losses, 0, memory_order_relaxed);
+    uint32_t losses = atomic_fetch_add_explicit(&gpu->losses, 1, memory_order_relaxed) + 1;
+    uint64_t wait_ns = gpu->backoff_ns << INF_MIN(losses - 1, 16u);
+    atomic_store_explicit(&gpu->retry_at_ns, now_ns + wait_ns, memory_order_relaxed);
+    if (is_quarantined(gpu))
+        inf_log(gpu->log, INF_LOG_ERROR, "device quarantined device=%s losses=%" PRIu32,
+                gpu->base.info.name, losses);
+}
+
+enum inf_device_health vk_gpu_health(const struct vk_gpu *gpu)
+{
+    if (is_quarantined(gpu))
+        return INF_DEVICE_QUARANTINED;
+    uint64_t retry_at_ns = atomic_load_explicit(&gpu->retry_at_ns, memory_order_relaxed);
+    return retry_at_ns != 0 && inf_clock_ns() < retry_at_ns ? INF_DEVICE_LOST : INF_DEVICE_OK;
+}
+
+void vk_gpu_stop(struct vk_gpu *gpu)
+{
+    vk_device_unref(&gpu->device);
+}

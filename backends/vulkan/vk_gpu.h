@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GPU: its facts, the logical device in use, and what becomes of it once that is lost.
+#ifndef INF_BACKENDS_VULKAN_VK_GPU_H
+#define INF_BACKENDS_VULKAN_VK_GPU_H
+
+#include <stdatomic.h>
+
+#include "backends/base/clock.h"
+#include "backends/base/thread.h"
+#include "backends/device/device_impl.h"
+#include "backends/vulkan/vk_api.h"
+#include "backends/vulkan/vk_variant.h"
+
+struct vk_device;
+
+// A lost device is made anew after this long, which doubles with each further loss.
+#define VK_BACKOFF_NS (500 * INF_NS_PER_MS)
+// One that was lost so many times in a row is left alone until inferd starts again.
+#define VK_LOSSES_MAX 5
+// A device that has worked this long forgets its losses.
+#define VK_HEALED_NS (600 * INF_NS_PER_S)
+// What takes longer than this is taken for hung.
+#define VK_HANG_NS (120 * INF_NS_PER_S)
+
+struct vk_gpu {
+    struct inf_device base;
+    const struct vk_instance_api *api;
+    const struct inf_log *log;
+    char *cache_directory; // of pipelines; NULL: none
+
+    // Facts, fixed when it is opened.
+    VkPhysicalDevice physical;
+    VkPhysicalDeviceProperties properties;
+    VkPhysicalDeviceMemoryProperties memory;
+    uint32_t queue_family;
+    uint32_t group_size;     // invocations of a work group
+    bool unified;            // the memory of weights and arenas is visible to the host
+    uint32_t local_type;     // memory types: for arenas and weights,
+    uint32_t host_type;      // for what the host reads and writes
+    uint32_t timestamp_bits; // 0: no profile
+    uint64_t backoff_ns;     // VK_BACKOFF_NS
+    uint64_t hang_ns;        // VK_HANG_NS
+
+    struct vk_variants broken; // that the driver cannot build
+
+    struct inf_mutex device_mutex; // guards the two below, and is held while a device is made
+    struct vk_device *device;      // in use, a reference; NULL: not made yet
+    uint32_t generation;           // of the next one
+
+    // Written when a device is lost or made; read anywhere.
+    atomic_uint losses;           // in a row
+    _Atomic uint64_t retry_at_ns; // of inf_clock_ns(); 0: nothing is lost
+};
+
+// The logical device in use, made now if there is none, made anew if it is lost and its time has come.
+// The caller drops the reference with vk_device_unref(). Any thread.
+//
+// INF_UNAVAILABLE  (DEVICE_LOST) the driver refuses, or it is too early.
+enum inf_code vk_gpu_acquire(struct vk_gpu *gpu, struct vk_device **out_device,
+                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// The logical device that gave out the ticket; NULL where it is gone. The caller drops the reference.
+struct vk_device *vk_gpu_find(struct vk_gpu *gpu, uint32_t generation);
+
+// Notes that a logical device was lost that was made at `made_ns`; sets when the next may be made.
+void vk_gpu_note_loss(struct vk_gpu *gpu, uint64_t made_ns);
+
+// OK where a run may be tried now. Any thread, the loop's too.
+enum inf_device_health vk_gpu_health(const struct vk_gpu *gpu);
+
+// Frees the logical device. No program or buffer is left.
+void vk_gpu_stop(struct vk_gpu *gpu);
+
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer behind vulkan_faults.h. It serves one instance and devices of one driver.
+// Interface: https://github.com/KhronosGroup/Vulkan-Loader, docs/LoaderLayerInterface.md.
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <vulkan/vk_layer.h>
+#include <vulkan/vulkan.h>
+
+#include "tests/support/vulkan_faults.h"
+
+static struct vulkan_faults none;
+static struct vulkan_faults *faults = &none;
+
+// What comes next in the chain.
+static PFN_vkGetInstanceProcAddr next_instance;
+static PFN_vkGetDeviceProcAddr next_device;
+static VkInstance instance;
+static VkDevice any_device;
+
+#define NEXT(name) ((PFN_vk##name)next_device(any_device, "vk" #name))
+
+static VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, uint32_t count,
+                                             const VkSubmitInfo *submits, VkFence fence)
+{
+    faults->submits++;
+    return faults->submit != 0 ? (VkResult)faults->submit
+                               : NEXT(QueueSubmit)(queue, count, submits, fence);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWaitInfo *info,
+                                           uint64_t timeout)
+{
+    if (faults->hang) {
+        struct timespec pause = {.tv_nsec = (long)(timeout < 20000000 ? timeout : 20000000)};
+        nanosleep(&pause, NULL);
+        return VK_TIMEOUT;
+    }
+    // What was submitted is let finish: the driver here is not lost in truth.
+    VkResult result = NEXT(WaitSemaphores)(device, info, timeout);
+    return faults->wait != 0 ? (VkResult)faults->wait : result;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL counter(VkDevice device, VkSemaphore semaphore,
+                                              uint64_t *value)
+{
+    VkResult result = NEXT(GetSemaphoreCounterValue)(device, semaphore, value);
+    if (faults->hang)
+        *value = 0;
+    return result;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAllocateInfo *info,
+                                               const VkAllocationCallbacks *callbacks,
+                                               VkDeviceMemory *memory)
+{
+    return faults->allocate != 0 ? (VkResult)faults->allocate
+                                 : NEXT(AllocateMemory)(device, info, callbacks, memory);
+}
+
+static bool is_meant(const VkComputePipelineCreateInfo *info)
+{
+    const VkSpecializationInfo *constants = info->stage.pSpecializationInfo;
+    uint32_t word = faults->pipeline_word, value;
+    if (word == 0)
+        return true;
+    if (constants == NULL || (word + 1) * sizeof(value) > constants->dataSize)
+        return false;
+    memcpy(&value, (const char *)constants->pData + word * sizeof(value), sizeof(value));
+    return value == faults->pipeline_value;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache,
+                                                       uint32_t count,
+                                                       const VkComputePipelineCreateInfo *infos,
+                                                       const VkAllocationCallbacks *callbacks,
+                                                       VkPipeline *pipelines)
+{
+    faults->pipelines += count;
+    if (faults->pipeline != 0 && is_meant(&infos[0]))
+        return (VkResult)faults->pipeline;
+    return NEXT(CreateComputePipelines)(device, cache, count, infos, callbacks, pipelines);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
+                                                    const VkDeviceCreateInfo *info,
+                                                    const VkAllocationCallbacks *callbacks,
+                                                    VkDevice *device)
+{
+    VkLayerDeviceCreateInfo *link = (VkLayerDeviceCreateInfo *)(uintptr_t)info->pNext;
+    while (link->sType != VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO ||
+           link->function != VK_LAYER_LINK_INFO)
+        link = (VkLayerDeviceCreateInfo *)(uintptr_t)link->pNext;
+    next_device = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
+    PFN_vkGetInstanceProcAddr next = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+    link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+    faults->devices++;
+    if (faults->create_device != 0)
+        return (VkResult)faults->create_device;
+    PFN_vkCreateDevice create = (PFN_vkCreateDevice)next(instance, "vkCreateDevice");
+    VkResult result = create(physical, info, callbacks, device);
+    any_device = *device;
+    return result;
+}
+
+static void map_faults(void)
+{
+    const char *path = getenv(VULKAN_FAULTS_ENV);
+    int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    void *memory = mmap(NULL, sizeof(*faults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (memory != MAP_FAILED)
+        faults = memory;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo *info,
+                                                      const VkAllocationCallbacks *callbacks,
+                                                      VkInstance *made)
+{
+    VkLayerInstanceCreateInfo *link = (VkLayerInstanceCreateInfo *)(uintptr_t)info->pNext;
+    while (link->sType != VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO ||
+           link->function != VK_LAYER_LINK_INFO)
+        link = (VkLayerInstanceCreateInfo *)(uintptr_t)link->pNext;
+    next_instance = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+    link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+    map_faults();
+    PFN_vkCreateInstance create = (PFN_vkCreateInstance)next_instance(NULL, "vkCreateInstance");
+    VkResult result = create(info, callbacks, made);
+    instance = *made;
+    return result;
+}
+
+// --- who is asked for what ---
+
+#define HOOK(name, function)                                                                       \
+    {                                                                                              \
+        "vk" #name, (PFN_vkVoidFunction)(function)                                                 \
+    }
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice device, const char *name);
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_entry(VkInstance asked, const char *name);
+
+static const struct {
+    const char *name;
+    PFN_vkVoidFunction function;
+} hooks[] = {
+    HOOK(QueueSubmit, submit),
+    HOOK(WaitSemaphores, wait),
+    HOOK(GetSemaphoreCounterValue, counter),
+    HOOK(AllocateMemory, allocate),
+    HOOK(CreateComputePipelines, create_pipelines),
+    HOOK(GetDeviceProcAddr, device_entry),
+    HOOK(CreateDevice, create_device),
+    HOOK(CreateInstance, create_instance),
+    HOOK(GetInstanceProcAddr, instance_entry),
+};
+
+static PFN_vkVoidFunction find_hook(const char *name)
+{
+    for (size_t i = 0; i < sizeof(hooks) / sizeof(*hooks); i++)
+        if (strcmp(hooks[i].name, name) == 0)
+            return hooks[i].function;
+    return NULL;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice device, const char *name)
+{
+    PFN_vkVoidFunction hook = find_hook(name);
+    return hook != NULL ? hook : next_device(device, name);
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_entry(VkInstance asked, const char *name)
+{
+    PFN_vkVoidFunction hook = find_hook(name);
+    return hook != NULL ? hook : next_instance(asked, name);
+}
+
+VK_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *negotiate);
+
+VK_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *negotiate)
+{
+    negotiate->loaderLayerInterfaceVersion = 2;
+    negotiate->pfnGetInstanceProcAddr = instance_entry;
+    negotiate->pfnGetDeviceProcAddr = device_entry;
+    negotiate->pfnGetPhysicalDeviceProcAddr = NULL;
+    return VK_SUCCESS;
+}

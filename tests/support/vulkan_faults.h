@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Vulkan driver that fails when told to: a layer before the real one (vulkan_fault_layer.c), told
+// through a file that the test and the process with the layer both map.
+#ifndef INF_TESTS_SUPPORT_VULKAN_FAULTS_H
+#define INF_TESTS_SUPPORT_VULKAN_FAULTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// Names the file to the layer.
+#define VULKAN_FAULTS_ENV "VULKAN_FAULTS"
+
+// All zero: nothing fails. Results are VkResults that a call gives in place of the driver's.
+struct vulkan_faults {
+    _Atomic int32_t create_device, submit, wait, allocate, pipeline;
+    // Pipelines fail only where this word of their specialisation constants has this value.
+    _Atomic uint32_t pipeline_word, pipeline_value;
+    // Submits go on, but nobody hears that they are done.
+    atomic_bool hang;
+    // Calls so far.
+    _Atomic uint32_t devices, submits, pipelines;
+};
+
+// Puts the layer before the driver of this process and those it starts. Call it before Vulkan is first
+// used; $VULKAN_FAULT_LAYER is the layer's folder. NULL where that cannot be done.
+static inline struct vulkan_faults *vulkan_faults_install(void)
+{
+    int fd = memfd_create("vulkan-faults", 0); // inherited
+    char path[32];
+    const char *folder = getenv("VULKAN_FAULT_LAYER");
+    if (folder == NULL || fd < 0 || ftruncate(fd, sizeof(struct vulkan_faults)) != 0)
+        return NULL;
+    void *memory =
+        mmap(NULL, sizeof(struct vulkan_faults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
+    setenv(VULKAN_FAULTS_ENV, path, 1);
+    setenv("VK_LAYER_PATH", folder, 1);
+    setenv("VK_INSTANCE_LAYERS", "VK_LAYER_INFERD_faults", 1);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+#endif
