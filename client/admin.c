@@ -5,19 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/client.h"
-
-// A question.
-struct question {
-    uint16_t method;
-    enum inf_message_kind kind;
-    struct inf_model_request model; // where the kind has one
-    enum inf_message_kind reply_kind;
-    uint64_t limit_ns; // how long to wait; 0: as long as it takes
-    enum inf_code (*take)(void *context, const union inf_message *message, bool final,
-                          struct inf_error *err);
-    void *context;
-};
+#include "client/question.h"
 
 struct waiter {
     bool done;
@@ -35,13 +23,13 @@ static void on_done(void *context, inferd_result *result, const struct inferd_er
         *waiter->err = *err;
 }
 
-static enum inf_code start(inferd_client *client, const struct question *question,
+static enum inf_code start(inferd_client *client, const struct inf_question *question,
                            struct waiter *waiter, struct inf_call **out_call, struct inf_error *err)
 {
     struct inf_outgoing *outgoing = NULL;
     INF_TRY(inf_client_may_send(client, err));
     INF_TRY(inf_outgoing_acquire(client, INF_FRAME_HEADER_BYTES + 2 * PATH_MAX, &outgoing, err));
-    client->control.model = question->model;
+    memcpy(&client->control, &question->body, sizeof question->body);
     enum inf_code code =
         inf_outgoing_encode(client, outgoing, &client->control, question->kind, err);
     struct inf_call *call = code == INF_OK ? inf_call_acquire(client, err) : NULL;
@@ -63,8 +51,8 @@ static enum inf_code start(inferd_client *client, const struct question *questio
     return INF_OK;
 }
 
-// Asks, as soon as there is credit, and waits for the answer.
-static int ask(inferd_client *client, const struct question *question, struct inferd_error *err)
+int inf_client_ask(inferd_client *client, const struct inf_question *question,
+                   struct inferd_error *err)
 {
     struct inf_error error = {.code = INF_OK};
     struct waiter waiter = {.err = err, .code = INFERD_CANCELLED};
@@ -88,7 +76,7 @@ static int ask(inferd_client *client, const struct question *question, struct in
     return waiter.code;
 }
 
-static int refuse_name(struct inferd_error *err, const char *name)
+int inf_client_refuse_name(struct inferd_error *err, const char *name)
 {
     struct inf_error error;
     inf_fail_reason(&error, INF_INVALID, INF_REASON_BAD_PARAMETER,
@@ -103,12 +91,10 @@ static bool is_name(const char *name)
     return name != NULL && inf_model_name_valid(name);
 }
 
-static enum inf_code fail_memory(struct inf_error *err)
+enum inf_code inf_client_fail_memory(struct inf_error *err)
 {
     return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for the answer");
 }
-
-#define COPY(field, text) snprintf((field), sizeof(field), "%s", (text))
 
 // --- one model ---
 
@@ -147,10 +133,10 @@ static enum inf_code take_metadata(void *context, const union inf_message *messa
                                             names_size(model->inputs, model->input_count) +
                                             names_size(model->outputs, model->output_count));
     if (info == NULL)
-        return fail_memory(err);
-    COPY(info->name, model->name);
-    COPY(info->version, model->version);
-    COPY(info->platform, model->platform);
+        return inf_client_fail_memory(err);
+    INF_COPY_TEXT(info->name, model->name);
+    INF_COPY_TEXT(info->version, model->version);
+    INF_COPY_TEXT(info->platform, model->platform);
     info->input_count = model->input_count;
     info->output_count = model->output_count;
     info->inputs = (inferd_tensor *)(info + 1);
@@ -167,16 +153,16 @@ int inferd_model_describe(inferd_client *client, const char *name, const char *v
 {
     *info = NULL;
     if (!is_name(name))
-        return refuse_name(err, name);
-    return ask(client,
-               &(struct question){.method = INF_METHOD_MODEL_METADATA,
-                                  .kind = INF_MESSAGE_MODEL_METADATA_REQUEST,
-                                  .model = {.name = name, .version = version},
-                                  .reply_kind = INF_MESSAGE_MODEL_METADATA,
-                                  .limit_ns = INF_CLIENT_ANSWER_NS,
-                                  .take = take_metadata,
-                                  .context = info},
-               err);
+        return inf_client_refuse_name(err, name);
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_MODEL_METADATA,
+                                                 .kind = INF_MESSAGE_MODEL_METADATA_REQUEST,
+                                                 .body.model = {.name = name, .version = version},
+                                                 .reply_kind = INF_MESSAGE_MODEL_METADATA,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
+                                                 .take = take_metadata,
+                                                 .context = info},
+                          err);
 }
 
 void inferd_model_info_free(inferd_model_info *info)
@@ -198,16 +184,16 @@ int inferd_model_ready(inferd_client *client, const char *name, const char *vers
 {
     *ready = false;
     if (!is_name(name))
-        return refuse_name(err, name);
-    return ask(client,
-               &(struct question){.method = INF_METHOD_MODEL_READY,
-                                  .kind = INF_MESSAGE_MODEL_READY_REQUEST,
-                                  .model = {.name = name, .version = version},
-                                  .reply_kind = INF_MESSAGE_MODEL_READY_REPLY,
-                                  .limit_ns = INF_CLIENT_ANSWER_NS,
-                                  .take = take_flag,
-                                  .context = ready},
-               err);
+        return inf_client_refuse_name(err, name);
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_MODEL_READY,
+                                                 .kind = INF_MESSAGE_MODEL_READY_REQUEST,
+                                                 .body.model = {.name = name, .version = version},
+                                                 .reply_kind = INF_MESSAGE_MODEL_READY_REPLY,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
+                                                 .take = take_flag,
+                                                 .context = ready},
+                          err);
 }
 
 // --- lists ---
@@ -225,15 +211,15 @@ static enum inf_code take_models(void *context, const union inf_message *message
     const struct inf_model_index *index = &message->model_index;
     inferd_model_row *rows = calloc(INF_MAX(index->count, 1u), sizeof *rows);
     if (rows == NULL)
-        return fail_memory(err);
+        return inf_client_fail_memory(err);
     for (uint32_t i = 0; i < index->count; i++) {
         const struct inf_model_index_entry *entry = &index->entries[i];
-        COPY(rows[i].name, entry->name);
-        COPY(rows[i].version, entry->version);
-        COPY(rows[i].state, entry->state);
-        COPY(rows[i].reason, entry->reason);
-        COPY(rows[i].device, entry->device);
-        COPY(rows[i].platform, entry->platform);
+        INF_COPY_TEXT(rows[i].name, entry->name);
+        INF_COPY_TEXT(rows[i].version, entry->version);
+        INF_COPY_TEXT(rows[i].state, entry->state);
+        INF_COPY_TEXT(rows[i].reason, entry->reason);
+        INF_COPY_TEXT(rows[i].device, entry->device);
+        INF_COPY_TEXT(rows[i].platform, entry->platform);
         rows[i].memory_bytes = entry->memory_bytes;
         rows[i].requests = entry->requests;
         rows[i].macs = entry->macs;
@@ -249,14 +235,14 @@ int inferd_models(inferd_client *client, inferd_model_row **rows, size_t *count,
     struct model_list list = {rows, count};
     *rows = NULL;
     *count = 0;
-    return ask(client,
-               &(struct question){.method = INF_METHOD_REPOSITORY_INDEX,
-                                  .kind = INF_MESSAGE_EMPTY,
-                                  .reply_kind = INF_MESSAGE_MODEL_INDEX,
-                                  .limit_ns = INF_CLIENT_ANSWER_NS,
-                                  .take = take_models,
-                                  .context = &list},
-               err);
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_REPOSITORY_INDEX,
+                                                 .kind = INF_MESSAGE_EMPTY,
+                                                 .reply_kind = INF_MESSAGE_MODEL_INDEX,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
+                                                 .take = take_models,
+                                                 .context = &list},
+                          err);
 }
 
 struct device_list {
@@ -266,11 +252,11 @@ struct device_list {
 
 static void copy_device(inferd_device_row *row, const struct inf_device_entry *entry)
 {
-    COPY(row->name, entry->name);
-    COPY(row->backend, entry->backend);
-    COPY(row->kind, entry->kind);
-    COPY(row->description, entry->description);
-    COPY(row->health, entry->health);
+    INF_COPY_TEXT(row->name, entry->name);
+    INF_COPY_TEXT(row->backend, entry->backend);
+    INF_COPY_TEXT(row->kind, entry->kind);
+    INF_COPY_TEXT(row->description, entry->description);
+    INF_COPY_TEXT(row->health, entry->health);
     row->priority = entry->priority;
     row->slots = entry->slots;
     row->threads = entry->threads;
@@ -289,7 +275,7 @@ static enum inf_code take_devices(void *context, const union inf_message *messag
     const struct inf_device_index *index = &message->device_index;
     inferd_device_row *rows = calloc(INF_MAX(index->count, 1u), sizeof *rows);
     if (rows == NULL)
-        return fail_memory(err);
+        return inf_client_fail_memory(err);
     for (uint32_t i = 0; i < index->count; i++)
         copy_device(&rows[i], &index->entries[i]);
     *list->rows = rows;
@@ -303,14 +289,14 @@ int inferd_devices(inferd_client *client, inferd_device_row **rows, size_t *coun
     struct device_list list = {rows, count};
     *rows = NULL;
     *count = 0;
-    return ask(client,
-               &(struct question){.method = INF_METHOD_DEVICE_LIST,
-                                  .kind = INF_MESSAGE_EMPTY,
-                                  .reply_kind = INF_MESSAGE_DEVICE_INDEX,
-                                  .limit_ns = INF_CLIENT_ANSWER_NS,
-                                  .take = take_devices,
-                                  .context = &list},
-               err);
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_DEVICE_LIST,
+                                                 .kind = INF_MESSAGE_EMPTY,
+                                                 .reply_kind = INF_MESSAGE_DEVICE_INDEX,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
+                                                 .take = take_devices,
+                                                 .context = &list},
+                          err);
 }
 
 struct memory_list {
@@ -327,10 +313,10 @@ static enum inf_code take_memory(void *context, const union inf_message *message
     const struct inf_memory_info *info = &message->memory_info;
     inferd_memory_row *rows = calloc(INF_MAX(info->count, 1u), sizeof *rows);
     if (rows == NULL)
-        return fail_memory(err);
+        return inf_client_fail_memory(err);
     for (uint32_t i = 0; i < info->count; i++) {
         const struct inf_memory_entry *entry = &info->entries[i];
-        COPY(rows[i].device, entry->name);
+        INF_COPY_TEXT(rows[i].device, entry->name);
         rows[i].num_tensors = entry->num_tensors;
         rows[i].num_data_buffers = entry->num_data_buffers;
         rows[i].num_bytes = entry->num_bytes;
@@ -354,14 +340,14 @@ int inferd_memory_info(inferd_client *client, inferd_memory_row **rows, size_t *
     struct memory_list list = {rows, count, total};
     *rows = NULL;
     *count = 0;
-    return ask(client,
-               &(struct question){.method = INF_METHOD_MEMORY_INFO,
-                                  .kind = INF_MESSAGE_EMPTY,
-                                  .reply_kind = INF_MESSAGE_MEMORY_INFO,
-                                  .limit_ns = INF_CLIENT_ANSWER_NS,
-                                  .take = take_memory,
-                                  .context = &list},
-               err);
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_MEMORY_INFO,
+                                                 .kind = INF_MESSAGE_EMPTY,
+                                                 .reply_kind = INF_MESSAGE_MEMORY_INFO,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
+                                                 .take = take_memory,
+                                                 .context = &list},
+                          err);
 }
 
 static enum inf_code take_status(void *context, const union inf_message *message, bool final,
@@ -371,8 +357,8 @@ static enum inf_code take_status(void *context, const union inf_message *message
     (void)err;
     inferd_server_status *status = context;
     const struct inf_server_status *from = &message->server_status;
-    COPY(status->version, from->version);
-    COPY(status->state, from->state);
+    INF_COPY_TEXT(status->version, from->version);
+    INF_COPY_TEXT(status->state, from->state);
     status->uptime_ns = from->uptime_ns;
     status->connections = from->connections;
     status->requests_in_flight = from->requests_in_flight;
@@ -391,36 +377,26 @@ static enum inf_code take_status(void *context, const union inf_message *message
 int inferd_status(inferd_client *client, inferd_server_status *status, struct inferd_error *err)
 {
     *status = (inferd_server_status){0};
-    return ask(client,
-               &(struct question){.method = INF_METHOD_SERVER_STATUS,
-                                  .kind = INF_MESSAGE_EMPTY,
-                                  .reply_kind = INF_MESSAGE_SERVER_STATUS,
-                                  .limit_ns = INF_CLIENT_ANSWER_NS,
-                                  .take = take_status,
-                                  .context = status},
-               err);
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_SERVER_STATUS,
+                                                 .kind = INF_MESSAGE_EMPTY,
+                                                 .reply_kind = INF_MESSAGE_SERVER_STATUS,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
+                                                 .take = take_status,
+                                                 .context = status},
+                          err);
 }
 
 // --- orders ---
 
-// Whom to tell. A callback that uses the client may be overtaken by further progress: the last of it
-// is told afterwards.
-struct progress {
-    inferd_progress call;
-    void *context;
-    bool running, waiting;
-    char stage[64];
-    unsigned percent;
-};
-
-static enum inf_code take_progress(void *context, const union inf_message *message, bool final,
-                                   struct inf_error *err)
+enum inf_code inf_client_take_progress(void *context, const union inf_message *message, bool final,
+                                       struct inf_error *err)
 {
     (void)err;
-    struct progress *progress = context;
+    struct inf_progress *progress = context;
     if (final || progress->call == NULL)
         return INF_OK;
-    COPY(progress->stage, message->load_progress.stage);
+    INF_COPY_TEXT(progress->stage, message->load_progress.stage);
     progress->percent = message->load_progress.percent;
     progress->waiting = true;
     if (progress->running)
@@ -428,7 +404,7 @@ static enum inf_code take_progress(void *context, const union inf_message *messa
     progress->running = true;
     while (progress->waiting) {
         char stage[sizeof progress->stage];
-        COPY(stage, progress->stage);
+        INF_COPY_TEXT(stage, progress->stage);
         progress->waiting = false;
         progress->call(progress->context, stage, progress->percent);
     }
@@ -439,10 +415,10 @@ static enum inf_code take_progress(void *context, const union inf_message *messa
 int inferd_load(inferd_client *client, const char *name, const char *path, const char *device,
                 inferd_progress progress, void *context, struct inferd_error *err)
 {
-    struct progress told = {.call = progress, .context = context};
+    struct inf_progress told = {.call = progress, .context = context};
     char absolute[PATH_MAX]; // the daemon has another working directory
     if (!is_name(name))
-        return refuse_name(err, name);
+        return inf_client_refuse_name(err, name);
     if (path != NULL && path[0] != '/' && realpath(path, absolute) == NULL) {
         struct inf_error error;
         inf_fail(&error, INF_NOT_FOUND, "there is no '%.200s' to load", path);
@@ -450,26 +426,27 @@ int inferd_load(inferd_client *client, const char *name, const char *path, const
     }
     if (path != NULL && path[0] != '/')
         path = absolute;
-    return ask(client,
-               &(struct question){.method = INF_METHOD_REPOSITORY_MODEL_LOAD,
-                                  .kind = INF_MESSAGE_MODEL_LOAD_REQUEST,
-                                  .model = {.name = name, .path = path, .device = device},
-                                  .reply_kind = INF_MESSAGE_EMPTY,
-                                  .take = take_progress,
-                                  .context = &told},
-               err);
+    return inf_client_ask(
+        client,
+        &(struct inf_question){.method = INF_METHOD_REPOSITORY_MODEL_LOAD,
+                               .kind = INF_MESSAGE_MODEL_LOAD_REQUEST,
+                               .body.model = {.name = name, .path = path, .device = device},
+                               .reply_kind = INF_MESSAGE_EMPTY,
+                               .take = inf_client_take_progress,
+                               .context = &told},
+        err);
 }
 
 int inferd_unload(inferd_client *client, const char *name, const char *version,
                   struct inferd_error *err)
 {
     if (!is_name(name))
-        return refuse_name(err, name);
-    return ask(client,
-               &(struct question){.method = INF_METHOD_REPOSITORY_MODEL_UNLOAD,
-                                  .kind = INF_MESSAGE_MODEL_UNLOAD_REQUEST,
-                                  .model = {.name = name, .version = version},
-                                  .reply_kind = INF_MESSAGE_EMPTY,
-                                  .limit_ns = INF_CLIENT_UNLOAD_NS},
-               err);
+        return inf_client_refuse_name(err, name);
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_REPOSITORY_MODEL_UNLOAD,
+                                                 .kind = INF_MESSAGE_MODEL_UNLOAD_REQUEST,
+                                                 .body.model = {.name = name, .version = version},
+                                                 .reply_kind = INF_MESSAGE_EMPTY,
+                                                 .limit_ns = INF_CLIENT_UNLOAD_NS},
+                          err);
 }

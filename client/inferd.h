@@ -283,6 +283,61 @@ INFERD_API int inferd_memory_info(inferd_client *client, inferd_memory_row **row
 INFERD_API int inferd_status(inferd_client *client, inferd_server_status *status,
                              struct inferd_error *err);
 
+// --- placement ---
+
+// A device that could have been chosen. Times in ns, 0: not known.
+typedef struct inferd_candidate {
+    char device[32], backend[16], kind[16], precision[8];
+    char verdict[16];   // "chosen", "slower", "wrong", "refused", "left out", "not asked"
+    char reason[192];   // what speaks against it
+    unsigned runs;      // timed ones
+    uint64_t prior_ns;  // what the device's speed promises
+    uint64_t first_ns;  // of the first run, which compiles
+    uint64_t median_ns; // of a race
+    uint64_t memory_bytes;
+} inferd_candidate;
+
+// An operator that the chosen device does not run.
+typedef struct inferd_declined {
+    char op[32];
+    unsigned nodes;
+    char device[32]; // who runs them
+    char reason[192];
+} inferd_declined;
+
+// Where a model runs, and why.
+typedef struct inferd_placement {
+    char name[65], version[24], device[32], backend[16], precision[8], precision_reason[192];
+    char policy[16]; // "latency", "throughput", "stability", "memory"
+    char source[16]; // "pinned", "rule", "race", "memory": a race at an earlier start
+    char reason[192];
+    char rule_device[32], rule_reason[192]; // what the rule of thumb says
+    uint64_t macs, const_bytes;
+    unsigned steps, interpreted;
+    unsigned small_ops_webgl, small_ops_webgpu; // inputs below 128, and 1000, elements
+    size_t candidate_count, declined_count;
+    inferd_candidate *candidates;
+    inferd_declined *declined;
+} inferd_placement;
+
+// Tells where a model runs, and why. Free with inferd_placement_free().
+INFERD_API int inferd_explain(inferd_client *client, const char *name, const char *version,
+                              inferd_placement **placement, struct inferd_error *err);
+// Frees it. NULL is fine.
+INFERD_API void inferd_placement_free(inferd_placement *placement);
+
+typedef struct inferd_place_order {
+    const char *model, *version; // version NULL: the one there is
+    const char *device;          // a device's name, or "auto"; NULL: as it is
+    const char *policy;          // NULL: as it is
+    const char *precision;       // NULL: as it is
+} inferd_place_order;
+
+// Moves a model: the old executable serves until the new one is warm, and no request fails for it.
+// Blocks until then. `progress` may be NULL. Needs the admin socket.
+INFERD_API int inferd_place(inferd_client *client, const inferd_place_order *order,
+                            inferd_progress progress, void *context, struct inferd_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -59,6 +59,7 @@ struct load {
     struct inf_model_location location;
     struct inf_graph *graph;
     struct inf_model_info info;
+    char platform[40]; // as in struct inf_served
     struct inf_served *served;
 };
 
@@ -75,7 +76,9 @@ static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
     struct inf_executable *executable;
     report(load, "compile", PERCENT_COMPILE);
     INF_TRY(inf_model_acquire(served->model, served->device, shapes, &executable, err));
-    served->macs = inf_graph_cost(inf_executable_graph(executable)).macs;
+    struct inf_device *hosts[INF_MODEL_HOSTS];
+    uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
+    inf_model_facts_read(&served->facts, executable, served->device, hosts, host_count);
     report(load, "warm-up", PERCENT_WARM_UP);
     enum inf_code code = run_once(executable, err);
     inf_model_release(served->model, &executable);
@@ -90,14 +93,14 @@ static void place(struct load *load, const struct inf_shape *shapes,
                   const struct inf_device *avoid) INF_MAY_BLOCK
 {
     struct inf_served *served = load->served;
-    struct inf_device *device = load->job->device;
-    struct inf_place_options options = load->options->place;
-    options.avoid = avoid;
-    if (device != NULL)
-        inf_placement_pin(&served->placement, device);
-    else
-        device = inf_placement_choose(&served->placement, &options, served->model,
-                                      load->info.content_hash, shapes);
+    const struct inf_place_subject subject = {.model = served->model,
+                                              .content_hash = served->content_hash,
+                                              .shapes = shapes,
+                                              .policy = load->job->policy,
+                                              .pinned = load->job->device,
+                                              .avoid = avoid};
+    struct inf_device *device =
+        inf_placement_choose(&served->placement, &load->options->place, &subject);
     served->device = inf_device_ref(device);
     inf_model_charge(served->model, device);
     if (load->job->device == NULL)
@@ -110,7 +113,7 @@ static void place(struct load *load, const struct inf_shape *shapes,
 // Takes the model off its device.
 static void displace(struct inf_served *served)
 {
-    inf_device_let_go(served->device, &served->held);
+    inf_model_charge(served->model, NULL);
     inf_device_unref(&served->device);
 }
 
@@ -168,7 +171,8 @@ static enum inf_code fill_served(struct load *load, struct inf_error *err)
     served->stamp = load->location.stamp;
     snprintf(served->name, sizeof served->name, "%s", load->job->name);
     snprintf(served->version, sizeof served->version, "%s", load->location.version);
-    snprintf(served->platform, sizeof served->platform, "inferd_%s", load->info.format);
+    snprintf(served->platform, sizeof served->platform, "%s", load->platform);
+    served->content_hash = load->info.content_hash;
     report(load, "optimise", PERCENT_OPTIMISE);
     const struct inf_pass_options passes = {.evaluator = load->options->evaluator};
     struct inf_device *hosts[INF_MODEL_HOSTS];
@@ -190,19 +194,42 @@ static enum inf_code locate(struct load *load, struct inf_error *err)
     return inf_model_locate(&load->location, load->options->repository, job->name, err);
 }
 
+// Takes a copy of the graph of a model that is served. Its executables are not shared: a race uses slots that
+// workers may be at.
+static enum inf_code take_base(struct load *load, struct inf_error *err)
+{
+    const struct inf_served *base = load->job->base;
+    load->location.stamp = base->stamp;
+    load->info.content_hash = base->content_hash;
+    snprintf(load->location.version, sizeof load->location.version, "%s", base->version);
+    snprintf(load->platform, sizeof load->platform, "%s", base->platform);
+    return inf_model_copy_graph(base->model, &load->graph, err);
+}
+
+static enum inf_code read_model(struct load *load, struct inf_error *err)
+{
+    const struct inf_import_options import = {.evaluator = inf_registry_evaluator()};
+    report(load, "read", PERCENT_READ);
+    INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
+                                  load->location.file, &import, err));
+    snprintf(load->platform, sizeof load->platform, "inferd_%s", load->info.format);
+    return INF_OK;
+}
+
 static enum inf_code run_load(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
-    INF_TRY(locate(load, err));
+    if (job->base != NULL)
+        INF_TRY(take_base(load, err));
+    else
+        INF_TRY(locate(load, err));
     snprintf(job->version, sizeof job->version, "%s", load->location.version);
     job->unchanged = job->known_stamp != 0 && job->known_stamp == load->location.stamp &&
                      strcmp(job->known_version, load->location.version) == 0;
     if (job->unchanged)
         return INF_OK;
-    report(load, "read", PERCENT_READ);
-    const struct inf_import_options import = {.evaluator = inf_registry_evaluator()};
-    INF_TRY(inf_model_import_with(&load->graph, &load->info, load->location.directory_fd,
-                                  load->location.file, &import, err));
+    if (job->base == NULL)
+        INF_TRY(read_model(load, err));
     INF_TRY(fill_served(load, err));
     job->served = load->served;
     load->served = NULL;

@@ -14,7 +14,7 @@ struct inf_load_progress_sink {
 // Finds, imports, optimises, compiles and warms up the model that `job` names, on job->device, and
 // puts it into job->served; sets job->unchanged where it is what is served already. The warm-up
 // feeds zeros, with 1 for every dimension that is unknown; where such a guess does not fit the
-// model, it goes unwarmed.
+// model, it goes unwarmed. With job->base nothing is read: the new model has a copy of that one's graph.
 //
 // The errors are those of finding, importing and compiling.
 enum inf_code inf_model_load(struct inf_load_job *job, const struct inf_loader_options *options,

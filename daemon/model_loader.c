@@ -280,6 +280,7 @@ void inf_load_job_destroy(struct inf_load_job **job)
         return;
     inf_device_unref(&self->device);
     inf_served_unref(&self->served);
+    inf_served_unref(&self->base);
     free(self->names);
     free(self);
     *job = NULL;

@@ -12,6 +12,7 @@
 #include "backends/device/device.h"
 #include "backends/exec/model.h"
 #include "daemon/batcher.h"
+#include "daemon/model_facts.h"
 #include "daemon/model_place.h"
 #include "daemon/model_repository.h"
 #include "proto/core/limits.h"
@@ -31,8 +32,9 @@ struct inf_served {
     struct inf_device *device;      // where it runs unless a request names another; one reference
     struct inf_placement placement; // why there
     struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
-    uint64_t macs;                  // at the shapes it was warmed up with; 0 where it was not
+    struct inf_model_facts facts;   // at the shapes it was warmed up with; 0 where it was not
     uint64_t stamp;                 // of its file
+    uint64_t content_hash;          // of its file
     _Atomic uint64_t request_count; // answered with OK
 };
 
@@ -71,6 +73,8 @@ struct inf_load_job {
     char name[INF_LIMIT_MODEL_NAME + 1];
     char path[4096];           // "": in the repository
     struct inf_device *device; // one reference; NULL: to be chosen
+    enum inf_place_policy policy;
+    struct inf_served *base; // one reference: this is placed anew, no file is read; NULL: a file is
     // What is served now: the same version with the same stamp is not loaded again.
     char known_version[INF_VERSION_TEXT];
     uint64_t known_stamp; // 0: load in any case

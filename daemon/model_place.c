@@ -10,16 +10,39 @@
 static const char *const races_names[] = {[INF_PLACE_RACES_AUTO] = "auto",
                                           [INF_PLACE_RACES_ALWAYS] = "always",
                                           [INF_PLACE_RACES_NEVER] = "never"};
+static const char *const policy_names[] = {[INF_PLACE_LATENCY] = "latency",
+                                           [INF_PLACE_THROUGHPUT] = "throughput",
+                                           [INF_PLACE_STABILITY] = "stability",
+                                           [INF_PLACE_MEMORY] = "memory"};
+
+// The index of `text` among `count` names; `count` where it is none of them.
+static size_t find_name(const char *const *names, size_t count, const char *text)
+{
+    size_t i = 0;
+    while (i < count && strcmp(names[i], text) != 0)
+        i++;
+    return i;
+}
 
 bool inf_place_races_parse(const char *text, enum inf_place_races *races)
 {
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(races_names); i++) {
-        if (strcmp(text, races_names[i]) != 0)
-            continue;
-        *races = (enum inf_place_races)i;
-        return true;
-    }
-    return false;
+    size_t index = find_name(races_names, INF_ARRAY_LENGTH(races_names), text);
+    if (index < INF_ARRAY_LENGTH(races_names))
+        *races = (enum inf_place_races)index;
+    return index < INF_ARRAY_LENGTH(races_names);
+}
+
+bool inf_place_policy_parse(const char *text, enum inf_place_policy *policy)
+{
+    size_t index = find_name(policy_names, INF_PLACE_POLICIES, text);
+    if (index < INF_PLACE_POLICIES)
+        *policy = (enum inf_place_policy)index;
+    return index < INF_PLACE_POLICIES;
+}
+
+const char *inf_place_policy_name(enum inf_place_policy policy)
+{
+    return (size_t)policy < INF_PLACE_POLICIES ? policy_names[policy] : "unknown";
 }
 
 const char *inf_place_source_name(enum inf_place_source source)
@@ -27,60 +50,143 @@ const char *inf_place_source_name(enum inf_place_source source)
     static const char *const names[] = {[INF_PLACE_PINNED] = "pinned",
                                         [INF_PLACE_RULE] = "rule",
                                         [INF_PLACE_RACE] = "race",
-                                        [INF_PLACE_MEMORY] = "memory"};
+                                        [INF_PLACE_RECALL] = "memory"};
     return (size_t)source < INF_ARRAY_LENGTH(names) ? names[source] : "unknown";
 }
 
-static void decide(struct inf_placement *placement, enum inf_place_source source,
-                   const char *reason)
+static struct inf_device *decide(struct inf_placement *placement, enum inf_place_source source,
+                                 uint32_t chosen, const char *reason)
 {
     placement->source = source;
+    placement->race.chosen = chosen;
     snprintf(placement->reason, sizeof placement->reason, "%.159s", reason);
+    return placement->race.entries[chosen].device;
 }
 
-void inf_placement_pin(struct inf_placement *placement, struct inf_device *device)
+// --- speeds ---
+
+static void learn_speed(const struct inf_place_options *options, uint32_t index) INF_MAY_BLOCK
 {
-    *placement = (struct inf_placement){.race = {.count = 1}};
-    placement->race.entries[0].device = device;
-    decide(placement, INF_PLACE_PINNED, "it was named");
+    struct inf_device *device = options->devices->devices[index];
+    struct inf_device *host = options->devices->devices[options->devices->count - 1];
+    struct inf_speed *speed = &options->speeds->speeds[index];
+    struct inf_error err = {0};
+    if (inf_speed_recall(speed, device, options->version, options->cache_directory))
+        return;
+    if (inf_speed_measure(speed, device, host, &err) == INF_OK)
+        inf_speed_keep(speed, device, options->version, options->cache_directory);
+    else
+        inf_log(options->log, INF_LOG_INFO, "device not measured device=%s reason=\"%s\"",
+                inf_device_info(device)->name, err.text);
+}
+
+// Finds out how fast each device is, once.
+static void learn_speeds(const struct inf_place_options *options) INF_MAY_BLOCK
+{
+    if (options->speeds == NULL || atomic_load(&options->speeds->known))
+        return;
+    for (uint32_t i = 0; i < INF_MIN(options->devices->count, INF_PLACE_DEVICES); i++)
+        learn_speed(options, i);
+    atomic_store(&options->speeds->known, true);
+}
+
+static uint64_t predict_ns(const struct inf_place_options *options, const struct inf_device *device,
+                           const struct inf_speed_work *work)
+{
+    if (options->speeds == NULL)
+        return 0;
+    for (uint32_t i = 0; i < INF_MIN(options->devices->count, INF_PLACE_DEVICES); i++)
+        if (options->devices->devices[i] == device)
+            return inf_speed_predict_ns(&options->speeds->speeds[i], work);
+    return 0;
 }
 
 // --- the rule ---
 
-// Multiply-adds at these shapes; 0 where they cannot be told.
-static uint64_t count_macs(const struct inf_model *model, const struct inf_shape *shapes)
+// What running the model at these shapes asks of a device; 0 where that cannot be told.
+static struct inf_speed_work work_of(struct inf_model *model, const struct inf_shape *shapes)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_error ignored = {0};
-    if (shapes == NULL || inf_graph_clone(&graph, inf_model_graph(model), &ignored) != INF_OK ||
-        inf_graph_bind_shapes(graph, shapes, &ignored) != INF_OK)
-        return 0;
-    return inf_graph_cost(graph).macs;
+    struct inf_speed_work work = {.bytes = inf_model_memory(model).const_bytes,
+                                  .steps = inf_model_graph(model)->node_count};
+    if (shapes != NULL && inf_graph_clone(&graph, inf_model_graph(model), &ignored) == INF_OK &&
+        inf_graph_bind_shapes(graph, shapes, &ignored) == INF_OK &&
+        inf_shape_infer(graph, &ignored) == INF_OK)
+        work.macs = inf_graph_cost(graph).macs;
+    return work;
+}
+
+static void add_candidate(struct inf_placement *placement, const struct inf_place_options *options,
+                          struct inf_device *device, const struct inf_speed_work *work)
+{
+    uint32_t index = placement->race.count++;
+    placement->race.entries[index] =
+        (struct inf_race_entry){.device = device, .verdict = INF_RACE_LEFT_OUT};
+    placement->prior_ns[index] = predict_ns(options, device, work);
 }
 
 // Lists who may be chosen, best by rule first, and chooses that one.
 static void apply_rule(struct inf_placement *placement, const struct inf_place_options *options,
-                       struct inf_model *model, const struct inf_shape *shapes)
+                       const struct inf_place_subject *subject) INF_MAY_BLOCK
 {
     struct inf_device *devices[INF_PLACE_DEVICES];
     const struct inf_device_info *infos[INF_PLACE_DEVICES];
     uint32_t count = 0;
     for (uint32_t i = 0; i < options->devices->count && count < INF_PLACE_DEVICES; i++) {
         struct inf_device *device = options->devices->devices[i];
-        if (device == options->avoid || inf_device_health(device) != INF_DEVICE_OK)
+        if (device == subject->avoid || inf_device_health(device) != INF_DEVICE_OK)
             continue;
         devices[count] = device;
         infos[count++] = inf_device_info(device);
     }
-    struct inf_prior_facts facts = {.macs = count_macs(model, shapes),
-                                    .const_bytes = inf_model_memory(model).const_bytes};
-    struct inf_prior prior = inf_prior_choose(infos, count, &facts);
-    *placement = (struct inf_placement){.race = {.count = prior.count}};
+    const struct inf_speed_work work = work_of(subject->model, subject->shapes);
+    const struct inf_prior_facts facts = {.macs = work.macs, .const_bytes = work.bytes};
+    const struct inf_prior prior = inf_prior_choose(infos, count, &facts);
     for (uint32_t i = 0; i < prior.count; i++)
-        placement->race.entries[i] = (struct inf_race_entry){.device = devices[prior.order[i]],
-                                                             .verdict = INF_RACE_LEFT_OUT};
+        add_candidate(placement, options, devices[prior.order[i]], &work);
+    // One that automatic choice passes over may be named all the same.
+    bool listed = subject->pinned == NULL;
+    for (uint32_t i = 0; i < prior.count; i++)
+        listed |= placement->race.entries[i].device == subject->pinned;
+    if (!listed && placement->race.count < INF_PLACE_DEVICES)
+        add_candidate(placement, options, subject->pinned, &work);
+    placement->rule = placement->race.entries[0].device;
+    placement->rule_reason = prior.reason;
     placement->race.entries[0].verdict = INF_RACE_CHOSEN;
-    decide(placement, INF_PLACE_RULE, prior.reason);
+    decide(placement, INF_PLACE_RULE, 0, prior.reason);
+}
+
+// --- what is not measured ---
+
+static struct inf_device *choose_only(struct inf_placement *placement, enum inf_place_source source,
+                                      uint32_t chosen, const char *reason)
+{
+    for (uint32_t i = 0; i < placement->race.count; i++)
+        placement->race.entries[i].verdict = i == chosen ? INF_RACE_CHOSEN : INF_RACE_LEFT_OUT;
+    return decide(placement, source, chosen, reason);
+}
+
+static struct inf_device *pin(struct inf_placement *placement, const struct inf_device *device)
+{
+    uint32_t chosen = 0;
+    for (uint32_t i = 0; i < placement->race.count; i++)
+        if (placement->race.entries[i].device == device)
+            chosen = i;
+    return choose_only(placement, INF_PLACE_PINNED, chosen, "it was named");
+}
+
+// The processor, or else plain loops: their arithmetic is that of the standard, without a driver's
+// liberties.
+static struct inf_device *prefer_stable(struct inf_placement *placement)
+{
+    static const enum inf_device_kind order[] = {INF_DEVICE_CPU, INF_DEVICE_HOST};
+    for (size_t k = 0; k < INF_ARRAY_LENGTH(order); k++)
+        for (uint32_t i = 0; i < placement->race.count; i++)
+            if (inf_device_info(placement->race.entries[i].device)->kind == order[k])
+                return choose_only(placement, INF_PLACE_RULE, i,
+                                   "stability: fp32 on the processor, the same everywhere");
+    return placement->rule;
 }
 
 // --- the race ---
@@ -108,37 +214,50 @@ static bool remember(struct inf_placement *placement, const struct inf_tune *tun
         entry->first_ns = record->entries[i].first_ns;
         entry->median_ns = record->entries[i].median_ns;
     }
-    placement->race.chosen = record->chosen;
-    decide(placement, INF_PLACE_MEMORY, "it won a race at an earlier start");
+    decide(placement, INF_PLACE_RECALL, record->chosen, "it won a race at an earlier start");
     return true;
 }
 
 static void race(struct inf_placement *placement, const struct inf_place_options *options,
-                 struct inf_model *model, const struct inf_shape *shapes,
-                 uint64_t key) INF_MAY_BLOCK
+                 const struct inf_place_subject *subject, uint64_t key) INF_MAY_BLOCK
 {
+    static const char *const reasons[] = {
+        [INF_RACE_LATENCY] = "the fastest of those whose answer was right",
+        [INF_RACE_THROUGHPUT] = "most runs a second of those whose answer was right",
+        [INF_RACE_MEMORY] = "least memory of those whose answer was right",
+    };
     struct inf_error err = {0};
     struct inf_race rivals = placement->race;
-    if (inf_race_run(&rivals, model, shapes, INF_PLACE_RACE_NS, &err) != INF_OK) {
+    if (inf_race_run(&rivals, subject->model, subject->shapes, INF_PLACE_RACE_NS, &err) != INF_OK) {
         snprintf(placement->reason, sizeof placement->reason, "no race: %.140s", err.text);
         return;
     }
     placement->race = rivals;
-    decide(placement, INF_PLACE_RACE, "the fastest of those whose answer was right");
+    decide(placement, INF_PLACE_RACE, rivals.chosen, reasons[rivals.aim]);
     inf_tune_add(options->tune, key, &rivals);
 }
 
 struct inf_device *inf_placement_choose(struct inf_placement *placement,
                                         const struct inf_place_options *options,
-                                        struct inf_model *model, uint64_t content_hash,
-                                        const struct inf_shape *shapes)
+                                        const struct inf_place_subject *subject)
 {
-    apply_rule(placement, options, model, shapes);
-    if (shapes != NULL && is_worth_it(&placement->race, options->races)) {
-        uint64_t key = inf_tune_key(content_hash, shapes, inf_model_graph(model)->input_count,
-                                    &placement->race, options->version);
+    *placement = (struct inf_placement){.policy = subject->policy};
+    if (subject->policy == INF_PLACE_THROUGHPUT)
+        placement->race.aim = INF_RACE_THROUGHPUT;
+    else if (subject->policy == INF_PLACE_MEMORY)
+        placement->race.aim = INF_RACE_MEMORY;
+    learn_speeds(options);
+    apply_rule(placement, options, subject);
+    if (subject->pinned != NULL)
+        return pin(placement, subject->pinned);
+    if (subject->policy == INF_PLACE_STABILITY)
+        return prefer_stable(placement);
+    if (subject->shapes != NULL && is_worth_it(&placement->race, options->races)) {
+        uint64_t key = inf_tune_key(subject->content_hash, subject->shapes,
+                                    inf_model_graph(subject->model)->input_count, &placement->race,
+                                    options->version);
         if (!remember(placement, options->tune, key))
-            race(placement, options, model, shapes, key);
+            race(placement, options, subject, key);
     }
     return placement->race.entries[placement->race.chosen].device;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a model runs that nobody placed: a rule of thumb first, then what a race measured, or measured
-// at an earlier start. On the loader thread.
+// Where a model runs: on the device that somebody named, or on the best by a policy - a rule of thumb
+// first, then what a race measured, or measured at an earlier start. On the loader thread.
 #ifndef INF_DAEMON_MODEL_PLACE_H
 #define INF_DAEMON_MODEL_PLACE_H
 
+#include <stdatomic.h>
+
 #include "backends/exec/model.h"
+#include "backends/place/speed.h"
 #include "backends/place/tune.h"
 #include "backends/registry.h"
 
@@ -21,12 +24,27 @@ enum inf_place_races {
 // Parses "auto", "always" or "never"; false for anything else.
 bool inf_place_races_parse(const char *text, enum inf_place_races *races);
 
+// What the best device is best in.
+enum inf_place_policy {
+    INF_PLACE_LATENCY,    // one request is answered soonest
+    INF_PLACE_THROUGHPUT, // most requests are answered in a second
+    INF_PLACE_STABILITY,  // the processor, whose arithmetic is the same everywhere
+    INF_PLACE_MEMORY,     // least memory for weights and intermediates
+    INF_PLACE_POLICIES,
+};
+
+// Parses "latency" and so on; false for anything else.
+bool inf_place_policy_parse(const char *text, enum inf_place_policy *policy);
+
+// The name of a policy; static.
+const char *inf_place_policy_name(enum inf_place_policy policy);
+
 // What a device was chosen by.
 enum inf_place_source {
     INF_PLACE_PINNED, // somebody named it
     INF_PLACE_RULE,
     INF_PLACE_RACE,
-    INF_PLACE_MEMORY, // of a race at an earlier start
+    INF_PLACE_RECALL, // a race at an earlier start
 };
 
 // The name of a source ("race"); static.
@@ -35,27 +53,45 @@ const char *inf_place_source_name(enum inf_place_source source);
 // A choice, and what it was made from.
 struct inf_placement {
     enum inf_place_source source;
+    enum inf_place_policy policy;
     char reason[160];
     struct inf_race race; // who could have been chosen, and chosen; the devices are the list's
+    uint64_t prior_ns[INF_PLACE_DEVICES]; // of each: what its speed promises; 0: not known
+    struct inf_device *rule;              // whom the rule of thumb would have; the list's
+    const char *rule_reason;              // static
+};
+
+// How fast the devices of a list are, in its order. The loader thread measures, anybody reads once
+// `known` is set.
+struct inf_place_speeds {
+    atomic_bool known;
+    struct inf_speed speeds[INF_PLACE_DEVICES];
 };
 
 struct inf_place_options {
     const struct inf_device_list *devices;
-    const struct inf_device *avoid; // not to be chosen; NULL: none
-    struct inf_tune *tune;          // what earlier races found; this thread's
+    struct inf_tune *tune;           // what earlier races found; this thread's
+    struct inf_place_speeds *speeds; // measured when the first model is placed
+    const char *cache_directory;     // where they are kept; NULL: nowhere
     enum inf_place_races races;
     const char *version; // of inferd
+    const struct inf_log *log;
 };
 
-// Says that `device` was named.
-void inf_placement_pin(struct inf_placement *placement, struct inf_device *device);
+// What there is to choose for.
+struct inf_place_subject {
+    struct inf_model *model;
+    uint64_t content_hash;          // of its file
+    const struct inf_shape *shapes; // to race with; NULL: the rule stands
+    enum inf_place_policy policy;
+    struct inf_device *pinned;      // NULL: the best is to be found
+    const struct inf_device *avoid; // not to be found; NULL: none
+};
 
-// Chooses a device of the list that works for `model`, whose file has the hash `content_hash`; no reference.
-// `shapes` are those to race with; NULL: the model's rule stands. Never fails: without a race the rule
-// stands, and placement->reason says why.
+// Chooses a device of the list that works; no reference. Never fails: without a race the rule stands, and
+// placement->reason says why.
 struct inf_device *inf_placement_choose(struct inf_placement *placement,
                                         const struct inf_place_options *options,
-                                        struct inf_model *model, uint64_t content_hash,
-                                        const struct inf_shape *shapes) INF_MAY_BLOCK;
+                                        const struct inf_place_subject *subject) INF_MAY_BLOCK;
 
 #endif

@@ -25,7 +25,8 @@ struct inf_model_store {
     const struct inf_device_list *devices;
     struct inf_device *default_device; // the list's reference; NULL: each model's best
     struct inf_tune *tune;             // the loader thread's
-    struct entry **entries;            // by name
+    struct inf_place_speeds speeds;
+    struct entry **entries; // by name
     uint32_t entry_count, entry_capacity;
     uint64_t generation; // the last one given
     uint32_t pending;
@@ -146,8 +147,11 @@ static enum inf_code fill(struct inf_model_store *store,
         .evaluator = inf_registry_evaluator(),
         .place = {.devices = options->devices,
                   .tune = store->tune,
+                  .speeds = &store->speeds,
+                  .cache_directory = options->cache_directory,
                   .races = options->races,
-                  .version = options->version != NULL ? options->version : ""},
+                  .version = options->version != NULL ? options->version : "",
+                  .log = options->log},
         .batch_rows_max = options->batch_rows_max,
         .log = options->log,
     };
@@ -186,22 +190,33 @@ void inf_model_store_destroy(struct inf_model_store **store)
 
 // --- loading ---
 
+// How a model is to be loaded, beside what the request says.
+struct load_manner {
+    struct inf_device *device; // NULL: to be chosen
+    enum inf_place_policy policy;
+    bool if_changed; // not where the file is the one that is served
+    bool again;      // what is served is placed anew, no file is read
+};
+
 // Puts a load of `entry` into the loader's queue.
 static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
-                            const struct inf_load_request *request, struct inf_device *device,
-                            bool if_changed, struct inf_error *err)
+                            const struct inf_load_request *request,
+                            const struct load_manner *manner, struct inf_error *err)
 {
     struct inf_load_job *job = calloc(1, sizeof *job);
     if (job == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", entry->name);
     job->token = request->token;
     job->generation = entry->generation;
-    if (device != NULL)
-        job->device = inf_device_ref(device);
+    job->policy = manner->policy;
+    if (manner->device != NULL)
+        job->device = inf_device_ref(manner->device);
+    if (manner->again)
+        job->base = inf_served_ref(entry->served);
     snprintf(job->name, sizeof job->name, "%s", entry->name);
     if (request->path != NULL)
         snprintf(job->path, sizeof job->path, "%s", request->path);
-    if (if_changed && entry->served != NULL) {
+    if (manner->if_changed && entry->served != NULL) {
         snprintf(job->known_version, sizeof job->known_version, "%s", entry->served->version);
         job->known_stamp = entry->served->stamp;
     }
@@ -215,7 +230,7 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
 enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request, struct inf_error *err)
 {
-    struct inf_device *device = store->default_device;
+    struct load_manner manner = {.device = store->default_device};
     if (!inf_model_name_valid(request->name))
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "model name '%.64s': wanted 1 to %u of A-Z a-z 0-9 . _ - and no dot "
@@ -226,17 +241,40 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
                                "path of model '%s': wanted less than %zu characters", request->name,
                                sizeof((struct inf_load_job *)0)->path);
     if (!is_default(request->device))
-        INF_TRY(find_device(store->devices, request->device, &device, err));
+        INF_TRY(find_device(store->devices, request->device, &manner.device, err));
     if (store->pending >= LOADS_MAX)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "model '%s': %u loads wait already", request->name, store->pending);
     struct entry *entry = obtain_entry(store, request->name);
     if (entry == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", request->name);
-    enum inf_code code = submit(store, entry, request, device, false, err);
+    enum inf_code code = submit(store, entry, request, &manner, err);
     if (code != INF_OK && entry->served == NULL && entry->pending == 0)
         remove_entry(store, request->name);
     return code;
+}
+
+enum inf_code inf_model_store_place(struct inf_model_store *store,
+                                    const struct inf_place_request *request, struct inf_error *err)
+{
+    struct load_manner manner = {.again = true};
+    struct inf_served *served = NULL;
+    INF_TRY(inf_model_store_find(store, request->name, request->version, &served, err));
+    manner.policy = served->placement.policy;
+    if (request->device[0] == '\0' && served->placement.source == INF_PLACE_PINNED)
+        manner.device = served->device; // the device list's, which outlives the store
+    inf_served_unref(&served);          // the table has it
+    if (!is_default(request->device))
+        INF_TRY(find_device(store->devices, request->device, &manner.device, err));
+    if (request->policy[0] != '\0' && !inf_place_policy_parse(request->policy, &manner.policy))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "policy '%.32s': wanted latency, throughput, stability or memory",
+                               request->policy);
+    if (store->pending >= LOADS_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s': %u loads wait already", request->name, store->pending);
+    const struct inf_load_request load = {.name = request->name, .token = request->token};
+    return submit(store, find_entry(store, request->name), &load, &manner, err);
 }
 
 enum inf_code inf_model_store_load_all(struct inf_model_store *store, struct inf_error *err)
@@ -258,12 +296,14 @@ static void load_found(struct inf_model_store *store, const struct inf_model_nam
         struct entry *entry = obtain_entry(store, request.name);
         if (entry == NULL)
             return;
-        struct inf_device *device =
-            entry->served != NULL && entry->served->placement.source == INF_PLACE_PINNED
-                ? entry->served->device
-                : store->default_device;
+        struct load_manner manner = {.device = store->default_device, .if_changed = true};
+        if (entry->served != NULL) {
+            manner.policy = entry->served->placement.policy;
+            if (entry->served->placement.source == INF_PLACE_PINNED)
+                manner.device = entry->served->device;
+        }
         struct inf_error err = {0};
-        if (submit(store, entry, &request, device, true, &err) != INF_OK)
+        if (submit(store, entry, &request, &manner, &err) != INF_OK)
             snprintf(entry->reason, sizeof entry->reason, "%.255s", err.text);
     }
 }
@@ -289,6 +329,13 @@ static void finish(struct inf_model_store *store, struct entry *entry, struct in
     entry->reason[0] = '\0';
     if (job->served == NULL) // unchanged
         return;
+    if (job->base != NULL && job->base != entry->served) {
+        (void)inf_fail_reason(&event->err, INF_CANCELLED, INF_REASON_BY_ADMIN,
+                              "model '%s' was loaded anew while it was being placed", job->name);
+        return;
+    }
+    if (job->base != NULL) // the same model to its users
+        atomic_store(&job->served->request_count, atomic_load(&job->base->request_count));
     inf_served_unref(&entry->served);
     entry->served = job->served;
     job->served = NULL;
@@ -395,7 +442,7 @@ static void fill_row(struct inf_model_row *row, const struct entry *entry)
     row->platform = served->platform;
     row->memory_bytes = memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
     row->requests = atomic_load(&served->request_count);
-    row->macs = served->macs;
+    row->macs = served->facts.macs;
 }
 
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,

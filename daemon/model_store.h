@@ -64,6 +64,24 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Where a model that is served is to run from now on.
+struct inf_place_request {
+    const char *name, *version; // version "": the one there is
+    const char *device;         // a device's name, or "auto"; "": as it is
+    const char *policy;         // "": as it is
+    uint64_t token;             // comes back in the events
+};
+
+// Starts placing a model anew, without reading its file: the new executable is compiled and warmed up
+// while the old one serves; requests in flight end on the old one, whose memory then returns. The
+// events are those of a load.
+//
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), inf_model_store_load().
+// INF_INVALID  (BAD_PARAMETER) there is no such policy.
+enum inf_code inf_model_store_place(struct inf_model_store *store,
+                                    const struct inf_place_request *request,
+                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // Starts loading everything in the repository, with token 0. Models that are served and whose file
 // did not change are left alone; those whose files are gone go on being served. What goes wrong is
 // logged, and in the list.

@@ -34,6 +34,9 @@ static const struct method methods[] = {
     {INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, false, inf_service_device_list},
     {INF_METHOD_SERVER_STATUS, INF_MESSAGE_EMPTY, false, inf_service_server_status},
     {INF_METHOD_MEMORY_INFO, INF_MESSAGE_EMPTY, false, inf_service_memory_info},
+
+    {INF_METHOD_MODEL_PLACEMENT, INF_MESSAGE_PLACEMENT_REQUEST, false, inf_service_model_placement},
+    {INF_METHOD_MODEL_PLACE, INF_MESSAGE_PLACEMENT_REQUEST, true, inf_service_model_place},
 };
 
 static enum inf_code fill(struct inf_service *service, const struct inf_service_options *options,

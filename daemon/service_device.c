@@ -15,6 +15,11 @@ static const char *const health_names[] = {
     [INF_DEVICE_QUARANTINED] = "quarantined",
 };
 
+const char *inf_service_device_kind(const struct inf_device_info *info)
+{
+    return kind_names[info->kind];
+}
+
 static void describe(struct inf_service *service, uint32_t index) INF_ON_LOOP
 {
     struct inf_device *device = service->options.devices->devices[index];
@@ -24,7 +29,7 @@ static void describe(struct inf_service *service, uint32_t index) INF_ON_LOOP
     service->device_entries[index] = (struct inf_device_entry){
         .name = info->name,
         .backend = info->backend,
-        .kind = kind_names[info->kind],
+        .kind = inf_service_device_kind(info),
         .description = info->description,
         .health = health_names[inf_device_health(device)],
         .priority = info->priority,

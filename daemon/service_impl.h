@@ -36,6 +36,9 @@ struct inf_service {
     struct inf_model_index_entry *model_entries;
     struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
     struct inf_memory_entry memory_entries[INF_REGISTRY_DEVICES];
+
+    struct inf_candidate_entry candidates[INF_REGISTRY_DEVICES];
+    struct inf_declined_entry declined[INF_FACTS_DECLINED];
 };
 
 // A handler: service->request holds the decoded request, the answer's message is service->reply.
@@ -54,6 +57,21 @@ inf_service_handler inf_service_model_infer INF_ON_LOOP;
 inf_service_handler inf_service_repository_index INF_ON_LOOP;
 inf_service_handler inf_service_repository_load INF_ON_LOOP;
 inf_service_handler inf_service_repository_unload INF_ON_LOOP;
+
+inf_service_handler inf_service_model_placement INF_ON_LOOP;
+inf_service_handler inf_service_model_place INF_ON_LOOP;
+
+// Starts a load whose events have this token; service->request has what is wanted.
+typedef enum inf_code inf_service_load_starter(struct inf_service *service, uint64_t token,
+                                               struct inf_error *err);
+
+// Starts a load that the request waits for; *answer gets the call.
+enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_load_starter *start,
+                                     struct inf_answer *answer,
+                                     struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// What kind a device is: "host", "cpu", "gpu", "software"; static.
+const char *inf_service_device_kind(const struct inf_device_info *info);
 
 // Resident bytes of the daemon, as the kernel counts them; 0 where it does not say.
 uint64_t inf_service_resident_bytes(const struct inf_service *service) INF_ON_LOOP;

@@ -38,12 +38,9 @@ enum inf_code inf_service_repository_index(struct inf_service *service, struct i
     return INF_OK;
 }
 
-enum inf_code inf_service_repository_load(struct inf_service *service, struct inf_request *request,
-                                          struct inf_answer *answer, struct inf_fault *fault)
+enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_load_starter *start,
+                                     struct inf_answer *answer, struct inf_fault *fault)
 {
-    (void)request;
-    const struct inf_model_request *model = &service->request.model;
-    inf_fault_model(fault, model->name, NULL);
     fault->phase = "load";
     struct inf_load *load = calloc(1, sizeof *load);
     if (load == NULL)
@@ -51,9 +48,7 @@ enum inf_code inf_service_repository_load(struct inf_service *service, struct in
                                "no memory for a load");
     load->call.kind = INF_CALL_LOAD;
     load->token = service->last_token + 1; // 0 is the daemon's own
-    const struct inf_load_request order = {
-        .name = model->name, .path = model->path, .device = model->device, .token = load->token};
-    enum inf_code code = inf_model_store_load(service->options.store, &order, &fault->err);
+    enum inf_code code = start(service, load->token, &fault->err);
     if (code != INF_OK) {
         free(load);
         return code;
@@ -63,6 +58,23 @@ enum inf_code inf_service_repository_load(struct inf_service *service, struct in
     service->loads = load;
     answer->call = &load->call;
     return INF_OK;
+}
+
+static enum inf_code start_loading(struct inf_service *service, uint64_t token,
+                                   struct inf_error *err) INF_ON_LOOP
+{
+    const struct inf_model_request *model = &service->request.model;
+    const struct inf_load_request order = {
+        .name = model->name, .path = model->path, .device = model->device, .token = token};
+    return inf_model_store_load(service->options.store, &order, err);
+}
+
+enum inf_code inf_service_repository_load(struct inf_service *service, struct inf_request *request,
+                                          struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)request;
+    inf_fault_model(fault, service->request.model.name, NULL);
+    return inf_service_begin_load(service, start_loading, answer, fault);
 }
 
 enum inf_code inf_service_repository_unload(struct inf_service *service,

@@ -2,6 +2,7 @@
 #include "backends/exec/constants.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/core/span.h"
 
@@ -98,6 +99,65 @@ void inf_constants_merge(struct inf_constants *constants)
             last->form = use.form;
     }
     constants->count = kept;
+}
+
+// A constant and the copy made of it; the list of uses has a reference to neither.
+struct copies {
+    const struct inf_constants *originals; // one entry each, sorted
+    struct inf_blob **copies;
+};
+
+static enum inf_code copy_blob(struct inf_blob **out_copy, const struct inf_blob *blob,
+                               struct inf_error *err)
+{
+    *out_copy = inf_blob_create_unset(blob->size_bytes);
+    if (*out_copy == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to copy a constant of %zu bytes", blob->size_bytes);
+    memcpy((*out_copy)->data, blob->data, blob->size_bytes);
+    return INF_OK;
+}
+
+// Puts the copies where the originals are, with a reference each. As deep as subgraphs nest.
+static void replace_blobs(struct inf_graph *graph, const struct copies *copies)
+{
+    const struct inf_constants *originals = copies->originals;
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        struct inf_blob **data = &graph->values[v].data;
+        const struct inf_constant_use key = {.blob = *data};
+        if (*data == NULL)
+            continue;
+        const struct inf_constant_use *found =
+            bsearch(&key, originals->uses, originals->count, sizeof *originals->uses, compare_uses);
+        inf_blob_unref(data);
+        *data = inf_blob_ref(copies->copies[found - originals->uses]);
+    }
+    for (uint32_t i = 0; i < graph->subgraph_count; i++)
+        if (graph->subgraphs[i] != NULL)
+            replace_blobs(graph->subgraphs[i], copies);
+}
+
+enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err)
+{
+    struct inf_constants originals = {0};
+    struct copies copies = {.originals = &originals};
+    enum inf_code code = inf_constants_add_graph(&originals, graph, false, err);
+    inf_constants_merge(&originals);
+    if (code == INF_OK && originals.count > 0) {
+        copies.copies = calloc(originals.count, sizeof(struct inf_blob *));
+        if (copies.copies == NULL)
+            code = inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                   "no memory to copy %zu constants", originals.count);
+    }
+    for (size_t i = 0; code == INF_OK && i < originals.count; i++)
+        code = copy_blob(&copies.copies[i], originals.uses[i].blob, err);
+    if (code == INF_OK)
+        replace_blobs(graph, &copies);
+    for (size_t i = 0; copies.copies != NULL && i < originals.count; i++)
+        inf_blob_unref(&copies.copies[i]);
+    free(copies.copies);
+    inf_constants_fini(&originals);
+    return code;
 }
 
 bool inf_constant_may_go(const struct inf_constant_use *use)

@@ -41,6 +41,12 @@ uint64_t inf_constants_form_bytes(struct inf_constants *constants);
 // Leaves one entry a constant: read if any of its uses reads it, and with one of its forms.
 void inf_constants_merge(struct inf_constants *constants);
 
+// Gives the graph and its subgraphs constants of their own: copies of those that it shares, one each.
+// All of them are whole.
+//
+// INF_EXHAUSTED  memory; the graph is as it was.
+enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err) INF_NODISCARD;
+
 // Whether the bytes of a constant may go, by the only entry there is of it.
 bool inf_constant_may_go(const struct inf_constant_use *use);
 

@@ -194,6 +194,22 @@ const struct inf_graph *inf_model_graph(const struct inf_model *model)
     return model->graph;
 }
 
+enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **out_graph,
+                                   struct inf_error *err)
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *copy = NULL;
+    inf_role_check_may_block();
+    INF_TRY(inf_graph_clone(&copy, model->graph, err));
+    INF_TRY(inf_residence_acquire(&model->residence, err));
+    enum inf_code code = inf_constants_copy(copy, err);
+    inf_residence_release(&model->residence);
+    review(model);
+    INF_TRY(code);
+    *out_graph = copy;
+    copy = NULL;
+    return INF_OK;
+}
+
 static bool same_class(const struct inf_model *model, const struct shape_class *class,
                        const struct inf_device *device, const struct inf_shape *shapes)
 {

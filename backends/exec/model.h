@@ -35,6 +35,12 @@ void inf_model_unref(struct inf_model **model) INF_MAY_BLOCK;
 // model. The bytes of large constants may be absent once the model is settled.
 const struct inf_graph *inf_model_graph(const struct inf_model *model);
 
+// A copy of the model's graph with constants of its own, all of them whole, for the caller to destroy.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **out_graph,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
 // The executable for inputs of these shapes on `device`, compiled now if it was not yet. The caller
 // gives it back with inf_model_release().
 //

@@ -14,6 +14,12 @@
 #define INF_PRIOR_LITE_BYTES ((uint64_t)3 << 20)
 #define INF_PRIOR_LITE_MACS  ((uint64_t)60000000)
 
+// Operations whose inputs are all smaller go to the CPU there: the thresholds of TensorFlow.js's WebGL
+// (CPU_HANDOFF_SIZE_THRESHOLD) and WebGPU backends, in elements. Counted and shown, not acted on: in a
+// plan that is submitted whole a small step costs less than a change of device.
+#define INF_PRIOR_HANDOFF_WEBGL  128u
+#define INF_PRIOR_HANDOFF_WEBGPU 1000u
+
 // What the rules go by.
 struct inf_prior_facts {
     uint64_t macs;        // multiply-adds of one run

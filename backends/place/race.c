@@ -87,6 +87,10 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
         return INF_OK;
     }
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
+    struct inf_executable_memory memory;
+    INF_TRY(inf_executable_memory(lane->executable, &memory, err));
+    lane->entry->memory_bytes =
+        memory.const_bytes + memory.weight_bytes + memory.shared_bytes + memory.buffer_bytes;
     if (inf_device_info(device)->kind == INF_DEVICE_HOST && lane != runner->lanes &&
         inf_graph_cost(graph).macs / HOST_MACS_PER_S * INF_NS_PER_S > runner->budget_ns) {
         refuse(lane, INF_RACE_LEFT_OUT, "plain loops would take longer than the race may");
@@ -161,7 +165,8 @@ static uint32_t drop_slow(struct runner *runner)
             best = INF_MIN(best, least_ns(&runner->lanes[i]));
     for (uint32_t i = 0; i < runner->race->count; i++) {
         struct lane *lane = &runner->lanes[i];
-        if (lane->racing && least_ns(lane) / DROP_FACTOR > best)
+        if (lane->racing && runner->race->aim == INF_RACE_LATENCY &&
+            least_ns(lane) / DROP_FACTOR > best)
             refuse(lane, INF_RACE_SLOWER, "");
         left += lane->racing;
     }
@@ -191,6 +196,16 @@ static void run_rounds(struct runner *runner) INF_MAY_BLOCK
     }
 }
 
+// What is to be least, of a device that was timed.
+static double score(const struct inf_race_entry *entry, enum inf_race_aim aim)
+{
+    if (aim == INF_RACE_MEMORY)
+        return (double)entry->memory_bytes;
+    double median_ns = (double)entry->median_ns;
+    return aim == INF_RACE_THROUGHPUT ? median_ns / inf_device_info(entry->device)->slots
+                                      : median_ns;
+}
+
 static enum inf_code choose(struct runner *runner, struct inf_error *err)
 {
     struct inf_race *race = runner->race;
@@ -206,7 +221,7 @@ static enum inf_code choose(struct runner *runner, struct inf_error *err)
         lane->entry->verdict = INF_RACE_SLOWER;
         // The order of the prior decides between equals.
         if (best == NULL ||
-            (double)lane->entry->median_ns < (double)best->entry->median_ns * (1 - INF_RACE_TIE))
+            score(lane->entry, race->aim) < score(best->entry, race->aim) * (1 - INF_RACE_TIE))
             best = lane;
     }
     if (best == NULL)

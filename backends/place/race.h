@@ -18,6 +18,13 @@
 // decides.
 #define INF_RACE_TIE 0.05
 
+// What the winner is best in.
+enum inf_race_aim {
+    INF_RACE_LATENCY,    // the least median
+    INF_RACE_THROUGHPUT, // the least median for each of the runs that may go on at once
+    INF_RACE_MEMORY,     // the least memory for weights and intermediates
+};
+
 enum inf_race_verdict {
     INF_RACE_CHOSEN,
     INF_RACE_SLOWER,
@@ -35,6 +42,7 @@ struct inf_race_entry {
     enum inf_race_verdict verdict;
     uint32_t runs;                // timed ones
     uint64_t first_ns, median_ns; // 0: it never ran, or was not timed. The first run compiles
+    uint64_t memory_bytes;        // of its executable, without the model's own constants; 0: none
     char why[160];                // what speaks against it; "" where nothing does
 };
 
@@ -42,6 +50,7 @@ struct inf_race {
     struct inf_race_entry entries[INF_PLACE_DEVICES]; // in the order of the prior
     uint32_t count;
     uint32_t chosen; // index of the winner
+    enum inf_race_aim aim;
     uint64_t took_ns;
 };
 

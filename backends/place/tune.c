@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/base/file.h"
+#include "backends/place/record.h"
 #include "proto/core/span.h"
 
 #define FILE_NAME      "tune.db"
@@ -29,35 +30,21 @@ struct inf_tune {
 
 // --- keys ---
 
-// FNV-1a (Fowler, Noll, Vo): not against forgers, who could write the file itself.
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    return hash_bytes(hash, text, strlen(text) + 1);
-}
-
-#define HASH_INIT UINT64_C(0xcbf29ce484222325)
-
 uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uint32_t count,
                       const struct inf_race *race, const char *version)
 {
-    uint64_t hash = hash_text(HASH_INIT, version);
-    hash = hash_bytes(hash, &content_hash, sizeof content_hash);
+    uint64_t hash = inf_record_hash_text(INF_RECORD_HASH_INIT, version);
+    hash = inf_record_hash(hash, &content_hash, sizeof content_hash);
     for (uint32_t i = 0; i < count; i++) {
-        hash = hash_bytes(hash, &shapes[i].rank, sizeof shapes[i].rank);
-        hash = hash_bytes(hash, shapes[i].dims, (size_t)shapes[i].rank * sizeof *shapes[i].dims);
+        hash = inf_record_hash(hash, &shapes[i].rank, sizeof shapes[i].rank);
+        hash =
+            inf_record_hash(hash, shapes[i].dims, (size_t)shapes[i].rank * sizeof *shapes[i].dims);
     }
+    hash = inf_record_hash(hash, &race->aim, sizeof race->aim);
     for (uint32_t i = 0; i < race->count; i++) {
         const struct inf_device_info *info = inf_device_info(race->entries[i].device);
-        hash = hash_text(hash_text(hash, info->name), info->description);
-        hash = hash_bytes(hash, &info->threads, sizeof info->threads);
+        hash = inf_record_hash_text(inf_record_hash_text(hash, info->name), info->description);
+        hash = inf_record_hash(hash, &info->threads, sizeof info->threads);
     }
     return hash;
 }
@@ -75,10 +62,8 @@ static int write_line(char line[LINE_BYTES_MAX], const struct inf_tune_record *r
                                entry->device, (unsigned)entry->verdict, entry->runs,
                                entry->first_ns, entry->median_ns);
     }
-    if (at < LINE_BYTES_MAX)
-        at += (size_t)snprintf(line + at, LINE_BYTES_MAX - at, " %016" PRIx64 "\n",
-                               hash_bytes(HASH_INIT, line, at));
-    return at < LINE_BYTES_MAX ? (int)at : -1;
+    size_t sealed = at < LINE_BYTES_MAX ? inf_record_seal(line, at, LINE_BYTES_MAX) : 0;
+    return sealed > 0 ? (int)sealed : -1;
 }
 
 // Reads the entries behind the head of a line; true where they are whole and nothing follows.
@@ -101,13 +86,9 @@ static bool read_entries(const char *text, struct inf_tune_record *record)
 // Reads a line without its end; false where it is not one that we wrote.
 static bool read_line(char *line, struct inf_tune_record *record)
 {
-    char *space = strrchr(line, ' ');
-    uint64_t checksum;
     int length = -1;
-    if (space == NULL || strlen(space) != 17 || sscanf(space, " %" SCNx64, &checksum) != 1 ||
-        checksum != hash_bytes(HASH_INIT, line, (size_t)(space - line)))
+    if (!inf_record_open(line))
         return false;
-    *space = '\0';
     return sscanf(line, "%" SCNx64 " %u %u%n", &record->key, &record->chosen, &record->count,
                   &length) == 3 &&
            length > 0 && record->count <= INF_PLACE_DEVICES && record->chosen < record->count &&

@@ -72,6 +72,10 @@ extern const struct command command_infer;
 extern const struct command command_verify;
 extern const struct command command_bench;
 
+extern const struct command command_explain;
+extern const struct command command_advise;
+extern const struct command command_place;
+
 // Parses the arguments of a verb (argv[0] is what goes in front of messages) and runs it. -o FORMAT,
 // --json, --socket and --help are understood behind every verb that has no such option of its own.
 int command_run(struct context *context, const struct command *command, int argc, char **argv);

@@ -8,9 +8,11 @@
 #include "client/inferctl/nearest.h"
 
 static const struct command *const commands[] = {
-    &command_status, &command_devices, &command_memory, &command_models,
-    &command_check,  &command_inspect, &command_load,   &command_unload,
-    &command_infer,  &command_verify,  &command_bench,
+    &command_status,  &command_devices, &command_memory, &command_models,
+    &command_check,   &command_inspect, &command_load,   &command_unload,
+    &command_infer,   &command_verify,  &command_bench,
+
+    &command_explain, &command_advise,  &command_place,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
@@ -23,7 +25,7 @@ static int usage(FILE *out, int code)
     fputs(
         "\n"
         "  --socket PATH    the daemon's socket (default: $INFERD_SOCKET, else\n"
-        "                   /run/inferd/inferd.sock, for load and unload /run/inferd/admin.sock)\n"
+        "                   /run/inferd/inferd.sock, to change something /run/inferd/admin.sock)\n"
         "  -o table|json    how results are printed\n"
         "  --version        what this is\n"
         "  --help           this; inferctl VERB --help tells more\n"

@@ -67,7 +67,7 @@ void table_value(struct table *table, json_t *value, const char *shown)
     add(table, shown, value);
 }
 
-static void print_json(const struct table *table, bool single)
+static json_t *rows_of(const struct table *table)
 {
     json_t *rows = json_value_must(json_array());
     for (size_t at = 0; at < table->cell_count; at += table->column_count) {
@@ -76,6 +76,19 @@ static void print_json(const struct table *table, bool single)
             json_object_set(row, table->columns[c], table->cells[at + c].json);
         json_array_append_new(rows, row);
     }
+    return rows;
+}
+
+json_t *table_json(struct table *table)
+{
+    json_t *rows = rows_of(table);
+    table_free(table);
+    return rows;
+}
+
+static void print_json(const struct table *table, bool single)
+{
+    json_t *rows = rows_of(table);
     if (single) {
         json_value_print(json_incref(json_array_get(rows, 0)));
         json_decref(rows);

@@ -33,6 +33,9 @@ void table_value(struct table *table, json_t *value, const char *shown);
 // `single`). Frees it.
 void table_print(struct table *table, enum output_format format, bool single);
 
+// The rows as an array of objects, the caller's. Frees the table.
+json_t *table_json(struct table *table);
+
 // Frees a table that is not printed. NULL is fine.
 void table_free(struct table *table);
 

@@ -57,6 +57,9 @@ enum inf_method {
     INF_METHOD_DEVICE_LIST = 64,
     INF_METHOD_SERVER_STATUS = 65,
     INF_METHOD_MEMORY_INFO = 66,
+
+    INF_METHOD_MODEL_PLACEMENT = 100,
+    INF_METHOD_MODEL_PLACE = 101,
 };
 
 struct inf_frame_header {

@@ -209,6 +209,38 @@ struct inf_memory_info {
     uint64_t region_bytes, resident_bytes;
 };
 
+// ModelPlacement, ModelPlace requests.
+struct inf_placement_request {
+    const char *name;
+    const char *version;                     // "": the server's choice
+    const char *device, *policy, *precision; // "": as it is
+};
+
+// One device that could have been chosen.
+struct inf_candidate_entry {
+    const char *device, *backend, *kind, *precision, *verdict, *reason;
+    uint32_t runs;
+    uint64_t prior_ns, first_ns, median_ns, memory_bytes; // 0: not known
+};
+
+// An operator that the chosen device does not run.
+struct inf_declined_entry {
+    const char *op;
+    uint32_t nodes;
+    const char *device; // who runs them
+    const char *reason;
+};
+
+struct inf_placement_reply {
+    const char *name, *version, *device, *backend, *precision, *precision_reason, *policy, *source;
+    const char *reason, *rule_device, *rule_reason;
+    uint64_t macs, const_bytes;
+    uint32_t steps, interpreted, small_ops_webgl, small_ops_webgpu;
+    uint32_t candidate_count, declined_count;
+    struct inf_candidate_entry *candidates; // scratch's (decoded) or the caller's (to be encoded)
+    struct inf_declined_entry *declined;
+};
+
 // Which message a buffer of metadata is; the member names of union inf_message.
 enum inf_message_kind {
     INF_MESSAGE_EMPTY, // no fields: ServerLiveRequest and its like
@@ -236,6 +268,9 @@ enum inf_message_kind {
     INF_MESSAGE_DEVICE_INDEX,
     INF_MESSAGE_SERVER_STATUS,
     INF_MESSAGE_MEMORY_INFO,
+
+    INF_MESSAGE_PLACEMENT_REQUEST,
+    INF_MESSAGE_PLACEMENT_REPLY,
     INF_MESSAGE_KIND_COUNT
 };
 
@@ -256,6 +291,9 @@ union inf_message {
     struct inf_device_index device_index;
     struct inf_server_status server_status;
     struct inf_memory_info memory_info;
+
+    struct inf_placement_request placement_request;
+    struct inf_placement_reply placement_reply;
 };
 
 // Decodes metadata of the given kind. Strings and lists lie in `scratch`. Allocates nothing. Lists

@@ -52,6 +52,10 @@ extern const struct inf_message_codec inf_codec_device_index;
 extern const struct inf_message_codec inf_codec_server_status;
 extern const struct inf_message_codec inf_codec_memory_info;
 
+// message_placement.c
+extern const struct inf_message_codec inf_codec_placement_request;
+extern const struct inf_message_codec inf_codec_placement_reply;
+
 // --- text ---
 
 // The longest text of a field that has no limit of its own, in messages from clients.

@@ -12,6 +12,7 @@
 
 #include "backends/device/device_impl.h"
 #include "backends/exec/trial.h"
+#include "backends/place/speed.h"
 #include "backends/place/tune.h"
 #include "backends/ref/ref.h"
 #include "proto/core/span.h"
@@ -398,4 +399,92 @@ Test(tune, has_a_key_for_each_thing_that_a_decision_hangs_on)
             cr_assert_neq(keys[i], keys[k], "%zu and %zu", i, k);
     cr_assert_eq(keys[0], inf_tune_key(1, shapes, 1, &race, "1"));
     inf_device_unref(&tune_device);
+}
+
+// --- speeds ---
+
+Test(speed, predicts_from_arithmetic_memory_and_steps)
+{
+    const struct inf_speed speed = {
+        .macs_per_s = 10e9, .bytes_per_s = 2e9, .submit_ns = 5000, .step_ns = 100};
+    // 10 M multiply-adds take 1 ms, 1 MB takes 0.5 ms, 30 steps 3 us more.
+    cr_expect_eq(inf_speed_predict_ns(&speed, &(struct inf_speed_work){10000000, 1000000, 30}),
+                 1000000u + 5000u + 3000u);
+    // 8 MB take 4 ms.
+    cr_expect_eq(inf_speed_predict_ns(&speed, &(struct inf_speed_work){10000000, 8000000, 0}),
+                 4000000u + 5000u);
+    cr_expect_eq(inf_speed_predict_ns(&(struct inf_speed){0}, &(struct inf_speed_work){1, 1, 1}),
+                 0u);
+}
+
+Test(speed, sees_what_a_run_costs_a_slow_device)
+{
+    struct inf_device *slow = open_device(SLOW, INF_DEVICE_HOST);
+    struct inf_device *behind = open_device(NONE, INF_DEVICE_HOST);
+    struct inf_device *broken = open_device(BROKEN, INF_DEVICE_HOST);
+    struct inf_speed speed;
+    cr_assert_eq(inf_speed_measure(&speed, slow, behind, NULL), INF_OK);
+    cr_expect_geq(speed.submit_ns, 5000000u, "it sleeps 5 ms a run");
+    cr_expect_gt(speed.macs_per_s, 0);
+    cr_expect_gt(speed.bytes_per_s, 0);
+    cr_expect_neq(inf_speed_measure(&speed, broken, behind, NULL), INF_OK);
+    cr_expect_eq(speed.submit_ns, 0u);
+    inf_device_unref(&slow);
+    inf_device_unref(&behind);
+    inf_device_unref(&broken);
+}
+
+Test(speed, is_kept_for_the_next_start, .init = start, .fini = stop)
+{
+    struct inf_device *device = open_device(NONE, INF_DEVICE_HOST);
+    const struct inf_speed speed = {1e9, 2e9, 3, 4};
+    struct inf_speed found = {0};
+    char line[256];
+    cr_expect(!inf_speed_recall(&found, device, "1", directory));
+    inf_speed_keep(&speed, device, "1", directory);
+    inf_speed_keep(&speed, device, "1", NULL); // nowhere
+    cr_assert(inf_speed_recall(&found, device, "1", directory));
+    cr_expect_eq(found.macs_per_s, 1e9);
+    cr_expect_eq(found.bytes_per_s, 2e9);
+    cr_expect_eq(found.submit_ns, 3u);
+    cr_expect_eq(found.step_ns, 4u);
+    cr_expect(!inf_speed_recall(&found, device, "2", directory), "another version");
+    // One digit of the line is another one.
+    char path[96];
+    snprintf(path, sizeof path, "%s/speed.db", directory);
+    FILE *file = fopen(path, "r+");
+    cr_assert_not_null(file);
+    cr_assert_not_null(fgets(line, sizeof line, file));
+    line[20] ^= 1;
+    rewind(file);
+    fputs(line, file);
+    fclose(file);
+    cr_expect(!inf_speed_recall(&found, device, "1", directory));
+    inf_device_unref(&device);
+}
+
+// --- policies ---
+
+Test(race, wins_by_memory_or_by_runs_at_once_where_that_is_the_aim)
+{
+    struct inf_device *devices[2];
+    for (int i = 0; i < 2; i++)
+        devices[i] = open_device(i == 0 ? SLOW : NONE, INF_DEVICE_HOST);
+    struct inf_model *model = make_model(devices[1]);
+    struct inf_shape shape = INF_SHAPE(4);
+    struct inf_race race = {.count = 2, .aim = INF_RACE_MEMORY};
+    for (int i = 0; i < 2; i++)
+        race.entries[i].device = devices[i];
+    // Both take the same memory: the order before the race decides, however slow the first is.
+    cr_assert_eq(inf_race_run(&race, model, &shape, BUDGET_NS, NULL), INF_OK);
+    cr_expect_eq(race.chosen, 0u);
+    cr_expect_eq(race.entries[0].memory_bytes, race.entries[1].memory_bytes);
+    race.aim = INF_RACE_LATENCY;
+    for (int i = 0; i < 2; i++)
+        race.entries[i] = (struct inf_race_entry){.device = devices[i]};
+    cr_assert_eq(inf_race_run(&race, model, &shape, BUDGET_NS, NULL), INF_OK);
+    cr_expect_eq(race.chosen, 1u);
+    inf_model_unref(&model);
+    inf_device_unref(&devices[0]);
+    inf_device_unref(&devices[1]);
 }

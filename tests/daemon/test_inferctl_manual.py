@@ -12,7 +12,7 @@ def main(program, page):
     text = help_of(program)
     page = Path(page).read_text()
     verbs = re.findall(r'^  ([a-z]+) +\S', text, re.M)
-    assert len(verbs) == 11, text
+    assert len(verbs) > 10, text
     assert verbs == re.findall(r'^\.It Cm (\w+)', page, re.M), 'verbs'
 
     options = set(re.findall(r'--([a-z-]+[a-z])', ''.join(help_of(program, verb) for verb in verbs) + text))

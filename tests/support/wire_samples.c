@@ -126,6 +126,38 @@ static void sample_devices(struct inf_device_index *index)
     index->entries = (struct inf_device_entry *)entries;
 }
 
+static void sample_placement(struct inf_placement_reply *reply)
+{
+    static const struct inf_candidate_entry candidates[] = {
+        {"cpu", "cpu", "cpu", "fp32", "chosen", "", 5, 1, 2, 3, UINT64_MAX},
+        {"ref", "ref", "host", "fp32", "slower", "why not", 0, 0, 0, 0, 0},
+    };
+    static const struct inf_declined_entry declined[] = {{"nms", 2, "ref", "not built"}};
+    *reply = (struct inf_placement_reply){
+        .name = "blazeface",
+        .version = "3",
+        .device = "cpu",
+        .backend = "cpu",
+        .precision = "fp32",
+        .precision_reason = "it was wanted",
+        .policy = "latency",
+        .source = "race",
+        .reason = "the fastest",
+        .rule_device = "vulkan0",
+        .rule_reason = "not tiny",
+        .macs = 1,
+        .const_bytes = UINT64_MAX,
+        .steps = 2,
+        .interpreted = 3,
+        .small_ops_webgl = 4,
+        .small_ops_webgpu = 5,
+        .candidate_count = 2,
+        .declined_count = 1,
+        .candidates = (struct inf_candidate_entry *)candidates,
+        .declined = (struct inf_declined_entry *)declined,
+    };
+}
+
 static void sample_memory(struct inf_memory_info *info)
 {
     static const struct inf_memory_entry entries[] = {
@@ -249,6 +281,14 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         break;
     case INF_MESSAGE_MEMORY_INFO:
         sample_memory(&message->memory_info);
+        break;
+
+    case INF_MESSAGE_PLACEMENT_REQUEST:
+        message->placement_request =
+            (struct inf_placement_request){"blazeface", "3", "vulkan0", "stability", "fp32"};
+        break;
+    case INF_MESSAGE_PLACEMENT_REPLY:
+        sample_placement(&message->placement_reply);
         break;
     }
 }

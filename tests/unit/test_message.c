@@ -316,6 +316,53 @@ Test(message, memory_info_goes_round)
     }
 }
 
+Test(message, placement_goes_round)
+{
+    go_round(INF_MESSAGE_PLACEMENT_REQUEST);
+    SAME_TEXT(placement_request.name);
+    SAME_TEXT(placement_request.version);
+    SAME_TEXT(placement_request.device);
+    SAME_TEXT(placement_request.policy);
+    SAME_TEXT(placement_request.precision);
+    go_round(INF_MESSAGE_PLACEMENT_REPLY);
+    SAME_TEXT(placement_reply.name);
+    SAME_TEXT(placement_reply.version);
+    SAME_TEXT(placement_reply.device);
+    SAME_TEXT(placement_reply.backend);
+    SAME_TEXT(placement_reply.precision);
+    SAME_TEXT(placement_reply.precision_reason);
+    SAME_TEXT(placement_reply.policy);
+    SAME_TEXT(placement_reply.source);
+    SAME_TEXT(placement_reply.reason);
+    SAME_TEXT(placement_reply.rule_device);
+    SAME_TEXT(placement_reply.rule_reason);
+    SAME(placement_reply.macs);
+    SAME(placement_reply.const_bytes);
+    SAME(placement_reply.steps);
+    SAME(placement_reply.interpreted);
+    SAME(placement_reply.small_ops_webgl);
+    SAME(placement_reply.small_ops_webgpu);
+    cr_assert_eq(got.placement_reply.candidate_count, 2u);
+    for (int i = 0; i < 2; i++) {
+        SAME_TEXT(placement_reply.candidates[i].device);
+        SAME_TEXT(placement_reply.candidates[i].backend);
+        SAME_TEXT(placement_reply.candidates[i].kind);
+        SAME_TEXT(placement_reply.candidates[i].precision);
+        SAME_TEXT(placement_reply.candidates[i].verdict);
+        SAME_TEXT(placement_reply.candidates[i].reason);
+        SAME(placement_reply.candidates[i].runs);
+        SAME(placement_reply.candidates[i].prior_ns);
+        SAME(placement_reply.candidates[i].first_ns);
+        SAME(placement_reply.candidates[i].median_ns);
+        SAME(placement_reply.candidates[i].memory_bytes);
+    }
+    cr_assert_eq(got.placement_reply.declined_count, 1u);
+    SAME_TEXT(placement_reply.declined[0].op);
+    SAME(placement_reply.declined[0].nodes);
+    SAME_TEXT(placement_reply.declined[0].device);
+    SAME_TEXT(placement_reply.declined[0].reason);
+}
+
 Test(message, empty_has_no_bytes_and_skips_what_comes)
 {
     cr_assert_eq(inf_message_encode(NULL, INF_MESSAGE_EMPTY, NULL, 0, &bytes.size, scratch, NULL),
@@ -335,6 +382,7 @@ Test(message, of_nothing_is_all_defaults)
         INF_MESSAGE_STATUS,          INF_MESSAGE_GOAWAY,        INF_MESSAGE_MODEL_METADATA,
         INF_MESSAGE_SERVER_METADATA, INF_MESSAGE_MODEL_INDEX,   INF_MESSAGE_LOAD_PROGRESS,
         INF_MESSAGE_DEVICE_INDEX,    INF_MESSAGE_SERVER_STATUS, INF_MESSAGE_MEMORY_INFO,
+        INF_MESSAGE_PLACEMENT_REPLY,
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         bytes.size = 0;

@@ -483,7 +483,7 @@ Test(model_store, places_models_by_rule_race_memory_or_name)
     expect_placed(INF_PLACE_RACES_ALWAYS, "ref", INF_PLACE_PINNED);
     expect_placed(INF_PLACE_RACES_NEVER, "", INF_PLACE_RULE);
     expect_placed(INF_PLACE_RACES_ALWAYS, "auto", INF_PLACE_RACE);
-    expect_placed(INF_PLACE_RACES_ALWAYS, "auto", INF_PLACE_MEMORY);
+    expect_placed(INF_PLACE_RACES_ALWAYS, "auto", INF_PLACE_RECALL);
 }
 
 Test(model_store, store_without_a_repository_has_nothing)

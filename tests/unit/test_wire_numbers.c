@@ -216,6 +216,24 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "string name=1; uint32 num_tensors=2; uint32 num_data_buffers=3; uint64 num_bytes=4; "
          "uint64 constant_bytes=5; uint64 weight_bytes=6; uint64 buffer_bytes=7; "
          "uint64 budget_bytes=8; uint64 peak_bytes=9; "},
+        {&inference__model_placement_request__descriptor, "inference.ModelPlacementRequest",
+         "string name=1; string version=2; string device=3; string policy=4; "
+         "string precision=5; "},
+        {&inference__model_placement_response__descriptor, "inference.ModelPlacementResponse",
+         "string name=1; string version=2; string device=3; string backend=4; "
+         "string precision=5; string policy=6; string source=7; string reason=8; "
+         "string rule_device=9; string rule_reason=10; uint64 macs=11; uint64 const_bytes=12; "
+         "uint32 steps=13; uint32 interpreted=14; uint32 small_ops_webgl=15; "
+         "uint32 small_ops_webgpu=16; repeated Candidate candidates=17; "
+         "repeated Declined declined=18; string precision_reason=19; "},
+        {&inference__model_placement_response__candidate__descriptor,
+         "inference.ModelPlacementResponse.Candidate",
+         "string device=1; string backend=2; string kind=3; string precision=4; "
+         "string verdict=5; string reason=6; uint32 runs=7; uint64 prior_ns=8; "
+         "uint64 first_ns=9; uint64 median_ns=10; uint64 memory_bytes=11; "},
+        {&inference__model_placement_response__declined__descriptor,
+         "inference.ModelPlacementResponse.Declined",
+         "string op=1; uint32 nodes=2; string device=3; string reason=4; "},
         {&inference__load_progress__descriptor, "inference.LoadProgress",
          "string stage=1; uint32 percent=2; "},
         {&inference__status__descriptor, "inference.Status",

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ModelPlacement, ModelPlace: what runs where, and why.
+#include "proto/wire/message_codec.h"
+
+typedef Inference__ModelPlacementResponse wire_placement;
+typedef Inference__ModelPlacementResponse__Candidate wire_candidate;
+typedef Inference__ModelPlacementResponse__Declined wire_declined;
+
+// Fields of both structs that go over as they are.
+#define REQUEST_TEXTS(X)     X(device) X(policy) X(precision)
+#define CANDIDATE_TEXTS(X)   X(device) X(backend) X(kind) X(precision) X(verdict) X(reason)
+#define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes)
+#define DECLINED_TEXTS(X)    X(op) X(device) X(reason)
+#define PLACEMENT_TEXTS(X)                                                                         \
+    X(name)                                                                                        \
+    X(version)                                                                                     \
+    X(device)                                                                                      \
+    X(backend) X(precision) X(policy) X(source) X(reason) X(rule_device) X(rule_reason)            \
+        X(precision_reason)
+#define PLACEMENT_NUMBERS(X)                                                                       \
+    X(macs) X(const_bytes) X(steps) X(interpreted) X(small_ops_webgl) X(small_ops_webgpu)
+
+#define TAKE(field) to->field = from->field;
+#define GIVE(field) to->field = inf_wire_text(from->field);
+
+static enum inf_code decode_request(union inf_message *message, const void *wire,
+                                    struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    const Inference__ModelPlacementRequest *from = wire;
+    struct inf_placement_request *to = &message->placement_request;
+    INF_TRY(inf_check_model_name("name", from->name, err));
+    INF_TRY(inf_check_version("version", from->version, err));
+#define CHECK(field) INF_TRY(inf_check_text(#field, from->field, INF_TEXT_LIMIT, err));
+    REQUEST_TEXTS(CHECK)
+    TAKE(name) TAKE(version) REQUEST_TEXTS(TAKE) return INF_OK;
+}
+
+static enum inf_code encode_request(const union inf_message *message, void *wire,
+                                    struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    const struct inf_placement_request *from = &message->placement_request;
+    Inference__ModelPlacementRequest *to = wire;
+    GIVE(name) GIVE(version) REQUEST_TEXTS(GIVE) return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_placement_request = {
+    .descriptor = &inference__model_placement_request__descriptor,
+    .decode = decode_request,
+    .encode = encode_request,
+};
+
+static enum inf_code decode_lists(struct inf_placement_reply *to, const wire_placement *from,
+                                  struct inf_scratch *scratch, struct inf_error *err)
+{
+    to->candidate_count = (uint32_t)from->n_candidates;
+    to->declined_count = (uint32_t)from->n_declined;
+    to->candidates = inf_scratch_array(scratch, from->n_candidates, sizeof *to->candidates, err);
+    if (to->candidates == NULL)
+        return INF_EXHAUSTED;
+    to->declined = inf_scratch_array(scratch, from->n_declined, sizeof *to->declined, err);
+    return to->declined != NULL ? INF_OK : INF_EXHAUSTED;
+}
+
+static void decode_candidate(struct inf_candidate_entry *to, const wire_candidate *from)
+{
+    CANDIDATE_TEXTS(TAKE)
+    CANDIDATE_NUMBERS(TAKE)
+}
+
+static void decode_declined(struct inf_declined_entry *to, const wire_declined *from)
+{
+    DECLINED_TEXTS(TAKE)
+    TAKE(nodes)
+}
+
+static enum inf_code decode_placement(union inf_message *message, const void *wire,
+                                      struct inf_scratch *scratch, struct inf_error *err)
+{
+    const wire_placement *from = wire;
+    struct inf_placement_reply *to = &message->placement_reply;
+    PLACEMENT_TEXTS(TAKE)
+    PLACEMENT_NUMBERS(TAKE)
+    INF_TRY(decode_lists(to, from, scratch, err));
+    for (size_t i = 0; i < from->n_candidates; i++)
+        decode_candidate(&to->candidates[i], from->candidates[i]);
+    for (size_t i = 0; i < from->n_declined; i++)
+        decode_declined(&to->declined[i], from->declined[i]);
+    return INF_OK;
+}
+
+static void encode_candidate(wire_candidate *to, const struct inf_candidate_entry *from)
+{
+    CANDIDATE_TEXTS(GIVE)
+    CANDIDATE_NUMBERS(TAKE)
+}
+
+static void encode_declined(wire_declined *to, const struct inf_declined_entry *from)
+{
+    DECLINED_TEXTS(GIVE)
+    TAKE(nodes)
+}
+
+static enum inf_code encode_placement(const union inf_message *message, void *wire,
+                                      struct inf_scratch *scratch, struct inf_error *err)
+{
+    const struct inf_placement_reply *from = &message->placement_reply;
+    wire_placement *to = wire;
+    PLACEMENT_TEXTS(GIVE)
+    PLACEMENT_NUMBERS(TAKE)
+    to->n_candidates = from->candidate_count;
+    to->candidates = inf_wire_list(&inference__model_placement_response__candidate__descriptor,
+                                   from->candidate_count, scratch, err);
+    if (to->candidates == NULL)
+        return INF_EXHAUSTED;
+    to->n_declined = from->declined_count;
+    to->declined = inf_wire_list(&inference__model_placement_response__declined__descriptor,
+                                 from->declined_count, scratch, err);
+    if (to->declined == NULL)
+        return INF_EXHAUSTED;
+    for (uint32_t i = 0; i < from->candidate_count; i++)
+        encode_candidate(to->candidates[i], &from->candidates[i]);
+    for (uint32_t i = 0; i < from->declined_count; i++)
+        encode_declined(to->declined[i], &from->declined[i]);
+    return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_placement_reply = {
+    .descriptor = &inference__model_placement_response__descriptor,
+    .decode = decode_placement,
+    .encode = encode_placement,
+};

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where models run and why, and moving them, with a real daemon and inferctl.
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "client/inferd.h"
+#include "proto/core/span.h"
+#include "tests/support/fixture.h"
+#include "tests/support/inferctl.h"
+
+#define RUN(run, socket, ...)                                                                      \
+    inf_inferctl_run(run, socket, (const char *const[]){__VA_ARGS__, NULL})
+
+// Runs inferctl, which has to succeed, and parses what it prints.
+static json_t *ask(const char *socket, const char *const *arguments)
+{
+    struct inf_inferctl run;
+    inf_inferctl_run(&run, socket, arguments);
+    cr_assert_eq(run.code, 0, "%s: %s", arguments[0], run.err);
+    json_t *answer = inf_inferctl_json(&run);
+    inf_inferctl_free(&run);
+    return answer;
+}
+
+#define ASK(socket, ...) ask(socket, (const char *const[]){__VA_ARGS__, "--json", NULL})
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+    cr_assert_not_null(value, "%s", key);
+    return value;
+}
+
+static const json_t *candidate(const json_t *answer, const char *device)
+{
+    size_t i;
+    const json_t *row;
+    json_array_foreach(json_object_get(answer, "candidates"), i,
+                       row) if (strcmp(text(row, "device"), device) == 0) return row;
+    cr_assert_fail("there is no candidate %s", device);
+    return NULL;
+}
+
+Test(inferctl_place, explain_tells_how_a_race_went)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, (const char *const[]){"--race=always", NULL});
+    json_t *answer = ASK(fixture.socket, "explain", "conv");
+    cr_expect_str_eq(text(answer, "source"), "race");
+    cr_expect_str_eq(text(answer, "policy"), "latency");
+    cr_expect_str_eq(text(answer, "precision"), "fp32");
+    cr_expect_gt(json_array_size(json_object_get(answer, "candidates")), 0u);
+    const json_t *chosen = candidate(answer, text(answer, "device"));
+    cr_expect_str_eq(text(chosen, "verdict"), "chosen");
+    cr_expect_gt(json_number_value(json_object_get(chosen, "median_ms")), 0);
+    cr_expect_gt(json_number_value(json_object_get(chosen, "prior_ms")), 0);
+    cr_expect_geq(json_integer_value(json_object_get(chosen, "runs")), 5);
+    json_decref(answer);
+    answer = ASK(fixture.socket, "advise", "conv");
+    cr_expect_str_eq(text(answer, "measured_device"), text(answer, "device"));
+    cr_expect_eq(json_array_size(json_object_get(answer, "rules")), 4u);
+    json_decref(answer);
+    struct inf_inferctl run;
+    RUN(&run, fixture.socket, "advise", "add");
+    cr_expect(strstr(run.out, "ultra-lite: the CPU") != NULL, "%s", run.out);
+    inf_inferctl_free(&run);
+    RUN(&run, fixture.socket, "explain", "cnov");
+    cr_expect_eq(run.code, 4, "%s", run.err);
+    inf_inferctl_free(&run);
+    inf_fixture_stop(&fixture);
+}
+
+Test(inferctl_place, a_model_moves_to_a_named_device_and_back)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    struct inf_inferctl run;
+    RUN(&run, fixture.socket, "place", "add", "ref");
+    cr_expect_eq(run.code, 5, "the data socket: %s", run.err);
+    inf_inferctl_free(&run);
+    json_t *answer = ASK(fixture.admin_socket, "place", "add", "ref");
+    cr_expect_str_eq(text(answer, "device"), "ref");
+    cr_expect_str_eq(text(answer, "source"), "pinned");
+    json_decref(answer);
+    answer = ASK(fixture.socket, "explain", "add");
+    cr_expect_str_eq(text(candidate(answer, "ref"), "verdict"), "chosen");
+    json_decref(answer);
+    // A policy alone keeps the device.
+    answer = ASK(fixture.admin_socket, "place", "add", "-p", "memory");
+    cr_expect_str_eq(text(answer, "device"), "ref");
+    cr_expect_str_eq(text(answer, "policy"), "memory");
+    json_decref(answer);
+    answer = ASK(fixture.admin_socket, "place", "add", "auto", "--policy=stability");
+    cr_expect_str_neq(text(answer, "source"), "pinned");
+    json_decref(answer);
+    RUN(&run, fixture.admin_socket, "place", "add", "moon");
+    cr_expect(strstr(run.err, "wanted one of:") != NULL, "%s", run.err);
+    inf_inferctl_free(&run);
+    RUN(&run, fixture.admin_socket, "place", "add", "-p", "beauty");
+    cr_expect(strstr(run.err, "'beauty': wanted latency, throughput, stability or memory") != NULL,
+              "%s", run.err);
+    inf_inferctl_free(&run);
+    RUN(&run, fixture.admin_socket, "place", "add");
+    cr_expect_eq(run.code, 2);
+    inf_inferctl_free(&run);
+    inf_fixture_stop(&fixture);
+}
+
+// --- under load ---
+
+struct load {
+    const char *socket;
+    atomic_bool stop;
+    unsigned long answers, on_ref;
+};
+
+// Asks for 1 + 2 and so on until told to stop; every answer has to be there, and right.
+static void *ask_on(void *context)
+{
+    struct load *load = context;
+    struct inferd_error err;
+    inferd_client *client;
+    cr_assert_eq(inferd_connect(&client, load->socket, &err), 0, "%s", err.text);
+    float a[] = {1, 2, 3, 4}, b[] = {2, 4, 6, 8};
+    inferd_tensor inputs[] = {{.name = "a",
+                               .dtype = INFERD_FP32,
+                               .rank = 2,
+                               .shape = {1, 4},
+                               .data = a,
+                               .size = sizeof a},
+                              {.name = "b",
+                               .dtype = INFERD_FP32,
+                               .rank = 2,
+                               .shape = {1, 4},
+                               .data = b,
+                               .size = sizeof b}};
+    while (!atomic_load(&load->stop)) {
+        inferd_result *result = NULL;
+        int code = inferd_infer(
+            client, &(inferd_request){.model = "add", .inputs = inputs, .input_count = 2}, &result,
+            &err);
+        cr_assert_eq(code, 0, "%s", err.text);
+        const float *sum = inferd_result_output(result, 0)->data;
+        for (int i = 0; i < 4; i++)
+            cr_assert_eq(sum[i], a[i] + b[i]);
+        cr_assert_str_eq(inferd_result_precision(result), "fp32");
+        load->answers++;
+        load->on_ref += strcmp(inferd_result_device(result), "ref") == 0;
+        inferd_result_free(result);
+    }
+    inferd_close(client);
+    return NULL;
+}
+
+static uint64_t model_bytes(inferd_client *client, const char *name)
+{
+    struct inferd_error err;
+    inferd_model_row *rows;
+    size_t count;
+    uint64_t bytes = 0;
+    cr_assert_eq(inferd_models(client, &rows, &count, &err), 0, "%s", err.text);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            bytes = rows[i].memory_bytes;
+    free(rows);
+    return bytes;
+}
+
+Test(inferctl_place, no_request_fails_while_a_model_moves)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    struct load loads[2] = {{.socket = fixture.socket}, {.socket = fixture.socket}};
+    pthread_t threads[2];
+    struct inferd_error err;
+    inferd_client *admin;
+    cr_assert_eq(inferd_connect(&admin, fixture.admin_socket, &err), 0, "%s", err.text);
+    uint64_t before = model_bytes(admin, "add");
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, ask_on, &loads[i]), 0);
+    static const char *const devices[] = {"ref", "auto"};
+    for (int i = 0; i < 20; i++) {
+        const inferd_place_order order = {.model = "add", .device = devices[i % 2]};
+        cr_assert_eq(inferd_place(admin, &order, NULL, NULL, &err), 0, "%s", err.text);
+    }
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&loads[i].stop, true);
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+        cr_expect_gt(loads[i].answers, 0u);
+    }
+    // What the old executables took has come back.
+    cr_expect_leq(model_bytes(admin, "add"), before);
+    inferd_close(admin);
+    inf_fixture_stop(&fixture);
+}
