@@ -28,8 +28,12 @@ static enum inf_code start(inferd_client *client, const struct inf_question *que
 {
     struct inf_outgoing *outgoing = NULL;
     INF_TRY(inf_client_may_send(client, err));
-    INF_TRY(inf_outgoing_acquire(client, INF_FRAME_HEADER_BYTES + 2 * PATH_MAX, &outgoing, err));
-    memcpy(&client->control, &question->body, sizeof question->body);
+    size_t meta_bytes = question->session != NULL ? INF_LIMIT_META_BYTES : 2 * PATH_MAX;
+    INF_TRY(inf_outgoing_acquire(client, INF_FRAME_HEADER_BYTES + meta_bytes, &outgoing, err));
+    if (question->session != NULL)
+        client->control.session = *question->session;
+    else
+        memcpy(&client->control, &question->body, sizeof question->body);
     enum inf_code code =
         inf_outgoing_encode(client, outgoing, &client->control, question->kind, err);
     struct inf_call *call = code == INF_OK ? inf_call_acquire(client, err) : NULL;
@@ -330,7 +334,9 @@ static enum inf_code take_memory(void *context, const union inf_message *message
     *list->count = info->count;
     if (list->total != NULL)
         *list->total = (inferd_memory_total){.region_bytes = info->region_bytes,
-                                             .resident_bytes = info->resident_bytes};
+                                             .resident_bytes = info->resident_bytes,
+                                             .session_bytes = info->session_bytes,
+                                             .sessions = info->sessions};
     return INF_OK;
 }
 

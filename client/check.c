@@ -58,6 +58,8 @@ static enum inf_code check_input(const inferd_client *client, const inferd_tenso
                                  size_t index, struct inf_error *err)
 {
     INF_TRY(check_name(tensor, "input", index, err));
+    if (tensor->session_tensor != NULL)
+        return INF_OK;
     struct inf_shape shape = {.rank = tensor->rank};
     if (tensor->rank < 0 || tensor->rank > INF_LIMIT_RANK)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
@@ -95,6 +97,25 @@ static enum inf_code check_output(const inferd_client *client, const inferd_tens
     return INF_OK;
 }
 
+static enum inf_code check_session_tensor(const inferd_request *request,
+                                          const inferd_tensor *tensor, const char *role,
+                                          struct inf_error *err)
+{
+    if (tensor->session_tensor == NULL)
+        return INF_OK;
+    if (request->session == NULL)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s '%.80s': session_tensor, but the request has no session", role,
+                               tensor->name == NULL ? "" : tensor->name);
+    size_t size = strnlen(tensor->session_tensor, INF_LIMIT_TENSOR_NAME + 1);
+    if (size == 0 || size > INF_LIMIT_TENSOR_NAME)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s '%.80s': session_tensor has %zu bytes or more, wanted 1 to %u",
+                               role, tensor->name == NULL ? "" : tensor->name, size,
+                               INF_LIMIT_TENSOR_NAME);
+    return INF_OK;
+}
+
 enum inf_code inf_request_check(const inferd_client *client, const inferd_request *request,
                                 struct inf_error *err)
 {
@@ -117,9 +138,15 @@ enum inf_code inf_request_check(const inferd_client *client, const inferd_reques
         return fail_parameter(err, "there are no inputs", "as many as input_count says");
     if (request->outputs == NULL && request->output_count != 0)
         return fail_parameter(err, "there are no outputs", "as many as output_count says");
-    for (size_t i = 0; i < request->input_count; i++)
+    if (request->session != NULL && request->session->client != client)
+        return fail_parameter(err, "the session is another client's", "one of this client");
+    for (size_t i = 0; i < request->input_count; i++) {
+        INF_TRY(check_session_tensor(request, &request->inputs[i], "input", err));
         INF_TRY(check_input(client, &request->inputs[i], i, err));
-    for (size_t i = 0; i < request->output_count; i++)
+    }
+    for (size_t i = 0; i < request->output_count; i++) {
+        INF_TRY(check_session_tensor(request, &request->outputs[i], "output", err));
         INF_TRY(check_output(client, &request->outputs[i], i, err));
+    }
     return INF_OK;
 }

@@ -117,6 +117,7 @@ static void destroy(inferd_client *client)
     inf_client_calls_fini(client);
     inf_client_memory_fini(client);
     inf_client_learned_fini(client);
+    inf_client_sessions_fini(client);
     inf_client_io_fini(client);
     inf_scratch_destroy(&client->scratch);
     free(client);

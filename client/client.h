@@ -87,6 +87,7 @@ struct inf_call {
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_CLIENT_VERSION_BYTES];
     struct inf_outgoing *frame;
+    bool in_session;      // sent once only: what was sent behind it would have overtaken it
     bool default_outputs; // the caller named none ...
     bool expanded;        // ... and the request names those learned
     uint32_t attempts;    // times sent
@@ -111,6 +112,13 @@ struct inferd_memory {
     bool retired;            // unmapped; waits for MEM_RELEASED
     bool refused;            // by the daemon, for the reason in `refusal`
     char refusal[200];
+};
+
+// A session, in the client's list.
+struct inferd_session {
+    inferd_client *client;
+    inferd_session *next;
+    uint64_t id;
 };
 
 // What is known of a model's outputs: the library learns it from answers.
@@ -184,6 +192,8 @@ struct inferd_client {
 
     struct inf_learned *learned;
     inferd_result *results, *unused_results;
+    inferd_session *sessions;
+    uint64_t last_session; // id
 
     struct inf_scratch *scratch;
     union inf_message message; // decoded, or an inference's: too large for the stack
@@ -341,6 +351,11 @@ enum inf_code inf_request_check(const inferd_client *client, const inferd_reques
 // Sends an inference again: with outputs placed as is now known, and the time that is left.
 enum inf_code inf_infer_resend(inferd_client *client, struct inf_call *call,
                                struct inf_error *err) INF_NODISCARD;
+
+// --- session.c ---
+
+// Frees what the caller has not closed.
+void inf_client_sessions_fini(inferd_client *client);
 
 // --- reply.c ---
 

@@ -45,6 +45,9 @@ static void lay_out_inputs(struct inf_infer_request *message, const inferd_reque
     for (size_t i = 0; i < request->input_count; i++) {
         const inferd_tensor *input = &request->inputs[i];
         struct inf_location *location = &message->inputs[i].location;
+        *location = (struct inf_location){.present = false};
+        if (input->session_tensor != NULL)
+            continue;
         *location = (struct inf_location){.present = true, .length = input->size};
         if (input->memory != NULL) {
             location->region_id = input->memory->region_id;
@@ -95,7 +98,7 @@ static void copy_inline(const struct inf_infer_request *message, const inferd_re
     size_t end = 0;
     for (size_t i = 0; i < request->input_count; i++) {
         const struct inf_location *location = &message->inputs[i].location;
-        if (location->region_id != 0 || request->inputs[i].size == 0)
+        if (!location->present || location->region_id != 0 || request->inputs[i].size == 0)
             continue;
         memset(data + end, 0, location->offset - end); // padding, not what was there before
         memcpy(data + location->offset, request->inputs[i].data, request->inputs[i].size);
@@ -111,6 +114,9 @@ static void fill_inputs(struct inf_infer_request *message, const inferd_request 
         const inferd_tensor *input = &request->inputs[i];
         struct inf_tensor_entry *entry = &message->inputs[i];
         entry->name = input->name;
+        entry->session_tensor = input->session_tensor;
+        if (input->session_tensor != NULL)
+            continue;
         entry->dtype = (enum inf_dtype)input->dtype;
         entry->shape = (struct inf_shape){.rank = input->rank};
         memcpy(entry->shape.dims, input->shape, (size_t)input->rank * sizeof input->shape[0]);
@@ -148,7 +154,7 @@ static enum inf_code place_outputs(inferd_client *client, struct inf_call *call,
     for (uint32_t i = 0; i < message->output_count; i++) {
         struct inf_tensor_entry *output = &message->outputs[i];
         const struct inf_learned_output *known = inf_learned_output(learned, output->name);
-        if (output->location.present || known == NULL ||
+        if (output->location.present || output->session_tensor != NULL || known == NULL ||
             known->bytes < INF_CLIENT_REGION_FROM_BYTES)
             continue;
         size_t offset = inf_size_align(end, INF_FRAME_DATA_ALIGNMENT);
@@ -171,15 +177,21 @@ static enum inf_code place_outputs(inferd_client *client, struct inf_call *call,
     return INF_OK;
 }
 
+static size_t entry_bound(const struct inf_tensor_entry *entry)
+{
+    return TENSOR_META_BYTES + strlen(entry->name) +
+           (entry->session_tensor != NULL ? strlen(entry->session_tensor) : 0);
+}
+
 // The bytes of metadata, at most.
 static size_t meta_bound(const struct inf_infer_request *message)
 {
     size_t size = REQUEST_META_BYTES + strlen(message->model_name) +
                   strlen(message->model_version) + strlen(message->id) + strlen(message->device);
     for (uint32_t i = 0; i < message->input_count; i++)
-        size += TENSOR_META_BYTES + strlen(message->inputs[i].name);
+        size += entry_bound(&message->inputs[i]);
     for (uint32_t i = 0; i < message->output_count; i++)
-        size += TENSOR_META_BYTES + strlen(message->outputs[i].name);
+        size += entry_bound(&message->outputs[i]);
     return size;
 }
 
@@ -195,11 +207,13 @@ static void fill_request(inferd_client *client, struct inf_call *call,
     message->device = request->device != NULL ? request->device : "";
     message->timeout_ns = call->deadline_ns == 0 ? 0 : call->deadline_ns - call->start_ns;
     message->priority = (enum inf_wire_priority)request->priority;
+    message->session_id = request->session != NULL ? request->session->id : 0;
     fill_inputs(message, request);
     message->output_count = (uint32_t)request->output_count;
     for (size_t i = 0; i < request->output_count; i++) {
         const inferd_tensor *output = &request->outputs[i];
-        message->outputs[i] = (struct inf_tensor_entry){.name = output->name};
+        message->outputs[i] = (struct inf_tensor_entry){.name = output->name,
+                                                        .session_tensor = output->session_tensor};
         if (output->memory != NULL)
             message->outputs[i].location = (struct inf_location){
                 .present = true,
@@ -244,7 +258,9 @@ static enum inf_code build(inferd_client *client, struct inf_call *call,
     size_t data_bytes = 0;
     INF_TRY(place_inputs(client, call, request, &data_bytes, err));
     const struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
-    call->default_outputs = request->output_count == 0;
+    // What a session's request returns is not all that the model gives.
+    call->in_session = request->session != NULL;
+    call->default_outputs = request->output_count == 0 && !call->in_session;
     if (call->default_outputs)
         expand_outputs(message, call, learned);
     INF_TRY(place_outputs(client, call, learned, err));

@@ -84,6 +84,8 @@ typedef struct inferd_client inferd_client;
 typedef struct inferd_result inferd_result;
 // Memory shared with the daemon: tensors in it are not copied.
 typedef struct inferd_memory inferd_memory;
+// Tensors that the daemon keeps between requests: the state of a recurrent model.
+typedef struct inferd_session inferd_session;
 
 // A tensor: row-major elements somewhere in memory.
 typedef struct inferd_tensor {
@@ -94,6 +96,9 @@ typedef struct inferd_tensor {
     void *data;            // the elements; of inputs only read
     size_t size;           // bytes
     inferd_memory *memory; // where `data` lies, if in memory of inferd_memory_alloc(); else NULL
+    // Of a request with a session: the input is what the session keeps under this name (dtype, shape
+    // and data are not looked at), the output is kept under it and not returned. NULL: neither.
+    const char *session_tensor;
 } inferd_tensor;
 
 // The name ("FP32") and the element size of a dtype; "NONE" and 0 for numbers that are none.
@@ -134,6 +139,8 @@ typedef struct inferd_request {
     size_t output_count;          // name; with memory and data set, the daemon writes there
     uint64_t timeout_ms;          // 0: none. Covers everything from now to the answer
     inferd_priority priority;     // among the requests of this user
+    inferd_session *session;      // NULL: none. Outputs of its pairs come back only where `outputs`
+                                  // names them, and those that do not fit an answer need memory
 } inferd_request;
 
 // Runs a model and waits for the answer. *result is the caller's to free.
@@ -198,6 +205,35 @@ INFERD_API void *inferd_memory_data(const inferd_memory *memory);
 INFERD_API size_t inferd_memory_size(const inferd_memory *memory);
 // Gives the memory back; requests in flight that use it may still go on. NULL is fine.
 INFERD_API void inferd_memory_free(inferd_memory *memory);
+
+// --- sessions ---
+
+// A model's output that its next request takes as an input, without travelling here and back:
+//
+//   inferd_session_state state = {.output = "stateN", .input = "state", .rank = 3,
+//                                 .shape = {2, 1, 128}};
+//   inferd_session *session;
+//   if (inferd_session_open(client, &state, 1, &session, &err)) ...
+//   while (more audio) inferd_infer(client, &(inferd_request){.model = "silero_vad",
+//       .inputs = audio_and_rate, .input_count = 2, .session = session}, &result, &err);
+//
+// The first request takes zeros of this shape, or sends the input itself: as any later one may, to
+// begin anew.
+typedef struct inferd_session_state {
+    const char *output, *input;
+    int rank; // -1: the shape is the model's, where that is known
+    int64_t shape[INFERD_RANK_MAX];
+} inferd_session_state;
+
+// Opens a session with these pairs (there may be none: see inferd_tensor.session_tensor). Requests
+// of one session run one after the other, as they were sent; one that fails keeps nothing. A session
+// ends with its connection. Blocks until the daemon has answered, 10 s at most.
+INFERD_API int inferd_session_open(inferd_client *client, const inferd_session_state *states,
+                                   size_t count, inferd_session **session,
+                                   struct inferd_error *err);
+
+// Closes it; what was sent before goes on. NULL is fine. Blocks as inferd_session_open() does.
+INFERD_API void inferd_session_close(inferd_session *session);
 
 // --- models and daemon ---
 
@@ -273,6 +309,8 @@ typedef struct inferd_memory_row {
 typedef struct inferd_memory_total {
     uint64_t region_bytes;   // memory shared by all clients
     uint64_t resident_bytes; // of the daemon
+    uint64_t session_bytes;  // kept in sessions of all clients
+    unsigned sessions;
 } inferd_memory_total;
 
 // What each device holds. *rows is the caller's to free(); `total` may be NULL.

@@ -14,7 +14,8 @@ union inf_question_body {
 struct inf_question {
     uint16_t method;
     enum inf_message_kind kind;
-    union inf_question_body body; // where the kind has one
+    union inf_question_body body;              // where the kind has one
+    const struct inf_session_message *session; // instead of a body, being large; NULL: none
     enum inf_message_kind reply_kind;
     uint64_t limit_ns; // how long to wait; 0: as long as it takes
     // Takes the answer, and what comes before it.

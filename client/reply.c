@@ -206,7 +206,7 @@ static bool ask_metadata(inferd_client *client, struct inf_call *call)
 // Sends the inference again where that helps; the call is out of the table. False: it does not help.
 static bool try_again(inferd_client *client, struct inf_call *call, struct refusal *refusal)
 {
-    if (call->ended || call->cancelled || call->phase != INF_CALL_INFER ||
+    if (call->ended || call->cancelled || call->in_session || call->phase != INF_CALL_INFER ||
         call->attempts >= ATTEMPTS_MAX)
         return false;
     struct inf_learned *learned = inf_learned_find(client, call->model, call->version);

@@ -76,6 +76,8 @@ static const struct setting settings[] = {
      "memory regions of one user"},
     {"region_bytes_per_uid_max", SETTING_U64, AT(region_bytes_per_uid_max), "16G", 1u << 20,
      (uint64_t)1 << 44, "BYTES", "bytes of them"},
+    {"session_bytes_per_uid_max", SETTING_U64, AT(session_bytes_per_uid_max), "1G", 1u << 20,
+     (uint64_t)1 << 44, "BYTES", "bytes of tensors kept in sessions of one user"},
     {"queue_requests_max", SETTING_U32, AT(queue_requests_max), "1024", 1, 1048576, "N",
      "requests that may wait for one device"},
     {"queue_bytes_max", SETTING_U64, AT(queue_bytes_max), "256M", 1u << 20, (uint64_t)1 << 40,

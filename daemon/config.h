@@ -38,14 +38,15 @@ struct inf_config {
     uint64_t request_bytes_per_uid_max; // inline bytes of those
     uint32_t regions_per_uid_max;
     uint64_t region_bytes_per_uid_max;
-    uint32_t queue_requests_max; // waiting per device
-    uint64_t queue_bytes_max;    // inline bytes waiting per device
-    uint32_t batch_rows_max;     // rows of different requests that run at once; 1: no batches
-    uint32_t drain_timeout_ms;   // SIGTERM: requests in flight may take this long
-    uint32_t run_limit_ms;       // a run that takes longer is hung
-    char log_level[16];          // "error", "warning", "notice", "info", "debug"
-    bool load_all;               // load everything in the repository at start
-    bool help, version, check;   // asked for on the command line only
+    uint64_t session_bytes_per_uid_max; // of tensors kept in sessions
+    uint32_t queue_requests_max;        // waiting per device
+    uint64_t queue_bytes_max;           // inline bytes waiting per device
+    uint32_t batch_rows_max;   // rows of different requests that run at once; 1: no batches
+    uint32_t drain_timeout_ms; // SIGTERM: requests in flight may take this long
+    uint32_t run_limit_ms;     // a run that takes longer is hung
+    char log_level[16];        // "error", "warning", "notice", "info", "debug"
+    bool load_all;             // load everything in the repository at start
+    bool help, version, check; // asked for on the command line only
 };
 
 // Reads the defaults, then the file that --config names (or /etc/inferd/inferd.conf where it

@@ -137,6 +137,7 @@ void inf_connection_close(struct inf_connection *connection)
     connection->state = INF_CONNECTION_OVER;
     while (connection->calls != NULL)
         inf_connection_end_call(connection, connection->calls, INF_CALL_END_DISCONNECT);
+    inf_session_table_fini(&connection->sessions);
     inf_region_table_fini(&connection->regions);
     inf_output_clear(&connection->output, &set->output_store);
     inf_assembler_fini(&connection->assembler);
@@ -238,6 +239,7 @@ static enum inf_code fill(struct inf_connection *connection, struct inf_connecti
     inf_assembler_init(&connection->assembler, &limits, &memory);
     inf_region_table_init(&connection->regions, set->options.reaper, set->options.counters,
                           connection->user);
+    inf_session_table_init(&connection->sessions, set->options.counters, connection->user);
     return INF_OK;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What comes in: a connection's state machine, one function a frame type.
 #include <inttypes.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/connection_impl.h"
@@ -20,6 +21,10 @@ static uint32_t grant(uint32_t wanted, uint32_t usual, uint32_t most)
     return INF_MIN(wanted, most);
 }
 
+// What this server can do beyond the protocol's first version.
+static const char *const features[] = {"model_repository", "inferd.memfd", "inferd.deadline",
+                                       "inferd.cancel", "inferd.session"};
+
 static void greet(struct inf_connection *connection) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
@@ -38,13 +43,13 @@ static void greet(struct inf_connection *connection) INF_ON_LOOP
         .server_name = "inferd",
         .server_version = set->options.version,
         .limits = connection->limits,
-        .feature_count = 4,
-        .features = {"model_repository", "inferd.memfd", "inferd.deadline", "inferd.cancel"},
+        .feature_count = INF_ARRAY_LENGTH(features),
         .credit_requests = connection->limits.streams,
         .epoch = {set->epoch[0], set->epoch[1]},
         .role = connection->admin ? "admin" : "client",
         .clock = "CLOCK_MONOTONIC",
     };
+    memcpy(set->message.hello_ack.features, features, sizeof features);
     const struct inf_reply reply = {.type = INF_FRAME_HELLO_ACK};
     connection->state = INF_CONNECTION_OPEN;
     inf_connection_send(connection, &reply, INF_MESSAGE_HELLO_ACK, &set->message);
@@ -135,6 +140,7 @@ static void take_request(struct inf_connection *connection, struct inf_frame *fr
                                   .data = frame->data,
                                   .data_bytes = frame->header.data_bytes,
                                   .regions = &connection->regions,
+                                  .sessions = &connection->sessions,
                                   .uid = connection->uid,
                                   .admin = connection->admin,
                                   .reply_bytes_max = connection->limits.data_bytes};

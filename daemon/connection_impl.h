@@ -46,6 +46,7 @@ struct inf_connection {
     struct inf_assembler assembler;
     struct inf_output output;
     struct inf_region_table regions;
+    struct inf_session_table sessions;
     uint64_t opened_ns;
     uint64_t frame_since_ns; // when the frame being assembled began; 0: none is
 

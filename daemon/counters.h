@@ -16,6 +16,8 @@ struct inf_counters {
     uint64_t requests_failed;
     uint32_t regions; // mapped now, also those of connections that are gone
     uint64_t region_bytes;
+    uint32_t sessions; // open, or with requests in flight
+    uint64_t session_bytes;
 };
 
 #endif

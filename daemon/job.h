@@ -14,6 +14,7 @@
 #include "daemon/fault.h"
 #include "daemon/model_store.h"
 #include "daemon/region.h"
+#include "daemon/session.h"
 
 // An output, by the model's order.
 struct inf_job_output {
@@ -23,6 +24,8 @@ struct inf_job_output {
     uint64_t room_bytes;       // at `memory`
     struct inf_region *region; // held; NULL where there is none
     uint64_t region_id, region_offset;
+    bool returned;                   // in the reply
+    struct inf_session_buffer *kept; // where it is to be kept; NULL: it is not
     // the worker's
     bool late; // its size is known only after the run
     enum inf_dtype dtype;
@@ -33,6 +36,7 @@ struct inf_job_output {
 
 enum inf_job_place {
     INF_JOB_LOOP,  // being filled, or done
+    INF_JOB_HELD,  // waits for its turn in its session; counted by the lane
     INF_JOB_QUEUE, // in a lane; guarded by the lane's mutex
     INF_JOB_WORKER // taken by a worker, or in the queue of those that are done
 };
@@ -83,6 +87,12 @@ struct inf_job {
     struct inf_region *input_regions[INF_LIMIT_TENSORS]; // held; NULL where inline
     uint32_t order_count;                                // outputs in the request's order
     uint8_t order[INF_LIMIT_TENSORS];
+    struct inf_session *session; // a reference; NULL: none
+    struct inf_job *session_next;
+    uint32_t kept_input_count; // inputs that the session gives, and which of its tensors they are
+    struct inf_session_port kept_inputs[INF_LIMIT_TENSORS];
+    uint32_t kept_output_count;
+    struct inf_session_port kept_outputs[INF_LIMIT_TENSORS];
     char id[INF_LIMIT_REQUEST_ID + 1];
 };
 

@@ -46,6 +46,13 @@ static enum inf_code measure(struct inf_job *job, const char *name, struct inf_j
     if (!inf_shape_bytes(shape, dtype, &output->size_bytes))
         return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "output '%s' is too large", name);
+    if (output->kept != NULL &&
+        inf_session_buffer_reserve(output->kept, output->size_bytes, &fault->err) != INF_OK)
+        return inf_error_prefix(&fault->err, fault->err.code, "output '%s'", name);
+    if (!output->returned) {
+        output->memory = output->kept->data;
+        return INF_OK;
+    }
     if (output->memory == NULL)
         return place_inline(job, name, output);
     return output->size_bytes <= output->room_bytes ? INF_OK : too_small(fault, name, output);
@@ -73,8 +80,8 @@ static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph
         found->has_late |= output->late;
         if (!output->wanted || output->late)
             continue;
-        found->has_inline |= output->memory == NULL;
         INF_TRY(measure(job, graph->outputs[i].name, output, value->dtype, &shape));
+        found->has_inline |= output->memory == NULL;
     }
     return INF_OK;
 }
@@ -125,6 +132,15 @@ void *inf_job_output_memory(const struct inf_job *job, uint32_t index)
 {
     const struct inf_job_output *output = &job->outputs[index];
     return output->wanted && !output->late ? place_of(job, output) : NULL;
+}
+
+void inf_job_keep_outputs(struct inf_job *job)
+{
+    for (uint32_t i = 0; i < job->output_count; i++) {
+        const struct inf_job_output *output = &job->outputs[i];
+        if (output->kept != NULL && output->returned && output->size_bytes > 0)
+            memcpy(output->kept->data, place_of(job, output), output->size_bytes);
+    }
 }
 
 enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_executable *executable,

@@ -21,6 +21,9 @@ enum inf_code inf_job_place_outputs(struct inf_job *job, const struct inf_graph 
 // Where an output that was measured goes; NULL where it is not wanted, or late.
 void *inf_job_output_memory(const struct inf_job *job, uint32_t index);
 
+// A run went well: what is to be kept as well as returned is copied to where it is kept.
+void inf_job_keep_outputs(struct inf_job *job);
+
 // Fetches the outputs whose sizes only the run in `slot` could tell. Fails as
 // inf_job_place_outputs().
 enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_executable *executable,

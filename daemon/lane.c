@@ -56,17 +56,50 @@ static bool late(struct inf_lane *lane, const struct inf_job *job, uint64_t now_
 // A lane that is empty takes a job of any size: else it could never run.
 static bool fits(const struct inf_lane *lane, const struct inf_job *job)
 {
-    return lane->count == 0 || (lane->count < lane->limits.requests_max &&
-                                lane->bytes + job->data_bytes <= lane->limits.bytes_max);
+    return lane->count + lane->held == 0 ||
+           (lane->count + lane->held < lane->limits.requests_max &&
+            lane->bytes + lane->held_bytes + job->data_bytes <= lane->limits.bytes_max);
+}
+
+static void drop_held(struct inf_lane *lane, struct inf_job *job)
+    INF_ATTR(requires_capability(lane->mutex))
+{
+    lane->held--;
+    lane->held_bytes -= job->data_bytes;
+    job->place = INF_JOB_LOOP;
+}
+
+enum inf_lane_verdict inf_lane_hold(struct inf_lane *lane, struct inf_job *job)
+{
+    enum inf_lane_verdict verdict = INF_LANE_FULL;
+    inf_mutex_lock(&lane->mutex);
+    if (!lane->closed && fits(lane, job)) {
+        lane->held++;
+        lane->held_bytes += job->data_bytes;
+        job->place = INF_JOB_HELD;
+        verdict = INF_LANE_TAKEN;
+    }
+    inf_mutex_unlock(&lane->mutex);
+    return verdict;
+}
+
+void inf_lane_drop(struct inf_lane *lane, struct inf_job *job)
+{
+    inf_mutex_lock(&lane->mutex);
+    drop_held(lane, job);
+    inf_mutex_unlock(&lane->mutex);
 }
 
 static enum inf_lane_verdict try_push(struct inf_lane *lane, struct inf_job *job)
     INF_ATTR(requires_capability(lane->mutex))
 {
     job->expected = inf_estimates_find(&lane->estimates, job->estimate_key);
-    if (lane->closed || !fits(lane, job))
+    bool held = job->place == INF_JOB_HELD;
+    if (held)
+        drop_held(lane, job);
+    if (lane->closed || (!held && !fits(lane, job)))
         return INF_LANE_FULL;
-    if (late(lane, job, job->accepted_ns))
+    if (!held && late(lane, job, job->accepted_ns))
         return INF_LANE_LATE;
     job->turn.cost_ns = job->expected.run_ns != 0 ? job->expected.share_ns : lane->typical_ns;
     job->turn.since_ns = job->accepted_ns;
@@ -94,8 +127,10 @@ enum inf_lane_verdict inf_lane_push(struct inf_lane *lane, struct inf_job *job,
 bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job)
 {
     inf_mutex_lock(&lane->mutex);
-    bool queued = job->place == INF_JOB_QUEUE;
-    if (queued) {
+    bool queued = job->place != INF_JOB_WORKER;
+    if (job->place == INF_JOB_HELD) {
+        drop_held(lane, job);
+    } else if (queued) {
         inf_fair_remove(lane->fair, &job->turn);
         lane->count--;
         lane->bytes -= job->data_bytes;

@@ -29,7 +29,9 @@ struct inf_lane {
     struct inf_estimates estimates;
     struct inf_lane_limits limits;
     uint32_t count;
-    uint64_t bytes;   // of data segments
+    uint64_t bytes; // of data segments
+    uint32_t held;  // jobs that have a place, and are not in yet
+    uint64_t held_bytes;
     uint32_t waiting; // workers in inf_lane_pop()
     bool closed;
     uint32_t running;     // jobs
@@ -51,7 +53,14 @@ enum inf_lane_verdict {
     INF_LANE_LATE, // its deadline would pass before it is done
 };
 
-// Puts a job in, unless there is no room or it would be late. *out_wait_ns is how long all that
+// Keeps a place for a job that may not run yet; its place becomes INF_JOB_HELD. Never INF_LANE_LATE.
+enum inf_lane_verdict inf_lane_hold(struct inf_lane *lane,
+                                    struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
+
+// Gives the place of a held job up.
+void inf_lane_drop(struct inf_lane *lane, struct inf_job *job) INF_ON_LOOP;
+
+// Puts a job in, unless there is no room or it would be late; one that is held gets in in any case. *out_wait_ns is how long all that
 // waits will keep the workers busy, as far as is known.
 enum inf_lane_verdict inf_lane_push(struct inf_lane *lane, struct inf_job *job,
                                     uint64_t *out_wait_ns) INF_NODISCARD INF_ON_LOOP;

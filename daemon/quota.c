@@ -28,6 +28,7 @@ static const struct {
     [INF_QUOTA_REQUEST_BYTES] = {"bytes of requests in flight", INF_REASON_QUOTA_BYTES},
     [INF_QUOTA_REGIONS] = {"regions", INF_REASON_QUOTA_BYTES},
     [INF_QUOTA_REGION_BYTES] = {"bytes of regions", INF_REASON_QUOTA_BYTES},
+    [INF_QUOTA_SESSION_BYTES] = {"bytes of sessions", INF_REASON_QUOTA_BYTES},
 };
 
 enum inf_code inf_quota_create(struct inf_quota **out_quota,

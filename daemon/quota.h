@@ -17,6 +17,7 @@ enum inf_quota_kind {
     INF_QUOTA_REQUEST_BYTES, // of their data segments
     INF_QUOTA_REGIONS,       // mapped
     INF_QUOTA_REGION_BYTES,  // of them
+    INF_QUOTA_SESSION_BYTES, // of tensors kept in sessions
     INF_QUOTA_KIND_COUNT
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/scheduler.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -156,10 +157,54 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
     return INF_OK;
 }
 
+enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job *job,
+                                 struct inf_fault *fault)
+{
+    struct station *station = &scheduler->stations[job->device_index];
+    if (scheduler->jobs >= scheduler->jobs_max ||
+        inf_lane_hold(&station->lane, job) != INF_LANE_TAKEN)
+        return refuse(scheduler, job, INF_LANE_FULL, 0, fault);
+    scheduler->jobs++;
+    inf_deadlines_add(scheduler->deadlines, &job->deadline);
+    return INF_OK;
+}
+
+// Puts a job that never ran among those that are done.
+static void post(struct inf_scheduler *scheduler, struct inf_job *job)
+{
+    job->result.start_ns = job->result.begin_ns = job->accepted_ns;
+    job->result.end_ns = job->result.done_ns = job->accepted_ns;
+    job->result.device_ns = 0;
+    job->place = INF_JOB_WORKER;
+    bool posted = inf_queue_push(scheduler->done, job);
+    assert(posted && "the queue has room for every job there can be");
+    (void)posted;
+}
+
+void inf_scheduler_resume(struct inf_scheduler *scheduler, struct inf_job *job)
+{
+    uint64_t wait_ns;
+    enum inf_lane_verdict verdict =
+        inf_lane_push(&scheduler->stations[job->device_index].lane, job, &wait_ns);
+    if (verdict == INF_LANE_TAKEN)
+        return;
+    inf_fault_init(&job->result.fault);
+    inf_fail_reason(&job->result.fault.err, INF_UNAVAILABLE, INF_REASON_DRAINING,
+                    "the daemon shuts down");
+    post(scheduler, job);
+}
+
+void inf_scheduler_fail(struct inf_scheduler *scheduler, struct inf_job *job)
+{
+    inf_lane_drop(&scheduler->stations[job->device_index].lane, job);
+    post(scheduler, job);
+}
+
 bool inf_scheduler_withdraw(struct inf_scheduler *scheduler, struct inf_job *job)
 {
+    struct inf_lane *lane = &scheduler->stations[job->device_index].lane;
     inf_deadlines_remove(scheduler->deadlines, &job->deadline);
-    bool queued = inf_lane_withdraw(&scheduler->stations[job->device_index].lane, job);
+    bool queued = inf_lane_withdraw(lane, job);
     if (queued)
         scheduler->jobs--;
     return queued;

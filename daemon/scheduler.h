@@ -40,6 +40,20 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler);
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
+// Accepts a job that may not run yet: it has its place in the lane, and its deadline starts. On
+// failure it stays the caller's. It ends with one of the three below.
+//
+// INF_EXHAUSTED  (QUEUE_FULL)
+enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job *job,
+                                 struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// A held job may run now.
+void inf_scheduler_resume(struct inf_scheduler *scheduler, struct inf_job *job) INF_ON_LOOP;
+
+// A held job has failed without having run: its fault says why, and it comes back through
+// inf_scheduler_next_done().
+void inf_scheduler_fail(struct inf_scheduler *scheduler, struct inf_job *job) INF_ON_LOOP;
+
 // Nobody wants the job's result any more. True: it had not begun, and is the caller's again. False:
 // a worker has it; it is told to stop and comes back through inf_scheduler_next_done().
 bool inf_scheduler_withdraw(struct inf_scheduler *scheduler,

@@ -312,6 +312,7 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
         [INF_QUOTA_REQUEST_BYTES] = config->request_bytes_per_uid_max,
         [INF_QUOTA_REGIONS] = config->regions_per_uid_max,
         [INF_QUOTA_REGION_BYTES] = config->region_bytes_per_uid_max,
+        [INF_QUOTA_SESSION_BYTES] = config->session_bytes_per_uid_max,
     };
     INF_TRY(inf_quota_create(&server->quota, most, err));
     const struct inf_service_options service = {.store = options->store,

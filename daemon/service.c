@@ -34,6 +34,8 @@ static const struct method methods[] = {
     {INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, false, inf_service_device_list},
     {INF_METHOD_SERVER_STATUS, INF_MESSAGE_EMPTY, false, inf_service_server_status},
     {INF_METHOD_MEMORY_INFO, INF_MESSAGE_EMPTY, false, inf_service_memory_info},
+    {INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, false, inf_service_session_open},
+    {INF_METHOD_SESSION_CLOSE, INF_MESSAGE_SESSION_CLOSE, false, inf_service_session_close},
 
     {INF_METHOD_MODEL_PLACEMENT, INF_MESSAGE_PLACEMENT_REQUEST, false, inf_service_model_placement},
     {INF_METHOD_MODEL_PLACE, INF_MESSAGE_PLACEMENT_REQUEST, true, inf_service_model_place},

@@ -13,6 +13,7 @@
 #include "daemon/model_store.h"
 #include "daemon/pool.h"
 #include "daemon/region.h"
+#include "daemon/session.h"
 #include "proto/wire/message.h"
 
 struct inf_service;
@@ -49,6 +50,7 @@ struct inf_request {
     uint8_t *data; // of the pool; whoever takes it sets it NULL
     uint32_t data_bytes;
     struct inf_region_table *regions;
+    struct inf_session_table *sessions;
     uint32_t uid;             // of the client
     bool admin;               // it may administrate
     uint32_t reply_bytes_max; // of a reply's data segment

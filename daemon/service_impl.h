@@ -54,6 +54,8 @@ inf_service_handler inf_service_memory_info INF_ON_LOOP;
 inf_service_handler inf_service_model_ready INF_ON_LOOP;
 inf_service_handler inf_service_model_metadata INF_ON_LOOP;
 inf_service_handler inf_service_model_infer INF_ON_LOOP;
+inf_service_handler inf_service_session_open INF_ON_LOOP;
+inf_service_handler inf_service_session_close INF_ON_LOOP;
 inf_service_handler inf_service_repository_index INF_ON_LOOP;
 inf_service_handler inf_service_repository_load INF_ON_LOOP;
 inf_service_handler inf_service_repository_unload INF_ON_LOOP;
@@ -80,6 +82,40 @@ uint64_t inf_service_resident_bytes(const struct inf_service *service) INF_ON_LO
 // scheduler's again. False: its result is the answer.
 bool inf_service_retry_job(struct inf_service *service,
                            struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
+// --- service_session.c ---
+
+// Notes which inputs and outputs of a job that is being filled its session gives and keeps: those that
+// the request says, and those of the session's pairs that the model has and the request leaves out.
+// `given` has a bit for each input that the request has.
+enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_infer_request *infer,
+                                       const struct inf_request *request, uint64_t given,
+                                       struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// Accepts a filled job of a session: it runs now, or when those before it have. On failure it is the
+// caller's.
+enum inf_code inf_service_enter_session(struct inf_service *service, struct inf_job *job,
+                                        struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// A job that may have been accepted is over: the next one of its session has its turn.
+void inf_service_leave_session(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
+
+// A job of a session has run: what it keeps is the session's now.
+enum inf_code inf_service_keep(struct inf_job *job,
+                               struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// --- service_infer.c ---
+
+// All inputs of a job are known: works out what hangs on their shapes.
+void inf_service_measure_job(struct inf_job *job);
+
+// Checks an input against what the model takes.
+enum inf_code inf_service_check_input(const struct inf_tensor_entry *entry,
+                                      const struct inf_value *value,
+                                      struct inf_fault *fault) INF_NODISCARD;
+
+// The index of the port called `name`, `count` where there is none. `guess` is looked at first.
+uint32_t inf_service_find_port(const struct inf_port *ports, uint32_t count, const char *name,
+                               uint32_t guess);
 
 // Frees a job for the next inference: everything it holds is given back.
 void inf_service_release_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;

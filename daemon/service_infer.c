@@ -25,6 +25,8 @@ static struct inf_job *acquire_job(struct inf_service *service)
     }
     job->call.connection = NULL;
     job->call.answered = false;
+    job->place = INF_JOB_LOOP;
+    job->kept_input_count = job->kept_output_count = 0;
     job->call.previous = job->call.next = NULL;
     atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
     return job;
@@ -32,6 +34,8 @@ static struct inf_job *acquire_job(struct inf_service *service)
 
 void inf_service_release_job(struct inf_service *service, struct inf_job *job)
 {
+    if (job->session != NULL)
+        inf_service_leave_session(service, job);
     for (uint32_t i = 0; i < job->input_count; i++)
         inf_region_release(&job->input_regions[i]);
     for (uint32_t i = 0; i < job->output_count; i++)
@@ -45,10 +49,9 @@ void inf_service_release_job(struct inf_service *service, struct inf_job *job)
     service->unused_jobs = &job->call;
 }
 
-// The index of the port called `name`, `count` where there is none. Clients mostly keep the model's
-// order, so `guess` is looked at first.
-static uint32_t find_port(const struct inf_port *ports, uint32_t count, const char *name,
-                          uint32_t guess)
+// Clients mostly keep the model's order, which makes `guess` a good one.
+uint32_t inf_service_find_port(const struct inf_port *ports, uint32_t count, const char *name,
+                               uint32_t guess)
 {
     if (guess < count && strcmp(ports[guess].name, name) == 0)
         return guess;
@@ -83,8 +86,8 @@ static enum inf_code unknown_tensor(const char *what, const char *name,
                            "%s '%s': the model has no such %s; it has %s", what, name, what, names);
 }
 
-static enum inf_code check_input(const struct inf_tensor_entry *entry,
-                                 const struct inf_value *value, struct inf_fault *fault)
+enum inf_code inf_service_check_input(const struct inf_tensor_entry *entry,
+                                      const struct inf_value *value, struct inf_fault *fault)
 {
     char expected[INF_SHAPE_TEXT_SIZE];
     char actual[INF_SHAPE_TEXT_SIZE];
@@ -130,22 +133,37 @@ static enum inf_code bind_input(struct inf_job *job, uint32_t index,
     return INF_OK;
 }
 
+// *out_given gets a bit for each input that the request has itself.
 static enum inf_code bind_inputs(struct inf_job *job, const struct inf_graph *graph,
                                  const struct inf_infer_request *infer,
-                                 const struct inf_request *request, struct inf_fault *fault)
+                                 const struct inf_request *request, uint64_t *out_given,
+                                 struct inf_fault *fault)
     INF_ATTR(requires_capability(inf_role_loop))
 {
     uint64_t seen = 0;
+    uint64_t given = 0;
     for (uint32_t i = 0; i < infer->input_count; i++) {
         const struct inf_tensor_entry *entry = &infer->inputs[i];
-        uint32_t index = find_port(graph->inputs, graph->input_count, entry->name, i);
+        uint32_t index = inf_service_find_port(graph->inputs, graph->input_count, entry->name, i);
         if (index == graph->input_count)
             return unknown_tensor("input", entry->name, graph->inputs, graph->input_count, fault);
         assert((seen >> index & 1) == 0 && "decoding refuses a name that comes twice");
         seen |= (uint64_t)1 << index;
-        INF_TRY(check_input(entry, &graph->values[graph->inputs[index].value], fault));
+        if (entry->session_tensor != NULL)
+            continue;
+        given |= (uint64_t)1 << index;
+        INF_TRY(inf_service_check_input(entry, &graph->values[graph->inputs[index].value], fault));
         INF_TRY(bind_input(job, index, entry, request, fault));
     }
+    *out_given = given;
+    return INF_OK;
+}
+
+static enum inf_code check_all_there(const struct inf_job *job, const struct inf_graph *graph,
+                                     uint64_t seen, struct inf_fault *fault)
+{
+    for (uint32_t i = 0; i < job->kept_input_count; i++)
+        seen |= (uint64_t)1 << job->kept_inputs[i].port;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         char wanted[WANTED_TEXT_SIZE];
         if ((seen >> i & 1) != 0)
@@ -193,6 +211,7 @@ static enum inf_code bind_output(struct inf_job *job, uint32_t index,
     const struct inf_tensor_entry *entry = &infer->outputs[position];
     struct inf_job_output *output = &job->outputs[index];
     output->wanted = true;
+    output->returned = entry->session_tensor == NULL;
     if (entry->location.region_id == 0)
         return INF_OK;
     const struct inf_region_range range = {.id = entry->location.region_id,
@@ -218,15 +237,16 @@ static enum inf_code bind_outputs(struct inf_job *job, const struct inf_graph *g
 {
     bool all = infer->output_count == 0;
     for (uint32_t i = 0; i < graph->output_count; i++) {
-        job->outputs[i].wanted = all;
+        job->outputs[i].wanted = job->outputs[i].returned = all;
         job->outputs[i].memory = NULL;
         job->outputs[i].region = NULL;
+        job->outputs[i].kept = NULL;
         job->order[i] = (uint8_t)i;
     }
     job->order_count = all ? graph->output_count : infer->output_count;
     for (uint32_t i = 0; i < infer->output_count; i++) {
         const char *name = infer->outputs[i].name;
-        uint32_t index = find_port(graph->outputs, graph->output_count, name, i);
+        uint32_t index = inf_service_find_port(graph->outputs, graph->output_count, name, i);
         if (index == graph->output_count)
             return unknown_tensor("output", name, graph->outputs, graph->output_count, fault);
         assert(!job->outputs[index].wanted && "decoding refuses a name that comes twice");
@@ -308,6 +328,12 @@ static enum inf_priority priority_of(enum inf_wire_priority priority)
     return priorities[priority];
 }
 
+void inf_service_measure_job(struct inf_job *job)
+{
+    job->estimate_key = inf_estimate_key(job->served, job->shapes, job->input_count);
+    job->rows = shared_rows(job);
+}
+
 static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
                               struct inf_request *request, struct inf_fault *fault)
     INF_ATTR(requires_capability(inf_role_loop))
@@ -326,15 +352,17 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
                                INF_LIMIT_TENSORS);
     memset(job->input_regions, 0, graph->input_count * sizeof job->input_regions[0]);
     job->input_count = graph->input_count;
-    INF_TRY(bind_inputs(job, graph, infer, request, fault));
+    uint64_t given;
+    INF_TRY(bind_inputs(job, graph, infer, request, &given, fault));
     job->output_count = graph->output_count;
     INF_TRY(bind_outputs(job, graph, infer, request, fault));
+    if (infer->session_id != 0)
+        INF_TRY(inf_service_join_session(job, infer, request, given, fault));
+    INF_TRY(check_all_there(job, graph, given, fault));
 
     snprintf(job->id, sizeof job->id, "%s", infer->id);
     job->reply_bytes_max = request->reply_bytes_max;
     job->accepted_ns = inf_clock_ns();
-    job->estimate_key = inf_estimate_key(job->served, job->shapes, job->input_count);
-    job->rows = shared_rows(job);
     job->turn.user = request->uid;
     job->turn.model = (uintptr_t)job->served;
     job->turn.priority = priority_of(infer->priority);
@@ -362,7 +390,12 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
         job->data = request->data;
         job->data_bytes = request->data_bytes;
         request->data = NULL;
-        code = inf_scheduler_submit(service->scheduler, job, fault);
+        if (job->session != NULL) {
+            code = inf_service_enter_session(service, job, fault);
+        } else {
+            inf_service_measure_job(job);
+            code = inf_scheduler_submit(service->scheduler, job, fault);
+        }
     }
     if (code == INF_OK)
         answer->call = &job->call;
@@ -387,11 +420,13 @@ bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
 static void fill_outputs(const struct inf_job *job, struct inf_infer_reply *reply)
 {
     const struct inf_graph *graph = inf_model_graph(job->served->model);
-    reply->output_count = job->order_count;
+    reply->output_count = 0;
     for (uint32_t i = 0; i < job->order_count; i++) {
         uint32_t index = job->order[i];
         const struct inf_job_output *output = &job->outputs[index];
-        reply->outputs[i] = (struct inf_tensor_entry){
+        if (!output->returned)
+            continue;
+        reply->outputs[reply->output_count++] = (struct inf_tensor_entry){
             .name = graph->outputs[index].name,
             .dtype = output->dtype,
             .shape = output->shape,
@@ -408,6 +443,10 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
 {
     if (job->result.fault.err.code != INF_OK) {
         *fault = job->result.fault;
+        inf_fault_model(fault, job->served->name, job->served->version);
+        return fault->err.code;
+    }
+    if (job->kept_output_count > 0 && inf_service_keep(job, fault) != INF_OK) {
         inf_fault_model(fault, job->served->name, job->served->version);
         return fault->err.code;
     }

@@ -32,6 +32,8 @@ enum inf_code inf_service_memory_info(struct inf_service *service, struct inf_re
         .entries = service->memory_entries,
         .region_bytes = service->options.counters->region_bytes,
         .resident_bytes = inf_service_resident_bytes(service),
+        .session_bytes = service->options.counters->session_bytes,
+        .sessions = service->options.counters->sessions,
     };
     answer->kind = INF_MESSAGE_MEMORY_INFO;
     return INF_OK;

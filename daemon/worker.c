@@ -88,6 +88,9 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     } else {
         run_alone(worker, jobs[0]);
     }
+    for (uint32_t i = 0; i < count; i++)
+        if (jobs[i]->result.fault.err.code == INF_OK)
+            inf_job_keep_outputs(jobs[i]);
     note_times(jobs, count, start_ns);
     atomic_store_explicit(&worker->busy_since_ns, 0, memory_order_relaxed);
 }

@@ -41,6 +41,11 @@
 #define INF_LIMIT_OUTPUT_BYTES                                                                     \
     (16u << 20) // unsent reply bytes at which a connection stops being read
 
+// --- sessions ---
+#define INF_LIMIT_SESSIONS        256u                // open on one connection
+#define INF_LIMIT_SESSION_TENSORS 64u                 // kept in one: all the state of a model
+#define INF_LIMIT_SESSION_BYTES   ((uint64_t)1 << 30) // of them, with room for their next values
+
 // --- model files ---
 #define INF_LIMIT_MODEL_JSON_BYTES   ((uint64_t)256 << 20)
 #define INF_LIMIT_MODEL_WEIGHT_BYTES ((uint64_t)16 << 30)

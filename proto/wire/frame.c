@@ -41,6 +41,8 @@ static const char *const method_names[] = {
     [INF_METHOD_DEVICE_LIST] = "DeviceList",
     [INF_METHOD_SERVER_STATUS] = "ServerStatus",
     [INF_METHOD_MEMORY_INFO] = "MemoryInfo",
+    [INF_METHOD_SESSION_OPEN] = "SessionOpen",
+    [INF_METHOD_SESSION_CLOSE] = "SessionClose",
 
     [INF_METHOD_MODEL_PLACEMENT] = "ModelPlacement",
     [INF_METHOD_MODEL_PLACE] = "ModelPlace",

@@ -57,6 +57,8 @@ static enum inf_code resolve(struct walk *walk, struct inf_tensor_entry *entry,
                              struct inf_error *err)
 {
     size_t size;
+    if (entry->session_tensor != NULL)
+        return INF_OK;
     INF_TRY(inf_tensor_bytes(&size, walk->what, entry, err));
     if (!entry->location.present) {
         INF_TRY(place(walk, entry, size, err));

@@ -44,6 +44,8 @@ struct inf_tensor_entry {
     enum inf_dtype dtype;
     struct inf_shape shape;
     struct inf_location location;
+    const char *session_tensor; // of a request: in the session, under this name; NULL: not there.
+                                // The dtype of such an input is NONE
 };
 
 // How urgent a request is among those of its user.
@@ -61,6 +63,7 @@ struct inf_infer_request {
     const char *device;        // "": the model's placement
     uint64_t timeout_ns;       // 0: none
     enum inf_wire_priority priority;
+    uint64_t session_id; // 0: none
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
     uint32_t output_count;                              // 0: all
@@ -207,6 +210,22 @@ struct inf_memory_info {
     uint32_t count;
     struct inf_memory_entry *entries;
     uint64_t region_bytes, resident_bytes;
+    uint64_t session_bytes;
+    uint32_t sessions;
+};
+
+// A pair of a session: what a model gives as `output`, the next request takes as `input`.
+struct inf_session_state {
+    const char *output, *input;
+    bool shaped;            // `shape` is that of the first value, zeros
+    struct inf_shape shape; // known
+};
+
+// SessionOpen; SessionClose has the id alone.
+struct inf_session_message {
+    uint64_t session_id;
+    uint32_t state_count;
+    struct inf_session_state states[INF_LIMIT_SESSION_TENSORS];
 };
 
 // ModelPlacement, ModelPlace requests.
@@ -268,6 +287,8 @@ enum inf_message_kind {
     INF_MESSAGE_DEVICE_INDEX,
     INF_MESSAGE_SERVER_STATUS,
     INF_MESSAGE_MEMORY_INFO,
+    INF_MESSAGE_SESSION_OPEN,
+    INF_MESSAGE_SESSION_CLOSE,
 
     INF_MESSAGE_PLACEMENT_REQUEST,
     INF_MESSAGE_PLACEMENT_REPLY,
@@ -291,6 +312,7 @@ union inf_message {
     struct inf_device_index device_index;
     struct inf_server_status server_status;
     struct inf_memory_info memory_info;
+    struct inf_session_message session;
 
     struct inf_placement_request placement_request;
     struct inf_placement_reply placement_reply;

@@ -51,6 +51,9 @@ extern const struct inf_message_codec inf_codec_status;
 extern const struct inf_message_codec inf_codec_device_index;
 extern const struct inf_message_codec inf_codec_server_status;
 extern const struct inf_message_codec inf_codec_memory_info;
+// message_session.c
+extern const struct inf_message_codec inf_codec_session_open;
+extern const struct inf_message_codec inf_codec_session_close;
 
 // message_placement.c
 extern const struct inf_message_codec inf_codec_placement_request;

@@ -30,6 +30,16 @@ static enum inf_code fail_raw(const char *field, struct inf_error *err)
                            field);
 }
 
+// An input that the session has: it says what it is itself.
+static enum inf_code decode_kept_input(struct inf_tensor_entry *entry, const wire_input *input,
+                                       bool in_session, struct inf_error *err)
+{
+    *entry = (struct inf_tensor_entry){.name = input->name};
+    INF_TRY(inf_tensor_check_name("input", input->name, err));
+    INF_TRY(inf_location_decode(&entry->location, "input", input->name, input->location, err));
+    return inf_session_tensor_decode(entry, "input", input->session_tensor, in_session, err);
+}
+
 static enum inf_code decode_inputs(struct inf_infer_request *request,
                                    const Inference__ModelInferRequest *wire, struct inf_error *err)
 {
@@ -41,7 +51,10 @@ static enum inf_code decode_inputs(struct inf_infer_request *request,
         };
         if (input->contents != NULL)
             return fail_contents("input", input->name, err);
-        INF_TRY(inf_tensor_decode(&request->inputs[i], "input", &tensor, err));
+        if (input->session_tensor[0] != '\0')
+            INF_TRY(decode_kept_input(&request->inputs[i], input, request->session_id != 0, err));
+        else
+            INF_TRY(inf_tensor_decode(&request->inputs[i], "input", &tensor, err));
     }
     request->input_count = (uint32_t)wire->n_inputs;
     return inf_tensor_check_distinct("input", request->inputs, request->input_count, err);
@@ -63,6 +76,8 @@ static enum inf_code decode_wanted(struct inf_infer_request *request,
                                    "output '%s': location names no region_id; leave the location "
                                    "out to have the tensor in the reply's data segment",
                                    inf_quote(output->name).text);
+        INF_TRY(inf_session_tensor_decode(entry, "output", output->session_tensor,
+                                          request->session_id != 0, err));
     }
     request->output_count = (uint32_t)wire->n_outputs;
     return inf_tensor_check_distinct("output", request->outputs, request->output_count, err);
@@ -79,6 +94,7 @@ static enum inf_code decode_request(union inf_message *message, const void *from
     request->id = wire->id;
     request->device = wire->device;
     request->timeout_ns = wire->timeout_ns;
+    request->session_id = wire->session_id;
     INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
     INF_TRY(inf_check_version("model_version", wire->model_version, err));
     INF_TRY(inf_check_text("id", wire->id, INF_LIMIT_REQUEST_ID, err));
@@ -97,8 +113,11 @@ static enum inf_code decode_request(union inf_message *message, const void *from
 static enum inf_code encode_input(wire_input *wire, const struct inf_tensor_entry *entry,
                                   struct inf_scratch *scratch, struct inf_error *err)
 {
-    INF_TRY(inf_tensor_check_encodable("input", entry, false, err));
     wire->name = inf_wire_text(entry->name);
+    wire->session_tensor = inf_wire_text(entry->session_tensor);
+    if (entry->session_tensor != NULL)
+        return INF_OK;
+    INF_TRY(inf_tensor_check_encodable("input", entry, false, err));
     wire->datatype = (char *)inf_dtype_name(entry->dtype);
     wire->n_shape = (size_t)entry->shape.rank;
     wire->shape = (int64_t *)entry->shape.dims;
@@ -118,6 +137,7 @@ static enum inf_code encode_request(const union inf_message *message, void *to,
     wire->device = inf_wire_text(request->device);
     wire->timeout_ns = request->timeout_ns;
     wire->priority = request->priority;
+    wire->session_id = request->session_id;
     wire->n_inputs = request->input_count;
     wire->inputs = inf_wire_list(&inference__model_infer_request__infer_input_tensor__descriptor,
                                  wire->n_inputs, scratch, err);
@@ -131,6 +151,7 @@ static enum inf_code encode_request(const union inf_message *message, void *to,
         INF_TRY(encode_input(wire->inputs[i], &request->inputs[i], scratch, err));
     for (size_t i = 0; i < wire->n_outputs; i++) {
         wire->outputs[i]->name = inf_wire_text(request->outputs[i].name);
+        wire->outputs[i]->session_tensor = inf_wire_text(request->outputs[i].session_tensor);
         INF_TRY(inf_location_encode(&wire->outputs[i]->location, &request->outputs[i].location,
                                     scratch, err));
     }

@@ -12,6 +12,8 @@ static enum inf_code decode_memory(union inf_message *message, const void *from,
     struct inf_memory_info *info = &message->memory_info;
     info->region_bytes = wire->region_bytes;
     info->resident_bytes = wire->resident_bytes;
+    info->session_bytes = wire->session_bytes;
+    info->sessions = wire->sessions;
     info->count = (uint32_t)wire->n_devices;
     info->entries = inf_scratch_array(scratch, wire->n_devices, sizeof *info->entries, err);
     if (info->entries == NULL)
@@ -53,6 +55,8 @@ static enum inf_code encode_memory(const union inf_message *message, void *to,
     Inference__MemoryInfoResponse *wire = to;
     wire->region_bytes = info->region_bytes;
     wire->resident_bytes = info->resident_bytes;
+    wire->session_bytes = info->session_bytes;
+    wire->sessions = info->sessions;
     wire->n_devices = info->count;
     wire->devices = inf_wire_list(&inference__memory_info_response__device__descriptor, info->count,
                                   scratch, err);

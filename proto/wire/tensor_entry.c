@@ -34,6 +34,7 @@ static enum inf_code decode_dtype(enum inf_dtype *dtype, const char *what,
     return INF_OK;
 }
 
+// As inf_shape_decode(), with dimensions from `least` on.
 static enum inf_code decode_shape(struct inf_shape *shape, const char *what,
                                   const struct inf_wire_tensor *wire, int64_t least,
                                   struct inf_error *err)
@@ -53,6 +54,12 @@ static enum inf_code decode_shape(struct inf_shape *shape, const char *what,
         shape->dims[i] = wire->dims[i];
     }
     return INF_OK;
+}
+
+enum inf_code inf_shape_decode(struct inf_shape *shape, const char *what,
+                               const struct inf_wire_tensor *wire, struct inf_error *err)
+{
+    return decode_shape(shape, what, wire, 0, err);
 }
 
 enum inf_code inf_location_decode(struct inf_location *location, const char *what, const char *name,
@@ -88,11 +95,30 @@ enum inf_code inf_tensor_bytes(size_t *size_bytes, const char *what,
                            inf_shape_print(&entry->shape, shape), INF_LIMIT_TENSOR_BYTES);
 }
 
+enum inf_code inf_session_tensor_decode(struct inf_tensor_entry *entry, const char *what,
+                                        const char *session_tensor, bool in_session,
+                                        struct inf_error *err)
+{
+    if (session_tensor[0] == '\0')
+        return INF_OK;
+    INF_TRY(inf_check_text("session_tensor", session_tensor, INF_LIMIT_TENSOR_NAME, err));
+    if (!in_session)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s '%s': session_tensor '%s', but the request has no session_id",
+                               what, inf_quote(entry->name).text, inf_quote(session_tensor).text);
+    if (entry->location.present)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%s '%s': a location beside session_tensor '%s', wanted one of them",
+                               what, inf_quote(entry->name).text, inf_quote(session_tensor).text);
+    entry->session_tensor = session_tensor;
+    return INF_OK;
+}
+
 enum inf_code inf_tensor_decode(struct inf_tensor_entry *entry, const char *what,
                                 const struct inf_wire_tensor *wire, struct inf_error *err)
 {
     size_t bytes;
-    entry->name = wire->name;
+    *entry = (struct inf_tensor_entry){.name = wire->name};
     INF_TRY(inf_tensor_check_name(what, wire->name, err));
     INF_TRY(decode_dtype(&entry->dtype, what, wire, err));
     INF_TRY(decode_shape(&entry->shape, what, wire, 0, err));
@@ -103,8 +129,7 @@ enum inf_code inf_tensor_decode(struct inf_tensor_entry *entry, const char *what
 enum inf_code inf_tensor_decode_metadata(struct inf_tensor_entry *entry, const char *what,
                                          const struct inf_wire_tensor *wire, struct inf_error *err)
 {
-    entry->name = wire->name;
-    entry->location = (struct inf_location){0};
+    *entry = (struct inf_tensor_entry){.name = wire->name};
     INF_TRY(inf_tensor_check_name(what, wire->name, err));
     INF_TRY(decode_dtype(&entry->dtype, what, wire, err));
     return decode_shape(&entry->shape, what, wire, INF_DIM_UNKNOWN, err);

@@ -35,6 +35,17 @@ enum inf_code inf_tensor_decode_metadata(struct inf_tensor_entry *entry, const c
                                          const struct inf_wire_tensor *wire,
                                          struct inf_error *err) INF_NODISCARD;
 
+// Decodes and checks the shape alone: no unknown dimensions.
+enum inf_code inf_shape_decode(struct inf_shape *shape, const char *what,
+                               const struct inf_wire_tensor *wire,
+                               struct inf_error *err) INF_NODISCARD;
+
+// Decodes and checks the name of a tensor that a session keeps; "" is none. Only a request with a
+// session may have one, and it says no location beside it.
+enum inf_code inf_session_tensor_decode(struct inf_tensor_entry *entry, const char *what,
+                                        const char *session_tensor, bool in_session,
+                                        struct inf_error *err) INF_NODISCARD;
+
 // Checks a tensor's name.
 enum inf_code inf_tensor_check_name(const char *what, const char *name,
                                     struct inf_error *err) INF_NODISCARD;

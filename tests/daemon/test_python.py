@@ -93,6 +93,38 @@ class Case(unittest.TestCase):
         self.assertEqual((caught.exception.code, caught.exception.reason), (code, reason), caught.exception)
         return caught.exception
 
+class Sessions(Case):
+    def ones(self, factor):
+        return numpy.full((1, 4), factor, numpy.float32)
+
+    def test_a_pair_is_kept_and_can_be_asked_for(self):
+        with self.client.session({'y': 'b'}, {'b': (1, 4)}) as session:
+            self.assertEqual(session.infer('add', {'a': self.ones(1)}), {})
+            for step in range(2, 5):
+                result = session.infer('add', {'a': self.ones(1)}, ['y'])
+                numpy.testing.assert_array_equal(result['y'], self.ones(step))
+            result = session.infer('add', {'a': self.ones(1), 'b': self.ones(70)}, ['y'])
+            numpy.testing.assert_array_equal(result['y'], self.ones(71))
+        with self.assertRaises(ValueError):
+            session.infer('add', {'a': self.ones(1)})
+
+    def test_order_is_kept_without_waiting(self):
+        with self.client.session({'y': 'b'}, {'b': (1, 4)}) as session:
+            pending = [session.submit('add', {'a': self.ones(1)}, ['y']) for _ in range(100)]
+            for step, one in enumerate(pending):
+                numpy.testing.assert_array_equal(one.result()['y'], self.ones(step + 1))
+
+    def test_tensors_are_kept_and_taken_by_name(self):
+        with self.client.session() as session:
+            session.infer('add', {'a': self.ones(1), 'b': self.ones(2)}, keep={'y': 'three'})
+            result = session.infer('add', {'a': self.ones(10)}, take={'b': 'three'})
+            numpy.testing.assert_array_equal(result['y'], self.ones(13))
+            self.fails('INVALID_ARGUMENT', 'TENSOR_MISSING', session.infer, 'add', {'a': self.ones(1)}, take={'b': 'four'})
+
+    def test_without_a_first_value_it_says_so(self):
+        with self.client.session({'y': 'b'}) as session:
+            self.fails('INVALID_ARGUMENT', 'TENSOR_MISSING', session.infer, 'add', {'a': self.ones(1)})
+
 class Inference(Case):
     def test_small_tensors_travel_inline(self):
         result = self.add(3, id='r7')

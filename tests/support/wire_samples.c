@@ -13,14 +13,17 @@ static void sample_request(struct inf_infer_request *request)
     request->device = "cpu";
     request->timeout_ns = 5000000000;
     request->priority = INF_WIRE_PRIORITY_LOW;
-    request->input_count = 2;
+    request->session_id = UINT64_MAX;
+    request->input_count = 3;
     request->inputs[0] = (struct inf_tensor_entry){
         .name = "images:0", .dtype = INF_DTYPE_F32, .shape = INF_SHAPE(1, 3, 5, 7)};
     request->inputs[1] = (struct inf_tensor_entry){
         .name = "scale",
         .dtype = INF_DTYPE_I64,
         .location = {.present = true, .region_id = 4, .offset = 4096, .length = 8}};
-    request->output_count = 2;
+    request->inputs[2] = (struct inf_tensor_entry){.name = "h", .session_tensor = "hidden"};
+    request->output_count = 3;
+    request->outputs[2] = (struct inf_tensor_entry){.name = "hn", .session_tensor = "hidden"};
     request->outputs[0] = (struct inf_tensor_entry){
         .name = "boxes",
         .location = {.present = true, .region_id = 1ull << 63, .offset = 1, .length = 1ull << 40}};
@@ -169,7 +172,21 @@ static void sample_memory(struct inf_memory_info *info)
         .entries = (struct inf_memory_entry *)entries,
         .region_bytes = 9,
         .resident_bytes = 10,
+        .session_bytes = UINT64_MAX,
+        .sessions = 12,
     };
+}
+
+static void sample_session(struct inf_session_message *session, enum inf_message_kind kind)
+{
+    session->session_id = 1ull << 63;
+    if (kind == INF_MESSAGE_SESSION_CLOSE)
+        return;
+    session->state_count = 3;
+    session->states[0] = (struct inf_session_state){.output = "stateN", .input = "state"};
+    session->states[1] = (struct inf_session_state){
+        .output = "hn", .input = "h", .shaped = true, .shape = INF_SHAPE(2, 1, 128)};
+    session->states[2] = (struct inf_session_state){.output = "sum", .input = "s", .shaped = true};
 }
 
 static void sample_server(struct inf_server_status *status)
@@ -282,7 +299,10 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
     case INF_MESSAGE_MEMORY_INFO:
         sample_memory(&message->memory_info);
         break;
-
+    case INF_MESSAGE_SESSION_OPEN:
+    case INF_MESSAGE_SESSION_CLOSE:
+        sample_session(&message->session, kind);
+        break;
     case INF_MESSAGE_PLACEMENT_REQUEST:
         message->placement_request =
             (struct inf_placement_request){"blazeface", "3", "vulkan0", "stability", "fp32"};

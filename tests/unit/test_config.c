@@ -304,7 +304,8 @@ Test(config, help_names_every_setting_once)
                                         "requests_per_uid_max=N",
                                         "request_bytes_per_uid_max=BYTES",
                                         "regions_per_uid_max=N",
-                                        "region_bytes_per_uid_max=BYTES"};
+                                        "region_bytes_per_uid_max=BYTES",
+                                        "session_bytes_per_uid_max=BYTES"};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++) {
         char option[64];
         snprintf(option, sizeof option, "  --%s", names[i]);

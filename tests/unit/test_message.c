@@ -69,6 +69,9 @@ static void same_entry(const struct inf_tensor_entry *a, const struct inf_tensor
     cr_assert_eq(a->location.region_id, b->location.region_id);
     cr_assert_eq(a->location.offset, b->location.offset);
     cr_assert_eq(a->location.length, b->location.length);
+    cr_assert_eq(a->session_tensor == NULL, b->session_tensor == NULL);
+    if (a->session_tensor != NULL)
+        cr_assert_str_eq(a->session_tensor, b->session_tensor);
 }
 
 static void same_limits(const struct inf_limits_message *a, const struct inf_limits_message *b)
@@ -122,9 +125,10 @@ Test(message, infer_request_goes_round)
     SAME_TEXT(infer_request.device);
     SAME(infer_request.timeout_ns);
     SAME(infer_request.priority);
-    cr_assert_eq(got.infer_request.input_count, 2);
-    cr_assert_eq(got.infer_request.output_count, 2);
-    for (int i = 0; i < 2; i++) {
+    SAME(infer_request.session_id);
+    cr_assert_eq(got.infer_request.input_count, 3);
+    cr_assert_eq(got.infer_request.output_count, 3);
+    for (int i = 0; i < 3; i++) {
         same_entry(&got.infer_request.inputs[i], &sent.infer_request.inputs[i]);
         same_entry(&got.infer_request.outputs[i], &sent.infer_request.outputs[i]);
     }
@@ -314,6 +318,23 @@ Test(message, memory_info_goes_round)
         SAME(memory_info.entries[i].budget_bytes);
         SAME(memory_info.entries[i].peak_bytes);
     }
+    SAME(memory_info.session_bytes);
+    SAME(memory_info.sessions);
+}
+
+Test(message, sessions_go_round)
+{
+    go_round(INF_MESSAGE_SESSION_OPEN);
+    SAME(session.session_id);
+    cr_assert_eq(got.session.state_count, 3);
+    for (int i = 0; i < 3; i++) {
+        SAME_TEXT(session.states[i].output);
+        SAME_TEXT(session.states[i].input);
+        SAME(session.states[i].shaped);
+        cr_assert(inf_shape_equal(&got.session.states[i].shape, &sent.session.states[i].shape));
+    }
+    go_round(INF_MESSAGE_SESSION_CLOSE);
+    SAME(session.session_id);
 }
 
 Test(message, placement_goes_round)

@@ -162,11 +162,13 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "inference.ModelMetadataResponse.TensorMetadata", "bool unranked=100; "},
         {&inference__model_infer_request__descriptor, "inference.ModelInferRequest",
          "uint64 timeout_ns=100; string device=101; "
-         "uint32 priority=102; "},
+         "uint32 priority=102; uint64 session_id=110; "},
         {&inference__model_infer_request__infer_input_tensor__descriptor,
-         "inference.ModelInferRequest.InferInputTensor", "Location location=100; "},
+         "inference.ModelInferRequest.InferInputTensor",
+         "Location location=100; string session_tensor=101; "},
         {&inference__model_infer_request__infer_requested_output_tensor__descriptor,
-         "inference.ModelInferRequest.InferRequestedOutputTensor", "Location location=100; "},
+         "inference.ModelInferRequest.InferRequestedOutputTensor",
+         "Location location=100; string session_tensor=101; "},
         {&inference__model_infer_response__descriptor, "inference.ModelInferResponse",
          "Timing timing=100; uint32 batch_size=101; string device=102; string precision=103; "
          "uint32 credit_return=104; "},
@@ -210,7 +212,14 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__goaway__descriptor, "inference.Goaway",
          "uint64 last_stream=1; string reason=2; uint64 drain_ns=3; "},
         {&inference__memory_info_response__descriptor, "inference.MemoryInfoResponse",
-         "repeated Device devices=1; uint64 region_bytes=2; uint64 resident_bytes=3; "},
+         "repeated Device devices=1; uint64 region_bytes=2; uint64 resident_bytes=3; "
+         "uint64 session_bytes=10; uint32 sessions=11; "},
+        {&inference__session_open_request__descriptor, "inference.SessionOpenRequest",
+         "uint64 session_id=1; repeated State states=2; "},
+        {&inference__session_open_request__state__descriptor, "inference.SessionOpenRequest.State",
+         "string output=1; string input=2; repeated int64 shape=3; bool shaped=4; "},
+        {&inference__session_close_request__descriptor, "inference.SessionCloseRequest",
+         "uint64 session_id=1; "},
         {&inference__memory_info_response__device__descriptor,
          "inference.MemoryInfoResponse.Device",
          "string name=1; uint32 num_tensors=2; uint32 num_data_buffers=3; uint64 num_bytes=4; "

@@ -28,7 +28,8 @@ _METHODS = {
     'infer': (6, 'ModelInferRequest', 'ModelInferResponse'),
     'models': (16, 'Empty', 'RepositoryIndexResponse'), 'load': (17, 'RepositoryModelLoadRequest', 'Empty'),
     'unload': (18, 'RepositoryModelUnloadRequest', 'Empty'), 'devices': (64, 'Empty', 'DeviceListResponse'),
-    'status': (65, 'Empty', 'ServerStatusResponse')}
+    'status': (65, 'Empty', 'ServerStatusResponse'), 'open_session': (80, 'SessionOpenRequest', 'Empty'),
+    'close_session': (81, 'SessionCloseRequest', 'Empty')}
 
 _INLINE_BYTES = 16 << 10  # larger tensors go through shared memory, as in libinferd
 
@@ -96,6 +97,8 @@ class Client:
         path = path or os.environ.get('INFERD_SOCKET') or '/run/inferd/inferd.sock'
         self._calls = {}
         self._last_stream = 0
+        self._last_session = 0
+        self.closed = False
         self._outputs = {}  # (model, version): what is known of large outputs
         self._connection = wire.Connection(path, connect_timeout)
         self._memory = Memory(self._register, self._unregister)
@@ -126,6 +129,7 @@ class Client:
 
     def close(self):
         """Ends the connection: what is in flight is cancelled. Arrays that were got stay valid."""
+        self.closed = True
         self._connection.close()
         self._fail_all(Disconnected('the client was closed'))
 
@@ -291,23 +295,83 @@ class Client:
                id=''):
         """As infer(), without waiting: returns a Pending. Where the daemon's credit is used up, waits
         for an answer first."""
+        return self._submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
+                            priority=priority, id=id)
+
+    def session(self, states=None, shapes=None):
+        """Opens a Session: tensors that the daemon keeps between requests.
+
+        states    {output: input}: what a model gives as `output` its next request takes as `input`
+        shapes    {input: shape} of the zeros that the first request takes, where the model does not
+                  say it and the request does not send the input itself
+        """
+        return Session(self, states or {}, shapes or {})
+
+    def _submit(self, model, inputs, outputs, *, out=None, version='', device='', timeout=None, priority='normal',
+                id='', session_id=0, take=None, keep=None):
         if priority not in _PRIORITIES:
             raise ValueError(f"priority '{priority}', wanted one of {', '.join(_PRIORITIES)}")
         request = _Inference(self, {
             'model_name': model, 'model_version': version, 'id': id, 'device': device,
             'timeout_ns': 0 if timeout is None else max(int(timeout * 1e9), 1),
-            'priority': _PRIORITIES[priority]}, inputs, outputs, out or {})
+            'priority': _PRIORITIES[priority], 'session_id': session_id}, inputs, outputs, out or {}, take or {},
+            keep or {})
         return request.send()
+
+
+class Session:
+    """What the daemon keeps between requests of one connection; a context manager. Requests run one
+    after the other, in the order they were sent; one that fails keeps nothing.
+
+        with client.session({'stateN': 'state'}, {'state': (2, 1, 128)}) as session:
+            for chunk in audio:
+                print(session.infer('silero_vad', {'input': chunk, 'sr': 16000})['output'])
+    """
+
+    def __init__(self, client, states, shapes):
+        self._client = client
+        client._last_session += 1
+        self._id = client._last_session
+        pairs = [{'output': output, 'input': name, 'shape': shapes.get(name, ()), 'shaped': name in shapes}
+                 for output, name in states.items()]
+        client._ask('open_session', {'session_id': self._id, 'states': pairs})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Lets the daemon forget it; what was sent before still finishes."""
+        if self._id and not self._client.closed:
+            self._client._ask('close_session', {'session_id': self._id})
+        self._id = 0
+
+    def infer(self, model, inputs, outputs=None, **options):
+        """As Client.infer(). Inputs of pairs may be left out; sent, they begin the sequence anew. Outputs
+        of pairs come back only where `outputs` names them. Further options:
+
+        take      {input: name}: the input is what the session keeps under this name
+        keep      {output: name}: the output is kept under it and does not come back
+        """
+        return self.submit(model, inputs, outputs, **options).result()
+
+    def submit(self, model, inputs, outputs=None, **options):
+        """As infer(), without waiting: returns a Pending."""
+        if not self._id:
+            raise ValueError('the session is closed')
+        return self._client._submit(model, inputs, outputs, session_id=self._id, **options)
 
 
 class _Inference:
     """A request and what it holds until the answer."""
 
-    def __init__(self, client, message, inputs, outputs, out):
+    def __init__(self, client, message, inputs, outputs, out, take, keep):
         self._client, self._message = client, message
         self._inputs = {name: numpy.asarray(value) for name, value in inputs.items()}
         self._wanted = list(outputs) if outputs is not None else list(out) or None
-        self._out = out
+        self._out, self._take, self._keep = out, take, keep
         self._key = message['model_name'], message['model_version']
         self._held = []  # regions with copies of inputs
         self._rooms = {}  # regions for outputs
@@ -321,6 +385,8 @@ class _Inference:
 
     def _place_inputs(self):
         entries, parts, size = [], [], 0
+        for name, kept in self._take.items():
+            entries.append({'name': name, 'session_tensor': kept})
         for name, array in self._inputs.items():
             if array.dtype.newbyteorder('=') not in _NAMES:
                 raise TypeError(f"input '{name}': no tensor has elements of {array.dtype}")
@@ -347,9 +413,9 @@ class _Inference:
     def _place_outputs(self):
         learnt = self._client._outputs.get(self._key, {})
         wanted = self._wanted
-        if wanted is None and learnt:
+        if wanted is None and learnt and not self._message['session_id']:
             wanted = [output['name'] for output in self._client.metadata(*self._key)['outputs']]
-        entries = []
+        entries = [{'name': name, 'session_tensor': kept} for name, kept in self._keep.items()]
         for name in wanted or ():
             entry = {'name': name}
             entries.append(entry)
@@ -401,7 +467,10 @@ class _Inference:
         return whole[:size].view(dtype).reshape(shape), at
 
     def _learn(self, failure):
-        """Notes how much room an output needs, where the failure tells of one that is too large."""
+        """Notes how much room an output needs, where the failure tells of one that is too large. Requests of
+        a session are sent once only: those behind them would have overtaken them."""
+        if self._message['session_id']:
+            return False
         learnt = self._client._outputs.setdefault(self._key, {})
         if failure.reason == 'OUTPUT_TOO_SMALL' and failure.tensor not in self._out:
             learnt[failure.tensor] = int(failure.expected)

@@ -5,12 +5,14 @@
 # with a star in front: a list. A test compares this table with inferd.proto.
 MESSAGES = {
     'Location': {1: ('offset', 'u'), 2: ('length', 'u'), 3: ('region_id', 'u')},
-    'InferInputTensor': {1: ('name', 's'), 2: ('datatype', 's'), 3: ('shape', '*i'), 100: ('location', 'Location')},
-    'InferRequestedOutputTensor': {1: ('name', 's'), 100: ('location', 'Location')},
+    'InferInputTensor': {
+        1: ('name', 's'), 2: ('datatype', 's'), 3: ('shape', '*i'), 100: ('location', 'Location'),
+        101: ('session_tensor', 's')},
+    'InferRequestedOutputTensor': {1: ('name', 's'), 100: ('location', 'Location'), 101: ('session_tensor', 's')},
     'ModelInferRequest': {
         1: ('model_name', 's'), 2: ('model_version', 's'), 3: ('id', 's'), 5: ('inputs', '*InferInputTensor'),
         6: ('outputs', '*InferRequestedOutputTensor'), 100: ('timeout_ns', 'u'), 101: ('device', 's'),
-        102: ('priority', 'u')},
+        102: ('priority', 'u'), 110: ('session_id', 'u')},
     'Timing': {1: ('queue_ns', 'u'), 2: ('input_ns', 'u'), 3: ('compute_ns', 'u'), 4: ('output_ns', 'u')},
     'InferOutputTensor': {1: ('name', 's'), 2: ('datatype', 's'), 3: ('shape', '*i'), 100: ('location', 'Location')},
     'ModelInferResponse': {
@@ -44,6 +46,9 @@ MESSAGES = {
         5: ('connections_total', 'u'), 6: ('requests_accepted', 'u'), 7: ('requests_ok', 'u'),
         8: ('requests_failed', 'u'), 9: ('requests_in_flight', 'u'), 10: ('regions', 'u'), 11: ('region_bytes', 'u'),
         12: ('models_ready', 'u'), 13: ('resident_bytes', 'u'), 14: ('log_lines_dropped', 'u')},
+    'State': {1: ('output', 's'), 2: ('input', 's'), 3: ('shape', '*i'), 4: ('shaped', 'b')},
+    'SessionOpenRequest': {1: ('session_id', 'u'), 2: ('states', '*State')},
+    'SessionCloseRequest': {1: ('session_id', 'u')},
     'Limits': {
         1: ('meta_bytes', 'u'), 2: ('data_bytes', 'u'), 3: ('streams', 'u'), 4: ('regions', 'u'),
         5: ('region_bytes', 'u'), 6: ('frame_fds', 'u')},
