@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_session_models.py DAEMON SOURCE_ROOT MODELS - a recurrent model in a session, against reference outputs."""
+"""test_session_models.py DAEMON SOURCE_ROOT MODELS VOICE - a recurrent model in a session, against reference outputs."""
 import json
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-DAEMON, ROOT, MODELS = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+DAEMON, ROOT, MODELS, VOICE = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 sys.path.insert(0, str(ROOT / 'client/python'))
 sys.dont_write_bytecode = True
 if not (MODELS / 'silero_vad_v5').is_dir():
@@ -41,6 +41,7 @@ class Silero(unittest.TestCase):
             time.sleep(0.02)
         with inferd.Client(folder.name + '/admin.sock') as admin:
             admin.load('silero_vad', str(MODELS / 'silero_vad_v5/model/silero_vad_v5.onnx'))
+        cls.socket = folder.name + '/inferd.sock'
         cls.client = inferd.Client(folder.name + '/inferd.sock')
         cls.addClassCleanup(cls.client.close)
 
@@ -94,5 +95,18 @@ class Silero(unittest.TestCase):
             both = [[one.result()['output'].item() for one in column] for column in zip(*pending)]
         self.assertEqual(both, [alone(1.0), alone(0.3)])
         self.assertNotEqual(both[0], both[1])
+
+    def test_the_example_says_what_a_session_says(self):
+        """Chunks of 512 samples, each behind the last 64 of the one before."""
+        audio = (numpy.sin(numpy.arange(10 * 512) / 20) * 20000).astype('<i2')
+        lines = subprocess.run([VOICE, '--socket', self.socket], input=audio.tobytes(), check=True, timeout=60,
+                               stdout=subprocess.PIPE).stdout.decode().splitlines()
+        padded = numpy.concatenate([numpy.zeros(64, numpy.float32), audio.astype(numpy.float32) / 32768])
+        with self.client.session(STATES, SHAPES) as session:
+            for step, line in enumerate(lines):
+                chunk = padded[None, step * 512:step * 512 + 576]
+                result = session.infer('silero_vad', {'input': chunk, 'sr': numpy.int64(16000)})
+                self.assertEqual(line.split(), [f'{step * 0.032:.3f}', f"{result['output'].item():.3f}"])
+        self.assertEqual(len(lines), 10)
 
 unittest.main(argv=[sys.argv[0], '-v'])
