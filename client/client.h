@@ -87,7 +87,7 @@ struct inf_call {
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_CLIENT_VERSION_BYTES];
     struct inf_outgoing *frame;
-    bool in_session;      // sent once only: what was sent behind it would have overtaken it
+    bool once;            // not sent again: what was sent behind it would overtake it
     bool default_outputs; // the caller named none ...
     bool expanded;        // ... and the request names those learned
     uint32_t attempts;    // times sent

@@ -207,6 +207,7 @@ static void fill_request(inferd_client *client, struct inf_call *call,
     message->device = request->device != NULL ? request->device : "";
     message->timeout_ns = call->deadline_ns == 0 ? 0 : call->deadline_ns - call->start_ns;
     message->priority = (enum inf_wire_priority)request->priority;
+    message->order_key = request->order_key;
     message->session_id = request->session != NULL ? request->session->id : 0;
     fill_inputs(message, request);
     message->output_count = (uint32_t)request->output_count;
@@ -259,8 +260,8 @@ static enum inf_code build(inferd_client *client, struct inf_call *call,
     INF_TRY(place_inputs(client, call, request, &data_bytes, err));
     const struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
     // What a session's request returns is not all that the model gives.
-    call->in_session = request->session != NULL;
-    call->default_outputs = request->output_count == 0 && !call->in_session;
+    call->once = request->session != NULL || request->order_key != 0;
+    call->default_outputs = request->output_count == 0 && request->session == NULL;
     if (call->default_outputs)
         expand_outputs(message, call, learned);
     INF_TRY(place_outputs(client, call, learned, err));

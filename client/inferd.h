@@ -141,6 +141,7 @@ typedef struct inferd_request {
     inferd_priority priority;     // among the requests of this user
     inferd_session *session;      // NULL: none. Outputs of its pairs come back only where `outputs`
                                   // names them, and those that do not fit an answer need memory
+    uint64_t order_key;           // not 0: answers of equal keys come in the order of the requests
 } inferd_request;
 
 // Runs a model and waits for the answer. *result is the caller's to free.

@@ -206,7 +206,7 @@ static bool ask_metadata(inferd_client *client, struct inf_call *call)
 // Sends the inference again where that helps; the call is out of the table. False: it does not help.
 static bool try_again(inferd_client *client, struct inf_call *call, struct refusal *refusal)
 {
-    if (call->ended || call->cancelled || call->in_session || call->phase != INF_CALL_INFER ||
+    if (call->ended || call->cancelled || call->once || call->phase != INF_CALL_INFER ||
         call->attempts >= ATTEMPTS_MAX)
         return false;
     struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
@@ -313,7 +313,7 @@ static bool metadata_answer(inferd_client *client, struct inf_call *call,
 // The outputs were listed from what an older version had: its successor may have others.
 static bool is_outdated(inferd_client *client, const struct inf_call *call)
 {
-    if (!call->expanded)
+    if (!call->expanded || call->once)
         return false;
     struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
     const char *version = client->message.infer_reply.model_version;

@@ -20,6 +20,7 @@ struct inf_call {
     struct inf_connection *connection; // NULL: the client is gone
     uint64_t stream_id;
     uint16_t method;
+    uint64_t order_key;               // 0: none
     struct inf_quota_user *payer;     // a reference: who is charged for it, until it is released
     uint64_t paid_bytes;              // of its data segment
     bool answered;                    // the final reply is sent: nothing more may be

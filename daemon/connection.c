@@ -28,6 +28,7 @@ static enum inf_code fill_set(struct inf_connections *set,
 static void free_set(struct inf_connections *set)
 {
     inf_output_store_fini(&set->output_store);
+    inf_connections_order_fini(set);
     inf_scratch_destroy(&set->scratch);
     free(set);
 }
@@ -139,6 +140,7 @@ void inf_connection_close(struct inf_connection *connection)
         inf_connection_end_call(connection, connection->calls, INF_CALL_END_DISCONNECT);
     inf_session_table_fini(&connection->sessions);
     inf_region_table_fini(&connection->regions);
+    inf_connection_order_clear(connection);
     inf_output_clear(&connection->output, &set->output_store);
     inf_assembler_fini(&connection->assembler);
     // Before the descriptor goes: libevent must not watch one that may be somebody else's next.

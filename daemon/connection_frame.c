@@ -22,8 +22,8 @@ static uint32_t grant(uint32_t wanted, uint32_t usual, uint32_t most)
 }
 
 // What this server can do beyond the protocol's first version.
-static const char *const features[] = {"model_repository", "inferd.memfd", "inferd.deadline",
-                                       "inferd.cancel", "inferd.session"};
+static const char *const features[] = {"model_repository", "inferd.memfd",   "inferd.deadline",
+                                       "inferd.cancel",    "inferd.session", "inferd.order"};
 
 static void greet(struct inf_connection *connection) INF_ON_LOOP
 {
@@ -90,10 +90,11 @@ static enum inf_code admit(const struct inf_connection *connection, const struct
     if (connection->set->draining)
         return inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_DRAINING,
                                "the daemon shuts down and takes no more requests");
-    if (connection->in_flight >= connection->limits.streams)
+    uint32_t in_flight = connection->in_flight + connection->stashed;
+    if (in_flight >= connection->limits.streams)
         return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
                                "%" PRIu32 " requests are in flight already, which is the credit",
-                               connection->in_flight);
+                               in_flight);
     return INF_OK;
 }
 
@@ -117,6 +118,17 @@ static enum inf_code handle(struct inf_connection *connection, struct inf_reques
         inf_connection_refund(connection->user, bytes);
     }
     return code;
+}
+
+// Answers a request that did not become a call.
+static void answer_now(struct inf_connection *connection, const struct inf_frame *frame,
+                       const struct inf_answer *answer, const struct inf_fault *fault) INF_ON_LOOP
+{
+    const struct inf_reply reply = {.stream_id = frame->header.stream_id,
+                                    .method = frame->header.method,
+                                    .order_key = answer->order_key};
+    inf_connection_answer(connection, &reply, answer, fault);
+    inf_connection_report_released(connection);
 }
 
 static void take_request(struct inf_connection *connection, struct inf_frame *frame) INF_ON_LOOP
@@ -150,17 +162,22 @@ static void take_request(struct inf_connection *connection, struct inf_frame *fr
     if (code == INF_OK)
         code = handle(connection, &request, &answer, &set->fault);
     frame->data = request.data;
+    bool in_order =
+        answer.order_key == 0 ||
+        inf_connection_order_begin(connection, frame->header.stream_id, answer.order_key);
+    if (!in_order)
+        answer.order_key = 0;
     if (code == INF_OK && answer.call != NULL) {
+        answer.call->order_key = answer.order_key;
         answer.call->stream_id = frame->header.stream_id;
         answer.call->method = frame->header.method;
         connection->in_flight++;
         inf_connection_link_call(connection, answer.call);
-        return;
+    } else {
+        answer_now(connection, frame, &answer, code == INF_OK ? NULL : &set->fault);
     }
-    const struct inf_reply reply = {.stream_id = frame->header.stream_id,
-                                    .method = frame->header.method};
-    inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &set->fault);
-    inf_connection_report_released(connection);
+    if (!in_order) // without memory to keep the order, there is no going on
+        inf_connection_close(connection);
 }
 
 // Advisory, and fine for streams that are over or never were.

@@ -52,6 +52,9 @@ struct inf_connection {
 
     struct inf_call *calls; // in flight, and answered ones that a worker still has
     uint32_t in_flight;     // of them, not answered
+    struct inf_ordered *first_ordered, *last_ordered; // by their requests
+    uint32_t stashed;                                 // answers that wait for others of their key
+    uint64_t stashed_bytes;
     uint64_t last_stream;
     struct inf_limits_message limits; // in force
 };
@@ -64,6 +67,7 @@ struct inf_connections {
     struct inf_connection *dirty; // with frames to be written
     struct inf_connection *over;
     struct inf_output_store output_store;
+    struct inf_ordered *unused_ordered;
     struct inf_scratch *scratch;
     uint64_t epoch[2];
     bool draining;
@@ -106,6 +110,26 @@ void inf_connection_watch(struct inf_connection *connection);
 void inf_connection_take_frame(struct inf_connection *connection,
                                struct inf_frame *frame) INF_ON_LOOP;
 
+// --- connection_order.c ---
+
+// Notes that a request with an order key has come. False without memory.
+bool inf_connection_order_begin(struct inf_connection *connection, uint64_t stream_id,
+                                uint64_t order_key) INF_NODISCARD INF_ON_LOOP;
+
+// Where the final reply of such a request goes: the connection's output where no other of its key is
+// before it, else a stash.
+struct inf_output *inf_connection_order_place(struct inf_connection *connection,
+                                              uint64_t stream_id) INF_ON_LOOP;
+
+// That reply is where it goes: it and what waited for it is on its way now.
+void inf_connection_order_end(struct inf_connection *connection, uint64_t stream_id) INF_ON_LOOP;
+
+// Forgets every key and stash.
+void inf_connection_order_clear(struct inf_connection *connection) INF_ON_LOOP;
+
+// Frees what is kept for later requests.
+void inf_connections_order_fini(struct inf_connections *connections);
+
 // --- connection_reply.c ---
 
 // A frame to be sent, apart from its metadata.
@@ -114,7 +138,8 @@ struct inf_reply {
     uint16_t flags;
     uint16_t method;
     uint64_t stream_id;
-    uint8_t *data; // of the pool, taken over; NULL where there is none
+    uint64_t order_key; // of the final reply of a request that has one; else 0
+    uint8_t *data;      // of the pool, taken over; NULL where there is none
     size_t data_bytes, data_capacity;
 };
 

@@ -238,9 +238,10 @@ void inf_connection_flush(struct inf_connection *connection)
     set_writing(connection, state == INF_OUTPUT_BLOCKED);
     // A client that does not read its replies makes no more of them.
     bool open = connection->state <= INF_CONNECTION_OPEN;
-    if (output->bytes > INF_LIMIT_OUTPUT_BYTES)
+    uint64_t bytes = output->bytes + connection->stashed_bytes;
+    if (bytes > INF_LIMIT_OUTPUT_BYTES)
         inf_connection_set_reading(connection, false);
-    else if (output->bytes < INF_LIMIT_OUTPUT_BYTES / 2)
+    else if (bytes < INF_LIMIT_OUTPUT_BYTES / 2)
         inf_connection_set_reading(connection, open);
     inf_connection_watch(connection);
 }

@@ -38,10 +38,16 @@ static void queue(struct inf_connection *connection, const struct inf_reply *rep
                                          .data = reply->data,
                                          .data_bytes = reply->data_bytes,
                                          .data_capacity = reply->data_capacity};
-    if (inf_output_push(&connection->output, &set->output_store, &item, NULL) != INF_OK)
+    struct inf_output *output = &connection->output;
+    if (reply->order_key != 0)
+        output = inf_connection_order_place(connection, reply->stream_id);
+    if (inf_output_push(output, &set->output_store, &item, NULL) != INF_OK) {
         inf_connection_close(connection);
-    else
-        mark_dirty(connection);
+        return;
+    }
+    if (reply->order_key != 0)
+        inf_connection_order_end(connection, reply->stream_id);
+    mark_dirty(connection);
 }
 
 void inf_connection_send_fault(struct inf_connection *connection, const struct inf_reply *reply,
@@ -180,7 +186,8 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
                              enum inf_call_end end)
 {
     struct inf_connections *set = connection->set;
-    const struct inf_reply reply = {.stream_id = call->stream_id, .method = call->method};
+    const struct inf_reply reply = {
+        .stream_id = call->stream_id, .method = call->method, .order_key = call->order_key};
     bool answer = !call->answered;
     unlink_call(connection, call);
     if (answer)
@@ -220,7 +227,8 @@ void inf_connections_finish(struct inf_connections *connections, struct inf_call
     }
     unlink_call(connection, call);
     if (!call->answered) {
-        const struct inf_reply reply = {.stream_id = call->stream_id, .method = call->method};
+        const struct inf_reply reply = {
+            .stream_id = call->stream_id, .method = call->method, .order_key = call->order_key};
         struct inf_answer answer;
         inf_fault_init(&connections->fault);
         mark_answered(connection, call);

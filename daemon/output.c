@@ -106,6 +106,19 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
     return INF_OK;
 }
 
+void inf_output_append(struct inf_output *output, struct inf_output *from)
+{
+    if (from->first == NULL)
+        return;
+    if (output->last != NULL)
+        output->last->next = from->first;
+    else
+        output->first = from->first;
+    output->last = from->last;
+    output->bytes += from->bytes;
+    *from = (struct inf_output){0};
+}
+
 // Adds what is left of [bytes, bytes + size) behind the first `sent` ones to the list.
 static size_t add_rest(struct iovec *parts, size_t count, uint8_t *bytes, size_t size, size_t sent)
 {

@@ -49,6 +49,9 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
                               const struct inf_output_item *item,
                               struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Appends all frames of `from`, none of which has been written, and leaves it empty.
+void inf_output_append(struct inf_output *output, struct inf_output *from) INF_ON_LOOP;
+
 enum inf_output_state {
     INF_OUTPUT_EMPTY,   // everything is written
     INF_OUTPUT_BLOCKED, // the socket takes no more for now

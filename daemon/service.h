@@ -62,6 +62,7 @@ struct inf_answer {
     const union inf_message *message; // the service's, valid until the next call on it
     uint8_t *data;                    // of the pool, now the caller's; NULL where there is none
     size_t data_bytes, data_capacity;
+    uint64_t order_key;    // set on failure too; 0: none
     struct inf_call *call; // not NULL: the answer comes later; the caller fills the call's fields
 };
 

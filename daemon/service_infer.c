@@ -379,6 +379,7 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
                                       struct inf_answer *answer, struct inf_fault *fault)
 {
     struct inf_infer_request *infer = &service->request.infer_request;
+    answer->order_key = infer->order_key;
     inf_fault_model(fault, infer->model_name, infer->model_version);
     INF_TRY(inf_infer_request_resolve_inline(infer, request->data_bytes, &fault->err));
     struct inf_job *job = acquire_job(service);

@@ -64,6 +64,7 @@ struct inf_infer_request {
     uint64_t timeout_ns;       // 0: none
     enum inf_wire_priority priority;
     uint64_t session_id; // 0: none
+    uint64_t order_key;  // 0: none
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
     uint32_t output_count;                              // 0: all

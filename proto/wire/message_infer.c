@@ -95,6 +95,7 @@ static enum inf_code decode_request(union inf_message *message, const void *from
     request->device = wire->device;
     request->timeout_ns = wire->timeout_ns;
     request->session_id = wire->session_id;
+    request->order_key = wire->order_key;
     INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
     INF_TRY(inf_check_version("model_version", wire->model_version, err));
     INF_TRY(inf_check_text("id", wire->id, INF_LIMIT_REQUEST_ID, err));
@@ -138,6 +139,7 @@ static enum inf_code encode_request(const union inf_message *message, void *to,
     wire->timeout_ns = request->timeout_ns;
     wire->priority = request->priority;
     wire->session_id = request->session_id;
+    wire->order_key = request->order_key;
     wire->n_inputs = request->input_count;
     wire->inputs = inf_wire_list(&inference__model_infer_request__infer_input_tensor__descriptor,
                                  wire->n_inputs, scratch, err);

@@ -114,6 +114,16 @@ class Sessions(Case):
             for step, one in enumerate(pending):
                 numpy.testing.assert_array_equal(one.result()['y'], self.ones(step + 1))
 
+    def test_answers_of_an_order_key_come_in_order(self):
+        x = numpy.zeros((256, 256), numpy.float32)
+        slow = self.client.submit('slow', {'x': x}, order_key=5)
+        behind = [self.client.submit('nobody', {}, order_key=5) for _ in range(3)]
+        self.assertFalse(any(one.done for one in behind))
+        slow.cancel()
+        for one in behind:
+            self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', one.result)
+        self.assertTrue(slow.done)
+
     def test_tensors_are_kept_and_taken_by_name(self):
         with self.client.session() as session:
             session.infer('add', {'a': self.ones(1), 'b': self.ones(2)}, keep={'y': 'three'})

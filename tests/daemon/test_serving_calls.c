@@ -98,6 +98,105 @@ Test(serving_calls, are_cancelled_in_the_queue_and_while_they_run)
     cr_assert_not(inf_raw_next(&raw, 100), "a second final reply");
 }
 
+// A request for add, on the device that the model slow does not run on.
+static uint64_t send_ordered(uint64_t key, bool wrong)
+{
+    union inf_message message;
+    inf_add_request(&message, 2);
+    message.infer_request.device = "cpu";
+    message.infer_request.order_key = key;
+    if (wrong)
+        message.infer_request.model_name = "nobody";
+    return inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                           (struct inf_span){(const uint8_t *)rows, 96});
+}
+
+static void expect_stream(uint64_t stream_id, bool failed)
+{
+    inf_raw_expect(&raw, INF_FRAME_RESPONSE);
+    cr_assert_eq(raw.frame.header.stream_id, stream_id, "stream %llu came, wanted %llu",
+                 (unsigned long long)raw.frame.header.stream_id, (unsigned long long)stream_id);
+    cr_assert_eq(raw.frame.header.flags, INF_FRAME_FINAL | (failed ? INF_FRAME_FLAG_ERROR : 0));
+}
+
+Test(serving_calls, of_one_order_key_are_answered_in_order)
+{
+    union inf_message message;
+    inf_slow_request(&message);
+    message.infer_request.order_key = 7;
+    uint64_t slow = inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                    &message, inf_slow_data());
+    uint64_t behind[3];
+    for (int i = 0; i < 3; i++)
+        behind[i] = send_ordered(7, i == 1); // the second is refused at once
+    uint64_t other[2] = {send_ordered(8, false), send_ordered(8, true)};
+    uint64_t without = send_ordered(0, true);
+    // Those of other keys, or none, do not wait for it.
+    bool came[3] = {false, false, false};
+    for (int i = 0; i < 3; i++) {
+        inf_raw_expect(&raw, INF_FRAME_RESPONSE);
+        uint64_t stream = raw.frame.header.stream_id;
+        cr_assert(stream == other[0] || stream == other[1] || stream == without);
+        came[stream == other[0] ? 0 : stream == other[1] ? 1 : 2] = true;
+        cr_assert(came[0] || !came[1], "the second of a key came first");
+    }
+    cr_assert_not(inf_raw_next(&raw, 50), "an answer of the key came before the first one's");
+    cancel(&raw, slow);
+    expect_stream(slow, true);
+    for (int i = 0; i < 3; i++)
+        expect_stream(behind[i], i == 1);
+    inf_raw_wait_for(&raw, 0, 0);
+}
+
+Test(serving_calls, whose_answers_wait_for_their_turn_use_up_credit)
+{
+    union inf_message message;
+    enum {
+        BLOCKERS = 8 // in front of it, so that its turn does not come before the test is over
+    };
+    for (int i = 0; i < BLOCKERS; i++)
+        send_slow(&raw, 0);
+    inf_slow_request(&message);
+    message.infer_request.order_key = 7;
+    uint64_t slow = inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                    &message, inf_slow_data());
+    uint64_t last = 0;
+    for (uint32_t i = BLOCKERS + 1; i < INF_LIMIT_STREAMS; i++)
+        last = send_ordered(7, true); // answered, but not yet sent
+    uint64_t beyond = send_ordered(0, false);
+    expect_stream(beyond, true);
+    inf_raw_check_failure(&raw, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS);
+    cancel(&raw, slow);
+    for (uint64_t stream = slow; stream <= last; stream++)
+        expect_stream(stream, true);
+    for (uint64_t stream = 1; stream <= BLOCKERS; stream++)
+        cancel(&raw, stream);
+    for (int i = 0; i < BLOCKERS; i++) {
+        inf_raw_expect(&raw, INF_FRAME_RESPONSE);
+        inf_raw_check_failure(&raw, INF_CANCELLED, INF_REASON_BY_CLIENT);
+    }
+    inf_raw_expect_infer(&raw, send_ordered(0, false));
+}
+
+Test(serving_calls, with_an_order_key_leave_nothing_when_the_client_does)
+{
+    struct inf_raw other;
+    union inf_message message;
+    inf_raw_open(&other, fixture.socket);
+    for (int round = 0; round < 3; round++) {
+        inf_slow_request(&message);
+        message.infer_request.order_key = 7;
+        inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                        inf_slow_data());
+        for (int i = 0; i < 20; i++)
+            send_ordered(7, i % 2 == 0);
+        inf_raw_close(&raw);
+        inf_raw_open(&raw, fixture.socket);
+    }
+    inf_raw_wait_for(&other, 0, 0);
+    inf_raw_close(&other);
+}
+
 Test(serving_calls, race_with_their_cancellation_and_get_one_reply)
 {
     for (int i = 0; i < 3000; i++) {

@@ -14,6 +14,7 @@ static void sample_request(struct inf_infer_request *request)
     request->timeout_ns = 5000000000;
     request->priority = INF_WIRE_PRIORITY_LOW;
     request->session_id = UINT64_MAX;
+    request->order_key = UINT64_MAX - 1;
     request->input_count = 3;
     request->inputs[0] = (struct inf_tensor_entry){
         .name = "images:0", .dtype = INF_DTYPE_F32, .shape = INF_SHAPE(1, 3, 5, 7)};

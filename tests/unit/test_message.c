@@ -126,6 +126,7 @@ Test(message, infer_request_goes_round)
     SAME(infer_request.timeout_ns);
     SAME(infer_request.priority);
     SAME(infer_request.session_id);
+    SAME(infer_request.order_key);
     cr_assert_eq(got.infer_request.input_count, 3);
     cr_assert_eq(got.infer_request.output_count, 3);
     for (int i = 0; i < 3; i++) {

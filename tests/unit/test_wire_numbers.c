@@ -162,7 +162,7 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "inference.ModelMetadataResponse.TensorMetadata", "bool unranked=100; "},
         {&inference__model_infer_request__descriptor, "inference.ModelInferRequest",
          "uint64 timeout_ns=100; string device=101; "
-         "uint32 priority=102; uint64 session_id=110; "},
+         "uint32 priority=102; uint64 session_id=110; uint64 order_key=111; "},
         {&inference__model_infer_request__infer_input_tensor__descriptor,
          "inference.ModelInferRequest.InferInputTensor",
          "Location location=100; string session_tensor=101; "},

@@ -279,7 +279,7 @@ class Client:
         return self._memory.array(region, shape, dtype)
 
     def infer(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None, priority='normal',
-              id=''):
+              id='', order_key=0):
         """Runs a model and waits for the Result.
 
         inputs    {name: array}; what is no array is made one. Arrays of empty() are not copied
@@ -287,16 +287,17 @@ class Client:
         out       {name: array of empty()}: written there, and not copied
         timeout   seconds that it may take, in the queue and on the device
         priority  'high', 'normal' or 'low', among the requests of this user
+        order_key not 0: answers of equal keys come in the order of the requests
         """
         return self.submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
-                           priority=priority, id=id).result()
+                           priority=priority, id=id, order_key=order_key).result()
 
     def submit(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None, priority='normal',
-               id=''):
+               id='', order_key=0):
         """As infer(), without waiting: returns a Pending. Where the daemon's credit is used up, waits
         for an answer first."""
         return self._submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
-                            priority=priority, id=id)
+                            priority=priority, id=id, order_key=order_key)
 
     def session(self, states=None, shapes=None):
         """Opens a Session: tensors that the daemon keeps between requests.
@@ -308,14 +309,14 @@ class Client:
         return Session(self, states or {}, shapes or {})
 
     def _submit(self, model, inputs, outputs, *, out=None, version='', device='', timeout=None, priority='normal',
-                id='', session_id=0, take=None, keep=None):
+                id='', order_key=0, session_id=0, take=None, keep=None):
         if priority not in _PRIORITIES:
             raise ValueError(f"priority '{priority}', wanted one of {', '.join(_PRIORITIES)}")
         request = _Inference(self, {
             'model_name': model, 'model_version': version, 'id': id, 'device': device,
             'timeout_ns': 0 if timeout is None else max(int(timeout * 1e9), 1),
-            'priority': _PRIORITIES[priority], 'session_id': session_id}, inputs, outputs, out or {}, take or {},
-            keep or {})
+            'priority': _PRIORITIES[priority], 'session_id': session_id, 'order_key': order_key}, inputs, outputs,
+            out or {}, take or {}, keep or {})
         return request.send()
 
 
@@ -468,8 +469,8 @@ class _Inference:
 
     def _learn(self, failure):
         """Notes how much room an output needs, where the failure tells of one that is too large. Requests of
-        a session are sent once only: those behind them would have overtaken them."""
-        if self._message['session_id']:
+        a session, or with an order key, are sent once only: those behind them would have overtaken them."""
+        if self._message['session_id'] or self._message['order_key']:
             return False
         learnt = self._client._outputs.setdefault(self._key, {})
         if failure.reason == 'OUTPUT_TOO_SMALL' and failure.tensor not in self._out:

@@ -12,7 +12,7 @@ MESSAGES = {
     'ModelInferRequest': {
         1: ('model_name', 's'), 2: ('model_version', 's'), 3: ('id', 's'), 5: ('inputs', '*InferInputTensor'),
         6: ('outputs', '*InferRequestedOutputTensor'), 100: ('timeout_ns', 'u'), 101: ('device', 's'),
-        102: ('priority', 'u'), 110: ('session_id', 'u')},
+        102: ('priority', 'u'), 110: ('session_id', 'u'), 111: ('order_key', 'u')},
     'Timing': {1: ('queue_ns', 'u'), 2: ('input_ns', 'u'), 3: ('compute_ns', 'u'), 4: ('output_ns', 'u')},
     'InferOutputTensor': {1: ('name', 's'), 2: ('datatype', 's'), 3: ('shape', '*i'), 100: ('location', 'Location')},
     'ModelInferResponse': {
