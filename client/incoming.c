@@ -197,6 +197,7 @@ static bool handle_frame(inferd_client *client, struct inf_frame *frame, struct 
     case INF_FRAME_CANCEL:
     case INF_FRAME_MEM_REGISTER:
     case INF_FRAME_MEM_UNREGISTER:
+    case INF_FRAME_MEM_ALLOC:
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME, "%s, which is a client's",
                         inf_frame_type_name(type));
         return false;

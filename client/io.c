@@ -240,7 +240,7 @@ static void take_frame(inferd_client *client)
     struct inf_frame frame;
     inf_assembler_take(&client->assembler, &frame);
     for (uint32_t i = 0; i < frame.fd_count; i++)
-        close(frame.fds[i]); // the daemon sends none
+        close(frame.fds[i]); // the library asks for none
     inf_client_handle(client, &frame);
 }
 

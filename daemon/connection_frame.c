@@ -23,7 +23,8 @@ static uint32_t grant(uint32_t wanted, uint32_t usual, uint32_t most)
 
 // What this server can do beyond the protocol's first version.
 static const char *const features[] = {"model_repository", "inferd.memfd",   "inferd.deadline",
-                                       "inferd.cancel",    "inferd.session", "inferd.order"};
+                                       "inferd.cancel",    "inferd.session", "inferd.order",
+                                       "inferd.alloc"};
 
 static void greet(struct inf_connection *connection) INF_ON_LOOP
 {
@@ -224,6 +225,35 @@ static void take_register(struct inf_connection *connection, struct inf_frame *f
         inf_connection_send_fault(connection, &reply, &set->fault);
 }
 
+static enum inf_code allocate_region(struct inf_connection *connection,
+                                     const struct inf_frame *frame, int *out_fd,
+                                     struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    if (frame->rejected.code != INF_OK)
+        return (*err = frame->rejected).code;
+    INF_TRY(inf_message_decode(&set->message, INF_MESSAGE_REGION_ALLOC, frame->meta, set->scratch,
+                               err));
+    return inf_region_allocate(&connection->regions, set->message.region.region_id,
+                               set->message.region.size, out_fd, err);
+}
+
+static void take_alloc(struct inf_connection *connection, struct inf_frame *frame) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    struct inf_reply reply = {.type = INF_FRAME_MEM_REGISTERED,
+                              .flags = INF_FRAME_FINAL,
+                              .stream_id = frame->header.stream_id};
+    int fd = -1;
+    inf_fault_init(&set->fault);
+    if (allocate_region(connection, frame, &fd, &set->fault.err) == INF_OK) {
+        reply.fd_plus_1 = fd + 1;
+        inf_connection_send(connection, &reply, INF_MESSAGE_REGION_REGISTERED, &set->message);
+    } else {
+        inf_connection_send_fault(connection, &reply, &set->fault);
+    }
+}
+
 static void take_unregister(struct inf_connection *connection, struct inf_frame *frame) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
@@ -265,6 +295,9 @@ static void take_open(struct inf_connection *connection, struct inf_frame *frame
         break;
     case INF_FRAME_MEM_REGISTER:
         take_register(connection, frame);
+        break;
+    case INF_FRAME_MEM_ALLOC:
+        take_alloc(connection, frame);
         break;
     case INF_FRAME_MEM_UNREGISTER:
         take_unregister(connection, frame);

@@ -141,6 +141,7 @@ struct inf_reply {
     uint64_t order_key; // of the final reply of a request that has one; else 0
     uint8_t *data;      // of the pool, taken over; NULL where there is none
     size_t data_bytes, data_capacity;
+    int fd_plus_1; // 0: none; else a descriptor that goes with it, taken over, plus 1
 };
 
 // Encodes and queues a frame. Metadata that does not fit becomes a Status that says so; without

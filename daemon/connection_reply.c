@@ -31,13 +31,15 @@ static void queue(struct inf_connection *connection, const struct inf_reply *rep
                                             .data_bytes = (uint32_t)reply->data_bytes,
                                             .stream_id = reply->stream_id,
                                             .type = reply->type,
+                                            .fd_count = reply->fd_plus_1 != 0,
                                             .flags = reply->flags,
                                             .method = reply->method};
     inf_frame_header_encode(&header, set->head);
     const struct inf_output_item item = {.head = {set->head, INF_FRAME_HEADER_BYTES + meta_bytes},
                                          .data = reply->data,
                                          .data_bytes = reply->data_bytes,
-                                         .data_capacity = reply->data_capacity};
+                                         .data_capacity = reply->data_capacity,
+                                         .fd_plus_1 = reply->fd_plus_1};
     struct inf_output *output = &connection->output;
     if (reply->order_key != 0)
         output = inf_connection_order_place(connection, reply->stream_id);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "backends/base/clock.h"
 
@@ -24,6 +25,7 @@ struct inf_output_frame {
     size_t data_bytes;
     size_t data_capacity;
     size_t sent_bytes; // of head and data together
+    int fd;            // goes with the first byte; -1: none
     uint8_t own[HEAD_BYTES];
 };
 
@@ -47,6 +49,8 @@ static void release(struct inf_output_store *store, struct inf_output_frame *fra
     if (frame->head != frame->own)
         inf_pool_release(store->pool, frame->head, frame->head_bytes);
     inf_pool_release(store->pool, frame->data, frame->data_capacity);
+    if (frame->fd >= 0)
+        close(frame->fd);
     if (store->unused_count >= UNUSED_MAX) {
         free(frame);
         return;
@@ -70,6 +74,7 @@ static struct inf_output_frame *acquire(struct inf_output_store *store, size_t h
     frame->next = NULL;
     frame->data = NULL;
     frame->sent_bytes = 0;
+    frame->fd = -1;
     frame->head_bytes = head_bytes;
     frame->head = frame->own;
     if (head_bytes <= HEAD_BYTES)
@@ -89,11 +94,14 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
     struct inf_output_frame *frame = acquire(store, item->head.size);
     if (frame == NULL) {
         inf_pool_release(store->pool, item->data, item->data_capacity);
+        if (item->fd_plus_1 != 0)
+            close(item->fd_plus_1 - 1);
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory to queue a frame of %zu bytes",
                                item->head.size + item->data_bytes);
     }
     memcpy(frame->head, item->head.data, item->head.size);
+    frame->fd = item->fd_plus_1 - 1;
     frame->data = item->data;
     frame->data_bytes = item->data_bytes;
     frame->data_capacity = item->data_capacity;
@@ -127,12 +135,15 @@ static size_t add_rest(struct iovec *parts, size_t count, uint8_t *bytes, size_t
     return count;
 }
 
+// A frame with a descriptor goes by itself: whoever reads takes the two together.
 static size_t gather(const struct inf_output *output, struct iovec parts[2 * GATHER])
 {
     size_t count = 0;
     size_t frames = 0;
     for (struct inf_output_frame *frame = output->first; frame != NULL && frames < GATHER;
          frame = frame->next, frames++) {
+        if (frames > 0 && (frame->fd >= 0 || output->first->fd >= 0))
+            break;
         size_t sent = frame->sent_bytes;
         count = add_rest(parts, count, frame->head, frame->head_bytes, sent);
         size_t data_sent = sent > frame->head_bytes ? sent - frame->head_bytes : 0;
@@ -162,13 +173,37 @@ static void advance(struct inf_output *output, struct inf_output_store *store, s
     assert(size == 0);
 }
 
+// Has a message carry a descriptor.
+static void attach(struct msghdr *message, char control[CMSG_SPACE(sizeof(int))], int fd)
+{
+    memset(control, 0, CMSG_SPACE(sizeof(int)));
+    message->msg_control = control;
+    message->msg_controllen = CMSG_SPACE(sizeof(int));
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &fd, sizeof fd);
+}
+
 enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
                                        int fd)
 {
     while (output->first != NULL) {
         struct iovec parts[2 * GATHER];
         struct msghdr message = {.msg_iov = parts, .msg_iovlen = gather(output, parts)};
+        union {
+            struct cmsghdr align;
+            char bytes[CMSG_SPACE(sizeof(int))];
+        } control;
+        bool with_fd = output->first->fd >= 0;
+        if (with_fd)
+            attach(&message, control.bytes, output->first->fd);
         ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent > 0 && with_fd) {
+            close(output->first->fd);
+            output->first->fd = -1;
+        }
         if (sent >= 0) {
             advance(output, store, (size_t)sent);
             continue;

@@ -40,6 +40,7 @@ struct inf_output_item {
     uint8_t *data;        // of the pool, or NULL; taken over, also on failure
     size_t data_bytes;
     size_t data_capacity; // what `data` was acquired with
+    int fd_plus_1;        // 0: none; else a descriptor that goes with it, taken over, plus 1
 };
 
 // Appends a frame.

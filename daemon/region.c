@@ -233,6 +233,19 @@ static enum inf_code create(struct inf_region_table *table,
     return INF_OK;
 }
 
+static enum inf_code charge_and_create(struct inf_region_table *table,
+                                       const struct inf_region_options *options, int seals,
+                                       struct inf_error *err) INF_ON_LOOP
+{
+    INF_TRY(charge(table->user, options->size_bytes, err));
+    enum inf_code code = create(table, options, seals, err);
+    if (code == INF_OK)
+        return INF_OK;
+    inf_quota_refund(table->user, INF_QUOTA_REGIONS, 1);
+    inf_quota_refund(table->user, INF_QUOTA_REGION_BYTES, options->size_bytes);
+    return code;
+}
+
 enum inf_code inf_region_register(struct inf_region_table *table,
                                   const struct inf_region_options *options, struct inf_error *err)
 {
@@ -243,19 +256,46 @@ enum inf_code inf_region_register(struct inf_region_table *table,
     if (code == INF_OK)
         code = check_file(options, err);
     if (code == INF_OK)
-        code = charge(table->user, options->size_bytes, err);
-    if (code == INF_OK) {
-        code = create(table, options, seals, err);
-        if (code != INF_OK) {
-            inf_quota_refund(table->user, INF_QUOTA_REGIONS, 1);
-            inf_quota_refund(table->user, INF_QUOTA_REGION_BYTES, options->size_bytes);
-        }
-    }
+        code = charge_and_create(table, options, seals, err);
     // What is no memfd may be a file whose close() waits for the client.
     if (code == INF_OK)
         close(options->fd);
     else
         inf_reaper_close(table->reaper, options->fd);
+    return code;
+}
+
+#define NOEXEC_SEAL_FLAG 0x0008u // MFD_NOEXEC_SEAL, which older headers lack
+
+// Its pages come as they are touched, and are charged to whoever does: what the client may have of
+// them is the quota's matter.
+static int make_memfd(uint64_t size_bytes)
+{
+    int fd = memfd_create("inferd-region", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL_FLAG);
+    if (fd < 0 && errno == EINVAL) // before Linux 6.3
+        fd = memfd_create("inferd-region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 ||
+        (ftruncate(fd, (off_t)size_bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS_WANTED) == 0))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, uint64_t size_bytes,
+                                  int *out_fd, struct inf_error *err)
+{
+    struct inf_region_options options = {.id = id, .size_bytes = size_bytes, .writable = true};
+    INF_TRY(check_limits(table, &options, err));
+    options.fd = make_memfd(size_bytes);
+    if (options.fd < 0)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "region %" PRIu64 ": no memory for %" PRIu64 " bytes", id,
+                               size_bytes);
+    enum inf_code code = charge_and_create(table, &options, SEALS_WANTED, err);
+    if (code == INF_OK)
+        *out_fd = options.fd;
+    else
+        close(options.fd);
     return code;
 }
 

@@ -79,6 +79,11 @@ enum inf_code inf_region_register(struct inf_region_table *table,
 enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id, uint64_t stream_id,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Makes a memfd of the daemon's own, sealed, and maps it as a writable region. *out_fd is for the
+// client, and the caller's to close. Fails as inf_region_register().
+enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, uint64_t size_bytes,
+                                  int *out_fd, struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // Takes the next region off the list of those that are gone; false where there is none.
 bool inf_region_table_next_released(struct inf_region_table *table, uint64_t *id,
                                     uint64_t *stream_id) INF_NODISCARD INF_ON_LOOP;

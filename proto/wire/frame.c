@@ -19,13 +19,14 @@ static const struct type_row type_rows[] = {
     [INF_FRAME_RESPONSE] = {"RESPONSE", true, false},
     [INF_FRAME_CANCEL] = {"CANCEL", true, false},
     [INF_FRAME_MEM_REGISTER] = {"MEM_REGISTER", true, true},
-    [INF_FRAME_MEM_REGISTERED] = {"MEM_REGISTERED", true, false},
+    [INF_FRAME_MEM_REGISTERED] = {"MEM_REGISTERED", true, true},
     [INF_FRAME_MEM_UNREGISTER] = {"MEM_UNREGISTER", true, false},
     [INF_FRAME_MEM_RELEASED] = {"MEM_RELEASED", true, false},
     [INF_FRAME_PING] = {"PING", false, false},
     [INF_FRAME_PONG] = {"PONG", false, false},
     [INF_FRAME_GOAWAY] = {"GOAWAY", false, false},
     [INF_FRAME_ERROR] = {"ERROR", false, false},
+    [INF_FRAME_MEM_ALLOC] = {"MEM_ALLOC", true, false},
 };
 
 static const char *const method_names[] = {

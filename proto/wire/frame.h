@@ -32,6 +32,7 @@ enum inf_frame_type {
     INF_FRAME_PONG = 11,          // answer
     INF_FRAME_GOAWAY = 12,        // server: no new streams
     INF_FRAME_ERROR = 13,         // server: the connection is at fault and will be closed
+    INF_FRAME_MEM_ALLOC = 14,     // client: MEM_REGISTERED comes with a memfd of the server's
 };
 
 // Flags. Unknown flags are an error; unknown types without CRITICAL are skipped.

@@ -123,7 +123,7 @@ struct inf_hello_ack {
     const char *role, *clock;
 };
 
-// MEM_REGISTER, MEM_REGISTERED, MEM_UNREGISTER, MEM_RELEASED.
+// MEM_REGISTER, MEM_ALLOC, MEM_REGISTERED, MEM_UNREGISTER, MEM_RELEASED.
 struct inf_region_message {
     uint64_t region_id;
     uint64_t size;
@@ -290,6 +290,7 @@ enum inf_message_kind {
     INF_MESSAGE_MEMORY_INFO,
     INF_MESSAGE_SESSION_OPEN,
     INF_MESSAGE_SESSION_CLOSE,
+    INF_MESSAGE_REGION_ALLOC,
 
     INF_MESSAGE_PLACEMENT_REQUEST,
     INF_MESSAGE_PLACEMENT_REPLY,

@@ -28,6 +28,7 @@ extern const struct inf_message_codec inf_codec_goaway;
 // message_region.c
 extern const struct inf_message_codec inf_codec_region_register;
 extern const struct inf_message_codec inf_codec_region_registered;
+extern const struct inf_message_codec inf_codec_region_alloc;
 extern const struct inf_message_codec inf_codec_region_unregister;
 extern const struct inf_message_codec inf_codec_region_released;
 // message_infer.c

@@ -14,6 +14,16 @@ static enum inf_code check_region_id(uint64_t region_id, struct inf_error *err)
     return INF_OK;
 }
 
+static enum inf_code check_size(const struct inf_region_message *region, struct inf_error *err)
+{
+    if (region->size == 0 || region->size > INF_LIMIT_REGION_BYTES)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "region %" PRIu64 ": size is %" PRIu64
+                               " bytes, wanted 1 to %" PRIu64,
+                               region->region_id, region->size, INF_LIMIT_REGION_BYTES);
+    return INF_OK;
+}
+
 static enum inf_code decode_register(union inf_message *message, const void *from,
                                      struct inf_scratch *scratch, struct inf_error *err)
 {
@@ -22,12 +32,7 @@ static enum inf_code decode_register(union inf_message *message, const void *fro
     message->region = (struct inf_region_message){
         .region_id = wire->region_id, .size = wire->size, .writable = wire->writable};
     INF_TRY(check_region_id(wire->region_id, err));
-    if (wire->size == 0 || wire->size > INF_LIMIT_REGION_BYTES)
-        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
-                               "region %" PRIu64 ": size is %" PRIu64
-                               " bytes, wanted 1 to %" PRIu64,
-                               wire->region_id, wire->size, INF_LIMIT_REGION_BYTES);
-    return INF_OK;
+    return check_size(&message->region, err);
 }
 
 static enum inf_code encode_register(const union inf_message *message, void *to,
@@ -46,6 +51,34 @@ const struct inf_message_codec inf_codec_region_register = {
     .descriptor = &inference__mem_register__descriptor,
     .decode = decode_register,
     .encode = encode_register,
+};
+
+static enum inf_code decode_alloc(union inf_message *message, const void *from,
+                                  struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    const Inference__MemAlloc *wire = from;
+    message->region = (struct inf_region_message){
+        .region_id = wire->region_id, .size = wire->size, .writable = true};
+    INF_TRY(check_region_id(wire->region_id, err));
+    return check_size(&message->region, err);
+}
+
+static enum inf_code encode_alloc(const union inf_message *message, void *to,
+                                  struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    Inference__MemAlloc *wire = to;
+    wire->region_id = message->region.region_id;
+    wire->size = message->region.size;
+    return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_region_alloc = {
+    .descriptor = &inference__mem_alloc__descriptor,
+    .decode = decode_alloc,
+    .encode = encode_alloc,
 };
 
 static enum inf_code decode_registered(union inf_message *message, const void *from,

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -69,6 +70,97 @@ static void check_infer_refused(const union inf_message *message, enum inf_code 
     inf_raw_call(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, message,
                  (struct inf_span){0});
     inf_raw_check_failure(&raw, code, reason);
+}
+
+// Asks for a region of the daemon's own.
+static void send_alloc(uint64_t id, uint64_t size)
+{
+    const union inf_message message = {.region = {.region_id = id, .size = size}};
+    const struct inf_frame_header header = {.type = INF_FRAME_MEM_ALLOC,
+                                            .stream_id = ++raw.last_stream};
+    inf_raw_send(&raw, header, INF_MESSAGE_REGION_ALLOC, &message, (struct inf_span){0}, -1);
+}
+
+Test(serving_regions, are_made_by_the_daemon_and_work_as_others_do)
+{
+    union inf_message message;
+    send_alloc(1, 5000);
+    inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
+    cr_assert_eq(raw.frame.header.stream_id, raw.last_stream);
+    cr_assert_eq(raw.frame.header.flags, INF_FRAME_FINAL);
+    cr_assert_eq(raw.frame.fd_count, 1);
+    int fd = raw.frame.fds[0];
+    inf_raw_decode(&raw, INF_MESSAGE_REGION_REGISTERED);
+    cr_assert_eq(raw.message.region.region_id, 1);
+    cr_assert_eq(raw.message.region.size, 5000);
+    // Nobody can cut it: neither the client nor whoever else gets the descriptor.
+    cr_assert_eq(fcntl(fd, F_GET_SEALS) & SEALS, SEALS);
+    cr_assert_eq(ftruncate(fd, 0), -1);
+    float *memory = mmap(NULL, 5000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert_neq(memory, MAP_FAILED);
+    close(fd);
+    for (int i = 0; i < 1250; i++)
+        cr_assert_eq(memory[i], 0.0f);
+    for (int i = 0; i < 8; i++) {
+        memory[i] = (float)i;
+        memory[16 + i] = 100.0f;
+    }
+    region_request(&message);
+    uint64_t stream = inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                      &message, (struct inf_span){0});
+    inf_raw_expect_infer(&raw, stream);
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(memory[32 + i], 100.0f + (float)i);
+    inf_raw_wait_for(&raw, 0, 1);
+    cr_assert_eq(inf_fixture_memfds(&fixture), 1);
+    unregister(1);
+    inf_raw_expect(&raw, INF_FRAME_MEM_RELEASED);
+    inf_raw_wait_for(&raw, 0, 0);
+    munmap(memory, 5000);
+}
+
+Test(serving_regions, of_the_daemons_own_come_with_their_descriptors_among_other_replies)
+{
+    uint32_t before = inf_fixture_fds(&fixture);
+    for (uint64_t id = 1; id <= 100; id++) {
+        send_alloc(id, 64 * id);
+        inf_raw_send(&raw, (struct inf_frame_header){.type = INF_FRAME_PING, .stream_id = id},
+                     INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
+    }
+    for (uint64_t id = 1; id <= 100; id++) {
+        inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
+        cr_assert_eq(raw.frame.fd_count, 1);
+        struct stat file;
+        cr_assert_eq(fstat(raw.frame.fds[0], &file), 0);
+        cr_assert_eq(file.st_size, (off_t)(64 * id));
+        close(raw.frame.fds[0]);
+        inf_raw_expect(&raw, INF_FRAME_PONG);
+        cr_assert_eq(raw.frame.header.stream_id, id);
+    }
+    cr_assert_eq(inf_fixture_fds(&fixture), before, "the daemon keeps descriptors");
+}
+
+static void check_alloc_refused(uint64_t id, uint64_t size, enum inf_code code,
+                                enum inf_reason reason)
+{
+    send_alloc(id, size);
+    inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
+    cr_assert_eq(raw.frame.fd_count, 0);
+    inf_raw_check_failure(&raw, code, reason);
+}
+
+Test(serving_regions, of_the_daemons_own_have_the_limits_of_others)
+{
+    check_alloc_refused(0, 4096, INF_INVALID, INF_REASON_BAD_PARAMETER);
+    check_alloc_refused(1, 0, INF_INVALID, INF_REASON_BAD_PARAMETER);
+    check_alloc_refused(1, INF_LIMIT_REGION_BYTES + 1, INF_INVALID, INF_REASON_BAD_PARAMETER);
+    send_alloc(1, INF_LIMIT_REGION_BYTES);
+    inf_raw_expect(&raw, INF_FRAME_MEM_REGISTERED);
+    cr_assert_eq(raw.frame.fd_count, 1);
+    close(raw.frame.fds[0]);
+    check_alloc_refused(1, 64, INF_EXISTS, INF_REASON_REGION_EXISTS);
+    check_alloc_refused(2, 64, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES);
+    inf_raw_wait_for(&raw, 0, 1);
 }
 
 // Makes region 1 of 4096 bytes, and maps it here too.

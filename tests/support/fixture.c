@@ -254,7 +254,7 @@ uint32_t inf_fixture_memfds(const struct inf_fixture *fixture)
     cr_assert_not_null(maps);
     uint32_t count = 0;
     while (fgets(line, sizeof line, maps) != NULL)
-        count += strstr(line, "/memfd:inferd-test") != NULL;
+        count += strstr(line, "/memfd:inferd-") != NULL;
     fclose(maps);
     return count;
 }

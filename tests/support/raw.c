@@ -134,10 +134,26 @@ static int64_t now_ms(void)
 // Reads what there is; false at the end of the connection.
 static bool fill(struct inf_raw *raw)
 {
-    ssize_t got = recv(raw->fd, raw->waiting, sizeof raw->waiting, 0);
+    struct iovec part = {.iov_base = raw->waiting, .iov_len = sizeof raw->waiting};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t got = recvmsg(raw->fd, &message, MSG_CMSG_CLOEXEC);
     if (got <= 0) {
         raw->closed = true;
         return false;
+    }
+    const struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) {
+        int fd;
+        struct inf_error err;
+        memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+        cr_assert_eq(inf_assembler_add_fds(&raw->assembler, &fd, 1, &err), INF_OK, "%s", err.text);
     }
     raw->waiting_bytes = (size_t)got;
     return true;

@@ -221,9 +221,9 @@ static void sample_server_metadata(struct inf_server_metadata *metadata)
 static void sample_region(struct inf_region_message *region, enum inf_message_kind kind)
 {
     region->region_id = 0x8000000000000001;
-    if (kind == INF_MESSAGE_REGION_REGISTER || kind == INF_MESSAGE_REGION_REGISTERED)
+    if (kind != INF_MESSAGE_REGION_UNREGISTER && kind != INF_MESSAGE_REGION_RELEASED)
         region->size = 1u << 20;
-    region->writable = kind == INF_MESSAGE_REGION_REGISTER;
+    region->writable = kind == INF_MESSAGE_REGION_REGISTER || kind == INF_MESSAGE_REGION_ALLOC;
 }
 
 static void sample_model(struct inf_model_request *model, enum inf_message_kind kind)
@@ -263,6 +263,7 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
     case INF_MESSAGE_REGION_REGISTERED:
     case INF_MESSAGE_REGION_UNREGISTER:
     case INF_MESSAGE_REGION_RELEASED:
+    case INF_MESSAGE_REGION_ALLOC:
         sample_region(&message->region, kind);
         break;
     case INF_MESSAGE_GOAWAY:

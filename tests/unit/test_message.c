@@ -177,6 +177,9 @@ Test(message, regions_go_round)
         SAME(region.size);
         SAME(region.writable);
     }
+    go_round(INF_MESSAGE_REGION_ALLOC);
+    SAME(region.region_id);
+    SAME(region.size);
 }
 
 Test(message, goaway_goes_round)

@@ -207,6 +207,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 region_id=1; uint64 size=2; bool writable=3; "},
         {&inference__mem_registered__descriptor, "inference.MemRegistered",
          "uint64 region_id=1; uint64 size=2; "},
+        {&inference__mem_alloc__descriptor, "inference.MemAlloc",
+         "uint64 region_id=1; uint64 size=2; "},
         {&inference__mem_unregister__descriptor, "inference.MemUnregister", "uint64 region_id=1; "},
         {&inference__mem_released__descriptor, "inference.MemReleased", "uint64 region_id=1; "},
         {&inference__goaway__descriptor, "inference.Goaway",

@@ -60,6 +60,7 @@ MESSAGES = {
         5: ('limits', 'Limits'), 6: ('features', '*s'), 7: ('credit_requests', 'u'), 8: ('epoch_high', 'u'),
         9: ('epoch_low', 'u'), 10: ('role', 's'), 11: ('clock', 's')},
     'MemRegister': {1: ('region_id', 'u'), 2: ('size', 'u'), 3: ('writable', 'b')},
+    'MemAlloc': {1: ('region_id', 'u'), 2: ('size', 'u')},
     'MemRegistered': {1: ('region_id', 'u'), 2: ('size', 'u')},
     'MemUnregister': {1: ('region_id', 'u')},
     'MemReleased': {1: ('region_id', 'u')},
