@@ -34,6 +34,8 @@ struct check {
     struct inf_model *model;
     struct inf_shape *shapes; // one an input; sizes that the model leaves open are 1
     json_t *report;
+    char *lacks; // operators that are not built, a line each
+    size_t lacks_size;
 };
 
 static json_t *describe_ports(const struct inf_graph *graph, const struct inf_port *ports,
@@ -132,13 +134,18 @@ static enum inf_code choose_shapes(struct check *check, struct inf_error *err)
 static enum inf_code import_model(struct check *check, const char *path, struct inf_error *err)
 {
     char absolute[4096];
-    const struct inf_import_options import = {.evaluator = inf_registry_evaluator()};
+    struct inf_import_options import = {.evaluator = inf_registry_evaluator()};
     const struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
     if (realpath(path, absolute) == NULL)
         return inf_fail(err, INF_NOT_FOUND, "'%s': %s", path, strerror(errno));
     INF_TRY(inf_model_locate_path(&check->location, absolute, err));
-    INF_TRY(inf_model_import_with(&check->graph, &check->info, check->location.directory_fd,
-                                  check->location.file, &import, err));
+    import.report = open_memstream(&check->lacks, &check->lacks_size);
+    enum inf_code code =
+        inf_model_import_with(&check->graph, &check->info, check->location.directory_fd,
+                              check->location.file, &import, err);
+    if (import.report != NULL)
+        fclose(import.report);
+    INF_TRY(code);
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(&check->devices, hosts, INF_MODEL_HOSTS);
     return inf_model_create(&check->model, &check->graph, hosts, host_count, &passes, err);
@@ -236,8 +243,25 @@ static void print_report(const json_t *report)
     json_array_foreach(json_object_get(report, "devices"), i, row) print_device(row);
 }
 
+// Says why the model does not load, and where operators are missing and the text had no room for them
+// all, which.
+static void print_refusal(const struct check *check, const struct inf_error *err)
+{
+    const char *line = check->lacks;
+    bool complete = true;
+    fprintf(stderr, "inferctl: %s\n", err->text);
+    while (line != NULL && *line != '\0' && complete) {
+        size_t length = strcspn(line, "\n");
+        complete = memmem(err->text, strlen(err->text), line, length) != NULL;
+        line += length + 1;
+    }
+    if (!complete)
+        fprintf(stderr, "all that is missing:\n%s", check->lacks);
+}
+
 static void fini(struct check *check)
 {
+    free(check->lacks);
     json_decref(check->report);
     free(check->shapes);
     inf_model_unref(&check->model);
@@ -272,7 +296,7 @@ int main(int argc, char **argv)
     }
     enum inf_code code = run_check(&check, argv[argc - 1], &err);
     if (code != INF_OK)
-        fprintf(stderr, "inferctl: %s\n", err.text);
+        print_refusal(&check, &err);
     else if (as_json)
         json_dumpf(check.report, stdout, JSON_INDENT(2));
     else

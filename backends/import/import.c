@@ -98,12 +98,12 @@ static void read_producer(struct inf_model_info *info, const struct inf_json *do
 static enum inf_code import_document(struct inf_graph **out_graph, struct inf_model_info *info,
                                      const struct inf_json *document,
                                      const struct inf_shard_place *place, struct inf_tally *tally,
-                                     bool is_layers, struct inf_error *err)
+                                     bool is_layers, FILE *report, struct inf_error *err)
 {
     if (is_layers)
-        INF_TRY(inf_layers_import(out_graph, document, place, tally, err));
+        INF_TRY(inf_layers_import(out_graph, document, place, tally, report, err));
     else
-        INF_TRY(inf_tfjs_import(out_graph, document, place, tally, err));
+        INF_TRY(inf_tfjs_import(out_graph, document, place, tally, report, err));
     if (info == NULL)
         return INF_OK;
     *info = (struct inf_model_info){.file_bytes = tally->bytes, .content_hash = tally->hash};
@@ -129,7 +129,8 @@ static struct inf_shard_place place_beside(int directory_fd, const char *name)
 }
 
 static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_info *info,
-                                 int directory_fd, const char *name, struct inf_error *err)
+                                 int directory_fd, const char *name, FILE *report,
+                                 struct inf_error *err)
 {
     INF_CLEANUP(free_text) char *text = NULL;
     INF_CLEANUP(inf_json_destroy) struct json_t *root = NULL;
@@ -144,7 +145,7 @@ static enum inf_code import_json(struct inf_graph **out_graph, struct inf_model_
     struct inf_json document = inf_json_root(root);
     bool is_layers = false;
     INF_TRY(check_document(&document, name, &is_layers, err));
-    return import_document(out_graph, info, &document, &place, &tally, is_layers, err);
+    return import_document(out_graph, info, &document, &place, &tally, is_layers, report, err);
 }
 
 static enum inf_code import_onnx(struct inf_graph **out_graph, struct inf_model_info *info,
@@ -185,7 +186,8 @@ enum inf_code inf_model_import_with(struct inf_graph **out_graph, struct inf_mod
     inf_role_check_may_block();
     INF_TRY(read_beginning(&beginning, directory_fd, name, err));
     if (is_json(&beginning))
-        return import_json(out_graph, info, directory_fd, name, err);
+        return import_json(out_graph, info, directory_fd, name,
+                           options != NULL ? options->report : NULL, err);
     if (inf_onnx_looks_like((struct inf_span){beginning.bytes, beginning.size})) {
         struct inf_shard_place place = place_beside(directory_fd, name);
         return import_onnx(out_graph, info, &place, name, options, err);

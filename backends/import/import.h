@@ -5,6 +5,7 @@
 #define INF_BACKENDS_IMPORT_IMPORT_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "backends/base/role.h"
 #include "backends/graph/graph.h"
@@ -26,8 +27,9 @@ struct inf_model_info {
 // INF_NOT_FOUND    the file, or a shard it names, does not exist.
 // INF_DENIED       a shard's name leaves the directory.
 // INF_INVALID      malformed: the text names node and field, what it has and what was wanted.
-// INF_UNSUPPORTED  (OPERATOR) operators that are not built; the text names all of them, each once,
-//                  with how many nodes use it. Also formats that are not known.
+// INF_UNSUPPORTED  (OPERATOR) operators that are not built; the text names each once, with how many
+//                  nodes use it, as far as there is room (see `report` below), and the number of
+//                  the rest. Also formats that are not known.
 // INF_EXHAUSTED    a limit of limits.h, or memory.
 //
 // Blocks (reads files). Any thread but the loop.
@@ -50,6 +52,9 @@ struct inf_import_options {
     const struct inf_evaluator *evaluator;
     const struct inf_bound_input *bound; // ONNX only
     uint32_t bound_count;
+    // NULL, or where the operators that a refused model lacks are written, a line each, all of them
+    // up to INF_LIMIT_REPORTED_OPERATORS: an error's text may have no room for all.
+    FILE *report;
 };
 
 // As inf_model_import(), with options.

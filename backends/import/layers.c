@@ -14,37 +14,35 @@
 // --- classes ---
 
 // The classes of layers that are not built.
-struct missing {
+struct classes {
     const char **names;
     size_t count;
 };
 
-static void find_missing(const struct inf_layers_layer *layer, struct missing *missing)
+static void find_missing(const struct inf_layers_layer *layer, struct classes *classes)
 {
     if (layer->model == NULL && layer->class == NULL)
-        missing->names[missing->count++] = layer->class_name;
+        classes->names[classes->count++] = layer->class_name;
     for (uint32_t i = 0; i < layer->part_count; i++)
-        find_missing(&layer->parts[i], missing);
+        find_missing(&layer->parts[i], classes);
     for (uint32_t i = 0; layer->model != NULL && i < layer->model->layer_count; i++)
-        find_missing(&layer->model->layers[i], missing);
+        find_missing(&layer->model->layers[i], classes);
 }
 
 // Fails, naming all of them, where layers have classes that are not built.
-static enum inf_code check_classes(struct inf_layers_document *document, struct inf_error *err)
+static enum inf_code check_classes(struct inf_layers_document *document, FILE *report,
+                                   struct inf_error *err)
 {
-    struct missing missing = {
+    struct inf_missing missing = {.separator = ", ", .report = report};
+    struct classes classes = {
         .names =
-            inf_arena_alloc(&document->arena, (document->layer_count + 1) * sizeof *missing.names)};
-    if (missing.names == NULL)
+            inf_arena_alloc(&document->arena, (document->layer_count + 1) * sizeof *classes.names)};
+    if (classes.names == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to check the layers");
     const struct inf_layers_layer root = {.model = document->model};
-    find_missing(&root, &missing);
-    if (missing.count == 0)
-        return INF_OK;
-    char text[INF_MISSING_TEXT_SIZE];
-    inf_missing_print(missing.names, missing.count, "layer", text);
-    return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR, "layers not supported: %s",
-                           text);
+    find_missing(&root, &classes);
+    inf_missing_add_names(&missing, classes.names, classes.count, "layer");
+    return inf_missing_check(&missing, "layers", err);
 }
 
 // --- running a model's layers ---
@@ -257,13 +255,13 @@ static enum inf_code lower(struct inf_layers_context *context, struct inf_layers
 
 static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *root,
                                 const struct inf_shard_place *place, struct inf_tally *tally,
-                                struct inf_error *err)
+                                FILE *report, struct inf_error *err)
 {
     INF_CLEANUP(inf_layers_document_destroy) struct inf_layers_document *document = NULL;
     INF_CLEANUP(inf_weights_destroy) struct inf_weights *weights = NULL;
     struct inf_json manifest;
     INF_TRY(inf_layers_document_create(&document, root, err));
-    INF_TRY(check_classes(document, err));
+    INF_TRY(check_classes(document, report, err));
     INF_TRY(inf_json_find(root, "weightsManifest", &manifest, err));
     INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));
     struct inf_layers_context context = {
@@ -274,11 +272,11 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
 
 enum inf_code inf_layers_import(struct inf_graph **out_graph, const struct inf_json *document,
                                 const struct inf_shard_place *place, struct inf_tally *tally,
-                                struct inf_error *err)
+                                FILE *report, struct inf_error *err)
 {
     struct inf_graph *graph = NULL;
     INF_TRY(inf_graph_create(&graph, err));
-    enum inf_code code = read_model(graph, document, place, tally, err);
+    enum inf_code code = read_model(graph, document, place, tally, report, err);
     if (code == INF_OK)
         *out_graph = graph;
     else

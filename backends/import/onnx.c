@@ -7,14 +7,18 @@
 
 #include "backends/graph/shape_infer.h"
 #include "backends/graph/verify.h"
+#include "backends/import/missing.h"
 #include "backends/import/onnx_lower.h"
+
+#define FIELD_GRAPH 6 // of AttributeProto
 
 // --- operators that are not built ---
 
-struct missing {
-    const char *names[256];
-    uint32_t counts[256];
-    uint32_t count;
+// The operators that are not built, one entry a node.
+struct lacking {
+    const char **names;
+    size_t count, capacity;
+    bool certainly; // some not only in sides of branches, which may never be taken
 };
 
 static bool has_function(const struct inf_onnx_model *model, const struct inf_onnx_node *node)
@@ -26,47 +30,79 @@ static bool has_function(const struct inf_onnx_model *model, const struct inf_on
     return false;
 }
 
-static void note_missing(struct missing *missing, const struct inf_onnx_model *model,
-                         const struct inf_onnx_node *nodes, uint32_t count)
+static enum inf_code note_operator(struct lacking *lacking, const char *name, struct inf_error *err)
+{
+    if (lacking->count == lacking->capacity) {
+        size_t capacity = 2 * lacking->capacity + 64;
+        const char **names = realloc(lacking->names, capacity * sizeof *names);
+        if (names == NULL)
+            return inf_fail(err, INF_EXHAUSTED, "no memory for %zu names of operators", capacity);
+        lacking->names = names;
+        lacking->capacity = capacity;
+    }
+    lacking->names[lacking->count++] = name;
+    return INF_OK;
+}
+
+struct where {
+    uint32_t depth; // of graphs in each other
+    bool in_branch;
+};
+
+static enum inf_code note_lacking(struct lacking *lacking, struct inf_onnx_import *import,
+                                  const struct inf_onnx_node *nodes, uint32_t count,
+                                  struct where where, struct inf_error *err);
+
+// In the graphs that a node has as attributes. Deeper ones than are lowered are left to lowering.
+static enum inf_code note_bodies(struct lacking *lacking, struct inf_onnx_import *import,
+                                 const struct inf_onnx_node *node, struct where where,
+                                 struct inf_error *err)
+{
+    where.depth++;
+    where.in_branch |= strcmp(node->op, "If") == 0;
+    for (uint32_t i = 0; i < node->attr_count && where.depth <= INF_LIMIT_GRAPH_DEPTH; i++) {
+        struct inf_onnx_graph body;
+        struct inf_pb_field field;
+        if (node->attrs[i].type != INF_ONNX_ATTR_GRAPH)
+            continue;
+        inf_onnx_field(node->attrs[i].body, FIELD_GRAPH, &field);
+        INF_TRY(inf_onnx_graph_read(&body, import->arena, field.bytes, err));
+        INF_TRY(note_lacking(lacking, import, body.nodes, body.node_count, where, err));
+    }
+    return INF_OK;
+}
+
+static enum inf_code note_lacking(struct lacking *lacking, struct inf_onnx_import *import,
+                                  const struct inf_onnx_node *nodes, uint32_t count,
+                                  struct where where, struct inf_error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = 0;
+        INF_TRY(note_bodies(lacking, import, &nodes[i], where, err));
         if (inf_onnx_op_find(nodes[i].domain, nodes[i].op) != NULL ||
-            has_function(model, &nodes[i]))
+            has_function(import->model, &nodes[i]))
             continue;
-        while (at < missing->count && strcmp(missing->names[at], nodes[i].op) != 0)
-            at++;
-        if (at == INF_ARRAY_LENGTH(missing->names))
-            continue;
-        if (at == missing->count)
-            missing->names[missing->count++] = nodes[i].op;
-        missing->counts[at]++;
+        INF_TRY(note_operator(lacking, nodes[i].op, err));
+        lacking->certainly |= !where.in_branch;
     }
+    return INF_OK;
 }
 
 // Fails, naming all of them, where nodes have operators that are not built.
-static enum inf_code check_operators(const struct inf_onnx_model *model, struct inf_error *err)
+static enum inf_code check_operators(struct inf_onnx_import *import, FILE *report,
+                                     struct inf_error *err)
 {
-    struct missing missing = {.count = 0};
-    char text[900] = "";
-    size_t used = 0;
-    note_missing(&missing, model, model->graph.nodes, model->graph.node_count);
-    for (uint32_t i = 0; i < model->function_count; i++)
-        note_missing(&missing, model, model->functions[i].nodes, model->functions[i].node_count);
-    if (missing.count == 0)
-        return INF_OK;
-    for (uint32_t i = 0; i < missing.count; i++) {
-        if (used + 140 > sizeof text) {
-            snprintf(text + used, sizeof text - used, " and %u more", missing.count - i);
-            break;
-        }
-        int length =
-            snprintf(text + used, sizeof text - used, "%s%.80s (%u node%s)", i > 0 ? ", " : "",
-                     missing.names[i], missing.counts[i], missing.counts[i] > 1 ? "s" : "");
-        used += (size_t)length;
-    }
-    return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR, "operators not supported: %s",
-                           text);
+    const struct inf_onnx_model *model = import->model;
+    struct inf_missing missing = {.separator = ", ", .report = report};
+    struct lacking lacking = {0};
+    enum inf_code code = note_lacking(&lacking, import, model->graph.nodes, model->graph.node_count,
+                                      (struct where){0}, err);
+    for (uint32_t i = 0; i < model->function_count && code == INF_OK; i++)
+        code = note_lacking(&lacking, import, model->functions[i].nodes,
+                            model->functions[i].node_count, (struct where){0}, err);
+    if (lacking.certainly)
+        inf_missing_add_names(&missing, lacking.names, lacking.count, "node");
+    free(lacking.names);
+    return code == INF_OK ? inf_missing_check(&missing, "operators", err) : code;
 }
 
 // --- inputs and outputs ---
@@ -184,7 +220,7 @@ static enum inf_code read_model(struct inf_onnx_import *import, struct inf_onnx_
 {
     struct inf_onnx_frame frame = {.opsets = &model->opsets};
     INF_TRY(inf_onnx_model_read(model, import->arena, bytes, err));
-    INF_TRY(check_operators(model, err));
+    INF_TRY(check_operators(import, options != NULL ? options->report : NULL, err));
     enum inf_code code = lower(import, &frame, options, err);
     inf_onnx_names_fini(&frame.names);
     return code;

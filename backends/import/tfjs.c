@@ -76,7 +76,7 @@ static enum inf_code lower_model(struct inf_tfjs_scope *scope,
 
 static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *document,
                                 const struct inf_shard_place *place, struct inf_tally *tally,
-                                struct inf_error *err)
+                                FILE *report, struct inf_error *err)
 {
     struct inf_json topology, manifest;
     struct inf_tfjs_signature signature;
@@ -88,7 +88,7 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
     INF_TRY(inf_tfjs_graph_create(&source, &topology, err));
     INF_TRY(inf_tfjs_tables_read(&tables, document, source, err));
     INF_TRY(inf_tfjs_signature_read(&signature, document, source, err));
-    INF_TRY(inf_tfjs_missing_check(source, err));
+    INF_TRY(inf_tfjs_missing_check(source, report, err));
     INF_TRY(inf_json_find(document, "weightsManifest", &manifest, err));
     INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));
     INF_TRY(inf_tfjs_library_init(&library, &topology, err));
@@ -99,11 +99,11 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
 
 enum inf_code inf_tfjs_import(struct inf_graph **out_graph, const struct inf_json *document,
                               const struct inf_shard_place *place, struct inf_tally *tally,
-                              struct inf_error *err)
+                              FILE *report, struct inf_error *err)
 {
     struct inf_graph *graph = NULL;
     INF_TRY(inf_graph_create(&graph, err));
-    enum inf_code code = read_model(graph, document, place, tally, err);
+    enum inf_code code = read_model(graph, document, place, tally, report, err);
     if (code == INF_OK)
         *out_graph = graph;
     else

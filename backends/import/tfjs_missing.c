@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/import/missing.h"
 #include "backends/import/tfjs_lower.h"
 
-// What is left for a text that must also name what does not fit.
-#define TEXT_SIZE      960
-#define LAST_WORDS     32
 #define ATTRIBUTES_MAX 120
 
 static const char ragged[] = "ragged and sparse tensors have no shape that a request could carry";
@@ -52,8 +50,7 @@ static int compare_nodes(const void *a, const void *b)
 }
 
 // Writes "Foo (3 nodes, first 'a' with {...}): REASON".
-static size_t print_operator(const struct inf_tfjs_node *first, size_t count, char *out,
-                             size_t size)
+static void print_operator(const struct inf_tfjs_node *first, size_t count, char *out, size_t size)
 {
     char attributes[ATTRIBUTES_MAX] = "{}", number[48] = "1 node:";
     struct inf_json attr;
@@ -61,44 +58,30 @@ static size_t print_operator(const struct inf_tfjs_node *first, size_t count, ch
         inf_json_print(&attr, attributes, sizeof attributes);
     if (count > 1)
         snprintf(number, sizeof number, "%zu nodes, first", count);
-    return (size_t)snprintf(out, size, "%.80s (%s '%.80s' with %s): %s", first->op, number,
-                            first->name, attributes, inf_tfjs_missing_reason(first->op));
+    snprintf(out, size, "%.80s (%s '%.80s' with %s): %s", first->op, number, first->name,
+             attributes, inf_tfjs_missing_reason(first->op));
 }
 
-// Writes one after the other from a list sorted by operator; what does not fit is only counted.
-static void print_operators(struct inf_tfjs_node *const *nodes, size_t count, char out[TEXT_SIZE])
+enum inf_code inf_tfjs_missing_check(struct inf_tfjs_graph *graph, FILE *report,
+                                     struct inf_error *err)
 {
-    size_t used = 0, left_out = 0;
+    struct inf_missing missing = {.separator = "; ", .report = report};
+    struct inf_tfjs_node **nodes =
+        inf_arena_alloc(&graph->arena, (graph->node_count + 1) * sizeof *nodes);
+    size_t count = 0;
+    if (nodes == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to check the operators");
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].reachable && inf_tfjs_op_find(graph->nodes[i].op) == NULL)
+            nodes[count++] = &graph->nodes[i];
+    if (count > 0)
+        qsort(nodes, count, sizeof *nodes, compare_nodes);
     for (size_t i = 0, next; i < count; i = next) {
         char item[512];
         for (next = i + 1; next < count && strcmp(nodes[i]->op, nodes[next]->op) == 0;)
             next++;
-        size_t length = print_operator(nodes[i], next - i, item, sizeof item);
-        if (left_out > 0 || used + length + LAST_WORDS > TEXT_SIZE) {
-            left_out++;
-            continue;
-        }
-        used += (size_t)snprintf(out + used, TEXT_SIZE - used, "%s%s", used > 0 ? "; " : "", item);
+        print_operator(nodes[i], next - i, item, sizeof item);
+        inf_missing_add(&missing, item);
     }
-    if (left_out > 0)
-        snprintf(out + used, TEXT_SIZE - used, "; and %zu more", left_out);
-}
-
-enum inf_code inf_tfjs_missing_check(struct inf_tfjs_graph *graph, struct inf_error *err)
-{
-    struct inf_tfjs_node **missing =
-        inf_arena_alloc(&graph->arena, (graph->node_count + 1) * sizeof *missing);
-    size_t count = 0;
-    if (missing == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory to check the operators");
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        if (graph->nodes[i].reachable && inf_tfjs_op_find(graph->nodes[i].op) == NULL)
-            missing[count++] = &graph->nodes[i];
-    if (count == 0)
-        return INF_OK;
-    char names[TEXT_SIZE];
-    qsort(missing, count, sizeof *missing, compare_nodes);
-    print_operators(missing, count, names);
-    return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR, "operators not supported: %s",
-                           names);
+    return inf_missing_check(&missing, "operators", err);
 }

@@ -66,6 +66,9 @@
 // loops up to three times for each time it looks at the outer one.
 #define INF_LIMIT_GRAPH_DEPTH 8u
 
+// Operators that a model lacks, in a report of all of them: more than any format has.
+#define INF_LIMIT_REPORTED_OPERATORS 4096u
+
 // Intermediates of one run, and its outputs: a file of a few bytes can ask for any amount.
 #define INF_LIMIT_ARENA_BYTES ((uint64_t)2 << 30)
 

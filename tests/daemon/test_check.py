@@ -55,6 +55,11 @@ def main(inferctl, program, models):
         write(folder, [layer('TransformerDecoder'), layer('Lambda', name='e')], [])
         done = run(inferctl, 'check', path)
         assert done.returncode == 1 and 'Lambda (1 layer), TransformerDecoder (1 layer)' in done.stderr, done
+        # More than a line has room for.
+        write(folder, [layer(f'Lacking{i:03}', name=f'l{i}') for i in range(90)], [])
+        done = run(inferctl, 'check', path)
+        assert done.returncode == 1 and 'more' in done.stderr.splitlines()[0], done
+        assert all(f'Lacking{i:03} (1 layer)' in done.stderr for i in range(90)), done
         (folder / 'model.json').write_text('{')
         assert run(inferctl, 'check', path).returncode == 1
         assert run(inferctl, 'inspect', path).returncode == 1

@@ -173,7 +173,7 @@ static enum inf_code measure(const struct bench *bench, const json_t *entry,
     INF_TRY(tool_engine_open(&engine, bench->backend, 1, err));
     uint64_t before = allocated_bytes();
     uint64_t rss_before = rss_bytes();
-    INF_TRY(tool_engine_import(path, &graph, err));
+    INF_TRY(tool_engine_import(&engine, path, &graph, err));
     measured->weight_bytes = weight_bytes(graph);
     INF_TRY(tool_engine_prepare(&engine, &graph, &model, err));
     INF_TRY(read_shapes(bench, json_array_get(json_object_get(entry, "cases"), 0),

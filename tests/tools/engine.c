@@ -42,8 +42,8 @@ void tool_engine_close(struct tool_engine *engine)
         inf_device_unref(&engine->hosts[--engine->host_count]);
 }
 
-enum inf_code tool_engine_import(const char *path, struct inf_graph **out_graph,
-                                 struct inf_error *err)
+enum inf_code tool_engine_import(const struct tool_engine *engine, const char *path,
+                                 struct inf_graph **out_graph, struct inf_error *err)
 {
     char directory[4096];
     const char *slash = strrchr(path, '/');
@@ -56,7 +56,8 @@ enum inf_code tool_engine_import(const char *path, struct inf_graph **out_graph,
     int fd;
     struct inf_model_info info;
     INF_TRY(inf_directory_open(&fd, directory, err));
-    struct inf_import_options import = {.evaluator = inf_registry_evaluator()};
+    struct inf_import_options import = {.evaluator = inf_registry_evaluator(),
+                                        .report = engine->report};
     enum inf_code code = inf_model_import_with(out_graph, &info, fd, name, &import, err);
     close(fd);
     return code;
@@ -73,6 +74,6 @@ enum inf_code tool_engine_load(const struct tool_engine *engine, const char *pat
                                struct inf_model **out_model, struct inf_error *err)
 {
     struct inf_graph *graph = NULL;
-    INF_TRY(tool_engine_import(path, &graph, err));
+    INF_TRY(tool_engine_import(engine, path, &graph, err));
     return tool_engine_prepare(engine, &graph, out_model, err);
 }

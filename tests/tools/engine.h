@@ -3,6 +3,8 @@
 #ifndef INF_TESTS_TOOLS_ENGINE_H
 #define INF_TESTS_TOOLS_ENGINE_H
 
+#include <stdio.h>
+
 #include "backends/exec/model.h"
 #include "backends/import/import.h"
 
@@ -10,6 +12,7 @@ struct tool_engine {
     struct inf_device *device;   // the one that is judged
     struct inf_device *hosts[2]; // that it falls back on: cpu, where there is one, and ref
     uint32_t host_count;
+    FILE *report; // NULL, or where the operators that a model lacks go, all of them
 };
 
 // Opens `backend` and what it falls back on, with one slot and `threads` threads (0: the backend's
@@ -21,7 +24,8 @@ enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, 
 void tool_engine_close(struct tool_engine *engine);
 
 // Imports the model file at `path`. *out_graph is the caller's to destroy.
-enum inf_code tool_engine_import(const char *path, struct inf_graph **out_graph,
+enum inf_code tool_engine_import(const struct tool_engine *engine, const char *path,
+                                 struct inf_graph **out_graph,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Takes over `graph` (also on failure) and runs the passes. The caller gives *out_model back with

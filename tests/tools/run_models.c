@@ -291,6 +291,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "run_models: %s\n", err.text);
         return 2;
     }
+    judge.engine.report = stderr;
     int status = judge_manifest(&judge, manifest, only);
     tool_engine_close(&judge.engine);
     return status;

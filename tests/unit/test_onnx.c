@@ -79,6 +79,41 @@ static void put_node(struct inf_pb_writer *writer, const char *op, const char *a
     inf_pb_close(writer);
 }
 
+// A graph with a node `outer`, and one that is nothing in the body of a node `op`.
+static void put_lacking(struct inf_pb_writer *writer, const char *op, const char *outer)
+{
+    inf_onnx_put_head(writer, 18);
+    inf_pb_open(writer, 7);
+    inf_onnx_open_node(writer, outer, "x", NULL, "y");
+    inf_pb_close(writer);
+    inf_onnx_open_node(writer, op, "x", NULL, "z");
+    inf_pb_open(writer, 5);
+    inf_pb_put_text(writer, 1, "body");
+    inf_pb_put_int(writer, 20, 5);
+    inf_pb_open(writer, 6);
+    inf_onnx_open_node(writer, "Inner", "x", NULL, "z");
+    inf_pb_close(writer);
+    inf_pb_close(writer);
+    inf_pb_close(writer);
+    inf_pb_close(writer);
+    inf_pb_close(writer);
+}
+
+Test(onnx, names_missing_operators_in_bodies_too)
+{
+    struct inf_pb_writer writer = {0};
+    put_lacking(&writer, "Loop", "Foo");
+    refuse(&writer, INF_UNSUPPORTED, "operators not supported: Foo (1 node), Inner (1 node)");
+    put_lacking(&writer, "Loop", "Relu");
+    refuse(&writer, INF_UNSUPPORTED, "operators not supported: Inner (1 node)");
+    put_lacking(&writer, "If", "Foo");
+    refuse(&writer, INF_UNSUPPORTED, "operators not supported: Foo (1 node), Inner (1 node)");
+    // A side that is not taken may have anything: another thing is wrong with this one.
+    put_lacking(&writer, "If", "Relu");
+    cr_assert_neq(import_it(&writer, NULL), INF_OK);
+    cr_assert_null(strstr(err.text, "Inner"), "%s", err.text);
+}
+
 Test(onnx, a_model_becomes_a_graph)
 {
     static const float numbers[] = {1, 2, 3};

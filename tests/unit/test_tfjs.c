@@ -284,6 +284,22 @@ Test(tfjs, all_missing_operators_are_named_at_once_but_not_those_nobody_needs)
         named++;
     cr_assert_eq(named + (size_t)atoi(more + 6), 300u, "%s", inf_tfjs_case.err.text);
     free(json);
+
+    // A report has all of them.
+    char *report = NULL;
+    size_t size, lines = 0;
+    FILE *file = open_memstream(&report, &size);
+    const struct inf_import_options options = {.report = file};
+    struct inf_graph *graph = NULL;
+    cr_assert_eq(
+        inf_model_import_with(&graph, NULL, inf_tfjs_case.fd, "model.json", &options, NULL),
+        INF_UNSUPPORTED);
+    fclose(file);
+    for (const char *c = report; (c = strchr(c, '\n')) != NULL; c++)
+        lines++;
+    cr_assert_eq(lines, 300u);
+    cr_assert_not_null(strstr(report, "Missing299 (1 node: 'n299' with {}): no operator that"));
+    free(report);
 }
 
 Test(tfjs, constants_need_a_weight_of_a_type_that_can_be_computed_with)
