@@ -6,8 +6,10 @@
 
 #include "proto/core/span.h"
 
-#define ALIGNMENT   16
-#define BLOCK_BYTES (64u << 10)
+#define ALIGNMENT 16
+// The first block; each later one is as large as all before it, up to the most.
+#define BLOCK_BYTES      ((size_t)1 << 10)
+#define BLOCK_BYTES_MOST ((size_t)64 << 10)
 
 struct inf_arena_block {
     struct inf_arena_block *next;
@@ -30,6 +32,15 @@ static struct inf_arena_block *add_block(struct inf_arena *arena, size_t size)
     return block;
 }
 
+static size_t next_size(const struct inf_arena *arena)
+{
+    size_t size = BLOCK_BYTES;
+    for (const struct inf_arena_block *block = arena->blocks;
+         block != NULL && size < BLOCK_BYTES_MOST; block = block->next)
+        size += block->size;
+    return INF_MIN(size, BLOCK_BYTES_MOST);
+}
+
 void *inf_arena_alloc(struct inf_arena *arena, size_t size)
 {
     size_t padded;
@@ -38,7 +49,7 @@ void *inf_arena_alloc(struct inf_arena *arena, size_t size)
     padded &= ~(size_t)(ALIGNMENT - 1);
     struct inf_arena_block *block = arena->blocks;
     if (block == NULL || padded > block->size - arena->used_bytes)
-        block = add_block(arena, INF_MAX(padded, (size_t)BLOCK_BYTES));
+        block = add_block(arena, INF_MAX(padded, next_size(arena)));
     if (block == NULL)
         return NULL;
     void *memory = block->bytes + arena->used_bytes;
