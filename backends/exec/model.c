@@ -112,6 +112,7 @@ static enum inf_code fill(struct inf_model *model, const struct inf_pass_options
     if (options->evaluator != NULL)
         model->evaluator = *options->evaluator;
     INF_TRY(inf_passes_run(model->graph, options, err));
+    inf_graph_trim(model->graph);
     for (uint32_t i = 0; i < model->graph->value_count; i++)
         model->constants += model->graph->values[i].data != NULL;
     review(model);
@@ -286,6 +287,7 @@ static enum inf_code compile(struct inf_model *model, struct shape_class *class,
                                        .evaluator =
                                            model->evaluator.run != NULL ? &model->evaluator : NULL};
     INF_TRY(inf_passes_run(graph, &options, err));
+    inf_graph_trim(graph);
     struct inf_device *devices[1 + INF_MODEL_HOSTS];
     uint32_t device_count = list_devices(model, class->device, devices);
     if (model->evaluator.run == NULL)

@@ -135,6 +135,10 @@ bool inf_graph_const_ints(const struct inf_graph *graph, uint32_t value, int64_t
 // Replaces every use of value `from`, in nodes and in the graph's outputs, by `to`.
 void inf_graph_replace_uses(struct inf_graph *graph, uint32_t from, uint32_t to);
 
+// Drops values that no node and no port uses, which changes the indices of the others, and memory that
+// was kept for growth. For a graph that is finished; its subgraphs too.
+void inf_graph_trim(struct inf_graph *graph);
+
 // Makes nodes[i] have the index map[i], dropping nodes whose map is INF_NODE_NONE, and keeps
 // producers right. `map` must keep the order of the nodes that stay.
 void inf_graph_compact_nodes(struct inf_graph *graph, const uint32_t *map);

@@ -269,3 +269,38 @@ Test(graph, cost_counts_other_axes_and_recurrent_networks)
     cr_assert_eq(inf_node_macs(graph, &graph->nodes[1]), 14u * 12 * 7);
     inf_graph_destroy(&graph);
 }
+
+Test(graph, trim_drops_what_nothing_uses_and_renumbers_the_rest)
+{
+    struct inf_graph *graph = new_graph();
+    floats(graph, INF_SHAPE(2), 5, 6); // value 0, of no use
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    uint32_t dead = node(graph, INF_OP_UNARY, "dead", x);
+    uint32_t two = floats(graph, INF_SHAPE(2), 2, 3);
+    uint32_t sum = node(graph, INF_OP_BINARY, "sum", x, two);
+    uint32_t product = node(graph, INF_OP_MATMUL, "product", sum, two, INF_VALUE_NONE);
+    output(graph, "y", product);
+    (void)dead;
+    inf_graph_compact_nodes(graph, (const uint32_t[]){INF_NODE_NONE, 0, 1});
+    cr_assert_eq(graph->value_count, 6u);
+
+    inf_graph_trim(graph);
+    cr_assert_eq(graph->value_count, 4u);
+    cr_assert_eq(graph->value_capacity, 4u);
+    cr_assert_eq(graph->node_capacity, 2u);
+    cr_assert_eq(graph->inputs[0].value, 0u);
+    cr_assert_eq(graph->nodes[0].inputs[0], 0u);
+    cr_assert_eq(graph->nodes[0].inputs[1], 1u);
+    cr_assert_eq(((float *)graph->values[1].data->data)[1], 3.0f);
+    cr_assert_eq(graph->nodes[0].outputs[0], 2u);
+    cr_assert_eq(graph->nodes[1].inputs[0], 2u);
+    cr_assert_eq(graph->nodes[1].inputs[1], 1u);
+    cr_assert_eq(graph->nodes[1].inputs[2], INF_VALUE_NONE);
+    cr_assert_eq(graph->outputs[0].value, 3u);
+    cr_assert_str_eq(graph->values[3].name, "product");
+    cr_assert_eq(graph->values[2].producer, 0u);
+    cr_assert_eq(graph->values[3].producer, 1u);
+    node(graph, INF_OP_UNARY, "more", graph->outputs[0].value); // it can still grow
+    cr_assert_eq(graph->value_count, 5u);
+    inf_graph_destroy(&graph);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+
+#include "backends/graph/graph.h"
+
+// Gives an array of `count` elements no more room than that; without memory for a move, what it had.
+static void fit(void **array, uint32_t *capacity, uint32_t count, size_t element_bytes)
+{
+    if (count == *capacity || count == 0)
+        return;
+    void *fitting = realloc(*array, count * element_bytes);
+    if (fitting == NULL)
+        return;
+    *array = fitting;
+    *capacity = count;
+}
+
+static void use(uint32_t *map, const uint32_t *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (values[i] != INF_VALUE_NONE)
+            map[values[i]] = 0;
+}
+
+// map[v] = 0 where value v has a use, else INF_VALUE_NONE.
+static void find_uses(const struct inf_graph *graph, uint32_t *map)
+{
+    for (uint32_t v = 0; v < graph->value_count; v++)
+        map[v] = INF_VALUE_NONE;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        use(map, graph->nodes[n].inputs, graph->nodes[n].input_count);
+        use(map, graph->nodes[n].outputs, graph->nodes[n].output_count);
+    }
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        map[graph->inputs[i].value] = 0;
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        map[graph->outputs[i].value] = 0;
+}
+
+// Moves the values that stay together; map[v] = the index that v has now.
+static void compact_values(struct inf_graph *graph, uint32_t *map)
+{
+    uint32_t kept = 0;
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        if (map[v] == INF_VALUE_NONE) {
+            inf_blob_unref(&graph->values[v].data);
+            continue;
+        }
+        map[v] = kept;
+        graph->values[kept++] = graph->values[v];
+    }
+    graph->value_count = kept;
+}
+
+static void renumber(uint32_t *values, uint32_t count, const uint32_t *map)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (values[i] != INF_VALUE_NONE)
+            values[i] = map[values[i]];
+}
+
+static void drop_values(struct inf_graph *graph)
+{
+    uint32_t *map = calloc((size_t)graph->value_count + 1, sizeof *map);
+    if (map == NULL)
+        return; // they stay
+    find_uses(graph, map);
+    compact_values(graph, map);
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        renumber(graph->nodes[n].inputs, graph->nodes[n].input_count, map);
+        renumber(graph->nodes[n].outputs, graph->nodes[n].output_count, map);
+    }
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        graph->inputs[i].value = map[graph->inputs[i].value];
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        graph->outputs[i].value = map[graph->outputs[i].value];
+    free(map);
+}
+
+// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
+void inf_graph_trim(struct inf_graph *graph)
+{
+    drop_values(graph);
+    fit((void **)&graph->values, &graph->value_capacity, graph->value_count, sizeof *graph->values);
+    fit((void **)&graph->nodes, &graph->node_capacity, graph->node_count, sizeof *graph->nodes);
+    fit((void **)&graph->inputs, &graph->input_capacity, graph->input_count, sizeof *graph->inputs);
+    fit((void **)&graph->outputs, &graph->output_capacity, graph->output_count,
+        sizeof *graph->outputs);
+    for (uint32_t i = 0; i < graph->subgraph_count; i++)
+        if (graph->subgraphs[i] != NULL)
+            inf_graph_trim(graph->subgraphs[i]);
+}
