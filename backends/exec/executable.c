@@ -20,7 +20,6 @@ struct slot {
     struct inf_buffer *arena;        // of the host's
     struct inf_buffer *device_arena; // of the first device's own memory, where it has such
     struct inf_buffer *staging;      // what both see
-    struct inf_buffer *unwanted;     // where outputs go that the caller does not want
     struct inf_binding *bindings;    // by value; all but inputs and outputs are set for good
 };
 
@@ -38,8 +37,7 @@ struct inf_executable {
     uint32_t input_count;
     struct bound_value *outputs; // values that lie in a graph output
     uint32_t output_count;
-    size_t *unwanted_offsets; // by graph output
-    uint64_t buffer_bytes;    // of all slots
+    uint64_t buffer_bytes; // of all slots
 };
 
 static enum inf_code compile_segments(struct inf_executable *executable, struct inf_error *err)
@@ -60,17 +58,13 @@ static enum inf_code compile_segments(struct inf_executable *executable, struct 
     return INF_OK;
 }
 
-// Lists the values that move with each run, and where outputs nobody wants go.
-static enum inf_code list_bound_values(struct inf_executable *executable, size_t *unwanted_bytes,
-                                       struct inf_error *err)
+// Lists the values that move with each run.
+static enum inf_code list_bound_values(struct inf_executable *executable, struct inf_error *err)
 {
     const struct inf_graph *graph = executable->graph;
     executable->inputs = calloc((size_t)graph->value_count + 1, sizeof *executable->inputs);
     executable->outputs = calloc((size_t)graph->value_count + 1, sizeof *executable->outputs);
-    executable->unwanted_offsets =
-        calloc((size_t)graph->output_count + 1, sizeof *executable->unwanted_offsets);
-    if (executable->inputs == NULL || executable->outputs == NULL ||
-        executable->unwanted_offsets == NULL)
+    if (executable->inputs == NULL || executable->outputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u values", graph->value_count);
     for (uint32_t v = 0; v < graph->value_count; v++) {
         const struct inf_storage *storage = &executable->plan->storage[v];
@@ -79,18 +73,6 @@ static enum inf_code list_bound_values(struct inf_executable *executable, size_t
             executable->inputs[executable->input_count++] = bound;
         if (storage->place == INF_PLACE_OUTPUT)
             executable->outputs[executable->output_count++] = bound;
-    }
-    *unwanted_bytes = 0;
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        size_t size = executable->plan->storage[graph->outputs[i].value].size_bytes;
-        executable->unwanted_offsets[i] = *unwanted_bytes;
-        *unwanted_bytes += inf_size_align(size + INF_BLOB_SLACK_BYTES, 64);
-        if (*unwanted_bytes > INF_LIMIT_ARENA_BYTES)
-            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                                   "output '%s': the outputs up to it take %zu bytes, at most %llu "
-                                   "are allowed",
-                                   graph->outputs[i].name, *unwanted_bytes,
-                                   (unsigned long long)INF_LIMIT_ARENA_BYTES);
     }
     return INF_OK;
 }
@@ -104,7 +86,7 @@ static enum inf_code alloc_buffer(struct inf_executable *executable, struct inf_
 }
 
 static enum inf_code alloc_slot(struct inf_executable *executable, struct slot *slot,
-                                size_t unwanted_bytes, struct inf_error *err)
+                                struct inf_error *err)
 {
     const struct inf_plan *plan = executable->plan;
     struct inf_device *host = executable->devices[executable->device_count - 1];
@@ -117,10 +99,9 @@ static enum inf_code alloc_slot(struct inf_executable *executable, struct slot *
         INF_TRY(alloc_buffer(executable, &slot->staging, first, executable->staging.bytes,
                              INF_BUFFER_STAGING, err));
     }
-    INF_TRY(alloc_buffer(executable, &slot->arena, host,
-                         executable->staging.host_arena ? plan->arena_bytes : 0, INF_BUFFER_ARENA,
-                         err));
-    return alloc_buffer(executable, &slot->unwanted, host, unwanted_bytes, INF_BUFFER_ARENA, err);
+    return alloc_buffer(executable, &slot->arena, host,
+                        executable->staging.host_arena ? plan->memory_bytes : 0, INF_BUFFER_ARENA,
+                        err);
 }
 
 // Where value `v` is in every run of the slot; nothing for inputs and outputs that are bound.
@@ -148,11 +129,11 @@ static struct inf_binding place(const struct inf_executable *executable, const s
 }
 
 static enum inf_code fill_slot(struct inf_executable *executable, struct slot *slot,
-                               size_t unwanted_bytes, struct inf_error *err)
+                               struct inf_error *err)
 {
     const struct inf_graph *graph = executable->graph;
     const struct inf_plan *plan = executable->plan;
-    INF_TRY(alloc_slot(executable, slot, unwanted_bytes, err));
+    INF_TRY(alloc_slot(executable, slot, err));
     slot->bindings = calloc((size_t)graph->value_count + 1, sizeof *slot->bindings);
     if (slot->bindings == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u bindings", graph->value_count);
@@ -218,13 +199,12 @@ static enum inf_code fill(struct inf_executable *executable, struct inf_device *
         executable->devices[executable->device_count++] = inf_device_ref(devices[i]);
     executable->slot_count = inf_device_info(devices[0])->slots;
     INF_TRY(plan_and_compile(executable, err));
-    size_t unwanted_bytes = 0;
-    INF_TRY(list_bound_values(executable, &unwanted_bytes, err));
+    INF_TRY(list_bound_values(executable, err));
     executable->slots = calloc(executable->slot_count, sizeof *executable->slots);
     if (executable->slots == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u slots", executable->slot_count);
     for (uint32_t i = 0; i < executable->slot_count; i++)
-        INF_TRY(fill_slot(executable, &executable->slots[i], unwanted_bytes, err));
+        INF_TRY(fill_slot(executable, &executable->slots[i], err));
     return INF_OK;
 }
 
@@ -283,14 +263,12 @@ void inf_executable_destroy(struct inf_executable **pointer)
         inf_buffer_free(&executable->slots[i].arena);
         inf_buffer_free(&executable->slots[i].device_arena);
         inf_buffer_free(&executable->slots[i].staging);
-        inf_buffer_free(&executable->slots[i].unwanted);
         free(executable->slots[i].bindings);
     }
     free(executable->slots);
     destroy_plan(executable);
     free(executable->inputs);
     free(executable->outputs);
-    free(executable->unwanted_offsets);
     inf_graph_destroy(&executable->graph);
     for (uint32_t i = 0; i < executable->device_count; i++)
         inf_device_unref(&executable->devices[i]);
@@ -418,13 +396,15 @@ bool inf_executable_lost(const struct inf_executable *executable)
 
 // --- running ---
 
+// Where a value that lies in a graph output is written: where the caller wants that, or in the arena.
 static void *output_memory(const struct inf_executable *executable,
-                           const struct inf_execution *execution, uint32_t index)
+                           const struct inf_execution *execution, const struct bound_value *output)
 {
-    if (execution->outputs[index] != NULL)
-        return execution->outputs[index];
+    if (execution->outputs[output->index] != NULL)
+        return execution->outputs[output->index];
     const struct slot *slot = &executable->slots[execution->slot];
-    return (unsigned char *)inf_buffer_host(slot->unwanted) + executable->unwanted_offsets[index];
+    return (unsigned char *)inf_buffer_host(slot->arena) +
+           executable->plan->storage[output->value].offset;
 }
 
 static bool is_staged(const struct inf_executable *executable, uint32_t value)
@@ -449,7 +429,7 @@ static void bind(struct inf_executable *executable, const struct inf_execution *
     for (uint32_t i = 0; i < executable->output_count; i++)
         if (!is_staged(executable, executable->outputs[i].value))
             slot->bindings[executable->outputs[i].value].host =
-                output_memory(executable, execution, executable->outputs[i].index);
+                output_memory(executable, execution, &executable->outputs[i]);
 }
 
 // Copies outputs that lie elsewhere to where the caller wants them.

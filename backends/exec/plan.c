@@ -272,20 +272,30 @@ static void insert_by_offset(struct storage_class *class, struct storage_class *
 }
 
 // The most bytes that are alive at one step: no placement can need less.
-static size_t live_max(struct storage_class **classes, uint32_t count, uint32_t step_count)
+static enum inf_code find_live_max(struct planner *planner, struct storage_class **classes,
+                                   uint32_t count, struct inf_error *err)
 {
-    size_t most = 0;
-    for (uint32_t step = 0; step < step_count; step++) {
-        size_t live = 0;
-        for (uint32_t i = 0; i < count; i++)
-            if (classes[i]->first_step <= step && step <= classes[i]->last_step)
-                live += classes[i]->padded_bytes;
-        most = INF_MAX(most, live);
+    struct inf_plan *plan = planner->plan;
+    // What begins to live with a step, and ends before it.
+    size_t *born = calloc(2 * ((size_t)plan->step_count + 2), sizeof *born);
+    if (born == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to plan %u steps", plan->step_count);
+    size_t *ended = born + plan->step_count + 2;
+    for (uint32_t i = 0; i < count; i++) {
+        born[classes[i]->first_step] += classes[i]->padded_bytes;
+        ended[classes[i]->last_step + 1] += classes[i]->padded_bytes;
     }
-    return most;
+    size_t live = 0;
+    for (uint32_t step = 0; step < plan->step_count; step++) {
+        live += born[step];
+        live -= ended[step];
+        plan->live_max_bytes = INF_MAX(plan->live_max_bytes, live);
+    }
+    free(born);
+    return INF_OK;
 }
 
-// Fails for intermediates that are too large, naming the node of the largest.
+// Fails for intermediates or outputs that are too large, naming the node of the largest.
 static enum inf_code fail_arena(const struct planner *planner, const struct storage_class *largest,
                                 struct inf_error *err)
 {
@@ -294,38 +304,63 @@ static enum inf_code fail_arena(const struct planner *planner, const struct stor
     char shape[INF_SHAPE_TEXT_SIZE];
     return inf_fail_reason(
         err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-        "node '%s': its output of shape %s is the largest of intermediates that "
-        "take more than %llu bytes together",
+        "node '%s': its output of shape %s is the largest of %s that take more than %llu bytes "
+        "together",
         value->producer != INF_NODE_NONE ? graph->nodes[value->producer].name : value->name,
-        inf_shape_print(&value->shape, shape), (unsigned long long)INF_LIMIT_ARENA_BYTES);
+        inf_shape_print(&value->shape, shape),
+        largest->storage.place == INF_PLACE_OUTPUT ? "outputs" : "intermediates",
+        (unsigned long long)INF_LIMIT_ARENA_BYTES);
 }
 
-static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
+// Appends the roots of a kind that a step writes to `order`, the largest first; returns how many.
+static uint32_t list_classes(struct planner *planner, enum inf_place place,
+                             struct storage_class **order)
 {
-    uint32_t value_count = planner->graph->value_count;
-    struct storage_class **order = calloc((size_t)value_count + 1, sizeof *order);
-    struct storage_class **placed = calloc((size_t)value_count + 1, sizeof *placed);
-    if (order == NULL || placed == NULL) {
-        free(order);
-        free(placed);
-        return inf_fail(err, INF_EXHAUSTED, "no memory to plan %u values", value_count);
-    }
     uint32_t count = 0;
-    enum inf_code code = INF_OK;
-    for (uint32_t v = 0; v < value_count; v++)
-        if (planner->root[v] == v && planner->classes[v].storage.place == INF_PLACE_ARENA &&
+    for (uint32_t v = 0; v < planner->graph->value_count; v++)
+        if (planner->root[v] == v && planner->classes[v].storage.place == place &&
             planner->classes[v].first_step != STEP_NONE)
             order[count++] = &planner->classes[v];
     qsort(order, count, sizeof *order, larger_first);
-    for (uint32_t i = 0; i < count && code == INF_OK; i++) {
+    return count;
+}
+
+// Places order[from] to order[to - 1] beside those before; *bytes = the end of the farthest.
+static enum inf_code place_some(struct planner *planner, struct storage_class **order,
+                                struct storage_class **placed, uint32_t from, uint32_t to,
+                                size_t *bytes, struct inf_error *err)
+{
+    size_t limit = *bytes + (size_t)INF_LIMIT_ARENA_BYTES;
+    for (uint32_t i = from; i < to; i++) {
         order[i]->storage.offset = lowest_gap(order[i], placed, i);
         insert_by_offset(order[i], placed, i);
-        planner->plan->arena_bytes =
-            INF_MAX(planner->plan->arena_bytes, order[i]->storage.offset + order[i]->padded_bytes);
-        if (planner->plan->arena_bytes > INF_LIMIT_ARENA_BYTES)
-            code = fail_arena(planner, order[0], err);
+        *bytes = INF_MAX(*bytes, order[i]->storage.offset + order[i]->padded_bytes);
+        if (*bytes > limit)
+            return fail_arena(planner, order[from], err);
     }
-    planner->plan->live_max_bytes = live_max(order, count, planner->plan->step_count);
+    return INF_OK;
+}
+
+// Intermediates first; outputs take what room is left, since a run may not want them.
+static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
+{
+    struct inf_plan *plan = planner->plan;
+    uint32_t value_count = planner->graph->value_count;
+    struct storage_class **order = calloc((size_t)value_count + 1, sizeof *order);
+    struct storage_class **placed = calloc((size_t)value_count + 1, sizeof *placed);
+    enum inf_code code = INF_OK;
+    if (order == NULL || placed == NULL) {
+        code = inf_fail(err, INF_EXHAUSTED, "no memory to plan %u values", value_count);
+    } else {
+        uint32_t count = list_classes(planner, INF_PLACE_ARENA, order);
+        uint32_t all = count + list_classes(planner, INF_PLACE_OUTPUT, order + count);
+        code = place_some(planner, order, placed, 0, count, &plan->arena_bytes, err);
+        plan->memory_bytes = plan->arena_bytes;
+        if (code == INF_OK)
+            code = place_some(planner, order, placed, count, all, &plan->memory_bytes, err);
+        if (code == INF_OK)
+            code = find_live_max(planner, order, count, err);
+    }
     free(order);
     free(placed);
     return code;

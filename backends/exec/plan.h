@@ -19,7 +19,7 @@ enum inf_place {
 struct inf_storage {
     enum inf_place place;
     uint32_t index; // of the input or output
-    size_t offset;  // in the arena
+    size_t offset;  // in the arena; of an output: where it lies if nobody wants it
     size_t size_bytes;
 };
 
@@ -38,8 +38,9 @@ struct inf_plan {
     struct inf_storage *storage; // by value index
     uint32_t *roots; // by value index: the value whose bytes it renames, itself for most
     uint32_t value_count;
-    size_t arena_bytes;    // what one slot needs
+    size_t arena_bytes;    // that the intermediates need in one slot
     size_t live_max_bytes; // most bytes alive at once: the lower bound of arena_bytes
+    size_t memory_bytes;   // arena_bytes, or more where outputs that nobody wants need it
     // Graph outputs whose bytes lie elsewhere (a constant, an input, another output) and must be
     // copied after the last step: copy_values[i] is the value, outputs[i] the output's index.
     uint32_t *copy_values;
@@ -53,7 +54,7 @@ struct inf_plan {
 // pointer into `graph`.
 //
 // INF_UNSUPPORTED  (OPERATOR) nodes that no device supports; the text names them.
-// INF_EXHAUSTED    memory, or an arena above INF_LIMIT_ARENA_BYTES.
+// INF_EXHAUSTED    memory, or intermediates or outputs above INF_LIMIT_ARENA_BYTES.
 enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph *graph,
                              struct inf_device *const *devices, uint32_t device_count,
                              struct inf_error *err) INF_NODISCARD;

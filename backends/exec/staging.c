@@ -65,6 +65,8 @@ static void settle(struct inf_staging *staging, const struct inf_plan *plan,
         } else if (storage->place == INF_PLACE_ARENA) {
             staging->on_device[v] = who[v] == BY_DEVICE;
             staging->host_arena |= who[v] == BY_HOST;
+        } else if (storage->place == INF_PLACE_OUTPUT) {
+            staging->host_arena = true; // it is there where nobody wants it
         }
     }
     for (uint32_t v = 0; v < plan->value_count; v++) {

@@ -14,7 +14,7 @@ struct inf_staging {
     size_t *offsets; // by value; INF_STAGING_NONE where it lies elsewhere
     bool *on_device; // by value: in the first device's arena
     size_t bytes;    // of all that is staged
-    bool host_arena; // whether any value lies in an arena of the host's
+    bool host_arena; // whether any value may lie in an arena of the host's
 };
 
 // Settles it for a plan over `devices`, of which only the first may have memory of its own. The
