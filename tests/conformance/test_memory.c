@@ -3,6 +3,7 @@
 // unloaded on each device.
 #include <criterion/criterion.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,4 +124,99 @@ Test(memory, of_cpu_is_what_the_allocator_gave)
     if (inf_registry_find("cpu") == NULL)
         cr_skip("built without the cpu backend");
     check_device("cpu");
+}
+
+// --- the bound ---
+
+// What a model may take beside its weights and its arena: a fraction of them, and its graph.
+#define RATIO_MAX      1.3
+#define OVERHEAD_BYTES (192u << 10)
+
+// Convolutions of `channels` channels on a picture of 32 x 32 pixels, a depthwise one and a dense layer.
+static void write_convolutions(unsigned channels, uint64_t *weight_bytes)
+{
+    char document[2048];
+    uint64_t weights = 9 * 3 * channels + 2 * 9 * channels * channels + 9 * channels +
+                       (uint64_t)channels * channels + 256 * channels;
+    snprintf(document, sizeof document,
+             "{'modelTopology':{'class_name':'Sequential','config':["
+             "{'class_name':'Conv2D','config':{'name':'a','filters':%u,'kernel_size':[3,3],"
+             "'padding':'same','strides':[2,2],'use_bias':false,'activation':'relu',"
+             "'batch_input_shape':[null,32,32,3]}},"
+             "{'class_name':'Conv2D','config':{'name':'b','filters':%u,'kernel_size':[3,3],"
+             "'padding':'same','use_bias':false,'activation':'relu'}},"
+             "{'class_name':'Conv2D','config':{'name':'c','filters':%u,'kernel_size':[3,3],"
+             "'padding':'same','use_bias':false,'activation':'relu'}},"
+             "{'class_name':'DepthwiseConv2D','config':{'name':'d','kernel_size':[3,3],"
+             "'padding':'same','use_bias':false}},"
+             "{'class_name':'Conv2D','config':{'name':'e','filters':%u,'kernel_size':[1,1],"
+             "'use_bias':false}},"
+             "{'class_name':'GlobalAveragePooling2D','config':{'name':'p'}},"
+             "{'class_name':'Dense','config':{'name':'f','units':256,'use_bias':false}}]},"
+             "'weightsManifest':[{'paths':['w.bin'],'weights':["
+             "{'name':'a/kernel','shape':[3,3,3,%u],'dtype':'float32'},"
+             "{'name':'b/kernel','shape':[3,3,%u,%u],'dtype':'float32'},"
+             "{'name':'c/kernel','shape':[3,3,%u,%u],'dtype':'float32'},"
+             "{'name':'d/depthwise_kernel','shape':[3,3,%u,1],'dtype':'float32'},"
+             "{'name':'e/kernel','shape':[1,1,%u,%u],'dtype':'float32'},"
+             "{'name':'f/kernel','shape':[%u,256],'dtype':'float32'}]}]}",
+             channels, channels, channels, channels, channels, channels, channels, channels,
+             channels, channels, channels, channels, channels);
+    *weight_bytes = weights * sizeof(float);
+    float *data = calloc(1, *weight_bytes);
+    inf_tfjs_case_write("w.bin", data, *weight_bytes);
+    free(data);
+    cr_assert_eq(inf_tfjs_case_import_text(document), INF_OK, "%s", inf_tfjs_case.err.text);
+}
+
+// Bytes that the model takes once it is settled and has run on `rows` rows.
+static void check_bound(struct inf_device *const *hosts, unsigned channels, int64_t rows)
+{
+    uint64_t weight_bytes;
+    struct inf_executable *executable = NULL;
+    uint64_t before = allocated_bytes();
+    write_convolutions(channels, &weight_bytes);
+    struct inf_graph *graph = inf_tfjs_case.graph;
+    inf_tfjs_case.graph = NULL;
+    const struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
+    struct inf_model *model = NULL;
+    cr_assert_eq(inf_model_create(&model, &graph, hosts, 2, &passes, NULL), INF_OK);
+    inf_model_settle(model);
+    cr_assert_eq(inf_model_acquire(model, hosts[0], &INF_SHAPE(rows, 32, 32, 3), &executable,
+                                   &inf_tfjs_case.err),
+                 INF_OK, "%s", inf_tfjs_case.err.text);
+    struct inf_blob *x = inf_blob_create((size_t)rows * 32 * 32 * 3 * sizeof(float));
+    struct inf_blob *y = inf_blob_create((size_t)rows * 256 * sizeof(float));
+    const void *inputs[] = {x->data};
+    void *outputs[] = {y->data};
+    const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    cr_assert_eq(inf_executable_run(executable, &execution, NULL), INF_OK);
+    inf_blob_unref(&x);
+    inf_blob_unref(&y);
+    uint64_t resident = allocated_bytes() - before;
+    uint64_t bound = weight_bytes + inf_executable_plan(executable)->arena_bytes;
+    cr_assert_leq((double)resident, RATIO_MAX * (double)bound + OVERHEAD_BYTES,
+                  "%u channels, %d rows: %lu bytes, weights %lu, arena %lu", channels, (int)rows,
+                  resident, weight_bytes, bound - weight_bytes);
+    inf_model_release(model, &executable);
+    inf_model_unref(&model);
+}
+
+Test(memory, of_a_model_is_little_more_than_its_weights_and_its_arena)
+{
+    static const unsigned channels[] = {8, 13, 24, 64, 100, 256, 511};
+    struct inf_device *hosts[2];
+    const struct inf_device_options options = {.slots = 1, .threads = 1};
+    if (inf_registry_find("cpu") == NULL)
+        cr_skip("built without the cpu backend");
+    cr_assert_eq(inf_device_open(&hosts[0], inf_registry_find("cpu"), 0, &options, NULL), INF_OK);
+    cr_assert_eq(inf_device_open(&hosts[1], inf_registry_find("ref"), 0, &options, NULL), INF_OK);
+    if (strstr(inf_device_info(hosts[0])->description, "AVX") == NULL)
+        cr_skip("XNNPACK packs here, and keeps that to itself");
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        check_bound(hosts, channels[i], 1);
+        check_bound(hosts, channels[i], 5);
+    }
+    inf_device_unref(&hosts[0]);
+    inf_device_unref(&hosts[1]);
 }

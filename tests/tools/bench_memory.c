@@ -74,24 +74,32 @@ static uint64_t counted_bytes(const struct tool_engine *engine)
     return bytes;
 }
 
-// Bytes of the graph's constants, those of subgraphs too: what several share counts as often.
-static uint64_t weight_bytes(const struct inf_graph *graph)
+// Bytes of the graph's constants, those of subgraphs too; what several share counts once.
+static enum inf_code count_weights(const struct inf_graph *graph, uint64_t *bytes,
+                                   struct inf_error *err)
 {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < graph->value_count; i++)
-        if (graph->values[i].data != NULL)
-            bytes += graph->values[i].data->size_bytes;
-    for (uint32_t i = 0; i < graph->subgraph_count; i++)
-        bytes += weight_bytes(graph->subgraphs[i]);
-    return bytes;
+    struct inf_constants constants = {0};
+    enum inf_code code = inf_constants_add_graph(&constants, graph, false, err);
+    inf_constants_merge(&constants);
+    for (size_t i = 0; i < constants.count; i++)
+        *bytes += constants.uses[i].blob->size_bytes;
+    inf_constants_fini(&constants);
+    return code;
 }
 
 // --- one model ---
 
-// The shapes of the case's inputs, by input of the graph.
-static enum inf_code read_shapes(const struct bench *bench, const json_t *entry,
-                                 const struct inf_graph *graph, struct inf_shape *shapes,
-                                 struct inf_error *err)
+// The tensors of a case, by input of the graph.
+struct feed {
+    struct inf_npy inputs[INF_LIMIT_TENSORS];
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    const void *data[INF_LIMIT_TENSORS];
+};
+
+// Reads the case's inputs. What that takes is the caller's to give back, also on failure.
+static enum inf_code read_feed(const struct bench *bench, const json_t *entry,
+                               const struct inf_graph *graph, struct feed *feed,
+                               struct inf_error *err)
 {
     size_t index;
     json_t *input;
@@ -100,13 +108,12 @@ static enum inf_code read_shapes(const struct bench *bench, const json_t *entry,
     {
         for (uint32_t i = 0; i < graph->input_count; i++) {
             char path[4096];
-            struct inf_npy npy;
-            if (strcmp(graph->inputs[i].name, text(input, "name")) != 0)
+            if (feed->data[i] != NULL || strcmp(graph->inputs[i].name, text(input, "name")) != 0)
                 continue;
             snprintf(path, sizeof(path), "%s/%s", bench->directory, text(input, "file"));
-            INF_TRY(inf_npy_load(&npy, path, err));
-            shapes[i] = npy.shape;
-            inf_npy_unload(&npy);
+            INF_TRY(inf_npy_load(&feed->inputs[i], path, err));
+            feed->shapes[i] = feed->inputs[i].shape;
+            feed->data[i] = feed->inputs[i].data;
             found++;
         }
     }
@@ -114,49 +121,50 @@ static enum inf_code read_shapes(const struct bench *bench, const json_t *entry,
                                        : inf_fail(err, INF_INVALID, "the case lacks inputs");
 }
 
-// Runs on zeros. Outputs whose size only a run can tell are dropped.
-static enum inf_code run_once(struct inf_executable *executable, struct inf_error *err)
+static void drop_feed(struct feed *feed)
+{
+    for (uint32_t i = 0; i < INF_LIMIT_TENSORS; i++)
+        inf_npy_unload(&feed->inputs[i]);
+    free(feed);
+}
+
+// Runs once and drops what comes out.
+static enum inf_code run_once(struct inf_executable *executable, const struct feed *feed,
+                              struct inf_error *err)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
-    struct inf_blob *blobs[2 * INF_LIMIT_TENSORS] = {0};
-    const void *inputs[INF_LIMIT_TENSORS];
+    struct inf_blob *blobs[INF_LIMIT_TENSORS] = {0};
     void *outputs[INF_LIMIT_TENSORS] = {0};
-    uint32_t count = graph->input_count + graph->output_count;
     enum inf_code code = INF_OK;
-    for (uint32_t i = 0; i < count && code == INF_OK; i++) {
-        bool is_input = i < graph->input_count;
-        const struct inf_port *port =
-            is_input ? &graph->inputs[i] : &graph->outputs[i - graph->input_count];
-        const struct inf_value *value = &graph->values[port->value];
+    for (uint32_t i = 0; i < graph->output_count && code == INF_OK; i++) {
+        const struct inf_value *value = &graph->values[graph->outputs[i].value];
         size_t size;
         if (!inf_shape_bytes(&value->shape, value->dtype, &size))
-            continue;
+            continue; // only the run can tell
         blobs[i] = inf_blob_create(size);
         if (blobs[i] == NULL)
             code = inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes", size);
-        else if (is_input)
-            inputs[i] = blobs[i]->data;
         else
-            outputs[i - graph->input_count] = blobs[i]->data;
+            outputs[i] = blobs[i]->data;
     }
-    const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    const struct inf_execution execution = {.inputs = feed->data, .outputs = outputs};
     if (code == INF_OK)
         code = inf_executable_run(executable, &execution, err);
     inf_executable_drop_results(executable, 0);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < graph->output_count; i++)
         inf_blob_unref(&blobs[i]);
     return code;
 }
 
 static enum inf_code compile_and_run(struct inf_model *model, struct inf_device *device,
-                                     const struct inf_shape *shapes, struct measured *measured,
+                                     const struct feed *feed, struct measured *measured,
                                      struct inf_error *err)
 {
     struct inf_executable *executable = NULL;
-    INF_TRY(inf_model_acquire(model, device, shapes, &executable, err));
+    INF_TRY(inf_model_acquire(model, device, feed->shapes, &executable, err));
     measured->arena_bytes = inf_executable_plan(executable)->arena_bytes;
     inf_model_settle(model);
-    enum inf_code code = run_once(executable, err);
+    enum inf_code code = run_once(executable, feed, err);
     inf_model_release(model, &executable);
     return code;
 }
@@ -167,32 +175,37 @@ static enum inf_code measure(const struct bench *bench, const json_t *entry,
     struct tool_engine engine;
     struct inf_graph *graph = NULL;
     struct inf_model *model = NULL;
-    struct inf_shape shapes[INF_LIMIT_TENSORS];
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s", bench->directory, text(entry, "model"));
     INF_TRY(tool_engine_open(&engine, bench->backend, 1, err));
     uint64_t before = allocated_bytes();
     uint64_t rss_before = rss_bytes();
     INF_TRY(tool_engine_import(&engine, path, &graph, err));
-    measured->weight_bytes = weight_bytes(graph);
+    INF_TRY(count_weights(graph, &measured->weight_bytes, err));
     INF_TRY(tool_engine_prepare(&engine, &graph, &model, err));
-    INF_TRY(read_shapes(bench, json_array_get(json_object_get(entry, "cases"), 0),
-                        inf_model_graph(model), shapes, err));
+    struct feed *feed = calloc(1, sizeof(*feed));
+    enum inf_code code = feed != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory");
+    if (code == INF_OK)
+        code = read_feed(bench, json_array_get(json_object_get(entry, "cases"), 0),
+                         inf_model_graph(model), feed, err);
     inf_model_charge(model, engine.device);
-    INF_TRY(compile_and_run(model, engine.device, shapes, measured, err));
+    if (code == INF_OK)
+        code = compile_and_run(model, engine.device, feed, measured, err);
+    if (feed != NULL)
+        drop_feed(feed);
     measured->resident_bytes = allocated_bytes() - before;
     measured->rss_bytes = rss_bytes() - rss_before;
     measured->counted_bytes = counted_bytes(&engine);
     inf_model_unref(&model);
     tool_engine_close(&engine);
-    return INF_OK;
+    return code;
 }
 
 // Measures in this process, which is the model's own. Exit status: 0 it keeps to the bound, 1 it does
 // not, 2 it does not run.
 static int measure_alone(const struct bench *bench, const json_t *entry)
 {
-    struct measured measured;
+    struct measured measured = {0};
     struct inf_error err = {0};
     const char *id = text(entry, "id");
     enum inf_code code = measure(bench, entry, &measured, &err);
