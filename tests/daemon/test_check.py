@@ -49,6 +49,9 @@ def main(inferctl, program, models):
             [out] = step['outputs']
             assert (out['place'], out['index'], out['shape'], out['bytes']) == ('output', 0, '[1,3]', 12), out
             assert device['arena_bytes'] == 0 and device['interpreted'] == 0, device
+            # 12 weights and 3 of the bias: constants as small as these are kept as they are.
+            assert device['const_bytes'] == 60, device
+            assert device['buffer_bytes'] >= 12 or device['device'] not in ('cpu', 'ref'), device
         done = run(inferctl, 'inspect', path)
         assert done.returncode == 0 and 'matmul(' in done.stdout and 'in output 0, 12 bytes' in done.stdout, done
 
