@@ -217,6 +217,10 @@ static enum inf_code split(struct splitter *splitter, struct inf_error *err)
     if (code == INF_OK)
         code = drop_unused(dynamic->rest, flags + 2 * values, err);
     free(flags);
+    if (code == INF_OK) {
+        inf_graph_trim(splitter->planned);
+        inf_graph_trim(dynamic->rest);
+    }
     return code;
 }
 

@@ -100,7 +100,7 @@ Test(pack, has_every_element_and_gives_the_constant_back_bit_by_bit)
         }
 }
 
-Test(pack, fills_less_than_half_a_vector_up)
+Test(pack, fills_less_than_a_vector_up)
 {
     const struct inf_nn *nn;
     for (unsigned level = 0; (nn = inf_nn_level(level)) != NULL; level++)
@@ -108,7 +108,7 @@ Test(pack, fills_less_than_half_a_vector_up)
             size_t width;
             size_t count = inf_cpu_panel_count(nn, columns, &width);
             cr_assert_geq(width, columns);
-            cr_assert_lt(width - columns, nn->gemm_half->width, "%zu columns: %zu", columns, width);
+            cr_assert_lt(width - columns, nn->gemm->width, "%zu columns: %zu", columns, width);
             cr_assert_leq(count, columns / (2 * nn->gemm->width) + 2);
         }
 }
