@@ -77,7 +77,7 @@ static uint32_t cpu_fused_into(struct inf_device *device, const struct inf_segme
                                uint32_t node)
 {
     (void)device;
-    return inf_cpu_chain_next(segment->graph, node, segment);
+    return inf_cpu_fused_into(segment->graph, node, segment);
 }
 
 const struct inf_backend inf_cpu_backend = {

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "backends/cpu/own_conv.h"
+#include "backends/cpu/own.h"
+#include "backends/cpu/own_chain.h"
+#include "backends/cpu/own_stream.h"
 #include "backends/cpu/xnn.h"
 #include "proto/core/span.h"
 
@@ -75,6 +77,7 @@ static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segme
     const struct inf_node *node = step->node;
     const struct inf_cpu_kernel *kernel;
     struct inf_cpu_chain chain;
+    struct inf_cpu_stream stream;
     step->operands = node->inputs;
     step->operand_count = node->input_count;
     step->output = NOWHERE;
@@ -83,7 +86,10 @@ static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segme
     if (step->inputs == NULL || step->outputs == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its operands", node->name);
-    if (inf_cpu_chain_find(&chain, step->graph, step->index, segment)) {
+    if (inf_cpu_stream_find(&stream, step->graph, step->index, segment)) {
+        INF_TRY(inf_own_stream_create(step, &stream, err));
+        bind_start(step);
+    } else if (inf_cpu_chain_find(&chain, step->graph, step->index, segment)) {
         INF_TRY(inf_own_chain_create(step, &chain, err));
         bind_start(step);
     } else {
@@ -107,7 +113,7 @@ static void step_fini(struct inf_cpu_step *step)
 // False where the step of another node computes this one too.
 static bool has_step(const struct inf_segment *segment, uint32_t node)
 {
-    return inf_cpu_chain_next(segment->graph, node, segment) == INF_NODE_NONE;
+    return inf_cpu_fused_into(segment->graph, node, segment) == INF_NODE_NONE;
 }
 
 // Gives the steps of each slot the same memory for what they need while they run.

@@ -152,8 +152,15 @@ bool inf_cpu_chain_find(struct inf_cpu_chain *chain, const struct inf_graph *gra
     }
 }
 
-uint32_t inf_cpu_chain_next(const struct inf_graph *graph, uint32_t node,
-                            const struct inf_segment *segment)
+uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf_graph *graph)
+{
+    uint32_t first = chain->depthwise != INF_NODE_NONE ? chain->depthwise : chain->conv;
+    return graph->nodes[first].inputs[0];
+}
+
+// The end of the chain that computes `node` on the way; INF_NODE_NONE where `node` is no such part.
+static uint32_t chain_next(const struct inf_graph *graph, uint32_t node,
+                           const struct inf_segment *segment)
 {
     enum inf_op op = graph->nodes[node].op;
     if (op != INF_OP_DEPTHWISE_CONV2D && op != INF_OP_CONV2D && op != INF_OP_BINARY &&
@@ -167,4 +174,152 @@ uint32_t inf_cpu_chain_next(const struct inf_graph *graph, uint32_t node,
     bool part =
         chain.depthwise == node || chain.conv == node || chain.add == node || chain.pad == node;
     return part ? reader : INF_NODE_NONE;
+}
+
+// --- streams ---
+
+// What lies between two chains stays in the caches anyway where it is smaller.
+#define LINK_BYTES_MIN ((size_t)384 << 10)
+// Of a chain: weights of all chains of a stream should stay near while its rows go by.
+#define LINK_WEIGHT_BYTES_MAX ((size_t)160 << 10)
+
+#define READERS_MAX 2
+
+// The nodes that read `value`. More than READERS_MAX where it is an output of the graph.
+static uint32_t find_readers(const struct inf_graph *graph, uint32_t value, uint32_t *readers)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        if (graph->outputs[i].value == value)
+            return READERS_MAX + 1;
+    }
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        for (uint32_t i = 0; i < graph->nodes[n].input_count; i++) {
+            if (graph->nodes[n].inputs[i] != value)
+                continue;
+            if (count == READERS_MAX)
+                return READERS_MAX + 1;
+            readers[count++] = n;
+        }
+    }
+    return count;
+}
+
+static bool light(const struct inf_cpu_chain *chain, const struct inf_graph *graph)
+{
+    const struct inf_shape *filter = inf_cpu_input_shape(graph, &graph->nodes[chain->conv], 1);
+    return inf_shape_elements(filter) * sizeof(float) <= LINK_WEIGHT_BYTES_MAX;
+}
+
+// The chain that `node` is the first node of, and its end.
+static uint32_t chain_from(struct inf_cpu_chain *chain, const struct inf_graph *graph,
+                           uint32_t node, const struct inf_segment *segment)
+{
+    uint32_t end = node;
+    for (uint32_t next = node; next != INF_NODE_NONE; next = chain_next(graph, end, segment))
+        end = next;
+    if (!has_node(segment, end) || !inf_cpu_chain_find(chain, graph, end, segment))
+        return INF_NODE_NONE;
+    return chain->depthwise == node || (chain->depthwise == INF_NODE_NONE && chain->conv == node)
+               ? end
+               : INF_NODE_NONE;
+}
+
+static bool adds(const struct inf_cpu_chain *chain, uint32_t value, uint32_t node)
+{
+    return chain->residual == value && (chain->add == node || chain->pad == node);
+}
+
+// The end of the chain that goes on from the one that ends at `end`. INF_NODE_NONE: none does.
+static uint32_t link_next(const struct inf_graph *graph, uint32_t end,
+                          const struct inf_segment *segment)
+{
+    struct inf_cpu_chain chain;
+    struct inf_cpu_chain next;
+    uint32_t readers[READERS_MAX];
+    uint32_t value = graph->nodes[end].outputs[0];
+    size_t size;
+    if (!inf_shape_bytes(&graph->values[value].shape, graph->values[value].dtype, &size) ||
+        graph->values[value].shape.rank != 4 || graph->values[value].shape.dims[0] < 1 ||
+        size / (size_t)graph->values[value].shape.dims[0] < LINK_BYTES_MIN)
+        return INF_NODE_NONE;
+    if (!inf_cpu_chain_find(&chain, graph, end, segment) || !light(&chain, graph) ||
+        chain_next(graph, end, segment) != INF_NODE_NONE)
+        return INF_NODE_NONE;
+    uint32_t count = find_readers(graph, value, readers);
+    if (count < 1 || count > READERS_MAX)
+        return INF_NODE_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t next_end = chain_from(&next, graph, readers[i], segment);
+        if (next_end == INF_NODE_NONE || !light(&next, graph))
+            continue;
+        if (count == 1)
+            return next.residual != value ? next_end : INF_NODE_NONE;
+        uint32_t other = readers[1 - i];
+        if (adds(&next, value, other))
+            return next_end;
+        uint32_t later_end = link_next(graph, next_end, segment);
+        struct inf_cpu_chain later;
+        if (later_end != INF_NODE_NONE && inf_cpu_chain_find(&later, graph, later_end, segment) &&
+            adds(&later, value, other))
+            return next_end;
+    }
+    return INF_NODE_NONE;
+}
+
+// The end of the chain that the one that ends at `end` goes on from. INF_NODE_NONE: it starts anew.
+static uint32_t link_before(const struct inf_graph *graph, uint32_t end,
+                            const struct inf_segment *segment)
+{
+    struct inf_cpu_chain chain;
+    if (!inf_cpu_chain_find(&chain, graph, end, segment))
+        return INF_NODE_NONE;
+    uint32_t before = graph->values[inf_cpu_chain_input(&chain, graph)].producer;
+    if (before == INF_NODE_NONE || !has_node(segment, before) ||
+        link_next(graph, before, segment) != end)
+        return INF_NODE_NONE;
+    return before;
+}
+
+// How many chains the stream has that the chain that ends at `end` is part of.
+static uint32_t stream_length(const struct inf_graph *graph, uint32_t end,
+                              const struct inf_segment *segment)
+{
+    uint32_t length = 1;
+    for (uint32_t at = link_next(graph, end, segment);
+         at != INF_NODE_NONE && length <= INF_CPU_STREAM_MAX; length++)
+        at = link_next(graph, at, segment);
+    for (uint32_t at = link_before(graph, end, segment);
+         at != INF_NODE_NONE && length <= INF_CPU_STREAM_MAX; length++)
+        at = link_before(graph, at, segment);
+    return length;
+}
+
+bool inf_cpu_stream_find(struct inf_cpu_stream *stream, const struct inf_graph *graph,
+                         uint32_t node, const struct inf_segment *segment)
+{
+    uint32_t length = stream_length(graph, node, segment);
+    if (length < 2 || length > INF_CPU_STREAM_MAX ||
+        link_next(graph, node, segment) != INF_NODE_NONE)
+        return false;
+    stream->count = length;
+    for (uint32_t i = length; i-- > 0;) {
+        if (!inf_cpu_chain_find(&stream->chains[i], graph, node, segment))
+            return false;
+        stream->results[i] = graph->nodes[node].outputs[0];
+        node = i > 0 ? link_before(graph, node, segment) : node;
+    }
+    return true;
+}
+
+uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
+                            const struct inf_segment *segment)
+{
+    uint32_t next = chain_next(graph, node, segment);
+    if (next != INF_NODE_NONE)
+        return next;
+    next = link_next(graph, node, segment);
+    if (next != INF_NODE_NONE && stream_length(graph, node, segment) > INF_CPU_STREAM_MAX)
+        return INF_NODE_NONE;
+    return next;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chains of nodes that one step computes without writing what lies between them:
 //     [depthwise_conv2d] -> conv2d -> [binary add, of what may have been a pad] -> [prelu]
+// and streams of such chains.
 #ifndef INF_BACKENDS_CPU_FUSE_H
 #define INF_BACKENDS_CPU_FUSE_H
 
 #include "backends/device/device.h"
+
+#define INF_CPU_STREAM_MAX 24 // chains of one step
 
 // Nodes of a chain; INF_NODE_NONE where it has no such part. The last one is the chain's step.
 struct inf_cpu_chain {
@@ -18,9 +21,26 @@ struct inf_cpu_chain {
 bool inf_cpu_chain_find(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t node,
                         const struct inf_segment *segment);
 
+// The value that a chain starts from.
+uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf_graph *graph);
+
+// Chains of which each starts from the result of the one before it, which nothing else reads but
+// additions at the ends of later ones.
+struct inf_cpu_stream {
+    struct inf_cpu_chain chains[INF_CPU_STREAM_MAX];
+    uint32_t results[INF_CPU_STREAM_MAX]; // the value that each chain gives
+    uint32_t count;
+};
+
+// The stream whose last chain ends at `node`, worth to be computed in turn: what lies between its chains
+// is large, their weights are small. False where there is none of two chains or more, or another step
+// computes `node` too.
+bool inf_cpu_stream_find(struct inf_cpu_stream *stream, const struct inf_graph *graph,
+                         uint32_t node, const struct inf_segment *segment);
+
 // The node whose step computes `node` on the way to its own result; INF_NODE_NONE where it has a step
 // of its own. As above for `segment`.
-uint32_t inf_cpu_chain_next(const struct inf_graph *graph, uint32_t node,
+uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
                             const struct inf_segment *segment);
 
 #endif

@@ -99,8 +99,8 @@ static void call(const struct inf_own_depthwise *depthwise, struct inf_depthwise
         depthwise->half(rows);
 }
 
-void inf_own_depthwise_rows(const struct inf_own_depthwise *depthwise, const float *x, size_t first,
-                            size_t end, float *y)
+void inf_own_depthwise_rows(const struct inf_own_depthwise *depthwise, const float *x,
+                            size_t x_rows, size_t first, size_t end, float *y)
 {
     const struct inf_window *h = &depthwise->height;
     size_t row_size = (size_t)depthwise->width.output * depthwise->channels;
@@ -120,7 +120,7 @@ void inf_own_depthwise_rows(const struct inf_own_depthwise *depthwise, const flo
         int64_t input = (int64_t)row * h->stride - h->pad_before;
         for (int64_t i = 0; i < INF_DEPTHWISE_ROWS; i++)
             rows.rows[i] = input + i >= 0 && input + i < h->input
-                               ? x + (size_t)(input + i) * input_size
+                               ? x + (size_t)(input + i) % x_rows * input_size
                                : NULL;
         rows.y[0] = y + (row - first) * row_size;
         rows.y[1] = depthwise->rows_max > 1 && row + 1 < end ? rows.y[0] + row_size : NULL;
@@ -156,7 +156,8 @@ static void alone_tile(const void *context, size_t tile, size_t worker)
     size_t end = inf_own_cut(height, strips, strip + 1, depthwise->rows_max);
     size_t input = (size_t)(depthwise->height.input * depthwise->width.input);
     size_t row = (size_t)depthwise->width.output * depthwise->channels;
-    inf_own_depthwise_rows(depthwise, task->x + image * input * depthwise->channels, first, end,
+    inf_own_depthwise_rows(depthwise, task->x + image * input * depthwise->channels,
+                           (size_t)depthwise->height.input, first, end,
                            task->y + (image * height + first) * row);
 }
 

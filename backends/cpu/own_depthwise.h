@@ -26,8 +26,9 @@ enum inf_code inf_own_depthwise_init(struct inf_own_depthwise *depthwise, struct
                                      const struct inf_node *node,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Rows `first` to `end` (exclusive) of the result for the image `x`, to `y`.
-void inf_own_depthwise_rows(const struct inf_own_depthwise *depthwise, const float *x, size_t first,
-                            size_t end, float *y);
+// Rows `first` to `end` (exclusive) of the result for the image `x`, to `y`. Row r of x lies at
+// r % x_rows.
+void inf_own_depthwise_rows(const struct inf_own_depthwise *depthwise, const float *x,
+                            size_t x_rows, size_t first, size_t end, float *y);
 
 #endif

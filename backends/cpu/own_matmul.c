@@ -110,7 +110,7 @@ static void matmul_tile(const void *context, size_t tile, size_t worker)
         size_t some = INF_MIN(matmul->rows - row, matmul->nn->rows_max);
         const float *segment[1] = {a + row * matmul->depth};
         float *y = task->y + (product * matmul->rows + row) * matmul->columns + first;
-        struct inf_gemm gemm = {.a = segment, .a_step = matmul->depth, .y = y};
+        struct inf_gemm gemm = {.a = segment, .a_step = matmul->depth, .ahead = w, .y = y};
         matmul->nn->gemm[width / matmul->nn->width - 1][some - 1](&panel, &gemm);
         for (size_t i = 0; i < some && matmul->end.map != NULL; i++)
             matmul->end.map(columns, y + i * matmul->columns, y + i * matmul->columns);
