@@ -25,7 +25,7 @@ struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, siz
 {
     size_t rest = columns - first;
     struct inf_cpu_panel panel = {.gemm = nn->gemm, .vectors = 1, .first = first};
-    if (rest > nn->gemm->width + nn->gemm_half->width)
+    if (rest > nn->gemm->width)
         panel.vectors = 2;
     else if (rest <= nn->gemm_half->width)
         panel.gemm = nn->gemm_half;
