@@ -234,6 +234,10 @@ enum inf_code inf_layers_activation_read(const struct inf_layers_scope *scope, c
                                          const struct inf_layers_activation **out,
                                          struct inf_error *err) INF_NODISCARD;
 
+// Whether the activation is one unary operator, and which, with its parameters.
+bool inf_layers_activation_is_unary(const struct inf_layers_activation *activation,
+                                    struct inf_attrs_unary *out);
+
 // Adds activation(x).
 enum inf_code inf_layers_activate(struct inf_layers_scope *scope,
                                   const struct inf_layers_activation *activation, uint32_t x,

@@ -196,6 +196,21 @@ enum inf_code inf_layers_activation_read(const struct inf_layers_scope *scope, c
     return inf_layers_fail(scope, err, INF_UNSUPPORTED, "%s '%.80s' is not known", key, name);
 }
 
+bool inf_layers_activation_is_unary(const struct inf_layers_activation *activation,
+                                    struct inf_attrs_unary *out)
+{
+    *out = (struct inf_attrs_unary){.kind = (enum inf_unary_kind)activation->kind,
+                                    .alpha = activation->alpha,
+                                    .beta = activation->beta};
+    if (activation->emit == emit_hard_sigmoid)
+        out->kind = INF_UNARY_HARD_SIGMOID;
+    else if (activation->emit == emit_nothing)
+        *out = (struct inf_attrs_unary){.kind = INF_UNARY_LEAKY_RELU, .alpha = 1.0f};
+    else
+        return activation->emit == emit_unary;
+    return true;
+}
+
 enum inf_code inf_layers_activate(struct inf_layers_scope *scope,
                                   const struct inf_layers_activation *activation, uint32_t x,
                                   uint32_t *out_value, struct inf_error *err)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers, written out step by step: the time axis must be known. What the input adds to a
-// step is one product for all steps.
+// Recurrent layers, written out step by step where there are not too many: what the input adds to a
+// step is one product for all steps then. A layer of one cell may have any number of steps.
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/import/layers_cell.h"
 #include "backends/import/layers_lower.h"
+#include "backends/import/layers_sequence.h"
 
-// Time steps of one layer.
+// Time steps of one layer that are written out.
 #define TIME_MAX 1024
 // Cells stacked in one layer.
 #define CELLS_MAX 8
@@ -20,6 +21,7 @@ struct rnn {
     int64_t time;
     uint32_t mask;     // bool [batch,time], or INF_VALUE_NONE
     uint32_t *outputs; // [batch,1,units] of each step, in the order of time
+    uint32_t whole;    // [batch,time,units], the same where it is not written out
 };
 
 // Which of the two directions of a Bidirectional layer, if any.
@@ -84,23 +86,39 @@ static enum inf_code read_flags(struct inf_layers_scope *scope, struct rnn *rnn,
     return INF_OK;
 }
 
+static bool is_written_out(const struct rnn *rnn)
+{
+    return rnn->time >= 1 && rnn->time <= TIME_MAX;
+}
+
+// What is there only where the steps are written out.
+static enum inf_code fail_time(const struct inf_layers_scope *scope, const struct rnn *rnn,
+                               const char *what, struct inf_error *err)
+{
+    return inf_layers_fail(scope, err, INF_UNSUPPORTED,
+                           "its input has %lld time steps (-1: not known), wanted 1 to %d with %s",
+                           (long long)rnn->time, TIME_MAX, what);
+}
+
 static enum inf_code read_rnn(struct inf_layers_scope *scope, struct rnn *rnn,
                               struct inf_error *err)
 {
-    *rnn = (struct rnn){.mask = scope->inputs[0].mask};
+    *rnn = (struct rnn){.mask = scope->inputs[0].mask, .whole = INF_VALUE_NONE};
     INF_TRY(inf_layers_require_rank(scope, 3, err));
     INF_TRY(read_flags(scope, rnn, err));
     rnn->time = inf_layers_shape_of(scope, inf_layers_x(scope))->dims[1];
-    if (rnn->time < 1 || rnn->time > TIME_MAX)
-        return inf_layers_fail(scope, err, INF_UNSUPPORTED,
-                               "its input has %lld time steps (-1: not known), wanted 1 to %d",
-                               (long long)rnn->time, TIME_MAX);
     if (rnn->mask == INF_LAYERS_MASK_MIXED)
         return inf_layers_fail(scope, err, INF_UNSUPPORTED,
                                "its input is made of tensors with different masks");
+    if (!is_written_out(rnn) && rnn->mask != INF_VALUE_NONE)
+        return fail_time(scope, rnn, "a mask", err);
     if (scope->layer->part_count > 0)
-        return add_wrapped_cells(scope, rnn, err);
-    return inf_layers_cell_read(&rnn->cells[rnn->cell_count++], scope, err);
+        INF_TRY(add_wrapped_cells(scope, rnn, err));
+    else
+        INF_TRY(inf_layers_cell_read(&rnn->cells[rnn->cell_count++], scope, err));
+    if (!is_written_out(rnn) && rnn->cell_count > 1)
+        return fail_time(scope, rnn, "several cells", err);
+    return INF_OK;
 }
 
 // Makes further inputs of the layer the first states: [batch,units] each.
@@ -168,6 +186,9 @@ static enum inf_code run_steps(struct inf_layers_scope *scope, struct rnn *rnn,
                                struct inf_error *err)
 {
     uint32_t x, *inputs = NULL, *conditions = NULL;
+    if (!is_written_out(rnn))
+        return inf_layers_sequence_run(&rnn->cells[0], scope, inf_layers_x(scope), rnn->backwards,
+                                       &rnn->whole, err);
     INF_TRY(inf_layers_spend(scope, (uint64_t)rnn->time * rnn->cell_count, err));
     INF_TRY(inf_layers_cell_project(&rnn->cells[0], scope, inf_layers_x(scope), &x, err));
     INF_TRY(cut(scope, rnn, x, &inputs, err));
@@ -192,8 +213,19 @@ static enum inf_code finish_output(struct inf_layers_scope *scope, const struct 
                                    bool turned, uint32_t *out_value, struct inf_error *err)
 {
     uint32_t count = (uint32_t)rnn->time;
+    // What the last cell puts out is its first state.
     if (!rnn->return_sequences)
-        return inf_layers_squeeze(scope, rnn->outputs[count - 1], 1, out_value, err);
+        return inf_layers_squeeze(scope, rnn->cells[rnn->cell_count - 1].states[0], 1, out_value,
+                                  err);
+    if (!is_written_out(rnn) && turned) {
+        struct inf_layers_node turn =
+            inf_layers_node(INF_OP_REVERSE, rnn->whole, INF_VALUE_NONE, INF_VALUE_NONE);
+        turn.attrs.reverse.axes = (struct inf_ints){.count = 1, .values = {1}};
+        return inf_layers_emit(scope, &turn, out_value, err);
+    }
+    *out_value = rnn->whole;
+    if (!is_written_out(rnn))
+        return INF_OK;
     struct inf_layers_node node = {.op = INF_OP_CONCAT, .list = rnn->outputs, .input_count = count};
     inf_attrs_init(&node.attrs, node.op);
     node.attrs.concat.axis = 1;

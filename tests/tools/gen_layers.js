@@ -292,6 +292,31 @@ async function merges() {
   await pair('dot-matrices-1', L.dot({axes: [1, 1]}), [4, 3], [4, 5]);
 }
 
+// As many time steps as a request has, and more than are written out.
+async function sequences() {
+  const makes = {lstm: L.lstm, gru: L.gru, simple: L.simpleRNN};
+  for (const [kind, make] of Object.entries(makes)) {
+    const open = (id, args, options = {}) =>
+        chain(`${kind}-open-${id}`, [5, 3], [first(make, {units: 2, ...args})], {known: [null, 3], ...options});
+    await open('last', {});
+    await open('sequences', {units: 4, returnSequences: true, recurrentActivation: 'sigmoid'});
+    await open('backwards', {returnSequences: true, goBackwards: true, useBias: false});
+    await open('linear', {activation: 'linear', recurrentActivation: 'sigmoid', goBackwards: true});
+    await chain(`${kind}-long`, [1027, 2], [first(make, {units: 2})], {batch: 1});
+    const x = tf.input({shape: [3, 2], name: `${kind}-open-in`}), h = tf.input({shape: [4], name: `${kind}-open-h`});
+    const states = kind === 'lstm' ? [h, tf.input({shape: [4], name: `${kind}-open-c`})] : [h];
+    const y = make({units: 4, returnState: true, returnSequences: true}).apply(x, {initialState: states});
+    await emit(`${kind}-open-states`, tf.model({inputs: [x, ...states], outputs: y}),
+               [fill([2, 3, 2], -1, 1), ...states.map(() => fill([2, 4], -1, 1))], [null, 2]);
+  }
+  for (const mergeMode of ['concat', 'mul'])
+    await chain(`bidirectional-open-${mergeMode}`, [4, 3],
+                [first(L.bidirectional, {layer: L.gru({units: 2, returnSequences: mergeMode === 'mul'}), mergeMode})],
+                {known: [null, 3]});
+  await chain('lstm-open-stack', [4, 3], [first(L.lstm, {units: 3, returnSequences: true}), L.timeDistributed({layer: L.dense({units: 2})}),
+                                          L.gru({units: 2}), L.dense({units: 2, activation: 'softmax'})], {known: [null, 3]});
+}
+
 async function recurrent() {
   const makes = {lstm: L.lstm, gru: L.gru, simple: L.simpleRNN};
   for (const [kind, make] of Object.entries(makes)) {
@@ -336,6 +361,6 @@ async function models() {
 }
 
 (async () => {
-  for (const family of [activations, core, convolutions, pooling, normalization, images, merges, recurrent, models, volumes, convolutionalRecurrent, attention])
+  for (const family of [activations, core, convolutions, pooling, normalization, images, merges, recurrent, models, volumes, convolutionalRecurrent, attention, sequences])
     await family();
 })();

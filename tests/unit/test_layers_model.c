@@ -330,8 +330,6 @@ Test(layers_model, recurrent_layers_say_what_they_cannot_do)
     static const struct {
         const char *config, *part;
     } cases[] = {
-        {"'units':2,'batch_input_shape':[null,null,5]", "time steps (-1: not known)"},
-        {"'units':2,'batch_input_shape':[null,1025,5]", "1025 time steps"},
         {"'units':2,'stateful':true,'batch_input_shape':[1,3,5]", "is stateful"},
         {"'units':2,'time_major':true,'batch_input_shape':[1,3,5]", "is time_major"},
     };
@@ -342,6 +340,18 @@ Test(layers_model, recurrent_layers_say_what_they_cannot_do)
             "{'class_name':'Sequential','config':[{'class_name':'LSTM','config':{'name':'l',%s}}]}",
             cases[i].config);
         refuse(model, INF_UNSUPPORTED, cases[i].part);
+    }
+    static const char *const times[] = {"null", "1025"};
+    static const char *const parts[] = {"has -1 time steps", "has 1025 time steps"};
+    for (int i = 0; i < 2; i++) {
+        char model[512];
+        snprintf(
+            model, sizeof model,
+            "{'class_name':'Sequential','config':[{'class_name':'Masking','config':{'name':'m',"
+            "'batch_input_shape':[null,%s,5]}},{'class_name':'LSTM','config':{'name':'l',"
+            "'units':2}}]}",
+            times[i]);
+        refuse(model, INF_UNSUPPORTED, parts[i]);
     }
 }
 
