@@ -38,21 +38,29 @@ static double coefficient(const struct matrices *m, int64_t row, int64_t column,
     return 0;
 }
 
-// Adds the matrix of cosines, or `sign` times that of sines. What is beyond the transform is 0.
-static enum inf_code add_matrix(const struct matrices *m, bool sine, float sign, uint32_t *out)
+// Adds the matrix of cosines, or `sign` times that of sines, in x's type. What is beyond the transform
+// is 0.
+static enum inf_code add_matrix(const struct matrices *m, bool sine, double sign, uint32_t *out)
 {
-    struct inf_blob *data = inf_blob_create((size_t)m->rows * (size_t)m->columns * sizeof(float));
+    enum inf_dtype dtype = m->graph->values[m->dft->real].dtype;
+    struct inf_blob *data =
+        inf_blob_create((size_t)m->rows * (size_t)m->columns * inf_dtype_size(dtype));
     if (data == NULL)
         return inf_fail(m->err, INF_EXHAUSTED, "no memory for a Fourier transform of %lld points",
                         (long long)m->dft->length);
     bool half = m->dft->kind == INF_DFT_REAL_INVERSE;
     int64_t terms = half ? m->dft->length / 2 + 1 : m->dft->length;
-    float *elements = data->data;
-    for (int64_t row = 0; row < m->rows; row++)
-        for (int64_t column = 0; column < m->columns; column++)
-            *elements++ = row < terms ? sign * (float)coefficient(m, row, column, sine) : 0;
+    for (int64_t row = 0; row < INF_MIN(m->rows, terms); row++)
+        for (int64_t column = 0; column < m->columns; column++) {
+            double element = sign * coefficient(m, row, column, sine);
+            int64_t at = row * m->columns + column;
+            if (dtype == INF_DTYPE_F64)
+                ((double *)data->data)[at] = element;
+            else
+                ((float *)data->data)[at] = (float)element;
+        }
     struct inf_shape shape = INF_SHAPE(m->rows, m->columns);
-    return inf_graph_add_const(m->graph, m->name, INF_DTYPE_F32, &shape, data, out, m->err);
+    return inf_graph_add_const(m->graph, m->name, dtype, &shape, data, out, m->err);
 }
 
 static enum inf_code add_node(const struct matrices *m, enum inf_op op, const uint32_t *inputs,
@@ -84,7 +92,7 @@ static enum inf_code multiply(const struct matrices *m, uint32_t x, uint32_t mat
 }
 
 // *out = a times cosines + b times `sign` sines; no b: the first product alone.
-static enum inf_code combine(const struct matrices *m, uint32_t a, uint32_t b, float sign,
+static enum inf_code combine(const struct matrices *m, uint32_t a, uint32_t b, double sign,
                              uint32_t *out)
 {
     uint32_t matrix, terms[2];
@@ -109,7 +117,7 @@ static enum inf_code build(const struct matrices *m, uint32_t *out_real, uint32_
     INF_TRY(combine(m, dft->real, dft->imaginary, 1, out_real));
     if (dft->kind == INF_DFT_REAL_INVERSE)
         return INF_OK;
-    if (dft->kind != INF_DFT_REAL_FORWARD)
+    if (dft->imaginary != INF_VALUE_NONE)
         return combine(m, dft->imaginary, dft->real, -1, out_imaginary);
     uint32_t matrix;
     INF_TRY(add_matrix(m, true, -1, &matrix));
@@ -125,6 +133,9 @@ enum inf_code inf_graph_add_dft(struct inf_graph *graph, const char *name,
     if (x->rank == 0 || dft->length < 1)
         return inf_fail(err, INF_INVALID, "a Fourier transform of %lld points of a rank-%d tensor",
                         (long long)dft->length, x->rank);
+    enum inf_dtype dtype = graph->values[dft->real].dtype;
+    if (dtype != INF_DTYPE_F32 && dtype != INF_DTYPE_F64)
+        return inf_fail(err, INF_INVALID, "a Fourier transform of %s", inf_dtype_name(dtype));
     if (x->rank < 0 || x->dims[x->rank - 1] < 0)
         return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
                                "how many points it transforms is not known");

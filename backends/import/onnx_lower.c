@@ -14,12 +14,12 @@
 #define LOWERED_MAX (1u << 18)
 
 static const struct inf_onnx_op_table *const tables[] = {
-    &inf_onnx_ops_unary,  &inf_onnx_ops_math,      &inf_onnx_ops_reduce, &inf_onnx_ops_norm,
-    &inf_onnx_ops_conv,   &inf_onnx_ops_pool,      &inf_onnx_ops_shape,  &inf_onnx_ops_move,
-    &inf_onnx_ops_gather, &inf_onnx_ops_resize,    &inf_onnx_ops_source, &inf_onnx_ops_quant,
-    &inf_onnx_ops_rnn,    &inf_onnx_ops_attention, &inf_onnx_ops_sample, &inf_onnx_ops_loss,
-    &inf_onnx_ops_branch, &inf_onnx_ops_loop,      &inf_onnx_ops_unconv, &inf_onnx_ops_sequence,
-    &inf_onnx_ops_patch,  &inf_onnx_ops_feature,
+    &inf_onnx_ops_unary,  &inf_onnx_ops_math,      &inf_onnx_ops_reduce,   &inf_onnx_ops_norm,
+    &inf_onnx_ops_conv,   &inf_onnx_ops_pool,      &inf_onnx_ops_shape,    &inf_onnx_ops_move,
+    &inf_onnx_ops_gather, &inf_onnx_ops_resize,    &inf_onnx_ops_source,   &inf_onnx_ops_quant,
+    &inf_onnx_ops_rnn,    &inf_onnx_ops_attention, &inf_onnx_ops_sample,   &inf_onnx_ops_loss,
+    &inf_onnx_ops_branch, &inf_onnx_ops_loop,      &inf_onnx_ops_unconv,   &inf_onnx_ops_sequence,
+    &inf_onnx_ops_patch,  &inf_onnx_ops_feature,   &inf_onnx_ops_spectral,
 };
 
 const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name)

@@ -106,6 +106,7 @@ extern const struct inf_onnx_op_table inf_onnx_ops_loss;
 extern const struct inf_onnx_op_table inf_onnx_ops_sequence;
 extern const struct inf_onnx_op_table inf_onnx_ops_patch;
 extern const struct inf_onnx_op_table inf_onnx_ops_feature;
+extern const struct inf_onnx_op_table inf_onnx_ops_spectral;
 
 // --- failing ---
 
