@@ -377,6 +377,40 @@ typedef struct inferd_place_order {
 INFERD_API int inferd_place(inferd_client *client, const inferd_place_order *order,
                             inferd_progress progress, void *context, struct inferd_error *err);
 
+// --- environment ---
+
+// What the daemon found: "cpu.isa", "avx2 fma".
+typedef struct inferd_fact {
+    char name[64], value[192];
+} inferd_fact;
+
+// What the daemon was told.
+typedef struct inferd_flag {
+    char name[48], value[256], initial[256];
+    char type[8];       // "bool", "int", "real", "string", "enum"
+    char origin[16];    // "default", "facts", "file", "drop-in", "environment", "argument", "admin"
+    char stability[16]; // "public", "internal"
+    bool live;          // inferd_flag_set() changes it
+    char wanted[128];   // what it may be
+    char help[192];
+} inferd_flag;
+
+typedef struct inferd_environment {
+    size_t fact_count, flag_count;
+    inferd_fact *facts;
+    inferd_flag *flags;
+} inferd_environment;
+
+// Reads facts and flags. Free with inferd_environment_free().
+INFERD_API int inferd_environment_read(inferd_client *client, inferd_environment **environment,
+                                       struct inferd_error *err);
+// Frees them. NULL is fine.
+INFERD_API void inferd_environment_free(inferd_environment *environment);
+
+// Changes a flag until the daemon ends. Needs the admin socket.
+INFERD_API int inferd_flag_set(inferd_client *client, const char *name, const char *value,
+                               struct inferd_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,11 +14,34 @@
 // Where the file is looked for; naming it with --config makes it an error that it is missing.
 #define INF_CONFIG_FILE "/etc/inferd/inferd.conf"
 
-// Text of a setting, its end included.
-#define INF_CONFIG_TEXT 256
+// Settings from the environment: "name=value,name=value".
+#define INF_CONFIG_VARIABLE "INFERD_FLAGS"
 
-// Every setting. The table in config.c gives name, default, range and help of each; inferd.8 lists
-// them (a test compares).
+// Text of a setting, and of a path of ours, its end included.
+#define INF_CONFIG_TEXT 256
+#define INF_CONFIG_PATH 4096
+
+// The settings by number, in the order of the list.
+enum inf_flag_id {
+#define INF_FLAG(name, type, initial, min, max, reach, stability, argument, help, words)           \
+    INF_FLAG_ID_##name,
+#include "daemon/config_flags.def"
+    INF_FLAG_COUNT
+};
+
+// Where a setting's value came from; what comes later overrides what comes before.
+enum inf_origin {
+    INF_ORIGIN_DEFAULT,
+    INF_ORIGIN_FACTS, // 0 stood for "chosen": this was, from what the machine is
+    INF_ORIGIN_FILE,
+    INF_ORIGIN_DROP_IN,
+    INF_ORIGIN_ENVIRONMENT,
+    INF_ORIGIN_ARGUMENT,
+    INF_ORIGIN_ADMIN, // inferctl flags set
+};
+
+// Every setting. config_flags.def gives name, default, range and help of each; inferd.8 lists them (a
+// test compares).
 struct inf_config {
     char repository[INF_CONFIG_TEXT];   // directory of models; "": none
     char cache_dir[INF_CONFIG_TEXT];    // what a next start need not compile again; "": nowhere
@@ -28,7 +51,8 @@ struct inf_config {
     char admin_group[INF_CONFIG_TEXT];  // "": only the daemon's user and root are admins
     char backends[INF_CONFIG_TEXT];     // comma-separated; "": all
     char device[INF_CONFIG_TEXT];       // default device; "auto"
-    char race[16];                      // "auto", "always", "never"
+    char race[INF_CONFIG_TEXT];         // "auto", "always", "never"
+    double race_tolerance;              // how far an answer may be from the judge's
     uint32_t cpu_slots;                 // 0: chosen
     uint32_t cpu_threads;               // 0: chosen
     uint32_t connections_max;           // open at once
@@ -41,16 +65,18 @@ struct inf_config {
     uint64_t session_bytes_per_uid_max; // of tensors kept in sessions
     uint32_t queue_requests_max;        // waiting per device
     uint64_t queue_bytes_max;           // inline bytes waiting per device
-    uint32_t batch_rows_max;   // rows of different requests that run at once; 1: no batches
-    uint32_t drain_timeout_ms; // SIGTERM: requests in flight may take this long
-    uint32_t run_limit_ms;     // a run that takes longer is hung
-    char log_level[16];        // "error", "warning", "notice", "info", "debug"
-    bool load_all;             // load everything in the repository at start
-    bool help, version, check; // asked for on the command line only
+    uint32_t batch_rows_max;         // rows of different requests that run at once; 1: no batches
+    uint32_t drain_timeout_ms;       // SIGTERM: requests in flight may take this long
+    uint32_t run_limit_ms;           // a run that takes longer is hung
+    char log_level[INF_CONFIG_TEXT]; // "error", "warning", "notice", "info", "debug"
+    bool load_all;                   // load everything in the repository at start
+    bool help, version, check;       // asked for on the command line only
+    uint8_t origins[INF_FLAG_COUNT]; // enum inf_origin of each
 };
 
 // Reads the defaults, then the file that --config names (or /etc/inferd/inferd.conf where it
-// exists, but not in a private run), then the arguments; later ones win. The file has "key = value"
+// exists, but not in a private run) and the *.conf beside it in FILE.d, then $INFERD_FLAGS, then the
+// arguments; later ones win. The file has "key = value"
 // lines and # comments; arguments are --key=value or --key value, with - or _. With runtime_dir,
 // the sockets are runtime_dir/inferd.sock and runtime_dir/admin.sock unless they are named, and
 // there is no repository and no cache unless one is named. --help and --version end the reading at once.

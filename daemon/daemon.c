@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backends/registry.h"
+#include "daemon/environment.h"
 #include "daemon/model_store.h"
 #include "daemon/notify.h"
 #include "daemon/server.h"
@@ -20,6 +21,7 @@ struct daemon {
     const struct inf_log *log; // the options' writer's
     struct inf_device_list devices;
     struct inf_model_store *store;
+    struct inf_environment environment;
     struct event_base *base;
     struct inf_notify *notify;
     struct inf_server *server;
@@ -123,13 +125,18 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .repository = config->repository[0] != '\0' ? config->repository : NULL,
         .devices = &daemon->devices,
         .default_device = config->device,
-        .races = races,
+        .rules = {.races = races, .tolerance = config->race_tolerance},
         .cache_directory = options.cache_directory,
         .version = daemon->options.version,
         .batch_rows_max = config->batch_rows_max,
         .log = daemon->log,
     };
-    return inf_model_store_create(&daemon->store, &store, err);
+    INF_TRY(inf_model_store_create(&daemon->store, &store, err));
+    daemon->environment = (struct inf_environment){.config = daemon->options.config,
+                                                   .store = daemon->store,
+                                                   .log_writer = daemon->options.log_writer};
+    inf_environment_init(&daemon->environment, &daemon->devices);
+    return INF_OK;
 }
 
 static enum inf_code open_loop(struct daemon *daemon, struct inf_error *err)
@@ -155,6 +162,7 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
         .base = daemon->base,
         .config = daemon->options.config,
         .store = daemon->store,
+        .environment = &daemon->environment,
         .devices = &daemon->devices,
         .log = daemon->log,
         .version = daemon->options.version,

@@ -17,8 +17,8 @@ enum inf_exit_code {
 };
 
 struct inf_daemon_options {
-    const struct inf_config *config;
-    const struct inf_log_writer *log_writer;
+    struct inf_config *config; // the daemon's to change while it runs
+    struct inf_log_writer *log_writer;
     const char *version;
 };
 

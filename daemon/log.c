@@ -227,6 +227,11 @@ void inf_log_writer_destroy(struct inf_log_writer **writer)
     *writer = NULL;
 }
 
+void inf_log_writer_set_level(struct inf_log_writer *writer, enum inf_log_level level)
+{
+    atomic_store_explicit(&writer->log.level, level, memory_order_relaxed);
+}
+
 const struct inf_log *inf_log_writer_log(const struct inf_log_writer *writer)
 {
     return &writer->log;

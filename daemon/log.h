@@ -40,6 +40,9 @@ void inf_log_writer_destroy(struct inf_log_writer **writer) INF_MAY_BLOCK;
 // as the writer.
 const struct inf_log *inf_log_writer_log(const struct inf_log_writer *writer);
 
+// Changes the level. Any thread; others see it soon.
+void inf_log_writer_set_level(struct inf_log_writer *writer, enum inf_log_level level);
+
 // Lines lost so far because the ring was full. Any thread.
 uint64_t inf_log_writer_dropped(const struct inf_log_writer *writer);
 

@@ -20,7 +20,7 @@ static void raise_fd_limit(void)
 }
 
 // Serves, with everything logged through a thread of its own.
-static enum inf_exit_code serve(const struct inf_config *config, struct inf_error *err)
+static enum inf_exit_code serve(struct inf_config *config, struct inf_error *err)
 {
     const struct inf_log_options log = {inf_config_log_level(config), STDERR_FILENO};
     struct inf_log_writer *log_writer = NULL;

@@ -98,7 +98,8 @@ static void place(struct load *load, const struct inf_shape *shapes,
                                               .shapes = shapes,
                                               .policy = load->job->policy,
                                               .pinned = load->job->device,
-                                              .avoid = avoid};
+                                              .avoid = avoid,
+                                              .rules = load->job->rules};
     struct inf_device *device =
         inf_placement_choose(&served->placement, &load->options->place, &subject);
     served->device = inf_device_ref(device);

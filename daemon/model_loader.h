@@ -74,6 +74,7 @@ struct inf_load_job {
     char path[4096];           // "": in the repository
     struct inf_device *device; // one reference; NULL: to be chosen
     enum inf_place_policy policy;
+    struct inf_place_rules rules;
     struct inf_served *base; // one reference: this is placed anew, no file is read; NULL: a file is
     // What is served now: the same version with the same stamp is not loaded again.
     char known_version[INF_VERSION_TEXT];

@@ -246,13 +246,14 @@ struct inf_device *inf_placement_choose(struct inf_placement *placement,
         placement->race.aim = INF_RACE_THROUGHPUT;
     else if (subject->policy == INF_PLACE_MEMORY)
         placement->race.aim = INF_RACE_MEMORY;
+    placement->race.tolerance = subject->rules.tolerance;
     learn_speeds(options);
     apply_rule(placement, options, subject);
     if (subject->pinned != NULL)
         return pin(placement, subject->pinned);
     if (subject->policy == INF_PLACE_STABILITY)
         return prefer_stable(placement);
-    if (subject->shapes != NULL && is_worth_it(&placement->race, options->races)) {
+    if (subject->shapes != NULL && is_worth_it(&placement->race, subject->rules.races)) {
         uint64_t key = inf_tune_key(subject->content_hash, subject->shapes,
                                     inf_model_graph(subject->model)->input_count, &placement->race,
                                     options->version);

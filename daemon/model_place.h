@@ -68,13 +68,18 @@ struct inf_place_speeds {
     struct inf_speed speeds[INF_PLACE_DEVICES];
 };
 
+// What can be changed while the daemon runs.
+struct inf_place_rules {
+    enum inf_place_races races;
+    double tolerance; // of a racing device's answer; 0: INF_RACE_TOLERANCE
+};
+
 struct inf_place_options {
     const struct inf_device_list *devices;
     struct inf_tune *tune;           // what earlier races found; this thread's
     struct inf_place_speeds *speeds; // measured when the first model is placed
     const char *cache_directory;     // where they are kept; NULL: nowhere
-    enum inf_place_races races;
-    const char *version; // of inferd
+    const char *version;             // of inferd
     const struct inf_log *log;
 };
 
@@ -86,6 +91,7 @@ struct inf_place_subject {
     enum inf_place_policy policy;
     struct inf_device *pinned;      // NULL: the best is to be found
     const struct inf_device *avoid; // not to be found; NULL: none
+    struct inf_place_rules rules;
 };
 
 // Chooses a device of the list that works; no reference. Never fails: without a race the rule stands, and

@@ -26,7 +26,8 @@ struct inf_model_store {
     struct inf_device *default_device; // the list's reference; NULL: each model's best
     struct inf_tune *tune;             // the loader thread's
     struct inf_place_speeds speeds;
-    struct entry **entries; // by name
+    struct inf_place_rules rules; // for loads to come
+    struct entry **entries;       // by name
     uint32_t entry_count, entry_capacity;
     uint64_t generation; // the last one given
     uint32_t pending;
@@ -135,6 +136,7 @@ static enum inf_code fill(struct inf_model_store *store,
                           const struct inf_model_store_options *options, struct inf_error *err)
 {
     store->devices = options->devices;
+    store->rules = options->rules;
     if (options->devices->count == 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "there is no device");
     if (!is_default(options->default_device))
@@ -149,7 +151,6 @@ static enum inf_code fill(struct inf_model_store *store,
                   .tune = store->tune,
                   .speeds = &store->speeds,
                   .cache_directory = options->cache_directory,
-                  .races = options->races,
                   .version = options->version != NULL ? options->version : "",
                   .log = options->log},
         .batch_rows_max = options->batch_rows_max,
@@ -188,6 +189,29 @@ void inf_model_store_destroy(struct inf_model_store **store)
     *store = NULL;
 }
 
+// --- what can be changed ---
+
+enum inf_code inf_model_store_set_device(struct inf_model_store *store, const char *name,
+                                         struct inf_error *err)
+{
+    struct inf_device *device = NULL;
+    if (!is_default(name))
+        INF_TRY(find_device(store->devices, name, &device, err));
+    store->default_device = device;
+    return INF_OK;
+}
+
+void inf_model_store_set_rules(struct inf_model_store *store, const struct inf_place_rules *rules)
+{
+    store->rules = *rules;
+}
+
+const struct inf_speed *inf_model_store_speed(const struct inf_model_store *store, uint32_t index)
+{
+    bool known = index < INF_PLACE_DEVICES && atomic_load(&store->speeds.known);
+    return known ? &store->speeds.speeds[index] : NULL;
+}
+
 // --- loading ---
 
 // How a model is to be loaded, beside what the request says.
@@ -209,6 +233,7 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
     job->token = request->token;
     job->generation = entry->generation;
     job->policy = manner->policy;
+    job->rules = store->rules;
     if (manner->device != NULL)
         job->device = inf_device_ref(manner->device);
     if (manner->again)

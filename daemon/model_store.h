@@ -24,7 +24,7 @@ struct inf_model_store_options {
     const struct inf_device_list *devices; // outlives the store
     uint32_t batch_rows_max;               // rows that a model may run at once; 1: no batches
     const char *default_device;            // "" or "auto": each model's best
-    enum inf_place_races races;            // how that is found
+    struct inf_place_rules rules;          // how that is found
     const char *cache_directory;           // where races are remembered; NULL: nowhere
     const char *version;                   // of inferd, which they hold for; NULL: ""
     const struct inf_log *log;             // outlives the store
@@ -42,6 +42,22 @@ enum inf_code inf_model_store_create(struct inf_model_store **out_store,
 // Stops the loader (a load under way is waited for) and frees everything. No reference may be left
 // but the store's. NULL is fine.
 void inf_model_store_destroy(struct inf_model_store **store);
+
+// Which device models run on that are loaded from now on and name none; "" or "auto": each model's
+// best.
+//
+// INF_NOT_FOUND  (NO_DEVICE) there is no such device.
+enum inf_code inf_model_store_set_device(struct inf_model_store *store, const char *name,
+                                         struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// How the best device is found, for loads from now on.
+void inf_model_store_set_rules(struct inf_model_store *store,
+                               const struct inf_place_rules *rules) INF_ON_LOOP;
+
+// How fast device `index` of the list is; NULL until the first model was placed. Valid as long as the
+// store.
+const struct inf_speed *inf_model_store_speed(const struct inf_model_store *store,
+                                              uint32_t index) INF_ON_LOOP;
 
 // A load to be done.
 struct inf_load_request {

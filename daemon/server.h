@@ -10,6 +10,7 @@
 #include "daemon/model_store.h"
 
 struct event_base;
+struct inf_environment;
 struct inf_server;
 
 // Everything pointed to outlives the server.
@@ -17,6 +18,7 @@ struct inf_server_options {
     struct event_base *base;
     const struct inf_config *config;
     struct inf_model_store *store; // its events are read by the server from here on
+    struct inf_environment *environment;
     const struct inf_device_list *devices;
     const struct inf_log *log;
     const char *version; // of the daemon: "0.1.0"

@@ -9,6 +9,7 @@
 #include "backends/registry.h"
 #include "daemon/call.h"
 #include "daemon/counters.h"
+#include "daemon/environment.h"
 #include "daemon/fault.h"
 #include "daemon/model_store.h"
 #include "daemon/pool.h"
@@ -21,6 +22,7 @@ struct inf_service;
 // Everything pointed to outlives the service.
 struct inf_service_options {
     struct inf_model_store *store;
+    struct inf_environment *environment;
     const struct inf_device_list *devices;
     struct inf_pool *pool;
     const struct inf_counters *counters;

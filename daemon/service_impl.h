@@ -10,6 +10,20 @@
 // Models listed in one answer: what fits the metadata of a frame, roughly.
 #define INF_SERVICE_MODELS_MAX 512
 
+// Facts in one answer.
+#define INF_SERVICE_FACTS 192
+
+// What an answer about the environment is made of.
+struct inf_service_environment {
+    uint32_t fact_count, flag_count;
+    char fact_names[INF_SERVICE_FACTS][64];
+    char fact_values[INF_SERVICE_FACTS][INF_FACT_TEXT];
+    char flag_values[INF_FLAG_COUNT][INF_CONFIG_TEXT];
+    char flag_wanted[INF_FLAG_COUNT][INF_FLAG_WANTED_SIZE];
+    struct inf_fact_entry facts[INF_SERVICE_FACTS];
+    struct inf_flag_entry flags[INF_FLAG_COUNT];
+};
+
 // A load that somebody waits for.
 struct inf_load {
     struct inf_call call;
@@ -39,6 +53,7 @@ struct inf_service {
 
     struct inf_candidate_entry candidates[INF_REGISTRY_DEVICES];
     struct inf_declined_entry declined[INF_FACTS_DECLINED];
+    struct inf_service_environment environment_reply;
 };
 
 // A handler: service->request holds the decoded request, the answer's message is service->reply.
@@ -62,6 +77,8 @@ inf_service_handler inf_service_repository_unload INF_ON_LOOP;
 
 inf_service_handler inf_service_model_placement INF_ON_LOOP;
 inf_service_handler inf_service_model_place INF_ON_LOOP;
+inf_service_handler inf_service_environment INF_ON_LOOP;
+inf_service_handler inf_service_flag_set INF_ON_LOOP;
 
 // Starts a load whose events have this token; service->request has what is wanted.
 typedef enum inf_code inf_service_load_starter(struct inf_service *service, uint64_t token,

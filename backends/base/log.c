@@ -7,7 +7,8 @@
 
 void inf_log(const struct inf_log *log, enum inf_log_level level, const char *format, ...)
 {
-    if (log == NULL || log->write == NULL || level > log->level)
+    if (log == NULL || log->write == NULL ||
+        level > atomic_load_explicit(&log->level, memory_order_relaxed))
         return;
     char line[1024];
     va_list arguments;

@@ -4,6 +4,8 @@
 #ifndef INF_BACKENDS_BASE_LOG_H
 #define INF_BACKENDS_BASE_LOG_H
 
+#include <stdatomic.h>
+
 #include "proto/core/attributes.h"
 
 // The numbers are syslog's, as in sd-daemon.h.
@@ -16,7 +18,7 @@ enum inf_log_level {
 };
 
 struct inf_log {
-    enum inf_log_level level; // lines above it are dropped
+    _Atomic(enum inf_log_level) level; // lines above it are dropped
     // Takes one line without its end. Any thread; must not block. `line` is valid for the call.
     void (*write)(void *context, enum inf_log_level level, const char *line);
     void *context;

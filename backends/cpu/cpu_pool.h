@@ -20,10 +20,6 @@ struct inf_cpu_pools {
     pthreadpool_t *pools; // by slot; NULL where there is one thread: the caller does it all
 };
 
-// Cores this process may use: those of its affinity mask, bounded by the CPU quota of its control
-// group (v2) and of all groups above it. At least 1.
-uint32_t inf_cpu_cores(void) INF_MAY_BLOCK;
-
 // Makes the pools of `slots` slots (0: 1) with `threads` threads each (0: half the cores, 1 to 8).
 //
 // INF_INVALID    more than INF_CPU_SLOTS_MAX or INF_CPU_THREADS_MAX.

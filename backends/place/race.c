@@ -108,16 +108,15 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
 
 // --- judging ---
 
-static void judge_lane(struct lane *lane, const struct lane *judge)
+static void judge_lane(struct lane *lane, const struct lane *judge, double tolerance)
 {
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const struct inf_port *port = &graph->outputs[i];
         const struct inf_blob *got = lane->trial.blobs[graph->input_count + i];
         const struct inf_blob *wanted = judge->trial.blobs[graph->input_count + i];
-        size_t at =
-            inf_trial_first_difference(got->data, wanted->data, wanted->size_bytes,
-                                       graph->values[port->value].dtype, INF_RACE_TOLERANCE);
+        size_t at = inf_trial_first_difference(got->data, wanted->data, wanted->size_bytes,
+                                               graph->values[port->value].dtype, tolerance);
         if (at == SIZE_MAX)
             continue;
         char why[sizeof lane->entry->why];
@@ -131,12 +130,13 @@ static void judge_lane(struct lane *lane, const struct lane *judge)
 static void judge(struct runner *runner)
 {
     const struct lane *judge = NULL;
+    double tolerance = runner->race->tolerance > 0 ? runner->race->tolerance : INF_RACE_TOLERANCE;
     for (uint32_t i = 0; i < runner->race->count; i++)
         if (runner->lanes[i].racing)
             judge = &runner->lanes[i];
     for (uint32_t i = 0; i < runner->race->count; i++)
         if (runner->lanes[i].racing && &runner->lanes[i] != judge)
-            judge_lane(&runner->lanes[i], judge);
+            judge_lane(&runner->lanes[i], judge, tolerance);
 }
 
 // --- rounds ---

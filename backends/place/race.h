@@ -51,6 +51,7 @@ struct inf_race {
     uint32_t count;
     uint32_t chosen; // index of the winner
     enum inf_race_aim aim;
+    double tolerance; // 0: INF_RACE_TOLERANCE
     uint64_t took_ns;
 };
 

@@ -34,7 +34,7 @@ struct context {
 };
 
 #define COMMAND_OPTIONS_MAX 128
-#define COMMAND_NAMES_MAX   2
+#define COMMAND_NAMES_MAX   3
 
 // The rest of the arguments, sorted.
 struct arguments {
@@ -75,6 +75,8 @@ extern const struct command command_bench;
 extern const struct command command_explain;
 extern const struct command command_advise;
 extern const struct command command_place;
+extern const struct command command_env;
+extern const struct command command_flags;
 
 // Parses the arguments of a verb (argv[0] is what goes in front of messages) and runs it. -o FORMAT,
 // --json, --socket and --help are understood behind every verb that has no such option of its own.

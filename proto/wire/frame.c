@@ -47,6 +47,8 @@ static const char *const method_names[] = {
 
     [INF_METHOD_MODEL_PLACEMENT] = "ModelPlacement",
     [INF_METHOD_MODEL_PLACE] = "ModelPlace",
+    [INF_METHOD_ENVIRONMENT] = "Environment",
+    [INF_METHOD_FLAG_SET] = "FlagSet",
 };
 
 // Where the fields lie in the header.

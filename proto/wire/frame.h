@@ -63,6 +63,8 @@ enum inf_method {
 
     INF_METHOD_MODEL_PLACEMENT = 100,
     INF_METHOD_MODEL_PLACE = 101,
+    INF_METHOD_ENVIRONMENT = 102,
+    INF_METHOD_FLAG_SET = 103,
 };
 
 struct inf_frame_header {

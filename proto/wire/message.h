@@ -261,6 +261,27 @@ struct inf_placement_reply {
     struct inf_declined_entry *declined;
 };
 
+// FlagSet request.
+struct inf_flag_set_request {
+    const char *name, *value;
+};
+
+struct inf_fact_entry {
+    const char *name, *value;
+};
+
+struct inf_flag_entry {
+    const char *name, *type, *value, *initial, *origin, *stability;
+    bool live;
+    const char *wanted, *help;
+};
+
+struct inf_environment_reply {
+    uint32_t fact_count, flag_count;
+    struct inf_fact_entry *facts; // scratch's (decoded) or the caller's (to be encoded)
+    struct inf_flag_entry *flags;
+};
+
 // Which message a buffer of metadata is; the member names of union inf_message.
 enum inf_message_kind {
     INF_MESSAGE_EMPTY, // no fields: ServerLiveRequest and its like
@@ -294,6 +315,8 @@ enum inf_message_kind {
 
     INF_MESSAGE_PLACEMENT_REQUEST,
     INF_MESSAGE_PLACEMENT_REPLY,
+    INF_MESSAGE_FLAG_SET,
+    INF_MESSAGE_ENVIRONMENT,
     INF_MESSAGE_KIND_COUNT
 };
 
@@ -318,6 +341,8 @@ union inf_message {
 
     struct inf_placement_request placement_request;
     struct inf_placement_reply placement_reply;
+    struct inf_flag_set_request flag_set;
+    struct inf_environment_reply environment;
 };
 
 // Decodes metadata of the given kind. Strings and lists lie in `scratch`. Allocates nothing. Lists

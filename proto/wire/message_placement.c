@@ -12,12 +12,9 @@ typedef Inference__ModelPlacementResponse__Declined wire_declined;
 #define CANDIDATE_TEXTS(X)   X(device) X(backend) X(kind) X(precision) X(verdict) X(reason)
 #define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes)
 #define DECLINED_TEXTS(X)    X(op) X(device) X(reason)
-#define PLACEMENT_TEXTS(X)                                                                         \
-    X(name)                                                                                        \
-    X(version)                                                                                     \
-    X(device)                                                                                      \
-    X(backend) X(precision) X(policy) X(source) X(reason) X(rule_device) X(rule_reason)            \
-        X(precision_reason)
+#define PLACEMENT_TEXTS(X)   PLACEMENT_NAMES(X) PLACEMENT_REASONS(X)
+#define PLACEMENT_NAMES(X)   X(name) X(version) X(device) X(backend) X(precision) X(policy) X(source)
+#define PLACEMENT_REASONS(X) X(reason) X(rule_device) X(rule_reason) X(precision_reason)
 #define PLACEMENT_NUMBERS(X)                                                                       \
     X(macs) X(const_bytes) X(steps) X(interpreted) X(small_ops_webgl) X(small_ops_webgpu)
 

@@ -162,6 +162,17 @@ static void sample_placement(struct inf_placement_reply *reply)
     };
 }
 
+static void sample_environment(struct inf_environment_reply *reply)
+{
+    static const struct inf_fact_entry facts[] = {{"cpu.isa", "avx2"}, {"", ""}};
+    static const struct inf_flag_entry flags[] = {
+        {"race", "enum", "never", "auto", "file", "public", true, "auto or never", "whether"}};
+    *reply = (struct inf_environment_reply){.fact_count = 2,
+                                            .flag_count = 1,
+                                            .facts = (struct inf_fact_entry *)facts,
+                                            .flags = (struct inf_flag_entry *)flags};
+}
+
 static void sample_memory(struct inf_memory_info *info)
 {
     static const struct inf_memory_entry entries[] = {
@@ -311,6 +322,12 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         break;
     case INF_MESSAGE_PLACEMENT_REPLY:
         sample_placement(&message->placement_reply);
+        break;
+    case INF_MESSAGE_FLAG_SET:
+        message->flag_set = (struct inf_flag_set_request){"race", "never"};
+        break;
+    case INF_MESSAGE_ENVIRONMENT:
+        sample_environment(&message->environment);
         break;
     }
 }

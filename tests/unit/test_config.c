@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/config.h"
+#include "daemon/config_flag.h"
+#include "proto/core/span.h"
 
 // Reads a configuration from the text of a file and up to three arguments.
 static enum inf_code read_text_size(struct inf_config *config, const char *text, size_t size,
@@ -133,6 +135,95 @@ Test(config, private_run_places_both_sockets_and_has_no_repository)
     memset(longest + 15, 'a', 250);
     cr_assert_eq(read_arguments(&config, too_long, &err), INF_INVALID);
     cr_expect(strstr(err.text, "runtime_dir") != NULL, "%s", err.text);
+}
+
+static void make_file(const char *directory, const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+// The origin of a setting in a run with these means; `file` is read, and file.d.
+static enum inf_code read_all(struct inf_config *config, const char *file, const char *argument,
+                              struct inf_error *err)
+{
+    char option[96];
+    snprintf(option, sizeof option, "--config=%s", file);
+    char *argv[] = {(char *)"inferd", option, (char *)argument};
+    return inf_config_read(config, argument != NULL ? 3 : 2, argv, err);
+}
+
+Test(config, each_origin_overrides_those_before_it)
+{
+    char directory[] = "/tmp/inferd-config-XXXXXX", drop_ins[64], file[64];
+    struct inf_config config;
+    struct inf_error err = {0};
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(drop_ins, sizeof drop_ins, "%s/inferd.conf.d", directory);
+    snprintf(file, sizeof file, "%s/inferd.conf", directory);
+    make_file(directory, "inferd.conf", "device = a\nrace = never\nrace_tolerance = 0.5\n");
+    cr_assert_eq(mkdir(drop_ins, 0700), 0);
+    make_file(drop_ins, "20-b.conf", "device = c\n");
+    make_file(drop_ins, "10-a.conf", "device = b\nrace = always\n");
+    make_file(drop_ins, "30.conf~", "broken\n");
+    make_file(drop_ins, ".conf", "broken\n");
+    cr_assert_eq(read_all(&config, file, NULL, &err), INF_OK, "%s", err.text);
+    cr_expect_str_eq(config.device, "c");
+    cr_expect_eq(config.origins[INF_FLAG_ID_device], INF_ORIGIN_DROP_IN);
+    cr_expect_str_eq(config.race, "always");
+    cr_expect_eq(config.race_tolerance, 0.5);
+    cr_expect_eq(config.origins[INF_FLAG_ID_race_tolerance], INF_ORIGIN_FILE);
+    cr_expect_eq(config.origins[INF_FLAG_ID_log_level], INF_ORIGIN_DEFAULT);
+    setenv("INFERD_FLAGS", "device=d,backends=cpu,ref,log-level=debug", 1);
+    cr_assert_eq(read_all(&config, file, NULL, &err), INF_OK, "%s", err.text);
+    cr_expect_str_eq(config.device, "d");
+    cr_expect_str_eq(config.backends, "cpu,ref");
+    cr_expect_eq(config.origins[INF_FLAG_ID_backends], INF_ORIGIN_ENVIRONMENT);
+    cr_expect_eq(inf_config_log_level(&config), INF_LOG_DEBUG);
+    cr_assert_eq(read_all(&config, file, "--device=e", &err), INF_OK, "%s", err.text);
+    cr_expect_str_eq(config.device, "e");
+    cr_expect_eq(config.origins[INF_FLAG_ID_device], INF_ORIGIN_ARGUMENT);
+    // Faults name where they are.
+    static const char *const faults[][2] = {
+        {"devise=d", "INFERD_FLAGS: 'devise'"}, {"race=x", "INFERD_FLAGS: race=x: wanted auto"},
+        {"race_tolerance=inf", "from 0 to 1"},  {"race_tolerance=0x1p-3", "from 0 to 1"},
+        {"help=yes", "'help' is no setting"},   {"device", "wanted name=value"}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(faults); i++) {
+        setenv("INFERD_FLAGS", faults[i][0], 1);
+        cr_assert_eq(read_all(&config, file, NULL, &err), INF_INVALID, "%s", faults[i][0]);
+        cr_expect(strstr(err.text, faults[i][1]) != NULL, "%s", err.text);
+    }
+    unsetenv("INFERD_FLAGS");
+    make_file(drop_ins, "30-c.conf", "\nrase = x\n");
+    cr_assert_eq(read_all(&config, file, NULL, &err), INF_INVALID);
+    cr_expect(strstr(err.text, "30-c.conf:2: 'rase' is no setting; did you mean 'race'?") != NULL,
+              "%s", err.text);
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", directory);
+    cr_assert_eq(system(command), 0);
+}
+
+Test(config, every_flag_prints_what_it_reads)
+{
+    struct inf_config config;
+    struct inf_error err = {0};
+    cr_assert_eq(read_text(&config, "", NULL, &err), INF_OK, "%s", err.text);
+    for (size_t i = 0; i < INF_FLAG_COUNT; i++) {
+        const struct inf_flag *flag = &inf_flags[i];
+        char text[INF_CONFIG_TEXT], again[INF_CONFIG_TEXT], wanted[INF_FLAG_WANTED_SIZE];
+        const char *nearest;
+        cr_expect_eq(inf_flag_find(flag->name, &nearest), flag);
+        inf_flag_print(&config, flag, text);
+        cr_assert(inf_flag_parse(&config, flag, text, INF_ORIGIN_ADMIN, wanted), "%s: %s",
+                  flag->name, wanted);
+        cr_expect_str_eq(inf_flag_print(&config, flag, again),
+                         flag->type == INF_FLAG_ASK ? "yes" : text);
+        cr_expect_eq(inf_flag_origin(&config, flag), INF_ORIGIN_ADMIN);
+    }
 }
 
 Test(config, fewer_connections_bound_those_of_one_user)
@@ -288,6 +379,7 @@ Test(config, help_names_every_setting_once)
                                         "admin_group=GROUP",
                                         "backends=LIST",
                                         "race=WHEN",
+                                        "race_tolerance=T",
                                         "cpu_slots=N",
                                         "cpu_threads=N",
                                         "connections_max=N",

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/base/cores.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/cpu_pool.h"
 #include "backends/cpu/kernels/nn.h"
@@ -127,7 +128,7 @@ Test(cpu, has_the_slots_and_threads_that_it_is_told)
     inf_device_unref(&device);
 
     device = device_of(0, 0);
-    uint32_t half = inf_cpu_cores() / 2;
+    uint32_t half = inf_cores_usable() / 2;
     cr_assert_eq(inf_device_info(device)->slots, 1u);
     cr_assert_eq(inf_device_info(device)->threads, half < 1 ? 1 : half > 8 ? 8 : half);
     inf_device_unref(&device);
@@ -148,8 +149,8 @@ Test(cpu, refuses_absurd_numbers_of_slots_and_threads)
 
 Test(cpu, has_at_least_one_core_and_no_more_than_the_machine)
 {
-    cr_assert_geq(inf_cpu_cores(), 1u);
-    cr_assert_leq(inf_cpu_cores(), (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
+    cr_assert_geq(inf_cores_usable(), 1u);
+    cr_assert_leq(inf_cores_usable(), (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
 }
 
 // --- programs ---

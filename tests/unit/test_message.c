@@ -388,6 +388,29 @@ Test(message, placement_goes_round)
     SAME_TEXT(placement_reply.declined[0].reason);
 }
 
+Test(message, environment_goes_round)
+{
+    go_round(INF_MESSAGE_FLAG_SET);
+    SAME_TEXT(flag_set.name);
+    SAME_TEXT(flag_set.value);
+    go_round(INF_MESSAGE_ENVIRONMENT);
+    cr_assert_eq(got.environment.fact_count, 2u);
+    for (int i = 0; i < 2; i++) {
+        SAME_TEXT(environment.facts[i].name);
+        SAME_TEXT(environment.facts[i].value);
+    }
+    cr_assert_eq(got.environment.flag_count, 1u);
+    SAME_TEXT(environment.flags[0].name);
+    SAME_TEXT(environment.flags[0].type);
+    SAME_TEXT(environment.flags[0].value);
+    SAME_TEXT(environment.flags[0].initial);
+    SAME_TEXT(environment.flags[0].origin);
+    SAME_TEXT(environment.flags[0].stability);
+    SAME(environment.flags[0].live);
+    SAME_TEXT(environment.flags[0].wanted);
+    SAME_TEXT(environment.flags[0].help);
+}
+
 Test(message, empty_has_no_bytes_and_skips_what_comes)
 {
     cr_assert_eq(inf_message_encode(NULL, INF_MESSAGE_EMPTY, NULL, 0, &bytes.size, scratch, NULL),
@@ -407,7 +430,7 @@ Test(message, of_nothing_is_all_defaults)
         INF_MESSAGE_STATUS,          INF_MESSAGE_GOAWAY,        INF_MESSAGE_MODEL_METADATA,
         INF_MESSAGE_SERVER_METADATA, INF_MESSAGE_MODEL_INDEX,   INF_MESSAGE_LOAD_PROGRESS,
         INF_MESSAGE_DEVICE_INDEX,    INF_MESSAGE_SERVER_STATUS, INF_MESSAGE_MEMORY_INFO,
-        INF_MESSAGE_PLACEMENT_REPLY,
+        INF_MESSAGE_PLACEMENT_REPLY, INF_MESSAGE_ENVIRONMENT,
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         bytes.size = 0;

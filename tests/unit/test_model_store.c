@@ -455,7 +455,7 @@ static void expect_placed(enum inf_place_races races, const char *device,
     const struct inf_model_store_options options = {.repository = root,
                                                     .devices = &devices,
                                                     .default_device = device,
-                                                    .races = races,
+                                                    .rules = {.races = races},
                                                     .cache_directory = root};
     inf_role_leave(); // a daemon's loop does not run yet, either
     cr_assert_eq(inf_model_store_create(&store, &options, NULL), INF_OK);
