@@ -28,14 +28,23 @@ static enum inf_code start(inferd_client *client, const struct inf_question *que
 {
     struct inf_outgoing *outgoing = NULL;
     INF_TRY(inf_client_may_send(client, err));
-    size_t meta_bytes = question->session != NULL ? INF_LIMIT_META_BYTES : 2 * PATH_MAX;
-    INF_TRY(inf_outgoing_acquire(client, INF_FRAME_HEADER_BYTES + meta_bytes, &outgoing, err));
+    bool large = question->session != NULL || question->infer != NULL;
+    size_t meta_bytes = large ? INF_LIMIT_META_BYTES : 2 * PATH_MAX;
+    INF_TRY(inf_outgoing_acquire(client, INF_FRAME_HEADER_BYTES + meta_bytes + question->data_bytes,
+                                 &outgoing, err));
     if (question->session != NULL)
         client->control.session = *question->session;
+    else if (question->infer != NULL)
+        client->control.infer_request = *question->infer;
     else
         memcpy(&client->control, &question->body, sizeof question->body);
     enum inf_code code =
         inf_outgoing_encode(client, outgoing, &client->control, question->kind, err);
+    if (code == INF_OK && question->data_bytes > 0) {
+        memcpy(outgoing->bytes + INF_FRAME_HEADER_BYTES + outgoing->meta_size, question->data,
+               question->data_bytes);
+        outgoing->size += question->data_bytes;
+    }
     struct inf_call *call = code == INF_OK ? inf_call_acquire(client, err) : NULL;
     if (call == NULL) {
         inf_outgoing_release(client, &outgoing);

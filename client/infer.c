@@ -209,6 +209,8 @@ static void fill_request(inferd_client *client, struct inf_call *call,
     message->priority = (enum inf_wire_priority)request->priority;
     message->order_key = request->order_key;
     message->session_id = request->session != NULL ? request->session->id : 0;
+    message->mode = message->against = NULL; // for looking into models
+    message->tolerance = 0;
     fill_inputs(message, request);
     message->output_count = (uint32_t)request->output_count;
     for (size_t i = 0; i < request->output_count; i++) {

@@ -377,6 +377,40 @@ typedef struct inferd_place_order {
 INFERD_API int inferd_place(inferd_client *client, const inferd_place_order *order,
                             inferd_progress progress, void *context, struct inferd_error *err);
 
+// --- looking into a model ---
+
+// One node, in the order of the model's graph.
+typedef struct inferd_node {
+    char name[128], op[32], device[32];
+    char kernel[48];             // "": it has no step of its own
+    char shape[96], inputs[256]; // "FP32 [1,8]", with commas between
+    uint64_t start_ns, time_ns, macs, bytes;
+    uint64_t nan_count, inf_count; // of its elements
+    double least, largest;         // of those that are finite
+    double max_abs, max_rel;       // diff: how far the devices are apart
+    // debug: "made here", "came in" (numbers that are not finite); diff: "ok", "first" (to differ),
+    // "differs"; "": nothing to say
+    char verdict[16];
+} inferd_node;
+
+typedef void (*inferd_node_callback)(void *context, const inferd_node *node);
+
+typedef struct inferd_dissect_request {
+    const char *model, *version; // version NULL: the one there is
+    const char *device;          // NULL: where the model is placed
+    const char *mode;    // "profile": times; "debug": every value looked at; "diff": compared
+    const char *against; // diff: the other device; NULL: the plainest
+    double tolerance;    // diff: how far elements may be apart; 0: 0.001
+    const inferd_tensor *inputs; // all of them, at most 1 MiB together; NULL: generated
+    size_t input_count;
+} inferd_dissect_request;
+
+// Runs a model apart from all requests, and calls `callback` for each node. With "debug" and "diff"
+// every value is kept, so that nothing is fused. Needs the admin socket.
+INFERD_API int inferd_dissect(inferd_client *client, const inferd_dissect_request *request,
+                              inferd_node_callback callback, void *context,
+                              struct inferd_error *err);
+
 // --- environment ---
 
 // What the daemon found: "cpu.isa", "avx2 fma".

@@ -139,6 +139,31 @@ static void load(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BL
     log_outcome(loader, job, start_ns);
 }
 
+// Posts some rows of a dissection.
+static void report_rows(void *context, struct inf_dissect_rows *rows, uint32_t percent)
+{
+    const struct listener *listener = context;
+    struct inf_load_message *message = calloc(1, sizeof *message);
+    if (message == NULL) {
+        free(rows); // whoever asked sees that nodes are missing by the count
+        return;
+    }
+    message->event = (struct inf_load_event){
+        .token = listener->job->token, .stage = "nodes", .percent = percent, .rows = rows};
+    snprintf(message->event.name, sizeof message->event.name, "%s", listener->job->name);
+    post(listener->loader, message);
+}
+
+static void dissect(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    struct listener listener = {loader, job};
+    const struct inf_dissect_sink sink = {report_rows, &listener};
+    snprintf(job->version, sizeof job->version, "%s", job->base->version);
+    struct inf_error err = {0};
+    if (inf_model_dissect(job->base->model, job->dissect, &sink, &err) != INF_OK)
+        job->message.event.err = err;
+}
+
 static void scan(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct inf_error *err = &job->message.event.err;
@@ -152,6 +177,8 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
 {
     if (job->scan)
         scan(loader, job);
+    else if (job->dissect != NULL)
+        dissect(loader, job);
     else
         load(loader, job);
     struct inf_load_event *event = &job->message.event;
@@ -281,6 +308,7 @@ void inf_load_job_destroy(struct inf_load_job **job)
     inf_device_unref(&self->device);
     inf_served_unref(&self->served);
     inf_served_unref(&self->base);
+    inf_dissect_order_destroy(&self->dissect);
     free(self->names);
     free(self);
     *job = NULL;
@@ -291,6 +319,7 @@ void inf_load_message_destroy(struct inf_load_message **message)
     if (*message == NULL)
         return;
     struct inf_load_job *job = (*message)->job;
+    free((*message)->event.rows);
     if (job != NULL)
         inf_load_job_destroy(&job); // the message is a part of it
     else

@@ -12,6 +12,7 @@
 #include "backends/device/device.h"
 #include "backends/exec/model.h"
 #include "daemon/batcher.h"
+#include "daemon/model_dissect.h"
 #include "daemon/model_facts.h"
 #include "daemon/model_place.h"
 #include "daemon/model_repository.h"
@@ -54,6 +55,8 @@ struct inf_load_event {
     struct inf_error err; // final: INF_OK, or why it failed
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
+    struct inf_dissect_rows
+        *rows; // of a dissection; NULL: none. free() is whoever's takes the event
 };
 
 // A message from the loader.
@@ -76,6 +79,7 @@ struct inf_load_job {
     enum inf_place_policy policy;
     struct inf_place_rules rules;
     struct inf_served *base; // one reference: this is placed anew, no file is read; NULL: a file is
+    struct inf_dissect_order *dissect; // not NULL: base is looked into instead
     // What is served now: the same version with the same stamp is not loaded again.
     char known_version[INF_VERSION_TEXT];
     uint64_t known_stamp; // 0: load in any case

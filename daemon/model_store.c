@@ -218,8 +218,9 @@ const struct inf_speed *inf_model_store_speed(const struct inf_model_store *stor
 struct load_manner {
     struct inf_device *device; // NULL: to be chosen
     enum inf_place_policy policy;
-    bool if_changed; // not where the file is the one that is served
-    bool again;      // what is served is placed anew, no file is read
+    bool if_changed;                   // not where the file is the one that is served
+    bool again;                        // what is served is placed anew, no file is read
+    struct inf_dissect_order *dissect; // it is looked into instead; the job's on success
 };
 
 // Puts a load of `entry` into the loader's queue.
@@ -245,7 +246,9 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
         snprintf(job->known_version, sizeof job->known_version, "%s", entry->served->version);
         job->known_stamp = entry->served->stamp;
     }
-    entry->reason[0] = '\0';
+    job->dissect = manner->dissect;
+    if (manner->dissect == NULL)
+        entry->reason[0] = '\0';
     entry->pending++;
     store->pending++;
     inf_loader_submit(store->loader, job);
@@ -302,6 +305,27 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
     return submit(store, find_entry(store, request->name), &load, &manner, err);
 }
 
+enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char *name,
+                                      uint64_t token, struct inf_dissect_order *order,
+                                      struct inf_error *err)
+{
+    const struct load_manner manner = {.again = true, .dissect = order};
+    const struct inf_load_request load = {.name = name, .token = token};
+    struct inf_served *served = NULL;
+    INF_TRY(inf_model_store_find(store, name, "", &served, err));
+    inf_served_unref(&served); // the table has it
+    if (store->pending >= LOADS_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s': %u loads wait already", name, store->pending);
+    return submit(store, find_entry(store, name), &load, &manner, err);
+}
+
+enum inf_code inf_model_store_find_device(const struct inf_model_store *store, const char *name,
+                                          struct inf_device **out_device, struct inf_error *err)
+{
+    return find_device(store->devices, name, out_device, err);
+}
+
 enum inf_code inf_model_store_load_all(struct inf_model_store *store, struct inf_error *err)
 {
     struct inf_load_job *job = calloc(1, sizeof *job);
@@ -347,6 +371,8 @@ static void finish(struct inf_model_store *store, struct entry *entry, struct in
         return;
     }
     entry->pending--;
+    if (job->dissect != NULL) // nothing changes
+        return;
     if (event->err.code != INF_OK) {
         snprintf(entry->reason, sizeof entry->reason, "%.255s", event->err.text);
         return;
@@ -381,12 +407,13 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
         struct inf_load_job *job = message->job;
         bool scan = job != NULL && job->scan;
         *event = message->event;
+        message->event.rows = NULL; // the event's now
         if (scan) {
             store->pending--;
             load_found(store, job->names);
         } else {
             struct entry *entry = entry_of(store, event->name, job);
-            if (entry != NULL)
+            if (entry != NULL && event->rows == NULL)
                 snprintf(entry->pending_version, sizeof entry->pending_version, "%s",
                          event->version);
             if (event->final)

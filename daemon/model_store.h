@@ -98,6 +98,21 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Starts looking into a model that is served. The events are rows and then the end; *order is the
+// store's where this succeeds.
+//
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find().
+enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char *name,
+                                      uint64_t token, struct inf_dissect_order *order,
+                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// The device called `name`; no reference: the device list's.
+//
+// INF_NOT_FOUND  (NO_DEVICE) the text lists those there are.
+enum inf_code inf_model_store_find_device(const struct inf_model_store *store, const char *name,
+                                          struct inf_device **out_device,
+                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // Starts loading everything in the repository, with token 0. Models that are served and whose file
 // did not change are left alone; those whose files are gone go on being served. What goes wrong is
 // logged, and in the list.

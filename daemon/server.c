@@ -243,6 +243,7 @@ static void on_load(evutil_socket_t fd, short what, void *context)
             inf_connections_report(server->connections, call, &event);
         if (server->options.loaded != NULL)
             server->options.loaded(server->options.context, &event);
+        free(event.rows);
     }
     inf_connections_settle(server->connections);
 }

@@ -41,6 +41,7 @@ static const struct method methods[] = {
     {INF_METHOD_MODEL_PLACE, INF_MESSAGE_PLACEMENT_REQUEST, true, inf_service_model_place},
     {INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, false, inf_service_environment},
     {INF_METHOD_FLAG_SET, INF_MESSAGE_FLAG_SET, true, inf_service_flag_set},
+    {INF_METHOD_MODEL_DISSECT, INF_MESSAGE_INFER_REQUEST, true, inf_service_model_dissect},
 };
 
 static enum inf_code fill(struct inf_service *service, const struct inf_service_options *options,
@@ -135,7 +136,7 @@ enum inf_code inf_service_handle(struct inf_service *service, struct inf_request
         return inf_fail_reason(&fault->err, INF_DENIED, INF_REASON_ROLE,
                                "%s is for admins: use the admin socket",
                                inf_method_name(request->method));
-    if (request->data_bytes != 0 && method->number != INF_METHOD_MODEL_INFER)
+    if (request->data_bytes != 0 && method->request_kind != INF_MESSAGE_INFER_REQUEST)
         return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
                                "%s takes no data, %u bytes came", inf_method_name(request->method),
                                request->data_bytes);

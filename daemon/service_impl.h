@@ -54,6 +54,7 @@ struct inf_service {
     struct inf_candidate_entry candidates[INF_REGISTRY_DEVICES];
     struct inf_declined_entry declined[INF_FACTS_DECLINED];
     struct inf_service_environment environment_reply;
+    struct inf_dissect_order *dissect_order; // while its request is handled
 };
 
 // A handler: service->request holds the decoded request, the answer's message is service->reply.
@@ -79,6 +80,12 @@ inf_service_handler inf_service_model_placement INF_ON_LOOP;
 inf_service_handler inf_service_model_place INF_ON_LOOP;
 inf_service_handler inf_service_environment INF_ON_LOOP;
 inf_service_handler inf_service_flag_set INF_ON_LOOP;
+inf_service_handler inf_service_model_dissect INF_ON_LOOP;
+
+// Fails where an input's datatype or shape is not the model's.
+enum inf_code inf_service_check_input(const struct inf_tensor_entry *entry,
+                                      const struct inf_value *value,
+                                      struct inf_fault *fault) INF_NODISCARD;
 
 // Starts a load whose events have this token; service->request has what is wanted.
 typedef enum inf_code inf_service_load_starter(struct inf_service *service, uint64_t token,

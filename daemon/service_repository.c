@@ -117,6 +117,10 @@ enum inf_code inf_service_load_result(struct inf_service *service,
     if (!event->final) {
         service->reply.load_progress =
             (struct inf_load_progress){.stage = event->stage, .percent = event->percent};
+        if (event->rows != NULL) {
+            service->reply.load_progress.node_count = event->rows->count;
+            service->reply.load_progress.nodes = event->rows->entries;
+        }
         answer->kind = INF_MESSAGE_LOAD_PROGRESS;
         return INF_OK;
     }

@@ -2,10 +2,12 @@
 #include "backends/exec/model.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/thread.h"
+#include "backends/exec/dynamic.h"
 #include "backends/exec/residence.h"
 #include "backends/graph/shape_infer.h"
 
@@ -276,24 +278,98 @@ static uint32_t list_devices(const struct inf_model *model, struct inf_device *d
     return count;
 }
 
-// The constants are whole.
-static enum inf_code compile(struct inf_model *model, struct shape_class *class,
-                             struct inf_executable **out_executable, struct inf_error *err)
+// The graph for inputs of these shapes, after all passes. The constants are whole.
+static enum inf_code settle_graph(struct inf_model *model, const struct inf_shape *shapes,
+                                  struct inf_graph **out_graph, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_graph_clone(&graph, model->graph, err));
-    INF_TRY(inf_graph_bind_shapes(graph, class->shapes, err));
+    INF_TRY(inf_graph_bind_shapes(graph, shapes, err));
     struct inf_pass_options options = {.disabled = model->disabled_passes,
                                        .evaluator =
                                            model->evaluator.run != NULL ? &model->evaluator : NULL};
     INF_TRY(inf_passes_run(graph, &options, err));
     inf_graph_trim(graph);
+    *out_graph = graph;
+    graph = NULL;
+    return INF_OK;
+}
+
+// Takes over `graph`.
+static enum inf_code compile_graph(struct inf_model *model, struct inf_device *device,
+                                   struct inf_graph **graph, struct inf_executable **out_executable,
+                                   struct inf_error *err)
+{
     struct inf_device *devices[1 + INF_MODEL_HOSTS];
-    uint32_t device_count = list_devices(model, class->device, devices);
+    uint32_t device_count = list_devices(model, device, devices);
     if (model->evaluator.run == NULL)
-        return inf_executable_create(out_executable, &graph, devices, device_count, err);
-    return inf_executable_create_dynamic(out_executable, &graph, &model->evaluator, devices,
+        return inf_executable_create(out_executable, graph, devices, device_count, err);
+    return inf_executable_create_dynamic(out_executable, graph, &model->evaluator, devices,
                                          device_count, err);
+}
+
+static enum inf_code compile(struct inf_model *model, struct shape_class *class,
+                             struct inf_executable **out_executable, struct inf_error *err)
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    INF_TRY(settle_graph(model, class->shapes, &graph, err));
+    return compile_graph(model, class->device, &graph, out_executable, err);
+}
+
+// Makes an output of each value that nodes make and that is none yet.
+static enum inf_code keep_values(struct inf_graph *graph, struct inf_error *err)
+{
+    uint32_t output_count = graph->output_count;
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        char name[16];
+        bool is_output = graph->values[v].producer == INF_NODE_NONE;
+        for (uint32_t i = 0; i < output_count && !is_output; i++)
+            is_output = graph->outputs[i].value == v;
+        snprintf(name, sizeof name, "#%u", v); // no model's: they would have to have a "#" first
+        if (!is_output)
+            INF_TRY(inf_graph_add_output(graph, name, v, err));
+    }
+    return INF_OK;
+}
+
+static enum inf_code compile_apart(struct inf_model *model, struct inf_device *device,
+                                   const struct inf_shape *shapes, bool keep,
+                                   struct inf_executable **out_executable, struct inf_error *err)
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    INF_TRY(settle_graph(model, shapes, &graph, err));
+    if (keep && inf_graph_needs_values(graph))
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
+                               "sizes or branches of this model hang on values: what lies between "
+                               "its steps cannot be kept");
+    if (keep)
+        INF_TRY(keep_values(graph, err));
+    return compile_graph(model, device, &graph, out_executable, err);
+}
+
+enum inf_code inf_model_compile_apart(struct inf_model *model, struct inf_device *device,
+                                      const struct inf_shape *shapes, bool keep,
+                                      struct inf_executable **out_executable, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    // Reviews do not know what this executable reads: constants stay whole as long as it is there.
+    INF_TRY(inf_residence_acquire(&model->residence, err));
+    enum inf_code code = compile_apart(model, device, shapes, keep, out_executable, err);
+    if (code != INF_OK) {
+        inf_residence_release(&model->residence);
+        review(model);
+    }
+    return code;
+}
+
+void inf_model_discard_apart(struct inf_model *model, struct inf_executable **executable)
+{
+    inf_role_check_may_block();
+    if (*executable == NULL)
+        return;
+    inf_executable_destroy(executable);
+    inf_residence_release(&model->residence);
+    review(model);
 }
 
 static struct shape_class *create_class(const struct inf_model *model, struct inf_device *device,
@@ -316,10 +392,9 @@ static enum inf_code fulfil(struct inf_model *model, struct shape_class *class,
     struct inf_executable *executable = NULL;
     struct inf_executable_memory memory = {0};
     enum inf_code code = inf_residence_acquire(&model->residence, err);
-    if (code == INF_OK) {
+    bool whole = code == INF_OK;
+    if (whole)
         code = compile(model, class, &executable, err);
-        inf_residence_release(&model->residence);
-    }
     if (code == INF_OK)
         inf_executable_add_own_memory(executable, &memory);
     inf_mutex_lock(&model->mutex);
@@ -334,6 +409,9 @@ static enum inf_code fulfil(struct inf_model *model, struct shape_class *class,
     }
     inf_mutex_unlock(&model->mutex);
     inf_cond_broadcast(&model->compiled);
+    // Not before it is in the list: a review must see what it reads.
+    if (whole)
+        inf_residence_release(&model->residence);
     if (surplus != NULL)
         free_class(surplus);
     if (code == INF_OK)

@@ -63,6 +63,21 @@ void inf_model_settle(struct inf_model *model) INF_MAY_BLOCK;
 // NULL: nowhere.
 void inf_model_charge(struct inf_model *model, struct inf_device *device);
 
+// Compiles an executable that is the caller's alone, to give to inf_model_discard_apart(): to look at how the
+// model runs while others run it. `keep`: every value that a node makes is an output, behind those of
+// the model, so that nothing is fused or forgotten.
+//
+// INF_UNSUPPORTED  (FEATURE) values are to be kept of a model whose sizes hang on values.
+// INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED  as inf_model_acquire().
+enum inf_code inf_model_compile_apart(struct inf_model *model, struct inf_device *device,
+                                      const struct inf_shape *shapes, bool keep,
+                                      struct inf_executable **out_executable,
+                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Frees what inf_model_compile_apart() made, and sets the pointer NULL. NULL is fine.
+void inf_model_discard_apart(struct inf_model *model,
+                             struct inf_executable **executable) INF_MAY_BLOCK;
+
 // Frees the executable for these shapes on `device`, if there is one and nobody holds it.
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes) INF_MAY_BLOCK;

@@ -4,6 +4,7 @@
 
 #include "client/inferctl/command.h"
 #include "client/inferctl/labels.h"
+#include "client/inferctl/node_list.h"
 #include "client/inferctl/output_files.h"
 #include "client/inferctl/request_options.h"
 #include "client/inferctl/result_text.h"
@@ -12,7 +13,25 @@ struct options {
     struct request_options request;
     unsigned long timeout_ms;
     struct result_view view;
+    const char *trace; // file; NULL: none
 };
+
+// Runs once more, apart from all requests, for the times of each node.
+static int write_trace(inferd_client *client, const inferd_request *request, const char *path)
+{
+    struct node_list list = {0};
+    int code = node_list_collect(&list, client,
+                                 &(inferd_dissect_request){.model = request->model,
+                                                           .version = request->version,
+                                                           .device = request->device,
+                                                           .mode = "profile",
+                                                           .inputs = request->inputs,
+                                                           .input_count = request->input_count});
+    if (code == EXIT_OK)
+        code = node_list_trace(&list, request->model, path);
+    node_list_fini(&list);
+    return code;
+}
 
 static int infer(inferd_client *client, const char *model, const struct options *options,
                  inferd_result **result)
@@ -33,6 +52,8 @@ static int infer(inferd_client *client, const char *model, const struct options 
                                   .timeout_ms = options->timeout_ms};
         if (inferd_infer(client, &request, result, &err) != 0)
             code = command_failed(&err);
+        else if (options->trace != NULL)
+            code = write_trace(client, &request, options->trace);
     }
     tensor_inputs_fini(&inputs);
     inferd_model_info_free(info);
@@ -42,8 +63,8 @@ static int infer(inferd_client *client, const char *model, const struct options 
 static int infer_and_show(const struct context *context, const char *model, struct options *options)
 {
     inferd_client *client;
-    inferd_result *result;
-    int code = command_connect(context, false, &client);
+    inferd_result *result = NULL;
+    int code = command_connect(context, options->trace != NULL, &client);
     if (code != EXIT_OK)
         return code;
     code = infer(client, model, options, &result);
@@ -52,8 +73,8 @@ static int infer_and_show(const struct context *context, const char *model, stru
             code = output_files_save(options->view.directory, result);
         if (code == EXIT_OK)
             result_print(result, &options->view, context->format);
-        inferd_result_free(result);
     }
+    inferd_result_free(result);
     inferd_close(client);
     return code;
 }
@@ -69,6 +90,8 @@ static int take_option(struct options *options, const struct option_given *given
         options->view.directory = given->value;
     else if (given->option == 'l')
         *labels = given->value;
+    else if (given->option == 'T')
+        options->trace = given->value;
     else if (given->option == 'k')
         ok = command_number("--top", given->value, 0, RESULT_TOP_MAX, &options->view.top);
     else
@@ -100,6 +123,7 @@ static const struct option long_options[] = {REQUEST_LONG_OPTIONS,
                                              {"labels", required_argument, NULL, 'l'},
                                              {"top", required_argument, NULL, 'k'},
                                              {"timeout", required_argument, NULL, 't'},
+                                             {"trace", required_argument, NULL, 'T'},
                                              {0}};
 
 const struct command command_infer = {
@@ -112,8 +136,10 @@ const struct command command_infer = {
     "  -t, --timeout MS       give up after so many milliseconds\n"
     "  -o, --output DIR       write each output to DIR/NAME.npy\n"
     "  -k, --top N            show the N best classes of a class vector (default 5)\n"
-    "  -l, --labels FILE      their names, a line each\n",
-    .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:",
+    "  -l, --labels FILE      their names, a line each\n"
+    "  -T, --trace FILE       write the times of each node to FILE, for Perfetto or\n"
+    "                         chrome://tracing; needs the admin socket\n",
+    .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:T:",
     .long_options = long_options,
     .run = run,
 };

@@ -77,6 +77,9 @@ extern const struct command command_advise;
 extern const struct command command_place;
 extern const struct command command_env;
 extern const struct command command_flags;
+extern const struct command command_profile;
+extern const struct command command_debug;
+extern const struct command command_diff;
 
 // Parses the arguments of a verb (argv[0] is what goes in front of messages) and runs it. -o FORMAT,
 // --json, --socket and --help are understood behind every verb that has no such option of its own.

@@ -49,6 +49,7 @@ static const char *const method_names[] = {
     [INF_METHOD_MODEL_PLACE] = "ModelPlace",
     [INF_METHOD_ENVIRONMENT] = "Environment",
     [INF_METHOD_FLAG_SET] = "FlagSet",
+    [INF_METHOD_MODEL_DISSECT] = "ModelDissect",
 };
 
 // Where the fields lie in the header.

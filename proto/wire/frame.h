@@ -65,6 +65,7 @@ enum inf_method {
     INF_METHOD_MODEL_PLACE = 101,
     INF_METHOD_ENVIRONMENT = 102,
     INF_METHOD_FLAG_SET = 103,
+    INF_METHOD_MODEL_DISSECT = 104,
 };
 
 struct inf_frame_header {

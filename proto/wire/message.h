@@ -65,6 +65,8 @@ struct inf_infer_request {
     enum inf_wire_priority priority;
     uint64_t session_id; // 0: none
     uint64_t order_key;  // 0: none
+    const char *mode, *against; // ModelDissect only
+    double tolerance;           // ModelDissect only
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
     uint32_t output_count;                              // 0: all
@@ -175,9 +177,18 @@ struct inf_model_index {
     struct inf_model_index_entry *entries; // scratch's (decoded) or the caller's (to be encoded)
 };
 
+// A node of a model that is looked into.
+struct inf_node_entry {
+    const char *name, *op, *kernel, *device, *shape, *inputs, *verdict;
+    uint64_t start_ns, time_ns, macs, bytes, nan_count, inf_count;
+    double least, largest, max_abs, max_rel;
+};
+
 struct inf_load_progress {
     const char *stage;
     uint32_t percent;
+    uint32_t node_count;
+    struct inf_node_entry *nodes; // scratch's (decoded) or the caller's (to be encoded)
 };
 
 struct inf_device_entry {

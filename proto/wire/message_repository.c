@@ -123,25 +123,55 @@ const struct inf_message_codec inf_codec_model_index = {
     .encode = encode_index,
 };
 
+typedef Inference__NodeReport wire_node;
+
+#define NODE_TEXTS(X)   X(name) X(op) X(kernel) X(device) X(shape) X(inputs) X(verdict)
+#define NODE_NUMBERS(X) NODE_COUNTS(X) X(least) X(largest) X(max_abs) X(max_rel)
+#define NODE_COUNTS(X)  X(start_ns) X(time_ns) X(macs) X(bytes) X(nan_count) X(inf_count)
+#define TAKE(field)     to->field = from->field;
+#define GIVE(field)     to->field = inf_wire_text(from->field);
+
+static void decode_node(struct inf_node_entry *to, const wire_node *from)
+{
+    NODE_TEXTS(TAKE)
+    NODE_NUMBERS(TAKE)
+}
+
+static void encode_node(wire_node *to, const struct inf_node_entry *from)
+{
+    NODE_TEXTS(GIVE)
+    NODE_NUMBERS(TAKE)
+}
+
 static enum inf_code decode_progress(union inf_message *message, const void *from,
                                      struct inf_scratch *scratch, struct inf_error *err)
 {
-    (void)scratch;
-    (void)err;
     const Inference__LoadProgress *wire = from;
-    message->load_progress =
-        (struct inf_load_progress){.stage = wire->stage, .percent = wire->percent};
+    struct inf_load_progress *progress = &message->load_progress;
+    *progress = (struct inf_load_progress){
+        .stage = wire->stage, .percent = wire->percent, .node_count = (uint32_t)wire->n_nodes};
+    progress->nodes = inf_scratch_array(scratch, wire->n_nodes, sizeof *progress->nodes, err);
+    if (progress->nodes == NULL)
+        return INF_EXHAUSTED;
+    for (size_t i = 0; i < wire->n_nodes; i++)
+        decode_node(&progress->nodes[i], wire->nodes[i]);
     return INF_OK;
 }
 
 static enum inf_code encode_progress(const union inf_message *message, void *to,
                                      struct inf_scratch *scratch, struct inf_error *err)
 {
-    (void)scratch;
-    (void)err;
+    const struct inf_load_progress *progress = &message->load_progress;
     Inference__LoadProgress *wire = to;
-    wire->stage = inf_wire_text(message->load_progress.stage);
-    wire->percent = message->load_progress.percent;
+    wire->stage = inf_wire_text(progress->stage);
+    wire->percent = progress->percent;
+    wire->n_nodes = progress->node_count;
+    wire->nodes =
+        inf_wire_list(&inference__node_report__descriptor, progress->node_count, scratch, err);
+    if (wire->nodes == NULL)
+        return INF_EXHAUSTED;
+    for (uint32_t i = 0; i < progress->node_count; i++)
+        encode_node(wire->nodes[i], &progress->nodes[i]);
     return INF_OK;
 }
 

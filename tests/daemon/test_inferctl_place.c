@@ -3,7 +3,9 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/inferd.h"
 #include "proto/core/span.h"
@@ -113,7 +115,7 @@ Test(inferctl_place, a_model_moves_to_a_named_device_and_back)
 struct load {
     const char *socket;
     atomic_bool stop;
-    unsigned long answers, on_ref;
+    atomic_ulong answers;
 };
 
 // Asks for 1 + 2 and so on until told to stop; every answer has to be there, and right.
@@ -146,12 +148,24 @@ static void *ask_on(void *context)
         for (int i = 0; i < 4; i++)
             cr_assert_eq(sum[i], a[i] + b[i]);
         cr_assert_str_eq(inferd_result_precision(result), "fp32");
-        load->answers++;
-        load->on_ref += strcmp(inferd_result_device(result), "ref") == 0;
+        cr_assert_str_not_empty(inferd_result_device(result));
+        atomic_fetch_add(&load->answers, 1);
         inferd_result_free(result);
     }
     inferd_close(client);
     return NULL;
+}
+
+// Waits until everybody has had another answer.
+static void wait_for_answers(struct load *loads, int count)
+{
+    for (int i = 0; i < count; i++) {
+        unsigned long seen = atomic_load(&loads[i].answers);
+        for (int tries = 0; atomic_load(&loads[i].answers) == seen; tries++) {
+            cr_assert_lt(tries, 20000, "no answer comes");
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        }
+    }
 }
 
 static uint64_t model_bytes(inferd_client *client, const char *name)
@@ -184,11 +198,11 @@ Test(inferctl_place, no_request_fails_while_a_model_moves)
     for (int i = 0; i < 20; i++) {
         const inferd_place_order order = {.model = "add", .device = devices[i % 2]};
         cr_assert_eq(inferd_place(admin, &order, NULL, NULL, &err), 0, "%s", err.text);
+        wait_for_answers(loads, 2);
     }
     for (int i = 0; i < 2; i++) {
         atomic_store(&loads[i].stop, true);
         cr_assert_eq(pthread_join(threads[i], NULL), 0);
-        cr_expect_gt(loads[i].answers, 0u);
     }
     // What the old executables took has come back.
     cr_expect_leq(model_bytes(admin, "add"), before);

@@ -15,6 +15,9 @@ static void sample_request(struct inf_infer_request *request)
     request->priority = INF_WIRE_PRIORITY_LOW;
     request->session_id = UINT64_MAX;
     request->order_key = UINT64_MAX - 1;
+    request->mode = "diff";
+    request->against = "ref";
+    request->tolerance = 0.125;
     request->input_count = 3;
     request->inputs[0] = (struct inf_tensor_entry){
         .name = "images:0", .dtype = INF_DTYPE_F32, .shape = INF_SHAPE(1, 3, 5, 7)};
@@ -162,6 +165,15 @@ static void sample_placement(struct inf_placement_reply *reply)
     };
 }
 
+static void sample_progress(struct inf_load_progress *progress)
+{
+    static const struct inf_node_entry nodes[] = {
+        {"conv1", "conv2d", "1x1", "cpu", "FP32 [1,2]", "FP32 [1]", "first", 1, 2, 3, 4, 5, 6, -1.5,
+         2.5, 0.5, 0.25},
+        {"", "", "", "", "", "", "", 0, 0, 0, 0, 0, UINT64_MAX, 0, 0, 0, 0}};
+    *progress = (struct inf_load_progress){"warm-up", 100, 2, (struct inf_node_entry *)nodes};
+}
+
 static void sample_environment(struct inf_environment_reply *reply)
 {
     static const struct inf_fact_entry facts[] = {{"cpu.isa", "avx2"}, {"", ""}};
@@ -301,7 +313,7 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         sample_models(&message->model_index);
         break;
     case INF_MESSAGE_LOAD_PROGRESS:
-        message->load_progress = (struct inf_load_progress){"warm-up", 100};
+        sample_progress(&message->load_progress);
         break;
     case INF_MESSAGE_DEVICE_INDEX:
         sample_devices(&message->device_index);

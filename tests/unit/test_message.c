@@ -127,6 +127,9 @@ Test(message, infer_request_goes_round)
     SAME(infer_request.priority);
     SAME(infer_request.session_id);
     SAME(infer_request.order_key);
+    SAME_TEXT(infer_request.mode);
+    SAME_TEXT(infer_request.against);
+    SAME(infer_request.tolerance);
     cr_assert_eq(got.infer_request.input_count, 3);
     cr_assert_eq(got.infer_request.output_count, 3);
     for (int i = 0; i < 3; i++) {
@@ -284,6 +287,26 @@ Test(message, load_progress_goes_round)
     go_round(INF_MESSAGE_LOAD_PROGRESS);
     SAME_TEXT(load_progress.stage);
     SAME(load_progress.percent);
+    cr_assert_eq(got.load_progress.node_count, 2u);
+    for (int i = 0; i < 2; i++) {
+        SAME_TEXT(load_progress.nodes[i].name);
+        SAME_TEXT(load_progress.nodes[i].op);
+        SAME_TEXT(load_progress.nodes[i].kernel);
+        SAME_TEXT(load_progress.nodes[i].device);
+        SAME_TEXT(load_progress.nodes[i].shape);
+        SAME_TEXT(load_progress.nodes[i].inputs);
+        SAME_TEXT(load_progress.nodes[i].verdict);
+        SAME(load_progress.nodes[i].start_ns);
+        SAME(load_progress.nodes[i].time_ns);
+        SAME(load_progress.nodes[i].macs);
+        SAME(load_progress.nodes[i].bytes);
+        SAME(load_progress.nodes[i].nan_count);
+        SAME(load_progress.nodes[i].inf_count);
+        SAME(load_progress.nodes[i].least);
+        SAME(load_progress.nodes[i].largest);
+        SAME(load_progress.nodes[i].max_abs);
+        SAME(load_progress.nodes[i].max_rel);
+    }
 }
 
 Test(message, server_status_goes_round)

@@ -162,7 +162,8 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "inference.ModelMetadataResponse.TensorMetadata", "bool unranked=100; "},
         {&inference__model_infer_request__descriptor, "inference.ModelInferRequest",
          "uint64 timeout_ns=100; string device=101; "
-         "uint32 priority=102; uint64 session_id=110; uint64 order_key=111; "},
+         "uint32 priority=102; uint64 session_id=110; uint64 order_key=111; "
+         "string mode=120; string against=121; double tolerance=122; "},
         {&inference__model_infer_request__infer_input_tensor__descriptor,
          "inference.ModelInferRequest.InferInputTensor",
          "Location location=100; string session_tensor=101; "},
@@ -255,7 +256,12 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__flag_set_request__descriptor, "inference.FlagSetRequest",
          "string name=1; string value=2; "},
         {&inference__load_progress__descriptor, "inference.LoadProgress",
-         "string stage=1; uint32 percent=2; "},
+         "string stage=1; uint32 percent=2; repeated NodeReport nodes=100; "},
+        {&inference__node_report__descriptor, "inference.NodeReport",
+         "string name=1; string op=2; string kernel=3; string device=4; string shape=5; "
+         "string inputs=6; uint64 start_ns=7; uint64 time_ns=8; uint64 macs=9; uint64 bytes=10; "
+         "uint64 nan_count=11; uint64 inf_count=12; double least=13; double largest=14; "
+         "double max_abs=15; double max_rel=16; string verdict=17; "},
         {&inference__status__descriptor, "inference.Status",
          "int32 code=1; string message=2; uint32 reason=100; uint32 retry_after_ms=101; "
          "string model=102; string version=103; string tensor=104; string expected=105; "
