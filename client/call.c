@@ -156,8 +156,13 @@ void inf_client_dispatch(inferd_client *client)
         void *context = call->context;
         inferd_result *result = call->result;
         call->result = NULL;
-        if (call->phase != INF_CALL_CONTROL)
+        if (call->phase != INF_CALL_CONTROL) {
             client->waiting_count--;
+            if (result != NULL)
+                client->statistics.succeeded++;
+            else
+                client->statistics.failed++;
+        }
         struct inferd_error failure; // not `call`'s: the callback may use it for another request
         if (result == NULL)
             failure = call->failure;

@@ -104,6 +104,9 @@ static enum inf_code fill(inferd_client *client, const char *path, struct inf_er
         .alloc = inf_client_data_alloc, .free = inf_client_data_free, .context = client};
     inf_assembler_init(&client->assembler, &limits, &memory);
     INF_TRY(inf_scratch_create(&client->scratch, err));
+    client->path = strdup(path);
+    if (client->path == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a client");
     uint64_t until_ns = inf_client_now_ns() + INF_CLIENT_ANSWER_NS;
     INF_TRY(open_socket(client, path, until_ns, err));
     return greet(client, path, until_ns, err);
@@ -120,6 +123,7 @@ static void destroy(inferd_client *client)
     inf_client_sessions_fini(client);
     inf_client_io_fini(client);
     inf_scratch_destroy(&client->scratch);
+    free(client->path);
     free(client);
 }
 
@@ -143,6 +147,79 @@ int inferd_connect(inferd_client **out_client, const char *path, struct inferd_e
     }
     *out_client = client;
     return INFERD_OK;
+}
+
+// --- connecting anew ---
+
+// Lets go of the connection and of all that hung on it. Nothing is in flight.
+static void reset(inferd_client *client)
+{
+    static const struct inf_error gone = {.code = INF_UNAVAILABLE, .text = "connecting anew"};
+    if (client->fd >= 0)
+        close(client->fd);
+    client->fd = -1;
+    client->failure = gone;
+    client->greeted = client->draining = false;
+    client->credit = 0;
+    inf_client_memory_reset(client);
+    inf_client_io_reset(client);
+}
+
+static enum inf_code connect_once(inferd_client *client, uint64_t until_ns, struct inf_error *err)
+{
+    reset(client);
+    client->failure.code = INF_OK;
+    INF_TRY(open_socket(client, client->path, until_ns, err));
+    INF_TRY(greet(client, client->path, until_ns, err));
+    return inf_client_memory_register(client, err);
+}
+
+enum inf_code inf_client_reconnect(inferd_client *client, uint64_t until_ns, struct inf_error *err)
+{
+    // What was begun there is answered there.
+    while (client->failure.code == INF_OK && client->open_count > 0 &&
+           inf_client_wait(client, until_ns))
+        ;
+    inf_client_fail(client, &(struct inf_error){.code = INF_UNAVAILABLE,
+                                                .text = "the connection was given up"});
+    client->statistics.reconnects++;
+    enum inf_code code;
+    while ((code = connect_once(client, until_ns, err)) != INF_OK && !client->closing &&
+           inf_client_now_ns() < until_ns)
+        (void)poll(NULL, 0, CONNECT_WAIT_MS);
+    if (code == INF_OK)
+        return INF_OK;
+    client->failure = *err;
+    client->failure.code = INF_UNAVAILABLE;
+    return err->code;
+}
+
+int inferd_reconnect(inferd_client *client, uint64_t timeout_ms, struct inferd_error *err)
+{
+    struct inf_error error = {.code = INF_OK};
+    inf_client_enter(client);
+    uint64_t until_ns = inf_client_now_ns() + INF_MIN(timeout_ms, UINT32_MAX) * 1000000;
+    enum inf_code code = inf_client_reconnect(client, until_ns, &error);
+    inf_client_leave(client);
+    return code == INF_OK ? INFERD_OK : inf_client_report(err, &error);
+}
+
+void inferd_set_retry(inferd_client *client, uint64_t limit_ms)
+{
+    client->retry_ns = INF_MIN(limit_ms, UINT32_MAX) * 1000000;
+}
+
+void inferd_epoch(const inferd_client *client, uint64_t epoch[2])
+{
+    epoch[0] = client->epoch[0];
+    epoch[1] = client->epoch[1];
+}
+
+void inferd_client_statistics(const inferd_client *client, inferd_statistics *statistics)
+{
+    *statistics = client->statistics;
+    statistics->memory_bytes = client->region_bytes;
+    statistics->in_flight = client->waiting_count;
 }
 
 void inf_client_enter(inferd_client *client)

@@ -153,6 +153,10 @@ struct inferd_result {
 
 struct inferd_client {
     int fd;
+    char *path;
+    uint64_t epoch[2];
+    uint64_t retry_ns; // how long inferd_infer() tries; 0: once
+    inferd_statistics statistics;
     uint32_t depth;           // calls of the library on the stack
     bool closing;             // inferd_close() came from a callback
     bool greeted;             // HELLO_ACK has come
@@ -215,6 +219,12 @@ int inf_client_report(struct inferd_error *err, const struct inf_error *error);
 void inf_client_enter(inferd_client *client);
 void inf_client_leave(inferd_client *client);
 
+// Connects anew, as inferd_reconnect() says.
+//
+// INF_UNAVAILABLE  no daemon has answered by `until_ns`.
+enum inf_code inf_client_reconnect(inferd_client *client, uint64_t until_ns,
+                                   struct inf_error *err) INF_NODISCARD;
+
 // --- io.c ---
 
 // A frame with room for `capacity` bytes, header included, and one reference.
@@ -249,6 +259,9 @@ void inf_client_receive(inferd_client *client);
 // Memory for data segments, aligned to 64. The functions of struct inf_assembler_memory.
 void *inf_client_data_alloc(void *client, size_t size);
 void inf_client_data_free(void *client, void *data, size_t size);
+
+// Forgets what was being sent and received, for a new connection.
+void inf_client_io_reset(inferd_client *client);
 
 // Frees queue and pools.
 void inf_client_io_fini(inferd_client *client);
@@ -333,6 +346,13 @@ inferd_memory *inf_memory_find(const inferd_client *client, uint64_t region_id);
 // nothing that was asked.
 bool inf_memory_answer(inferd_client *client, const struct inf_frame *frame,
                        const struct inf_error *refusal);
+
+// The connection is gone, and every registration with it: what nobody uses is freed.
+void inf_client_memory_reset(inferd_client *client);
+
+// Registers what is left with a new connection.
+enum inf_code inf_client_memory_register(inferd_client *client,
+                                         struct inf_error *err) INF_NODISCARD;
 
 // Unmaps and frees every region.
 void inf_client_memory_fini(inferd_client *client);

@@ -112,6 +112,8 @@ static bool handle_hello_ack(inferd_client *client, struct inf_frame *frame, str
     }
     client->limits = ack->limits;
     client->credit = ack->credit_requests;
+    client->epoch[0] = ack->epoch[0];
+    client->epoch[1] = ack->epoch[1];
     client->greeted = true;
     return true;
 }

@@ -304,6 +304,7 @@ static enum inf_code start(inferd_client *client, const inferd_request *request,
         return code;
     }
     client->waiting_count++;
+    client->statistics.requests++;
     inf_call_send(client, call, call->frame, INF_METHOD_MODEL_INFER);
     *out_call = call;
     return INF_OK;
@@ -321,6 +322,7 @@ enum inf_code inf_infer_resend(inferd_client *client, struct inf_call *call, str
     struct inf_infer_request *message = &client->message.infer_request;
     struct inf_span meta = {old->bytes + INF_FRAME_HEADER_BYTES, old->meta_size};
     call->attempts++;
+    client->statistics.sent_again++;
     INF_TRY(inf_message_decode(&client->message, INF_MESSAGE_INFER_REQUEST, meta, client->scratch,
                                err));
     if (call->deadline_ns != 0)
@@ -405,11 +407,88 @@ static enum inf_code start_waiting(inferd_client *client, const inferd_request *
     return start(client, &left, on_done, waiter, &call, err);
 }
 
+// Runs a request once.
+static int infer_once(inferd_client *client, const inferd_request *request, inferd_result **result,
+                      struct inferd_error *err)
+{
+    struct inf_error error = {.code = INF_OK};
+    struct waiter waiter = {.err = err, .code = INFERD_CANCELLED};
+    if (start_waiting(client, request, &waiter, &error) != INF_OK)
+        return inf_client_report(err, &error);
+    while (!waiter.done && inf_client_wait(client, 0))
+        ;
+    if (!waiter.done) // only a callback that closed the client ends the loop without an answer
+        inf_client_report(err, &(struct inf_error){.code = INF_CANCELLED,
+                                                   .reason = INF_REASON_BY_CLIENT,
+                                                   .text = "the client was closed meanwhile"});
+    *result = waiter.result;
+    return waiter.code;
+}
+
+// Whether a request that failed so was certainly not begun.
+static bool is_unbegun(const struct inferd_error *err)
+{
+    static const enum inf_reason reasons[] = {INF_REASON_DRAINING, INF_REASON_QUEUE_FULL,
+                                              INF_REASON_QUOTA_REQUESTS, INF_REASON_LOADING};
+    if (err->code != INFERD_UNAVAILABLE && err->code != INFERD_RESOURCE_EXHAUSTED)
+        return false;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (strcmp(err->reason, inf_reason_name(reasons[i])) == 0)
+            return true;
+    return false;
+}
+
+// Does what has to be done before a request is sent again. False where the time does not allow it.
+static bool prepare_again(inferd_client *client, uint64_t until_ns, struct inferd_error *err)
+{
+    struct inf_error error = {.code = INF_OK};
+    if (client->failure.code != INF_OK || client->draining) {
+        if (inf_client_reconnect(client, until_ns, &error) == INF_OK)
+            return true;
+        inf_client_report(err, &error);
+        return false;
+    }
+    uint64_t wait_ns = INF_MAX(err->retry_after_ms, 1) * (uint64_t)1000000;
+    uint64_t wake_ns = inf_client_now_ns() + wait_ns;
+    if (wake_ns >= until_ns)
+        return false;
+    while (inf_client_now_ns() < wake_ns && client->failure.code == INF_OK && !client->closing)
+        (void)inf_client_wait(client, wake_ns);
+    return !client->closing;
+}
+
+// As infer_once(), as often as it takes.
+static int infer_again(inferd_client *client, const inferd_request *request, inferd_result **result,
+                       struct inferd_error *err)
+{
+    uint64_t start_ns = inf_client_now_ns();
+    uint64_t until_ns = start_ns + client->retry_ns;
+    inferd_request left = *request;
+    struct inferd_error last;
+    int code;
+    if (request->timeout_ms != 0 && request->timeout_ms < UINT32_MAX)
+        until_ns = INF_MIN(until_ns, start_ns + request->timeout_ms * 1000000);
+    for (;;) {
+        // Where the connection has ended already, the request does not leave this process.
+        bool unsent = client->failure.code != INF_OK;
+        code = infer_once(client, &left, result, &last);
+        if (code == INFERD_OK || client->closing || (!unsent && !is_unbegun(&last)) ||
+            !prepare_again(client, until_ns, &last))
+            break;
+        client->statistics.sent_again++;
+        uint64_t spent_ms = (inf_client_now_ns() - start_ns) / 1000000;
+        if (request->timeout_ms != 0)
+            left.timeout_ms = request->timeout_ms > spent_ms ? request->timeout_ms - spent_ms : 1;
+    }
+    if (code != INFERD_OK && err != NULL)
+        *err = last;
+    return code == INFERD_OK ? INFERD_OK : last.code;
+}
+
 int inferd_infer(inferd_client *client, const inferd_request *request, inferd_result **result,
                  struct inferd_error *err)
 {
     struct inf_error error = {.code = INF_OK};
-    struct waiter waiter = {.err = err, .code = INFERD_CANCELLED};
     if (request == NULL || result == NULL) {
         inf_fail_reason(&error, INF_INVALID, INF_REASON_BAD_PARAMETER,
                         "a request and a place for the result are wanted");
@@ -417,19 +496,10 @@ int inferd_infer(inferd_client *client, const inferd_request *request, inferd_re
     }
     *result = NULL;
     inf_client_enter(client);
-    if (start_waiting(client, request, &waiter, &error) != INF_OK) {
-        inf_client_leave(client);
-        return inf_client_report(err, &error);
-    }
-    while (!waiter.done && inf_client_wait(client, 0))
-        ;
-    if (!waiter.done) // only a callback that closed the client ends the loop without an answer
-        inf_client_report(err, &(struct inf_error){.code = INF_CANCELLED,
-                                                   .reason = INF_REASON_BY_CLIENT,
-                                                   .text = "the client was closed meanwhile"});
+    int code = client->retry_ns == 0 ? infer_once(client, request, result, err)
+                                     : infer_again(client, request, result, err);
     inf_client_leave(client);
-    *result = waiter.result;
-    return waiter.code;
+    return code;
 }
 
 int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *err)

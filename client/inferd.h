@@ -117,6 +117,37 @@ INFERD_API int inferd_connect(inferd_client **client, const char *path, struct i
 // results; from within a callback, as soon as the call that runs it ends. NULL is fine.
 INFERD_API void inferd_close(inferd_client *client);
 
+// A number that is new at every start of the daemon. What it counted before is gone.
+INFERD_API void inferd_epoch(const inferd_client *client, uint64_t epoch[2]);
+
+// Connects anew to the same path, trying for `timeout_ms` until a daemon answers (while one restarts,
+// there may be none). Requests in flight are waited for, as long as the old connection stands; else
+// they end with UNAVAILABLE. Memory of inferd_memory_alloc() stays as it is; sessions are gone.
+INFERD_API int inferd_reconnect(inferd_client *client, uint64_t timeout_ms,
+                                struct inferd_error *err);
+
+// From now on inferd_infer() sends a request again, connecting anew where it has to, if it has
+// certainly not been begun: the daemon drains or had no room, the model is still loading, or the
+// connection had ended before. It does so for `limit_ms`, or until the request's own timeout. What
+// may have run is never sent again: that fails with UNAVAILABLE. 0, as at first: never.
+INFERD_API void inferd_set_retry(inferd_client *client, uint64_t limit_ms);
+
+// What a client has done since inferd_connect().
+typedef struct inferd_statistics {
+    uint64_t requests;   // inferences asked for
+    uint64_t succeeded;  // of them, whose result was handed over
+    uint64_t failed;     // of them, that ended with an error
+    uint64_t sent_again; // for more room, or by inferd_set_retry()
+    uint64_t reconnects;
+    uint64_t bytes_sent, bytes_received; // through the socket
+    uint64_t memory_bytes;               // shared with the daemon now
+    uint32_t in_flight;                  // inferences now
+} inferd_statistics;
+
+// Reads them.
+INFERD_API void inferd_client_statistics(const inferd_client *client,
+                                         inferd_statistics *statistics);
+
 // --- inference ---
 
 // Tensors of 16 KiB and more travel through shared memory, smaller ones through the socket; those in

@@ -163,6 +163,7 @@ static void drop_queue(inferd_client *client)
 // Takes what was sent off the queue's head.
 static void sent(inferd_client *client, size_t size)
 {
+    client->statistics.bytes_sent += size;
     while (client->out_head != NULL) {
         struct inf_outgoing *outgoing = client->out_head;
         size_t part = INF_MIN(size, outgoing->size - outgoing->sent);
@@ -315,6 +316,7 @@ static ssize_t receive_some(inferd_client *client, bool *full)
     ssize_t size = recvmsg(client->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (size <= 0)
         return size;
+    client->statistics.bytes_received += (size_t)size;
     *full = (size_t)size == room_size + sizeof client->in;
     struct inf_error err;
     if (take_descriptors(client, &message, &err) != INF_OK) {
@@ -359,6 +361,17 @@ void inf_client_receive(inferd_client *client)
         total += (size_t)size;
         feed(client);
     }
+}
+
+void inf_client_io_reset(inferd_client *client)
+{
+    drop_queue(client);
+    struct inf_assembler_limits limits = client->assembler.limits;
+    struct inf_assembler_memory memory = client->assembler.memory;
+    inf_assembler_fini(&client->assembler);
+    inf_assembler_init(&client->assembler, &limits, &memory);
+    client->in_begin = client->in_end = 0;
+    client->send_dead = false;
 }
 
 void inf_client_io_fini(inferd_client *client)

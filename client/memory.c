@@ -154,7 +154,28 @@ static enum inf_code map(inferd_memory *memory, int fd, struct inf_error *err)
     return INF_OK;
 }
 
-// Puts the region in the table and sends the file descriptor, which it takes over.
+// Sends the registration with the descriptor, which it takes over.
+static enum inf_code send_register(inferd_memory *memory, int fd, struct inf_error *err)
+{
+    inferd_client *client = memory->client;
+    memory->register_stream = client->next_stream++;
+    client->control.region = (struct inf_region_message){
+        .region_id = memory->region_id,
+        .size = memory->capacity,
+        .writable = true,
+    };
+    struct inf_frame_header header = {
+        .type = INF_FRAME_MEM_REGISTER,
+        .stream_id = memory->register_stream,
+    };
+    INF_TRY(inf_client_send(client, header, INF_MESSAGE_REGION_REGISTER, fd, err));
+    memory->counted = true;
+    client->region_count++;
+    client->region_bytes += memory->capacity;
+    return INF_OK;
+}
+
+// Puts the region in the table and registers it with the descriptor, which it takes over.
 static enum inf_code register_memory(inferd_memory *memory, int fd, struct inf_error *err)
 {
     inferd_client *client = memory->client;
@@ -168,22 +189,9 @@ static enum inf_code register_memory(inferd_memory *memory, int fd, struct inf_e
                                INF_CLIENT_REGION_SLOTS - client->region_count);
     }
     memory->region_id = ++client->region_generation << SLOT_BITS | slot;
-    memory->register_stream = client->next_stream++;
-    client->control.region = (struct inf_region_message){
-        .region_id = memory->region_id,
-        .size = memory->capacity,
-        .writable = true,
-    };
-    struct inf_frame_header header = {
-        .type = INF_FRAME_MEM_REGISTER,
-        .stream_id = memory->register_stream,
-    };
-    INF_TRY(inf_client_send(client, header, INF_MESSAGE_REGION_REGISTER, fd, err));
+    INF_TRY(send_register(memory, fd, err));
     client->regions[slot] = memory;
     client->region_slots = INF_MAX(client->region_slots, slot + 1);
-    memory->counted = true;
-    client->region_count++;
-    client->region_bytes += memory->capacity;
     return INF_OK;
 }
 
@@ -303,6 +311,58 @@ bool inf_memory_answer(inferd_client *client, const struct inf_frame *frame,
     if (memory->references == 0)
         retire_idle(memory);
     return true;
+}
+
+void inf_client_memory_reset(inferd_client *client)
+{
+    for (uint32_t slot = 0; slot < INF_CLIENT_REGION_SLOTS; slot++) {
+        inferd_memory *memory = client->regions[slot];
+        if (memory == NULL)
+            continue;
+        discount(memory);
+        memory->refused = false;
+        if (is_idle(memory))
+            retire_idle(memory); // forgets it, as the connection is gone
+        else if (memory->retired)
+            forget(memory);
+    }
+}
+
+// Puts a new memfd with the same contents in the place of a region's. The old one may still be
+// written by a device of the old daemon's; nobody sees that any more.
+static enum inf_code remake(inferd_memory *memory, int *out_fd, struct inf_error *err)
+{
+    int fd = make_memfd(memory->capacity, err);
+    if (fd < 0)
+        return INF_EXHAUSTED;
+    uint8_t *copy = mmap(NULL, memory->capacity, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (copy != MAP_FAILED)
+        memcpy(copy, memory->data, memory->capacity);
+    if (copy == MAP_FAILED || mremap(copy, memory->capacity, memory->capacity,
+                                     MREMAP_MAYMOVE | MREMAP_FIXED, memory->data) == MAP_FAILED) {
+        inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                        "cannot map %zu bytes of shared memory: %s", memory->capacity,
+                        strerror(errno));
+        if (copy != MAP_FAILED)
+            munmap(copy, memory->capacity);
+        close(fd);
+        return INF_EXHAUSTED;
+    }
+    memory->tainted = false;
+    *out_fd = fd;
+    return INF_OK;
+}
+
+enum inf_code inf_client_memory_register(inferd_client *client, struct inf_error *err)
+{
+    for (uint32_t slot = 0; slot < client->region_slots; slot++) {
+        int fd;
+        if (client->regions[slot] == NULL)
+            continue;
+        INF_TRY(remake(client->regions[slot], &fd, err));
+        INF_TRY(send_register(client->regions[slot], fd, err));
+    }
+    return INF_OK;
 }
 
 void inf_client_memory_fini(inferd_client *client)

@@ -31,6 +31,7 @@ struct inf_model_store {
     uint32_t entry_count, entry_capacity;
     uint64_t generation; // the last one given
     uint32_t pending;
+    uint32_t scans; // of them, readings of the repository
 };
 
 // --- the table ---
@@ -333,6 +334,7 @@ enum inf_code inf_model_store_load_all(struct inf_model_store *store, struct inf
         return inf_fail(err, INF_EXHAUSTED, "no memory to read the repository");
     job->scan = true;
     store->pending++;
+    store->scans++;
     inf_loader_submit(store->loader, job);
     return INF_OK;
 }
@@ -410,6 +412,7 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
         message->event.rows = NULL; // the event's now
         if (scan) {
             store->pending--;
+            store->scans--;
             load_found(store, job->names);
         } else {
             struct entry *entry = entry_of(store, event->name, job);
@@ -459,6 +462,10 @@ enum inf_code inf_model_store_find(struct inf_model_store *store, const char *na
                                    struct inf_error *err)
 {
     const struct entry *entry = find_entry(store, name);
+    if (entry == NULL && store->scans > 0)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%.64s' is not known yet: the repository is being read",
+                               name);
     if (entry == NULL)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
                                "model '%.64s' is not loaded", name);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // libinferd and a real daemon.
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -473,4 +476,118 @@ Test(libinferd, says_what_is_wrong_with_sessions)
     inferd_session_close(NULL);
     inferd_close(client);
     inf_fixture_stop(&fixture);
+}
+
+// --- daemons that come and go ---
+
+// A client that asks without a pause, in a thread of its own.
+struct asker {
+    char socket[96];
+    atomic_bool stop;
+    unsigned answered;
+    inferd_statistics statistics;
+    struct inferd_error err;
+};
+
+static bool ask_once(inferd_client *client, struct asker *asker, float number)
+{
+    float a[4] = {number, 0, 0, 0};
+    float b[4] = {1, 0, 0, 0};
+    const inferd_tensor inputs[] = {rows_tensor("a", 1, a), rows_tensor("b", 1, b)};
+    const inferd_request request = {.model = "add", .inputs = inputs, .input_count = 2};
+    inferd_result *result = NULL;
+    if (inferd_infer(client, &request, &result, &asker->err) != INFERD_OK)
+        return false;
+    bool right = *(const float *)inferd_result_find(result, "y")->data == number + 1;
+    inferd_result_free(result);
+    return right;
+}
+
+static void *ask_on(void *context)
+{
+    struct asker *asker = context;
+    inferd_client *client = NULL;
+    if (inferd_connect(&client, asker->socket, &asker->err) != INFERD_OK)
+        return NULL;
+    inferd_set_retry(client, 60000);
+    while (!atomic_load(&asker->stop) && ask_once(client, asker, (float)(asker->answered % 1000)))
+        asker->answered++;
+    inferd_client_statistics(client, &asker->statistics);
+    inferd_close(client);
+    return NULL;
+}
+
+Test(libinferd, loses_no_request_and_sends_none_twice_while_daemons_are_replaced, .timeout = 120)
+{
+    struct inf_fixture fixture;
+    struct asker asker = {.err = {.code = INFERD_OK}};
+    pthread_t thread;
+    inf_fixture_start(&fixture, NULL);
+    snprintf(asker.socket, sizeof asker.socket, "%s", fixture.socket);
+    cr_assert_eq(pthread_create(&thread, NULL, ask_on, &asker), 0);
+    for (int i = 0; i < 3; i++) {
+        usleep(50000);
+        inf_fixture_restart(&fixture, NULL);
+    }
+    usleep(50000);
+    atomic_store(&asker.stop, true);
+    pthread_join(thread, NULL);
+    cr_assert_eq(asker.err.code, INFERD_OK, "after %u: %s %s", asker.answered, asker.err.reason,
+                 asker.err.text);
+    cr_assert_gt(asker.answered, 3);
+    cr_assert_geq(asker.statistics.reconnects, 3);
+    cr_assert_eq(asker.statistics.succeeded, asker.answered);
+    // Each answer is one request's, and each that was sent beyond those had been refused.
+    cr_assert_eq(asker.statistics.requests, asker.statistics.succeeded + asker.statistics.failed);
+    cr_assert_leq(asker.statistics.failed, asker.statistics.sent_again);
+    inf_fixture_stop(&fixture);
+}
+
+Test(libinferd, connects_anew_with_its_memory_and_without_its_sessions)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    struct inferd_error err;
+    inferd_memory *memory = NULL;
+    uint64_t epochs[2][2];
+    cr_assert_eq(inferd_memory_alloc(client, 64, &memory, &err), INFERD_OK);
+    inferd_session *session = open_session(client, 2);
+    step(client, session, 1);
+    inferd_epoch(client, epochs[0]);
+    inf_fixture_restart(&fixture, NULL);
+
+    // Nothing is sent again that nobody asked to be.
+    float ones[4] = {1, 1, 1, 1};
+    inferd_tensor inputs[] = {rows_tensor("a", 1, ones), rows_tensor("b", 1, ones)};
+    inferd_request request = {.model = "add", .inputs = inputs, .input_count = 2};
+    inferd_result *result = NULL;
+    cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_UNAVAILABLE);
+    cr_assert_eq(inferd_reconnect(client, 30000, &err), INFERD_OK, "%s", err.text);
+    inferd_epoch(client, epochs[1]);
+    cr_assert(epochs[0][0] != epochs[1][0] || epochs[0][1] != epochs[1][1]);
+
+    inferd_tensor y = rows_tensor("y", 1, inferd_memory_data(memory));
+    y.memory = memory;
+    request.outputs = &y;
+    request.output_count = 1;
+    cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_OK, "%s", err.text);
+    cr_assert_eq(((const float *)inferd_memory_data(memory))[3], 2.0f);
+    inferd_result_free(result);
+    request.session = session;
+    cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_ABORTED);
+    cr_assert_str_eq(err.reason, "SESSION_LOST");
+    inferd_session_close(session);
+    inferd_memory_free(memory);
+
+    // Without a daemon it says so when the time is over.
+    cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
+    cr_assert_eq(inf_fixture_wait(&fixture), 0);
+    cr_assert_eq(inferd_reconnect(client, 100, &err), INFERD_UNAVAILABLE);
+    inferd_set_retry(client, 100);
+    request.session = NULL;
+    request.output_count = 0;
+    cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_UNAVAILABLE);
+    inferd_close(client);
+    inf_fixture_remove(&fixture);
 }

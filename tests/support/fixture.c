@@ -225,6 +225,15 @@ void inf_fixture_remove(struct inf_fixture *fixture)
     nftw(fixture->directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+void inf_fixture_restart(struct inf_fixture *fixture, const char *const *arguments)
+{
+    cr_assert_eq(kill(fixture->pid, SIGTERM), 0);
+    cr_assert_eq(inf_fixture_wait(fixture), 0);
+    spawn_daemon(fixture, arguments);
+    wait_for_socket(fixture);
+    wait_for_models(fixture);
+}
+
 void inf_fixture_stop(struct inf_fixture *fixture)
 {
     cr_assert_eq(kill(fixture->pid, SIGTERM), 0);

@@ -26,6 +26,9 @@ struct inf_fixture {
 // ready.
 void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments);
 
+// Ends the daemon with SIGTERM, checks that it says 0, and starts another one in its place.
+void inf_fixture_restart(struct inf_fixture *fixture, const char *const *arguments);
+
 // Ends the daemon with SIGTERM, checks that it says 0, and removes the directory.
 void inf_fixture_stop(struct inf_fixture *fixture);
 
