@@ -211,6 +211,32 @@ Test(serving_frames, begin_with_a_hello_of_this_version)
     check_others_are_served();
 }
 
+Test(serving_frames, of_a_later_minor_version_are_served)
+{
+    struct inf_raw other;
+    union inf_message message = {.hello = {.major = 1,
+                                           .minor = 9,
+                                           .client_name = "later",
+                                           .feature_count = 2,
+                                           .features = {"inferd.session", "inferd.unheard_of"}}};
+    inf_raw_connect(&other, fixture.socket);
+    inf_raw_send(&other, (struct inf_frame_header){.type = INF_FRAME_HELLO}, INF_MESSAGE_HELLO,
+                 &message, (struct inf_span){0}, -1);
+    inf_raw_expect(&other, INF_FRAME_HELLO_ACK);
+    inf_raw_decode(&other, INF_MESSAGE_HELLO_ACK);
+    const struct inf_hello_ack *ack = &other.message.hello_ack;
+    cr_assert_eq(ack->major, 1);
+    cr_assert_eq(ack->minor, INF_PROTOCOL_MINOR);
+    bool sessions = false;
+    for (uint32_t i = 0; i < ack->feature_count; i++) {
+        sessions = sessions || strcmp(ack->features[i], "inferd.session") == 0;
+        cr_assert_str_neq(ack->features[i], "inferd.unheard_of");
+    }
+    cr_assert(sessions);
+    check_serves(&other);
+    inf_raw_close(&other);
+}
+
 Test(serving_frames, ping_is_answered)
 {
     inf_raw_send(&raw, (struct inf_frame_header){.type = INF_FRAME_PING, .stream_id = 77},
