@@ -244,6 +244,49 @@ Test(residence, brings_weights_back_for_another_device)
     inf_model_unref(&model);
 }
 
+Test(residence, copies_a_graph_with_weights_of_its_own)
+{
+    struct inf_device *const hosts[] = {cpu, ref};
+    struct inf_model *model = make_cpu_model(false);
+    inf_model_settle(model);
+    check_run(model, cpu, 2, 0);
+    struct inf_graph *graph;
+    struct inf_model *copy;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_model_copy_graph(model, &graph, &err), INF_OK, "%s", err.text);
+    if (packs_itself())
+        cr_assert_eq(inf_model_memory(model).const_bytes, 0u, "they go again");
+    const struct inf_pass_options options = {.evaluator = inf_registry_evaluator()};
+    cr_assert_eq(inf_model_create(&copy, &graph, hosts, 2, &options, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_model_memory(copy).const_bytes, A_BYTES + B_BYTES);
+    check_run(copy, ref, 3, 0);
+    inf_model_settle(copy);
+    check_run(model, cpu, 4, 0);
+    inf_model_unref(&model);
+    check_run(copy, cpu, 5, 0);
+    inf_model_unref(&copy);
+}
+
+Test(residence, keeps_weights_whole_for_an_executable_apart)
+{
+    struct inf_model *model = make_cpu_model(false);
+    inf_model_settle(model);
+    check_run(model, cpu, 2, 0);
+    struct inf_executable *apart = NULL;
+    struct inf_error err = {0};
+    float y[2 * OUTER + 16];
+    cr_assert_eq(inf_model_compile_apart(model, ref, &INF_SHAPE(2, INNER), false, &apart, &err),
+                 INF_OK, "%s", err.text);
+    check_run(model, cpu, 3, 0);
+    run(apart, 0, 2, y);
+    check_answer(y, 2);
+    inf_model_discard_apart(model, &apart);
+    cr_assert_null(apart);
+    if (packs_itself())
+        cr_assert_eq(inf_model_memory(model).const_bytes, 0u);
+    inf_model_unref(&model);
+}
+
 Test(residence, counts_constants_where_it_is_told)
 {
     struct inf_model *model = make_cpu_model(false);
@@ -275,9 +318,10 @@ static void *run_many_shapes(void *argument)
     const struct runner *runner = argument;
     for (int64_t turn = 0; turn < 60; turn++) {
         int64_t rows = 1 + (turn * 7 + runner->slot * 3) % 12;
-        check_run(runner->model, cpu, rows, runner->slot);
-        if (turn % 10 == 9)
-            inf_model_drop(runner->model, cpu, &INF_SHAPE(rows, INNER));
+        struct inf_device *device = turn % 4 == 3 ? ref : cpu; // ref reads what cpu lets go
+        check_run(runner->model, device, rows, runner->slot);
+        if (device == ref || turn % 10 == 9)
+            inf_model_drop(runner->model, device, &INF_SHAPE(rows, INNER));
     }
     return NULL;
 }
@@ -294,6 +338,8 @@ Test(residence, holds_while_threads_compile_and_run)
     }
     for (uint32_t i = 0; i < SLOTS; i++)
         pthread_join(threads[i], NULL);
+    for (int64_t rows = 1; rows <= 12; rows++)
+        inf_model_drop(model, ref, &INF_SHAPE(rows, INNER));
     if (packs_itself())
         cr_assert_eq(inf_model_memory(model).const_bytes, 0u);
     inf_model_unref(&model);
