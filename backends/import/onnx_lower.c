@@ -12,6 +12,8 @@
 #define FRAME_DEPTH_MAX 24u
 // Nodes lowered in all: a function that calls others twice each doubles the work at every level.
 #define LOWERED_MAX (1u << 18)
+// Nodes asked about narrow initialisers, each about each.
+#define NARROW_CHECKS_MAX (1u << 24)
 
 static const struct inf_onnx_op_table *const tables[] = {
     &inf_onnx_ops_unary,  &inf_onnx_ops_math,      &inf_onnx_ops_reduce,   &inf_onnx_ops_norm,
@@ -102,6 +104,33 @@ static void name_value(struct inf_onnx_scope *s, struct inf_onnx_frame *frame, c
         inf_ox_fail(s, INF_INVALID, "makes '%.200s', which is there already", name);
 }
 
+// Integers of less than 8 bits have 8 in the graph, which only DequantizeLinear may not notice: anything
+// else, or a body that could take them from outside, would go by another range.
+static void check_narrow(struct inf_onnx_scope *s, const struct inf_onnx_graph *graph,
+                         const struct inf_onnx_tensor *tensor)
+{
+    s->import->narrow_checks += graph->node_count;
+    if (s->import->narrow_checks > NARROW_CHECKS_MAX)
+        inf_ox_fail(s, INF_EXHAUSTED, "initialiser '%.200s' is one of too many of %s", tensor->name,
+                    tensor->narrow);
+    for (uint32_t i = 0; inf_ox_ok(s) && i < graph->node_count; i++) {
+        const struct inf_onnx_node *node = &graph->nodes[i];
+        bool takes = false;
+        for (uint32_t k = 0; k < node->input_count; k++)
+            takes |= strcmp(node->inputs[k], tensor->name) == 0;
+        for (uint32_t k = 0; k < node->attr_count; k++)
+            takes |= node->attrs[k].type == INF_ONNX_ATTR_GRAPH;
+        if (takes && (node->domain[0] != '\0' || strcmp(node->op, "DequantizeLinear") != 0))
+            inf_ox_fail(s, INF_UNSUPPORTED,
+                        "initialiser '%.120s' is %s and node '%.120s' (%.60s) may take it, wanted "
+                        "DequantizeLinear alone",
+                        tensor->name, tensor->narrow, node->name, node->op);
+    }
+    for (uint32_t i = 0; inf_ox_ok(s) && i < graph->output_count; i++)
+        if (strcmp(graph->outputs[i].name, tensor->name) == 0)
+            inf_ox_fail(s, INF_UNSUPPORTED, "output '%.200s' is %s", tensor->name, tensor->narrow);
+}
+
 void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                                  const struct inf_onnx_graph *graph)
 {
@@ -114,7 +143,11 @@ void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame
         uint32_t value;
         s->code = (is_model ? inf_onnx_tensor_take : inf_onnx_tensor_read)(
             &tensor, s->import->arena, s->import->files, graph->initializers[i], s->err);
-        if (inf_ox_ok(s))
+        if (inf_ox_ok(s) && tensor.narrow != NULL)
+            check_narrow(s, graph, &tensor);
+        if (!inf_ox_ok(s))
+            inf_blob_unref(&tensor.data);
+        else
             s->code = inf_graph_add_const(s->graph, tensor.name, tensor.dtype, &tensor.shape,
                                           tensor.data, &value, s->err);
         if (inf_ox_ok(s))

@@ -29,6 +29,7 @@ struct inf_onnx_import {
     const struct inf_onnx_files *files;
     const struct inf_evaluator *evaluator; // NULL: only shapes are folded
     uint32_t lowered;                      // nodes so far, those of functions and branches included
+    uint64_t narrow_checks;                // nodes asked about narrow initialisers so far
     size_t folded_bytes;                   // what folding has added
     struct inf_onnx_sequences sequences;
 };

@@ -195,6 +195,12 @@ uint32_t inf_ox_attr_tensor(struct inf_onnx_scope *s, const char *name)
     inf_onnx_field(attr->body, 5, &field);
     s->code =
         inf_onnx_tensor_read(&tensor, s->import->arena, s->import->files, field.bytes, s->err);
+    if (inf_ox_ok(s) && tensor.narrow != NULL) {
+        inf_blob_unref(&tensor.data);
+        inf_ox_fail(s, INF_UNSUPPORTED, "attribute '%s' is %s, which only initialisers may be",
+                    name, tensor.narrow);
+        return INF_VALUE_NONE;
+    }
     if (!inf_ox_ok(s)) {
         inf_error_prefix(s->err, s->code, "node '%.200s' (%.80s)", s->node->name, s->node->op);
         return INF_VALUE_NONE;

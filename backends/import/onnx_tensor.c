@@ -338,24 +338,83 @@ static enum inf_code read_data(struct reading *reading)
     return reading->has_raw ? read_raw(reading) : read_typed(reading);
 }
 
-static enum inf_code read_tensor(struct reading *reading, struct inf_arena *arena)
+// --- integers of less than 8 bits ---
+
+struct narrow {
+    int64_t type;
+    uint32_t bits;
+    enum inf_dtype dtype; // that they become
+};
+
+static const struct narrow *find_narrow(int64_t type)
+{
+    static const struct narrow rows[] = {
+        {21, 4, INF_DTYPE_U8}, {22, 4, INF_DTYPE_I8}, {25, 2, INF_DTYPE_U8}, {26, 2, INF_DTYPE_I8}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++)
+        if (rows[i].type == type)
+            return &rows[i];
+    return NULL;
+}
+
+// Gives each element a byte of its own: they lie in bytes from the lowest bits up.
+static enum inf_code widen(struct reading *reading, const struct narrow *narrow, size_t count)
 {
     struct inf_onnx_tensor *tensor = reading->tensor;
-    *tensor = (struct inf_onnx_tensor){.name = ""};
-    INF_TRY(read_head(reading, arena));
+    struct inf_blob *wide = inf_blob_create_unset(count);
+    if (wide == NULL)
+        return fail(reading, INF_EXHAUSTED, "no memory for %zu bytes", count);
+    const uint8_t *packed = tensor->data->data;
+    uint8_t *elements = wide->data, sign = (uint8_t)(1u << (narrow->bits - 1));
+    for (size_t i = 0; i < count; i++) {
+        size_t bit = i * narrow->bits;
+        uint8_t value = (uint8_t)(packed[bit / 8] >> bit % 8 & ((1u << narrow->bits) - 1));
+        elements[i] = narrow->dtype == INF_DTYPE_I8 ? (uint8_t)((value ^ sign) - sign) : value;
+    }
+    inf_blob_unref(&tensor->data);
+    tensor->data = wide;
+    tensor->dtype = narrow->dtype;
+    return INF_OK;
+}
+
+static enum inf_code read_narrow(struct reading *reading, const struct narrow *narrow)
+{
+    size_t count;
+    if (!inf_shape_count(&reading->tensor->shape, &count) || count > INF_LIMIT_TENSOR_BYTES)
+        return fail(reading, INF_INVALID, "is larger than a tensor may be");
+    reading->tensor->dtype = INF_DTYPE_U8;
+    reading->tensor->narrow = inf_onnx_type_name(reading->type);
+    reading->size_bytes = (count * narrow->bits + 7) / 8;
+    INF_TRY(read_data(reading));
+    return widen(reading, narrow, count);
+}
+
+// --- the whole ---
+
+static enum inf_code read_wide(struct reading *reading)
+{
+    struct inf_onnx_tensor *tensor = reading->tensor;
     tensor->dtype = inf_onnx_dtype(reading->type);
     if (tensor->dtype == INF_DTYPE_NONE)
         return fail(reading, INF_UNSUPPORTED, "element type %s (%lld)",
                     inf_onnx_type_name(reading->type), (long long)reading->type);
     if (!inf_shape_bytes(&tensor->shape, tensor->dtype, &reading->size_bytes))
         return fail(reading, INF_INVALID, "is larger than a tensor may be");
-    enum inf_code code = read_data(reading);
-    if (code != INF_OK)
-        inf_blob_unref(&tensor->data);
+    INF_TRY(read_data(reading));
     // A byte that is neither 0 nor 1 would be a bool of its own kind to every kernel.
-    else if (tensor->dtype == INF_DTYPE_BOOL)
+    if (tensor->dtype == INF_DTYPE_BOOL)
         for (size_t i = 0; i < reading->size_bytes; i++)
             ((uint8_t *)tensor->data->data)[i] = ((uint8_t *)tensor->data->data)[i] != 0;
+    return INF_OK;
+}
+
+static enum inf_code read_tensor(struct reading *reading, struct inf_arena *arena)
+{
+    *reading->tensor = (struct inf_onnx_tensor){.name = ""};
+    INF_TRY(read_head(reading, arena));
+    const struct narrow *narrow = find_narrow(reading->type);
+    enum inf_code code = narrow != NULL ? read_narrow(reading, narrow) : read_wide(reading);
+    if (code != INF_OK)
+        inf_blob_unref(&reading->tensor->data);
     return code;
 }
 

@@ -21,6 +21,7 @@ struct inf_onnx_tensor {
     enum inf_dtype dtype;
     struct inf_shape shape;
     struct inf_blob *data; // the caller's reference
+    const char *narrow;    // "INT4", say, of integers that are given 8 bits here; else NULL
 };
 
 // The element type with that number in TensorProto.DataType; NONE where there is none here.
@@ -33,7 +34,7 @@ const char *inf_onnx_type_name(int64_t type);
 //
 // INF_NOT_FOUND, INF_DENIED  the external file does not exist, or may not be read.
 // INF_INVALID      dimensions, type and data do not fit together; the text names the tensor.
-// INF_UNSUPPORTED  strings, complex numbers, floats of less than 16 bits, integers of less than 8.
+// INF_UNSUPPORTED  strings, complex numbers, floats of less than 16 bits.
 // INF_EXHAUSTED    no memory.
 //
 // Blocks (reads external files).

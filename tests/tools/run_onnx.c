@@ -72,6 +72,12 @@ static enum inf_code read_tensor(struct test *test, const char *name,
     struct inf_span bytes = {(const uint8_t *)data, size};
     code = inf_onnx_tensor_read(tensor, &test->arena, &files, bytes, err);
     free(data);
+    // Inputs and outputs are never of these types.
+    if (code == INF_OK && tensor->narrow != NULL) {
+        inf_blob_unref(&tensor->data);
+        return inf_fail(err, INF_UNSUPPORTED, "tensor '%s': element type %s", tensor->name,
+                        tensor->narrow);
+    }
     return code;
 }
 

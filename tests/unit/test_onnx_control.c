@@ -128,6 +128,87 @@ static void close_graph(struct inf_pb_writer *writer)
     inf_pb_close(writer);
 }
 
+// --- integers of less than 8 bits ---
+
+static void put_narrow(struct inf_pb_writer *writer, const char *name, int32_t type, int64_t count,
+                       const void *data, size_t size)
+{
+    inf_pb_open(writer, 5);
+    inf_pb_put_int(writer, 1, count);
+    inf_pb_put_int(writer, 2, type);
+    inf_pb_put_text(writer, 8, name);
+    inf_pb_put_bytes(writer, 9, data, size);
+    inf_pb_close(writer);
+}
+
+// y = x + (w - zero) * 0.5 with w of this type, put through node `op` first where there is one.
+static struct inf_pb_writer narrow_weights(int32_t type, const void *data, size_t size,
+                                           const char *op)
+{
+    static const int64_t dims[] = {5};
+    struct inf_pb_writer writer = open_model();
+    if (op != NULL)
+        put_node(&writer, op, "w", NULL, "v");
+    inf_pb_open(&writer, 1);
+    for (int i = 0; i < 3; i++)
+        inf_pb_put_text(&writer, 1, (const char *[]){op != NULL ? "v" : "w", "s", "z"}[i]);
+    inf_pb_put_text(&writer, 2, "d");
+    inf_pb_put_text(&writer, 4, "DequantizeLinear");
+    inf_pb_close(&writer);
+    put_node(&writer, "Add", "x", "d", "y");
+    put_narrow(&writer, "w", type, 5, data, size);
+    put_narrow(&writer, "z", type, 1, "\x01", 1);
+    inf_onnx_put_floats(&writer, "s", (int64_t[]){1}, 1, (float[]){0.5f});
+    inf_onnx_put_port(&writer, 11, "x", FLOAT, dims, 1);
+    inf_onnx_put_port(&writer, 12, "y", FLOAT, dims, 1);
+    inf_pb_close(&writer);
+    return writer;
+}
+
+// ONNX puts the first element into the lowest bits.
+Test(onnx_control, narrow_weights_are_dequantised)
+{
+    static const struct {
+        int32_t type;
+        uint8_t data[3];
+        size_t size;
+        float wanted[5]; // (w - 1) / 2
+    } cases[] = {
+        {21, {0x0f, 0x81, 0x07}, 3, {7, -0.5f, 0, 3.5f, 3}},   // UINT4: 15 0 1 8 7
+        {22, {0x0f, 0x81, 0x07}, 3, {-1, -0.5f, 0, -4.5f, 3}}, // INT4: -1 0 1 -8 7
+        {25, {0xe4, 0x02}, 2, {-0.5f, 0, 0.5f, 1, 0.5f}},      // UINT2: 0 1 2 3 2
+        {26, {0xe4, 0x02}, 2, {-0.5f, 0, -1.5f, -1, -1.5f}},   // INT2: 0 1 -2 -1 -2
+    };
+    const float x[5 + 16] = {0};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        struct inf_pb_writer writer =
+            narrow_weights(cases[i].type, cases[i].data, cases[i].size, NULL);
+        load(&writer);
+        cr_assert_eq(run(&INF_SHAPE(5), (const void *[]){x}), INF_OK, "%s", err.text);
+        expect(0, &INF_SHAPE(5), cases[i].wanted);
+    }
+}
+
+Test(onnx_control, narrow_weights_are_for_nothing_else)
+{
+    static const uint8_t data[3] = {0};
+    struct inf_graph *graph = NULL;
+    for (int i = 0; i < 2; i++) {
+        // Through another node; with a byte too few.
+        struct inf_pb_writer writer =
+            narrow_weights(22, data, i == 0 ? 3 : 2, i == 0 ? "Neg" : NULL);
+        int fd = openat(folder_fd, "model.onnx", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        cr_assert_eq(write(fd, writer.data, writer.size), (ssize_t)writer.size);
+        close(fd);
+        inf_pb_writer_fini(&writer);
+        enum inf_code code = inf_model_import(&graph, NULL, folder_fd, "model.onnx", &err);
+        cr_assert_eq(code, i == 0 ? INF_UNSUPPORTED : INF_INVALID, "%s", err.text);
+        cr_assert_not_null(strstr(err.text, i == 0 ? "initialiser 'w' is INT4 and node 'v' (Neg)"
+                                                   : "tensor 'w': raw_data has 2 bytes"),
+                           "%s", err.text);
+    }
+}
+
 // --- If ---
 
 // y = if go: x without its first axis, else x; z = the sums of y's rows, which is another thing for
