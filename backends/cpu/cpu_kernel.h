@@ -91,6 +91,7 @@ extern const struct inf_cpu_kernel inf_cpu_reduce_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_move_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_nearest_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_bilinear_kernels[];
 
 // The first row that computes `node`. *out_kernel is static.
 //

@@ -1,61 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that make a tensor of another size on XNNPACK: resize, pad, depth_to_space.
+// Operators that make a tensor of another size on XNNPACK: pad, depth_to_space.
 #include <string.h>
 
 #include "backends/cpu/xnn.h"
 
 #define XNN_AXES 6 // XNN_MAX_TENSOR_DIMS
-
-// Output pixels above which XNNPACK's table of neighbours (40 bytes each) is not worth its memory.
-#define RESIZE_PIXELS_MAX ((int64_t)1 << 24)
-
-// --- resize ---
-
-struct resize {
-    size_t batch, height, width, channels, output_height, output_width;
-};
-
-static enum inf_code resize_supports(const struct inf_graph *graph, const struct inf_node *node,
-                                     struct inf_error *err)
-{
-    const struct inf_shape *y = inf_cpu_output_shape(graph, node);
-    INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
-    if (node->attrs.resize.kind != INF_RESIZE_BILINEAR)
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: resize: only bilinear is built");
-    if (y->dims[1] * y->dims[2] > RESIZE_PIXELS_MAX)
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: resize: more than %d output pixels",
-                        (int)RESIZE_PIXELS_MAX);
-    return INF_OK;
-}
-
-static enum xnn_status resize_setup(struct inf_cpu_step *step)
-{
-    const struct resize *resize = step->state;
-    return xnn_setup_resize_bilinear2d_nhwc_f32(
-        step->op, resize->batch, resize->height, resize->width, resize->output_height,
-        resize->output_width, step->inputs[0], step->output, step->pool);
-}
-
-static enum inf_code resize_create(struct inf_cpu_step *step, struct inf_error *err)
-{
-    INF_TRY(inf_cpu_state(step, sizeof(struct resize), err));
-    struct resize *resize = step->state;
-    const struct inf_attrs_resize *attrs = &step->node->attrs.resize;
-    const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, 0);
-    const struct inf_shape *y = inf_cpu_output_shape(step->graph, step->node);
-    *resize = (struct resize){(size_t)x->dims[0], (size_t)x->dims[1], (size_t)x->dims[2],
-                              (size_t)x->dims[3], (size_t)y->dims[1], (size_t)y->dims[2]};
-    step->kernel = "xnn_resize_bilinear2d";
-    step->setup = resize_setup;
-    uint32_t flags = 0;
-    if (attrs->align_corners)
-        flags = XNN_FLAG_ALIGN_CORNERS;
-    else if (!attrs->half_pixel_centers)
-        flags = XNN_FLAG_TENSORFLOW_LEGACY_MODE;
-    enum xnn_status status = xnn_create_resize_bilinear2d_nhwc_f32(
-        resize->channels, resize->channels, resize->channels, INF_XNN_FLAGS | flags, &step->op);
-    return inf_xnn_check(status, step->node, step->kernel, err);
-}
 
 // --- pad ---
 
@@ -188,7 +137,6 @@ static enum inf_code depth_create(struct inf_cpu_step *step, struct inf_error *e
 }
 
 const struct inf_cpu_kernel inf_cpu_resample_kernels[] = {
-    {INF_OP_RESIZE, resize_supports, resize_create},
     {INF_OP_PAD, pad_supports, pad_create},
     {INF_OP_DEPTH_TO_SPACE, depth_supports, depth_create},
     {0},

@@ -178,3 +178,26 @@ Test(simd, sums_of_many_rows_keep_their_digits)
         cr_assert_float_eq(y[i], 0.1f, 5e-7f, "%zu: %.9g", i, (double)y[i]);
     free(x);
 }
+
+Test(simd, mix_goes_from_one_to_the_other)
+{
+    enum {
+        MOST = 70
+    };
+    for (size_t count = 1; count <= MOST; count++) {
+        float a[MOST], b[MOST], y[MOST + 1];
+        float weight = (float)count / MOST;
+        for (size_t i = 0; i < count; i++) {
+            a[i] = (float)i - 7.25f;
+            b[i] = (float)(i * i) * 0.125f;
+        }
+        y[count] = 5;
+        inf_simd_best()->mix(count, a, b, weight, y);
+        for (size_t i = 0; i < count; i++) {
+            double wanted = (double)a[i] + ((double)b[i] - (double)a[i]) * (double)weight;
+            cr_assert_float_eq((double)y[i], wanted, 2e-7 * (fabs((double)a[i]) + fabs(wanted) + 1),
+                               "%zu of %zu", i, count);
+        }
+        cr_assert_eq(y[count], 5.0f);
+    }
+}

@@ -380,6 +380,12 @@ static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, f
     }
 }
 
+static void mix(size_t count, const float *a, const float *b, float weight, float *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = a[i] + (b[i] - a[i]) * weight;
+}
+
 #define FORMS(op)                                                                                  \
     {                                                                                              \
         op##_both, op##_a_scalar, op##_b_scalar                                                    \
@@ -409,6 +415,7 @@ const struct inf_simd INF_SIMD_TABLE = {
     .gelu_tanh = gelu_tanh_all,
     .rsqrt = rsqrt_all,
     .reciprocal = reciprocal_all,
+    .mix = mix,
     .sum = sum,
     .max = max_of,
     .min = min_of,

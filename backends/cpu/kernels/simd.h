@@ -48,6 +48,8 @@ struct inf_simd {
     // form: within 16 units of the larger of |y| and 2^-6 |x|.
     inf_simd_map_fn *exp, *log, *erf, *silu, *gelu, *gelu_tanh;
     inf_simd_map_fn *rsqrt, *reciprocal; // as the divisions are
+    // y[i] = a[i] + (b[i] - a[i]) * weight, the product rounded or not.
+    void (*mix)(size_t count, const float *a, const float *b, float weight, float *y);
     // Of `count` neighbours, at least 1; max and min are not a number where one of them is.
     float (*sum)(size_t count, const float *x);
     float (*max)(size_t count, const float *x);
