@@ -25,19 +25,26 @@ static enum inf_code append(struct inf_constants *constants, const struct inf_co
     return INF_OK;
 }
 
-// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
-enum inf_code inf_constants_add_graph(struct inf_constants *constants,
-                                      const struct inf_graph *graph, bool read,
-                                      struct inf_error *err)
+enum inf_code inf_constants_add_values(struct inf_constants *constants,
+                                       const struct inf_graph *graph, bool read,
+                                       struct inf_error *err)
 {
     for (uint32_t v = 0; v < graph->value_count; v++) {
         const struct inf_constant_use use = {.blob = graph->values[v].data, .read = read};
         if (use.blob != NULL)
             INF_TRY(append(constants, &use, err));
     }
+    return INF_OK;
+}
+
+// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
+enum inf_code inf_constants_add_graph(struct inf_constants *constants,
+                                      const struct inf_graph *graph, struct inf_error *err)
+{
+    INF_TRY(inf_constants_add_values(constants, graph, false, err));
     for (uint32_t i = 0; i < graph->subgraph_count; i++)
         if (graph->subgraphs[i] != NULL)
-            INF_TRY(inf_constants_add_graph(constants, graph->subgraphs[i], read, err));
+            INF_TRY(inf_constants_add_graph(constants, graph->subgraphs[i], err));
     return INF_OK;
 }
 
@@ -141,7 +148,7 @@ enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err)
 {
     struct inf_constants originals = {0};
     struct copies copies = {.originals = &originals};
-    enum inf_code code = inf_constants_add_graph(&originals, graph, false, err);
+    enum inf_code code = inf_constants_add_graph(&originals, graph, err);
     inf_constants_merge(&originals);
     if (code == INF_OK && originals.count > 0) {
         copies.copies = calloc(originals.count, sizeof(struct inf_blob *));

@@ -22,11 +22,18 @@ struct inf_constants {
     size_t count, capacity;
 };
 
-// Lists all constants of the graph and its subgraphs as there, or as read.
+// Lists the constants of the graph, without those of its subgraphs, as there or as read.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_constants_add_values(struct inf_constants *constants,
+                                       const struct inf_graph *graph, bool read,
+                                       struct inf_error *err) INF_NODISCARD;
+
+// Lists the constants of the graph and its subgraphs as there.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_constants_add_graph(struct inf_constants *constants,
-                                      const struct inf_graph *graph, bool read,
+                                      const struct inf_graph *graph,
                                       struct inf_error *err) INF_NODISCARD;
 
 // Lists a use of a constant: in `form`, or NULL for as it is.

@@ -314,9 +314,7 @@ enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
                                          struct inf_constants *constants, struct inf_error *err)
 {
     INF_TRY(inf_executable_list_constants(dynamic->planned, constants, err));
-    INF_TRY(inf_sides_list_constants(dynamic->sides, constants, err));
-    // The rest has what it reads only, and may interpret what is compiled too.
-    return inf_constants_add_graph(constants, dynamic->rest, true, err);
+    return inf_sides_list_constants(dynamic->sides, dynamic->rest, constants, err);
 }
 
 bool inf_dynamic_lost(const struct inf_dynamic *dynamic)

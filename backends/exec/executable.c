@@ -338,7 +338,7 @@ enum inf_code inf_executable_list_constants(const struct inf_executable *executa
                                             struct inf_constants *constants, struct inf_error *err)
 {
     const struct inf_graph *graph = executable->graph;
-    INF_TRY(inf_constants_add_graph(constants, graph, false, err));
+    INF_TRY(inf_constants_add_graph(constants, graph, err));
     if (executable->dynamic != NULL)
         return inf_dynamic_list_constants(executable->dynamic, constants, err);
     for (uint32_t i = 0; i < executable->plan->segment_count; i++)

@@ -307,6 +307,11 @@ static enum inf_code begin(struct frame *frame, const struct inf_graph *source,
                 frame->uses[source->nodes[i].inputs[k]]++;
     for (uint32_t i = 0; i < source->output_count; i++)
         frame->uses[source->outputs[i].value]++;
+    for (uint32_t i = 0; i < source->value_count; i++)
+        if (source->values[i].data != NULL && source->values[i].data->data == NULL)
+            return inf_fail_reason(err, INF_INTERNAL, INF_REASON_BUG,
+                                   "'%s' is interpreted, but only its compiled form is there",
+                                   source->values[i].name);
     return INF_OK;
 }
 

@@ -71,7 +71,7 @@ static struct shape_class *next_pinned(struct inf_model *model, const struct sha
 static enum inf_code list_constants(struct inf_model *model, struct inf_constants *constants,
                                     struct inf_error *err)
 {
-    INF_TRY(inf_constants_add_graph(constants, model->graph, false, err));
+    INF_TRY(inf_constants_add_graph(constants, model->graph, err));
     struct shape_class *class = NULL;
     while ((class = next_pinned(model, class)) != NULL)
         INF_TRY(inf_executable_list_constants(class->executable, constants, err));

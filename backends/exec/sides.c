@@ -102,20 +102,6 @@ void inf_sides_destroy(struct inf_sides **pointer)
     free(sides);
 }
 
-void inf_sides_add_own_memory(const struct inf_sides *sides, struct inf_executable_memory *memory)
-{
-    for (uint32_t i = 0; i < sides->count; i++)
-        inf_executable_add_own_memory(sides->items[i].executable, memory);
-}
-
-enum inf_code inf_sides_list_constants(const struct inf_sides *sides,
-                                       struct inf_constants *constants, struct inf_error *err)
-{
-    for (uint32_t i = 0; i < sides->count; i++)
-        INF_TRY(inf_executable_list_constants(sides->items[i].executable, constants, err));
-    return INF_OK;
-}
-
 bool inf_sides_lost(const struct inf_sides *sides)
 {
     for (uint32_t i = 0; i < sides->count; i++)
@@ -124,8 +110,6 @@ bool inf_sides_lost(const struct inf_sides *sides)
     return false;
 }
 
-// --- running ---
-
 static struct inf_executable *find(const struct inf_sides *sides, const struct inf_graph *subgraph)
 {
     for (uint32_t i = 0; i < sides->count; i++)
@@ -133,6 +117,34 @@ static struct inf_executable *find(const struct inf_sides *sides, const struct i
             return sides->items[i].executable;
     return NULL;
 }
+
+void inf_sides_add_own_memory(const struct inf_sides *sides, struct inf_executable_memory *memory)
+{
+    for (uint32_t i = 0; i < sides->count; i++)
+        inf_executable_add_own_memory(sides->items[i].executable, memory);
+}
+
+// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
+enum inf_code inf_sides_list_constants(const struct inf_sides *sides, const struct inf_graph *graph,
+                                       struct inf_constants *constants, struct inf_error *err)
+{
+    INF_TRY(inf_constants_add_values(constants, graph, true, err));
+    for (uint32_t i = 0; i < graph->subgraph_count; i++) {
+        const struct inf_graph *subgraph = graph->subgraphs[i];
+        struct inf_executable *executable = find(sides, subgraph);
+        if (subgraph == NULL)
+            continue;
+        // The shapes that it is compiled for are those that its node passes on in every run: it is
+        // never interpreted.
+        if (executable != NULL)
+            INF_TRY(inf_executable_list_constants(executable, constants, err));
+        else
+            INF_TRY(inf_sides_list_constants(sides, subgraph, constants, err));
+    }
+    return INF_OK;
+}
+
+// --- running ---
 
 bool inf_sides_fit(const struct inf_sides *sides, const struct inf_graph *subgraph,
                    const struct inf_tensor *inputs)

@@ -207,6 +207,22 @@ Test(residence, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
     inf_model_unref(&model);
 }
 
+// What one executable says of itself, as `inferctl inspect` shows it, is what is there in the end.
+Test(residence, is_told_beforehand)
+{
+    struct inf_model *model = make_cpu_model(true);
+    struct inf_executable *executable = acquire(model, cpu, 2);
+    struct inf_executable_memory told;
+    cr_assert_eq(inf_executable_memory(executable, &told, NULL), INF_OK);
+    inf_model_settle(model);
+    struct inf_model_memory memory = inf_model_memory(model);
+    cr_assert_eq(told.const_bytes, memory.const_bytes);
+    cr_assert_eq(told.weight_bytes + told.shared_bytes, memory.weight_bytes);
+    cr_assert_eq(told.buffer_bytes, memory.arena_bytes);
+    inf_model_release(model, &executable);
+    inf_model_unref(&model);
+}
+
 Test(residence, keeps_what_a_run_reads)
 {
     struct inf_model *model = make_cpu_model(true);
@@ -304,6 +320,94 @@ Test(residence, counts_constants_where_it_is_told)
     cr_assert_eq(counted.weight_bytes, inf_model_memory(model).weight_bytes);
     inf_model_unref(&model);
     cr_assert_eq(inf_device_memory(cpu).held.tensors, 0u);
+}
+
+// --- branches ---
+
+// Side of a branch: y [2,97] = x [2,80] a, doubled `times` times.
+static struct inf_graph *make_side(int times)
+{
+    struct inf_graph *graph;
+    uint32_t y;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &INF_SHAPE(2, INNER), &y, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", y, NULL), INF_OK);
+    y = add_node(graph, INF_OP_MATMUL, y, add_weights(graph, INNER, MIDDLE), NULL);
+    for (int i = 0; i < times; i++)
+        y = add_node(graph, INF_OP_BINARY, y, y, NULL);
+    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+    return graph;
+}
+
+// y [2,97] = c ? 2^8 x a : 2^9 x a, where only a run knows c.
+static struct inf_model *make_branching_model(void)
+{
+    struct inf_graph *graph;
+    struct inf_device *const hosts[] = {cpu, ref};
+    uint32_t c, x, node;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_value(graph, "c", INF_DTYPE_BOOL, &(struct inf_shape){0}, &c, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &INF_SHAPE(2, INNER), &x, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "c", c, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_node(graph, INF_OP_BRANCH, "branch", "", (uint32_t[]){c, x}, 2, 1,
+                                    &node, NULL),
+                 INF_OK);
+    for (int i = 0; i < 2; i++) {
+        uint32_t index;
+        struct inf_graph *side = make_side(8 + i);
+        cr_assert_eq(inf_graph_add_subgraph(graph, &side, &index, NULL), INF_OK);
+        if (i == 0)
+            graph->nodes[node].attrs.branch.then_graph = (int32_t)index;
+        else
+            graph->nodes[node].attrs.branch.else_graph = (int32_t)index;
+    }
+    cr_assert_eq(inf_graph_add_output(graph, "y", graph->nodes[node].outputs[0], NULL), INF_OK);
+    struct inf_model *model = NULL;
+    struct inf_error err = {0};
+    const struct inf_pass_options options = {.evaluator = inf_registry_evaluator()};
+    cr_assert_eq(inf_model_create(&model, &graph, hosts, 2, &options, &err), INF_OK, "%s",
+                 err.text);
+    return model;
+}
+
+Test(residence, keeps_the_weights_of_compiled_branches_once_too)
+{
+    struct inf_model *model = make_branching_model();
+    struct inf_executable *executable = NULL;
+    const struct inf_shape shapes[] = {{0}, INF_SHAPE(2, INNER)};
+    struct inf_error err = {0};
+    inf_model_settle(model);
+    cr_assert_eq(inf_model_acquire(model, cpu, shapes, &executable, &err), INF_OK, "%s", err.text);
+    struct inf_model_memory memory = inf_model_memory(model);
+    if (packs_itself())
+        cr_assert_lt(memory.const_bytes, A_BYTES, "two sides have one each, both packed");
+    cr_assert_eq(memory.arena_bytes, inf_device_memory(cpu).buffer_bytes);
+    cr_assert_gt(memory.arena_bytes, 0u, "the sides have arenas");
+    cr_assert_eq(memory.weight_bytes, inf_device_memory(cpu).weight_bytes);
+    float x[2 * INNER + 16], y[2 * MIDDLE + 16];
+    for (size_t i = 0; i < (size_t)2 * INNER; i++)
+        x[i] = weight(i * 31);
+    for (int side = 0; side < 2; side++) {
+        const _Alignas(64) uint8_t c[128] = {side == 0};
+        const void *inputs[] = {c, x};
+        void *outputs[] = {y};
+        const struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+        cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+        for (size_t m = 0; m < (size_t)2 * MIDDLE; m++) {
+            double wanted = 0;
+            for (size_t i = 0; i < INNER; i++)
+                wanted +=
+                    (double)x[m / MIDDLE * INNER + i] * (double)weight(i * MIDDLE + m % MIDDLE);
+            wanted *= side == 0 ? 256 : 512;
+            cr_assert_float_eq((double)y[m], wanted, 1e-2, "side %d, element %zu", side, m);
+        }
+    }
+    inf_model_release(model, &executable);
+    inf_model_unref(&model);
 }
 
 // --- threads ---

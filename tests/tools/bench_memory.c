@@ -79,7 +79,7 @@ static enum inf_code count_weights(const struct inf_graph *graph, uint64_t *byte
                                    struct inf_error *err)
 {
     struct inf_constants constants = {0};
-    enum inf_code code = inf_constants_add_graph(&constants, graph, false, err);
+    enum inf_code code = inf_constants_add_graph(&constants, graph, err);
     inf_constants_merge(&constants);
     for (size_t i = 0; i < constants.count; i++)
         *bytes += constants.uses[i].blob->size_bytes;
