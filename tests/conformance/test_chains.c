@@ -12,7 +12,7 @@
 #include "backends/graph/shape_infer.h"
 #include "backends/registry.h"
 
-#define NETS 24u
+#define NETS 12u
 
 struct net {
     uint32_t random;
@@ -197,6 +197,7 @@ struct result {
     struct inf_blob *outputs[8];
     uint32_t count;
     uint32_t streams; // steps that computed several chains
+    bool wide;        // whether the device has vectors that its own convolutions are for
 };
 
 static void run(struct result *result, uint32_t seed, const char *backend, uint32_t threads)
@@ -226,6 +227,7 @@ static void run(struct result *result, uint32_t seed, const char *backend, uint3
         result->outputs[i] = inf_blob_create(count * sizeof(float));
         output_data[i] = result->outputs[i]->data;
     }
+    result->wide = strstr(inf_device_info(devices[0])->description, "AVX") != NULL;
     struct inf_executable *executable = NULL;
     cr_assert_eq(inf_executable_create(&executable, &net.graph, devices, 2, &err), INF_OK, "%s",
                  err.text);
@@ -268,6 +270,7 @@ static void compare(const struct result *got, const struct result *wanted, uint3
 Test(chains, rows_in_turn_give_what_layers_one_by_one_give)
 {
     uint32_t streams = 0;
+    bool wide = false;
     if (inf_registry_find("cpu") == NULL)
         return;
     for (uint32_t seed = 0; seed < NETS; seed++) {
@@ -278,10 +281,12 @@ Test(chains, rows_in_turn_give_what_layers_one_by_one_give)
             run(&got, seed, "cpu", threads);
             compare(&got, &wanted, seed, threads);
             streams += got.streams;
+            wide = got.wide;
             drop(&got);
         }
         drop(&wanted);
     }
-    // Where vectors are too narrow for kernels of our own there are no chains at all.
-    printf("%u steps of several chains\n", streams);
+    // Where vectors are too narrow for convolutions of our own there are no chains.
+    if (wide)
+        cr_assert_gt(streams, 0u);
 }
