@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_engine [--backend NAME] [--dim N] [--profile] (--threads N --ms MS | N MS) MODEL...
+// bench_engine [--backend NAME] [--dim N] [--profile | --declined] (--threads N --ms MS | N MS) MODEL...
 //
 // Times one inference after the other, in process, and prints a line a model:
 //     inferd MODEL THREADS median X p99 Y min Z      (milliseconds)
@@ -10,6 +10,9 @@
 //
 // --profile adds a line a step: its least time over some runs, multiply-adds a second, their share of
 // what the cores can do, the bytes of its tensors, and the kernel. A step may compute several nodes.
+//
+// --declined runs nothing. It prints how many nodes the plan has, how many of them the backend takes, and
+// why it declines each of the others.
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +33,7 @@ struct bench {
     uint32_t threads;
     double ms;
     int64_t dim;
-    bool profile;
+    bool profile, declined;
     double peak; // GFLOP/s of all threads
     struct tool_engine engine;
 };
@@ -343,6 +346,26 @@ static enum inf_code profile(const struct subject *subject, double peak, struct 
     return code;
 }
 
+// --- what the backend leaves to others ---
+
+static void print_declined(const struct subject *subject, const struct bench *bench,
+                           const char *name)
+{
+    const struct inf_graph *graph = inf_executable_planned_graph(subject->executable);
+    const struct inf_plan *plan = inf_executable_plan(subject->executable);
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        taken += inf_device_supports(bench->engine.device, graph, plan->steps[i], NULL) == INF_OK;
+    printf("inferd %s: %u of %u nodes on %s, %u interpreted\n", name, taken, plan->step_count,
+           inf_device_info(bench->engine.device)->name,
+           inf_executable_interpreted_nodes(subject->executable));
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        struct inf_error why = {0};
+        if (inf_device_supports(bench->engine.device, graph, plan->steps[i], &why) != INF_OK)
+            printf("  %s: %s\n", graph->nodes[plan->steps[i]].name, why.text);
+    }
+}
+
 static enum inf_code bench_model(const struct bench *bench, const char *model,
                                  struct inf_error *err)
 {
@@ -354,9 +377,11 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
     if (subject == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory");
     enum inf_code code = load(subject, bench, path, err);
-    if (code == INF_OK)
+    if (code == INF_OK && bench->declined)
+        print_declined(subject, bench, name);
+    else if (code == INF_OK)
         code = measure(subject, bench, name, err);
-    if (code == INF_OK && bench->profile)
+    if (code == INF_OK && bench->profile && !bench->declined)
         code = profile(subject, bench->peak, err);
     unload(subject);
     free(subject);
@@ -366,7 +391,7 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
 static int usage(void)
 {
     fputs(
-        "usage: bench_engine [--backend NAME] [--dim N] [--profile]\n"
+        "usage: bench_engine [--backend NAME] [--dim N] [--profile | --declined]\n"
         "                    (--threads N --ms MS | N MS) MODEL...\n",
         stderr);
     return 2;
@@ -374,10 +399,13 @@ static int usage(void)
 
 static bool parse(struct bench *bench, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
-        {"ms", required_argument, NULL, 'm'},      {"dim", required_argument, NULL, 'd'},
-        {"profile", no_argument, NULL, 'p'},       {0}};
+    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"ms", required_argument, NULL, 'm'},
+                                            {"dim", required_argument, NULL, 'd'},
+                                            {"profile", no_argument, NULL, 'p'},
+                                            {"declined", no_argument, NULL, 'n'},
+                                            {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'b')
@@ -390,6 +418,8 @@ static bool parse(struct bench *bench, int argc, char **argv)
             bench->dim = strtol(optarg, NULL, 10);
         else if (option == 'p')
             bench->profile = true;
+        else if (option == 'n')
+            bench->declined = true;
         else
             return false;
     }
