@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution: four channels of a strip of PIXELS pixels an invocation. Weights are
+// Depthwise convolution: four channels of ROWS rows of PIXELS pixels an invocation. Weights are
 // [tap][block of four output channels].
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "constants.h"
 #include "lib/invocation.glsl"
 #include "lib/functions.glsl"
@@ -12,6 +13,11 @@ layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
 layout(constant_id = 2) const uint PIXELS = 4;
 layout(constant_id = 3) const bool VECTOR = false; // one filter a channel, channels in fours
 layout(constant_id = 4) const bool PRELU = false;
+// Of a window without holes that moves as far down as to the right: each pixel of x is then loaded
+// once for all that it is used for. 0 for any other window, which goes with one row.
+layout(constant_id = 5) const uint KERNEL = 0;
+layout(constant_id = 6) const uint STRIDE = 1;
+layout(constant_id = 7) const uint ROWS = 1;
 
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 0) readonly buffer X4 { vec4 x4[]; };
@@ -20,14 +26,15 @@ layout(binding = 2) readonly buffer B { vec4 bias[]; }; // bias, then the slopes
 layout(binding = 3) writeonly buffer Y { float y[]; };
 layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
 
-vec4 load(uint pixel, uint block)
+// The block's channels of a pixel. Push constants are handed over: see lib/source.glsl.
+vec4 load(uint pixel, uint block, uint blocks, uint in_c, uint out_c, uint filters)
 {
     if (VECTOR)
-        return x4[pixel * p.blocks + block];
+        return x4[pixel * blocks + block];
     vec4 result = vec4(0.0);
-    for (uint k = 0; k < 4; k++)
-        if (block * 4 + k < p.out_c)
-            result[k] = x[pixel * p.in_c + (block * 4 + k) / p.group_out];
+    [[unroll]] for (uint k = 0; k < 4; k++)
+        if (block * 4 + k < out_c)
+            result[k] = x[pixel * in_c + (block * 4 + k) / filters];
     return result;
 }
 
@@ -36,42 +43,79 @@ void main()
     uint id = invocation();
     if (id >= p.count)
         return;
-    uint block = id % p.blocks;
-    uint strip = id / p.blocks;
+    uint blocks = p.blocks, in_c = p.in_c, out_c = p.out_c, filters = p.group_out;
+    int in_h = int(p.in_h), in_w = int(p.in_w);
+    uint out_h = p.out_h, out_w = p.out_w;
+    uint block = id % blocks;
+    uint strip = id / blocks;
     uint first = strip % p.strips * PIXELS;
-    uint row = strip / p.strips % p.out_h;
-    uint image = strip / p.strips / p.out_h;
+    uint down = (out_h + ROWS - 1) / ROWS; // strips in a column
+    uint row = strip / p.strips % down * ROWS;
+    uint image = strip / p.strips / down;
 
-    vec4 sum[PIXELS];
-    for (uint t = 0; t < PIXELS; t++)
-        sum[t] = bias[block];
-    for (uint ky = 0; ky < p.kernel_h; ky++) {
-        int from_row = int(row * p.stride_h + ky * p.dilation_h) - p.pad_top;
-        if (from_row < 0 || from_row >= int(p.in_h))
-            continue;
-        uint line = (image * p.in_h + uint(from_row)) * p.in_w;
-        for (uint kx = 0; kx < p.kernel_w; kx++) {
-            vec4 weight = w[(ky * p.kernel_w + kx) * p.blocks + block];
-            for (uint t = 0; t < PIXELS; t++) {
-                int column = int((first + t) * p.stride_w + kx * p.dilation_w) - p.pad_left;
-                if (column >= 0 && column < int(p.in_w))
-                    sum[t] = fma(load(line + uint(column), block), weight, sum[t]);
+    vec4 sum[ROWS * PIXELS];
+    vec4 start = bias[block];
+    [[unroll]] for (uint t = 0; t < ROWS * PIXELS; t++)
+        sum[t] = start;
+    if (KERNEL > 0) {
+        int from_row = int(row * STRIDE) - p.pad_top, from_column = int(first * STRIDE) - p.pad_left;
+        vec4 weight[KERNEL * KERNEL + 1];
+        [[unroll]] for (uint i = 0; i < KERNEL * KERNEL; i++)
+            weight[i] = w[i * blocks + block];
+        [[unroll]] for (uint i = 0; i < (ROWS - 1) * STRIDE + KERNEL; i++) {
+            int at_row = from_row + int(i);
+            if (at_row < 0 || at_row >= in_h)
+                continue;
+            uint line = uint(int(image) * in_h + at_row) * uint(in_w);
+            [[unroll]] for (uint k = 0; k < (PIXELS - 1) * STRIDE + KERNEL; k++) {
+                int column = from_column + int(k);
+                vec4 from = vec4(0.0);
+                if (column >= 0 && column < in_w)
+                    from = load(line + uint(column), block, blocks, in_c, out_c, filters);
+                [[unroll]] for (uint r = 0; r < ROWS; r++)
+                    [[unroll]] for (uint t = 0; t < PIXELS; t++)
+                        if (i >= r * STRIDE && i < r * STRIDE + KERNEL && k >= t * STRIDE &&
+                            k < t * STRIDE + KERNEL)
+                            sum[r * PIXELS + t] =
+                                fma(from, weight[(i - r * STRIDE) * KERNEL + k - t * STRIDE], sum[r * PIXELS + t]);
+            }
+        }
+    } else {
+        uint kernel_h = p.kernel_h, kernel_w = p.kernel_w, stride_w = p.stride_w;
+        uint dilation_h = p.dilation_h, dilation_w = p.dilation_w;
+        int top = int(row * p.stride_h) - p.pad_top, left = int(first * stride_w) - p.pad_left;
+        for (uint ky = 0; ky < kernel_h; ky++) {
+            int at_row = top + int(ky * dilation_h);
+            if (at_row < 0 || at_row >= in_h)
+                continue;
+            uint line = uint(int(image) * in_h + at_row) * uint(in_w);
+            for (uint kx = 0; kx < kernel_w; kx++) {
+                vec4 weight = w[(ky * kernel_w + kx) * blocks + block];
+                [[unroll]] for (uint t = 0; t < PIXELS; t++) {
+                    int column = left + int(t * stride_w + kx * dilation_w);
+                    if (column >= 0 && column < in_w)
+                        sum[t] = fma(load(line + uint(column), block, blocks, in_c, out_c, filters), weight, sum[t]);
+                }
             }
         }
     }
 
-    vec4 low = PRELU ? bias[p.blocks + block] : vec4(p.low);
-    uint pixel = (image * p.out_h + row) * p.out_w + first;
-    for (uint t = 0; t < PIXELS; t++, pixel++) {
-        if (first + t >= p.out_w)
-            break;
-        vec4 result = activate4(ACTIVATION, sum[t], low, p.high);
-        if (VECTOR) {
-            y4[pixel * p.blocks + block] = result;
-        } else {
-            for (uint k = 0; k < 4; k++)
-                if (block * 4 + k < p.out_c)
-                    y[pixel * p.out_c + block * 4 + k] = result[k];
+    float high = p.high;
+    vec4 low = PRELU ? bias[blocks + block] : vec4(p.low);
+    uint pixel = (image * out_h + row) * out_w + first;
+    [[unroll]] for (uint r = 0; r < ROWS; r++) {
+        [[unroll]] for (uint t = 0; t < PIXELS; t++) {
+            if (first + t >= out_w || row + r >= out_h)
+                continue;
+            vec4 result = activate4(ACTIVATION, sum[r * PIXELS + t], low, high);
+            uint at = pixel + r * out_w + t;
+            if (VECTOR) {
+                y4[at * blocks + block] = result;
+            } else {
+                [[unroll]] for (uint k = 0; k < 4; k++)
+                    if (block * 4 + k < out_c)
+                        y[at * out_c + block * 4 + k] = result[k];
+            }
         }
     }
 }

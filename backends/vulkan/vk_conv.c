@@ -59,6 +59,7 @@ struct conv {
     struct vk_activation activation;
     uint32_t bias_index; // of the operand; the slopes of prelu are the next one
     uint32_t images;
+    bool transposed, one_tap;
 };
 
 static enum inf_code check_activation(const struct vk_lowering *lowering, const struct conv *conv,
@@ -100,7 +101,8 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
                                   const struct conv *conv, struct inf_error *err)
 {
     const struct weights *weights = &conv->weights;
-    size_t blocks = conv->window.blocks;
+    size_t row_bytes = (size_t)weights->groups * weights->group_blocks * 16;
+    size_t depth = (size_t)weights->taps * weights->group_in;
     struct channels channels = {
         .bias = vk_const_f32(lowering, conv->bias_index),
         .slopes = conv->activation.prelu ? vk_const_f32(lowering, conv->bias_index + 1) : NULL,
@@ -109,10 +111,9 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
         .group_blocks = weights->group_blocks,
     };
     INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_pack(lowering, dispatch, (size_t)weights->taps * weights->group_in * blocks * 16,
-                    fill_weights, weights, err));
-    INF_TRY(vk_pack(lowering, dispatch, blocks * 16 * (conv->activation.prelu ? 2 : 1),
-                    fill_channels, &channels, err));
+    INF_TRY(vk_pack(lowering, dispatch, depth * row_bytes, fill_weights, weights, err));
+    INF_TRY(vk_pack(lowering, dispatch, row_bytes * (conv->activation.prelu ? 2 : 1), fill_channels,
+                    &channels, err));
     return vk_use(lowering, dispatch, lowering->node->outputs[0], err);
 }
 
@@ -128,28 +129,17 @@ static void settle(struct conv *conv, uint32_t pixels)
     window->high = conv->activation.high;
 }
 
-static enum inf_code emit_conv(struct vk_lowering *lowering, struct conv *conv, bool transposed,
-                               struct inf_error *err)
+// Four channels of a strip of pixels an invocation.
+static enum inf_code emit_strips(struct vk_lowering *lowering, struct conv *conv,
+                                 struct inf_error *err)
 {
     struct vk_window *window = &conv->window;
-    INF_TRY(check_activation(lowering, conv, err));
-    bool one_tap = conv->weights.taps == 1 && window->pad_top == 0 && window->pad_left == 0 &&
-                   !transposed && (window->out_h - 1) * window->stride_h < window->in_h &&
-                   (window->out_w - 1) * window->stride_w < window->in_w;
-    if (one_tap && window->stride_h == 1 && window->stride_w == 1 &&
-        window->in_w == window->out_w && window->in_h == window->out_h) {
-        // Pixels do not know of rows: one long one has no ends to waste.
-        window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
-        window->in_h = window->out_h = conv->images = 1;
-    }
-    window->group_in = conv->weights.group_in;
-    window->group_out = conv->weights.group_out;
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_CONV,
                     {conv->activation.function, strip_pixels(lowering, window->out_w),
                      window->group_in % 4 == 0 && window->in_c % 4 == 0,
-                     window->group_out % 4 == 0 && window->out_c % 4 == 0, transposed,
-                     conv->activation.prelu, one_tap}}};
+                     window->group_out % 4 == 0 && window->out_c % 4 == 0, conv->transposed,
+                     conv->activation.prelu, conv->one_tap}}};
     uint32_t *pixels = &dispatch.variant.constants[1];
     settle_pixels(lowering, &dispatch.variant, pixels);
     settle(conv, *pixels);
@@ -157,6 +147,25 @@ static enum inf_code emit_conv(struct vk_lowering *lowering, struct conv *conv, 
     vk_push(&dispatch, window, sizeof(*window));
     INF_TRY(use_operands(lowering, &dispatch, conv, err));
     return vk_emit(lowering, &dispatch, err);
+}
+
+static enum inf_code emit_conv(struct vk_lowering *lowering, struct conv *conv,
+                               struct inf_error *err)
+{
+    struct vk_window *window = &conv->window;
+    INF_TRY(check_activation(lowering, conv, err));
+    conv->one_tap = conv->weights.taps == 1 && window->pad_top == 0 && window->pad_left == 0 &&
+                    !conv->transposed && (window->out_h - 1) * window->stride_h < window->in_h &&
+                    (window->out_w - 1) * window->stride_w < window->in_w;
+    if (conv->one_tap && window->stride_h == 1 && window->stride_w == 1 &&
+        window->in_w == window->out_w && window->in_h == window->out_h) {
+        // Pixels do not know of rows: one long one has no ends to waste.
+        window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
+        window->in_h = window->out_h = conv->images = 1;
+    }
+    window->group_in = conv->weights.group_in;
+    window->group_out = conv->weights.group_out;
+    return emit_strips(lowering, conv, err);
 }
 
 enum inf_code vk_lower_conv2d(struct vk_lowering *lowering, struct inf_error *err)
@@ -181,7 +190,7 @@ enum inf_code vk_lower_conv2d(struct vk_lowering *lowering, struct inf_error *er
         .in_stride = out,
         .out_stride = 1,
     };
-    return emit_conv(lowering, &conv, false, err);
+    return emit_conv(lowering, &conv, err);
 }
 
 enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf_error *err)
@@ -205,7 +214,20 @@ enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf
         .in_stride = 1,
         .out_stride = in,
     };
-    return emit_conv(lowering, &conv, true, err);
+    conv.transposed = true;
+    return emit_conv(lowering, &conv, err);
+}
+
+// Rows of a tile of a depthwise convolution: as many as registers hold, or llvmpipe has memory for.
+#define DEPTHWISE_ROWS          2
+#define DEPTHWISE_ROWS_SOFTWARE 4
+
+// Whether the window is as the shader knows it by constants.
+static bool is_square(const struct vk_window *window)
+{
+    return window->kernel_h == window->kernel_w && window->stride_h == window->stride_w &&
+           window->dilation_h == 1 && window->dilation_w == 1 &&
+           (window->kernel_h == 3 || window->kernel_h == 5) && window->stride_h <= 2;
 }
 
 enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error *err)
@@ -232,13 +254,24 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
     };
     window->group_in = 1;
     window->group_out = (uint32_t)filter->dims[3];
+    // A window that is as wide as high may load each pixel once for a tile of several rows.
+    bool software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
+    uint32_t kernel =
+        is_square(window) && (software || window->kernel_h == 3) ? window->kernel_h : 0;
+    uint32_t rows = software ? DEPTHWISE_ROWS_SOFTWARE : DEPTHWISE_ROWS;
+    if (kernel == 0 || window->out_h == 1)
+        rows = 1;
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_DEPTHWISE,
-                    {conv.activation.function, INF_MIN(strip_pixels(lowering, window->out_w), 8u),
-                     window->out_c % 4 == 0 && window->group_out == 1, conv.activation.prelu}}};
+                    {conv.activation.function,
+                     INF_MIN(strip_pixels(lowering, window->out_w), kernel != 0 ? 4u : 8u),
+                     window->out_c % 4 == 0 && window->group_out == 1, conv.activation.prelu,
+                     kernel, kernel != 0 ? window->stride_h : 1, rows}}};
     uint32_t *pixels = &dispatch.variant.constants[1];
     settle_pixels(lowering, &dispatch.variant, pixels);
     settle(&conv, *pixels);
+    window->count =
+        conv.images * ((window->out_h + rows - 1) / rows) * window->strips * window->blocks;
     dispatch.invocations = window->count;
     vk_push(&dispatch, window, sizeof(*window));
     INF_TRY(use_operands(lowering, &dispatch, &conv, err));
@@ -285,7 +318,7 @@ static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows,
                                     .groups = 1,
                                     .in_stride = transposed ? 1 : n,
                                     .out_stride = transposed ? k : 1};
-    return emit_conv(lowering, &conv, false, err);
+    return emit_conv(lowering, &conv, err);
 }
 
 // Dimension `axis` (counted from the last batch axis, 0) of an operand's batch.

@@ -1,0 +1,41 @@
+// Where the pixels of a window lie in x. Wants the constants TRANSPOSED and ONE_TAP, and
+// lib/window.glsl.
+#define OUTSIDE 0xffffffffu
+
+// What of the push constants that takes. Drivers that compute on the CPU read those anew wherever they
+// are named, which costs more than anything else in a loop.
+struct Picture {
+    int in_h, in_w, in_c;
+    int stride_h, stride_w;
+    int dilation_h, dilation_w;
+    int pad_top, pad_left;
+    int kernel_w;
+};
+
+Picture picture_of_window()
+{
+    return Picture(int(p.in_h), int(p.in_w), int(p.in_c), int(p.stride_h), int(p.stride_w),
+                   int(p.dilation_h), int(p.dilation_w), p.pad_top, p.pad_left, int(p.kernel_w));
+}
+
+// Where a pixel's channels begin for one tap of its window; OUTSIDE where that is padding.
+uint source(Picture a, uint image, uint row, uint column, uint tap)
+{
+    int y = int(row), x = int(column), before = int(image) * a.in_h;
+    if (ONE_TAP)
+        return uint(((before + y * a.stride_h) * a.in_w + x * a.stride_w) * a.in_c);
+    int down = int(tap) / a.kernel_w * a.dilation_h, right = int(tap) % a.kernel_w * a.dilation_w;
+    if (TRANSPOSED) {
+        y += a.pad_top - down;
+        x += a.pad_left - right;
+        if (y < 0 || x < 0 || y % a.stride_h != 0 || x % a.stride_w != 0)
+            return OUTSIDE;
+        y /= a.stride_h;
+        x /= a.stride_w;
+    } else {
+        y = y * a.stride_h + down - a.pad_top;
+        x = x * a.stride_w + right - a.pad_left;
+    }
+    bool inside = y >= 0 && x >= 0 && y < a.in_h && x < a.in_w;
+    return inside ? uint(((before + y) * a.in_w + x) * a.in_c) : OUTSIDE;
+}
