@@ -129,6 +129,13 @@ static void settle(struct conv *conv, uint32_t pixels)
     window->high = conv->activation.high;
 }
 
+static uint64_t count_macs(const struct conv *conv)
+{
+    const struct vk_window *window = &conv->window;
+    return (uint64_t)conv->images * window->out_h * window->out_w * window->out_c *
+           conv->weights.taps * conv->weights.group_in;
+}
+
 // Four channels of a strip of pixels an invocation.
 static enum inf_code emit_strips(struct vk_lowering *lowering, struct conv *conv,
                                  struct inf_error *err)
@@ -144,6 +151,7 @@ static enum inf_code emit_strips(struct vk_lowering *lowering, struct conv *conv
     settle_pixels(lowering, &dispatch.variant, pixels);
     settle(conv, *pixels);
     dispatch.invocations = window->count;
+    dispatch.cost = count_macs(conv);
     vk_push(&dispatch, window, sizeof(*window));
     INF_TRY(use_operands(lowering, &dispatch, conv, err));
     return vk_emit(lowering, &dispatch, err);
@@ -273,6 +281,7 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
     window->count =
         conv.images * ((window->out_h + rows - 1) / rows) * window->strips * window->blocks;
     dispatch.invocations = window->count;
+    dispatch.cost = count_macs(&conv);
     vk_push(&dispatch, window, sizeof(*window));
     INF_TRY(use_operands(lowering, &dispatch, &conv, err));
     return vk_emit(lowering, &dispatch, err);
@@ -376,7 +385,8 @@ enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *er
     product.count = vk_extent(y, 0, y->rank - 2) * ((m + 3) / 4) * ((n + 3) / 4);
     bool bias = vk_has_input(lowering, 2);
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_MATMUL, {activation.function, bias}},
-                                   .invocations = product.count};
+                                   .invocations = product.count,
+                                   .cost = (uint64_t)vk_extent(y, 0, y->rank) * k};
     vk_push(&dispatch, &product, sizeof(product));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));

@@ -22,6 +22,10 @@ struct vk_device;
 // What takes longer than this is taken for hung.
 #define VK_HANG_NS (UINT64_C(120) * INF_NS_PER_S)
 
+// A submit that is expected to take longer than this is cut in several, between which others get their
+// turn, and a run may be cancelled.
+#define VK_SLICE_NS (UINT64_C(20) * INF_NS_PER_MS)
+
 struct vk_gpu {
     struct inf_device base;
     const struct vk_instance_api *api;
@@ -40,6 +44,9 @@ struct vk_gpu {
     uint32_t timestamp_bits; // 0: no profile
     uint64_t backoff_ns;     // VK_BACKOFF_NS
     uint64_t hang_ns;        // VK_HANG_NS
+
+    // What a submit may cost so that it takes about VK_SLICE_NS; learnt from runs of several submits.
+    _Atomic uint64_t slice_cost;
 
     struct vk_variants broken; // that the driver cannot build
 

@@ -24,6 +24,7 @@ struct vk_dispatch {
     uint32_t operand_count;
     struct vk_operand operands[VK_BINDINGS_MAX];
     uint32_t invocations;
+    uint64_t cost; // multiply-adds or elements moved; 0: the elements of its operands
     uint32_t push_bytes;
     uint8_t push[VK_PUSH_BYTES_MAX];
     // Set by vk_emit().

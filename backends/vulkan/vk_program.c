@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/clock.h"
 #include "backends/vulkan/vk_record.h"
 
 // Of a ticket that are the timeline's value; those above are the device's generation.
@@ -73,6 +74,8 @@ enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *di
     struct vk_dispatch *added = &program->dispatches[program->dispatch_count];
     *added = *dispatch;
     added->node = lowering->node_index;
+    for (uint32_t i = 0; dispatch->cost == 0 && i < dispatch->operand_count; i++)
+        added->cost += dispatch->operands[i].size_bytes / 4 + 1;
     INF_TRY(vk_pipeline_get(&added->pipeline, program->device, &added->variant, err));
     program->dispatch_count++;
     return INF_OK;
@@ -266,30 +269,81 @@ static struct inf_ticket make_ticket(const struct vk_device *device, uint64_t va
     return (struct inf_ticket){(uint64_t)vk_device_generation(device) << TICKET_BITS | value};
 }
 
+static bool is_cancelled(const struct inf_run *run)
+{
+    return run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed);
+}
+
+// Submits that the device has at once: one runs, and one waits so that it never idles.
+#define AHEAD 2
+
+// Notes what a submit may cost, from what `cost` took.
+static void learn(struct vk_gpu *gpu, uint64_t cost, uint64_t time_ns)
+{
+    double per_slice = (double)cost / (double)INF_MAX(time_ns, 1u) * (double)VK_SLICE_NS;
+    atomic_store_explicit(&gpu->slice_cost, (uint64_t)INF_MIN(INF_MAX(per_slice, 1.0), 1e18),
+                          memory_order_relaxed);
+}
+
+// Submits the slices one after the other. Returns with the last ones under way.
+static enum inf_code submit_slices(struct vk_recording *recording, struct vk_device *device,
+                                   const struct inf_run *run, struct inf_error *err)
+{
+    uint64_t values[VK_SLICES_MAX], cost = 0;
+    uint64_t begin_ns = recording->slice_count > AHEAD ? inf_clock_ns() : 0;
+    for (uint32_t i = 0; i < recording->slice_count; i++) {
+        if (i >= AHEAD) {
+            INF_TRY(vk_device_wait(device, values[i - AHEAD], UINT64_MAX, err));
+            cost += recording->slices[i - AHEAD].cost;
+        }
+        if (i > 0 && is_cancelled(run)) {
+            // Its memory is still being written; the caller will reuse it.
+            INF_TRY(vk_device_wait(device, values[i - 1], UINT64_MAX, err));
+            return inf_fail(err, INF_CANCELLED, "cancelled after %u of %u submits", i,
+                            recording->slice_count);
+        }
+        INF_TRY(vk_device_submit(device, recording->slices[i].commands, &values[i], err));
+        recording->submitted = values[i];
+    }
+    if (begin_ns != 0)
+        learn(device->gpu, cost, inf_clock_ns() - begin_ns);
+    return INF_OK;
+}
+
+// Whether the recording must be made anew: its slices are far from what they should be.
+static bool is_cut_wrong(const struct vk_recording *recording, uint64_t slice_cost)
+{
+    return slice_cost < recording->slice_cost / 2 ||
+           (recording->slice_count > 1 && slice_cost / 2 > recording->slice_cost);
+}
+
 enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run,
                              struct inf_ticket *ticket, struct inf_error *err)
 {
     struct vk_program *program = (struct vk_program *)base;
+    struct vk_device *device = program->device;
     struct vk_recording *recording = &program->slots[run->slot];
-    if (run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed))
+    if (is_cancelled(run))
         return inf_fail(err, INF_CANCELLED, "cancelled before it was submitted");
     if (program->dispatch_count == 0)
         return INF_OK;
     if (recording->submitted != 0)
-        INF_TRY(vk_device_wait(program->device, recording->submitted, UINT64_MAX, err));
+        INF_TRY(vk_device_wait(device, recording->submitted, UINT64_MAX, err));
     bool moved;
     enum inf_code code = bind(program, recording, run, &moved, err);
     if (code != INF_OK) {
         recording->recorded = false; // some places are overwritten
         return code;
     }
-    if (moved || !recording->recorded || recording->timed != run->profile) {
+    uint64_t slice_cost = atomic_load_explicit(&device->gpu->slice_cost, memory_order_relaxed);
+    if (moved || !recording->recorded || recording->timed != run->profile ||
+        is_cut_wrong(recording, slice_cost)) {
         recording->recorded = false;
-        INF_TRY(vk_record(recording, program->device, program->dispatches, program->dispatch_count,
-                          run->profile, err));
+        INF_TRY(vk_record(recording, device, program->dispatches, program->dispatch_count,
+                          slice_cost, run->profile, err));
     }
-    INF_TRY(vk_device_submit(program->device, recording->commands, &recording->submitted, err));
-    *ticket = make_ticket(program->device, recording->submitted);
+    INF_TRY(submit_slices(recording, device, run, err));
+    *ticket = make_ticket(device, recording->submitted);
     return INF_OK;
 }
 

@@ -24,12 +24,6 @@ static enum inf_code create_pools(struct vk_recording *recording, struct vk_devi
                                         .queueFamilyIndex = device->gpu->queue_family};
     VK_TRY(device, device->api.CreateCommandPool(device->device, &commands, NULL, &recording->pool),
            err);
-    VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                        .commandPool = recording->pool,
-                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-                                        .commandBufferCount = 1};
-    VK_TRY(device, device->api.AllocateCommandBuffers(device->device, &info, &recording->commands),
-           err);
     if (device->gpu->timestamp_bits == 0)
         return INF_OK;
     VkQueryPoolCreateInfo queries = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
@@ -138,9 +132,9 @@ static void write_set(struct vk_recording *recording, struct vk_device *device, 
 }
 
 static void record_dispatch(struct vk_recording *recording, struct vk_device *device,
-                            const struct vk_dispatch *dispatch, uint32_t index)
+                            VkCommandBuffer commands, const struct vk_dispatch *dispatch,
+                            uint32_t index)
 {
-    VkCommandBuffer commands = recording->commands;
     device->api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch->pipeline);
     device->api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
                                       device->pipeline_layout, 0, 1, &recording->sets[index], 0,
@@ -159,25 +153,78 @@ static void record_dispatch(struct vk_recording *recording, struct vk_device *de
                                       recording->queries, 2 * index + 1);
 }
 
-enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device,
-                        const struct vk_dispatch *dispatches, uint32_t count, bool timed,
-                        struct inf_error *err)
+// Begins slice `index`, which may be used for the first time.
+static enum inf_code begin_slice(struct vk_recording *recording, struct vk_device *device,
+                                 uint32_t index, struct inf_error *err)
 {
-    VkCommandBuffer commands = recording->commands;
+    struct vk_slice *slice = &recording->slices[index];
+    VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                        .commandPool = recording->pool,
+                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                        .commandBufferCount = 1};
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    VK_TRY(device, device->api.ResetCommandBuffer(commands, 0), err);
-    VK_TRY(device, device->api.BeginCommandBuffer(commands, &begin), err);
+    if (slice->commands == VK_NULL_HANDLE)
+        VK_TRY(device, device->api.AllocateCommandBuffers(device->device, &info, &slice->commands),
+               err);
+    else
+        VK_TRY(device, device->api.ResetCommandBuffer(slice->commands, 0), err);
+    VK_TRY(device, device->api.BeginCommandBuffer(slice->commands, &begin), err);
+    slice->cost = 0;
+    recording->slice_count = index + 1;
+    return INF_OK;
+}
+
+// Ends a slice: for the host, and for the next submit, which the queue starts but does not order
+// memory for.
+static enum inf_code end_slice(struct vk_device *device, const struct vk_slice *slice,
+                               struct inf_error *err)
+{
+    barrier(device, slice->commands,
+            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    VK_TRY(device, device->api.EndCommandBuffer(slice->commands), err);
+    return INF_OK;
+}
+
+// What a slice may cost so that there are not more than there may be.
+static uint64_t limit_slices(const struct vk_dispatch *dispatches, uint32_t count,
+                             uint64_t slice_cost)
+{
+    uint64_t total = 0, largest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        total += dispatches[i].cost;
+        largest = INF_MAX(largest, dispatches[i].cost);
+    }
+    // A slice that is ended is more than half full, or alone with a dispatch that is.
+    return INF_MAX(slice_cost, 2 * total / (VK_SLICES_MAX - 1) + largest / VK_SLICES_MAX + 1);
+}
+
+enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device,
+                        const struct vk_dispatch *dispatches, uint32_t count, uint64_t slice_cost,
+                        bool timed, struct inf_error *err)
+{
+    uint64_t most = limit_slices(dispatches, count, slice_cost);
     recording->timed = timed && recording->queries != VK_NULL_HANDLE;
+    recording->slice_cost = slice_cost;
+    INF_TRY(begin_slice(recording, device, 0, err));
+    struct vk_slice *slice = &recording->slices[0];
     if (recording->timed)
-        device->api.CmdResetQueryPool(commands, recording->queries, 0, 2 * count);
+        device->api.CmdResetQueryPool(slice->commands, recording->queries, 0, 2 * count);
     uint32_t touched = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct vk_place *places = &recording->places[i * VK_BINDINGS_MAX];
         uint32_t operands = dispatches[i].operand_count;
         write_set(recording, device, i, operands);
+        if (slice->cost > 0 && slice->cost + dispatches[i].cost > most &&
+            recording->slice_count < VK_SLICES_MAX) {
+            INF_TRY(end_slice(device, slice, err));
+            INF_TRY(begin_slice(recording, device, recording->slice_count, err));
+            slice = &recording->slices[recording->slice_count - 1];
+            touched = 0;
+        }
         // Timed dispatches stand alone, or their times would be those of several.
         if (recording->timed ? i > 0 : must_wait(recording, touched, places, operands)) {
-            barrier(device, commands, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+            barrier(device, slice->commands, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
                     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
             touched = 0;
         }
@@ -185,13 +232,10 @@ enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device
             recording->touched[touched] = places[k];
             recording->written[touched] = k == operands - 1;
         }
-        record_dispatch(recording, device, &dispatches[i], i);
+        record_dispatch(recording, device, slice->commands, &dispatches[i], i);
+        slice->cost += dispatches[i].cost;
     }
-    // For the host, and for the next submit, which the queue starts but does not order memory for.
-    barrier(device, commands,
-            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
-            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
-    VK_TRY(device, device->api.EndCommandBuffer(commands), err);
+    INF_TRY(end_slice(device, slice, err));
     recording->recorded = true;
     return INF_OK;
 }

@@ -11,10 +11,21 @@ struct vk_place {
     VkDeviceSize offset, size;
 };
 
+// Slices of a recording, at most.
+#define VK_SLICES_MAX 64
+
+// A stretch of the dispatches that is submitted at once.
+struct vk_slice {
+    VkCommandBuffer commands;
+    uint64_t cost; // of its dispatches
+};
+
 struct vk_recording {
     VkDescriptorPool descriptors;
     VkCommandPool pool;
-    VkCommandBuffer commands;
+    struct vk_slice slices[VK_SLICES_MAX]; // those that were ever needed have commands
+    uint32_t slice_count;
+    uint64_t slice_cost;      // that they were cut for
     VkDescriptorSet *sets;    // by dispatch
     struct vk_place *places;  // by dispatch and operand, VK_BINDINGS_MAX each: what is recorded
     struct vk_place *touched; // since the last barrier, with `written`
@@ -31,9 +42,10 @@ enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device
 // Frees them; nothing of it may still run.
 void vk_recording_fini(struct vk_recording *recording, struct vk_device *device);
 
-// Records the dispatches with `recording->places`; with timestamps around each if `timed`.
+// Records the dispatches with `recording->places`, in slices of about `slice_cost`; with timestamps
+// around each if `timed`.
 enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device,
-                        const struct vk_dispatch *dispatches, uint32_t count, bool timed,
-                        struct inf_error *err) INF_NODISCARD;
+                        const struct vk_dispatch *dispatches, uint32_t count, uint64_t slice_cost,
+                        bool timed, struct inf_error *err) INF_NODISCARD;
 
 #endif

@@ -15,6 +15,10 @@
 // Runs that a GPU may overlap; what computes on the CPU has nothing to overlap with.
 #define GPU_SLOTS 2
 
+// Multiply-adds a second until more is known: what the weakest of each kind reach.
+#define GPU_RATE      UINT64_C(10000000000)
+#define SOFTWARE_RATE UINT64_C(2000000000)
+
 static uint32_t vulkan_probe(void)
 {
     struct vk_gpus gpus;
@@ -80,6 +84,9 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
                                gpu->properties.deviceName);
     // llvmpipe computes eight invocations at a time; GPUs 16 to 64.
     gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
+    atomic_init(&gpu->slice_cost,
+                (gpu->base.info.kind == INF_DEVICE_SOFTWARE ? SOFTWARE_RATE : GPU_RATE) /
+                    (INF_NS_PER_S / VK_SLICE_NS));
     VkQueueFamilyProperties families[16];
     uint32_t count = INF_ARRAY_LENGTH(families);
     gpu->api->GetPhysicalDeviceQueueFamilyProperties(gpu->physical, &count, families);

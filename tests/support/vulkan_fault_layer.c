@@ -23,7 +23,8 @@ static VkDevice any_device;
 static VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, uint32_t count,
                                              const VkSubmitInfo *submits, VkFence fence)
 {
-    faults->submits++;
+    if (++faults->submits == faults->raise_at)
+        faults->raised = true;
     return faults->submit != 0 ? (VkResult)faults->submit
                                : NEXT(QueueSubmit)(queue, count, submits, fence);
 }

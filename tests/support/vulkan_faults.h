@@ -22,6 +22,9 @@ struct vulkan_faults {
     _Atomic uint32_t pipeline_word, pipeline_value;
     // Submits go on, but nobody hears that they are done.
     atomic_bool hang;
+    // `raised` is set by the submit of this number; 0: by none.
+    _Atomic uint32_t raise_at;
+    atomic_bool raised;
     // Calls so far.
     _Atomic uint32_t devices, submits, pipelines;
 };

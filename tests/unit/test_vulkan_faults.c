@@ -64,7 +64,7 @@ Test(vulkan_faults, what_was_made_on_a_lost_device_stays_lost)
     make(&negation, device);
     cr_assert_eq(negation_run(&negation, device, 0, 7, false, &err), INF_OK, "%s", err.text);
     cr_assert_not(inf_program_lost(negation.program));
-    ((struct vk_gpu *)device)->backoff_ns = 3600 * INF_NS_PER_S;
+    ((struct vk_gpu *)device)->backoff_ns = UINT64_C(3600) * INF_NS_PER_S;
     faults->submit = VK_ERROR_DEVICE_LOST;
     expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
     cr_assert_eq(inf_device_health(device), INF_DEVICE_LOST);
@@ -151,8 +151,8 @@ Test(vulkan_faults, a_driver_that_makes_no_device_counts_as_a_loss)
 
 static void expect_hangs(struct inf_device *device, struct negation *negation)
 {
-    ((struct vk_gpu *)device)->hang_ns = 50 * INF_NS_PER_MS;
     make(negation, device);
+    ((struct vk_gpu *)device)->hang_ns = 50 * INF_NS_PER_MS;
     faults->hang = true;
     uint64_t begin_ns = inf_clock_ns();
     expect_run_fails(device, negation, INF_REASON_DEVICE_HUNG);
@@ -166,6 +166,7 @@ Test(vulkan_faults, a_device_that_hangs_is_lost_and_made_anew)
     expect_hangs(device, &negation);
     expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
     faults->hang = false;
+    ((struct vk_gpu *)device)->hang_ns = VK_HANG_NS;
     expect_works(device);
     negation_fini(&negation);
     inf_device_unref(&device);
