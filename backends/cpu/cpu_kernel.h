@@ -83,6 +83,7 @@ extern const struct inf_cpu_kernel inf_cpu_conv_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_dense_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_matmul_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_product_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_q8_product_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_pool_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_unary_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_resample_kernels[];

@@ -44,10 +44,15 @@ uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *nod
     case INF_OP_CONV2D:
     case INF_OP_DEPTHWISE_CONV2D:
     case INF_OP_CONV_ND:
+    case INF_OP_QCONV2D:
         return mul_saturating(places(y), elements_or_zero(w));
     case INF_OP_CONV2D_TRANSPOSE:
     case INF_OP_CONV_ND_TRANSPOSE:
         return mul_saturating(places(x), elements_or_zero(w));
+    case INF_OP_QMATMUL:
+        return x->rank < 2 || x->dims[x->rank - 1] < 0
+                   ? 0
+                   : mul_saturating(elements_or_zero(y), (uint64_t)x->dims[x->rank - 1]);
     case INF_OP_MATMUL: {
         if (x->rank < 2)
             return 0;

@@ -244,11 +244,14 @@ enum inf_types {
     INF_TYPES_TRANSFORM,      // input 1 f32; input 2 i32 or i64; output as input 0
     INF_TYPES_QUANTIZE,       // input 1 as input 0, or f32; input 2 and output as `dtype`
     INF_TYPES_DEQUANTIZE,     // input 2 as input 0; output as input 1, a float
-    INF_TYPES_RNN,            // input 4 i32; the rest alike
-    INF_TYPES_BRANCH,         // input 0 bool; outputs as the subgraphs'
-    INF_TYPES_LOOP,           // outputs as the first inputs
-    INF_TYPES_NMS,            // inputs alike but for input 2, i32; outputs i32, as input 0, i32
-    INF_TYPES_UNIQUE,         // inputs alike; output 0 as input 0, the rest i32
+    INF_TYPES_QPRODUCT, // inputs 0, 1 u8 or i8; 2 i32; 3 as 0; 4 as 1; 5 f32; 6, output `dtype`
+    INF_TYPES_QBINARY,  // inputs 0, 1 u8 or i8; 2 to 4 f32; 5 as 0; 6 as 1; 7, output `dtype`
+    INF_TYPES_LOOKUP,   // input 0 u8 or i8; output as input 1
+    INF_TYPES_RNN,      // input 4 i32; the rest alike
+    INF_TYPES_BRANCH,   // input 0 bool; outputs as the subgraphs'
+    INF_TYPES_LOOP,     // outputs as the first inputs
+    INF_TYPES_NMS,      // inputs alike but for input 2, i32; outputs i32, as input 0, i32
+    INF_TYPES_UNIQUE,   // inputs alike; output 0 as input 0, the rest i32
 };
 
 enum inf_attr_type {

@@ -110,8 +110,18 @@ struct inf_window_attrs {
     int32_t pad_before[2], pad_after[2];
 };
 
-// The window attributes of a conv2d, depthwise_conv2d, conv2d_transpose, pool2d or dilation2d node.
+// The window attributes of a conv2d, depthwise_conv2d, conv2d_transpose, pool2d,
+// dilation2d or qconv2d node.
 struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node);
+
+// *output = how many windows of `kernel` taps of the node fit over `input` elements along axis 0
+// (height) or 1 (width); unknown where one of them is.
+enum inf_code inf_infer_slide(struct inf_infer *infer, int axis, int64_t input, int64_t kernel,
+                              int64_t *output) INF_NODISCARD;
+
+// *y = the shape of a product of matrices at inputs 0 and 1; unknown rank where one of theirs is.
+enum inf_code inf_infer_product(struct inf_infer *infer, bool transpose_a, bool transpose_b,
+                                struct inf_shape *y) INF_NODISCARD;
 
 // Settles the window of `kernel` taps over `input` elements along axis 0 (height) or 1 (width). False
 // where no window fits, or one is too large to be meant.

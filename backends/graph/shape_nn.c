@@ -29,9 +29,8 @@ static enum inf_code check_bias_and_alpha(struct inf_infer *infer, enum inf_acti
     return check_per_channel(infer, 3, channels);
 }
 
-// Runs the window of `kernel` over `input` (both unknown or known) along an axis.
-static enum inf_code slide(struct inf_infer *infer, int axis, int64_t input, int64_t kernel,
-                           int64_t *output)
+enum inf_code inf_infer_slide(struct inf_infer *infer, int axis, int64_t input, int64_t kernel,
+                              int64_t *output)
 {
     const char *along = axis == 0 ? "rows" : "columns";
     *output = INF_DIM_UNKNOWN;
@@ -71,8 +70,8 @@ enum inf_code inf_infer_conv2d(struct inf_infer *infer)
                                (long long)filter.dims[3], attrs->groups);
     INF_TRY(check_bias_and_alpha(infer, attrs->activation, filter.dims[3]));
     struct inf_shape y = {.rank = 4, .dims = {[0] = x.dims[0], [3] = filter.dims[3]}};
-    INF_TRY(slide(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
-    INF_TRY(slide(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
+    INF_TRY(inf_infer_slide(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
+    INF_TRY(inf_infer_slide(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
     return inf_infer_output(infer, 0, &y);
 }
 
@@ -91,8 +90,8 @@ enum inf_code inf_infer_depthwise_conv2d(struct inf_infer *infer)
         return inf_shape_fault(infer, "%lld times %lld channels are too many", (long long)channels,
                                (long long)filter.dims[3]);
     INF_TRY(check_bias_and_alpha(infer, infer->node->attrs.depthwise_conv2d.activation, y.dims[3]));
-    INF_TRY(slide(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
-    INF_TRY(slide(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
+    INF_TRY(inf_infer_slide(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
+    INF_TRY(inf_infer_slide(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
     return inf_infer_output(infer, 0, &y);
 }
 
@@ -137,7 +136,7 @@ enum inf_code inf_infer_conv2d_transpose(struct inf_infer *infer)
     for (int axis = 0; axis < 2; axis++) {
         // The convolution of y has to give something of x's size.
         int64_t back;
-        INF_TRY(slide(infer, axis, y.dims[1 + axis], filter.dims[axis], &back));
+        INF_TRY(inf_infer_slide(infer, axis, y.dims[1 + axis], filter.dims[axis], &back));
         if (!inf_dim_merge(back, x.dims[1 + axis], &merged))
             return inf_shape_fault(infer, "an output of %lld %s comes from %lld, x has %lld",
                                    (long long)y.dims[1 + axis], axis == 0 ? "rows" : "columns",
@@ -146,9 +145,9 @@ enum inf_code inf_infer_conv2d_transpose(struct inf_infer *infer)
     return INF_OK;
 }
 
-enum inf_code inf_infer_matmul(struct inf_infer *infer)
+enum inf_code inf_infer_product(struct inf_infer *infer, bool transpose_a, bool transpose_b,
+                                struct inf_shape *y)
 {
-    const struct inf_attrs_matmul *attrs = &infer->node->attrs.matmul;
     const struct inf_shape *a = inf_infer_input(infer, 0);
     const struct inf_shape *b = inf_infer_input(infer, 1);
     char has_a[INF_SHAPE_TEXT_SIZE];
@@ -156,27 +155,37 @@ enum inf_code inf_infer_matmul(struct inf_infer *infer)
     if ((a->rank >= 0 && a->rank < 2) || (b->rank >= 0 && b->rank < 2))
         return inf_shape_fault(infer, "matrices %s and %s, wanted rank 2 or more",
                                inf_shape_print(a, has_a), inf_shape_print(b, has_b));
-    int64_t columns =
-        b->rank < 0 ? INF_DIM_UNKNOWN : b->dims[b->rank - (attrs->transpose_b ? 2 : 1)];
-    INF_TRY(check_bias_and_alpha(infer, attrs->activation, columns));
+    int64_t columns = b->rank < 0 ? INF_DIM_UNKNOWN : b->dims[b->rank - (transpose_b ? 2 : 1)];
+    y->rank = -1;
     if (a->rank < 0 || b->rank < 0)
         return INF_OK;
     int64_t depth;
-    struct inf_shape y;
     struct inf_shape batch_a = *a;
     struct inf_shape batch_b = *b;
     batch_a.rank -= 2;
     batch_b.rank -= 2;
-    if (!inf_dim_merge(a->dims[a->rank - (attrs->transpose_a ? 2 : 1)],
-                       b->dims[b->rank - (attrs->transpose_b ? 1 : 2)], &depth) ||
-        !inf_shape_broadcast(&batch_a, &batch_b, &y))
+    if (!inf_dim_merge(a->dims[a->rank - (transpose_a ? 2 : 1)],
+                       b->dims[b->rank - (transpose_b ? 1 : 2)], &depth) ||
+        !inf_shape_broadcast(&batch_a, &batch_b, y))
         return inf_shape_fault(infer, "matrices %s and %s do not fit%s%s",
                                inf_shape_print(a, has_a), inf_shape_print(b, has_b),
-                               attrs->transpose_a ? ", a transposed" : "",
-                               attrs->transpose_b ? ", b transposed" : "");
-    y.dims[y.rank++] = a->dims[a->rank - (attrs->transpose_a ? 1 : 2)];
-    y.dims[y.rank++] = columns;
-    return inf_infer_output(infer, 0, &y);
+                               transpose_a ? ", a transposed" : "",
+                               transpose_b ? ", b transposed" : "");
+    y->dims[y->rank++] = a->dims[a->rank - (transpose_a ? 1 : 2)];
+    y->dims[y->rank++] = columns;
+    return INF_OK;
+}
+
+enum inf_code inf_infer_matmul(struct inf_infer *infer)
+{
+    const struct inf_attrs_matmul *attrs = &infer->node->attrs.matmul;
+    const struct inf_shape *b = inf_infer_input(infer, 1);
+    struct inf_shape y;
+    INF_TRY(inf_infer_product(infer, attrs->transpose_a, attrs->transpose_b, &y));
+    int64_t columns =
+        b->rank < 0 ? INF_DIM_UNKNOWN : b->dims[b->rank - (attrs->transpose_b ? 2 : 1)];
+    INF_TRY(check_bias_and_alpha(infer, attrs->activation, columns));
+    return y.rank < 0 ? INF_OK : inf_infer_output(infer, 0, &y);
 }
 
 enum inf_code inf_infer_pool2d(struct inf_infer *infer)
@@ -195,7 +204,7 @@ enum inf_code inf_infer_pool2d(struct inf_infer *infer)
             (window.pad_before[axis] >= kernel[axis] || window.pad_after[axis] >= kernel[axis]))
             return inf_shape_fault(infer, "padding of %d and %d, wanted less than the window's %d",
                                    window.pad_before[axis], window.pad_after[axis], kernel[axis]);
-        INF_TRY(slide(infer, axis, x.dims[1 + axis], kernel[axis], &y.dims[1 + axis]));
+        INF_TRY(inf_infer_slide(infer, axis, x.dims[1 + axis], kernel[axis], &y.dims[1 + axis]));
         if (x.dims[1 + axis] == 0 && y.dims[1 + axis] > 0)
             return inf_shape_fault(infer, "x has no %s", axis == 0 ? "rows" : "columns");
     }

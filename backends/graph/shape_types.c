@@ -237,6 +237,59 @@ static enum inf_code dequantize_types(struct inf_infer *infer)
     return want(infer, 2, input_dtype(infer, 0));
 }
 
+static bool is_byte(enum inf_dtype dtype)
+{
+    return dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8;
+}
+
+static enum inf_code want_byte(struct inf_infer *infer, uint32_t index)
+{
+    return is_byte(input_dtype(infer, index)) ? INF_OK : unwanted(infer, index, "UINT8 or INT8");
+}
+
+// qconv2d and qmatmul.
+static enum inf_code product_types(struct inf_infer *infer)
+{
+    const union inf_attrs *attrs = &infer->node->attrs;
+    infer->dtype = infer->node->op == INF_OP_QMATMUL ? attrs->qmatmul.dtype : attrs->qconv2d.dtype;
+    bool sums = infer->dtype == INF_DTYPE_I32;
+    INF_TRY(want_byte(infer, 0));
+    INF_TRY(want_byte(infer, 1));
+    INF_TRY(want(infer, 2, INF_DTYPE_I32));
+    INF_TRY(want(infer, 3, input_dtype(infer, 0)));
+    INF_TRY(want(infer, 4, input_dtype(infer, 1)));
+    INF_TRY(want(infer, 5, INF_DTYPE_F32));
+    INF_TRY(want(infer, 6, infer->dtype));
+    if (!sums && !is_byte(infer->dtype))
+        return inf_fail(infer->err, INF_INVALID, "dtype is %s, wanted UINT8, INT8 or INT32",
+                        inf_dtype_name(infer->dtype));
+    if (sums == inf_infer_has_input(infer, 5) || (sums && inf_infer_has_input(infer, 6)))
+        return inf_fail(infer->err, INF_INVALID, "dtype is %s %s", inf_dtype_name(infer->dtype),
+                        sums ? "and there is a scale or zero point" : "without a scale");
+    return INF_OK;
+}
+
+static enum inf_code qbinary_types(struct inf_infer *infer)
+{
+    const struct inf_attrs_qbinary *attrs = &infer->node->attrs.qbinary;
+    infer->dtype = attrs->dtype;
+    for (uint32_t i = 0; i < 2; i++) {
+        INF_TRY(want_byte(infer, i));
+        INF_TRY(want(infer, 5 + i, input_dtype(infer, i)));
+    }
+    for (uint32_t i = 2; i < 5; i++)
+        INF_TRY(want(infer, i, INF_DTYPE_F32));
+    INF_TRY(want(infer, 7, infer->dtype));
+    if (!is_byte(infer->dtype))
+        return inf_fail(infer->err, INF_INVALID, "dtype is %s, wanted UINT8 or INT8",
+                        inf_dtype_name(infer->dtype));
+    if (attrs->kind != INF_BINARY_ADD && attrs->kind != INF_BINARY_SUB &&
+        attrs->kind != INF_BINARY_MUL)
+        return inf_fail(infer->err, INF_INVALID, "kind is %s, wanted add, sub or mul",
+                        inf_binary_name(attrs->kind));
+    return INF_OK;
+}
+
 // The rules of operators that look up, count and place.
 static enum inf_code index_types(struct inf_infer *infer, enum inf_types rule)
 {
@@ -336,6 +389,13 @@ enum inf_code inf_infer_types(struct inf_infer *infer)
         return quantize_types(infer);
     case INF_TYPES_DEQUANTIZE:
         return dequantize_types(infer);
+    case INF_TYPES_QPRODUCT:
+        return product_types(infer);
+    case INF_TYPES_QBINARY:
+        return qbinary_types(infer);
+    case INF_TYPES_LOOKUP:
+        infer->dtype = input_dtype(infer, 1);
+        return want_byte(infer, 0);
     case INF_TYPES_RNN:
         INF_TRY(want(infer, 4, INF_DTYPE_I32));
         return want_alike(infer, 0, 4);

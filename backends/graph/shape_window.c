@@ -7,7 +7,7 @@
 #define HEIGHT 0
 #define WIDTH  1
 
-// The five operators name these attributes alike.
+// The six operators name these attributes alike.
 #define COMMON_ATTRS(attrs)                                                                        \
     {                                                                                              \
         .padding = (attrs)->padding, .stride = {(attrs)->stride_h, (attrs)->stride_w},             \
@@ -28,6 +28,13 @@ struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node)
         depthwise.dilation[HEIGHT] = attrs->dilation_h;
         depthwise.dilation[WIDTH] = attrs->dilation_w;
         return depthwise;
+    }
+    if (node->op == INF_OP_QCONV2D) {
+        const struct inf_attrs_qconv2d *attrs = &node->attrs.qconv2d;
+        struct inf_window_attrs qconv = COMMON_ATTRS(attrs);
+        qconv.dilation[HEIGHT] = attrs->dilation_h;
+        qconv.dilation[WIDTH] = attrs->dilation_w;
+        return qconv;
     }
     if (node->op == INF_OP_CONV2D_TRANSPOSE) {
         const struct inf_attrs_conv2d_transpose *attrs = &node->attrs.conv2d_transpose;

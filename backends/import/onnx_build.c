@@ -20,7 +20,8 @@ static bool is_cheap(enum inf_op op)
     return op != INF_OP_BRANCH && op != INF_OP_LOOP && op != INF_OP_RNN && op != INF_OP_CONV_ND &&
            op != INF_OP_POOL_ND && op != INF_OP_CONV2D && op != INF_OP_DEPTHWISE_CONV2D &&
            op != INF_OP_CONV2D_TRANSPOSE && op != INF_OP_POOL2D && op != INF_OP_MATMUL &&
-           op != INF_OP_RESIZE;
+           op != INF_OP_RESIZE && op != INF_OP_QCONV2D && op != INF_OP_QMATMUL &&
+           op != INF_OP_DEQUANTIZE; // of weights: the passes may want them as they are
 }
 
 static bool inputs_fit(const struct inf_graph *graph, const struct inf_node *node)

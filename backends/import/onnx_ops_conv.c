@@ -9,6 +9,13 @@ struct flat_conv {
     int64_t groups;
     const struct inf_onnx_window *window;
     int32_t first; // which of the window's axes is the height; the width follows
+    const struct quantization *quantization; // NULL: x and filter are numbers as they stand
+};
+
+// What the bytes of an operation on 8-bit numbers mean, as qconv2d and qmatmul take it: INF_VALUE_NONE
+// where there is none. Without a scale the result is the sums.
+struct quantization {
+    uint32_t a_zero, b_zero, scale, y_zero;
 };
 
 #define SET_WINDOW(attrs, conv)                                                                    \
@@ -40,8 +47,39 @@ static uint32_t emit_depthwise(struct inf_onnx_scope *s, const struct flat_conv 
     return inf_ox_value(s, &call);
 }
 
+// A node of qconv2d or qmatmul.
+static uint32_t emit_quantized(struct inf_onnx_scope *s, struct inf_ox_call *call, uint32_t bias,
+                               const struct quantization *quantization)
+{
+    const uint32_t inputs[] = {call->inputs[0],      call->inputs[1],      bias,
+                               quantization->a_zero, quantization->b_zero, quantization->scale,
+                               quantization->y_zero};
+    enum inf_dtype dtype = quantization->y_zero != INF_VALUE_NONE
+                               ? inf_ox_dtype(s, quantization->y_zero)
+                               : INF_DTYPE_I32;
+    call->inputs = inputs;
+    call->input_count = quantization->scale != INF_VALUE_NONE ? 7 : 5;
+    if (call->op == INF_OP_QMATMUL)
+        call->attrs.qmatmul.dtype = dtype;
+    else
+        call->attrs.qconv2d.dtype = dtype;
+    return inf_ox_value(s, call);
+}
+
+static uint32_t emit_qconv(struct inf_onnx_scope *s, const struct flat_conv *conv)
+{
+    const uint32_t inputs[] = {conv->x,
+                               inf_ox_transpose(s, conv->filter, (int64_t[]){2, 3, 1, 0}, 4)};
+    struct inf_ox_call call = inf_ox_call(INF_OP_QCONV2D, inputs, 2);
+    SET_WINDOW(&call.attrs.qconv2d, conv);
+    call.attrs.qconv2d.groups = (int32_t)conv->groups;
+    return emit_quantized(s, &call, conv->bias, conv->quantization);
+}
+
 static uint32_t emit_conv(struct inf_onnx_scope *s, const struct flat_conv *conv)
 {
+    if (conv->quantization != NULL)
+        return emit_qconv(s, conv);
     bool depthwise = conv->groups > 1 && inf_ox_dim(s, conv->filter, 1) == 1 &&
                      inf_ox_known_dim(s, conv->filter, 0) % conv->groups == 0;
     if (depthwise)
@@ -98,8 +136,9 @@ static void filter_kernel(struct inf_onnx_scope *s, uint32_t filter, int64_t *ke
         kernel[i - 2] = inf_ox_known_dim(s, filter, i);
 }
 
-// Convolves values of any rank; `type` is what it is computed in.
-static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, uint32_t bias)
+// Convolves values of any rank; quantised ones of rank 3 and 4 only.
+static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, uint32_t bias,
+                         const struct quantization *quantization)
 {
     struct inf_onnx_window window;
     int64_t kernel[INF_ONNX_WINDOW_AXES] = {1, 1, 1};
@@ -118,8 +157,12 @@ static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, 
                     (long long)inf_ox_dim(s, x, 1));
     if (!inf_ox_ok(s))
         return INF_VALUE_NONE;
-    struct flat_conv conv = {
-        .x = x, .filter = filter, .bias = bias, .groups = groups, .window = &window};
+    struct flat_conv conv = {.x = x,
+                             .filter = filter,
+                             .bias = bias,
+                             .groups = groups,
+                             .window = &window,
+                             .quantization = quantization};
     if (rank == 5) {
         inf_onnx_window_settle(s, &window, x);
         return emit_deep_conv(s, &conv);
@@ -136,7 +179,7 @@ static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, 
 
 static void lower_conv(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = convolve(s, s->inputs[0], s->inputs[1], inf_ox_in(s, 2));
+    s->outputs[0] = convolve(s, s->inputs[0], s->inputs[1], inf_ox_in(s, 2), NULL);
 }
 
 // x less its zero point (axis < 0: one for all), in FP64: sums of products of 8-bit numbers are exact
@@ -152,15 +195,65 @@ static uint32_t centred(struct inf_onnx_scope *s, uint32_t x, uint32_t zero, boo
     return inf_ox_sub(s, y, zero);
 }
 
+static bool is_byte(const struct inf_onnx_scope *s, uint32_t value)
+{
+    enum inf_dtype dtype = inf_ox_dtype(s, value);
+    return dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8;
+}
+
+// Whether scale or zero point `value`, if given, is one number.
+static bool is_single(struct inf_onnx_scope *s, uint32_t value)
+{
+    return value == INF_VALUE_NONE || inf_ox_rank(s, value) == 0 ||
+           (inf_ox_rank(s, value) == 1 && inf_ox_dim(s, value, 0) == 1);
+}
+
+// Whether a node of the graph computes on these: those of rank `rank_max` and below, a's zero point
+// one number, b's one each for its columns at most. A scale, if any, is an FP32.
+static bool can_quantize(struct inf_onnx_scope *s, uint32_t a, uint32_t b, int32_t rank_max,
+                         const struct quantization *quantization)
+{
+    uint32_t scale = quantization->scale;
+    if (!inf_ox_ok(s) || inf_ox_rank(s, a) < 2 || inf_ox_rank(s, b) < 2 ||
+        inf_ox_rank(s, a) > rank_max || inf_ox_rank(s, b) > rank_max || !is_byte(s, a) ||
+        !is_byte(s, b) || !is_single(s, quantization->a_zero) ||
+        (quantization->b_zero != INF_VALUE_NONE && inf_ox_rank(s, quantization->b_zero) > 1))
+        return false;
+    return scale == INF_VALUE_NONE ||
+           (inf_ox_dtype(s, scale) == INF_DTYPE_F32 && inf_ox_rank(s, scale) <= 1 &&
+            is_byte(s, quantization->y_zero) && is_single(s, quantization->y_zero));
+}
+
 static void lower_conv_integer(struct inf_onnx_scope *s)
 {
+    struct quantization quantization = {inf_ox_in(s, 2), inf_ox_in(s, 3), INF_VALUE_NONE,
+                                        INF_VALUE_NONE};
+    if (inf_ox_rank(s, s->inputs[0]) < 5 &&
+        can_quantize(s, s->inputs[0], s->inputs[1], 4, &quantization)) {
+        s->outputs[0] = convolve(s, s->inputs[0], s->inputs[1], INF_VALUE_NONE, &quantization);
+        return;
+    }
     uint32_t x = centred(s, s->inputs[0], inf_ox_in(s, 2), false);
     uint32_t filter = centred(s, s->inputs[1], inf_ox_in(s, 3), true);
-    s->outputs[0] = inf_ox_cast(s, convolve(s, x, filter, INF_VALUE_NONE), INF_DTYPE_I32);
+    s->outputs[0] = inf_ox_cast(s, convolve(s, x, filter, INF_VALUE_NONE, NULL), INF_DTYPE_I32);
+}
+
+static uint32_t emit_qmatmul(struct inf_onnx_scope *s, uint32_t a, uint32_t b,
+                             const struct quantization *quantization)
+{
+    const uint32_t inputs[] = {a, b};
+    struct inf_ox_call call = inf_ox_call(INF_OP_QMATMUL, inputs, 2);
+    return emit_quantized(s, &call, INF_VALUE_NONE, quantization);
 }
 
 static void lower_matmul_integer(struct inf_onnx_scope *s)
 {
+    struct quantization quantization = {inf_ox_in(s, 2), inf_ox_in(s, 3), INF_VALUE_NONE,
+                                        INF_VALUE_NONE};
+    if (can_quantize(s, s->inputs[0], s->inputs[1], INF_LIMIT_RANK, &quantization)) {
+        s->outputs[0] = emit_qmatmul(s, s->inputs[0], s->inputs[1], &quantization);
+        return;
+    }
     // The zero point of a is one a row, that of b one a column.
     uint32_t a = inf_ox_cast(s, s->inputs[0], INF_DTYPE_F64), zero = inf_ox_in(s, 2);
     if (zero != INF_VALUE_NONE && inf_ox_rank(s, zero) == 1 && inf_ox_dim(s, zero, 0) != 1)
@@ -191,15 +284,29 @@ static uint32_t joint_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, ui
     return inf_ox_div(s, scale, inf_ox_cast(s, y, INF_DTYPE_F64));
 }
 
+// The same in the type it has.
+static uint32_t product_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
+{
+    return inf_ox_div(s, inf_ox_mul(s, x, w), y);
+}
+
 // Inputs: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias.
 static void lower_qlinear_conv(struct inf_onnx_scope *s)
 {
     const uint32_t *in = s->inputs;
+    struct quantization quantization = {in[2], in[5], INF_VALUE_NONE, in[7]};
+    if (is_single(s, in[1]) && is_single(s, in[6])) {
+        quantization.scale = product_scale(s, in[1], in[4], in[6]);
+        if (can_quantize(s, in[0], in[3], 4, &quantization)) {
+            s->outputs[0] = convolve(s, in[0], in[3], inf_ox_in(s, 8), &quantization);
+            return;
+        }
+    }
     uint32_t x = centred(s, in[0], in[2], false), filter = centred(s, in[3], in[5], true);
     uint32_t bias = inf_ox_in(s, 8), w_scale = in[4];
     if (bias != INF_VALUE_NONE)
         bias = inf_ox_cast(s, bias, INF_DTYPE_F64);
-    uint32_t sum = convolve(s, x, filter, bias);
+    uint32_t sum = convolve(s, x, filter, bias, NULL);
     if (inf_ox_ok(s) && inf_ox_rank(s, w_scale) == 1 && inf_ox_dim(s, w_scale, 0) != 1)
         w_scale = inf_ox_expand_dims(s, w_scale, (int64_t[]){1, 2, 3, 4, 5, 6, 7},
                                      inf_ox_rank(s, sum) - 2);
@@ -211,6 +318,14 @@ static void lower_qlinear_matmul(struct inf_onnx_scope *s)
 {
     const uint32_t *in = s->inputs;
     uint32_t a_scale = in[1], a_zero = in[2];
+    struct quantization quantization = {a_zero, in[5], INF_VALUE_NONE, in[7]};
+    if (is_single(s, a_scale) && is_single(s, in[6])) {
+        quantization.scale = product_scale(s, a_scale, in[4], in[6]);
+        if (can_quantize(s, in[0], in[3], INF_LIMIT_RANK, &quantization)) {
+            s->outputs[0] = emit_qmatmul(s, in[0], in[3], &quantization);
+            return;
+        }
+    }
     if (inf_ox_rank(s, a_scale) == 1 && inf_ox_dim(s, a_scale, 0) != 1)
         a_scale = inf_ox_expand_dims(s, a_scale, (int64_t[]){1}, 1);
     if (inf_ox_rank(s, a_zero) == 1 && inf_ox_dim(s, a_zero, 0) != 1)

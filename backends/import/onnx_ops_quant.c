@@ -58,6 +58,34 @@ static enum inf_dtype quantized_type(struct inf_onnx_scope *s)
     return type != 0 ? inf_onnx_dtype(type) : INF_DTYPE_U8;
 }
 
+// Whether scale and zero point, if any, are one number or one an index of an axis: what nodes of the
+// graph have.
+static bool is_plain(struct inf_onnx_scope *s, uint32_t zero)
+{
+    if (inf_ox_attr_int(s, "block_size", 0) != 0 || inf_ox_rank(s, s->inputs[1]) > 1)
+        return false;
+    return zero == INF_VALUE_NONE || inf_ox_rank(s, zero) == inf_ox_rank(s, s->inputs[1]);
+}
+
+// A node of the graph from x, scale and zero point.
+static uint32_t plain_node(struct inf_onnx_scope *s, enum inf_op op, uint32_t x, uint32_t scale,
+                           uint32_t zero, enum inf_dtype dtype)
+{
+    const uint32_t inputs[] = {x, scale, zero};
+    struct inf_ox_call call = inf_ox_call(op, inputs, zero != INF_VALUE_NONE ? 3 : 2);
+    bool single = inf_ox_rank(s, scale) == 0 || inf_ox_dim(s, scale, 0) == 1;
+    int32_t axis = inf_ox_attr_int(s, "axis", 1);
+    if (!single)
+        axis = inf_ox_axis(s, axis, inf_ox_rank(s, x));
+    if (op == INF_OP_QUANTIZE) {
+        call.attrs.quantize.dtype = dtype;
+        call.attrs.quantize.axis = single ? 0 : axis;
+    } else {
+        call.attrs.dequantize.axis = single ? 0 : axis;
+    }
+    return inf_ox_value(s, &call);
+}
+
 static void lower_quantize(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], zero = inf_ox_in(s, 2);
@@ -70,6 +98,11 @@ static void lower_quantize(struct inf_onnx_scope *s)
     if (precision != 0 && inf_onnx_dtype(precision) != INF_DTYPE_F32)
         inf_ox_fail(s, INF_UNSUPPORTED, "precision is %s", inf_onnx_type_name(precision));
     x = inf_ox_cast(s, x, INF_DTYPE_F32);
+    if (is_plain(s, zero)) {
+        s->outputs[0] = plain_node(s, INF_OP_QUANTIZE, x,
+                                   inf_ox_cast(s, s->inputs[1], INF_DTYPE_F32), zero, dtype);
+        return;
+    }
     uint32_t scale = inf_ox_cast(s, against(s, s->inputs[1], x), INF_DTYPE_F32);
     uint32_t y = inf_ox_unary(s, INF_UNARY_ROUND, inf_ox_div(s, x, scale));
     if (zero != INF_VALUE_NONE)
@@ -79,11 +112,18 @@ static void lower_quantize(struct inf_onnx_scope *s)
 
 static void lower_dequantize(struct inf_onnx_scope *s)
 {
-    uint32_t x = inf_ox_cast(s, s->inputs[0], INF_DTYPE_I32), zero = inf_ox_in(s, 2);
+    uint32_t zero = inf_ox_in(s, 2);
     int32_t type = inf_ox_attr_int(s, "output_dtype", 0);
     enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_ox_dtype(s, s->inputs[1]);
     if (!inf_dtype_is_float(dtype))
         inf_ox_fail(s, INF_UNSUPPORTED, "output_dtype is %s", inf_onnx_type_name(type));
+    if (is_plain(s, zero)) {
+        uint32_t scale = inf_ox_cast(s, s->inputs[1], INF_DTYPE_F32);
+        uint32_t y = plain_node(s, INF_OP_DEQUANTIZE, s->inputs[0], scale, zero, INF_DTYPE_NONE);
+        s->outputs[0] = inf_ox_cast(s, y, dtype);
+        return;
+    }
+    uint32_t x = inf_ox_cast(s, s->inputs[0], INF_DTYPE_I32);
     if (zero != INF_VALUE_NONE)
         x = inf_ox_sub(s, x, inf_ox_cast(s, against(s, zero, x), INF_DTYPE_I32));
     uint32_t scale = inf_ox_cast(s, against(s, s->inputs[1], x), INF_DTYPE_F32);

@@ -72,6 +72,10 @@ const struct case_family case_families[INF_OP_COUNT] = {
     [INF_OP_IMAGE_TRANSFORM] = {make_image_transform, 200},
     [INF_OP_QUANTIZE] = {make_quantize, 200},
     [INF_OP_DEQUANTIZE] = {make_dequantize, 200},
+    [INF_OP_QCONV2D] = {make_qconv2d, 3000},
+    [INF_OP_QMATMUL] = {make_qmatmul, 1000},
+    [INF_OP_QBINARY] = {make_qbinary, 1000},
+    [INF_OP_LOOKUP] = {make_lookup, 300},
     [INF_OP_RNN] = {make_rnn, 200},
 };
 

@@ -119,5 +119,7 @@ case_maker make_reverse, make_reverse_sequence, make_cumulate, make_topk, make_s
     make_conv_nd_transpose, make_pool_nd, make_dilation2d, make_lrn, make_normalize, make_resample,
     make_crop_and_resize, make_roi_align, make_grid_sample, make_image_transform, make_quantize,
     make_dequantize, make_rnn;
+// Operators on quantised numbers.
+case_maker make_qconv2d, make_qmatmul, make_qbinary, make_lookup;
 
 #endif

@@ -167,6 +167,62 @@ Test(ref, quantises_and_back)
     wants(INF_DTYPE_F32, SHAPE(1), F32(-4294967295.0f));
 }
 
+// A convolution of one row; operands 2 to 6 follow x and filter.
+static void qconv_row(void)
+{
+    begin(INF_OP_QCONV2D);
+    in(INF_DTYPE_U8, SHAPE(1, 1, 4, 1), U8(255, 10, 0, 130));
+    in(INF_DTYPE_I8, SHAPE(1, 2, 1, 1), I8(-128, 127));
+}
+
+Test(ref, multiplies_quantised_numbers)
+{
+    qconv_row(); // padding is the zero point: it adds nothing
+    one.attrs.qconv2d.pad_left = 1;
+    one.attrs.qconv2d.dtype = INF_DTYPE_I32;
+    in(INF_DTYPE_I32, SHAPE(1), I32(5));
+    in(INF_DTYPE_U8, SCALAR, U8(10));
+    wants(INF_DTYPE_I32, SHAPE(1, 1, 4, 1), I32(31120, -31355, -1265, 16525));
+    qconv_row(); // ties go to even: 4.5, -2.5, 31.5; then the bounds of y's type
+    one.attrs.qconv2d.dtype = INF_DTYPE_I8;
+    one.attrs.qconv2d.max = 40;
+    one.inputs[1].data = memcpy(one.inputs[1].data, I8(1, 2), 2);
+    in(INF_DTYPE_I32, SHAPE(1), I32(-266));
+    one_node_absent(&one);
+    one_node_absent(&one);
+    in(INF_DTYPE_F32, SCALAR, F32(0.5f));
+    in(INF_DTYPE_I8, SCALAR, I8(10));
+    wants(INF_DTYPE_I8, SHAPE(1, 1, 3, 1), I8(14, -118, 7));
+    begin(INF_OP_QMATMUL); // one zero point and scale a column; b lies on its side
+    one.attrs.qmatmul.transpose_b = true;
+    in(INF_DTYPE_I8, SHAPE(1, 2), I8(-1, 3));
+    in(INF_DTYPE_U8, SHAPE(2, 2), U8(200, 1, 0, 255));
+    one_node_absent(&one);
+    in(INF_DTYPE_I8, SCALAR, I8(1));
+    in(INF_DTYPE_U8, SHAPE(2), U8(100, 128));
+    in(INF_DTYPE_F32, SHAPE(2), F32(0.1f, 0.25f));
+    in(INF_DTYPE_U8, SCALAR, U8(128));
+    wants(INF_DTYPE_U8, SHAPE(1, 2), U8(88, 255)); // -398 / 10; 510 / 4 is cut
+    begin(INF_OP_QBINARY);                         // (1.5 - 4) / 0.25, and the bounds
+    one.attrs.qbinary.kind = INF_BINARY_SUB;
+    in(INF_DTYPE_U8, SHAPE(2), U8(131, 255));
+    in(INF_DTYPE_I8, SHAPE(1), I8(4));
+    in(INF_DTYPE_F32, SCALAR, F32(0.5f));
+    in(INF_DTYPE_F32, SCALAR, F32(1));
+    in(INF_DTYPE_F32, SCALAR, F32(0.25f));
+    in(INF_DTYPE_U8, SCALAR, U8(128));
+    one_node_absent(&one);
+    in(INF_DTYPE_U8, SCALAR, U8(20));
+    wants(INF_DTYPE_U8, SHAPE(2), U8(10, 255)); // 20 + 238 is cut
+    uint8_t table[256];
+    for (int i = 0; i < 256; i++)
+        table[i] = (uint8_t)(255 - i);
+    begin(INF_OP_LOOKUP);
+    in(INF_DTYPE_I8, SHAPE(3), I8(-1, 0, -128));
+    in(INF_DTYPE_U8, SHAPE(256), table);
+    wants(INF_DTYPE_U8, SHAPE(3), U8(0, 255, 127));
+}
+
 // --- pictures ---
 
 static void resample(enum inf_sample_kind kind, enum inf_coordinates coordinates,

@@ -2,6 +2,7 @@
 #include <cpuinfo.h>
 
 #include "backends/cpu/kernels/nn.h"
+#include "backends/cpu/kernels/q8.h"
 #include "backends/cpu/kernels/simd.h"
 
 static bool has_avx512(void)
@@ -38,4 +39,25 @@ const struct inf_nn *inf_nn_level(unsigned level)
 const struct inf_nn *inf_nn_best(void)
 {
     return inf_nn_level(has_avx512() ? 2 : has_avx2() ? 1 : 0);
+}
+
+static bool has_vnni(void)
+{
+    return has_avx512() && cpuinfo_has_x86_avx512bw() && cpuinfo_has_x86_avx512vnni();
+}
+
+const struct inf_q8 *inf_q8_level(unsigned level)
+{
+    static const struct inf_q8 levels[] = {
+        {&inf_q8_gemm_baseline},
+        {&inf_q8_gemm_avx2},
+        {&inf_q8_gemm_vnni},
+    };
+    unsigned best = has_vnni() ? 2 : has_avx2() ? 1 : 0;
+    return level <= best ? &levels[level] : NULL;
+}
+
+const struct inf_q8 *inf_q8_best(void)
+{
+    return inf_q8_level(has_vnni() ? 2 : has_avx2() ? 1 : 0);
 }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled once for each instruction set with INF_Q8_GEMM, the name of the table it defines.
+//
+// All sums of a call stay in registers; four bytes of each pixel are spread over a vector and
+// multiplied with one or two vectors of weights.
+#include "backends/cpu/kernels/q8.h"
+#include "backends/cpu/kernels/qvec.h"
+
+INF_QVEC_INLINE void store(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
+                           inf_qvec sum, const size_t pixel, const size_t vector,
+                           const size_t vectors)
+{
+    const size_t first = vector * INF_QVEC_WIDTH;
+    size_t at = pixel * panel->y_step + first;
+    size_t count = panel->columns - first;
+    // Only the last vector may be cut.
+    if (vector + 1 < vectors || count > INF_QVEC_WIDTH)
+        count = INF_QVEC_WIDTH;
+    if (panel->zeros != NULL)
+        sum = qvec_less(sum, qvec_load(panel->zeros + first), gemm->sums[pixel]);
+    if (panel->end.scale == NULL) {
+        qvec_store((int32_t *)gemm->y + at, sum, count);
+        return;
+    }
+    inf_qvec_float scaled =
+        qvec_times(qvec_to_float(sum), qvec_float_load(panel->end.scale + first));
+    inf_qvec y =
+        qvec_round(scaled, qvec_float_all(panel->end.low), qvec_float_all(panel->end.high));
+    y = qvec_add(y, qvec_all(panel->end.zero));
+    if (count == INF_QVEC_WIDTH)
+        qvec_store_all_bytes((uint8_t *)gemm->y + at, y);
+    else
+        qvec_store_bytes((uint8_t *)gemm->y + at, y, count);
+}
+
+// The usual end: bytes, whole vectors.
+INF_QVEC_INLINE void store_plain(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
+                                 inf_qvec sum, const size_t pixel, const size_t vector)
+{
+    const size_t first = vector * INF_QVEC_WIDTH;
+    inf_qvec_float scaled =
+        qvec_times(qvec_to_float(sum), qvec_float_load(panel->end.scale + first));
+    inf_qvec y =
+        qvec_round(scaled, qvec_float_all(panel->end.low), qvec_float_all(panel->end.high));
+    qvec_store_all_bytes((uint8_t *)gemm->y + pixel * panel->y_step + first,
+                         qvec_add(y, qvec_all(panel->end.zero)));
+}
+
+INF_QVEC_INLINE void multiply(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
+                              const size_t pixels, const size_t vectors)
+{
+    inf_qvec sum[INF_QVEC_ROWS][INF_Q8_VECTORS_MAX];
+    INF_QVEC_UNROLL
+    for (size_t i = 0; i < pixels; i++) {
+        INF_QVEC_UNROLL
+        for (size_t v = 0; v < vectors; v++)
+            sum[i][v] = qvec_load(panel->bias + v * INF_QVEC_WIDTH);
+    }
+    const int8_t *w = panel->w;
+    const size_t step = gemm->a_step;
+    for (size_t s = 0; s < panel->segments; s++) {
+        // Pixels 0, 3, 6 and 9: the others are one or two steps behind them.
+        const uint8_t *a0 = gemm->a[s];
+        const uint8_t *stop = a0 + 4 * panel->quads;
+        const uint8_t *a3 = a0 + 3 * step;
+        const uint8_t *a6 = a0 + 6 * step;
+        const uint8_t *a9 = a0 + 9 * step;
+        for (; a0 < stop; w += 4 * vectors * INF_QVEC_WIDTH) {
+            inf_qvec_w b[INF_Q8_VECTORS_MAX];
+            INF_QVEC_UNROLL
+            for (size_t v = 0; v < vectors; v++)
+                b[v] = qvec_w(w + 4 * v * INF_QVEC_WIDTH);
+            INF_QVEC_UNROLL
+            for (size_t i = 0; i < pixels; i++) {
+                const uint8_t *base = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
+                inf_qvec_x x = qvec_x_all(base + i % 3 * step);
+                INF_QVEC_UNROLL
+                for (size_t v = 0; v < vectors; v++)
+                    sum[i][v] = qvec_dot(sum[i][v], x, b[v]);
+            }
+            a0 += 4;
+            a3 += 4;
+            a6 += 4;
+            a9 += 4;
+        }
+    }
+    if (panel->zeros == NULL && panel->end.scale != NULL &&
+        panel->columns == vectors * INF_QVEC_WIDTH) {
+        INF_QVEC_UNROLL
+        for (size_t i = 0; i < pixels; i++) {
+            INF_QVEC_UNROLL
+            for (size_t v = 0; v < vectors; v++)
+                store_plain(panel, gemm, sum[i][v], i, v);
+        }
+        return;
+    }
+    INF_QVEC_UNROLL
+    for (size_t i = 0; i < pixels; i++) {
+        INF_QVEC_UNROLL
+        for (size_t v = 0; v < vectors; v++)
+            store(panel, gemm, sum[i][v], i, v, vectors);
+    }
+}
+
+#define GEMM(pixels)                                                                               \
+    static void gemm_##pixels##_1(const struct inf_q8_panel *panel,                                \
+                                  const struct inf_q8_gemm *gemm)                                  \
+    {                                                                                              \
+        multiply(panel, gemm, pixels < INF_QVEC_ROWS ? pixels : INF_QVEC_ROWS, 1);                 \
+    }                                                                                              \
+    static void gemm_##pixels##_2(const struct inf_q8_panel *panel,                                \
+                                  const struct inf_q8_gemm *gemm)                                  \
+    {                                                                                              \
+        multiply(panel, gemm, pixels < INF_QVEC_ROWS ? pixels : INF_QVEC_ROWS, 2);                 \
+    }
+
+GEMM(1)
+GEMM(2)
+GEMM(3)
+GEMM(4)
+GEMM(5)
+GEMM(6)
+GEMM(7)
+GEMM(8)
+GEMM(9)
+GEMM(10)
+GEMM(11)
+GEMM(12)
+
+#define GEMMS(vectors)                                                                             \
+    {                                                                                              \
+        gemm_1_##vectors, gemm_2_##vectors, gemm_3_##vectors, gemm_4_##vectors, gemm_5_##vectors,  \
+            gemm_6_##vectors, gemm_7_##vectors, gemm_8_##vectors, gemm_9_##vectors,                \
+            gemm_10_##vectors, gemm_11_##vectors, gemm_12_##vectors                                \
+    }
+
+const struct inf_q8_gemms INF_Q8_GEMM = {
+    .name = INF_Q8_NAME,
+    .width = INF_QVEC_WIDTH,
+    .rows_max = INF_QVEC_ROWS,
+    .gemm = {GEMMS(1), GEMMS(2)},
+};

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// A vector of 32-bit sums of products of bytes, of the instruction set that a file is compiled for: the
+// one place of the 8-bit kernels that asks the compiler which that is.
+//
+// Products are of unsigned bytes with signed ones, four at a time. Sums are modulo 2^32 at every level;
+// nothing saturates on the way.
+#ifndef INF_BACKENDS_CPU_KERNELS_QVEC_H
+#define INF_BACKENDS_CPU_KERNELS_QVEC_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define INF_QVEC_INLINE static inline __attribute__((always_inline))
+
+// Before a loop of few rounds whose variables should live in registers.
+#ifdef __clang__
+#define INF_QVEC_UNROLL _Pragma("unroll")
+#else
+#define INF_QVEC_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#if defined(__AVX512VNNI__)
+
+#include <immintrin.h>
+
+#define INF_QVEC_WIDTH 16
+#define INF_QVEC_ROWS  12 // sums of so many pixels and two vectors live in registers
+typedef __m512i inf_qvec;
+typedef __m512 inf_qvec_float;
+typedef __m512i inf_qvec_x; // operands of a product
+typedef __m512i inf_qvec_w;
+
+INF_QVEC_INLINE inf_qvec qvec_load(const int32_t *from)
+{
+    return _mm512_loadu_si512(from);
+}
+
+INF_QVEC_INLINE void qvec_store(int32_t *to, inf_qvec v, size_t count)
+{
+    _mm512_mask_storeu_epi32(to, (__mmask16)((1u << count) - 1), v);
+}
+
+// Four bytes, in every lane.
+INF_QVEC_INLINE inf_qvec_x qvec_x_all(const uint8_t *from)
+{
+    int32_t bytes;
+    memcpy(&bytes, from, sizeof(bytes));
+    return _mm512_set1_epi32(bytes);
+}
+
+INF_QVEC_INLINE inf_qvec_x qvec_x(inf_qvec v)
+{
+    return v;
+}
+
+INF_QVEC_INLINE inf_qvec_w qvec_w(const int8_t *from)
+{
+    return _mm512_loadu_si512(from);
+}
+
+INF_QVEC_INLINE inf_qvec qvec_dot(inf_qvec sum, inf_qvec_x x, inf_qvec_w w)
+{
+    return _mm512_dpbusd_epi32(sum, x, w);
+}
+
+INF_QVEC_INLINE inf_qvec qvec_less(inf_qvec a, inf_qvec b, int32_t times)
+{
+    return _mm512_sub_epi32(a, _mm512_mullo_epi32(b, _mm512_set1_epi32(times)));
+}
+
+INF_QVEC_INLINE inf_qvec_float qvec_float_all(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+INF_QVEC_INLINE inf_qvec_float qvec_float_load(const float *from)
+{
+    return _mm512_loadu_ps(from);
+}
+
+INF_QVEC_INLINE inf_qvec_float qvec_to_float(inf_qvec v)
+{
+    return _mm512_cvtepi32_ps(v);
+}
+
+// Within [low, high], then rounded, ties to even; no number is `low`.
+INF_QVEC_INLINE inf_qvec qvec_round(inf_qvec_float v, inf_qvec_float low, inf_qvec_float high)
+{
+    return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, low), high));
+}
+
+INF_QVEC_INLINE inf_qvec qvec_add(inf_qvec a, inf_qvec b)
+{
+    return _mm512_add_epi32(a, b);
+}
+
+INF_QVEC_INLINE inf_qvec qvec_all(int32_t x)
+{
+    return _mm512_set1_epi32(x);
+}
+
+// The low bytes of the first `count` lanes.
+INF_QVEC_INLINE void qvec_store_bytes(uint8_t *to, inf_qvec v, size_t count)
+{
+    _mm_mask_storeu_epi8(to, (__mmask16)((1u << count) - 1), _mm512_cvtepi32_epi8(v));
+}
+
+// The same of all lanes.
+INF_QVEC_INLINE void qvec_store_all_bytes(uint8_t *to, inf_qvec v)
+{
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8(v));
+}
+
+// As many bytes as lanes, widened.
+INF_QVEC_INLINE inf_qvec qvec_load_u8(const uint8_t *from)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)from));
+}
+
+INF_QVEC_INLINE inf_qvec qvec_load_i8(const int8_t *from)
+{
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from));
+}
+
+#elif defined(__AVX2__)
+
+#include <immintrin.h>
+
+#define INF_QVEC_WIDTH 8
+#define INF_QVEC_ROWS  4
+typedef __m256i inf_qvec;
+typedef __m256 inf_qvec_float;
+// Bytes 0 and 2, and 1 and 3, of each lane as 16 bits: vpmaddubsw saturates, vpmaddwd does not.
+typedef struct {
+    __m256i even, odd;
+} inf_qvec_x;
+typedef inf_qvec_x inf_qvec_w;
+
+INF_QVEC_INLINE __m256i qvec_mask(size_t count)
+{
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)count), lanes);
+}
+
+INF_QVEC_INLINE inf_qvec qvec_load(const int32_t *from)
+{
+    return _mm256_loadu_si256((const __m256i *)from);
+}
+
+INF_QVEC_INLINE void qvec_store(int32_t *to, inf_qvec v, size_t count)
+{
+    _mm256_maskstore_epi32(to, qvec_mask(count), v);
+}
+
+INF_QVEC_INLINE inf_qvec_x qvec_x(inf_qvec v)
+{
+    return (inf_qvec_x){_mm256_and_si256(v, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(v, 8)};
+}
+
+INF_QVEC_INLINE inf_qvec_x qvec_x_all(const uint8_t *from)
+{
+    int32_t bytes;
+    memcpy(&bytes, from, sizeof(bytes));
+    return qvec_x(_mm256_set1_epi32(bytes));
+}
+
+INF_QVEC_INLINE inf_qvec_w qvec_w(const int8_t *from)
+{
+    __m256i bytes = _mm256_loadu_si256((const __m256i *)from);
+    return (inf_qvec_w){_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8),
+                        _mm256_srai_epi16(bytes, 8)};
+}
+
+INF_QVEC_INLINE inf_qvec qvec_dot(inf_qvec sum, inf_qvec_x x, inf_qvec_w w)
+{
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x.even, w.even));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(x.odd, w.odd));
+}
+
+INF_QVEC_INLINE inf_qvec qvec_less(inf_qvec a, inf_qvec b, int32_t times)
+{
+    return _mm256_sub_epi32(a, _mm256_mullo_epi32(b, _mm256_set1_epi32(times)));
+}
+
+INF_QVEC_INLINE inf_qvec_float qvec_float_all(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+INF_QVEC_INLINE inf_qvec_float qvec_float_load(const float *from)
+{
+    return _mm256_loadu_ps(from);
+}
+
+INF_QVEC_INLINE inf_qvec_float qvec_to_float(inf_qvec v)
+{
+    return _mm256_cvtepi32_ps(v);
+}
+
+INF_QVEC_INLINE inf_qvec qvec_round(inf_qvec_float v, inf_qvec_float low, inf_qvec_float high)
+{
+    return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, low), high));
+}
+
+INF_QVEC_INLINE inf_qvec qvec_add(inf_qvec a, inf_qvec b)
+{
+    return _mm256_add_epi32(a, b);
+}
+
+INF_QVEC_INLINE inf_qvec qvec_all(int32_t x)
+{
+    return _mm256_set1_epi32(x);
+}
+
+INF_QVEC_INLINE uint64_t qvec_low_bytes(inf_qvec v)
+{
+    const __m256i low =
+        _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
+                         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    v = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(v, low),
+                                    _mm256_setr_epi32(0, 4, 1, 1, 1, 1, 1, 1));
+    return (uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(v));
+}
+
+INF_QVEC_INLINE void qvec_store_bytes(uint8_t *to, inf_qvec v, size_t count)
+{
+    uint64_t bytes = qvec_low_bytes(v);
+    for (size_t i = 0; i < count; i++)
+        to[i] = (uint8_t)(bytes >> 8 * i);
+}
+
+INF_QVEC_INLINE void qvec_store_all_bytes(uint8_t *to, inf_qvec v)
+{
+    uint64_t bytes = qvec_low_bytes(v);
+    memcpy(to, &bytes, sizeof(bytes));
+}
+
+INF_QVEC_INLINE inf_qvec qvec_load_u8(const uint8_t *from)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from));
+}
+
+INF_QVEC_INLINE inf_qvec qvec_load_i8(const int8_t *from)
+{
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from));
+}
+
+#else // plain C
+
+#define INF_QVEC_WIDTH 4
+#define INF_QVEC_ROWS  2
+typedef struct {
+    int32_t v[INF_QVEC_WIDTH];
+} inf_qvec;
+typedef struct {
+    float v[INF_QVEC_WIDTH];
+} inf_qvec_float;
+typedef struct {
+    uint8_t v[4 * INF_QVEC_WIDTH];
+} inf_qvec_x;
+typedef struct {
+    int8_t v[4 * INF_QVEC_WIDTH];
+} inf_qvec_w;
+
+#define QVEC_EACH for (size_t i = 0; i < INF_QVEC_WIDTH; i++)
+
+INF_QVEC_INLINE inf_qvec qvec_load(const int32_t *from)
+{
+    inf_qvec v;
+    memcpy(&v, from, sizeof(v));
+    return v;
+}
+
+INF_QVEC_INLINE void qvec_store(int32_t *to, inf_qvec v, size_t count)
+{
+    memcpy(to, &v, count * sizeof(*to));
+}
+
+INF_QVEC_INLINE inf_qvec_x qvec_x(inf_qvec v)
+{
+    inf_qvec_x x;
+    memcpy(&x, &v, sizeof(x));
+    return x;
+}
+
+INF_QVEC_INLINE inf_qvec_x qvec_x_all(const uint8_t *from)
+{
+    inf_qvec_x x;
+    QVEC_EACH memcpy(x.v + 4 * i, from, 4);
+    return x;
+}
+
+INF_QVEC_INLINE inf_qvec_w qvec_w(const int8_t *from)
+{
+    inf_qvec_w w;
+    memcpy(&w, from, sizeof(w));
+    return w;
+}
+
+INF_QVEC_INLINE inf_qvec qvec_dot(inf_qvec sum, inf_qvec_x x, inf_qvec_w w)
+{
+    QVEC_EACH
+    {
+        int32_t products = 0;
+        for (size_t k = 0; k < 4; k++)
+            products += x.v[4 * i + k] * w.v[4 * i + k];
+        sum.v[i] = (int32_t)((uint32_t)sum.v[i] + (uint32_t)products);
+    }
+    return sum;
+}
+
+INF_QVEC_INLINE inf_qvec qvec_less(inf_qvec a, inf_qvec b, int32_t times)
+{
+    QVEC_EACH a.v[i] = (int32_t)((uint32_t)a.v[i] - (uint32_t)b.v[i] * (uint32_t)times);
+    return a;
+}
+
+INF_QVEC_INLINE inf_qvec_float qvec_float_all(float x)
+{
+    inf_qvec_float v;
+    QVEC_EACH v.v[i] = x;
+    return v;
+}
+
+INF_QVEC_INLINE inf_qvec_float qvec_float_load(const float *from)
+{
+    inf_qvec_float v;
+    memcpy(&v, from, sizeof(v));
+    return v;
+}
+
+INF_QVEC_INLINE inf_qvec_float qvec_to_float(inf_qvec v)
+{
+    inf_qvec_float x;
+    QVEC_EACH x.v[i] = (float)v.v[i];
+    return x;
+}
+
+INF_QVEC_INLINE inf_qvec qvec_round(inf_qvec_float v, inf_qvec_float low, inf_qvec_float high)
+{
+    inf_qvec y;
+    QVEC_EACH
+    {
+        float x = v.v[i] > low.v[i] ? v.v[i] : low.v[i];
+        x = x < high.v[i] ? x : high.v[i];
+        y.v[i] = (int32_t)nearbyintf(x);
+    }
+    return y;
+}
+
+INF_QVEC_INLINE inf_qvec qvec_add(inf_qvec a, inf_qvec b)
+{
+    QVEC_EACH a.v[i] = (int32_t)((uint32_t)a.v[i] + (uint32_t)b.v[i]);
+    return a;
+}
+
+INF_QVEC_INLINE inf_qvec qvec_all(int32_t x)
+{
+    inf_qvec v;
+    QVEC_EACH v.v[i] = x;
+    return v;
+}
+
+INF_QVEC_INLINE void qvec_store_bytes(uint8_t *to, inf_qvec v, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = (uint8_t)v.v[i];
+}
+
+INF_QVEC_INLINE void qvec_store_all_bytes(uint8_t *to, inf_qvec v)
+{
+    qvec_store_bytes(to, v, INF_QVEC_WIDTH);
+}
+
+INF_QVEC_INLINE inf_qvec qvec_load_u8(const uint8_t *from)
+{
+    inf_qvec v;
+    QVEC_EACH v.v[i] = from[i];
+    return v;
+}
+
+INF_QVEC_INLINE inf_qvec qvec_load_i8(const int8_t *from)
+{
+    inf_qvec v;
+    QVEC_EACH v.v[i] = from[i];
+    return v;
+}
+
+#endif
+
+// scale * sum as bytes: what all kernels end with.
+INF_QVEC_INLINE inf_qvec_float qvec_times(inf_qvec_float a, inf_qvec_float b)
+{
+#if defined(__AVX2__) || defined(__AVX512VNNI__)
+    return a * b;
+#else
+    QVEC_EACH a.v[i] *= b.v[i];
+    return a;
+#endif
+}
+
+#endif
