@@ -138,6 +138,21 @@ static enum inf_code warm_up_somewhere(struct load *load, const struct inf_shape
     return code;
 }
 
+// Decides about the precision, or keeps what was decided.
+static enum inf_code settle_precision(struct load *load, const struct inf_shape *shapes,
+                                      struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_load_job *job = load->job;
+    struct inf_served *served = load->served;
+    served->precision = job->precision;
+    if (job->precision_asked)
+        return inf_precision_settle(job->precision, served->model, shapes, load->options->devices,
+                                    served->precision_reason, err);
+    snprintf(served->precision_reason, sizeof served->precision_reason, "%s",
+             job->base != NULL ? job->base->precision_reason : "no device computes in less");
+    return INF_OK;
+}
+
 // Places the model, and warms it up if that can be done with shapes of our choice.
 static enum inf_code settle(struct load *load, struct inf_error *err)
 {
@@ -149,6 +164,11 @@ static enum inf_code settle(struct load *load, struct inf_error *err)
     bool known = default_shapes(graph, shapes, &guessed);
     enum inf_code code = INF_OK;
     place(load, known ? shapes : NULL, NULL);
+    code = settle_precision(load, known ? shapes : NULL, err);
+    if (code != INF_OK) {
+        free(shapes);
+        return code;
+    }
     if (known)
         code = warm_up_somewhere(load, shapes, err);
     else

@@ -15,6 +15,7 @@
 #include "daemon/model_dissect.h"
 #include "daemon/model_facts.h"
 #include "daemon/model_place.h"
+#include "daemon/model_precision.h"
 #include "daemon/model_repository.h"
 #include "proto/core/limits.h"
 
@@ -32,6 +33,8 @@ struct inf_served {
     struct inf_model *model;        // one reference
     struct inf_device *device;      // where it runs unless a request names another; one reference
     struct inf_placement placement; // why there
+    enum inf_precision precision;   // that was wanted
+    char precision_reason[256];     // why it computes in fp32
     struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
     struct inf_model_facts facts;   // at the shapes it was warmed up with; 0 where it was not
     uint64_t stamp;                 // of its file
@@ -77,6 +80,8 @@ struct inf_load_job {
     char path[4096];           // "": in the repository
     struct inf_device *device; // one reference; NULL: to be chosen
     enum inf_place_policy policy;
+    enum inf_precision precision;
+    bool precision_asked; // somebody asks now; else that of `base` stands
     struct inf_place_rules rules;
     struct inf_served *base; // one reference: this is placed anew, no file is read; NULL: a file is
     struct inf_dissect_order *dissect; // not NULL: base is looked into instead

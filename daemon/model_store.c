@@ -219,8 +219,10 @@ const struct inf_speed *inf_model_store_speed(const struct inf_model_store *stor
 struct load_manner {
     struct inf_device *device; // NULL: to be chosen
     enum inf_place_policy policy;
-    bool if_changed;                   // not where the file is the one that is served
-    bool again;                        // what is served is placed anew, no file is read
+    bool if_changed; // not where the file is the one that is served
+    bool again;      // what is served is placed anew, no file is read
+    enum inf_precision precision;
+    bool precision_asked;
     struct inf_dissect_order *dissect; // it is looked into instead; the job's on success
 };
 
@@ -236,6 +238,8 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
     job->generation = entry->generation;
     job->policy = manner->policy;
     job->rules = store->rules;
+    job->precision = manner->precision;
+    job->precision_asked = manner->precision_asked;
     if (manner->device != NULL)
         job->device = inf_device_ref(manner->device);
     if (manner->again)
@@ -290,6 +294,8 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
     struct inf_served *served = NULL;
     INF_TRY(inf_model_store_find(store, request->name, request->version, &served, err));
     manner.policy = served->placement.policy;
+    manner.precision = served->precision;
+    manner.precision_asked = request->precision[0] != '\0';
     if (request->device[0] == '\0' && served->placement.source == INF_PLACE_PINNED)
         manner.device = served->device; // the device list's, which outlives the store
     inf_served_unref(&served);          // the table has it
@@ -299,6 +305,9 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "policy '%.32s': wanted latency, throughput, stability or memory",
                                request->policy);
+    if (manner.precision_asked && !inf_precision_parse(request->precision, &manner.precision))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "precision '%.32s': wanted auto, fp32 or fp16", request->precision);
     if (store->pending >= LOADS_MAX)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "model '%s': %u loads wait already", request->name, store->pending);

@@ -85,6 +85,7 @@ struct inf_place_request {
     const char *name, *version; // version "": the one there is
     const char *device;         // a device's name, or "auto"; "": as it is
     const char *policy;         // "": as it is
+    const char *precision;      // "": as it is
     uint64_t token;             // comes back in the events
 };
 

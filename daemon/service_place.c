@@ -108,7 +108,7 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
         .device = device->name,
         .backend = device->backend,
         .precision = PRECISION,
-        .precision_reason = "no device computes in another one here",
+        .precision_reason = served->precision_reason,
         .policy = inf_place_policy_name(placement->policy),
         .source = inf_place_source_name(placement->source),
         .reason = placement->reason,
@@ -140,6 +140,7 @@ static enum inf_code start_placing(struct inf_service *service, uint64_t token,
                                             .version = wanted->version,
                                             .device = wanted->device,
                                             .policy = wanted->policy,
+                                            .precision = wanted->precision,
                                             .token = token};
     return inf_model_store_place(service->options.store, &order, err);
 }

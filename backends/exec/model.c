@@ -278,9 +278,8 @@ static uint32_t list_devices(const struct inf_model *model, struct inf_device *d
     return count;
 }
 
-// The graph for inputs of these shapes, after all passes. The constants are whole.
-static enum inf_code settle_graph(struct inf_model *model, const struct inf_shape *shapes,
-                                  struct inf_graph **out_graph, struct inf_error *err)
+enum inf_code inf_model_settle_graph(struct inf_model *model, const struct inf_shape *shapes,
+                                     struct inf_graph **out_graph, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_graph_clone(&graph, model->graph, err));
@@ -312,7 +311,7 @@ static enum inf_code compile(struct inf_model *model, struct shape_class *class,
                              struct inf_executable **out_executable, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(settle_graph(model, class->shapes, &graph, err));
+    INF_TRY(inf_model_settle_graph(model, class->shapes, &graph, err));
     return compile_graph(model, class->device, &graph, out_executable, err);
 }
 
@@ -337,7 +336,7 @@ static enum inf_code compile_apart(struct inf_model *model, struct inf_device *d
                                    struct inf_executable **out_executable, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(settle_graph(model, shapes, &graph, err));
+    INF_TRY(inf_model_settle_graph(model, shapes, &graph, err));
     if (keep && inf_graph_needs_values(graph))
         return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
                                "sizes or branches of this model hang on values: what lies between "

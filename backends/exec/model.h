@@ -63,6 +63,14 @@ void inf_model_settle(struct inf_model *model) INF_MAY_BLOCK;
 // NULL: nowhere.
 void inf_model_charge(struct inf_model *model, struct inf_device *device);
 
+// The graph that is compiled for inputs of these shapes: the model's after all passes. *out_graph is the
+// caller's to destroy; it shares the model's constants, which are whole until inf_model_settle().
+//
+// INF_INVALID  (SHAPE_MISMATCH) a shape does not fit the model.
+enum inf_code inf_model_settle_graph(struct inf_model *model, const struct inf_shape *shapes,
+                                     struct inf_graph **out_graph,
+                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
 // Compiles an executable that is the caller's alone, to give to inf_model_discard_apart(): to look at how the
 // model runs while others run it. `keep`: every value that a node makes is an output, behind those of
 // the model, so that nothing is fused or forgotten.

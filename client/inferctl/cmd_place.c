@@ -40,9 +40,11 @@ static int run(const struct context *context, const struct arguments *arguments)
     for (size_t i = 0; i < arguments->option_count; i++) {
         if (arguments->options[i].option == 'p')
             order.policy = arguments->options[i].value;
+        else
+            order.precision = arguments->options[i].value;
     }
-    if (order.device == NULL && order.policy == NULL)
-        return command_say(EXIT_USAGE, "place wants a DEVICE, auto or a --policy");
+    if (order.device == NULL && order.policy == NULL && order.precision == NULL)
+        return command_say(EXIT_USAGE, "place wants a DEVICE, auto, --policy or --precision");
     inferd_client *client;
     int code = command_connect(context, true, &client);
     if (code != EXIT_OK)
@@ -56,7 +58,8 @@ static int run(const struct context *context, const struct arguments *arguments)
     return code;
 }
 
-static const struct option long_options[] = {{"policy", required_argument, NULL, 'p'}, {0}};
+static const struct option long_options[] = {
+    {"policy", required_argument, NULL, 'p'}, {"precision", required_argument, NULL, 'P'}, {0}};
 
 const struct command command_place = {
     .name = "place",
@@ -68,8 +71,10 @@ const struct command command_place = {
         "The old executable serves until the new one is warm: no request fails. Needs the admin\n"
         "socket.\n\n"
         "  -p, --policy POLICY    what the best device is best in: latency, throughput, stability\n"
-        "                         (the processor) or memory\n",
-    .short_options = "p:",
+        "                         (the processor) or memory\n"
+        "  -P, --precision P      auto, fp32 or fp16: what the model may compute in; what it would\n"
+        "                         lose is tried, and told by inferctl explain\n",
+    .short_options = "p:P:",
     .long_options = long_options,
     .run = run,
 };

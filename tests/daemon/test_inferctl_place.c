@@ -5,12 +5,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "client/inferd.h"
 #include "proto/core/span.h"
 #include "tests/support/fixture.h"
 #include "tests/support/inferctl.h"
+#include "tests/support/tfjs_writer.h"
 
 #define RUN(run, socket, ...)                                                                      \
     inf_inferctl_run(run, socket, (const char *const[]){__VA_ARGS__, NULL})
@@ -106,6 +108,78 @@ Test(inferctl_place, a_model_moves_to_a_named_device_and_back)
     inf_inferctl_free(&run);
     RUN(&run, fixture.admin_socket, "place", "add");
     cr_expect_eq(run.code, 2);
+    inf_inferctl_free(&run);
+    inf_fixture_stop(&fixture);
+}
+
+// --- precision ---
+
+// y = x * 80000 * 1e-4, of [4]: what lies between does not fit half precision.
+static void write_overflowing_model(const char *directory)
+{
+    cr_assert_eq(mkdir(directory, 0700), 0);
+    struct inf_tfjs_writer *writer = inf_tfjs_writer_begin(directory);
+    inf_tfjs_writer_placeholder(writer, "x", "DT_FLOAT", (const int64_t[]){-1, 4}, 2);
+    inf_tfjs_writer_floats(writer, "big", (const float[]){80000}, (const int64_t[]){1}, 1);
+    inf_tfjs_writer_floats(writer, "small", (const float[]){1e-4f}, (const int64_t[]){1}, 1);
+    inf_tfjs_writer_node(writer, "up", "Mul", "x,big");
+    inf_tfjs_writer_node(writer, "y", "Mul", "up,small");
+    inf_tfjs_writer_output(writer, "y", "y:0");
+    inf_tfjs_writer_end(writer);
+}
+
+static void expect_right(const char *socket)
+{
+    struct inferd_error err;
+    inferd_client *client;
+    inferd_result *result;
+    float x[] = {1, 0.5f, 0.25f, 0};
+    const inferd_tensor input = {
+        .name = "x", .dtype = INFERD_FP32, .rank = 2, .shape = {1, 4}, .data = x, .size = sizeof x};
+    cr_assert_eq(inferd_connect(&client, socket, &err), 0, "%s", err.text);
+    cr_assert_eq(
+        inferd_infer(client,
+                     &(inferd_request){.model = "overflow", .inputs = &input, .input_count = 1},
+                     &result, &err),
+        0, "%s", err.text);
+    const float *y = inferd_result_output(result, 0)->data;
+    for (int i = 0; i < 4; i++)
+        cr_expect_float_eq(y[i], 8 * x[i], 1e-4);
+    cr_expect_str_eq(inferd_result_precision(result), "fp32");
+    inferd_result_free(result);
+    inferd_close(client);
+}
+
+Test(inferctl_place, half_precision_is_refused_with_what_it_would_do)
+{
+    struct inf_fixture fixture;
+    struct inf_inferctl run;
+    char directory[128];
+    inf_fixture_start(&fixture, NULL);
+    const char *admin = fixture.admin_socket;
+    snprintf(directory, sizeof directory, "%s/overflow", fixture.directory);
+    write_overflowing_model(directory);
+    RUN(&run, admin, "load", "overflow", directory);
+    cr_assert_eq(run.code, 0, "%s", run.err);
+    inf_inferctl_free(&run);
+    RUN(&run, admin, "place", "overflow", "--precision=fp16");
+    cr_expect_eq(run.code, 1);
+    static const char *const wanted[] = {"no device computes in it", "ref: fp32 only",
+                                         "weight 'big' reaches 80000",
+                                         "unguarded it would overflow"};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(wanted); i++)
+        cr_expect(strstr(run.err, wanted[i]) != NULL, "no '%s' in: %s", wanted[i], run.err);
+    inf_inferctl_free(&run);
+    expect_right(fixture.socket); // what ran runs on
+    json_decref(ASK(admin, "place", "overflow", "-P", "auto"));
+    expect_right(fixture.socket);
+    json_t *answer = ASK(fixture.socket, "explain", "overflow");
+    cr_expect_str_eq(text(answer, "precision"), "fp32");
+    cr_expect(strstr(text(answer, "precision_reason"), "weight 'big' reaches 80000") != NULL, "%s",
+              text(answer, "precision_reason"));
+    json_decref(answer);
+    RUN(&run, admin, "place", "overflow", "-P", "fp8");
+    cr_expect(strstr(run.err, "'fp8': wanted auto, fp32 or fp16") != NULL, "%s", run.err);
     inf_inferctl_free(&run);
     inf_fixture_stop(&fixture);
 }
