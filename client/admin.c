@@ -28,12 +28,14 @@ static enum inf_code start(inferd_client *client, const struct inf_question *que
 {
     struct inf_outgoing *outgoing = NULL;
     INF_TRY(inf_client_may_send(client, err));
-    bool large = question->session != NULL || question->infer != NULL;
+    bool large = question->session != NULL || question->limits != NULL || question->infer != NULL;
     size_t meta_bytes = large ? INF_LIMIT_META_BYTES : 2 * PATH_MAX;
     INF_TRY(inf_outgoing_acquire(client, INF_FRAME_HEADER_BYTES + meta_bytes + question->data_bytes,
                                  &outgoing, err));
     if (question->session != NULL)
         client->control.session = *question->session;
+    else if (question->limits != NULL)
+        client->control.limit_list = *question->limits;
     else if (question->infer != NULL)
         client->control.infer_request = *question->infer;
     else
@@ -463,5 +465,59 @@ int inferd_unload(inferd_client *client, const char *name, const char *version,
                                                  .body.model = {.name = name, .version = version},
                                                  .reply_kind = INF_MESSAGE_EMPTY,
                                                  .limit_ns = INF_CLIENT_UNLOAD_NS},
+                          err);
+}
+
+// --- limits ---
+
+struct limit_rows {
+    inferd_limit **rows;
+    size_t *count;
+};
+
+static enum inf_code take_limits(void *context, const union inf_message *message, bool final,
+                                 struct inf_error *err)
+{
+    (void) final;
+    const struct limit_rows *out = context;
+    const struct inf_limit_list *list = &message->limit_list;
+    inferd_limit *rows = calloc(INF_MAX(list->count, 1), sizeof *rows);
+    if (rows == NULL)
+        return inf_client_fail_memory(err);
+    for (uint32_t i = 0; i < list->count; i++) {
+        INF_COPY_TEXT(rows[i].name, list->entries[i].name);
+        rows[i].value = list->entries[i].value;
+        rows[i].least = list->entries[i].least;
+        rows[i].most = list->entries[i].most;
+    }
+    *out->rows = rows;
+    *out->count = list->count;
+    return INF_OK;
+}
+
+int inferd_limits(inferd_client *client, const inferd_limit *set, size_t set_count,
+                  inferd_limit **rows, size_t *count, struct inferd_error *err)
+{
+    struct inf_limit_list list = {.count = 0};
+    struct limit_rows out = {rows, count};
+    *rows = NULL;
+    *count = 0;
+    if (set_count > INF_LIVE_LIMITS) {
+        struct inf_error error;
+        inf_fail_reason(&error, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                        "%zu limits, wanted at most %d", set_count, INF_LIVE_LIMITS);
+        return inf_client_report(err, &error);
+    }
+    for (size_t i = 0; i < set_count; i++)
+        list.entries[list.count++] =
+            (struct inf_limit_entry){.name = set[i].name, .value = set[i].value};
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_SERVER_LIMITS,
+                                                 .kind = INF_MESSAGE_LIMITS_REQUEST,
+                                                 .limits = &list,
+                                                 .reply_kind = INF_MESSAGE_LIMITS_REPLY,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
+                                                 .take = take_limits,
+                                                 .context = &out},
                           err);
 }

@@ -118,6 +118,17 @@ static bool handle_hello_ack(inferd_client *client, struct inf_frame *frame, str
     return true;
 }
 
+// Another credit than before. More may be in flight than it allows: their answers bring it back.
+static bool handle_credit(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
+{
+    if (decode(client, INF_MESSAGE_CREDIT, frame, err) != INF_OK)
+        return false;
+    uint32_t requests = client->message.credit.requests;
+    client->limits.streams = requests;
+    client->credit = requests > client->open_count ? requests - client->open_count : 0;
+    return true;
+}
+
 static bool handle_goaway(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
     if (decode(client, INF_MESSAGE_GOAWAY, frame, err) != INF_OK)
@@ -190,6 +201,8 @@ static bool handle_frame(inferd_client *client, struct inf_frame *frame, struct 
         return handle_ping(client, frame, err);
     case INF_FRAME_PONG:
         return true;
+    case INF_FRAME_CREDIT:
+        return handle_credit(client, frame, err);
     case INF_FRAME_GOAWAY:
         return handle_goaway(client, frame, err);
     case INF_FRAME_ERROR:

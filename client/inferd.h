@@ -319,6 +319,19 @@ typedef struct inferd_device_row {
 INFERD_API int inferd_devices(inferd_client *client, inferd_device_row **rows, size_t *count,
                               struct inferd_error *err);
 
+// A limit that can be changed while the daemon runs: a setting of inferd(8), or
+// requests_per_connection_max.
+typedef struct inferd_limit {
+    char name[48];
+    uint64_t value;
+    uint64_t least, most; // what it may be set to
+} inferd_limit;
+
+// Sets limits by name and value (`set` may be NULL), all of them or none, and tells all there are. *rows
+// is the caller's to free(). Needs the admin socket.
+INFERD_API int inferd_limits(inferd_client *client, const inferd_limit *set, size_t set_count,
+                             inferd_limit **rows, size_t *count, struct inferd_error *err);
+
 typedef struct inferd_server_status {
     char version[32], state[16];
     uint64_t uptime_ns;

@@ -17,6 +17,7 @@ struct inf_question {
     enum inf_message_kind kind;
     union inf_question_body body;              // where the kind has one
     const struct inf_session_message *session; // instead of a body, being large; NULL: none
+    const struct inf_limit_list *limits;       // as session
     const struct inf_infer_request *infer;     // instead of it; NULL: none
     const void *data;                          // to go behind the metadata
     size_t data_bytes;

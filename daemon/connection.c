@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -250,9 +251,11 @@ static enum inf_code check_room(const struct inf_connections *set, struct inf_er
     const struct inf_connections_options *options = &set->options;
     if (set->draining)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DRAINING, "the daemon shuts down");
-    if (options->counters->connections >= options->connections_max)
+    uint64_t most = options->limits->limits[INF_LIVE_CONNECTIONS].value;
+    if (options->counters->connections >= most)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
-                               "%u connections are open already", options->connections_max);
+                               "%" PRIu64 " connections are open already, which is the limit",
+                               most);
     return INF_OK;
 }
 

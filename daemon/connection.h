@@ -28,7 +28,7 @@ struct inf_connections_options {
     const struct inf_log *log;
     const char *version; // of the daemon
     struct inf_quota *quota;
-    uint32_t connections_max; // open at once
+    const struct inf_live_limits *limits;
 };
 
 // Makes an empty set. *out_connections is the caller's to destroy.

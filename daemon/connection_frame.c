@@ -24,16 +24,41 @@ static uint32_t grant(uint32_t wanted, uint32_t usual, uint32_t most)
 // What this server can do beyond the protocol's first version.
 static const char *const features[] = {"model_repository", "inferd.memfd",   "inferd.deadline",
                                        "inferd.cancel",    "inferd.session", "inferd.order",
-                                       "inferd.alloc"};
+                                       "inferd.alloc",     "inferd.credit"};
+
+// How many requests may be in flight on a connection: what was granted, or less by an admin's will.
+static uint32_t credit_of(const struct inf_connection *connection)
+{
+    const struct inf_live_limits *live = connection->set->options.limits;
+    return (uint32_t)INF_MIN((uint64_t)connection->streams_granted,
+                             live->limits[INF_LIVE_CONNECTION_REQUESTS].value);
+}
+
+void inf_connections_adjust_credit(struct inf_connections *connections)
+{
+    struct inf_connection *next;
+    for (struct inf_connection *connection = connections->all; connection != NULL;
+         connection = next) {
+        next = connection->next;
+        uint32_t credit = credit_of(connection);
+        if (connection->state != INF_CONNECTION_OPEN || credit == connection->limits.streams)
+            continue;
+        const struct inf_reply reply = {.type = INF_FRAME_CREDIT};
+        const union inf_message message = {.credit = {.requests = credit}};
+        connection->limits.streams = credit;
+        inf_connection_send(connection, &reply, INF_MESSAGE_CREDIT, &message);
+    }
+}
 
 static void greet(struct inf_connection *connection) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
     const struct inf_limits_message *wanted = &set->message.hello.limits;
+    connection->streams_granted = grant(wanted->streams, INF_CONNECTION_STREAMS, INF_LIMIT_STREAMS);
     connection->limits = (struct inf_limits_message){
         .meta_bytes = INF_LIMIT_META_BYTES,
         .data_bytes = grant(wanted->data_bytes, INF_LIMIT_DATA_BYTES, INF_LIMIT_DATA_BYTES),
-        .streams = grant(wanted->streams, INF_CONNECTION_STREAMS, INF_LIMIT_STREAMS),
+        .streams = credit_of(connection),
         .regions = INF_LIMIT_REGIONS,
         .region_bytes = INF_LIMIT_REGION_BYTES,
         .frame_fds = INF_LIMIT_FRAME_FDS,
@@ -105,6 +130,9 @@ static enum inf_code handle(struct inf_connection *connection, struct inf_reques
                             struct inf_answer *answer, struct inf_fault *fault) INF_ON_LOOP
 {
     uint64_t bytes = request->data_bytes;
+    // Whoever has set a limit too low must be able to raise it.
+    if (request->method == INF_METHOD_SERVER_LIMITS)
+        return inf_service_handle(connection->set->options.service, request, answer, fault);
     enum inf_code code = inf_connection_charge(connection, bytes, &fault->err);
     if (code != INF_OK) {
         fault->retry_after_ms = INF_CONNECTION_RETRY_MS;
@@ -176,6 +204,8 @@ static void take_request(struct inf_connection *connection, struct inf_frame *fr
         inf_connection_link_call(connection, answer.call);
     } else {
         answer_now(connection, frame, &answer, code == INF_OK ? NULL : &set->fault);
+        if (code == INF_OK && frame->header.method == INF_METHOD_SERVER_LIMITS)
+            inf_connections_adjust_credit(set);
     }
     if (!in_order) // without memory to keep the order, there is no going on
         inf_connection_close(connection);
@@ -317,6 +347,7 @@ static void take_open(struct inf_connection *connection, struct inf_frame *frame
     case INF_FRAME_MEM_RELEASED:
     case INF_FRAME_GOAWAY:
     case INF_FRAME_ERROR:
+    case INF_FRAME_CREDIT:
         bad_frame(&err, frame, "only the server sends this type");
         inf_connection_fail(connection, &err);
         break;

@@ -57,6 +57,7 @@ struct inf_connection {
     uint64_t stashed_bytes;
     uint64_t last_stream;
     struct inf_limits_message limits; // in force
+    uint32_t streams_granted;         // that is what `limits` has, unless an admin has lowered it
 };
 
 #define INF_CONNECTION_READ_BYTES (64u << 10)
@@ -105,6 +106,9 @@ void inf_connection_flush(struct inf_connection *connection) INF_ON_LOOP;
 void inf_connection_watch(struct inf_connection *connection);
 
 // --- connection_frame.c ---
+
+// Tells every client whose credit is another one now.
+void inf_connections_adjust_credit(struct inf_connections *connections) INF_ON_LOOP;
 
 // Acts on one frame. Takes over its data and descriptors.
 void inf_connection_take_frame(struct inf_connection *connection,

@@ -235,6 +235,13 @@ void inf_lane_settle(struct inf_lane *lane, struct inf_job *const *jobs, uint32_
     inf_mutex_unlock(&lane->mutex);
 }
 
+void inf_lane_set_limits(struct inf_lane *lane, const struct inf_lane_limits *limits)
+{
+    inf_mutex_lock(&lane->mutex);
+    lane->limits = *limits;
+    inf_mutex_unlock(&lane->mutex);
+}
+
 uint32_t inf_lane_count(struct inf_lane *lane)
 {
     inf_mutex_lock(&lane->mutex);

@@ -79,6 +79,9 @@ uint32_t inf_lane_pop(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS]
 void inf_lane_settle(struct inf_lane *lane, struct inf_job *const *jobs,
                      uint32_t count) INF_ON_WORKER;
 
+// Changes the limits. What waits already goes on waiting.
+void inf_lane_set_limits(struct inf_lane *lane, const struct inf_lane_limits *limits) INF_ON_LOOP;
+
 // Jobs waiting now. Any thread.
 uint32_t inf_lane_count(struct inf_lane *lane);
 

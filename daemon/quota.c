@@ -115,3 +115,8 @@ uint64_t inf_quota_held(const struct inf_quota_user *user, enum inf_quota_kind k
 {
     return user->held[kind];
 }
+
+void inf_quota_set_most(struct inf_quota *quota, enum inf_quota_kind kind, uint64_t most)
+{
+    quota->most[kind] = most;
+}

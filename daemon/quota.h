@@ -52,6 +52,10 @@ enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind 
 void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind,
                       uint64_t amount) INF_ON_LOOP;
 
+// Changes what one user may hold. Who holds more already keeps it, and gets nothing more.
+void inf_quota_set_most(struct inf_quota *quota, enum inf_quota_kind kind,
+                        uint64_t most) INF_ON_LOOP;
+
 // What a user holds.
 uint64_t inf_quota_held(const struct inf_quota_user *user, enum inf_quota_kind kind) INF_ON_LOOP;
 

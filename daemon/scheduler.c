@@ -242,6 +242,16 @@ struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
     return (struct inf_job *)((char *)deadline - offsetof(struct inf_job, deadline));
 }
 
+void inf_scheduler_set_limits(struct inf_scheduler *scheduler, uint32_t queue_requests_max,
+                              uint64_t queue_bytes_max)
+{
+    const struct inf_lane_limits limits = {.requests_max = queue_requests_max,
+                                           .bytes_max = queue_bytes_max};
+    scheduler->queue_requests_max = queue_requests_max;
+    for (uint32_t i = 0; i < scheduler->station_count; i++)
+        inf_lane_set_limits(&scheduler->stations[i].lane, &limits);
+}
+
 struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler, uint32_t index)
 {
     struct station *station = &scheduler->stations[index];

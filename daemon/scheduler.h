@@ -70,6 +70,11 @@ int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler);
 // The next job whose deadline has passed, or NULL. It still has to be withdrawn.
 struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
+// Changes how much may wait for a device: requests up to what the scheduler was made with. What waits
+// already goes on waiting.
+void inf_scheduler_set_limits(struct inf_scheduler *scheduler, uint32_t queue_requests_max,
+                              uint64_t queue_bytes_max) INF_ON_LOOP;
+
 // What a device has done and has to do.
 struct inf_device_load {
     uint32_t queue_depth, queue_limit;

@@ -49,6 +49,7 @@ struct inf_server {
     enum server_state state;
     gid_t admin_group; // (gid_t)-1: none
     struct inf_counters counters;
+    struct inf_live_limits limits;
     struct inf_pool *pool;
     struct inf_reaper *reaper;
     struct inf_quota *quota;
@@ -301,20 +302,42 @@ static enum inf_code find_group(struct inf_server *server, struct inf_error *err
     return INF_OK;
 }
 
+// What can be changed while the daemon runs begins as the settings say. Room for what waits in a queue
+// is made at the start, so that it can only become less.
+static void fill_limits(struct inf_live_limits *limits, const struct inf_config *config)
+{
+    const uint64_t bytes_most = (uint64_t)1 << 44;
+    *limits = (struct inf_live_limits){{
+        [INF_LIVE_CONNECTIONS] = {"connections_max", config->connections_max, 1, 65536},
+        [INF_LIVE_CONNECTION_REQUESTS] = {"requests_per_connection_max", INF_LIMIT_STREAMS, 1,
+                                          INF_LIMIT_STREAMS},
+        [INF_LIVE_UID_CONNECTIONS] = {"connections_per_uid_max", config->connections_per_uid_max, 1,
+                                      65536},
+        [INF_LIVE_UID_REQUESTS] = {"requests_per_uid_max", config->requests_per_uid_max, 1,
+                                   1048576},
+        [INF_LIVE_UID_REQUEST_BYTES] = {"request_bytes_per_uid_max",
+                                        config->request_bytes_per_uid_max, 1u << 20, bytes_most},
+        [INF_LIVE_UID_REGIONS] = {"regions_per_uid_max", config->regions_per_uid_max, 1, 65536},
+        [INF_LIVE_UID_REGION_BYTES] = {"region_bytes_per_uid_max", config->region_bytes_per_uid_max,
+                                       1u << 20, bytes_most},
+        [INF_LIVE_UID_SESSION_BYTES] = {"session_bytes_per_uid_max",
+                                        config->session_bytes_per_uid_max, 1u << 20, bytes_most},
+        [INF_LIVE_QUEUE_REQUESTS] = {"queue_requests_max", config->queue_requests_max, 1,
+                                     config->queue_requests_max},
+        [INF_LIVE_QUEUE_BYTES] = {"queue_bytes_max", config->queue_bytes_max, 1u << 20, bytes_most},
+    }};
+}
+
 static enum inf_code make_parts(struct inf_server *server, struct inf_error *err)
 {
     const struct inf_server_options *options = &server->options;
     const struct inf_config *config = options->config;
     INF_TRY(inf_pool_create(&server->pool, POOL_KEPT_BYTES, err));
     INF_TRY(inf_reaper_create(&server->reaper, err));
-    const uint64_t most[INF_QUOTA_KIND_COUNT] = {
-        [INF_QUOTA_CONNECTIONS] = config->connections_per_uid_max,
-        [INF_QUOTA_REQUESTS] = config->requests_per_uid_max,
-        [INF_QUOTA_REQUEST_BYTES] = config->request_bytes_per_uid_max,
-        [INF_QUOTA_REGIONS] = config->regions_per_uid_max,
-        [INF_QUOTA_REGION_BYTES] = config->region_bytes_per_uid_max,
-        [INF_QUOTA_SESSION_BYTES] = config->session_bytes_per_uid_max,
-    };
+    fill_limits(&server->limits, config);
+    uint64_t most[INF_QUOTA_KIND_COUNT];
+    for (int kind = 0; kind < INF_QUOTA_KIND_COUNT; kind++)
+        most[kind] = server->limits.limits[INF_LIVE_UID_CONNECTIONS + kind].value;
     INF_TRY(inf_quota_create(&server->quota, most, err));
     const struct inf_service_options service = {.store = options->store,
                                                 .environment = options->environment,
@@ -322,8 +345,8 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
                                                 .pool = server->pool,
                                                 .counters = &server->counters,
                                                 .version = options->version,
-                                                .queue_requests_max = config->queue_requests_max,
-                                                .queue_bytes_max = config->queue_bytes_max,
+                                                .limits = &server->limits,
+                                                .quota = server->quota,
                                                 .log_lines_dropped = options->log_lines_dropped,
                                                 .context = options->context};
     INF_TRY(inf_service_create(&server->service, &service, err));
@@ -335,7 +358,7 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
                                                         .log = options->log,
                                                         .version = options->version,
                                                         .quota = server->quota,
-                                                        .connections_max = config->connections_max};
+                                                        .limits = &server->limits};
     return inf_connections_create(&server->connections, &connections, err);
 }
 

@@ -34,6 +34,7 @@ static const struct method methods[] = {
     {INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, false, inf_service_device_list},
     {INF_METHOD_SERVER_STATUS, INF_MESSAGE_EMPTY, false, inf_service_server_status},
     {INF_METHOD_MEMORY_INFO, INF_MESSAGE_EMPTY, false, inf_service_memory_info},
+    {INF_METHOD_SERVER_LIMITS, INF_MESSAGE_LIMITS_REQUEST, true, inf_service_server_limits},
     {INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, false, inf_service_session_open},
     {INF_METHOD_SESSION_CLOSE, INF_MESSAGE_SESSION_CLOSE, false, inf_service_session_close},
 
@@ -60,8 +61,8 @@ static enum inf_code fill(struct inf_service *service, const struct inf_service_
     const struct inf_scheduler_options scheduler = {
         .devices = options->devices,
         .pool = options->pool,
-        .queue_requests_max = options->queue_requests_max,
-        .queue_bytes_max = options->queue_bytes_max,
+        .queue_requests_max = (uint32_t)options->limits->limits[INF_LIVE_QUEUE_REQUESTS].value,
+        .queue_bytes_max = options->limits->limits[INF_LIVE_QUEUE_BYTES].value,
     };
     return inf_scheduler_create(&service->scheduler, &scheduler, err);
 }

@@ -11,8 +11,10 @@
 #include "daemon/counters.h"
 #include "daemon/environment.h"
 #include "daemon/fault.h"
+#include "daemon/limits.h"
 #include "daemon/model_store.h"
 #include "daemon/pool.h"
+#include "daemon/quota.h"
 #include "daemon/region.h"
 #include "daemon/session.h"
 #include "proto/wire/message.h"
@@ -27,8 +29,8 @@ struct inf_service_options {
     struct inf_pool *pool;
     const struct inf_counters *counters;
     const char *version;
-    uint32_t queue_requests_max;
-    uint64_t queue_bytes_max;
+    struct inf_live_limits *limits; // those of queues are the scheduler's to begin with
+    struct inf_quota *quota;
     uint64_t (*log_lines_dropped)(void *context); // NULL: none are
     void *context;
 };

@@ -70,6 +70,7 @@ inf_service_handler inf_service_memory_info INF_ON_LOOP;
 inf_service_handler inf_service_model_ready INF_ON_LOOP;
 inf_service_handler inf_service_model_metadata INF_ON_LOOP;
 inf_service_handler inf_service_model_infer INF_ON_LOOP;
+inf_service_handler inf_service_server_limits INF_ON_LOOP;
 inf_service_handler inf_service_session_open INF_ON_LOOP;
 inf_service_handler inf_service_session_close INF_ON_LOOP;
 inf_service_handler inf_service_repository_index INF_ON_LOOP;

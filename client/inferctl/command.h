@@ -34,7 +34,7 @@ struct context {
 };
 
 #define COMMAND_OPTIONS_MAX 128
-#define COMMAND_NAMES_MAX   3
+#define COMMAND_NAMES_MAX   16
 
 // The rest of the arguments, sorted.
 struct arguments {
@@ -63,6 +63,7 @@ struct command {
 extern const struct command command_status;
 extern const struct command command_devices;
 extern const struct command command_memory;
+extern const struct command command_limits;
 extern const struct command command_models;
 extern const struct command command_check;
 extern const struct command command_inspect;

@@ -27,6 +27,7 @@ static const struct type_row type_rows[] = {
     [INF_FRAME_GOAWAY] = {"GOAWAY", false, false},
     [INF_FRAME_ERROR] = {"ERROR", false, false},
     [INF_FRAME_MEM_ALLOC] = {"MEM_ALLOC", true, false},
+    [INF_FRAME_CREDIT] = {"CREDIT", false, false},
 };
 
 static const char *const method_names[] = {
@@ -44,6 +45,7 @@ static const char *const method_names[] = {
     [INF_METHOD_MEMORY_INFO] = "MemoryInfo",
     [INF_METHOD_SESSION_OPEN] = "SessionOpen",
     [INF_METHOD_SESSION_CLOSE] = "SessionClose",
+    [INF_METHOD_SERVER_LIMITS] = "ServerLimits",
 
     [INF_METHOD_MODEL_PLACEMENT] = "ModelPlacement",
     [INF_METHOD_MODEL_PLACE] = "ModelPlace",

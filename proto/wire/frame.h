@@ -33,6 +33,7 @@ enum inf_frame_type {
     INF_FRAME_GOAWAY = 12,        // server: no new streams
     INF_FRAME_ERROR = 13,         // server: the connection is at fault and will be closed
     INF_FRAME_MEM_ALLOC = 14,     // client: MEM_REGISTERED comes with a memfd of the server's
+    INF_FRAME_CREDIT = 15,        // server: another credit than HELLO_ACK's is in force
 };
 
 // Flags. Unknown flags are an error; unknown types without CRITICAL are skipped.
@@ -60,6 +61,7 @@ enum inf_method {
     INF_METHOD_MEMORY_INFO = 66,
     INF_METHOD_SESSION_OPEN = 80,
     INF_METHOD_SESSION_CLOSE = 81,
+    INF_METHOD_SERVER_LIMITS = 82,
 
     INF_METHOD_MODEL_PLACEMENT = 100,
     INF_METHOD_MODEL_PLACE = 101,

@@ -60,6 +60,9 @@ static const struct inf_message_codec *const codecs[INF_MESSAGE_KIND_COUNT] = {
     [INF_MESSAGE_SESSION_OPEN] = &inf_codec_session_open,
     [INF_MESSAGE_SESSION_CLOSE] = &inf_codec_session_close,
     [INF_MESSAGE_REGION_ALLOC] = &inf_codec_region_alloc,
+    [INF_MESSAGE_LIMITS_REQUEST] = &inf_codec_limits_request,
+    [INF_MESSAGE_LIMITS_REPLY] = &inf_codec_limits_reply,
+    [INF_MESSAGE_CREDIT] = &inf_codec_credit,
 
     [INF_MESSAGE_PLACEMENT_REQUEST] = &inf_codec_placement_request,
     [INF_MESSAGE_PLACEMENT_REPLY] = &inf_codec_placement_reply,

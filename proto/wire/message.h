@@ -63,8 +63,8 @@ struct inf_infer_request {
     const char *device;        // "": the model's placement
     uint64_t timeout_ns;       // 0: none
     enum inf_wire_priority priority;
-    uint64_t session_id; // 0: none
-    uint64_t order_key;  // 0: none
+    uint64_t session_id;        // 0: none
+    uint64_t order_key;         // 0: none
     const char *mode, *against; // ModelDissect only
     double tolerance;           // ModelDissect only
     uint32_t input_count;
@@ -240,6 +240,22 @@ struct inf_session_message {
     struct inf_session_state states[INF_LIMIT_SESSION_TENSORS];
 };
 
+// A limit that can be changed; in a request name and value alone.
+struct inf_limit_entry {
+    const char *name;
+    uint64_t value, least, most;
+};
+#define INF_LIVE_LIMITS 32
+// ServerLimits, request and reply.
+struct inf_limit_list {
+    uint32_t count;
+    struct inf_limit_entry entries[INF_LIVE_LIMITS];
+};
+
+struct inf_credit {
+    uint32_t requests;
+};
+
 // ModelPlacement, ModelPlace requests.
 struct inf_placement_request {
     const char *name;
@@ -323,7 +339,9 @@ enum inf_message_kind {
     INF_MESSAGE_SESSION_OPEN,
     INF_MESSAGE_SESSION_CLOSE,
     INF_MESSAGE_REGION_ALLOC,
-
+    INF_MESSAGE_LIMITS_REQUEST,
+    INF_MESSAGE_LIMITS_REPLY,
+    INF_MESSAGE_CREDIT,
     INF_MESSAGE_PLACEMENT_REQUEST,
     INF_MESSAGE_PLACEMENT_REPLY,
     INF_MESSAGE_FLAG_SET,
@@ -349,7 +367,8 @@ union inf_message {
     struct inf_server_status server_status;
     struct inf_memory_info memory_info;
     struct inf_session_message session;
-
+    struct inf_limit_list limit_list;
+    struct inf_credit credit;
     struct inf_placement_request placement_request;
     struct inf_placement_reply placement_reply;
     struct inf_flag_set_request flag_set;

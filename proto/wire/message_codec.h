@@ -52,6 +52,10 @@ extern const struct inf_message_codec inf_codec_status;
 extern const struct inf_message_codec inf_codec_device_index;
 extern const struct inf_message_codec inf_codec_server_status;
 extern const struct inf_message_codec inf_codec_memory_info;
+// message_limits.c
+extern const struct inf_message_codec inf_codec_limits_request;
+extern const struct inf_message_codec inf_codec_limits_reply;
+extern const struct inf_message_codec inf_codec_credit;
 // message_session.c
 extern const struct inf_message_codec inf_codec_session_open;
 extern const struct inf_message_codec inf_codec_session_close;

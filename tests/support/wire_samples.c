@@ -260,6 +260,13 @@ static void sample_model(struct inf_model_request *model, enum inf_message_kind 
     };
 }
 
+static void sample_limits(struct inf_limit_list *list)
+{
+    list->count = 2;
+    list->entries[0] = (struct inf_limit_entry){"connections_max", 5, 1, UINT64_MAX};
+    list->entries[1] = (struct inf_limit_entry){"queue_bytes_max", UINT64_MAX, 0, 0};
+}
+
 void wire_sample(union inf_message *message, enum inf_message_kind kind)
 {
     memset(message, 0, sizeof *message);
@@ -327,6 +334,13 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
     case INF_MESSAGE_SESSION_OPEN:
     case INF_MESSAGE_SESSION_CLOSE:
         sample_session(&message->session, kind);
+        break;
+    case INF_MESSAGE_LIMITS_REQUEST:
+    case INF_MESSAGE_LIMITS_REPLY:
+        sample_limits(&message->limit_list);
+        break;
+    case INF_MESSAGE_CREDIT:
+        message->credit.requests = UINT32_MAX;
         break;
     case INF_MESSAGE_PLACEMENT_REQUEST:
         message->placement_request =

@@ -349,6 +349,22 @@ Test(message, memory_info_goes_round)
     SAME(memory_info.sessions);
 }
 
+Test(message, limits_and_credit_go_round)
+{
+    for (int kind = INF_MESSAGE_LIMITS_REQUEST; kind <= INF_MESSAGE_LIMITS_REPLY; kind++) {
+        go_round((enum inf_message_kind)kind);
+        cr_assert_eq(got.limit_list.count, 2);
+        for (int i = 0; i < 2; i++) {
+            SAME_TEXT(limit_list.entries[i].name);
+            SAME(limit_list.entries[i].value);
+            SAME(limit_list.entries[i].least);
+            SAME(limit_list.entries[i].most);
+        }
+    }
+    go_round(INF_MESSAGE_CREDIT);
+    SAME(credit.requests);
+}
+
 Test(message, sessions_go_round)
 {
     go_round(INF_MESSAGE_SESSION_OPEN);

@@ -29,7 +29,7 @@ _METHODS = {
     'models': (16, 'Empty', 'RepositoryIndexResponse'), 'load': (17, 'RepositoryModelLoadRequest', 'Empty'),
     'unload': (18, 'RepositoryModelUnloadRequest', 'Empty'), 'devices': (64, 'Empty', 'DeviceListResponse'),
     'status': (65, 'Empty', 'ServerStatusResponse'), 'open_session': (80, 'SessionOpenRequest', 'Empty'),
-    'close_session': (81, 'SessionCloseRequest', 'Empty')}
+    'limits': (82, 'ServerLimitsRequest', 'ServerLimitsResponse'), 'close_session': (81, 'SessionCloseRequest', 'Empty')}
 
 _INLINE_BYTES = 16 << 10  # larger tensors go through shared memory, as in libinferd
 
@@ -158,6 +158,8 @@ class Client:
             raise Error.of_status(decode('Status', frame.meta))
         if frame.type == wire.PING:
             self._connection.send(wire.PONG, frame.stream)
+        if frame.type == wire.CREDIT:
+            self._greeting['credit_requests'] = decode('Credit', frame.meta)['requests']
         call = self._calls.get(frame.stream)
         if call is None or frame.type not in (wire.RESPONSE, wire.MEM_REGISTERED):
             return
@@ -266,6 +268,11 @@ class Client:
     def unload(self, model, version=''):
         """Takes a model away; what is in flight still finishes. On the admin socket only."""
         self._ask('unload', {'model_name': model, 'version': version})
+
+    def limits(self, **changed):
+        """The limits that can be changed while the daemon runs, as a list of dicts, after those named have
+        been changed: limits(queue_requests_max=100). On the admin socket only."""
+        return self._ask('limits', {'limits': [{'name': name, 'value': value} for name, value in changed.items()]})['limits']
 
     # --- inference ---
 
