@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage classes by union-find over nodes that only rename bytes, then greedy placement by size:
-// the largest tensor first, each at the lowest offset where no tensor alive at the same time lies
+// Storage classes by union-find over nodes that only rename bytes, then greedy placement by size: the
+// largest tensor first, each at the lowest offset where no tensor alive at the same time lies
 // (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
 #include "backends/exec/plan.h"
 
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/exec/arena_plan.h"
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
@@ -17,9 +18,9 @@
 // Values that share storage, told by their root: the value that is really made.
 struct storage_class {
     struct inf_storage storage;
-    size_t padded_bytes; // with room behind it
-    uint32_t first_step; // that writes it; STEP_NONE: no step does
-    uint32_t last_step;  // that reads or writes it
+    // From the step that writes it (STEP_NONE: none does) to the last that reads or writes it; its
+    // bytes have room behind them.
+    struct inf_arena_item item;
 };
 
 struct planner {
@@ -139,9 +140,9 @@ static void touch(struct planner *planner, uint32_t value, uint32_t step)
     if (value == INF_VALUE_NONE)
         return;
     struct storage_class *class = &planner->classes[planner->root[value]];
-    if (class->first_step == STEP_NONE)
-        class->first_step = step;
-    class->last_step = INF_MAX(class->last_step, step);
+    if (class->item.first_step == STEP_NONE)
+        class->item.first_step = step;
+    class->item.last_step = INF_MAX(class->item.last_step, step);
 }
 
 // Whether the value is an input or constant, or a step before this one has stored it.
@@ -151,13 +152,13 @@ static bool is_stored(const struct planner *planner, uint32_t value)
         return false;
     uint32_t root = planner->root[value];
     return planner->graph->values[root].producer == INF_NODE_NONE ||
-           planner->classes[root].first_step != STEP_NONE;
+           planner->classes[root].item.first_step != STEP_NONE;
 }
 
 static void find_lifetimes(struct planner *planner)
 {
     for (uint32_t v = 0; v < planner->graph->value_count; v++)
-        planner->classes[v].first_step = STEP_NONE;
+        planner->classes[v].item.first_step = STEP_NONE;
     const struct inf_plan_segment *segment = planner->plan->segments;
     for (uint32_t i = 0; i < planner->plan->step_count; i++) {
         const struct inf_node *node = &planner->graph->nodes[planner->plan->steps[i]];
@@ -226,12 +227,7 @@ static int larger_first(const void *a, const void *b)
     const struct storage_class *const *right = b;
     if ((*left)->storage.size_bytes != (*right)->storage.size_bytes)
         return (*left)->storage.size_bytes < (*right)->storage.size_bytes ? 1 : -1;
-    return (*left)->first_step < (*right)->first_step ? -1 : 1;
-}
-
-static bool meet(const struct storage_class *a, const struct storage_class *b)
-{
-    return a->first_step <= b->last_step && b->first_step <= a->last_step;
+    return (*left)->item.first_step < (*right)->item.first_step ? -1 : 1;
 }
 
 static void pad_classes(struct planner *planner)
@@ -240,35 +236,8 @@ static void pad_classes(struct planner *planner)
     for (uint32_t i = 0; i < planner->device_count; i++)
         alignment = INF_MAX(alignment, inf_device_info(planner->devices[i])->alignment);
     for (uint32_t v = 0; v < planner->graph->value_count; v++)
-        planner->classes[v].padded_bytes = inf_size_align(
+        planner->classes[v].item.size_bytes = inf_size_align(
             planner->classes[v].storage.size_bytes + INF_BLOB_SLACK_BYTES, alignment);
-}
-
-// The lowest offset at which `class` overlaps none of the `placed` ones, sorted by offset, that are
-// alive at the same time.
-static size_t lowest_gap(const struct storage_class *class, struct storage_class **placed,
-                         uint32_t placed_count)
-{
-    size_t offset = 0;
-    for (uint32_t i = 0; i < placed_count; i++) {
-        if (!meet(class, placed[i]))
-            continue;
-        if (offset + class->padded_bytes <= placed[i]->storage.offset)
-            break;
-        offset = INF_MAX(offset, placed[i]->storage.offset + placed[i]->padded_bytes);
-    }
-    return offset;
-}
-
-static void insert_by_offset(struct storage_class *class, struct storage_class **placed,
-                             uint32_t placed_count)
-{
-    uint32_t at = placed_count;
-    while (at > 0 && placed[at - 1]->storage.offset > class->storage.offset) {
-        placed[at] = placed[at - 1];
-        at--;
-    }
-    placed[at] = class;
 }
 
 // The most bytes that are alive at one step: no placement can need less.
@@ -282,8 +251,8 @@ static enum inf_code find_live_max(struct planner *planner, struct storage_class
         return inf_fail(err, INF_EXHAUSTED, "no memory to plan %u steps", plan->step_count);
     size_t *ended = born + plan->step_count + 2;
     for (uint32_t i = 0; i < count; i++) {
-        born[classes[i]->first_step] += classes[i]->padded_bytes;
-        ended[classes[i]->last_step + 1] += classes[i]->padded_bytes;
+        born[classes[i]->item.first_step] += classes[i]->item.size_bytes;
+        ended[classes[i]->item.last_step + 1] += classes[i]->item.size_bytes;
     }
     size_t live = 0;
     for (uint32_t step = 0; step < plan->step_count; step++) {
@@ -319,50 +288,52 @@ static uint32_t list_classes(struct planner *planner, enum inf_place place,
     uint32_t count = 0;
     for (uint32_t v = 0; v < planner->graph->value_count; v++)
         if (planner->root[v] == v && planner->classes[v].storage.place == place &&
-            planner->classes[v].first_step != STEP_NONE)
+            planner->classes[v].item.first_step != STEP_NONE)
             order[count++] = &planner->classes[v];
     qsort(order, count, sizeof *order, larger_first);
     return count;
 }
 
-// Places order[from] to order[to - 1] beside those before; *bytes = the end of the farthest.
-static enum inf_code place_some(struct planner *planner, struct storage_class **order,
-                                struct storage_class **placed, uint32_t from, uint32_t to,
-                                size_t *bytes, struct inf_error *err)
+// Places `count` classes beside those that are placed; *bytes = the end of the farthest of all.
+static enum inf_code place_some(struct planner *planner, struct inf_arena_plan *arena,
+                                struct storage_class **classes, uint32_t count, size_t *bytes,
+                                struct inf_error *err)
 {
-    size_t limit = *bytes + (size_t)INF_LIMIT_ARENA_BYTES;
-    for (uint32_t i = from; i < to; i++) {
-        order[i]->storage.offset = lowest_gap(order[i], placed, i);
-        insert_by_offset(order[i], placed, i);
-        *bytes = INF_MAX(*bytes, order[i]->storage.offset + order[i]->padded_bytes);
-        if (*bytes > limit)
-            return fail_arena(planner, order[from], err);
+    size_t limit = inf_arena_plan_size(arena) + (size_t)INF_LIMIT_ARENA_BYTES;
+    for (uint32_t i = 0; i < count; i++) {
+        inf_arena_plan_place(arena, &classes[i]->item);
+        classes[i]->storage.offset = classes[i]->item.offset;
+        if (inf_arena_plan_size(arena) > limit)
+            return fail_arena(planner, classes[0], err);
     }
+    *bytes = inf_arena_plan_size(arena);
     return INF_OK;
 }
 
 // Intermediates first; outputs take what room is left, since a run may not want them.
-static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
+static enum inf_code place_all(struct planner *planner, struct storage_class **order,
+                               struct inf_error *err)
 {
     struct inf_plan *plan = planner->plan;
+    struct inf_arena_plan *arena = NULL;
+    uint32_t count = list_classes(planner, INF_PLACE_ARENA, order);
+    uint32_t outputs = list_classes(planner, INF_PLACE_OUTPUT, order + count);
+    INF_TRY(inf_arena_plan_create(&arena, count + outputs, plan->step_count, err));
+    enum inf_code code = place_some(planner, arena, order, count, &plan->arena_bytes, err);
+    if (code == INF_OK)
+        code = place_some(planner, arena, order + count, outputs, &plan->memory_bytes, err);
+    inf_arena_plan_destroy(&arena);
+    return code == INF_OK ? find_live_max(planner, order, count, err) : code;
+}
+
+static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
+{
     uint32_t value_count = planner->graph->value_count;
     struct storage_class **order = calloc((size_t)value_count + 1, sizeof *order);
-    struct storage_class **placed = calloc((size_t)value_count + 1, sizeof *placed);
-    enum inf_code code = INF_OK;
-    if (order == NULL || placed == NULL) {
-        code = inf_fail(err, INF_EXHAUSTED, "no memory to plan %u values", value_count);
-    } else {
-        uint32_t count = list_classes(planner, INF_PLACE_ARENA, order);
-        uint32_t all = count + list_classes(planner, INF_PLACE_OUTPUT, order + count);
-        code = place_some(planner, order, placed, 0, count, &plan->arena_bytes, err);
-        plan->memory_bytes = plan->arena_bytes;
-        if (code == INF_OK)
-            code = place_some(planner, order, placed, count, all, &plan->memory_bytes, err);
-        if (code == INF_OK)
-            code = find_live_max(planner, order, count, err);
-    }
+    if (order == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to plan %u values", value_count);
+    enum inf_code code = place_all(planner, order, err);
     free(order);
-    free(placed);
     return code;
 }
 

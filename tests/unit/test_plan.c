@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/device/device_impl.h"
+#include "backends/exec/arena_plan.h"
 #include "backends/exec/plan.h"
 #include "backends/graph/shape_infer.h"
 #include "proto/core/limits.h"
@@ -258,6 +259,81 @@ Test(plan, never_overlaps_live_tensors)
         inf_plan_destroy(&plan);
         inf_graph_destroy(&graph);
     }
+}
+
+// --- arenas ---
+
+static bool live_together(const struct inf_arena_item *a, const struct inf_arena_item *b)
+{
+    return a->first_step <= b->last_step && b->first_step <= a->last_step;
+}
+
+// The lowest offset at which items[index] overlaps none before it, found by trying each end.
+static size_t lowest_offset(const struct inf_arena_item *items, uint32_t index)
+{
+    const struct inf_arena_item *item = &items[index];
+    size_t best = SIZE_MAX;
+    for (uint32_t candidate = 0; candidate <= index; candidate++) {
+        size_t offset =
+            candidate == index ? 0 : items[candidate].offset + items[candidate].size_bytes;
+        bool free = offset < best;
+        for (uint32_t i = 0; i < index && free; i++)
+            free = !live_together(item, &items[i]) ||
+                   offset + item->size_bytes <= items[i].offset ||
+                   items[i].offset + items[i].size_bytes <= offset;
+        best = free ? offset : best;
+    }
+    return best;
+}
+
+// Lives of every length, from one step to all.
+Test(plan, places_tensors_as_low_as_can_be)
+{
+    enum {
+        ITEMS = 120,
+        STEPS = 500
+    };
+    uint32_t seed = 7;
+    for (int round = 0; round < 60; round++) {
+        struct inf_arena_plan *plan = NULL;
+        struct inf_arena_item items[ITEMS];
+        size_t size = 0;
+        cr_assert_eq(inf_arena_plan_create(&plan, ITEMS, STEPS, NULL), INF_OK);
+        for (uint32_t i = 0; i < ITEMS; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            uint32_t first = (seed >> 8) % STEPS;
+            uint32_t length = 1u << (seed >> 28) % 10;
+            seed = seed * 1664525u + 1013904223u;
+            items[i] = (struct inf_arena_item){.first_step = first,
+                                               .last_step = INF_MIN(first + length, STEPS - 1u),
+                                               .size_bytes = 1 + (seed >> 8) % 90};
+            inf_arena_plan_place(plan, &items[i]);
+            cr_assert_eq(items[i].offset, lowest_offset(items, i), "round %d, tensor %u", round, i);
+            size = INF_MAX(size, items[i].offset + items[i].size_bytes);
+        }
+        cr_assert_eq(inf_arena_plan_size(plan), size);
+        inf_arena_plan_destroy(&plan);
+    }
+}
+
+// More than is looked at one by one: each finds a place all the same.
+Test(plan, places_tensors_without_number)
+{
+    enum {
+        ITEMS = 8000
+    };
+    struct inf_arena_plan *plan = NULL;
+    static struct inf_arena_item items[ITEMS];
+    size_t end = 0;
+    cr_assert_eq(inf_arena_plan_create(&plan, ITEMS, 100000, NULL), INF_OK);
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        items[i] =
+            (struct inf_arena_item){.first_step = 0, .last_step = 99999, .size_bytes = 64 + i % 3};
+        inf_arena_plan_place(plan, &items[i]);
+        cr_assert_eq(items[i].offset, end, "all live at once: one behind the other");
+        end += items[i].size_bytes;
+    }
+    inf_arena_plan_destroy(&plan);
 }
 
 // Two intermediates at once, each a little below half of the limit, or a little above.
