@@ -300,13 +300,46 @@ Test(serving_calls, of_a_client_that_vanishes_are_dropped)
     inf_raw_expect_infer(&raw, next);
 }
 
+// Opens session 1, which adds up.
+static void open_sum(struct inf_raw *client)
+{
+    const union inf_message message = {
+        .session = {
+            .session_id = 1,
+            .state_count = 1,
+            .states = {{.output = "y", .input = "b", .shaped = true, .shape = INF_SHAPE(2, 4)}}}};
+    inf_raw_call(client, INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, &message,
+                 (struct inf_span){0});
+    cr_assert_eq(client->frame.header.flags, INF_FRAME_FINAL);
+}
+
+// One that has an order key, or is of the session, or both; and may be too late.
+static void send_tied(struct inf_raw *client, unsigned *seed)
+{
+    union inf_message message;
+    unsigned what = (unsigned)rand_r(seed);
+    inf_add_request(&message, 2);
+    struct inf_infer_request *request = &message.infer_request;
+    request->order_key = what % 4;
+    request->timeout_ns = what % 7 == 0 ? 1000000 : 0;
+    request->device = what % 3 == 0 ? "ref" : "cpu";
+    if (what % 5 != 0) {
+        request->session_id = 1;
+        request->input_count = 1;
+    }
+    inf_raw_request(client, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                    (struct inf_span){(const uint8_t *)rows, request->input_count == 1 ? 32 : 96});
+}
+
 // What may be sent at random, on one of several connections.
 static void do_something(struct inf_raw *client, unsigned *seed, uint32_t *sent)
 {
     unsigned what = (unsigned)rand_r(seed) % 16;
     union inf_message message;
-    if (what < 8) {
+    if (what < 4) {
         send_add(client, what % 2 == 0 ? "" : "ref");
+    } else if (what < 8) {
+        send_tied(client, seed);
     } else if (what < 10) {
         send_slow(client, 1000000u * (unsigned)(rand_r(seed) % 20));
         cancel(client, client->last_stream);
@@ -340,8 +373,10 @@ Test(serving_calls, of_every_kind_get_exactly_one_final_reply)
     uint32_t sent[CLIENTS] = {0};
     uint32_t got[CLIENTS] = {0};
     unsigned seed = 7;
-    for (int c = 0; c < CLIENTS; c++)
+    for (int c = 0; c < CLIENTS; c++) {
         inf_raw_open(&clients[c], fixture.socket);
+        open_sum(&clients[c]);
+    }
     for (int i = 0; i < ROUNDS * CLIENTS; i++) {
         int c = i % CLIENTS;
         for (int k = rand_r(&seed) % 3; k >= 0; k--)
