@@ -75,7 +75,9 @@ enum inf_code inf_environment_set(struct inf_environment *environment, const cha
                         "flag '%s' is read at start: put it into the configuration, and restart",
                         flag->name);
     INF_TRY(apply(environment, (enum inf_flag_id)(flag - inf_flags), &next, err));
-    *environment->config = next;
+    // This field alone: other threads read paths that are fixed.
+    if (!inf_flag_parse(environment->config, flag, value, INF_ORIGIN_ADMIN, wanted))
+        return inf_fail(err, INF_INTERNAL, "flag '%s': read once, but not twice", flag->name);
     if (environment->log_writer != NULL)
         inf_log(inf_log_writer_log(environment->log_writer), INF_LOG_NOTICE,
                 "flag set name=%s value=\"%s\"", flag->name, inf_quote(value).text);

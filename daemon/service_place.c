@@ -52,12 +52,18 @@ static bool is_listed(const struct inf_placement *placement, const struct inf_de
 }
 
 // Devices that were candidates, best by rule first, and then those that could not be.
-static uint32_t describe_candidates(struct inf_service *service,
-                                    const struct inf_placement *placement)
+static uint32_t describe_candidates(struct inf_service *service, const struct inf_served *served)
 {
+    const struct inf_placement *placement = &served->placement;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < placement->race.count; i++)
-        describe_candidate(&service->candidates[count++], placement, i);
+    for (uint32_t i = 0; i < placement->race.count; i++) {
+        // What it takes now says more than what it took in a race.
+        uint64_t bytes = inf_model_device_bytes(served->model, placement->race.entries[i].device);
+        describe_candidate(&service->candidates[count], placement, i);
+        if (bytes > 0)
+            service->candidates[count].memory_bytes = bytes;
+        count++;
+    }
     for (uint32_t i = 0; i < service->options.devices->count; i++) {
         const struct inf_device *device = service->options.devices->devices[i];
         const struct inf_device_info *info = inf_device_info(device);
@@ -69,6 +75,7 @@ static uint32_t describe_candidates(struct inf_service *service,
             .kind = inf_service_device_kind(info),
             .precision = PRECISION,
             .verdict = "not asked",
+            .memory_bytes = inf_model_device_bytes(served->model, device),
             .reason = info->kind == INF_DEVICE_SOFTWARE
                           ? "a GPU interface that the CPU computes: only where it is named"
                           : "not among the devices that are allowed",
@@ -120,7 +127,7 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
         .interpreted = served->facts.interpreted,
         .small_ops_webgl = served->facts.small_webgl,
         .small_ops_webgpu = served->facts.small_webgpu,
-        .candidate_count = describe_candidates(service, placement),
+        .candidate_count = describe_candidates(service, served),
         .candidates = service->candidates,
         .declined_count = describe_declined(service, &served->facts),
         .declined = service->declined,

@@ -525,6 +525,17 @@ void inf_model_drop(struct inf_model *model, struct inf_device *device,
     }
 }
 
+uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device *device)
+{
+    uint64_t bytes = 0;
+    inf_mutex_lock(&model->mutex);
+    for (const struct shape_class *class = model->classes; class != NULL; class = class->next)
+        if (class->device == device)
+            bytes += class->weight_bytes + class->arena_bytes;
+    inf_mutex_unlock(&model->mutex);
+    return bytes;
+}
+
 struct inf_model_memory inf_model_memory(struct inf_model *model)
 {
     struct inf_model_memory memory = {.constants = model->constants};

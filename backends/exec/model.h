@@ -90,6 +90,9 @@ void inf_model_discard_apart(struct inf_model *model,
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes) INF_MAY_BLOCK;
 
+// Bytes of weights and arenas of the executables that the model keeps on `device`. Any thread.
+uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device *device);
+
 // What the model takes.
 struct inf_model_memory {
     uint64_t const_bytes;  // constants of its graphs, as they are in memory; what several share

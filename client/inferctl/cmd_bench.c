@@ -109,8 +109,8 @@ static struct table *start_table(bool all_backends)
                                           "p95_ms",          "p99_ms",
                                           "min_ms",          "max_ms",
                                           "queue_median_ms", "compute_median_ms",
-                                          "failure"};
-    return table_create(columns, sizeof columns / sizeof columns[0] - !all_backends);
+                                          "memory_bytes",    "failure"};
+    return table_create(columns, sizeof columns / sizeof columns[0] - (all_backends ? 0 : 2));
 }
 
 static struct table *start_open_table(void)
@@ -175,9 +175,28 @@ static void add_failure(struct table *table, const struct bench *bench)
 {
     table_text(table, bench->request.model);
     table_text(table, bench->request.device);
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 13; i++)
         table_value(table, json_null(), "-");
     table_text(table, bench->err.text);
+}
+
+// What the model takes on the device it was measured on; nothing where the daemon does not say.
+static void add_memory(struct table *table, const struct bench *bench)
+{
+    struct inferd_error err;
+    inferd_placement *placement;
+    uint64_t bytes = 0;
+    char text[16];
+    if (inferd_explain(bench->client, bench->request.model, bench->request.version, &placement,
+                       &err) == 0)
+        for (size_t i = 0; i < placement->candidate_count; i++)
+            if (strcmp(placement->candidates[i].device, bench->device) == 0)
+                bytes = placement->candidates[i].memory_bytes;
+    inferd_placement_free(placement);
+    if (bytes > 0)
+        table_whole(table, (int64_t)bytes, table_bytes(bytes, text));
+    else
+        table_value(table, json_null(), "-");
 }
 
 // As measure(), with requests at a rate.
@@ -220,9 +239,9 @@ static bool measure(struct bench *bench, unsigned long streams, struct table *ta
 }
 
 // Measures on the device that the request names. Prints why it failed, but with --all-backends, where
-// that becomes a row.
+// that becomes a row, and *out_point what was measured: all 0 where nothing was.
 static int bench_device(struct table *table, inferd_client *client, const inferd_request *request,
-                        const struct options *options)
+                        const struct options *options, struct plot_point *out_point)
 {
     // Three times of each run.
     double *samples = calloc(options->runs, 3 * sizeof *samples);
@@ -243,14 +262,18 @@ static int bench_device(struct table *table, inferd_client *client, const inferd
         measured = options->open ? measure_open(&bench, options, options->loads[i], table)
                                  : measure(&bench, options->loads[i], table);
     free(samples);
-    if (measured && options->plot != NULL)
+    if (measured && options->all_backends)
+        *out_point = points[0];
+    else if (measured && options->plot != NULL)
         plot_code = plot_write(options->plot, request->model, points, bench.point_count);
     if (!options->all_backends)
         return measured ? plot_code : command_failed(&bench.err);
-    if (measured)
+    if (measured) {
+        add_memory(table, &bench);
         table_text(table, "");
-    else
+    } else {
         add_failure(table, &bench);
+    }
     return EXIT_OK;
 }
 
@@ -258,16 +281,25 @@ static int bench_devices(struct table *table, inferd_client *client, const infer
                          const struct options *options)
 {
     inferd_device_row *devices;
-    size_t count;
+    size_t count, bar_count = 0;
     struct inferd_error err;
     int code = EXIT_OK;
     if (inferd_devices(client, &devices, &count, &err) != 0)
         return command_failed(&err);
+    struct plot_bar *bars = calloc(count + 1, sizeof *bars);
+    if (bars == NULL)
+        code = command_say(EXIT_FAILED, "no memory for %zu devices", count);
     for (size_t i = 0; i < count && code == EXIT_OK; i++) {
         inferd_request pinned = *request;
+        struct plot_point point = {0};
         pinned.device = devices[i].name;
-        code = bench_device(table, client, &pinned, options);
+        code = bench_device(table, client, &pinned, options, &point);
+        if (point.median_ms > 0)
+            bars[bar_count++] = (struct plot_bar){devices[i].name, point.median_ms, point.p99_ms};
     }
+    if (code == EXIT_OK && options->plot != NULL && bar_count > 0)
+        code = plot_write_bars(options->plot, request->model, bars, bar_count);
+    free(bars);
     free(devices);
     return code;
 }
@@ -277,7 +309,7 @@ static int bench_request(const struct context *context, inferd_client *client,
 {
     struct table *table = options->open ? start_open_table() : start_table(options->all_backends);
     int code = options->all_backends ? bench_devices(table, client, request, options)
-                                     : bench_device(table, client, request, options);
+                                     : bench_device(table, client, request, options, NULL);
     if (code == EXIT_OK)
         table_print(table, context->format, !options->all_backends && options->load_count == 1);
     else
@@ -367,13 +399,11 @@ static int take_option(struct options *options, const struct option_given *given
     }
 }
 
-// A device that does not run the model makes a row of its own, which knows neither rates nor plots.
+// A device that does not run the model makes a row of its own, which knows no rates.
 static int check_options(const struct options *options)
 {
-    if (options->all_backends &&
-        (options->open || options->plot != NULL || options->load_count > 1))
-        return command_say(EXIT_USAGE,
-                           "--all-backends: not with --rate, --plot or several --streams");
+    if (options->all_backends && (options->open || options->load_count > 1))
+        return command_say(EXIT_USAGE, "--all-backends: not with --rate or several --streams");
     return EXIT_OK;
 }
 
@@ -422,8 +452,9 @@ const struct command command_bench = {
         "  -A, --arrivals HOW     of an open loop: poisson (default) or even\n"
         "  -t, --timeout MS       that each request may take; an open loop counts those that may not\n"
         "                         as refused\n"
-        "  -p, --plot FILE        write latency against throughput to FILE, as SVG\n"
-        "  -a, --all-backends     on every device in turn, a row each\n" REQUEST_HELP,
+        "  -p, --plot FILE        write latency against throughput to FILE, as SVG; with -a, a bar\n"
+        "                         for each device\n"
+        "  -a, --all-backends     on every device in turn, a row each, with the memory it takes\n" REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "n:c:aR:A:p:t:",
     .long_options = long_options,
     .run = run,

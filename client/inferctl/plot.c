@@ -100,26 +100,104 @@ static void write_curve(FILE *file, const struct scale *scale, const struct plot
             WIDTH - RIGHT - (p99 ? 0 : 50), TOP - 10, colour, p99 ? "p99" : "median");
 }
 
-int plot_write(const char *path, const char *title, const struct plot_point *points, size_t count)
+static FILE *begin(const char *path, const char *title, double height)
 {
-    struct scale scale = scale_of(points, count);
     FILE *file = fopen(path, "w");
     if (file == NULL)
-        return command_say(EXIT_FILE, "%s: %s", path, strerror(errno));
+        return NULL;
     fprintf(file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text x=\"%.1f\" y=\"%.1f\" "
             "font-size=\"14\">",
-            WIDTH, HEIGHT, LEFT, TOP - 10);
+            WIDTH, height, LEFT, TOP - 10);
     write_text(file, title);
     fputs("</text>\n", file);
-    write_axes(file, &scale);
-    write_curve(file, &scale, points, count, false);
-    write_curve(file, &scale, points, count, true);
-    fputs("</svg>\n", file);
-    bool failed = ferror(file) != 0;
-    if (fclose(file) != 0 || failed)
+    return file;
+}
+
+// `file` NULL: it could not be opened.
+static int end(FILE *file, const char *path)
+{
+    if (file != NULL)
+        fputs("</svg>\n", file);
+    bool failed = file == NULL || ferror(file) != 0;
+    if ((file != NULL && fclose(file) != 0) || failed)
         return command_say(EXIT_FILE, "%s: %s", path, strerror(errno));
     return EXIT_OK;
+}
+
+int plot_write(const char *path, const char *title, const struct plot_point *points, size_t count)
+{
+    struct scale scale = scale_of(points, count);
+    FILE *file = begin(path, title, HEIGHT);
+    if (file != NULL) {
+        write_axes(file, &scale);
+        write_curve(file, &scale, points, count, false);
+        write_curve(file, &scale, points, count, true);
+    }
+    return end(file, path);
+}
+
+// --- bars ---
+
+#define BAR_HEIGHT 28.0
+#define BAR_LEFT   110.0
+#define BAR_RIGHT  120.0
+
+// The powers of ten that all times lie between.
+struct decades {
+    double first, last;
+};
+
+static struct decades decades_of(const struct plot_bar *bars, size_t count)
+{
+    double least = bars[0].median_ms, most = bars[0].p99_ms;
+    for (size_t i = 0; i < count; i++) {
+        least = fmin(least, bars[i].median_ms);
+        most = fmax(most, bars[i].p99_ms);
+    }
+    double first = floor(log10(fmax(least, 1e-6)) - 0.2), last = ceil(log10(fmax(most, 1e-6)));
+    return (struct decades){first, fmax(last, first + 1)};
+}
+
+static double bar_end(const struct decades *decades, double ms)
+{
+    double part = (log10(fmax(ms, 1e-6)) - decades->first) / (decades->last - decades->first);
+    return BAR_LEFT + part * (WIDTH - BAR_LEFT - BAR_RIGHT);
+}
+
+static void write_bar(FILE *file, const struct decades *decades, const struct plot_bar *bar,
+                      double y)
+{
+    double median = bar_end(decades, bar->median_ms), p99 = bar_end(decades, bar->p99_ms);
+    fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">", BAR_LEFT - 8, y + 14);
+    write_text(file, bar->name);
+    fprintf(file,
+            "</text>\n<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"18\" "
+            "fill=\"#36c\"/>\n<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
+            "stroke=\"#c33\" stroke-width=\"2\"/>\n"
+            "<text x=\"%.1f\" y=\"%.1f\">%.3g ms, p99 %.3g</text>\n",
+            BAR_LEFT, y, fmax(median - BAR_LEFT, 1), median, y + 9, p99, y + 9, p99 + 6, y + 14,
+            bar->median_ms, bar->p99_ms);
+}
+
+int plot_write_bars(const char *path, const char *title, const struct plot_bar *bars, size_t count)
+{
+    struct decades decades = decades_of(bars, count);
+    double bottom = TOP + BAR_HEIGHT * (double)count;
+    FILE *file = begin(path, title, bottom + BOTTOM);
+    if (file == NULL)
+        return end(NULL, path);
+    for (double decade = decades.first; decade <= decades.last; decade++) {
+        double x = bar_end(&decades, pow(10, decade));
+        fprintf(file,
+                "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ccc\"/>\n"
+                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%g</text>\n",
+                x, TOP, x, bottom, x, bottom + 16, pow(10, decade));
+    }
+    fprintf(file, "<text x=\"%.1f\" y=\"%.1f\">ms, logarithmic</text>\n", BAR_LEFT, bottom + 34);
+    for (size_t i = 0; i < count; i++)
+        write_bar(file, &decades, &bars[i], TOP + BAR_HEIGHT * (double)i);
+    return end(file, path);
 }

@@ -15,4 +15,14 @@ struct plot_point {
 // is wrong and returns an exit code.
 int plot_write(const char *path, const char *title, const struct plot_point *points, size_t count);
 
+// One device's times.
+struct plot_bar {
+    const char *name;
+    double median_ms, p99_ms;
+};
+
+// Writes a bar for each device, as long as its median, with a line up to the p99; lengths are
+// logarithmic, since devices differ a hundredfold. Prints what is wrong and returns an exit code.
+int plot_write_bars(const char *path, const char *title, const struct plot_bar *bars, size_t count);
+
 #endif

@@ -409,10 +409,21 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
 Test(inferctl_daemon, bench_compares_all_backends)
 {
     struct inf_inferctl run;
-    RUN(&run, fixture.socket, "bench", "conv", "-n", "5", "--all-backends", "--json");
+    char plot[128], line[256];
+    size_t bars = 0;
+    snprintf(plot, sizeof plot, "%s/bars.svg", fixture.directory);
+    RUN(&run, fixture.socket, "bench", "conv", "-n", "5", "--all-backends", "--plot", plot,
+        "--json");
     cr_assert_eq(run.code, 0, "%s", run.err);
     json_t *rows = inf_inferctl_json(&run);
     inf_inferctl_free(&run);
+    FILE *picture = fopen(plot, "r");
+    cr_assert_not_null(picture);
+    while (fgets(line, sizeof line, picture) != NULL)
+        bars += strstr(line, "<rect x=") != NULL;
+    fclose(picture);
+    unlink(plot);
+    cr_assert_eq(bars, json_array_size(rows));
     RUN(&run, fixture.socket, "devices", "--json");
     json_t *devices = inf_inferctl_json(&run);
     inf_inferctl_free(&run);
@@ -422,6 +433,7 @@ Test(inferctl_daemon, bench_compares_all_backends)
         cr_assert_str_eq(text(row, "device"), text(json_array_get(devices, i), "name"));
         cr_assert_eq(integer(row, "requests"), 5);
         cr_assert_gt(number(row, "median_ms"), 0);
+        cr_assert_gt(integer(row, "memory_bytes"), 0);
         cr_assert_str_empty(text(row, "failure"));
     }
     json_decref(rows);
