@@ -109,7 +109,7 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
         inf_device_unref(&devices[i]);
 }
 
-// --- drivers that cannot build a shader ---
+// --- behind a layer that fails and counts ---
 
 static struct vulkan_faults *install_faults(void)
 {
@@ -185,6 +185,21 @@ Test(vulkan_plan, takes_fewer_pixels_where_the_driver_cannot_build_many)
         convolve(devices, 2, y);
         for (int i = 0; i < SIDE * SIDE; i++)
             cr_assert_eq(y[i], wanted[i], "element %d", i); // whole numbers: nothing is rounded
+    }
+    for (int i = 0; i < 2; i++)
+        inf_device_unref(&devices[i]);
+}
+
+Test(vulkan_plan, gives_all_memory_back_however_often)
+{
+    struct vulkan_faults *faults = install_faults();
+    struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
+    float y[SIDE * SIDE];
+    for (int i = 0; i < 100; i++) {
+        convolve(devices, 2, y);
+        cr_assert_eq(faults->allocations, 0, "allocations are left after cycle %d", i);
+        cr_assert_eq(inf_device_memory(devices[0]).weight_bytes, 0u);
+        cr_assert_eq(inf_device_memory(devices[0]).buffer_bytes, 0u);
     }
     for (int i = 0; i < 2; i++)
         inf_device_unref(&devices[i]);

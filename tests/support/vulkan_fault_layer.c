@@ -55,8 +55,18 @@ static VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAl
                                                const VkAllocationCallbacks *callbacks,
                                                VkDeviceMemory *memory)
 {
-    return faults->allocate != 0 ? (VkResult)faults->allocate
-                                 : NEXT(AllocateMemory)(device, info, callbacks, memory);
+    if (faults->allocate != 0)
+        return (VkResult)faults->allocate;
+    VkResult result = NEXT(AllocateMemory)(device, info, callbacks, memory);
+    faults->allocations += result == VK_SUCCESS;
+    return result;
+}
+
+static VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory,
+                                              const VkAllocationCallbacks *callbacks)
+{
+    faults->allocations -= memory != VK_NULL_HANDLE;
+    NEXT(FreeMemory)(device, memory, callbacks);
 }
 
 static bool is_meant(const VkComputePipelineCreateInfo *info)
@@ -151,6 +161,7 @@ static const struct {
     HOOK(WaitSemaphores, wait),
     HOOK(GetSemaphoreCounterValue, counter),
     HOOK(AllocateMemory, allocate),
+    HOOK(FreeMemory, free_memory),
     HOOK(CreateComputePipelines, create_pipelines),
     HOOK(GetDeviceProcAddr, device_entry),
     HOOK(CreateDevice, create_device),

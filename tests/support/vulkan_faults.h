@@ -27,6 +27,8 @@ struct vulkan_faults {
     atomic_bool raised;
     // Calls so far.
     _Atomic uint32_t devices, submits, pipelines;
+    // Allocations that were not freed.
+    _Atomic int32_t allocations;
 };
 
 // Puts the layer before the driver of this process and those it starts. Call it before Vulkan is first
