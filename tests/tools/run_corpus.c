@@ -3,7 +3,9 @@
 //
 // Imports each model and runs it on zeros and on random input, for the sake of running: there is no
 // reference to compare with. Prints a line a model:
-//     NAME ok|FAIL nodes=N interpreted=N outputs=N nonfinite=N load_ms=X run_ms=X [why]
+//     NAME ok|FAIL nodes=N interpreted=N outputs=N nonfinite=N load_ms=X load_cpu_ms=X run_ms=X [why]
+// load_ms is what importing, folding and compiling took, load_cpu_ms of the processor, which is what
+// can be compared on a machine that is busy.
 // `nodes` are those after the passes, `interpreted` those that no plan has: what hangs on values.
 // Unknown dimensions of inputs are 1 for the batch, else --dim (224); an unknown rank is 4, all 1, but
 // for the input that --rank names. --fill gives an input one value on zeros as on random input, for
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "backends/base/blob.h"
 #include "backends/base/clock.h"
@@ -37,12 +40,20 @@ struct subject {
     struct inf_blob *inputs[INF_LIMIT_TENSORS], *outputs[INF_LIMIT_TENSORS];
     uint32_t interpreted;
     size_t nonfinite; // elements of outputs of the last run
-    double load_ms, run_ms;
+    double load_ms, load_cpu_ms, run_ms;
 };
 
 static double ms_since(uint64_t start_ns)
 {
     return (double)(inf_clock_ns() - start_ns) / 1e6;
+}
+
+// Processor time of the process so far.
+static double cpu_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
 static void choose_shapes(const struct corpus *corpus, const struct inf_graph *graph,
@@ -67,12 +78,14 @@ static enum inf_code load(struct corpus *corpus, struct subject *subject, const 
 {
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     uint64_t start_ns = inf_clock_ns();
+    double start_cpu_ms = cpu_ms();
     INF_TRY(tool_engine_load(&corpus->engine, path, &subject->model, err));
     inf_model_settle(subject->model); // as the daemon does
     choose_shapes(corpus, inf_model_graph(subject->model), shapes);
     INF_TRY(inf_model_acquire(subject->model, corpus->engine.device, shapes, &subject->executable,
                               err));
     subject->load_ms = ms_since(start_ns);
+    subject->load_cpu_ms = cpu_ms() - start_cpu_ms;
     subject->graph = inf_executable_graph(subject->executable);
     subject->interpreted = inf_executable_interpreted_nodes(subject->executable);
     return INF_OK;
@@ -181,9 +194,11 @@ static void judge_model(struct corpus *corpus, const char *path)
     corpus->failed += code != INF_OK;
     printf("%s %s", slash != NULL ? slash + 1 : path, code == INF_OK ? "ok" : "FAIL");
     if (subject.graph != NULL)
-        printf(" nodes=%u interpreted=%u outputs=%u nonfinite=%zu load_ms=%.1f run_ms=%.1f",
-               subject.graph->node_count, subject.interpreted, subject.graph->output_count,
-               subject.nonfinite, subject.load_ms, subject.run_ms);
+        printf(
+            " nodes=%u interpreted=%u outputs=%u nonfinite=%zu load_ms=%.1f load_cpu_ms=%.1f "
+            "run_ms=%.1f",
+            subject.graph->node_count, subject.interpreted, subject.graph->output_count,
+            subject.nonfinite, subject.load_ms, subject.load_cpu_ms, subject.run_ms);
     printf("%s%s\n", code == INF_OK ? "" : " ", code == INF_OK ? "" : err.text);
     fflush(stdout);
     if (subject.executable != NULL)
