@@ -216,7 +216,7 @@ static enum inf_code read_data(struct inf_shards *shards, struct inf_weight *wei
     if (encoding->storage == STORED_COMPLEX || stored_bytes > inf_shards_left(shards))
         return inf_shards_read(shards, NULL, stored_bytes, err);
 
-    weight->data = inf_blob_create(size_bytes);
+    weight->data = inf_blob_create_unset(size_bytes);
     if (weight->data == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes", size_bytes);
     if (encoding->storage != STORED_PLAIN)
