@@ -53,6 +53,8 @@ struct inf_config {
     char device[INF_CONFIG_TEXT];       // default device; "auto"
     char race[INF_CONFIG_TEXT];         // "auto", "always", "never"
     double race_tolerance;              // how far an answer may be from the judge's
+    double drift_factor;                // of a model's best median: slower is drift; 0: none is
+    uint32_t drift_after_ms;            // how long it has to be slower
     uint32_t cpu_slots;                 // 0: chosen
     uint32_t cpu_threads;               // 0: chosen
     uint32_t connections_max;           // open at once

@@ -99,6 +99,7 @@ static void place(struct load *load, const struct inf_shape *shapes,
                                               .policy = load->job->policy,
                                               .pinned = load->job->device,
                                               .avoid = avoid,
+                                              .measure_anew = load->job->measure_anew,
                                               .rules = load->job->rules};
     struct inf_device *device =
         inf_placement_choose(&served->placement, &load->options->place, &subject);

@@ -12,6 +12,7 @@
 #include "backends/device/device.h"
 #include "backends/exec/model.h"
 #include "daemon/batcher.h"
+#include "daemon/drift.h"
 #include "daemon/model_dissect.h"
 #include "daemon/model_facts.h"
 #include "daemon/model_place.h"
@@ -40,6 +41,7 @@ struct inf_served {
     uint64_t stamp;                 // of its file
     uint64_t content_hash;          // of its file
     _Atomic uint64_t request_count; // answered with OK
+    struct inf_drift drift;         // the loop's: how fast it is
 };
 
 // Another reference. Any thread.
@@ -81,6 +83,7 @@ struct inf_load_job {
     struct inf_device *device; // one reference; NULL: to be chosen
     enum inf_place_policy policy;
     enum inf_precision precision;
+    bool measure_anew;    // what earlier races found does not count
     bool precision_asked; // somebody asks now; else that of `base` stands
     struct inf_place_rules rules;
     struct inf_served *base; // one reference: this is placed anew, no file is read; NULL: a file is

@@ -257,7 +257,7 @@ struct inf_device *inf_placement_choose(struct inf_placement *placement,
         uint64_t key = inf_tune_key(subject->content_hash, subject->shapes,
                                     inf_model_graph(subject->model)->input_count, &placement->race,
                                     options->version);
-        if (!remember(placement, options->tune, key))
+        if (subject->measure_anew || !remember(placement, options->tune, key))
             race(placement, options, subject, key);
     }
     return placement->race.entries[placement->race.chosen].device;

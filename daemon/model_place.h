@@ -92,6 +92,7 @@ struct inf_place_subject {
     struct inf_device *pinned;      // NULL: the best is to be found
     const struct inf_device *avoid; // not to be found; NULL: none
     struct inf_place_rules rules;
+    bool measure_anew; // what earlier races found does not count
 };
 
 // Chooses a device of the list that works; no reference. Never fails: without a race the rule stands, and

@@ -223,6 +223,7 @@ struct load_manner {
     bool again;      // what is served is placed anew, no file is read
     enum inf_precision precision;
     bool precision_asked;
+    bool measure_anew;
     struct inf_dissect_order *dissect; // it is looked into instead; the job's on success
 };
 
@@ -240,6 +241,7 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
     job->rules = store->rules;
     job->precision = manner->precision;
     job->precision_asked = manner->precision_asked;
+    job->measure_anew = manner->measure_anew;
     if (manner->device != NULL)
         job->device = inf_device_ref(manner->device);
     if (manner->again)
@@ -290,7 +292,7 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
 enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request, struct inf_error *err)
 {
-    struct load_manner manner = {.again = true};
+    struct load_manner manner = {.again = true, .measure_anew = request->measure_anew};
     struct inf_served *served = NULL;
     INF_TRY(inf_model_store_find(store, request->name, request->version, &served, err));
     manner.policy = served->placement.policy;

@@ -86,6 +86,7 @@ struct inf_place_request {
     const char *device;         // a device's name, or "auto"; "": as it is
     const char *policy;         // "": as it is
     const char *precision;      // "": as it is
+    bool measure_anew;          // what earlier races found does not count
     uint64_t token;             // comes back in the events
 };
 

@@ -341,6 +341,7 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
     INF_TRY(inf_quota_create(&server->quota, most, err));
     const struct inf_service_options service = {.store = options->store,
                                                 .environment = options->environment,
+                                                .log = options->log,
                                                 .devices = options->devices,
                                                 .pool = server->pool,
                                                 .counters = &server->counters,

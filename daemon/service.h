@@ -25,6 +25,7 @@ struct inf_service;
 struct inf_service_options {
     struct inf_model_store *store;
     struct inf_environment *environment;
+    const struct inf_log *log;
     const struct inf_device_list *devices;
     struct inf_pool *pool;
     const struct inf_counters *counters;

@@ -439,6 +439,40 @@ static void fill_outputs(const struct inf_job *job, struct inf_infer_reply *repl
     }
 }
 
+// Has devices race anew for a model that has become slower where it runs. Nothing comes of it where
+// that cannot be begun: the next runs tell again.
+static void watch(struct inf_service *service, struct inf_job *job)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    struct inf_served *served = job->served;
+    const struct inf_config *config = service->options.environment->config;
+    const struct inf_drift_limits limits = {.factor = config->drift_factor,
+                                            .after_ns =
+                                                (uint64_t)config->drift_after_ms * INF_NS_PER_MS};
+    // Where the rule stands, since there is nobody to race, there is nothing to find out.
+    bool raceable =
+        served->placement.source != INF_PLACE_PINNED &&
+        (served->placement.source != INF_PLACE_RULE || strcmp(config->race, "always") == 0);
+    bool shared = job->result.batch_rows > INF_MAX(job->rows, 1u);
+    if (!raceable || job->device != served->device || shared ||
+        !inf_drift_note(&served->drift, &limits, job->estimate_key,
+                        job->result.end_ns - job->result.begin_ns, inf_clock_ns()))
+        return;
+    const struct inf_place_request order = {.name = served->name,
+                                            .version = served->version,
+                                            .device = "auto",
+                                            .policy = "",
+                                            .precision = "",
+                                            .measure_anew = true};
+    struct inf_error err = {0};
+    bool begun = inf_model_store_place(service->options.store, &order, &err) == INF_OK;
+    inf_log(service->options.log, INF_LOG_NOTICE,
+            "model drifted name=%s device=%s best_us=%" PRIu64 " median_us=%" PRIu64
+            " placed_anew=%s",
+            served->name, inf_device_info(served->device)->name, served->drift.best_ns / 1000,
+            served->drift.median_ns / 1000, begun ? "yes" : "no");
+}
+
 enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job *job,
                                      struct inf_answer *answer, struct inf_fault *fault)
 {
@@ -467,6 +501,7 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
     reply->precision = "fp32";
     reply->credit_return = 1;
     atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
+    watch(service, job);
     *answer = (struct inf_answer){.kind = INF_MESSAGE_INFER_REPLY,
                                   .message = &service->reply,
                                   .data = job->result.data,

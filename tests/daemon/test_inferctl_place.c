@@ -242,6 +242,37 @@ static void wait_for_answers(struct load *loads, int count)
     }
 }
 
+// A limit that every run is above: whatever is measured counts as drift.
+Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    struct load load = {.socket = fixture.socket};
+    pthread_t thread;
+    json_t *answer = ASK(fixture.socket, "explain", "add");
+    size_t rivals = json_array_size(json_object_get(answer, "candidates"));
+    cr_expect_str_eq(text(answer, "source"), "rule");
+    json_decref(answer);
+    json_decref(ASK(fixture.admin_socket, "flags", "set", "race", "always"));
+    json_decref(ASK(fixture.admin_socket, "flags", "set", "drift_after_ms", "0"));
+    json_decref(ASK(fixture.admin_socket, "flags", "set", "drift_factor", "0.001"));
+    cr_assert_eq(pthread_create(&thread, NULL, ask_on, &load), 0);
+    // Without a second device there is nobody to race.
+    const char *wanted = rivals > 1 ? "race" : "rule";
+    bool raced = false;
+    for (int i = 0; i < 400 && !raced; i++) {
+        answer = ASK(fixture.socket, "explain", "add");
+        raced = strcmp(text(answer, "source"), wanted) == 0;
+        json_decref(answer);
+        if (!raced)
+            nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    cr_expect(raced);
+    atomic_store(&load.stop, true);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    inf_fixture_stop(&fixture);
+}
+
 static uint64_t model_bytes(inferd_client *client, const char *name)
 {
     struct inferd_error err;

@@ -380,6 +380,8 @@ Test(config, help_names_every_setting_once)
                                         "backends=LIST",
                                         "race=WHEN",
                                         "race_tolerance=T",
+                                        "drift_factor=F",
+                                        "drift_after_ms=MS",
                                         "cpu_slots=N",
                                         "cpu_threads=N",
                                         "connections_max=N",
