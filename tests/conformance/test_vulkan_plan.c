@@ -139,9 +139,10 @@ Test(vulkan_plan, plans_anew_without_what_the_driver_cannot_build)
         inf_device_unref(&devices[i]);
 }
 
-#define SIDE 16
+#define SIDE    16
+#define RESULTS ((SIDE - 2) * (SIDE - 2))
 
-// y = a convolution of x [1,16,16,1] with a filter of 3 x 3.
+// y [1,14,14,1] = a convolution of x [1,16,16,1] with a filter of 3 x 3, not padded.
 static struct inf_graph *make_convolution(void)
 {
     struct inf_graph *graph = new_graph();
@@ -176,14 +177,14 @@ Test(vulkan_plan, takes_fewer_pixels_where_the_driver_cannot_build_many)
 {
     struct vulkan_faults *faults = install_faults();
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
-    float y[SIDE * SIDE], wanted[SIDE * SIDE];
+    float y[RESULTS], wanted[RESULTS];
     convolve(devices + 1, 1, wanted);
     faults->pipeline = VK_ERROR_UNKNOWN;
     faults->pipeline_word = 2; // pixels
     for (uint32_t pixels = 16; pixels > 1; pixels /= 2) {
         faults->pipeline_value = pixels;
         convolve(devices, 2, y);
-        for (int i = 0; i < SIDE * SIDE; i++)
+        for (int i = 0; i < RESULTS; i++)
             cr_assert_eq(y[i], wanted[i], "element %d", i); // whole numbers: nothing is rounded
     }
     for (int i = 0; i < 2; i++)
@@ -194,7 +195,7 @@ Test(vulkan_plan, gives_all_memory_back_however_often)
 {
     struct vulkan_faults *faults = install_faults();
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
-    float y[SIDE * SIDE];
+    float y[RESULTS];
     for (int i = 0; i < 100; i++) {
         convolve(devices, 2, y);
         cr_assert_eq(faults->allocations, 0, "allocations are left after cycle %d", i);
