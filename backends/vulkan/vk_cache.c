@@ -107,7 +107,7 @@ const void *vk_cache_read(const struct vk_gpu *gpu, enum vk_cache_kind kind, cha
 static bool replace(int directory, const char *name, const char *data, size_t size)
 {
     char temporary[80];
-    snprintf(temporary, sizeof(temporary), "%s.%d", name, (int)getpid());
+    snprintf(temporary, sizeof(temporary), "%s.%d", name, (int)gettid());
     int fd =
         openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -170,13 +170,17 @@ enum inf_code vk_cache_load(struct vk_device *device, struct inf_error *err)
 void vk_cache_store(struct vk_device *device)
 {
     size_t size = 0;
-    if (device->gpu->cache_directory == NULL || device->pipelines_made == 0 ||
-        vk_device_lost(device) ||
+    inf_mutex_lock(&device->pipeline_mutex);
+    uint32_t made = device->pipelines_made;
+    device->pipelines_made = 0;
+    inf_mutex_unlock(&device->pipeline_mutex);
+    if (device->gpu->cache_directory == NULL || made == 0 || vk_device_lost(device) ||
         device->api.GetPipelineCacheData(device->device, device->cache, &size, NULL) !=
             VK_SUCCESS ||
         size > FILE_BYTES_MAX)
         return;
     void *payload = malloc(size);
+    // A thread that makes pipelines meanwhile leaves no room for all of them, and writes them itself.
     if (payload != NULL && device->api.GetPipelineCacheData(device->device, device->cache, &size,
                                                             payload) == VK_SUCCESS)
         vk_cache_write(device->gpu, VK_CACHE_PIPELINES, payload, size);

@@ -24,7 +24,7 @@ void vk_cache_write(const struct vk_gpu *gpu, enum vk_cache_kind kind, const voi
 // Makes the device's pipeline cache, from the file where that is valid; empty otherwise.
 enum inf_code vk_cache_load(struct vk_device *device, struct inf_error *err) INF_NODISCARD;
 
-// Writes that file where pipelines were made since it was read.
+// Writes that file where pipelines were made since it was last read or written. Any thread.
 void vk_cache_store(struct vk_device *device);
 
 // What a cache file must begin with on this device; constant as long as driver and shaders are.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "backends/vulkan/vk_cache.h"
 #include "backends/vulkan/vk_record.h"
 
 // Of a ticket that are the timeline's value; those above are the device's generation.
@@ -186,10 +187,13 @@ enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_de
     enum inf_code code = vk_gpu_acquire((struct vk_gpu *)base, &program->device, err);
     if (code == INF_OK)
         code = fill(program, segment, err);
-    if (code == INF_OK)
+    if (code == INF_OK) {
+        // At once: not every process gets to end in good order.
+        vk_cache_store(program->device);
         *out_program = &program->base;
-    else
+    } else {
         vk_program_destroy(&program->base);
+    }
     return code;
 }
 

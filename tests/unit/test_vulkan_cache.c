@@ -83,6 +83,8 @@ static void run_once(void)
     struct negation negation;
     struct inf_error err = {0};
     cr_assert_eq(negation_init(&negation, device, 100, &err), INF_OK, "%s", err.text);
+    char path[512];
+    cr_assert(find_file(path, sizeof(path)), "nothing was written while the device is open");
     cr_assert_eq(negation_run(&negation, device, 0, 3, false, &err), INF_OK, "%s", err.text);
     cr_assert(negation_holds(&negation, 3));
     negation_fini(&negation);
