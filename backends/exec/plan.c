@@ -196,7 +196,9 @@ static enum inf_code place_classes(struct planner *planner, struct inf_error *er
                             value->name, inf_shape_print(&value->shape, shape),
                             inf_dtype_name(value->dtype));
         }
-        class->storage.place = INF_PLACE_ARENA;
+        // What only lives within a step that computes several nodes is nowhere.
+        if (class->item.first_step != STEP_NONE)
+            class->storage.place = INF_PLACE_ARENA;
     }
     for (uint32_t i = 0; i < graph->input_count; i++) {
         uint32_t v = graph->inputs[i].value;

@@ -9,7 +9,7 @@
 
 // Where a value's bytes are during a run.
 enum inf_place {
-    INF_PLACE_NONE,   // nowhere: the value is not used
+    INF_PLACE_NONE,   // nowhere: no step writes or reads the value
     INF_PLACE_CONST,  // the graph's constant data
     INF_PLACE_INPUT,  // the memory bound to graph input `index`
     INF_PLACE_OUTPUT, // the memory bound to graph output `index`
