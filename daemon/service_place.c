@@ -122,7 +122,7 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
         .rule_device = inf_device_info(placement->rule)->name,
         .rule_reason = placement->rule_reason,
         .macs = served->facts.macs,
-        .const_bytes = inf_model_memory(served->model).const_bytes,
+        .const_bytes = inf_graph_cost(inf_model_graph(served->model)).const_bytes,
         .steps = served->facts.steps,
         .interpreted = served->facts.interpreted,
         .small_ops_webgl = served->facts.small_webgl,

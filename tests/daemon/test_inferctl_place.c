@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,6 +74,43 @@ Test(inferctl_place, explain_tells_how_a_race_went)
     RUN(&run, fixture.socket, "explain", "cnov");
     cr_expect_eq(run.code, 4, "%s", run.err);
     inf_inferctl_free(&run);
+    inf_fixture_stop(&fixture);
+}
+
+// y [1,64] = x [1,64] w
+static void write_dense(const char *directory)
+{
+    static float weights[64 * 64];
+    const int64_t row[] = {1, 64};
+    const int64_t square[] = {64, 64};
+    struct inf_tfjs_writer *writer = inf_tfjs_writer_begin(directory);
+    inf_tfjs_writer_placeholder(writer, "x", "DT_FLOAT", row, 2);
+    inf_tfjs_writer_floats(writer, "w", weights, square, 2);
+    inf_tfjs_writer_node(writer, "y", "MatMul", "x,w");
+    inf_tfjs_writer_attr_type(writer, "T", "DT_FLOAT");
+    inf_tfjs_writer_attr_bool(writer, "transpose_a", 0);
+    inf_tfjs_writer_attr_bool(writer, "transpose_b", 0);
+    inf_tfjs_writer_output(writer, "y", "y");
+    inf_tfjs_writer_end(writer);
+}
+
+Test(inferctl_place, explain_counts_weights_that_are_packed)
+{
+    struct inf_fixture fixture;
+    char directory[300];
+    char file[320];
+    inf_fixture_start(&fixture, NULL);
+    snprintf(directory, sizeof directory, "%s/dense", fixture.directory);
+    cr_assert_eq(mkdir(directory, 0700), 0);
+    write_dense(directory);
+    snprintf(file, sizeof file, "%s/model.json", directory);
+    struct inf_inferctl run;
+    RUN(&run, fixture.admin_socket, "load", "dense", file);
+    cr_expect_eq(run.code, 0, "%s", run.err);
+    inf_inferctl_free(&run);
+    json_t *answer = ASK(fixture.socket, "explain", "dense");
+    cr_expect_eq(json_integer_value(json_object_get(answer, "const_bytes")), 64 * 64 * 4);
+    json_decref(answer);
     inf_fixture_stop(&fixture);
 }
 
