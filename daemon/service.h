@@ -11,7 +11,7 @@
 #include "daemon/counters.h"
 #include "daemon/environment.h"
 #include "daemon/fault.h"
-#include "daemon/limits.h"
+#include "daemon/live_limits.h"
 #include "daemon/model_store.h"
 #include "daemon/pool.h"
 #include "daemon/quota.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The limits that can be changed while the daemon runs: one place for their values. The loop's.
-#ifndef INF_DAEMON_LIMITS_H
-#define INF_DAEMON_LIMITS_H
+#ifndef INF_DAEMON_LIVE_LIMITS_H
+#define INF_DAEMON_LIVE_LIMITS_H
 
 #include <stdint.h>
 
