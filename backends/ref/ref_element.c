@@ -136,3 +136,23 @@ void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
         stride *= shape->dims[axis];
     }
 }
+
+// The dimensions in front of the matrices.
+static struct inf_shape leading(const struct inf_shape *shape)
+{
+    struct inf_shape result = *shape;
+    result.rank -= 2;
+    return result;
+}
+
+size_t inf_ref_walk_matrices(struct inf_ref_walk *walk, const struct inf_shape *y,
+                             const struct inf_shape *a, const struct inf_shape *b)
+{
+    const struct inf_shape batch = leading(y);
+    const struct inf_shape a_batch = leading(a);
+    const struct inf_shape b_batch = leading(b);
+    inf_ref_walk_init(walk, &batch);
+    inf_ref_walk_broadcast(walk, 0, &a_batch);
+    inf_ref_walk_broadcast(walk, 1, &b_batch);
+    return inf_shape_elements(&batch);
+}

@@ -90,6 +90,11 @@ void inf_ref_walk_init(struct inf_ref_walk *walk, const struct inf_shape *shape)
 void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
                             const struct inf_shape *shape);
 
+// Goes over the matrices that the last two axes of `y` hold, with those of `a` and `b` as operands 0 and 1,
+// stretched as elements are: an element of the walk is a matrix. Returns how many there are.
+size_t inf_ref_walk_matrices(struct inf_ref_walk *walk, const struct inf_shape *y,
+                             const struct inf_shape *a, const struct inf_shape *b);
+
 // Goes to the next element.
 static inline void inf_ref_walk_next(struct inf_ref_walk *walk)
 {

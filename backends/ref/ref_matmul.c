@@ -56,26 +56,12 @@ static void row_block(const struct matmul *mm, size_t a_at, size_t b_at, size_t 
     }
 }
 
-// The dimensions in front of the matrices.
-static struct inf_shape leading(const struct inf_shape *shape)
-{
-    struct inf_shape result = {.rank = shape->rank - 2};
-    memcpy(result.dims, shape->dims, sizeof(result.dims[0]) * (size_t)result.rank);
-    return result;
-}
-
 enum inf_code inf_ref_matmul(const struct inf_ref_call *call, struct inf_error *err)
 {
     (void)err;
     struct matmul mm = prepare(call);
-    struct inf_shape batch = leading(mm.y->shape);
-    struct inf_shape a_batch = leading(mm.a->shape);
-    struct inf_shape b_batch = leading(mm.b->shape);
     struct inf_ref_walk walk;
-    inf_ref_walk_init(&walk, &batch);
-    inf_ref_walk_broadcast(&walk, 0, &a_batch);
-    inf_ref_walk_broadcast(&walk, 1, &b_batch);
-    size_t matrices = inf_shape_elements(&batch);
+    size_t matrices = inf_ref_walk_matrices(&walk, mm.y->shape, mm.a->shape, mm.b->shape);
     for (size_t i = 0; i < matrices; i++, inf_ref_walk_next(&walk)) {
         size_t a_at = (size_t)walk.offsets[0] * mm.m * mm.k;
         size_t b_at = (size_t)walk.offsets[1] * mm.k * mm.n;

@@ -147,14 +147,6 @@ enum inf_code inf_ref_qconv2d(const struct inf_ref_call *call, struct inf_error 
 
 // --- matrix products ---
 
-// The dimensions in front of the matrices.
-static struct inf_shape leading(const struct inf_shape *shape)
-{
-    struct inf_shape result = *shape;
-    result.rank -= 2;
-    return result;
-}
-
 enum inf_code inf_ref_qmatmul(const struct inf_ref_call *call, struct inf_error *err)
 {
     (void)err;
@@ -169,14 +161,8 @@ enum inf_code inf_ref_qmatmul(const struct inf_ref_call *call, struct inf_error 
     size_t column = attrs->transpose_b ? depth : 1;
     size_t step = attrs->transpose_b ? 1 : n;
     int32_t a_zero = zero_at(call, 3, 0);
-    struct inf_shape batch = leading(shape);
-    struct inf_shape a_batch = leading(a->shape);
-    struct inf_shape b_batch = leading(b->shape);
     struct inf_ref_walk walk;
-    inf_ref_walk_init(&walk, &batch);
-    inf_ref_walk_broadcast(&walk, 0, &a_batch);
-    inf_ref_walk_broadcast(&walk, 1, &b_batch);
-    size_t matrices = inf_shape_elements(&batch);
+    size_t matrices = inf_ref_walk_matrices(&walk, shape, a->shape, b->shape);
     for (size_t i = 0; i < matrices; i++, inf_ref_walk_next(&walk)) {
         for (size_t at = 0; at < m * n; at++) {
             size_t a_at = (size_t)walk.offsets[0] * m * depth + at / n * depth;
