@@ -93,6 +93,13 @@ static void review(struct inf_model *model) INF_MAY_BLOCK
     inf_residence_end_review(&model->residence);
 }
 
+// Ends what inf_residence_acquire() began: constants may go again.
+static void release_constants(struct inf_model *model) INF_MAY_BLOCK
+{
+    inf_residence_release(&model->residence);
+    review(model);
+}
+
 void inf_model_settle(struct inf_model *model)
 {
     inf_role_check_may_block();
@@ -205,8 +212,7 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
     INF_TRY(inf_graph_clone(&copy, model->graph, err));
     INF_TRY(inf_residence_acquire(&model->residence, err));
     enum inf_code code = inf_constants_copy(copy, err);
-    inf_residence_release(&model->residence);
-    review(model);
+    release_constants(model);
     INF_TRY(code);
     *out_graph = copy;
     copy = NULL;
@@ -355,8 +361,7 @@ enum inf_code inf_model_compile_apart(struct inf_model *model, struct inf_device
     INF_TRY(inf_residence_acquire(&model->residence, err));
     enum inf_code code = compile_apart(model, device, shapes, keep, out_executable, err);
     if (code != INF_OK) {
-        inf_residence_release(&model->residence);
-        review(model);
+        release_constants(model);
     }
     return code;
 }
@@ -367,8 +372,7 @@ void inf_model_discard_apart(struct inf_model *model, struct inf_executable **ex
     if (*executable == NULL)
         return;
     inf_executable_destroy(executable);
-    inf_residence_release(&model->residence);
-    review(model);
+    release_constants(model);
 }
 
 static struct shape_class *create_class(const struct inf_model *model, struct inf_device *device,
