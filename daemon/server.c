@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "daemon/config_flag.h"
 #include "daemon/connection.h"
 #include "daemon/listener.h"
 #include "daemon/quota.h"
@@ -302,30 +303,33 @@ static enum inf_code find_group(struct inf_server *server, struct inf_error *err
     return INF_OK;
 }
 
+// A limit that a setting begins: it may be what the setting may.
+static struct inf_live_limit limit_of(enum inf_flag_id id, uint64_t value)
+{
+    const struct inf_flag *flag = &inf_flags[id];
+    return (struct inf_live_limit){flag->name, value, (uint64_t)flag->min, (uint64_t)flag->max};
+}
+
 // What can be changed while the daemon runs begins as the settings say. Room for what waits in a queue
 // is made at the start, so that it can only become less.
-static void fill_limits(struct inf_live_limits *limits, const struct inf_config *config)
+static void fill_limits(struct inf_live_limits *live, const struct inf_config *config)
 {
-    const uint64_t bytes_most = (uint64_t)1 << 44;
-    *limits = (struct inf_live_limits){{
-        [INF_LIVE_CONNECTIONS] = {"connections_max", config->connections_max, 1, 65536},
+#define LIMIT(name) limit_of(INF_FLAG_ID_##name, config->name)
+    *live = (struct inf_live_limits){{
+        [INF_LIVE_CONNECTIONS] = LIMIT(connections_max),
         [INF_LIVE_CONNECTION_REQUESTS] = {"requests_per_connection_max", INF_LIMIT_STREAMS, 1,
                                           INF_LIMIT_STREAMS},
-        [INF_LIVE_UID_CONNECTIONS] = {"connections_per_uid_max", config->connections_per_uid_max, 1,
-                                      65536},
-        [INF_LIVE_UID_REQUESTS] = {"requests_per_uid_max", config->requests_per_uid_max, 1,
-                                   1048576},
-        [INF_LIVE_UID_REQUEST_BYTES] = {"request_bytes_per_uid_max",
-                                        config->request_bytes_per_uid_max, 1u << 20, bytes_most},
-        [INF_LIVE_UID_REGIONS] = {"regions_per_uid_max", config->regions_per_uid_max, 1, 65536},
-        [INF_LIVE_UID_REGION_BYTES] = {"region_bytes_per_uid_max", config->region_bytes_per_uid_max,
-                                       1u << 20, bytes_most},
-        [INF_LIVE_UID_SESSION_BYTES] = {"session_bytes_per_uid_max",
-                                        config->session_bytes_per_uid_max, 1u << 20, bytes_most},
-        [INF_LIVE_QUEUE_REQUESTS] = {"queue_requests_max", config->queue_requests_max, 1,
-                                     config->queue_requests_max},
-        [INF_LIVE_QUEUE_BYTES] = {"queue_bytes_max", config->queue_bytes_max, 1u << 20, bytes_most},
+        [INF_LIVE_UID_CONNECTIONS] = LIMIT(connections_per_uid_max),
+        [INF_LIVE_UID_REQUESTS] = LIMIT(requests_per_uid_max),
+        [INF_LIVE_UID_REQUEST_BYTES] = LIMIT(request_bytes_per_uid_max),
+        [INF_LIVE_UID_REGIONS] = LIMIT(regions_per_uid_max),
+        [INF_LIVE_UID_REGION_BYTES] = LIMIT(region_bytes_per_uid_max),
+        [INF_LIVE_UID_SESSION_BYTES] = LIMIT(session_bytes_per_uid_max),
+        [INF_LIVE_QUEUE_REQUESTS] = LIMIT(queue_requests_max),
+        [INF_LIVE_QUEUE_BYTES] = LIMIT(queue_bytes_max),
     }};
+#undef LIMIT
+    live->limits[INF_LIVE_QUEUE_REQUESTS].most = config->queue_requests_max;
 }
 
 static enum inf_code make_parts(struct inf_server *server, struct inf_error *err)
