@@ -8,25 +8,6 @@
 #include "backends/precision/half_judge.h"
 #include "proto/core/span.h"
 
-static const char *const names[] = {
-    [INF_PRECISION_AUTO] = "auto", [INF_PRECISION_FP32] = "fp32", [INF_PRECISION_FP16] = "fp16"};
-
-bool inf_precision_parse(const char *text, enum inf_precision *precision)
-{
-    for (size_t i = 0; i < INF_PRECISIONS; i++) {
-        if (strcmp(text, names[i]) != 0)
-            continue;
-        *precision = (enum inf_precision)i;
-        return true;
-    }
-    return false;
-}
-
-const char *inf_precision_name(enum inf_precision precision)
-{
-    return (size_t)precision < INF_PRECISIONS ? names[precision] : "unknown";
-}
-
 // Numbers of 0 to 1 for floats, as races have them; 0 for others.
 static struct inf_blob *make_input(const struct inf_value *value)
 {

@@ -6,20 +6,6 @@
 #include "backends/exec/model.h"
 #include "backends/registry.h"
 
-// What is wanted.
-enum inf_precision {
-    INF_PRECISION_AUTO, // the fastest that is as good as fp32 within bounds
-    INF_PRECISION_FP32,
-    INF_PRECISION_FP16, // or nothing
-    INF_PRECISIONS,
-};
-
-// Parses "auto", "fp32" or "fp16"; false for anything else.
-bool inf_precision_parse(const char *text, enum inf_precision *precision);
-
-// The name of a wish; static.
-const char *inf_precision_name(enum inf_precision precision);
-
 // Decides. `reason` says why the model computes in fp32. Where somebody asked for less, the model's
 // values are looked at at `shapes` (NULL: not known), on inputs of 0 to 1.
 //

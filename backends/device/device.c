@@ -250,6 +250,10 @@ static enum inf_code check_segment(struct inf_device *device, const struct inf_s
     if (segment->slots == 0)
         return inf_fail(err, INF_INVALID, "device '%s': a program needs at least one slot",
                         device->info.name);
+    if (segment->precision > INF_PRECISION_FP32 &&
+        (device->info.precisions & INF_PRECISION_BIT(segment->precision)) == 0)
+        return inf_fail(err, INF_UNSUPPORTED, "device '%s' does not compute in %s",
+                        device->info.name, inf_precision_name(segment->precision));
     for (uint32_t i = 0; i < segment->node_count; i++)
         INF_TRY(inf_device_supports(device, segment->graph, segment->nodes[i], err));
     return INF_OK;
@@ -316,6 +320,11 @@ uint32_t inf_program_profile(const struct inf_program *program, uint32_t slot,
     if (backend->profile == NULL || slot >= program->slots)
         return 0;
     return backend->profile(program, slot, steps, capacity);
+}
+
+uint32_t inf_program_lowered_nodes(const struct inf_program *program)
+{
+    return program->lowered_nodes;
 }
 
 uint64_t inf_program_weight_bytes(const struct inf_program *program)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "backends/base/log.h"
+#include "backends/base/precision.h"
 #include "backends/base/role.h"
 #include "backends/graph/graph.h"
 
@@ -38,6 +39,8 @@ struct inf_device_info {
     bool host_memory;      // its buffers are host memory: bindings need only `host`
     size_t alignment;      // wanted of buffer offsets, a power of two
     uint64_t memory_bytes; // memory it has; 0 where that is the host's
+    uint32_t precisions;   // INF_PRECISION_BIT() of each it computes in beside fp32
+    bool fewer_threads;    // a program may be compiled for fewer threads than `threads`
 };
 
 // What a device may be told when it is opened.
@@ -134,6 +137,11 @@ struct inf_segment {
     const uint32_t *nodes;         // indices of the nodes to run, in order
     uint32_t node_count;
     uint32_t slots; // how many runs may go on at once, each with a slot number of its own
+    // What products and what is stored between steps may be in, one of the device's precisions. Sums
+    // are in fp32 in any case, and so is all that comes and goes by bindings. AUTO, FP32: in fp32.
+    enum inf_precision precision;
+    const bool *pinned; // by node of the graph: it is computed in fp32 all the same; NULL: none is
+    uint32_t threads;   // that a run may use; 0: all that the device has
 };
 
 // The later node of the segment whose step also computes `node`; INF_NODE_NONE where `node` has a step
@@ -158,6 +166,9 @@ struct inf_run {
     uint32_t slot;                      // below segment.slots; two runs never share a slot at once
     const atomic_bool *cancelled;       // NULL, or looked at between steps
     bool profile;                       // keep times for inf_program_profile()
+    atomic_bool
+        *overflowed; // NULL, or set where the device sees that a value it stored in less than
+                     // fp32 is not finite; not every device looks
 };
 
 // Names a moment on the device's timeline; reached once inf_device_wait() returns INF_OK for it.
@@ -170,7 +181,7 @@ struct inf_ticket {
 // itself only where it copied them: the graph must outlive it, and have the bytes of every constant
 // while it is compiled.
 //
-// INF_UNSUPPORTED  a node the device cannot compute.
+// INF_UNSUPPORTED  a node the device cannot compute, or a precision it does not offer.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_device *device,
                                   const struct inf_segment *segment, uint32_t flags,
@@ -210,6 +221,9 @@ struct inf_step_profile {
 // Copies at most `capacity` step profiles and returns how many there are.
 uint32_t inf_program_profile(const struct inf_program *program, uint32_t slot,
                              struct inf_step_profile *steps, uint32_t capacity);
+
+// Nodes that the program computes in less than fp32.
+uint32_t inf_program_lowered_nodes(const struct inf_program *program);
 
 // Bytes of weights that the program packed or uploaded for itself alone.
 uint64_t inf_program_weight_bytes(const struct inf_program *program);

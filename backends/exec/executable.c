@@ -33,7 +33,10 @@ struct inf_executable {
     struct inf_program **programs; // by segment
     struct slot *slots;
     uint32_t slot_count;
-    struct bound_value *inputs; // values that lie in a graph input
+    enum inf_precision precision; // wanted; AUTO: fp32
+    uint32_t threads;             // wanted of the first device; 0: all
+    bool *pinned;                 // by node: stays fp32; NULL: none
+    struct bound_value *inputs;   // values that lie in a graph input
     uint32_t input_count;
     struct bound_value *outputs; // values that lie in a graph output
     uint32_t output_count;
@@ -47,13 +50,18 @@ static enum inf_code compile_segments(struct inf_executable *executable, struct 
     if (executable->programs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u programs", plan->segment_count);
     for (uint32_t i = 0; i < plan->segment_count; i++) {
-        struct inf_segment segment = {.graph = executable->graph,
-                                      .nodes = plan->steps + plan->segments[i].first,
-                                      .node_count = plan->segments[i].count,
-                                      .slots = executable->slot_count};
-        INF_TRY(inf_program_compile(&executable->programs[i],
-                                    executable->devices[plan->segments[i].device], &segment, 0,
-                                    err));
+        struct inf_device *device = executable->devices[plan->segments[i].device];
+        bool offered =
+            (inf_device_info(device)->precisions & INF_PRECISION_BIT(executable->precision)) != 0;
+        struct inf_segment segment = {
+            .graph = executable->graph,
+            .nodes = plan->steps + plan->segments[i].first,
+            .node_count = plan->segments[i].count,
+            .slots = executable->slot_count,
+            .precision = offered ? executable->precision : INF_PRECISION_FP32,
+            .pinned = executable->pinned,
+            .threads = plan->segments[i].device == 0 ? executable->threads : 0};
+        INF_TRY(inf_program_compile(&executable->programs[i], device, &segment, 0, err));
     }
     return INF_OK;
 }
@@ -208,9 +216,47 @@ static enum inf_code fill(struct inf_executable *executable, struct inf_device *
     return INF_OK;
 }
 
+uint64_t inf_node_hash(const struct inf_node *node)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); // FNV-1a (Fowler, Noll, Vo)
+    for (const char *c = node->name; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+// Takes over how it is to compute.
+static enum inf_code adopt(struct inf_executable *executable, const struct inf_manner *manner,
+                           struct inf_error *err)
+{
+    const struct inf_graph *graph = executable->graph;
+    executable->precision = manner->precision;
+    executable->threads = manner->threads;
+    if (manner->pinned_count == 0)
+        return INF_OK;
+    executable->pinned = calloc((size_t)graph->node_count + 1, sizeof *executable->pinned);
+    if (executable->pinned == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for the pins of %u nodes",
+                        graph->node_count);
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        uint64_t hash = inf_node_hash(&graph->nodes[n]);
+        for (uint32_t i = 0; i < manner->pinned_count && !executable->pinned[n]; i++)
+            executable->pinned[n] = manner->pinned[i] == hash;
+    }
+    return INF_OK;
+}
+
 enum inf_code inf_executable_create(struct inf_executable **out_executable,
                                     struct inf_graph **graph, struct inf_device *const *devices,
                                     uint32_t device_count, struct inf_error *err)
+{
+    static const struct inf_manner plain;
+    return inf_executable_create_in(out_executable, graph, devices, device_count, &plain, err);
+}
+
+enum inf_code inf_executable_create_in(struct inf_executable **out_executable,
+                                       struct inf_graph **graph, struct inf_device *const *devices,
+                                       uint32_t device_count, const struct inf_manner *manner,
+                                       struct inf_error *err)
 {
     inf_role_check_may_block();
     struct inf_executable *executable = calloc(1, sizeof *executable);
@@ -220,7 +266,9 @@ enum inf_code inf_executable_create(struct inf_executable **out_executable,
     }
     executable->graph = *graph;
     *graph = NULL;
-    enum inf_code code = fill(executable, devices, device_count, err);
+    enum inf_code code = adopt(executable, manner, err);
+    if (code == INF_OK)
+        code = fill(executable, devices, device_count, err);
     if (code == INF_OK)
         *out_executable = executable;
     else
@@ -269,6 +317,7 @@ void inf_executable_destroy(struct inf_executable **pointer)
     destroy_plan(executable);
     free(executable->inputs);
     free(executable->outputs);
+    free(executable->pinned);
     inf_graph_destroy(&executable->graph);
     for (uint32_t i = 0; i < executable->device_count; i++)
         inf_device_unref(&executable->devices[i]);
@@ -306,6 +355,16 @@ const struct inf_device_info *inf_executable_device(const struct inf_executable 
 uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable)
 {
     return executable->graph->node_count - planned(executable)->graph->node_count;
+}
+
+enum inf_precision inf_executable_precision(const struct inf_executable *executable)
+{
+    if (executable->dynamic != NULL)
+        return INF_PRECISION_FP32;
+    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
+        if (inf_program_lowered_nodes(executable->programs[i]) > 0)
+            return executable->precision;
+    return INF_PRECISION_FP32;
 }
 
 // --- constants ---
@@ -464,7 +523,8 @@ enum inf_code inf_executable_run(struct inf_executable *executable,
     struct inf_run run = {.bindings = executable->slots[execution->slot].bindings,
                           .slot = execution->slot,
                           .cancelled = execution->cancelled,
-                          .profile = execution->profile};
+                          .profile = execution->profile,
+                          .overflowed = execution->overflowed};
     for (uint32_t i = 0; i < plan->segment_count; i++) {
         struct inf_ticket ticket;
         INF_TRY(inf_program_run(executable->programs[i], &run, &ticket, err));

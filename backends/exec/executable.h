@@ -10,6 +10,18 @@
 
 struct inf_executable;
 
+// How an executable is to compute, beside what and where. All zero: in fp32, with all threads.
+struct inf_manner {
+    enum inf_precision precision; // of the segments of devices that offer it
+    uint32_t threads;             // of the first device's runs; 0: all it has
+    // inf_node_hash() of the nodes that stay fp32 all the same; borrowed for the call.
+    const uint64_t *pinned;
+    uint32_t pinned_count;
+};
+
+// A node as manners name it: by its name, which it keeps through passes. Nodes of one name are one.
+uint64_t inf_node_hash(const struct inf_node *node);
+
 // Compiles `graph` (shapes known, passes run) for devices[0], with the rest as fall-backs in order;
 // ref is the last. Takes over `graph`, also on failure. The number of slots is devices[0]'s.
 // *out_executable is the caller's to destroy; it holds references to the devices.
@@ -19,6 +31,12 @@ enum inf_code inf_executable_create(struct inf_executable **out_executable,
                                     struct inf_graph **graph, struct inf_device *const *devices,
                                     uint32_t device_count,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// As inf_executable_create(), in a manner of its own.
+enum inf_code inf_executable_create_in(struct inf_executable **out_executable,
+                                       struct inf_graph **graph, struct inf_device *const *devices,
+                                       uint32_t device_count, const struct inf_manner *manner,
+                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // As inf_executable_create(), for a graph that may also have branches, loops and nodes whose shapes
 // hang on values. What hangs on none of them is compiled and runs first, the rest is interpreted with
@@ -51,6 +69,9 @@ const struct inf_device_info *inf_executable_device(const struct inf_executable 
 
 // How many nodes of the graph no plan has, since they hang on values: they are interpreted.
 uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable);
+
+// What it computes in: fp32 unless a node of it is computed in less.
+enum inf_precision inf_executable_precision(const struct inf_executable *executable);
 
 // What an executable takes.
 struct inf_executable_memory {
@@ -91,6 +112,7 @@ struct inf_execution {
     uint32_t slot;
     const atomic_bool *cancelled; // NULL, or looked at between steps
     bool profile;
+    atomic_bool *overflowed; // as in struct inf_run
 };
 
 // Runs on the calling thread until all outputs of known size are written. Allocates nothing, except

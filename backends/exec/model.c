@@ -14,7 +14,8 @@
 // An executable for one shape class on one device, or the promise of one.
 struct shape_class {
     struct shape_class *next;
-    struct inf_device *device;         // a reference
+    struct inf_device *device; // a reference
+    struct inf_mode mode;
     struct inf_executable *executable; // NULL while somebody compiles it
     uint32_t users;                    // that hold it, or wait for it
     bool pinned;                       // by a review, which is one of them
@@ -22,6 +23,12 @@ struct shape_class {
     uint64_t used_at; // of inf_model.clock, when last acquired
     uint64_t weight_bytes, arena_bytes;
     struct inf_shape shapes[]; // one an input
+};
+
+// Nodes that stay fp32 in one precision.
+struct pins {
+    uint64_t *nodes; // of inf_node_hash()
+    uint32_t count;
 };
 
 struct inf_model {
@@ -37,6 +44,9 @@ struct inf_model {
     struct inf_cond compiled;
     struct shape_class *classes;
     uint64_t clock;
+    const struct inf_device *preferred_device; // that `preferred` is for; NULL: none. Not followed
+    struct inf_mode preferred;
+    struct pins pins[INF_PRECISIONS];
 };
 
 // --- what is in memory ---
@@ -191,6 +201,8 @@ void inf_model_unref(struct inf_model **pointer)
         assert(class->users == 0 && "a model freed while one of its executables is held");
     free_classes(model->classes);
     inf_residence_fini(&model->residence);
+    for (size_t i = 0; i < INF_PRECISIONS; i++)
+        free(model->pins[i].nodes);
     inf_graph_destroy(&model->graph);
     while (model->host_count > 0)
         inf_device_unref(&model->hosts[--model->host_count]);
@@ -219,10 +231,24 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
     return INF_OK;
 }
 
-static bool same_class(const struct inf_model *model, const struct shape_class *class,
-                       const struct inf_device *device, const struct inf_shape *shapes)
+// Modes as they are compared: fp32 by its name.
+static struct inf_mode plain_mode(struct inf_mode mode)
 {
-    if (class->device != device || class->retired)
+    if (mode.precision == INF_PRECISION_AUTO)
+        mode.precision = INF_PRECISION_FP32;
+    return mode;
+}
+
+static bool same_mode(const struct inf_mode *a, const struct inf_mode *b)
+{
+    return a->precision == b->precision && a->threads == b->threads;
+}
+
+static bool same_class(const struct inf_model *model, const struct shape_class *class,
+                       const struct inf_device *device, const struct inf_mode *mode,
+                       const struct inf_shape *shapes)
+{
+    if (class->device != device || class->retired || !same_mode(&class->mode, mode))
         return false;
     for (uint32_t i = 0; i < model->graph->input_count; i++)
         if (!inf_shape_equal(&class->shapes[i], &shapes[i]))
@@ -231,11 +257,11 @@ static bool same_class(const struct inf_model *model, const struct shape_class *
 }
 
 static struct shape_class *find_class(struct inf_model *model, const struct inf_device *device,
-                                      const struct inf_shape *shapes)
+                                      const struct inf_mode *mode, const struct inf_shape *shapes)
     INF_ATTR(requires_capability(model->mutex))
 {
     struct shape_class *class = model->classes;
-    while (class != NULL && !same_class(model, class, device, shapes))
+    while (class != NULL && !same_class(model, class, device, mode, shapes))
         class = class->next;
     return class;
 }
@@ -302,13 +328,18 @@ enum inf_code inf_model_settle_graph(struct inf_model *model, const struct inf_s
 
 // Takes over `graph`.
 static enum inf_code compile_graph(struct inf_model *model, struct inf_device *device,
-                                   struct inf_graph **graph, struct inf_executable **out_executable,
-                                   struct inf_error *err)
+                                   const struct inf_mode *mode, struct inf_graph **graph,
+                                   struct inf_executable **out_executable, struct inf_error *err)
 {
+    const struct pins *pins = &model->pins[mode->precision];
+    const struct inf_manner manner = {.precision = mode->precision,
+                                      .threads = mode->threads,
+                                      .pinned = pins->nodes,
+                                      .pinned_count = pins->count};
     struct inf_device *devices[1 + INF_MODEL_HOSTS];
     uint32_t device_count = list_devices(model, device, devices);
-    if (model->evaluator.run == NULL)
-        return inf_executable_create(out_executable, graph, devices, device_count, err);
+    if (model->evaluator.run == NULL || !inf_graph_needs_values(*graph))
+        return inf_executable_create_in(out_executable, graph, devices, device_count, &manner, err);
     return inf_executable_create_dynamic(out_executable, graph, &model->evaluator, devices,
                                          device_count, err);
 }
@@ -318,7 +349,7 @@ static enum inf_code compile(struct inf_model *model, struct shape_class *class,
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_model_settle_graph(model, class->shapes, &graph, err));
-    return compile_graph(model, class->device, &graph, out_executable, err);
+    return compile_graph(model, class->device, &class->mode, &graph, out_executable, err);
 }
 
 // Makes an output of each value that nodes make and that is none yet.
@@ -349,7 +380,8 @@ static enum inf_code compile_apart(struct inf_model *model, struct inf_device *d
                                "its steps cannot be kept");
     if (keep)
         INF_TRY(keep_values(graph, err));
-    return compile_graph(model, device, &graph, out_executable, err);
+    const struct inf_mode mode = inf_model_preferred(model, device);
+    return compile_graph(model, device, &mode, &graph, out_executable, err);
 }
 
 enum inf_code inf_model_compile_apart(struct inf_model *model, struct inf_device *device,
@@ -376,13 +408,14 @@ void inf_model_discard_apart(struct inf_model *model, struct inf_executable **ex
 }
 
 static struct shape_class *create_class(const struct inf_model *model, struct inf_device *device,
-                                        const struct inf_shape *shapes)
+                                        const struct inf_mode *mode, const struct inf_shape *shapes)
 {
     size_t shapes_bytes = model->graph->input_count * sizeof *shapes;
     struct shape_class *class = calloc(1, sizeof *class + shapes_bytes);
     if (class == NULL)
         return NULL;
     class->device = inf_device_ref(device);
+    class->mode = *mode;
     if (shapes_bytes > 0)
         memcpy(class->shapes, shapes, shapes_bytes);
     return class;
@@ -449,19 +482,20 @@ static struct shape_class *retire_lost(struct inf_model *model, const struct inf
 // The executable if there is one, waiting for whoever compiles it just now; NULL with a new promise
 // in *promise where the caller must compile.
 static struct inf_executable *find_or_promise(struct inf_model *model, struct inf_device *device,
+                                              const struct inf_mode *mode,
                                               const struct inf_shape *shapes,
                                               struct shape_class **promise)
 {
     struct inf_executable *executable = NULL;
     inf_mutex_lock(&model->mutex);
     struct shape_class *lost = retire_lost(model, device);
-    struct shape_class *class = find_class(model, device, shapes);
+    struct shape_class *class = find_class(model, device, mode, shapes);
     while (class != NULL && class->executable == NULL) {
         inf_cond_wait(&model->compiled, &model->mutex);
-        class = find_class(model, device, shapes);
+        class = find_class(model, device, mode, shapes);
     }
     if (class == NULL) {
-        class = create_class(model, device, shapes);
+        class = create_class(model, device, mode, shapes);
         *promise = class;
         if (class != NULL) {
             class->next = model->classes;
@@ -478,13 +512,55 @@ static struct inf_executable *find_or_promise(struct inf_model *model, struct in
     return executable;
 }
 
+void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
+                      const struct inf_mode *mode)
+{
+    inf_mutex_lock(&model->mutex);
+    model->preferred_device = device;
+    model->preferred = plain_mode(*mode);
+    inf_mutex_unlock(&model->mutex);
+}
+
+struct inf_mode inf_model_preferred(struct inf_model *model, const struct inf_device *device)
+{
+    struct inf_mode mode = {.precision = INF_PRECISION_FP32};
+    inf_mutex_lock(&model->mutex);
+    if (model->preferred_device == device)
+        mode = model->preferred;
+    inf_mutex_unlock(&model->mutex);
+    return plain_mode(mode);
+}
+
+enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precision,
+                            const uint64_t *pinned, uint32_t count, struct inf_error *err)
+{
+    uint64_t *nodes = calloc((size_t)count + 1, sizeof *nodes);
+    if (nodes == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for %u pins",
+                               count);
+    if (count > 0)
+        memcpy(nodes, pinned, count * sizeof *nodes);
+    free(model->pins[precision].nodes);
+    model->pins[precision] = (struct pins){.nodes = nodes, .count = count};
+    return INF_OK;
+}
+
 enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *device,
                                 const struct inf_shape *shapes,
                                 struct inf_executable **out_executable, struct inf_error *err)
 {
+    const struct inf_mode mode = inf_model_preferred(model, device);
+    return inf_model_acquire_in(model, device, &mode, shapes, out_executable, err);
+}
+
+enum inf_code inf_model_acquire_in(struct inf_model *model, struct inf_device *device,
+                                   const struct inf_mode *mode, const struct inf_shape *shapes,
+                                   struct inf_executable **out_executable, struct inf_error *err)
+{
     inf_role_check_may_block();
     struct shape_class *promise = NULL;
-    struct inf_executable *executable = find_or_promise(model, device, shapes, &promise);
+    const struct inf_mode plain = plain_mode(*mode);
+    struct inf_executable *executable = find_or_promise(model, device, &plain, shapes, &promise);
     if (executable != NULL) {
         *out_executable = executable;
         return INF_OK;
@@ -516,9 +592,17 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes)
 {
+    const struct inf_mode mode = inf_model_preferred(model, device);
+    inf_model_drop_in(model, device, &mode, shapes);
+}
+
+void inf_model_drop_in(struct inf_model *model, struct inf_device *device,
+                       const struct inf_mode *mode, const struct inf_shape *shapes)
+{
     inf_role_check_may_block();
+    const struct inf_mode plain = plain_mode(*mode);
     inf_mutex_lock(&model->mutex);
-    struct shape_class *class = find_class(model, device, shapes);
+    struct shape_class *class = find_class(model, device, &plain, shapes);
     bool free_now = class != NULL && class->users == 0;
     if (free_now)
         remove_class(model, class);

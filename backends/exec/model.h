@@ -16,6 +16,12 @@
 
 struct inf_model;
 
+// A way to compute that is chosen when a model is placed. All zero: in fp32, with all threads.
+struct inf_mode {
+    enum inf_precision precision; // AUTO: fp32
+    uint32_t threads;             // 0: all that the device has
+};
+
 // Takes over `graph` (also on failure), runs the passes and keeps the result. Nodes that the device of
 // an executable cannot run fall to the first of `hosts` behind it that can: `host_count` devices, at
 // most INF_MODEL_HOSTS, best first; the last runs everything. One reference, the caller's.
@@ -50,6 +56,29 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
                                 const struct inf_shape *shapes,
                                 struct inf_executable **out_executable,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// As inf_model_acquire(), in this precision and with so many threads; what stays fp32 is what
+// inf_model_pin() said. Where sizes hang on values, the model computes in fp32 in any case.
+enum inf_code inf_model_acquire_in(struct inf_model *model, struct inf_device *device,
+                                   const struct inf_mode *mode, const struct inf_shape *shapes,
+                                   struct inf_executable **out_executable,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// From now on inf_model_acquire() for `device` (no reference: whoever asks has it) means this mode; for
+// every other device it means fp32 with all threads. Any thread.
+void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
+                      const struct inf_mode *mode);
+
+// What inf_model_acquire() for `device` means. Any thread.
+struct inf_mode inf_model_preferred(struct inf_model *model, const struct inf_device *device);
+
+// From now on these nodes (inf_node_hash()) stay fp32 where the model is compiled for `precision`.
+// Copies them. Before the first of that precision is acquired.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precision,
+                            const uint64_t *pinned, uint32_t count,
+                            struct inf_error *err) INF_NODISCARD;
 
 // Gives back what inf_model_acquire() gave, and sets the pointer NULL.
 void inf_model_release(struct inf_model *model, struct inf_executable **executable);
@@ -86,9 +115,13 @@ enum inf_code inf_model_compile_apart(struct inf_model *model, struct inf_device
 void inf_model_discard_apart(struct inf_model *model,
                              struct inf_executable **executable) INF_MAY_BLOCK;
 
-// Frees the executable for these shapes on `device`, if there is one and nobody holds it.
+// Frees what inf_model_acquire() made for these shapes on `device`, if there is one and nobody holds it.
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes) INF_MAY_BLOCK;
+
+// As inf_model_drop(), of inf_model_acquire_in().
+void inf_model_drop_in(struct inf_model *model, struct inf_device *device,
+                       const struct inf_mode *mode, const struct inf_shape *shapes) INF_MAY_BLOCK;
 
 // Bytes of weights and arenas of the executables that the model keeps on `device`. Any thread.
 uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device *device);
