@@ -49,12 +49,29 @@ static enum inf_code check_classes(struct inf_layers_document *document, FILE *r
 
 static enum inf_code run_model(struct inf_layers_scope *scope, struct inf_error *err);
 
+// Fails where an input is given by a name that is not one of `names`.
+static enum inf_code check_named(const struct inf_layers_scope *scope, const char *const *names,
+                                 struct inf_error *err)
+{
+    for (uint32_t i = 0; i < scope->input_count; i++) {
+        const char *argument = scope->inputs[i].argument;
+        bool found = argument == NULL;
+        for (const char *const *name = names; name != NULL && *name != NULL && !found; name++)
+            found = inf_layers_same_word(argument, *name);
+        if (!found)
+            return inf_layers_fail(scope, err, INF_UNSUPPORTED,
+                                   "is given a tensor as '%.60s', which is not built", argument);
+    }
+    return INF_OK;
+}
+
 static enum inf_code lower_layer(struct inf_layers_scope *scope, struct inf_error *err)
 {
     const struct inf_layers_class *class = scope->layer->class;
     if (scope->input_count < class->inputs_min || scope->input_count > class->inputs_max)
         return inf_layers_fail(scope, err, INF_INVALID, "has %u inputs, wanted %u to %u",
                                scope->input_count, class->inputs_min, class->inputs_max);
+    INF_TRY(check_named(scope, class->named, err));
     INF_TRY(inf_layers_spend(scope, 1, err));
     return class->lower(scope, err);
 }
@@ -96,14 +113,17 @@ static enum inf_code run_call(struct run *run, uint32_t index, struct inf_error 
         inf_arena_alloc(run->context->arena, (call->inputs.count + 1) * sizeof *inputs);
     if (inputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the inputs of a layer");
-    for (uint32_t i = 0; i < call->inputs.count; i++)
+    for (uint32_t i = 0; i < call->inputs.count; i++) {
         INF_TRY(find_tensor(run, &call->inputs.items[i], &inputs[i], layer, err));
+        inputs[i].argument = call->inputs.items[i].argument;
+    }
     struct inf_layers_scope scope = {
         .context = run->context,
         .layer = layer,
         .prefixes = {layer->name},
         .inputs = inputs,
         .input_count = call->inputs.count,
+        .arguments = call->arguments,
     };
     INF_TRY(inf_layers_apply(&scope, err));
     run->results[index] = scope.result;
@@ -132,6 +152,7 @@ static enum inf_code run_model(struct inf_layers_scope *scope, struct inf_error 
     if (scope->input_count != model->inputs.count)
         return inf_layers_fail(scope, err, INF_INVALID, "has %u inputs, wanted %u",
                                scope->input_count, model->inputs.count);
+    INF_TRY(check_named(scope, NULL, err));
     INF_TRY(inf_layers_spend(scope, model->call_count, err));
     run.results =
         inf_arena_alloc(scope->context->arena, (model->call_count + 1) * sizeof *run.results);
@@ -203,6 +224,7 @@ static enum inf_code add_inputs(struct inf_layers_scope *scope, struct inf_layer
         INF_TRY(inf_graph_add_value(graph, layer->name, dtype, &shape, &inputs[i].value, err));
         INF_TRY(inf_graph_add_input(graph, layer->name, inputs[i].value, err));
         inputs[i].mask = INF_VALUE_NONE;
+        inputs[i].argument = NULL;
     }
     return INF_OK;
 }

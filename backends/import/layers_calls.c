@@ -9,6 +9,8 @@
 struct reader {
     struct inf_layers_document *document;
     struct inf_layers_model *model;
+    struct inf_layers_call *call; // whose inputs are; NULL for the ends of the model
+    const char *argument;         // the name that what is being read is given by, or NULL
 };
 
 static enum inf_code add_ref(struct reader *reader, struct inf_layers_refs *refs,
@@ -47,31 +49,37 @@ static uint32_t find_layer(const struct inf_layers_model *model, const char *nam
     return UINT32_MAX;
 }
 
-static enum inf_code read_ref(struct reader *reader, const struct inf_json *json,
-                              struct inf_layers_refs *refs, struct inf_error *err);
+static enum inf_code read_refs(struct reader *reader, const struct inf_json *json,
+                               struct inf_layers_refs *refs, struct inf_error *err);
 
-// Tensors that attention is given by name come behind its query; other arguments that are no numbers
-// of training's are not built. The document's nesting bounds recursion.
+// What is given as `key` is being read. Every layer calls the first of its inputs "inputs".
+static void set_argument(struct reader *reader, const char *key)
+{
+    reader->argument = strcmp(key, "inputs") != 0 ? key : NULL;
+}
+
+// Tensors among the arguments by name are inputs too; the rest is for the layer to look at. Keras 2 says
+// the same arguments again with each tensor: once is enough. The document's nesting bounds recursion.
 static enum inf_code read_named(struct reader *reader, const struct inf_json *named,
                                 struct inf_layers_refs *refs, struct inf_error *err)
 {
-    static const char *const taken[] = {"value", "key"};
-    static const char *const refused[] = {"attention_mask", "use_causal_mask",
-                                          "return_attention_scores"};
     struct inf_json member;
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(taken); i++) {
-        if (!inf_json_has(named, taken[i]))
+    if (reader->call == NULL || reader->call->arguments.value != NULL || !inf_json_is_object(named))
+        return INF_OK;
+    // As a root of its own: the way to it does not stay where it is.
+    reader->call->arguments = (struct inf_json){.value = named->value};
+    for (void *iterator = NULL; inf_json_next(named, &iterator, &member);) {
+        size_t count = 0;
+        if (!inf_json_is_array(&member) || inf_json_array(&member, &count, NULL) != INF_OK ||
+            count == 0)
             continue;
-        INF_TRY(inf_json_find(named, taken[i], &member, err));
-        INF_TRY(read_ref(reader, &member, refs, err));
-    }
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(refused); i++) {
-        bool is_set = true;
-        if (!inf_json_has(named, refused[i]))
+        // A list of numbers is no list of tensors.
+        struct inf_json first = inf_json_at(&member, 0);
+        if (!inf_json_is_string(&first) && !inf_json_is_array(&first))
             continue;
-        INF_TRY(inf_json_find(named, refused[i], &member, err));
-        if (inf_json_bool(&member, &is_set, NULL) != INF_OK || is_set)
-            return inf_json_fail(&member, err, "false");
+        set_argument(reader, member.key);
+        INF_TRY(read_refs(reader, &member, refs, err));
+        reader->argument = NULL;
     }
     return INF_OK;
 }
@@ -95,8 +103,8 @@ static enum inf_code read_ref(struct reader *reader, const struct inf_json *json
     uint32_t layer = find_layer(reader->model, name);
     if (layer == UINT32_MAX)
         return inf_json_fail(&items[0], err, "the name of a layer");
-    INF_TRY(add_ref(reader, refs, (struct inf_layers_ref){layer, (uint32_t)call, (uint32_t)tensor},
-                    err));
+    const struct inf_layers_ref ref = {layer, (uint32_t)call, (uint32_t)tensor, reader->argument};
+    INF_TRY(add_ref(reader, refs, ref, err));
     if (count < 4)
         return INF_OK;
     struct inf_json named = inf_json_at(json, 3);
@@ -153,12 +161,35 @@ static enum inf_code read_arguments(struct reader *reader, const struct inf_json
     return INF_OK;
 }
 
+// A call as Keras 3 writes it: {"args": [...], "kwargs": {...}}.
+static enum inf_code read_keras3(struct reader *reader, const struct inf_json *json,
+                                 struct inf_layers_call *call, struct inf_error *err)
+{
+    struct inf_json named, member;
+    if (inf_json_has(json, "args")) {
+        INF_TRY(inf_json_get(json, "args", &member, err));
+        INF_TRY(read_arguments(reader, &member, &call->inputs, err));
+    }
+    if (!inf_json_has(json, "kwargs"))
+        return INF_OK;
+    INF_TRY(inf_json_get(json, "kwargs", &named, err));
+    if (!inf_json_is_object(&named))
+        return inf_json_fail(&named, err, "an object");
+    call->arguments = (struct inf_json){.value = named.value};
+    for (void *iterator = NULL; inf_json_next(&named, &iterator, &member);) {
+        set_argument(reader, member.key);
+        INF_TRY(read_arguments(reader, &member, &call->inputs, err));
+        reader->argument = NULL;
+    }
+    return INF_OK;
+}
+
 static enum inf_code read_call(struct reader *reader, const struct inf_json *json,
                                struct inf_layers_call *call, struct inf_error *err)
 {
-    if (inf_json_is_object(json))
-        return read_arguments(reader, json, &call->inputs, err);
-    return read_refs(reader, json, &call->inputs, err);
+    reader->call = call;
+    return inf_json_is_object(json) ? read_keras3(reader, json, call, err)
+                                    : read_refs(reader, json, &call->inputs, err);
 }
 
 static enum inf_code add_calls(struct reader *reader, uint32_t count, struct inf_error *err)
@@ -296,6 +327,7 @@ enum inf_code inf_layers_calls_read(struct inf_layers_document *document,
     struct reader reader = {.document = document, .model = model};
     INF_TRY(count_calls(&reader, err));
     INF_TRY(read_calls(&reader, err));
+    reader.call = NULL;
     INF_TRY(read_ends(&reader, "input_layers", &model->inputs, err));
     INF_TRY(read_ends(&reader, "output_layers", &model->outputs, err));
     for (uint32_t i = 0; i < model->layer_count; i++)
@@ -321,12 +353,12 @@ enum inf_code inf_layers_calls_chain(struct inf_layers_document *document,
         layer->call_count = 1;
         model->calls[i].layer = i;
         if (i > 0)
-            INF_TRY(add_ref(&reader, &model->calls[i].inputs, (struct inf_layers_ref){i - 1, 0, 0},
-                            err));
+            INF_TRY(add_ref(&reader, &model->calls[i].inputs,
+                            (struct inf_layers_ref){.layer = i - 1}, err));
     }
     INF_TRY(add_ref(&reader, &model->inputs, (struct inf_layers_ref){0}, err));
-    return add_ref(&reader, &model->outputs, (struct inf_layers_ref){model->layer_count - 1, 0, 0},
-                   err);
+    return add_ref(&reader, &model->outputs,
+                   (struct inf_layers_ref){.layer = model->layer_count - 1}, err);
 }
 
 // A depth-first walk that keeps its own stack: a model may be as deep as it has layers.

@@ -12,7 +12,8 @@
 // A tensor between layers. Its mask, bool [batch, time], says which time steps count.
 struct inf_layers_tensor {
     uint32_t value;
-    uint32_t mask; // INF_VALUE_NONE: all of them
+    uint32_t mask;        // INF_VALUE_NONE: all of them
+    const char *argument; // what it is given as, for an input that has a name; else NULL
 };
 
 // The mask of a tensor made from several whose masks differ: only layers that ask for it mind.
@@ -41,6 +42,7 @@ struct inf_layers_scope {
     const char *prefixes[4]; // of the names of its weights: the first that there is
     const struct inf_layers_tensor *inputs;
     uint32_t input_count;
+    struct inf_json arguments; // by name, an object; without a value: none
     struct inf_layers_result result;
 };
 
@@ -49,8 +51,9 @@ struct inf_layers_class {
     const char *name;
     enum inf_code (*lower)(struct inf_layers_scope *scope, struct inf_error *err);
     uint32_t inputs_min, inputs_max;
-    int32_t kind;    // for the function
-    bool keeps_mask; // its output has the mask of its input
+    int32_t kind;             // for the function
+    bool keeps_mask;          // its output has the mask of its input
+    const char *const *named; // the inputs that it takes by name, NULL behind them; NULL: none
 };
 
 // A table of classes.
@@ -71,6 +74,7 @@ extern const struct inf_layers_class_table inf_layers_classes_rnn;
 extern const struct inf_layers_class_table inf_layers_classes_volume;
 extern const struct inf_layers_class_table inf_layers_classes_conv_lstm;
 extern const struct inf_layers_class_table inf_layers_classes_attention;
+extern const struct inf_layers_class_table inf_layers_classes_decoder;
 
 // Lowers a call of `scope->layer`, a layer or a model, and fills scope->result.
 enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error *err) INF_NODISCARD;
@@ -185,6 +189,18 @@ const struct inf_shape *inf_layers_shape_of(const struct inf_layers_scope *scope
 
 // Input 0.
 uint32_t inf_layers_x(const struct inf_layers_scope *scope);
+
+// The input that is given as `name` or, where none is, by its place; NULL where there is neither.
+const struct inf_layers_tensor *inf_layers_argument(const struct inf_layers_scope *scope,
+                                                    uint32_t place, const char *name);
+
+// *out = the argument `name` of the call, true or false; what it holds already where there is none.
+enum inf_code inf_layers_argument_flag(const struct inf_layers_scope *scope, const char *name,
+                                       bool *out, struct inf_error *err) INF_NODISCARD;
+
+// `format` with two texts in it, the arena's; NULL without memory.
+const char *inf_layers_join(struct inf_layers_scope *scope, const char *format, const char *a,
+                            const char *b);
 
 // *out = an axis from -rank to rank-1 as one from `first` to rank-1.
 //

@@ -16,6 +16,7 @@ struct inf_layers_class;
 // A reference to an output: tensor `tensor` of call `call` of layer `layer`, indices in the model.
 struct inf_layers_ref {
     uint32_t layer, call, tensor;
+    const char *argument; // what the call gives it as, where that has a name; else NULL
 };
 
 // References, the arena's.
@@ -28,6 +29,7 @@ struct inf_layers_refs {
 struct inf_layers_call {
     uint32_t layer;
     struct inf_layers_refs inputs;
+    struct inf_json arguments; // all that is given by name, an object; without a value: nothing is
 };
 
 // One layer, also one that another layer wraps.

@@ -19,6 +19,10 @@ static enum inf_code read_flags(struct inf_layers_scope *scope, struct conv_lstm
                                 struct inf_error *err)
 {
     const struct inf_json *config = &scope->layer->config;
+    bool stateful = false;
+    INF_TRY(inf_layers_bool(config, "stateful", &stateful, err));
+    if (stateful)
+        return inf_layers_fail(scope, err, INF_UNSUPPORTED, "is stateful");
     lstm->use_bias = true;
     INF_TRY(inf_layers_bool(config, "use_bias", &lstm->use_bias, err));
     INF_TRY(inf_layers_bool(config, "return_sequences", &lstm->return_sequences, err));

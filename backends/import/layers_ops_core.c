@@ -225,7 +225,7 @@ static enum inf_code lower_time_distributed(struct inf_layers_scope *scope, stru
         return inf_layers_fail(scope, err, INF_INVALID, "its input has rank %d, wanted 3 or more",
                                shape->rank);
     INF_TRY(inf_layers_reshape(scope, x, dims, list_dims(scope, x, NULL, dims), &value, err));
-    const struct inf_layers_tensor input = {value, INF_VALUE_NONE};
+    const struct inf_layers_tensor input = {.value = value, .mask = INF_VALUE_NONE};
     const struct inf_layers_layer *inner = &scope->layer->parts[0];
     struct inf_layers_scope step = {
         .context = scope->context,

@@ -2,7 +2,7 @@
 // Normalisation.
 #include <string.h>
 
-#include "backends/import/layers_lower.h"
+#include "backends/import/layers_parts.h"
 
 // A weight [count], or `number` in its place where the layer does without.
 static enum inf_code weight_or(struct inf_layers_scope *scope, const char *name, int64_t count,
@@ -108,31 +108,54 @@ static enum inf_code apply_weight(struct inf_layers_scope *scope, const struct n
     return inf_layers_binary(scope, kind, *value, constant, value, err);
 }
 
-static enum inf_code lower_layer_norm(struct inf_layers_scope *scope, struct inf_error *err)
+// Adds x normalised along its axes, with the weights of the scope.
+static enum inf_code normalize(struct inf_layers_scope *scope, const struct norm *norm,
+                               uint32_t value, uint32_t *out_value, struct inf_error *err)
 {
-    struct norm norm;
-    uint32_t value = inf_layers_x(scope), mean, variance;
+    uint32_t mean, variance;
     struct inf_attrs_reduce how = {.kind = INF_REDUCE_MEAN, .keep_dims = true};
-    INF_TRY(read_norm(scope, &norm, err));
-    // Axes in order: weights have theirs in the same.
-    for (uint32_t i = 0; i < norm.axis_count; i++) {
-        if (i > 0 && norm.axes[i] <= norm.axes[i - 1])
-            return inf_layers_fail(scope, err, INF_UNSUPPORTED, "has axes out of order");
-        how.axes.values[how.axes.count++] = norm.axes[i];
-    }
-    if (how.axes.count == 0)
-        return inf_layers_fail(scope, err, INF_INVALID, "has no axis");
+    for (uint32_t i = 0; i < norm->axis_count; i++)
+        how.axes.values[how.axes.count++] = norm->axes[i];
     INF_TRY(inf_layers_reduce(scope, &how, value, &mean, err));
     INF_TRY(inf_layers_binary(scope, INF_BINARY_SUB, value, mean, &value, err));
     INF_TRY(inf_layers_unary(scope, INF_UNARY_SQUARE, value, &variance, err));
     INF_TRY(inf_layers_reduce(scope, &how, variance, &variance, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_ADD, variance, norm.epsilon, &variance, err));
+    INF_TRY(inf_layers_with_number(scope, INF_BINARY_ADD, variance, norm->epsilon, &variance, err));
     INF_TRY(inf_layers_unary(scope, INF_UNARY_RSQRT, variance, &variance, err));
     INF_TRY(inf_layers_binary(scope, INF_BINARY_MUL, value, variance, &value, err));
-    if (norm.scale)
-        INF_TRY(apply_weight(scope, &norm, INF_BINARY_MUL, "gamma", &value, err));
-    if (norm.center)
-        INF_TRY(apply_weight(scope, &norm, INF_BINARY_ADD, "beta", &value, err));
+    if (norm->scale)
+        INF_TRY(apply_weight(scope, norm, INF_BINARY_MUL, "gamma", &value, err));
+    if (norm->center)
+        INF_TRY(apply_weight(scope, norm, INF_BINARY_ADD, "beta", &value, err));
+    *out_value = value;
+    return INF_OK;
+}
+
+enum inf_code inf_layers_normalize_last(struct inf_layers_scope *scope, float epsilon, uint32_t x,
+                                        uint32_t *out_value, struct inf_error *err)
+{
+    const struct norm norm = {
+        .axes = {inf_layers_shape_of(scope, x)->rank - 1},
+        .axis_count = 1,
+        .epsilon = epsilon,
+        .center = true,
+        .scale = true,
+    };
+    return normalize(scope, &norm, x, out_value, err);
+}
+
+static enum inf_code lower_layer_norm(struct inf_layers_scope *scope, struct inf_error *err)
+{
+    struct norm norm;
+    uint32_t value;
+    INF_TRY(read_norm(scope, &norm, err));
+    // Axes in order: weights have theirs in the same.
+    for (uint32_t i = 1; i < norm.axis_count; i++)
+        if (norm.axes[i] <= norm.axes[i - 1])
+            return inf_layers_fail(scope, err, INF_UNSUPPORTED, "has axes out of order");
+    if (norm.axis_count == 0)
+        return inf_layers_fail(scope, err, INF_INVALID, "has no axis");
+    INF_TRY(normalize(scope, &norm, inf_layers_x(scope), &value, err));
     return inf_layers_finish(scope, value, err);
 }
 

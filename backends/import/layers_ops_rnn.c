@@ -31,16 +31,6 @@ enum {
     BACKWARD,
 };
 
-static const char *join(struct inf_layers_scope *scope, const char *format, const char *a,
-                        const char *b)
-{
-    int length = snprintf(NULL, 0, format, a, b);
-    char *text = inf_arena_alloc(scope->context->arena, (size_t)length + 1);
-    if (text != NULL)
-        snprintf(text, (size_t)length + 1, format, a, b);
-    return text;
-}
-
 // The cells of an RNN layer have names of their own; TensorFlow.js numbers them.
 static enum inf_code add_wrapped_cells(struct inf_layers_scope *scope, struct rnn *rnn,
                                        struct inf_error *err)
@@ -59,8 +49,8 @@ static enum inf_code add_wrapped_cells(struct inf_layers_scope *scope, struct rn
         snprintf(number, sizeof number, "RNNCell_%u", i);
         struct inf_layers_scope cell = *scope;
         cell.layer = &cells[i];
-        cell.prefixes[0] = join(scope, "%s/%s", scope->prefixes[0], number);
-        cell.prefixes[1] = join(scope, "%s/%s", scope->prefixes[0], cells[i].name);
+        cell.prefixes[0] = inf_layers_join(scope, "%s/%s", scope->prefixes[0], number);
+        cell.prefixes[1] = inf_layers_join(scope, "%s/%s", scope->prefixes[0], cells[i].name);
         cell.prefixes[2] = count == 1 ? scope->prefixes[0] : NULL;
         cell.prefixes[3] = cells[i].name;
         if (cell.prefixes[0] == NULL || cell.prefixes[1] == NULL)
@@ -266,7 +256,9 @@ static enum inf_code lower_rnn(struct inf_layers_scope *scope, struct inf_error 
     INF_TRY(finish_output(scope, &rnn, false, &value, err));
     INF_TRY(inf_layers_outputs(scope, 1 + count_states(&rnn), err));
     scope->result.items[0] = (struct inf_layers_tensor){
-        value, rnn.return_sequences && !rnn.backwards ? rnn.mask : INF_VALUE_NONE};
+        .value = value,
+        .mask = rnn.return_sequences && !rnn.backwards ? rnn.mask : INF_VALUE_NONE,
+    };
     return rnn.return_state ? add_states(scope, &rnn, 1, err) : INF_OK;
 }
 
@@ -281,12 +273,12 @@ static enum inf_code run_direction(struct inf_layers_scope *outer,
     // A layer for the other direction may be given, or the same one is run backwards.
     bool is_own = direction == BACKWARD && outer->layer->part_count > 1;
     scope.layer = part;
-    scope.prefixes[1] = join(outer, "%s_%s", side, name);
-    scope.prefixes[2] = is_own ? join(outer, "%s/%s", outer->prefixes[0], name) : NULL;
+    scope.prefixes[1] = inf_layers_join(outer, "%s_%s", side, name);
+    scope.prefixes[2] = is_own ? inf_layers_join(outer, "%s/%s", outer->prefixes[0], name) : NULL;
     scope.prefixes[3] = is_own ? name : NULL;
     if (scope.prefixes[1] == NULL)
         return inf_layers_fail(outer, err, INF_EXHAUSTED, "no memory for the names of its layers");
-    scope.prefixes[0] = join(outer, "%s/%s", outer->prefixes[0], scope.prefixes[1]);
+    scope.prefixes[0] = inf_layers_join(outer, "%s/%s", outer->prefixes[0], scope.prefixes[1]);
     if (scope.prefixes[0] == NULL)
         return inf_layers_fail(outer, err, INF_EXHAUSTED, "no memory for the names of its layers");
     INF_TRY(read_rnn(&scope, rnn, err));
@@ -359,10 +351,10 @@ static enum inf_code lower_bidirectional(struct inf_layers_scope *scope, struct 
     uint32_t mask = forward.return_sequences ? forward.mask : INF_VALUE_NONE;
     INF_TRY(inf_layers_outputs(scope, (mode == MERGE_NONE ? 2 : 1) + states, err));
     if (mode == MERGE_NONE)
-        scope->result.items[at++] = (struct inf_layers_tensor){a, mask};
+        scope->result.items[at++] = (struct inf_layers_tensor){.value = a, .mask = mask};
     else
         INF_TRY(merge(scope, mode, a, b, &b, err));
-    scope->result.items[at++] = (struct inf_layers_tensor){b, mask};
+    scope->result.items[at++] = (struct inf_layers_tensor){.value = b, .mask = mask};
     if (forward.return_state)
         INF_TRY(add_states(scope, &forward, at, err));
     if (backward.return_state)
@@ -370,22 +362,25 @@ static enum inf_code lower_bidirectional(struct inf_layers_scope *scope, struct 
     return INF_OK;
 }
 
-// A cell is no layer.
+// A cell is no layer; that of ConvLSTM2D only stands inside it.
 static enum inf_code lower_cell(struct inf_layers_scope *scope, struct inf_error *err)
 {
     return inf_layers_fail(scope, err, INF_INVALID, "is a cell, wanted a layer");
 }
 
+static const char *const named[] = {"initial_state", NULL};
+
 static const struct inf_layers_class classes[] = {
-    {"RNN", lower_rnn, 1, 1 + 2 * CELLS_MAX, 0, false},
-    {"LSTM", lower_rnn, 1, 3, INF_LAYERS_CELL_LSTM, false},
-    {"GRU", lower_rnn, 1, 2, INF_LAYERS_CELL_GRU, false},
-    {"SimpleRNN", lower_rnn, 1, 2, INF_LAYERS_CELL_SIMPLE, false},
+    {"RNN", lower_rnn, 1, 1 + 2 * CELLS_MAX, 0, false, named},
+    {"LSTM", lower_rnn, 1, 3, INF_LAYERS_CELL_LSTM, false, named},
+    {"GRU", lower_rnn, 1, 2, INF_LAYERS_CELL_GRU, false, named},
+    {"SimpleRNN", lower_rnn, 1, 2, INF_LAYERS_CELL_SIMPLE, false, named},
     {"LSTMCell", lower_cell, 0, 0, INF_LAYERS_CELL_LSTM, false},
     {"GRUCell", lower_cell, 0, 0, INF_LAYERS_CELL_GRU, false},
     {"SimpleRNNCell", lower_cell, 0, 0, INF_LAYERS_CELL_SIMPLE, false},
+    {"ConvLSTM2DCell", lower_cell, 0, 0, 0, false},
     {"StackedRNNCells", lower_cell, 0, 0, 0, false},
-    {"Bidirectional", lower_bidirectional, 1, 5, 0, false},
+    {"Bidirectional", lower_bidirectional, 1, 5, 0, false, named},
 };
 
 const struct inf_layers_class_table inf_layers_classes_rnn = {classes, INF_ARRAY_LENGTH(classes)};

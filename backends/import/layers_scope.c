@@ -15,6 +15,39 @@ uint32_t inf_layers_x(const struct inf_layers_scope *scope)
     return scope->inputs[0].value;
 }
 
+const struct inf_layers_tensor *inf_layers_argument(const struct inf_layers_scope *scope,
+                                                    uint32_t place, const char *name)
+{
+    const struct inf_layers_tensor *by_place = NULL;
+    for (uint32_t i = 0; i < scope->input_count; i++) {
+        const struct inf_layers_tensor *input = &scope->inputs[i];
+        if (input->argument != NULL && inf_layers_same_word(input->argument, name))
+            return input;
+        if (input->argument == NULL && place-- == 0)
+            by_place = input;
+    }
+    return by_place;
+}
+
+enum inf_code inf_layers_argument_flag(const struct inf_layers_scope *scope, const char *name,
+                                       bool *out, struct inf_error *err)
+{
+    if (scope->arguments.value == NULL)
+        return INF_OK;
+    enum inf_code code = inf_layers_bool(&scope->arguments, name, out, err);
+    return code == INF_OK ? INF_OK : inf_layers_error(scope->layer, code, err);
+}
+
+const char *inf_layers_join(struct inf_layers_scope *scope, const char *format, const char *a,
+                            const char *b)
+{
+    int length = snprintf(NULL, 0, format, a, b);
+    char *text = inf_arena_alloc(scope->context->arena, (size_t)length + 1);
+    if (text != NULL)
+        snprintf(text, (size_t)length + 1, format, a, b);
+    return text;
+}
+
 enum inf_code inf_layers_axis(const struct inf_layers_scope *scope, int32_t axis, int32_t *out_axis,
                               struct inf_error *err)
 {
@@ -104,7 +137,8 @@ enum inf_code inf_layers_outputs(struct inf_layers_scope *scope, uint32_t count,
     if (scope->result.items == NULL)
         return inf_layers_fail(scope, err, INF_EXHAUSTED, "no memory for %u outputs", count);
     for (uint32_t i = 0; i < count; i++)
-        scope->result.items[i] = (struct inf_layers_tensor){INF_VALUE_NONE, INF_VALUE_NONE};
+        scope->result.items[i] =
+            (struct inf_layers_tensor){.value = INF_VALUE_NONE, .mask = INF_VALUE_NONE};
     scope->result.count = count;
     return INF_OK;
 }
@@ -113,7 +147,7 @@ enum inf_code inf_layers_finish_masked(struct inf_layers_scope *scope, uint32_t 
                                        uint32_t mask, struct inf_error *err)
 {
     INF_TRY(inf_layers_outputs(scope, 1, err));
-    scope->result.items[0] = (struct inf_layers_tensor){value, mask};
+    scope->result.items[0] = (struct inf_layers_tensor){.value = value, .mask = mask};
     return INF_OK;
 }
 

@@ -231,6 +231,69 @@ async function attention() {
   byHand('position-embedding', 'PositionEmbedding', {sequence_length: 6}, {embeddings: table}, [x], tf.slice(table, [0, 0], [3, 4]).broadcastTo([2, 3, 4]));
 }
 
+// Scores that a mask hides are -1e9 smaller, as Keras does it.
+async function masked() {
+  const features = 4, heads = 2, keyDim = 2, width = 5, T = 3, S = 4;
+  const w = {};
+  const attentionWeights = part => {
+    for (const name of ['query', 'key', 'value']) {
+      w[`${part}${name}/kernel`] = fill([features, heads, keyDim], -1, 1);
+      w[`${part}${name}/bias`] = fill([heads, keyDim], -1, 1);
+    }
+    w[`${part}attention_output/kernel`] = fill([heads, keyDim, features], -1, 1);
+    w[`${part}attention_output/bias`] = fill([features], -1, 1);
+  };
+  const attend = (part, q, v, mask) => {
+    const side = (name, t) => tf.add(tf.einsum('abc,cde->abde', t, w[`${part}${name}/kernel`]), w[`${part}${name}/bias`]);
+    let scores = tf.einsum('aecd,abcd->acbe', side('key', v), tf.mul(side('query', q), 1 / Math.sqrt(keyDim)));
+    if (mask) scores = tf.add(scores, tf.mul(tf.sub(1, mask), -1e9));
+    return tf.add(tf.einsum('abcd,cde->abe', tf.einsum('acbe,aecd->abcd', tf.softmax(scores), side('value', v)), w[`${part}attention_output/kernel`]), w[`${part}attention_output/bias`]);
+  };
+  const triangle = (t, s) => tf.tensor(Array.from({length: t * s}, (_, i) => i % s <= Math.floor(i / s) ? 1 : 0), [1, 1, t, s]);
+  attentionWeights('');
+  const config = {num_heads: heads, key_dim: keyDim, dropout: 0.1, use_bias: true};
+  const q = fill([2, T, features], -2, 2), v = fill([2, S, features], -2, 2);
+  const seen = tf.tensor([1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1], [2, T, S]);
+  byHand('attention-causal', 'MultiHeadAttention', config, w, [q, v], attend('', q, v, triangle(T, S)), [['in0', 0, 0, {value: ['in1', 0, 0], use_causal_mask: true}]]);
+  byHand('attention-mask', 'MultiHeadAttention', config, w, [q, v, seen], attend('', q, v, seen.expandDims(1)),
+         [['in0', 0, 0, {value: ['in1', 0, 0], attention_mask: ['in2', 0, 0], use_causal_mask: false}]]);
+  const keras3 = name => ({class_name: '__keras_tensor__', config: {keras_history: [name, 0, 0]}});
+  byHand('attention-mask-causal-keras3', 'MultiHeadAttention', config, w, [q, v, seen], attend('', q, v, tf.minimum(seen.expandDims(1), triangle(T, S))),
+         {args: [keras3('in0')], kwargs: {attention_mask: keras3('in2'), value: keras3('in1'), use_causal_mask: true}});
+  for (const key of Object.keys(w)) delete w[key];
+  attentionWeights('self_attention/');
+  attentionWeights('cross_attention/');
+  for (const name of ['self_attention_layer_norm', 'cross_attention_layer_norm', 'feedforward_layer_norm']) {
+    w[`${name}/gamma`] = fill([features], 0.5, 2);
+    w[`${name}/beta`] = fill([features], -1, 1);
+  }
+  w['feedforward_intermediate_dense/kernel'] = fill([features, width], -1, 1);
+  w['feedforward_intermediate_dense/bias'] = fill([width], -1, 1);
+  w['feedforward_output_dense/kernel'] = fill([width, features], -1, 1);
+  w['feedforward_output_dense/bias'] = fill([features], -1, 1);
+  const norm = (name, t, epsilon) => {
+    const {mean, variance} = tf.moments(t, -1, true);
+    return tf.add(tf.mul(tf.div(tf.sub(t, mean), tf.sqrt(tf.add(variance, epsilon))), w[`${name}/gamma`]), w[`${name}/beta`]);
+  };
+  const dense = (name, t) => tf.add(tf.einsum('abc,cd->abd', t, w[`${name}/kernel`]), w[`${name}/bias`]);
+  const decode = (x, encoder, {first, epsilon = 1e-5, activation, mask, encoderMask}) => {
+    const block = (name, t, f) => first ? tf.add(t, f(norm(name, t, epsilon))) : norm(name, tf.add(t, f(t)), epsilon);
+    x = block('self_attention_layer_norm', x, t => attend('self_attention/', t, t, mask));
+    if (encoder) x = block('cross_attention_layer_norm', x, t => attend('cross_attention/', t, encoder, encoderMask));
+    return block('feedforward_layer_norm', x, t => dense('feedforward_output_dense', activation(dense('feedforward_intermediate_dense', t))));
+  };
+  const settings = {intermediate_dim: width, num_heads: heads, dropout: 0.1, activation: 'relu', layer_norm_epsilon: 1e-5, normalize_first: false};
+  const padding = tf.tensor([1, 1, 0, 1, 0, 0], [2, T]), encoderPadding = tf.tensor([1, 0, 1, 1, 0, 1, 1, 0], [2, S]);
+  byHand('decoder', 'TransformerDecoder', settings, w, [q], decode(q, null, {activation: tf.relu, mask: triangle(T, T)}));
+  byHand('decoder-first', 'TransformerDecoder', {...settings, normalize_first: true, activation: 'tanh', layer_norm_epsilon: 0.1}, w, [q],
+         decode(q, null, {first: true, epsilon: 0.1, activation: tf.tanh}), [['in0', 0, 0, {use_causal_mask: false}]]);
+  byHand('decoder-encoder', 'TransformerDecoder', settings, w, [q, v], decode(q, v, {activation: tf.relu, mask: triangle(T, T)}),
+         [['in0', 0, 0, {encoder_sequence: ['in1', 0, 0], use_causal_mask: true}]]);
+  byHand('decoder-padded', 'TransformerDecoder', settings, w, [q, v, padding, encoderPadding],
+         decode(q, v, {activation: tf.relu, mask: tf.minimum(padding.reshape([2, 1, 1, T]), triangle(T, T)), encoderMask: encoderPadding.reshape([2, 1, 1, S])}),
+         [['in0', 0, 0, {encoder_sequence: ['in1', 0, 0], decoder_padding_mask: ['in2', 0, 0], encoder_padding_mask: ['in3', 0, 0]}]]);
+}
+
 async function pooling() {
   const one = (id, make, args, shape, options) => chain(id, shape, [first(make, args)], options);
   for (const [kind, make1, make2] of [['max', L.maxPooling1d, L.maxPooling2d],
@@ -361,6 +424,6 @@ async function models() {
 }
 
 (async () => {
-  for (const family of [activations, core, convolutions, pooling, normalization, images, merges, recurrent, models, volumes, convolutionalRecurrent, attention, sequences])
+  for (const family of [activations, core, convolutions, pooling, normalization, images, merges, recurrent, models, volumes, convolutionalRecurrent, attention, sequences, masked])
     await family();
 })();

@@ -128,6 +128,10 @@ Test(layers_model, functional_models_of_all_times_are_the_same)
                    "," DENSE_ON("[{'args':[{'class_name':'__keras_tensor__','config':{'shape':"
                                 "[null,4],'keras_history':['x',0,0]}}],'kwargs':{}}]"),
                    "'input_layers':['x',0,0],'output_layers':['d',0,0]"),
+        FUNCTIONAL(INPUT
+                   "," DENSE_ON("[{'args':[],'kwargs':{'inputs':{'class_name':"
+                                "'__keras_tensor__','config':{'keras_history':['x',0,0]}}}}]"),
+                   "'input_layers':['x',0,0],'output_layers':['d',0,0]"),
         FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0,{}]]]"),
                    "'input_layers':{'a':['x',0,0]},'output_layers':{'b':['d',0,0]}"),
     };
@@ -325,6 +329,23 @@ Test(layers_model, shapes_of_inputs_are_checked)
            INF_INVALID, "does not say its batch_input_shape");
 }
 
+Test(layers_model, tensors_given_by_names_that_are_not_built_are_refused)
+{
+    refuse(FUNCTIONAL(INPUT "," DENSE_ON("[[['x',0,0,{'mask':['x',0,0]}]]]"), ENDS), INF_INVALID,
+           "layer 'd' (Dense): has 2 inputs");
+    refuse(
+        FUNCTIONAL(
+            INPUT "," DENSE_ON(
+                "[[['x',0,0,{}]]]") ",{'class_name':'Add','name':'a',"
+                                    "'config':{'name':'a'},'inbound_nodes':[[['x',0,0,{'mask':['d',0,0]}]]]}",
+            "'input_layers':[['x',0,0]],'output_layers':[['a',0,0]]"),
+        INF_UNSUPPORTED, "layer 'a' (Add): is given a tensor as 'mask', which is not built");
+    refuse(FUNCTIONAL(INPUT ",{'class_name':'MultiHeadAttention','name':'a','config':{'name':'a',"
+                            "'key_dim':2},'inbound_nodes':[[['x',0,0,{'key':['x',0,0]}]]]}",
+                      "'input_layers':[['x',0,0]],'output_layers':[['a',0,0]]"),
+           INF_UNSUPPORTED, "input 0 has rank 2, wanted [batch,time,features]");
+}
+
 Test(layers_model, recurrent_layers_say_what_they_cannot_do)
 {
     static const struct {
@@ -341,6 +362,15 @@ Test(layers_model, recurrent_layers_say_what_they_cannot_do)
             cases[i].config);
         refuse(model, INF_UNSUPPORTED, cases[i].part);
     }
+    refuse(
+        "{'class_name':'Sequential','config':[{'class_name':'ConvLSTM2D','config':{'name':'l',"
+        "'filters':2,'kernel_size':2,'stateful':true,'batch_input_shape':[1,3,5,5,1]}}]}",
+        INF_UNSUPPORTED, "layer 'l' (ConvLSTM2D): is stateful");
+    refuse(
+        "{'class_name':'Sequential','config':[{'class_name':'RNN','config':{'name':'r',"
+        "'batch_input_shape':[1,3,5],'cell':{'class_name':'ConvLSTM2DCell','config':{'name':'c',"
+        "'filters':2,'kernel_size':2}}}}]}",
+        INF_UNSUPPORTED, "layer 'c' (ConvLSTM2DCell): is no cell that is known");
     static const char *const times[] = {"null", "1025"};
     static const char *const parts[] = {"has -1 time steps", "has 1025 time steps"};
     for (int i = 0; i < 2; i++) {
