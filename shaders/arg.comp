@@ -3,12 +3,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
 layout(constant_id = 1) const bool LARGEST = true;
 layout(constant_id = 2) const bool WIDE = false; // i64
 
-layout(binding = 0) readonly buffer X { float x[]; };
+READS(0, x)
 layout(binding = 1) writeonly buffer Y { uint y[]; };
 layout(push_constant) uniform P { uint count, n, inner; } p;
 
@@ -19,9 +20,9 @@ void main()
         return;
     uint at = id / p.inner * p.n * p.inner + id % p.inner;
     uint best = 0;
-    float extreme = x[at];
+    float extreme = x(at);
     for (uint i = 1; i < p.n; i++) {
-        float value = x[at + i * p.inner];
+        float value = x(at + i * p.inner);
         if (LARGEST ? value > extreme : value < extreme) {
             extreme = value;
             best = i;

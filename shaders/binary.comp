@@ -3,6 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/functions.glsl"
 #include "lib/broadcast.glsl"
@@ -13,27 +14,25 @@ layout(constant_id = 3) const uint MODE_A = MODE_FLAT;
 layout(constant_id = 4) const uint MODE_B = MODE_FLAT;
 layout(constant_id = 5) const uint ACTIVATION = FN_NONE;
 
-layout(binding = 0) readonly buffer A { uint a[]; };
-layout(binding = 0) readonly buffer A4 { uvec4 a4[]; };
-layout(binding = 1) readonly buffer B { uint b[]; };
-layout(binding = 1) readonly buffer B4 { uvec4 b4[]; };
-layout(binding = 2) writeonly buffer Y { uvec4 y[]; };
+READS(0, a)
+READS(1, b)
+WRITES(2, y)
 
 uvec4 load_a(uint i)
 {
     switch (MODE_A) {
     case MODE_FLAT:
-        return a4[i];
+        return a4_word(i);
     case MODE_SCALAR:
-        return uvec4(a[0]);
+        return uvec4(a_word(0));
     case MODE_ROW:
-        return a4[i % shape.row_a];
+        return a4_word(i % shape.row_a);
     case MODE_INNER_VECTOR:
-        return a4[offset_a(i * 4) / 4];
+        return a4_word(offset_a(i * 4) / 4);
     case MODE_INNER_SCALAR:
-        return uvec4(a[offset_a(i * 4)]);
+        return uvec4(a_word(offset_a(i * 4)));
     default:
-        return uvec4(a[offset_a(i * 4)], a[offset_a(i * 4 + 1)], a[offset_a(i * 4 + 2)], a[offset_a(i * 4 + 3)]);
+        return uvec4(a_word(offset_a(i * 4)), a_word(offset_a(i * 4 + 1)), a_word(offset_a(i * 4 + 2)), a_word(offset_a(i * 4 + 3)));
     }
 }
 
@@ -41,17 +40,17 @@ uvec4 load_b(uint i)
 {
     switch (MODE_B) {
     case MODE_FLAT:
-        return b4[i];
+        return b4_word(i);
     case MODE_SCALAR:
-        return uvec4(b[0]);
+        return uvec4(b_word(0));
     case MODE_ROW:
-        return b4[i % shape.row_b];
+        return b4_word(i % shape.row_b);
     case MODE_INNER_VECTOR:
-        return b4[offset_b(i * 4) / 4];
+        return b4_word(offset_b(i * 4) / 4);
     case MODE_INNER_SCALAR:
-        return uvec4(b[offset_b(i * 4)]);
+        return uvec4(b_word(offset_b(i * 4)));
     default:
-        return uvec4(b[offset_b(i * 4)], b[offset_b(i * 4 + 1)], b[offset_b(i * 4 + 2)], b[offset_b(i * 4 + 3)]);
+        return uvec4(b_word(offset_b(i * 4)), b_word(offset_b(i * 4 + 1)), b_word(offset_b(i * 4 + 2)), b_word(offset_b(i * 4 + 3)));
     }
 }
 
@@ -143,5 +142,5 @@ void main()
             result[k] = uint(combine_integers(int(left[k]), int(right[k])));
         }
     }
-    y[i] = result;
+    put_y4_word(i, result);
 }

@@ -3,13 +3,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
 layout(constant_id = 1) const uint FROM = TYPE_F32;
 layout(constant_id = 2) const uint TO = TYPE_I32;
 
-layout(binding = 0) readonly buffer X { uint x[]; };
-layout(binding = 1) writeonly buffer Y { uint y[]; };
+READS(0, x)
+WRITES(1, y)
 layout(push_constant) uniform P { uint vectors; } p;
 
 bool is_nan(float value)
@@ -48,15 +49,15 @@ void main()
         return;
     uint bytes = 0;
     for (uint k = 0; k < 4; k++) {
-        uint word = FROM >= TYPE_U8 ? x[i] >> (8 * k) & 0xffu : x[i * 4 + k];
+        uint word = FROM >= TYPE_U8 ? x_word(i) >> (8 * k) & 0xffu : x_word(i * 4 + k);
         if (FROM == TYPE_BOOL)
             word = word != 0 ? 1 : 0;
         uint result = converted(word);
         if (TO >= TYPE_U8)
             bytes |= result << (8 * k);
         else
-            y[i * 4 + k] = result;
+            put_y_word(i * 4 + k, result);
     }
     if (TO >= TYPE_U8)
-        y[i] = bytes;
+        put_y_word(i, bytes);
 }

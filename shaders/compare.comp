@@ -3,14 +3,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/broadcast.glsl"
 
 layout(constant_id = 1) const uint KIND = COMPARE_EQUAL;
 layout(constant_id = 2) const uint TYPE = TYPE_F32;
 
-layout(binding = 0) readonly buffer A { uint a[]; };
-layout(binding = 1) readonly buffer B { uint b[]; };
+READS(0, a)
+READS(1, b)
 layout(binding = 2) writeonly buffer Y { uint y[]; };
 
 bool holds(bool less, bool equal, bool greater)
@@ -38,7 +39,7 @@ void main()
         return;
     uint result = 0;
     for (uint k = 0; k < 4; k++) {
-        uint left = a[offset_a(i * 4 + k)], right = b[offset_b(i * 4 + k)];
+        uint left = a_word(offset_a(i * 4 + k)), right = b_word(offset_b(i * 4 + k));
         float x = uintBitsToFloat(left), z = uintBitsToFloat(right);
         bool is = TYPE == TYPE_F32 ? holds(x < z, x == z, x > z)
                                    : holds(int(left) < int(right), left == right, int(left) > int(right));

@@ -6,6 +6,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/functions.glsl"
 #include "lib/window.glsl"
@@ -18,12 +19,10 @@ layout(constant_id = 5) const bool TRANSPOSED = false;
 layout(constant_id = 6) const bool PRELU = false;
 layout(constant_id = 7) const bool ONE_TAP = false; // 1x1, nothing outside the picture
 
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 0) readonly buffer X4 { vec4 x4[]; };
-layout(binding = 1) readonly buffer W { vec4 w[]; };
+READS(0, x)
+READS(1, w)
 layout(binding = 2) readonly buffer B { vec4 bias[]; }; // bias, then the slopes of prelu
-layout(binding = 3) writeonly buffer Y { float y[]; };
-layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
+WRITES(3, y)
 
 #include "lib/source.glsl"
 
@@ -53,12 +52,12 @@ void main()
         uint channel = group * group_in;
         if (X_VECTOR) {
             for (uint c = 0; c < group_in; c += 4, weights += 4 * blocks) {
-                vec4 w0 = w[weights], w1 = w[weights + blocks];
-                vec4 w2 = w[weights + 2 * blocks], w3 = w[weights + 3 * blocks];
+                vec4 w0 = w4(weights), w1 = w4(weights + blocks);
+                vec4 w2 = w4(weights + 2 * blocks), w3 = w4(weights + 3 * blocks);
                 [[unroll]] for (uint t = 0; t < PIXELS; t++) {
                     vec4 from = vec4(0.0);
                     if (ONE_TAP || at[t] != OUTSIDE)
-                        from = x4[(at[t] + channel + c) / 4];
+                        from = x4((at[t] + channel + c) / 4);
                     sum[t] = fma(vec4(from.x), w0, sum[t]);
                     sum[t] = fma(vec4(from.y), w1, sum[t]);
                     sum[t] = fma(vec4(from.z), w2, sum[t]);
@@ -67,11 +66,11 @@ void main()
             }
         } else {
             for (uint c = 0; c < group_in; c++, weights += blocks) {
-                vec4 w0 = w[weights];
+                vec4 w0 = w4(weights);
                 [[unroll]] for (uint t = 0; t < PIXELS; t++) {
                     float from = 0.0;
                     if (ONE_TAP || at[t] != OUTSIDE)
-                        from = x[at[t] + channel + c];
+                        from = x(at[t] + channel + c);
                     sum[t] = fma(vec4(from), w0, sum[t]);
                 }
             }
@@ -88,11 +87,11 @@ void main()
             break;
         vec4 result = activate4(ACTIVATION, sum[t], low, high);
         if (Y_VECTOR) {
-            y4[to / 4] = result;
+            put_y4(to / 4, result);
         } else {
             for (uint k = 0; k < 4; k++)
                 if (inner + k < group_out)
-                    y[to + k] = result[k];
+                    put_y(to + k, result[k]);
         }
     }
 }

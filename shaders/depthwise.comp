@@ -5,6 +5,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/functions.glsl"
 #include "lib/window.glsl"
@@ -19,22 +20,20 @@ layout(constant_id = 5) const uint KERNEL = 0;
 layout(constant_id = 6) const uint STRIDE = 1;
 layout(constant_id = 7) const uint ROWS = 1;
 
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 0) readonly buffer X4 { vec4 x4[]; };
-layout(binding = 1) readonly buffer W { vec4 w[]; };
+READS(0, x)
+READS(1, w)
 layout(binding = 2) readonly buffer B { vec4 bias[]; }; // bias, then the slopes of prelu
-layout(binding = 3) writeonly buffer Y { float y[]; };
-layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
+WRITES(3, y)
 
 // The block's channels of a pixel. Push constants are handed over: see lib/source.glsl.
 vec4 load(uint pixel, uint block, uint blocks, uint in_c, uint out_c, uint filters)
 {
     if (VECTOR)
-        return x4[pixel * blocks + block];
+        return x4(pixel * blocks + block);
     vec4 result = vec4(0.0);
     [[unroll]] for (uint k = 0; k < 4; k++)
         if (block * 4 + k < out_c)
-            result[k] = x[pixel * in_c + (block * 4 + k) / filters];
+            result[k] = x(pixel * in_c + (block * 4 + k) / filters);
     return result;
 }
 
@@ -61,7 +60,7 @@ void main()
         int from_row = int(row * STRIDE) - p.pad_top, from_column = int(first * STRIDE) - p.pad_left;
         vec4 weight[KERNEL * KERNEL + 1];
         [[unroll]] for (uint i = 0; i < KERNEL * KERNEL; i++)
-            weight[i] = w[i * blocks + block];
+            weight[i] = w4(i * blocks + block);
         [[unroll]] for (uint i = 0; i < (ROWS - 1) * STRIDE + KERNEL; i++) {
             int at_row = from_row + int(i);
             if (at_row < 0 || at_row >= in_h)
@@ -90,7 +89,7 @@ void main()
                 continue;
             uint line = uint(int(image) * in_h + at_row) * uint(in_w);
             for (uint kx = 0; kx < kernel_w; kx++) {
-                vec4 weight = w[(ky * kernel_w + kx) * blocks + block];
+                vec4 weight = w4((ky * kernel_w + kx) * blocks + block);
                 [[unroll]] for (uint t = 0; t < PIXELS; t++) {
                     int column = left + int(t * stride_w + kx * dilation_w);
                     if (column >= 0 && column < in_w)
@@ -110,11 +109,11 @@ void main()
             vec4 result = activate4(ACTIVATION, sum[r * PIXELS + t], low, high);
             uint at = pixel + r * out_w + t;
             if (VECTOR) {
-                y4[at * blocks + block] = result;
+                put_y4(at * blocks + block, result);
             } else {
                 [[unroll]] for (uint k = 0; k < 4; k++)
                     if (block * 4 + k < out_c)
-                        y[at * out_c + block * 4 + k] = result[k];
+                        put_y(at * out_c + block * 4 + k, result[k]);
             }
         }
     }

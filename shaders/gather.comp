@@ -4,11 +4,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
-layout(binding = 0) readonly buffer X { uint x[]; };
+READS(0, x)
 layout(binding = 1) readonly buffer I { uint indices[]; };
-layout(binding = 2) writeonly buffer Y { uint y[]; };
+WRITES(2, y)
 layout(push_constant) uniform P { uint count, outer, n, inner, picks; } p;
 
 void main()
@@ -19,5 +20,5 @@ void main()
     uint within = id % p.inner, pick = id / p.inner % p.picks;
     uint row = id / p.inner / p.picks; // batch * outer
     uint index = indices[row / p.outer * p.picks + pick];
-    y[id] = x[(row * p.n + index) * p.inner + within];
+    put_y_word(id, x_word((row * p.n + index) * p.inner + within));
 }

@@ -3,16 +3,17 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/functions.glsl"
 
 layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
 layout(constant_id = 2) const bool BIAS = false;
 
-layout(binding = 0) readonly buffer A { float a[]; };
-layout(binding = 1) readonly buffer B { float b[]; };
-layout(binding = 2) readonly buffer C { float bias[]; };
-layout(binding = 3) writeonly buffer Y { float y[]; };
+READS(0, a)
+READS(1, b)
+READS(2, bias)
+WRITES(3, y)
 layout(push_constant) uniform P {
     uint count;
     uint m, n, k;
@@ -45,9 +46,9 @@ void main()
     vec4 sum[4] = vec4[4](vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0));
     for (uint i = 0; i < p.k; i++) {
         uint to = i * p.b_row;
-        vec4 right = vec4(b[columns[0] + to], b[columns[1] + to], b[columns[2] + to], b[columns[3] + to]);
+        vec4 right = vec4(b(columns[0] + to), b(columns[1] + to), b(columns[2] + to), b(columns[3] + to));
         for (uint r = 0; r < 4; r++)
-            sum[r] = fma(vec4(a[rows[r] + i * p.a_column]), right, sum[r]);
+            sum[r] = fma(vec4(a(rows[r] + i * p.a_column)), right, sum[r]);
     }
     for (uint r = 0; r < 4 && row + r < p.m; r++) {
         for (uint c = 0; c < 4; c++) {
@@ -55,8 +56,8 @@ void main()
                 break;
             float value = sum[r][c];
             if (BIAS)
-                value += bias[column + c];
-            y[(batch * p.m + row + r) * p.n + column + c] = activate(ACTIVATION, value, p.low, p.high);
+                value += bias(column + c);
+            put_y((batch * p.m + row + r) * p.n + column + c, activate(ACTIVATION, value, p.low, p.high));
         }
     }
 }

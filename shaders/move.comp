@@ -4,14 +4,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
 layout(constant_id = 1) const bool VECTOR = false;
 
-layout(binding = 0) readonly buffer X { uint x[]; };
-layout(binding = 0) readonly buffer X4 { uvec4 x4[]; };
-layout(binding = 1) writeonly buffer Y { uint y[]; };
-layout(binding = 1) writeonly buffer Y4 { uvec4 y4[]; };
+READS(0, x)
+WRITES(1, y)
 layout(push_constant) uniform P {
     uint count;
     uint axes;
@@ -34,7 +33,7 @@ void main()
         to += index * p.to_strides[i];
     }
     if (VECTOR)
-        y4[to] = x4[from];
+        put_y4_word(uint(to), x4_word(uint(from)));
     else
-        y[to] = x[from];
+        put_y_word(uint(to), x_word(uint(from)));
 }

@@ -3,14 +3,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) readonly buffer S { float scale[]; };
-layout(binding = 2) readonly buffer O { float offset[]; };
-layout(binding = 3) readonly buffer M { float mean[]; };
-layout(binding = 4) readonly buffer V { float variance[]; };
-layout(binding = 5) writeonly buffer Y { float y[]; };
+READS(0, x)
+READS(1, scale)
+READS(2, offset)
+READS(3, mean)
+READS(4, variance)
+WRITES(5, y)
 layout(push_constant) uniform P {
     uint count, channels;
     float epsilon;
@@ -22,5 +23,5 @@ void main()
     if (i >= p.count)
         return;
     uint c = i % p.channels;
-    y[i] = (x[i] - mean[c]) / sqrt(variance[c] + p.epsilon) * scale[c] + offset[c];
+    put_y(i, (x(i) - mean(c)) / sqrt(variance(c) + p.epsilon) * scale(c) + offset(c));
 }

@@ -3,15 +3,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 
 layout(constant_id = 1) const uint MODE = PAD_CONSTANT;
 layout(constant_id = 2) const bool VECTOR = false;
 
-layout(binding = 0) readonly buffer X { uint x[]; };
-layout(binding = 0) readonly buffer X4 { uvec4 x4[]; };
-layout(binding = 1) writeonly buffer Y { uint y[]; };
-layout(binding = 1) writeonly buffer Y4 { uvec4 y4[]; };
+READS(0, x)
+WRITES(1, y)
 layout(push_constant) uniform P {
     uint count;
     uint axes;
@@ -45,9 +44,9 @@ void main()
     }
     uvec4 result = uvec4(p.value);
     if (inside)
-        result = VECTOR ? x4[from] : uvec4(x[from]);
+        result = VECTOR ? x4_word(uint(from)) : uvec4(x_word(uint(from)));
     if (VECTOR)
-        y4[id] = result;
+        put_y4_word(id, result);
     else
-        y[id] = result.x;
+        put_y_word(id, result.x);
 }

@@ -3,6 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/numbers.glsl"
 #include "lib/window.glsl"
@@ -10,10 +11,8 @@
 layout(constant_id = 1) const bool LARGEST = false;
 layout(constant_id = 2) const bool VECTOR = false;
 
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 0) readonly buffer X4 { vec4 x4[]; };
-layout(binding = 1) writeonly buffer Y { float y[]; };
-layout(binding = 1) writeonly buffer Y4 { vec4 y4[]; };
+READS(0, x)
+WRITES(1, y)
 
 void main()
 {
@@ -33,7 +32,7 @@ void main()
     for (uint i = uint(max(top, 0)); i < rows_end && int(rows_end) > 0; i++) {
         for (uint k = uint(max(left, 0)); k < columns_end && int(columns_end) > 0; k++) {
             uint at = ((image * p.in_h + i) * p.in_w + k) * p.blocks + channel;
-            vec4 from = VECTOR ? x4[at] : vec4(x[at]);
+            vec4 from = VECTOR ? x4(at) : vec4(x(at));
             // A NaN is never larger: max pooling passes over it.
             result = LARGEST ? mix(result, from, greaterThan(from, result)) : result + from;
             count += 1.0;
@@ -42,7 +41,7 @@ void main()
     if (!LARGEST)
         result /= vec4(count);
     if (VECTOR)
-        y4[id] = result;
+        put_y4(id, result);
     else
-        y[id] = result.x;
+        put_y(id, result.x);
 }

@@ -3,16 +3,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/numbers.glsl"
 
 layout(constant_id = 1) const uint KIND = REDUCE_SUM;
 layout(constant_id = 2) const bool VECTOR = false;
 
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 0) readonly buffer X4 { vec4 x4[]; };
-layout(binding = 1) writeonly buffer Y { float y[]; };
-layout(binding = 1) writeonly buffer Y4 { vec4 y4[]; };
+READS(0, x)
+WRITES(1, y)
 layout(push_constant) uniform P {
     uint count, terms;
     uint kept_axes, reduced_axes;
@@ -58,7 +57,7 @@ void main()
             at += rest % p.reduced_dims[i] * p.reduced_strides[i];
             rest /= p.reduced_dims[i];
         }
-        vec4 value = VECTOR ? x4[at] : vec4(x[at]);
+        vec4 value = VECTOR ? x4(at) : vec4(x(at));
         if (KIND == REDUCE_MAX)
             result = mix(result, value, mix(greaterThan(value, result), bvec4(true), are_nan(value)));
         else if (KIND == REDUCE_MIN)
@@ -71,7 +70,7 @@ void main()
     if (KIND == REDUCE_SUM)
         result /= vec4(p.divisor);
     if (VECTOR)
-        y4[id] = result;
+        put_y4(id, result);
     else
-        y[id] = result.x;
+        put_y(id, result.x);
 }

@@ -4,21 +4,20 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/window.glsl"
 
 layout(constant_id = 1) const bool BILINEAR = false;
 layout(constant_id = 2) const bool VECTOR = false;
 
-layout(binding = 0) readonly buffer X { uint x[]; };
-layout(binding = 0) readonly buffer X4 { uvec4 x4[]; };
+READS(0, x)
 layout(binding = 1) readonly buffer T { uvec4 table[]; }; // rows, then columns
-layout(binding = 2) writeonly buffer Y { uint y[]; };
-layout(binding = 2) writeonly buffer Y4 { uvec4 y4[]; };
+WRITES(2, y)
 
 uvec4 load(uint at)
 {
-    return VECTOR ? x4[at] : uvec4(x[at]);
+    return VECTOR ? x4_word(at) : uvec4(x_word(at));
 }
 
 void main()
@@ -45,7 +44,7 @@ void main()
         result = floatBitsToUint(fma(lower - upper, down, upper));
     }
     if (VECTOR)
-        y4[id] = result;
+        put_y4_word(id, result);
     else
-        y[id] = result.x;
+        put_y_word(id, result.x);
 }

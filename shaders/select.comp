@@ -3,13 +3,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/broadcast.glsl"
 
-layout(binding = 0) readonly buffer A { uint a[]; };
-layout(binding = 1) readonly buffer B { uint b[]; };
+READS(0, a)
+READS(1, b)
 layout(binding = 2) readonly buffer C { uint c[]; }; // bools, four a word
-layout(binding = 3) writeonly buffer Y { uvec4 y[]; };
+WRITES(3, y)
 
 void main()
 {
@@ -20,7 +21,7 @@ void main()
     for (uint k = 0; k < 4; k++) {
         uint at = offset_c(i * 4 + k);
         bool first = (c[at / 4] >> (8 * (at % 4)) & 0xffu) != 0;
-        result[k] = first ? a[offset_a(i * 4 + k)] : b[offset_b(i * 4 + k)];
+        result[k] = first ? a_word(offset_a(i * 4 + k)) : b_word(offset_b(i * 4 + k));
     }
-    y[i] = result;
+    put_y4_word(i, result);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled shaders: one SPIR-V module for each file of this folder, embedded at build time.
+// The compiled shaders: two SPIR-V modules for each file of this folder, embedded at build time. The one
+// at index + INF_SHADER_COUNT may have floats in 16 bits: lib/storage.glsl.
 #ifndef INF_SHADERS_SHADERS_H
 #define INF_SHADERS_SHADERS_H
 

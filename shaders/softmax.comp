@@ -3,13 +3,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/functions.glsl"
 
 layout(constant_id = 1) const bool LOGARITHM = false;
 
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) writeonly buffer Y { float y[]; };
+READS(0, x)
+WRITES(1, y)
 layout(push_constant) uniform P { uint count, n, inner; } p;
 
 void main()
@@ -20,13 +21,13 @@ void main()
     uint at = id / p.inner * p.n * p.inner + id % p.inner;
     float largest = -INFINITY;
     for (uint i = 0; i < p.n; i++)
-        largest = max(largest, x[at + i * p.inner]);
+        largest = max(largest, x(at + i * p.inner));
     float sum = 0.0;
     for (uint i = 0; i < p.n; i++)
-        sum += exp_of(x[at + i * p.inner] - largest);
+        sum += exp_of(x(at + i * p.inner) - largest);
     float scale = LOGARITHM ? log_of(sum) : 1.0 / sum;
     for (uint i = 0; i < p.n; i++) {
-        float value = x[at + i * p.inner] - largest;
-        y[at + i * p.inner] = LOGARITHM ? value - scale : exp_of(value) * scale;
+        float value = x(at + i * p.inner) - largest;
+        put_y(at + i * p.inner, LOGARITHM ? value - scale : exp_of(value) * scale);
     }
 }

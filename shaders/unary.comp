@@ -3,13 +3,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "constants.h"
+#include "lib/storage.glsl"
 #include "lib/invocation.glsl"
 #include "lib/functions.glsl"
 
 layout(constant_id = 1) const uint FUNCTION = FN_NONE;
 
-layout(binding = 0) readonly buffer X { vec4 x[]; };
-layout(binding = 1) writeonly buffer Y { vec4 y[]; };
+READS(0, x)
+WRITES(1, y)
 layout(push_constant) uniform P {
     uint vectors;
     float low, high;
@@ -20,8 +21,8 @@ void main()
     uint i = invocation();
     if (i >= p.vectors)
         return;
-    vec4 value = x[i];
+    vec4 value = x4(i);
     for (uint k = 0; k < 4; k++)
         value[k] = apply(FUNCTION, value[k], p.low, p.high);
-    y[i] = value;
+    put_y4(i, value);
 }

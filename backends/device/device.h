@@ -141,7 +141,10 @@ struct inf_segment {
     // are in fp32 in any case, and so is all that comes and goes by bindings. AUTO, FP32: in fp32.
     enum inf_precision precision;
     const bool *pinned; // by node of the graph: it is computed in fp32 all the same; NULL: none is
-    uint32_t threads;   // that a run may use; 0: all that the device has
+    // By value: floats that lie in 16 bits of `precision` where they are bound, since nothing but
+    // devices of its memory touches them; NULL: none. Their room is that of floats.
+    const bool *lowered;
+    uint32_t threads; // that a run may use; 0: all that the device has
 };
 
 // The later node of the segment whose step also computes `node`; INF_NODE_NONE where `node` has a step

@@ -36,12 +36,34 @@ struct inf_executable {
     enum inf_precision precision; // wanted; AUTO: fp32
     uint32_t threads;             // wanted of the first device; 0: all
     bool *pinned;                 // by node: stays fp32; NULL: none
+    bool *lowered;                // by value: lies in 16 bits; NULL: none
     struct bound_value *inputs;   // values that lie in a graph input
     uint32_t input_count;
     struct bound_value *outputs; // values that lie in a graph output
     uint32_t output_count;
     uint64_t buffer_bytes; // of all slots
 };
+
+// Which values lie in 16 bits: those that stay in the first device's arena and that no pinned node makes.
+static enum inf_code settle_lowered(struct inf_executable *executable, struct inf_error *err)
+{
+    const struct inf_graph *graph = executable->graph;
+    const struct inf_plan *plan = executable->plan;
+    if (executable->precision != INF_PRECISION_FP16)
+        return INF_OK;
+    free(executable->lowered);
+    executable->lowered = calloc((size_t)graph->value_count + 1, sizeof *executable->lowered);
+    if (executable->lowered == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for the forms of %u values",
+                        graph->value_count);
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        uint32_t maker = graph->values[plan->roots[v]].producer;
+        executable->lowered[v] =
+            executable->staging.on_device[v] && graph->values[v].dtype == INF_DTYPE_F32 &&
+            maker != INF_NODE_NONE && !(executable->pinned != NULL && executable->pinned[maker]);
+    }
+    return INF_OK;
+}
 
 static enum inf_code compile_segments(struct inf_executable *executable, struct inf_error *err)
 {
@@ -60,6 +82,7 @@ static enum inf_code compile_segments(struct inf_executable *executable, struct 
             .slots = executable->slot_count,
             .precision = offered ? executable->precision : INF_PRECISION_FP32,
             .pinned = executable->pinned,
+            .lowered = offered ? executable->lowered : NULL,
             .threads = plan->segments[i].device == 0 ? executable->threads : 0};
         INF_TRY(inf_program_compile(&executable->programs[i], device, &segment, 0, err));
     }
@@ -163,6 +186,8 @@ static void destroy_plan(struct inf_executable *executable)
     free(executable->programs);
     executable->programs = NULL;
     inf_staging_fini(&executable->staging);
+    free(executable->lowered);
+    executable->lowered = NULL;
     inf_plan_destroy(&executable->plan);
 }
 
@@ -190,6 +215,7 @@ static enum inf_code plan_and_compile(struct inf_executable *executable, struct 
                                executable->device_count, err));
         INF_TRY(inf_staging_init(&executable->staging, executable->graph, executable->plan,
                                  executable->devices, err));
+        INF_TRY(settle_lowered(executable, err));
         enum inf_code code = compile_segments(executable, err);
         if (code != INF_UNSUPPORTED || !is_outdated(executable))
             return code;

@@ -89,18 +89,20 @@ static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
     return 1;
 }
 
-// Fewer pixels an invocation, until the driver can build it; `pixels` is a constant of the variant.
-static void settle_pixels(struct vk_lowering *lowering, struct vk_variant *variant,
-                          uint32_t *pixels)
+// Fewer pixels an invocation, until the driver can build it; that is a constant of the variant.
+static uint32_t settle_pixels(struct vk_lowering *lowering, struct vk_dispatch *dispatch)
 {
-    while (*pixels > 1 && !vk_can_build(lowering, variant))
+    uint32_t *pixels = &dispatch->variant.constants[1];
+    while (*pixels > 1 && !vk_can_build(lowering, dispatch))
         *pixels /= 2;
+    return *pixels;
 }
 
 static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                                  const struct conv *conv, struct inf_error *err)
+                                  struct conv *conv, struct inf_error *err)
 {
-    const struct weights *weights = &conv->weights;
+    struct weights *weights = &conv->weights;
+    weights->group_blocks = (weights->group_out + 3) / 4;
     size_t row_bytes = (size_t)weights->groups * weights->group_blocks * 16;
     size_t depth = (size_t)weights->taps * weights->group_in;
     struct channels channels = {
@@ -111,7 +113,7 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
         .group_blocks = weights->group_blocks,
     };
     INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_pack(lowering, dispatch, depth * row_bytes, fill_weights, weights, err));
+    INF_TRY(vk_pack_weights(lowering, dispatch, depth * row_bytes, fill_weights, weights, err));
     INF_TRY(vk_pack(lowering, dispatch, row_bytes * (conv->activation.prelu ? 2 : 1), fill_channels,
                     &channels, err));
     return vk_use(lowering, dispatch, lowering->node->outputs[0], err);
@@ -120,7 +122,6 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
 static void settle(struct conv *conv, uint32_t pixels)
 {
     struct vk_window *window = &conv->window;
-    conv->weights.group_blocks = (conv->weights.group_out + 3) / 4;
     window->group_blocks = conv->weights.group_blocks;
     window->blocks = conv->weights.groups * window->group_blocks;
     window->strips = (window->out_w + pixels - 1) / pixels;
@@ -147,13 +148,11 @@ static enum inf_code emit_strips(struct vk_lowering *lowering, struct conv *conv
                      window->group_in % 4 == 0 && window->in_c % 4 == 0,
                      window->group_out % 4 == 0 && window->out_c % 4 == 0, conv->transposed,
                      conv->activation.prelu, conv->one_tap}}};
-    uint32_t *pixels = &dispatch.variant.constants[1];
-    settle_pixels(lowering, &dispatch.variant, pixels);
-    settle(conv, *pixels);
+    INF_TRY(use_operands(lowering, &dispatch, conv, err));
+    settle(conv, settle_pixels(lowering, &dispatch));
     dispatch.invocations = window->count;
     dispatch.cost = count_macs(conv);
     vk_push(&dispatch, window, sizeof(*window));
-    INF_TRY(use_operands(lowering, &dispatch, conv, err));
     return vk_emit(lowering, &dispatch, err);
 }
 
@@ -275,15 +274,13 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
                      INF_MIN(strip_pixels(lowering, window->out_w), kernel != 0 ? 4u : 8u),
                      window->out_c % 4 == 0 && window->group_out == 1, conv.activation.prelu,
                      kernel, kernel != 0 ? window->stride_h : 1, rows}}};
-    uint32_t *pixels = &dispatch.variant.constants[1];
-    settle_pixels(lowering, &dispatch.variant, pixels);
-    settle(&conv, *pixels);
+    INF_TRY(use_operands(lowering, &dispatch, &conv, err));
+    settle(&conv, settle_pixels(lowering, &dispatch));
     window->count =
         conv.images * ((window->out_h + rows - 1) / rows) * window->strips * window->blocks;
     dispatch.invocations = window->count;
     dispatch.cost = count_macs(&conv);
     vk_push(&dispatch, window, sizeof(*window));
-    INF_TRY(use_operands(lowering, &dispatch, &conv, err));
     return vk_emit(lowering, &dispatch, err);
 }
 

@@ -100,11 +100,15 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
         .timelineSemaphore = VK_TRUE};
+    const struct vk_gpu *gpu = device->gpu;
+    VkPhysicalDevice16BitStorageFeatures storage = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
+        .pNext = &timeline,
+        .storageBuffer16BitAccess = gpu->half_storage};
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                               .pNext = &timeline,
+                               .pNext = &storage,
                                .queueCreateInfoCount = 1,
                                .pQueueCreateInfos = &queue};
-    const struct vk_gpu *gpu = device->gpu;
     VK_TRY(device, gpu->api->CreateDevice(gpu->physical, &info, NULL, &device->device), err);
     INF_TRY(vk_device_api_load(&device->api, device->device, err));
     device->api.GetDeviceQueue(device->device, gpu->queue_family, 0, &device->queue);

@@ -42,6 +42,7 @@ struct vk_gpu {
     uint32_t local_type;     // memory types: for arenas and weights,
     uint32_t host_type;      // for what the host reads and writes
     uint32_t timestamp_bits; // 0: no profile
+    bool half_storage;       // shaders may find floats in 16 bits
     uint64_t backoff_ns;     // VK_BACKOFF_NS
     uint64_t hang_ns;        // VK_HANG_NS
 

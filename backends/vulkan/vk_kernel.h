@@ -16,6 +16,7 @@ struct vk_operand {
     uint32_t value; // INF_VALUE_NONE: constant
     struct vk_span constant;
     size_t size_bytes; // that are bound
+    bool half;         // floats in 16 bits
 };
 
 // One dispatch. The last operand is written, the others are read.
@@ -39,6 +40,9 @@ struct vk_lowering {
     const struct inf_node *node;
     uint32_t node_index;
     struct vk_program *program; // NULL: nothing is made, only checked
+    const bool *lowered;        // by value, as in struct inf_segment
+    bool half_weights;          // weights may be kept in 16 bits
+    bool lowers;                // set by vk_emit(): something of the node is in 16 bits
 };
 
 // Makes the dispatches of a node whose types and shapes are known and of which no tensor is empty.
@@ -64,9 +68,9 @@ enum inf_code vk_lower(struct vk_lowering *lowering, struct inf_error *err) INF_
 enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
                       struct inf_error *err) INF_NODISCARD;
 
-// Whether the driver builds the variant: as far as is known without a program, by building it with one.
-// For those who have another; vk_emit() asks as well.
-bool vk_can_build(struct vk_lowering *lowering, const struct vk_variant *variant);
+// Whether the driver builds the dispatch's variant, whose operands are all there: as far as is known
+// without a program, by building it with one. For those who have another; vk_emit() asks as well.
+bool vk_can_build(struct vk_lowering *lowering, struct vk_dispatch *dispatch);
 
 // Appends value `value` to the dispatch's operands: constants are uploaded as they are.
 enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t value,
@@ -78,6 +82,11 @@ typedef void vk_fill_fn(void *bytes, const void *context);
 // Appends constant memory that `fill` writes.
 enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch, size_t size_bytes,
                       vk_fill_fn *fill, const void *context, struct inf_error *err) INF_NODISCARD;
+
+// As vk_pack(), of floats that are kept in 16 bits where the node may and all of them can be.
+enum inf_code vk_pack_weights(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                              size_t size_bytes, vk_fill_fn *fill, const void *context,
+                              struct inf_error *err) INF_NODISCARD;
 
 // Sets the dispatch's push constants.
 void vk_push(struct vk_dispatch *dispatch, const void *block, size_t size_bytes);

@@ -22,20 +22,21 @@ static struct vk_pipeline *find(struct vk_device *device, const struct vk_varian
 static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
                           const struct vk_variant *variant, struct inf_error *err)
 {
-    const struct inf_shader *shader = &inf_shaders[variant->shader];
+    const struct inf_shader *shader = vk_variant_shader(variant);
     VkShaderModuleCreateInfo module_info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                             .codeSize = shader->size_bytes,
                                             .pCode = shader->words};
     VkShaderModule module;
     VK_TRY(device, device->api.CreateShaderModule(device->device, &module_info, NULL, &module),
            err);
-    uint32_t data[1 + VK_CONSTANTS_MAX] = {device->gpu->group_size};
+    uint32_t data[2 + VK_CONSTANTS_MAX] = {device->gpu->group_size};
     memcpy(data + 1, variant->constants, sizeof(variant->constants));
-    VkSpecializationMapEntry entries[1 + VK_CONSTANTS_MAX];
-    for (uint32_t i = 0; i <= VK_CONSTANTS_MAX; i++)
+    data[1 + VK_CONSTANTS_MAX] = variant->halves;
+    VkSpecializationMapEntry entries[INF_ARRAY_LENGTH(data)];
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(data); i++)
         entries[i] = (VkSpecializationMapEntry){
             .constantID = i, .offset = i * (uint32_t)sizeof(*data), .size = sizeof(*data)};
-    VkSpecializationInfo constants = {.mapEntryCount = 1 + VK_CONSTANTS_MAX,
+    VkSpecializationInfo constants = {.mapEntryCount = INF_ARRAY_LENGTH(entries),
                                       .pMapEntries = entries,
                                       .dataSize = sizeof(data),
                                       .pData = data};

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/vk_program.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "backends/base/half.h"
 #include "backends/vulkan/vk_cache.h"
 #include "backends/vulkan/vk_record.h"
 
 // Of a ticket that are the timeline's value; those above are the device's generation.
 #define TICKET_BITS 48
+
+// The largest number of 16 bits.
+#define HALF_LARGEST 65504.0f
 
 // Constant memory of a program.
 struct constant {
@@ -50,22 +55,34 @@ static bool reserve(void **array, uint32_t count, uint32_t *capacity, size_t siz
     return true;
 }
 
-bool vk_can_build(struct vk_lowering *lowering, const struct vk_variant *variant)
+// Which of its operands a dispatch finds in 16 bits; the shader has that as a constant.
+static void settle_halves(struct vk_dispatch *dispatch)
+{
+    dispatch->variant.halves = 0;
+    for (uint32_t i = 0; i < dispatch->operand_count; i++)
+        dispatch->variant.halves |= (dispatch->operands[i].half ? 1u : 0u) << i;
+}
+
+bool vk_can_build(struct vk_lowering *lowering, struct vk_dispatch *dispatch)
 {
     VkPipeline pipeline;
-    if (vk_variant_is_broken(lowering->gpu, variant))
+    settle_halves(dispatch);
+    if (vk_variant_is_broken(lowering->gpu, &dispatch->variant))
         return false;
     return lowering->program == NULL ||
-           vk_pipeline_get(&pipeline, lowering->program->device, variant, NULL) != INF_UNSUPPORTED;
+           vk_pipeline_get(&pipeline, lowering->program->device, &dispatch->variant, NULL) !=
+               INF_UNSUPPORTED;
 }
 
 enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
                       struct inf_error *err)
 {
     struct vk_program *program = lowering->program;
-    if (vk_variant_is_broken(lowering->gpu, &dispatch->variant))
+    struct vk_dispatch settled = *dispatch;
+    settle_halves(&settled);
+    if (vk_variant_is_broken(lowering->gpu, &settled.variant))
         return vk_decline(lowering, err, "the driver cannot build shader '%s'",
-                          inf_shaders[dispatch->variant.shader].name);
+                          vk_variant_shader(&settled.variant)->name);
     if (program == NULL)
         return INF_OK;
     void *array = program->dispatches;
@@ -73,12 +90,13 @@ enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *di
         return no_memory(program->device, err);
     program->dispatches = array;
     struct vk_dispatch *added = &program->dispatches[program->dispatch_count];
-    *added = *dispatch;
+    *added = settled;
     added->node = lowering->node_index;
     for (uint32_t i = 0; dispatch->cost == 0 && i < dispatch->operand_count; i++)
         added->cost += dispatch->operands[i].size_bytes / 4 + 1;
     INF_TRY(vk_pipeline_get(&added->pipeline, program->device, &added->variant, err));
     program->dispatch_count++;
+    lowering->lowers |= settled.variant.halves != 0;
     return INF_OK;
 }
 
@@ -108,6 +126,11 @@ enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
     *operand = (struct vk_operand){.value = value};
     if (!inf_shape_bytes(&used->shape, used->dtype, &operand->size_bytes))
         return vk_decline(lowering, err, "value '%s' is too large", used->name);
+    if (lowering->lowered != NULL && lowering->lowered[value] && used->dtype == INF_DTYPE_F32) {
+        operand->half = true;
+        operand->size_bytes /= 2;
+        return INF_OK;
+    }
     if (used->data == NULL)
         return INF_OK;
     operand->value = INF_VALUE_NONE;
@@ -123,8 +146,22 @@ enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
     return add_constant(lowering, operand, value, used->data->data, err);
 }
 
-enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch, size_t size_bytes,
-                      vk_fill_fn *fill, const void *context, struct inf_error *err)
+// Rounds `count` floats to 16 bits where they lie; false where one of them has no place there.
+static bool narrow(void *bytes, size_t count)
+{
+    const float *from = bytes;
+    uint16_t *to = bytes;
+    for (size_t i = 0; i < count; i++)
+        if (!(fabsf(from[i]) <= HALF_LARGEST))
+            return false;
+    for (size_t i = 0; i < count; i++)
+        to[i] = inf_half_from_float(from[i]);
+    return true;
+}
+
+static enum inf_code pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                          size_t size_bytes, vk_fill_fn *fill, const void *context, bool may_narrow,
+                          struct inf_error *err)
 {
     if (size_bytes > lowering->gpu->properties.limits.maxStorageBufferRange)
         return vk_decline(lowering, err, "%zu bytes of weights are more than can be bound",
@@ -137,9 +174,25 @@ enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch
     if (bytes == NULL)
         return no_memory(lowering->program->device, err);
     fill(bytes, context);
+    operand->half = may_narrow && narrow(bytes, size_bytes / sizeof(float));
+    if (operand->half)
+        operand->size_bytes /= 2;
     enum inf_code code = add_constant(lowering, operand, INF_VALUE_NONE, bytes, err);
     free(bytes);
     return code;
+}
+
+enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch, size_t size_bytes,
+                      vk_fill_fn *fill, const void *context, struct inf_error *err)
+{
+    return pack(lowering, dispatch, size_bytes, fill, context, false, err);
+}
+
+enum inf_code vk_pack_weights(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                              size_t size_bytes, vk_fill_fn *fill, const void *context,
+                              struct inf_error *err)
+{
+    return pack(lowering, dispatch, size_bytes, fill, context, lowering->half_weights, err);
 }
 
 enum inf_code vk_program_supports(struct inf_device *base, const struct inf_graph *graph,
@@ -158,12 +211,18 @@ static enum inf_code fill(struct vk_program *program, const struct inf_segment *
                           struct inf_error *err)
 {
     for (uint32_t i = 0; i < segment->node_count; i++) {
+        uint32_t node = segment->nodes[i];
+        bool pinned = segment->pinned != NULL && segment->pinned[node];
         struct vk_lowering lowering = {.gpu = program->device->gpu,
                                        .graph = segment->graph,
-                                       .node = &segment->graph->nodes[segment->nodes[i]],
-                                       .node_index = segment->nodes[i],
-                                       .program = program};
+                                       .node = &segment->graph->nodes[node],
+                                       .node_index = node,
+                                       .program = program,
+                                       .lowered = segment->lowered,
+                                       .half_weights =
+                                           segment->precision == INF_PRECISION_FP16 && !pinned};
         INF_TRY(vk_lower(&lowering, err));
+        program->base.lowered_nodes += lowering.lowers;
     }
     program->slots = calloc(segment->slots, sizeof(*program->slots));
     if (program->slots == NULL)
@@ -394,7 +453,7 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
             steps[count] = (struct inf_step_profile){
                 .node = node,
                 .time_ns = time_ns,
-                .kernel = inf_shaders[program->dispatches[i].variant.shader].name};
+                .kernel = vk_variant_shader(&program->dispatches[i].variant)->name};
         count++;
     }
     return count;

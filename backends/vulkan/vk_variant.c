@@ -7,6 +7,11 @@
 #include "backends/vulkan/vk_cache.h"
 #include "backends/vulkan/vk_gpu.h"
 
+const struct inf_shader *vk_variant_shader(const struct vk_variant *variant)
+{
+    return &inf_shaders[variant->shader + (variant->halves != 0 ? INF_SHADER_COUNT : 0)];
+}
+
 void vk_variants_init(struct vk_gpu *gpu)
 {
     struct vk_variants *broken = &gpu->broken;
@@ -57,6 +62,6 @@ void vk_variant_note_broken(struct vk_gpu *gpu, const struct vk_variant *variant
     if (!added)
         return;
     inf_log(gpu->log, INF_LOG_WARNING, "shader variant left out device=%s shader=%s",
-            gpu->base.info.name, inf_shaders[variant->shader].name);
+            gpu->base.info.name, vk_variant_shader(variant)->name);
     vk_cache_write(gpu, VK_CACHE_BROKEN, copy, size);
 }

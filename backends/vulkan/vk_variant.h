@@ -19,6 +19,7 @@ struct vk_gpu;
 struct vk_variant {
     enum inf_shader_index shader;
     uint32_t constants[VK_CONSTANTS_MAX]; // 0 behind the last
+    uint32_t halves;                      // by binding: floats are kept in 16 bits; constant 8
 };
 
 // More than this is no driver to use.
@@ -30,6 +31,9 @@ struct vk_variants {
     uint32_t count;
     struct vk_variant list[VK_BROKEN_MAX];
 };
+
+// The module of a variant.
+const struct inf_shader *vk_variant_shader(const struct vk_variant *variant);
 
 // Reads those that earlier starts noted for this driver.
 void vk_variants_init(struct vk_gpu *gpu);

@@ -57,6 +57,16 @@ static void describe(struct vk_gpu *gpu, uint32_t index, const struct inf_device
              gpu->properties.deviceName, driver.driverInfo);
 }
 
+static bool has_half_storage(const struct vk_gpu *gpu)
+{
+    VkPhysicalDevice16BitStorageFeatures storage = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                          .pNext = &storage};
+    gpu->api->GetPhysicalDeviceFeatures2(gpu->physical, &features);
+    return storage.storageBuffer16BitAccess;
+}
+
 static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
                              const struct inf_device_options *options, struct inf_error *err)
 {
@@ -82,6 +92,9 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
                                "vulkan: '%.64s' has no queue or no memory to use",
                                gpu->properties.deviceName);
+    gpu->half_storage = has_half_storage(gpu);
+    if (gpu->half_storage)
+        gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);
     // llvmpipe computes eight invocations at a time; GPUs 16 to 64.
     gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
     atomic_init(&gpu->slice_cost,

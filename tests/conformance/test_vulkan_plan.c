@@ -109,6 +109,86 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
         inf_device_unref(&devices[i]);
 }
 
+// --- in 16 bits ---
+
+// double = -x * 2; y = double / 2; z = -x times a matrix with an element that 16 bits do not hold.
+static struct inf_graph *make_wide_graph(void)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 4));
+    uint32_t less = node(graph, INF_OP_UNARY, "less", x);
+    uint32_t twice = node(graph, INF_OP_BINARY, "double", less, floats(graph, INF_SHAPE(1), 2));
+    last_attrs(graph)->binary.kind = INF_BINARY_MUL;
+    uint32_t y = node(graph, INF_OP_BINARY, "y", twice, floats(graph, INF_SHAPE(1), 2));
+    last_attrs(graph)->binary.kind = INF_BINARY_DIV;
+    uint32_t matrix = floats(graph, INF_SHAPE(4, 1), 70000, 1, 1, 1);
+    uint32_t z = node(graph, INF_OP_MATMUL, "z", less, matrix);
+    output(graph, "y", y);
+    output(graph, "z", z);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    return graph;
+}
+
+static void run_wide(const struct inf_manner *manner, const float x[4], float y[4], float *z)
+{
+    struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
+    struct inf_graph *graph = make_wide_graph();
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    if ((inf_device_info(devices[0])->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) == 0)
+        cr_skip_test("the device has no 16-bit storage");
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, manner, &err), INF_OK,
+                 "%s", err.text);
+    float room[4 + 16] = {0};
+    memcpy(room, x, 4 * sizeof(*x));
+    struct inf_execution execution = {.inputs = (const void *[]){room},
+                                      .outputs = (void *[]){y, z}};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_executable_precision(executable), manner->precision);
+    inf_executable_destroy(&executable);
+    for (int i = 0; i < 2; i++)
+        inf_device_unref(&devices[i]);
+}
+
+Test(vulkan_plan, keeps_in_fp32_what_16_bits_do_not_hold)
+{
+    const float x[] = {-40000, 3, -0.25f, 1000};
+    struct inf_node pinned = {.name = (char *)"double"};
+    struct inf_manner fp32 = {.precision = INF_PRECISION_FP32}, fp16 = fp32;
+    float y[4], z;
+    run_wide(&fp32, x, y, &z);
+    cr_assert_eq(y[0], 40000);
+    fp16.precision = INF_PRECISION_FP16;
+    run_wide(&fp16, x, y, &z);
+    cr_assert(isinf(y[0]), "80000 fits into 16 bits: %g", (double)y[0]);
+    cr_assert_eq(y[3], -1000);
+    // -x is a whole number of what 16 bits tell apart, and the weights stay as they are.
+    cr_assert_eq(z, 40000.f * 70000.f - 3 + 0.25f - 1000);
+    uint64_t hash = inf_node_hash(&pinned);
+    fp16.pinned = &hash;
+    fp16.pinned_count = 1;
+    run_wide(&fp16, x, y, &z);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(y[i], -x[i], "element %d", i);
+}
+
+Test(vulkan_plan, says_fp32_where_nothing_is_in_16_bits)
+{
+    struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
+    struct inf_graph *graph = new_graph();
+    struct inf_executable *executable = NULL;
+    struct inf_manner manner = {.precision = INF_PRECISION_FP16};
+    // Inputs and outputs are in fp32, and there is nothing in between.
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
+    output(graph, "y", node(graph, INF_OP_UNARY, "y", x));
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, &manner, NULL), INF_OK);
+    cr_assert_eq(inf_executable_precision(executable), INF_PRECISION_FP32);
+    inf_executable_destroy(&executable);
+    for (int i = 0; i < 2; i++)
+        inf_device_unref(&devices[i]);
+}
+
 // --- behind a layer that fails and counts ---
 
 static struct vulkan_faults *install_faults(void)

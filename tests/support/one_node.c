@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/half.h"
 #include "backends/graph/shape_infer.h"
 
 // Bytes before and behind every operand. Behind inputs kernels may read them, but not use them: they
@@ -44,6 +45,16 @@ void one_node_init(struct one_node *one, enum inf_op op)
     one->op = op;
     one->output_count = 1;
     inf_attrs_init(&one->attrs, op);
+}
+
+void one_node_round(struct one_node *one)
+{
+    for (uint32_t i = 0; i < one->input_count; i++) {
+        struct one_tensor *tensor = &one->inputs[i];
+        for (size_t k = 0; tensor->dtype == INF_DTYPE_F32 && k < tensor->size_bytes / 4; k++)
+            ((float *)tensor->data)[k] =
+                inf_half_to_float(inf_half_from_float(((float *)tensor->data)[k]));
+    }
 }
 
 void one_node_fini(struct one_node *one)
@@ -180,6 +191,31 @@ static void move_out(struct inf_binding *binding, void *data, size_t size_bytes)
     inf_buffer_free(&binding->buffer);
 }
 
+// Where a tensor of the node is in 16 bits on the device.
+static bool is_lowered(const struct one_node *one, const struct one_tensor *tensor)
+{
+    return one->lowered && !tensor->constant && tensor->dtype == INF_DTYPE_F32;
+}
+
+// Writes `count` floats at `moved` as 16 bits there, or back.
+static void convert(char *moved, size_t count, bool in)
+{
+    uint16_t *halves = malloc((count + 1) * sizeof(*halves));
+    float *floats = (float *)moved;
+    cr_assert_not_null(halves);
+    if (in) {
+        for (size_t i = 0; i < count; i++)
+            halves[i] = inf_half_from_float(floats[i]);
+        memset(moved, GUARD, count * sizeof(float));
+        memcpy(moved, halves, count * sizeof(*halves));
+    } else {
+        memcpy(halves, moved, count * sizeof(*halves));
+        for (size_t i = 0; i < count; i++)
+            floats[i] = inf_half_to_float(halves[i]);
+    }
+    free(halves);
+}
+
 // Moves all operands to the device, or back from it.
 static void move_all(struct one_node *one, const struct inf_graph *graph, struct inf_device *device,
                      struct inf_binding *bindings, bool in)
@@ -196,7 +232,10 @@ static void move_all(struct one_node *one, const struct inf_graph *graph, struct
             &bindings[output ? node->outputs[i - one->input_count] : node->inputs[i]];
         if (in)
             move_in(device, binding, tensor->size_bytes);
-        else
+        if (is_lowered(one, tensor))
+            convert((char *)inf_buffer_host(binding->buffer) + binding->offset,
+                    tensor->size_bytes / sizeof(float), in);
+        if (!in)
             move_out(binding, tensor->data, tensor->size_bytes);
     }
 }
@@ -205,7 +244,16 @@ static enum inf_code run_graph(struct one_node *one, const struct inf_graph *gra
                                struct inf_device *device, struct inf_error *err)
 {
     uint32_t nodes[] = {0};
-    struct inf_segment segment = {.graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
+    bool lowered[ONE_NODE_INPUTS + ONE_NODE_OUTPUTS] = {0};
+    struct inf_segment segment = {.graph = graph,
+                                  .nodes = nodes,
+                                  .node_count = 1,
+                                  .slots = 1,
+                                  .precision =
+                                      one->lowered ? INF_PRECISION_FP16 : INF_PRECISION_FP32,
+                                  .lowered = one->lowered ? lowered : NULL};
+    for (uint32_t v = 0; v < graph->value_count; v++)
+        lowered[v] = graph->values[v].dtype == INF_DTYPE_F32 && graph->values[v].data == NULL;
     struct inf_program *program = NULL;
     INF_TRY(inf_program_compile(&program, device, &segment, 0, err));
     struct inf_binding bindings[ONE_NODE_INPUTS + ONE_NODE_OUTPUTS] = {0};

@@ -25,10 +25,15 @@ struct one_node {
     uint32_t input_count;
     struct one_tensor outputs[ONE_NODE_OUTPUTS]; // of the last run that went well
     uint32_t output_count;
+    bool
+        lowered; // devices with memory of their own find f32 operands in 16 bits (struct inf_segment)
 };
 
 // Makes an empty node of `op` with default attributes and one output.
 void one_node_init(struct one_node *one, enum inf_op op);
+
+// Rounds all floats to what 16 bits hold.
+void one_node_round(struct one_node *one);
 
 // Frees operands and outputs.
 void one_node_fini(struct one_node *one);

@@ -126,8 +126,8 @@ static enum inf_code load(struct subject *subject, const struct bench *bench, co
                 shapes[i].dims[axis] = axis == 0 ? 1 : bench->dim;
         }
     }
-    INF_TRY(
-        inf_model_acquire(subject->model, bench->engine.device, shapes, &subject->executable, err));
+    INF_TRY(inf_model_acquire_in(subject->model, bench->engine.device, &bench->engine.mode, shapes,
+                                 &subject->executable, err));
     subject->graph = inf_executable_graph(subject->executable);
     return make_tensors(subject, err);
 }

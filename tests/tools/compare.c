@@ -62,6 +62,8 @@ static bool within(double got, double reference, bool is_float,
         return true;
     double allowed =
         is_float ? tolerance->atol + tolerance->rtol * fabs(reference) : tolerance->lsb;
+    if (is_float && tolerance->of_larger > 0)
+        allowed = tolerance->of_larger * fmax(1, fabs(reference));
     return fabs(got - reference) <= allowed;
 }
 

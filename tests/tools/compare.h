@@ -7,9 +7,10 @@
 
 // What is allowed. Fields that do not apply are 0 or false.
 struct tool_tolerance {
-    double atol, rtol;        // floats: |got - ref| <= atol + rtol * |ref|
-    double lsb;               // integers: |got - ref| <= lsb
-    double mean_lsb;          // integers: mean of |got - ref|; 0: not looked at
+    double atol, rtol; // floats: |got - ref| <= atol + rtol * |ref|
+    double of_larger;  // floats, instead: |got - ref| <= of_larger * max(1, |ref|); 0: not used
+    double lsb;        // integers: |got - ref| <= lsb
+    double mean_lsb;   // integers: mean of |got - ref|; 0: not looked at
     double mismatch_fraction; // part of the elements that may be outside
     bool top1;                // the largest element is the same one
     bool informative;         // not judged

@@ -9,16 +9,40 @@
 #include "backends/registry.h"
 #include "proto/core/span.h"
 
+// Takes "NAME" or "NAME:PRECISION" apart.
+static enum inf_code parse_backend(struct tool_engine *engine, const char *text, char name[64],
+                                   struct inf_error *err)
+{
+    const char *colon = strchr(text, ':');
+    snprintf(name, 64, "%.*s", colon != NULL ? (int)(colon - text) : 63, text);
+    if (colon != NULL && !inf_precision_parse(colon + 1, &engine->mode.precision))
+        return inf_fail(err, INF_INVALID, "'%s' is no precision", colon + 1);
+    return INF_OK;
+}
+
+// Whether the device computes in what is wanted of it.
+static enum inf_code check_precision(const struct tool_engine *engine, struct inf_error *err)
+{
+    const struct inf_device_info *info = inf_device_info(engine->device);
+    enum inf_precision wanted = engine->mode.precision;
+    if (wanted <= INF_PRECISION_FP32 || (info->precisions & INF_PRECISION_BIT(wanted)) != 0)
+        return INF_OK;
+    return inf_fail(err, INF_UNSUPPORTED, "device '%s' does not compute in %s", info->name,
+                    inf_precision_name(wanted));
+}
+
 enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, uint32_t threads,
                                struct inf_error *err)
 {
+    char name[64];
     *engine = (struct tool_engine){0};
+    INF_TRY(parse_backend(engine, backend, name, err));
     static const char *const hosts[] = {"cpu", "ref"};
     const struct inf_device_options options = {.slots = 1, .threads = threads};
-    const struct inf_backend *wanted = inf_registry_find(backend);
+    const struct inf_backend *wanted = inf_registry_find(name);
     enum inf_code code = INF_OK;
     if (wanted == NULL)
-        return inf_fail(err, INF_INVALID, "there is no backend '%s'", backend);
+        return inf_fail(err, INF_INVALID, "there is no backend '%s'", name);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(hosts) && code == INF_OK; i++) {
         const struct inf_backend *host = inf_registry_find(hosts[i]);
         if (host == NULL)
@@ -30,6 +54,8 @@ enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, 
     }
     if (code == INF_OK && engine->device == NULL)
         code = inf_device_open(&engine->device, wanted, 0, &options, err);
+    if (code == INF_OK)
+        code = check_precision(engine, err);
     if (code != INF_OK)
         tool_engine_close(engine);
     return code;
