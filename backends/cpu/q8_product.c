@@ -298,6 +298,13 @@ static enum inf_code product_make(struct product *product, struct inf_cpu_step *
     return INF_OK;
 }
 
+// Whether pixels that are their own windows can be read in place: whole fours of unsigned bytes, for
+// behind the last pixel nothing is read.
+static bool is_direct(const struct product *product)
+{
+    return product->groups == 1 && product->terms.flip == 0 && product->depth % 4 == 0;
+}
+
 static bool is_pointwise(const struct inf_window *window)
 {
     return window->kernel == 1 && window->stride == 1 && window->input == window->output &&
@@ -319,8 +326,8 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
     product->outputs = (size_t)filter->dims[3] / product->groups;
     product->depth = (size_t)(filter->dims[0] * filter->dims[1]) * product->inputs;
     product->pixels = (size_t)(x->dims[0] * product->height.output * product->width.output);
-    product->direct = product->groups == 1 && product->terms.flip == 0 &&
-                      is_pointwise(&product->height) && is_pointwise(&product->width);
+    product->direct =
+        is_direct(product) && is_pointwise(&product->height) && is_pointwise(&product->width);
     struct packing packing = {.w = step->graph->values[node->inputs[1]].data->data,
                               .w_step = (size_t)filter->dims[3],
                               .w_column = 1};
@@ -353,7 +360,7 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     product->groups = 1;
     product->outputs = (size_t)y->dims[y->rank - 1];
     product->pixels = inf_shape_elements(y) / product->outputs;
-    product->direct = product->terms.flip == 0;
+    product->direct = is_direct(product);
     product->height =
         (struct inf_window){.input = 1, .output = 1, .kernel = 1, .stride = 1, .dilation = 1};
     product->width = product->height;
