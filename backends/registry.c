@@ -90,10 +90,12 @@ static enum inf_code check_names(const char *list, struct inf_error *err)
 
 // --- devices ---
 
-// Opens all devices of one backend; *err holds the last failure, if any.
-static void open_backend(struct inf_device_list *list, const struct inf_backend *backend,
-                         const struct inf_device_options *options,
-                         struct inf_error *err) INF_MAY_BLOCK
+// Opens all devices of one backend that start; *err holds the last failure, if any.
+//
+// INF_INVALID  what `options` want makes no sense.
+static enum inf_code open_backend(struct inf_device_list *list, const struct inf_backend *backend,
+                                  const struct inf_device_options *options,
+                                  struct inf_error *err) INF_MAY_BLOCK
 {
     uint32_t count = backend->probe();
     if (count == 0)
@@ -101,13 +103,17 @@ static void open_backend(struct inf_device_list *list, const struct inf_backend 
                 "backend left out backend=%s reason=\"it finds no device\"", backend->name);
     for (uint32_t i = 0; i < count && list->count < INF_REGISTRY_DEVICES; i++) {
         struct inf_device **device = &list->devices[list->count];
-        if (inf_device_open(device, backend, i, options, err) == INF_OK)
+        enum inf_code code = inf_device_open(device, backend, i, options, err);
+        if (code == INF_INVALID)
+            return code;
+        if (code == INF_OK)
             list->count++;
         else
             inf_log(options != NULL ? options->log : NULL, INF_LOG_WARNING,
                     "device left out backend=%s index=%" PRIu32 " reason=\"%s\"", backend->name, i,
                     err->text);
     }
+    return INF_OK;
 }
 
 enum inf_code inf_device_list_open(struct inf_device_list *list, const char *only,
@@ -129,7 +135,10 @@ enum inf_code inf_device_list_open(struct inf_device_list *list, const char *onl
         // The last place is kept for ref.
         if (backend == &inf_ref_backend && list->count == INF_REGISTRY_DEVICES)
             inf_device_unref(&list->devices[--list->count]);
-        open_backend(list, backend, options, &failure);
+        if (open_backend(list, backend, options, &failure) != INF_OK) {
+            inf_device_list_close(list);
+            return inf_fail(err, INF_INVALID, "%s", failure.text);
+        }
     }
     if (list->count != 0 &&
         strcmp(inf_device_info(list->devices[list->count - 1])->backend, "ref") == 0)

@@ -57,6 +57,7 @@ struct inf_config {
     uint32_t drift_after_ms;            // how long it has to be slower
     uint32_t cpu_slots;                 // 0: chosen
     uint32_t cpu_threads;               // 0: chosen
+    char cpu_isa_max[INF_CONFIG_TEXT];  // best instruction set of cpu's own loops; "auto"
     uint32_t connections_max;           // open at once
     // What one user may have at once:
     uint32_t connections_per_uid_max;

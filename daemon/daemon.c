@@ -114,6 +114,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
     const struct inf_device_options options = {
         .slots = config->cpu_slots,
         .threads = config->cpu_threads,
+        .isa_max = config->cpu_isa_max,
         .log = daemon->log,
         .cache_directory = config->cache_dir[0] != '\0' ? config->cache_dir : NULL,
     };

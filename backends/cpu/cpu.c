@@ -9,7 +9,6 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/cpu_program.h"
 #include "backends/cpu/fuse.h"
-#include "backends/cpu/kernels/simd.h"
 #include "backends/cpu/xnn.h"
 
 #define CPU_PRIORITY 200
@@ -19,21 +18,21 @@ static uint32_t cpu_probe(void)
     return 1;
 }
 
-static void describe(struct inf_device_info *info, const struct inf_cpu_pools *pools)
+static void describe(struct inf_device_info *info, const struct inf_cpu_device *device)
 {
     // cpuinfo was started by XNNPACK.
     const struct cpuinfo_package *package = cpuinfo_get_package(0);
     const char *processor = package != NULL && package->name[0] != '\0' ? package->name : "CPU";
     info->kind = INF_DEVICE_CPU;
     info->priority = CPU_PRIORITY;
-    info->slots = pools->slots;
-    info->threads = pools->threads;
+    info->slots = device->pools.slots;
+    info->threads = device->pools.threads;
     info->host_memory = true;
     info->alignment = 64;
     snprintf(info->name, sizeof(info->name), "cpu");
     snprintf(info->backend, sizeof(info->backend), "cpu");
     snprintf(info->description, sizeof(info->description), "%s, XNNPACK, %s", processor,
-             inf_simd_best()->name);
+             device->isa->title);
 }
 
 static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
@@ -41,16 +40,22 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
 {
     (void)index;
     INF_TRY(inf_xnn_init(err));
+    const struct inf_isa *isa = inf_isa_at_most(options->isa_max);
+    if (isa == NULL)
+        return inf_fail(err, INF_INVALID,
+                        "cpu: there is no instruction set '%s' on this architecture, from %s on",
+                        options->isa_max, inf_isa_level(0)->name);
     struct inf_cpu_device *device = calloc(1, sizeof(*device));
     if (device == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
+    device->isa = isa;
     enum inf_code code = inf_cpu_pools_init(&device->pools, options->slots, options->threads, err);
     if (code != INF_OK) {
         free(device);
         return code;
     }
-    inf_cpu_packs_init(&device->packs);
-    describe(&device->base.info, &device->pools);
+    inf_cpu_packs_init(&device->packs, device->isa->nn);
+    describe(&device->base.info, device);
     inf_log(options->log, INF_LOG_DEBUG, "cpu device opened slots=%u threads=%u what=\"%s\"",
             device->pools.slots, device->pools.threads, device->base.info.description);
     *out_device = &device->base;

@@ -9,7 +9,7 @@
 #include <xnnpack.h>
 
 #include "backends/base/arena.h"
-#include "backends/cpu/kernels/simd.h"
+#include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/pack.h"
 #include "backends/graph/graph.h"
 #include "proto/core/status.h"
@@ -38,6 +38,7 @@ struct inf_cpu_step {
     struct inf_arena *arena; // the program's; for `state`
     struct inf_device *device;
     struct inf_cpu_packs *packs; // the device's: inf_cpu_step_pack()
+    const struct inf_isa *isa;   // the level of the device: whose loops the step runs
 
     // The values that `inputs` are: those of the node, unless create() gives others.
     const uint32_t *operands;

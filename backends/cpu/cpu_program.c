@@ -168,6 +168,7 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
         step->arena = &program->arena;
         step->device = &device->base;
         step->packs = &device->packs;
+        step->isa = device->isa;
         INF_TRY(step_fill(step, segment, err));
     }
     return share_scratch(program, err);

@@ -4,12 +4,14 @@
 #define INF_BACKENDS_CPU_CPU_PROGRAM_H
 
 #include "backends/cpu/cpu_pool.h"
+#include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/pack.h"
 #include "backends/device/device_impl.h"
 
 struct inf_cpu_device {
     struct inf_device base;
     struct inf_cpu_pools pools;
+    const struct inf_isa *isa; // at most what it was told
     struct inf_cpu_packs packs;
 };
 

@@ -138,7 +138,7 @@ bool inf_cpu_chain_find(struct inf_cpu_chain *chain, const struct inf_graph *gra
 {
     *chain = (struct inf_cpu_chain){INF_NODE_NONE, INF_NODE_NONE,  INF_NODE_NONE,
                                     INF_NODE_NONE, INF_VALUE_NONE, INF_NODE_NONE};
-    if (!inf_nn_best()->fast)
+    if (!inf_isa_best()->nn->fast)
         return false;
     switch (graph->nodes[node].op) {
     case INF_OP_CONV2D:

@@ -24,21 +24,21 @@ enum inf_code inf_own_end_check(const struct inf_graph *graph, const struct inf_
     return inf_xnn_activation_check(graph, node, activation, prelu, channels, err);
 }
 
-struct inf_own_end inf_own_end_of(const struct inf_graph *graph, const struct inf_node *node,
+struct inf_own_end inf_own_end_of(const struct inf_cpu_step *step, const struct inf_node *node,
                                   const struct inf_xnn_activation *activation, uint32_t prelu)
 {
     struct inf_own_end end = {.slope = NAN};
     inf_xnn_activation_bounds(activation, &end.min, &end.max);
     if (activation->kind == INF_ACTIVATION_PRELU)
-        end.slopes = inf_cpu_const_f32(graph, node, prelu);
+        end.slopes = inf_cpu_const_f32(step->graph, node, prelu);
     if (activation->kind == INF_ACTIVATION_LEAKY_RELU)
         end.slope = activation->alpha;
     if (activation->kind == INF_ACTIVATION_TANH)
-        end.map = inf_simd_best()->tanh;
+        end.map = step->isa->simd->tanh;
     if (activation->kind == INF_ACTIVATION_SIGMOID)
-        end.map = inf_simd_best()->sigmoid;
+        end.map = step->isa->simd->sigmoid;
     if (activation->kind == INF_ACTIVATION_HARD_SWISH)
-        end.map = inf_simd_best()->hard_swish;
+        end.map = step->isa->simd->hard_swish;
     return end;
 }
 

@@ -4,7 +4,6 @@
 #define INF_BACKENDS_CPU_OWN_H
 
 #include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/kernels/simd.h"
 #include "backends/cpu/xnn.h"
 
 // Flags of every call into the pool; as INF_XNN_FLAGS.
@@ -26,8 +25,8 @@ enum inf_code inf_own_end_check(const struct inf_graph *graph, const struct inf_
                                 const struct inf_xnn_activation *activation, uint32_t prelu,
                                 size_t channels, struct inf_error *err) INF_NODISCARD;
 
-// The end of an activation that was accepted.
-struct inf_own_end inf_own_end_of(const struct inf_graph *graph, const struct inf_node *node,
+// The end of an activation of a node of the step's graph that was accepted.
+struct inf_own_end inf_own_end_of(const struct inf_cpu_step *step, const struct inf_node *node,
                                   const struct inf_xnn_activation *activation, uint32_t prelu);
 
 // to[i] = the slope of channel i below `count`, to[i] = 1 from there to `width`. For ends that have

@@ -14,6 +14,7 @@ struct blend {
 };
 
 struct bilinear {
+    const struct inf_simd *simd;
     size_t batch, height, width, channels, output_height, output_width;
     struct blend *rows, *columns;
     size_t strip_rows, workers;
@@ -93,8 +94,8 @@ static void mix_row(const struct bilinear *bilinear, const float *x, float *y)
     }
     for (size_t i = 0; i < bilinear->output_width; i++, y += bilinear->channels) {
         const struct blend *blend = &bilinear->columns[i];
-        inf_simd_best()->mix(bilinear->channels, x + blend->low * bilinear->channels,
-                             x + blend->high * bilinear->channels, blend->weight, y);
+        bilinear->simd->mix(bilinear->channels, x + blend->low * bilinear->channels,
+                            x + blend->high * bilinear->channels, blend->weight, y);
     }
 }
 
@@ -112,8 +113,8 @@ static void bilinear_tile(const void *context, size_t tile, size_t worker)
         const float *image = task->x + i / bilinear->output_height * bilinear->height * row_size;
         const float *row = image + blend->low * row_size;
         if (blend->weight != 0) {
-            inf_simd_best()->mix(row_size, row, image + blend->high * row_size, blend->weight,
-                                 mixed);
+            bilinear->simd->mix(row_size, row, image + blend->high * row_size, blend->weight,
+                                mixed);
             row = mixed;
         }
         mix_row(bilinear, row, task->y + i * bilinear->output_width * bilinear->channels);
@@ -137,6 +138,7 @@ static enum inf_code bilinear_create(struct inf_cpu_step *step, struct inf_error
     INF_TRY(inf_cpu_state(step, sizeof(struct bilinear), err));
     struct bilinear *bilinear = step->state;
     *bilinear = (struct bilinear){
+        .simd = step->isa->simd,
         .batch = (size_t)x->dims[0],
         .height = (size_t)x->dims[1],
         .width = (size_t)x->dims[2],

@@ -40,7 +40,7 @@ enum inf_code inf_own_conv_check(const struct inf_graph *graph, const struct inf
     const struct inf_shape *filter = inf_cpu_input_shape(graph, node, 1);
     size_t outputs = (size_t)filter->dims[3];
     inf_node_windows(graph, node, &h, &w);
-    if (!inf_nn_best()->fast || node->attrs.conv2d.groups != 1 || h.dilation != 1 ||
+    if (!inf_isa_best()->nn->fast || node->attrs.conv2d.groups != 1 || h.dilation != 1 ||
         w.dilation != 1 || h.kernel > INF_OWN_SEGMENTS_MAX || h.pad_before < 0 || w.pad_before < 0)
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: conv2d: windows of %" PRId32 "x%" PRId32 " are not built here",
@@ -76,7 +76,7 @@ enum inf_code inf_own_conv_check_product(const struct inf_graph *graph, const st
     INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
     size_t depth;
     size_t columns;
-    if (!inf_nn_best()->fast || a->rank < 2 || b->rank < 2)
+    if (!inf_isa_best()->nn->fast || a->rank < 2 || b->rank < 2)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: ranks %d and %d are not built here",
                         (int)a->rank, (int)b->rank);
     describe_matrix(graph, node, &depth, &columns);
@@ -121,7 +121,7 @@ static enum inf_code spread_ends(struct inf_own_conv *conv, struct inf_cpu_step 
 static enum inf_code pack(struct inf_own_conv *conv, struct inf_cpu_step *step,
                           const struct inf_node *node, bool transposed, struct inf_error *err)
 {
-    const struct inf_nn *nn = inf_nn_best();
+    const struct inf_nn *nn = step->isa->nn;
     size_t rows = conv->segments * conv->depth;
     size_t width;
     const float *w;
@@ -171,15 +171,15 @@ static void describe(struct inf_own_conv *conv, const struct inf_graph *graph,
     conv->pointwise = inf_own_conv_is_pointwise(graph, node);
     conv->rows = (size_t)conv->height.output;
     conv->row_pixels = (size_t)conv->width.output;
-    conv->rows_max = inf_nn_best()->gemm->rows_max;
     conv->many_weights =
         conv->segments * conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
 }
 
 // What comes after the product.
-static void describe_end(struct inf_own_conv *conv, const struct inf_graph *graph,
+static void describe_end(struct inf_own_conv *conv, const struct inf_cpu_step *step,
                          const struct inf_cpu_chain *chain)
 {
+    const struct inf_graph *graph = step->graph;
     const struct inf_node *node = &graph->nodes[chain->conv];
     struct inf_xnn_activation activation = activation_of(node);
     if (chain->add != INF_NODE_NONE) {
@@ -189,7 +189,7 @@ static void describe_end(struct inf_own_conv *conv, const struct inf_graph *grap
         activation = (struct inf_xnn_activation){
             .kind = attrs->activation, .min = attrs->activation_min, .max = attrs->activation_max};
     }
-    conv->end = inf_own_end_of(graph, node, &activation, 3);
+    conv->end = inf_own_end_of(step, node, &activation, 3);
     if (chain->prelu != INF_NODE_NONE)
         conv->end.slopes = inf_cpu_const_f32(graph, &graph->nodes[chain->prelu], 1);
 }
@@ -204,7 +204,8 @@ enum inf_code inf_own_conv_init(struct inf_own_conv *conv, struct inf_cpu_step *
         INF_TRY(
             inf_own_depthwise_init(&conv->depthwise, step, &graph->nodes[chain->depthwise], err));
     describe(conv, graph, node);
-    describe_end(conv, graph, chain);
+    conv->rows_max = step->isa->nn->gemm->rows_max;
+    describe_end(conv, step, chain);
     return pack(conv, step, node, false, err);
 }
 
@@ -219,8 +220,8 @@ enum inf_code inf_own_conv_init_product(struct inf_own_conv *conv, struct inf_cp
                                   .batch = 1,
                                   .segments = 1,
                                   .rows = 1,
-                                  .rows_max = inf_nn_best()->gemm->rows_max,
-                                  .end = inf_own_end_of(graph, node, &activation, 3)};
+                                  .rows_max = step->isa->nn->gemm->rows_max,
+                                  .end = inf_own_end_of(step, node, &activation, 3)};
     describe_matrix(graph, node, &conv->inputs, &conv->outputs);
     conv->depth = conv->inputs;
     conv->row_pixels = inf_shape_elements(inf_cpu_input_shape(graph, node, 0)) / conv->inputs;

@@ -34,7 +34,7 @@ enum inf_code inf_own_depthwise_check(const struct inf_graph *graph, const struc
                         "cpu: depthwise_conv2d: windows of %" PRId32 "x%" PRId32
                         " are not built here",
                         height.kernel, width.kernel);
-    if (filter->dims[3] != 1 || channels < inf_nn_best()->depthwise_half->width)
+    if (filter->dims[3] != 1 || channels < inf_isa_best()->nn->depthwise_half->width)
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: depthwise_conv2d: %zu channels times %" PRId64 " are not built here",
                         channels, filter->dims[3]);
@@ -45,9 +45,8 @@ enum inf_code inf_own_depthwise_check(const struct inf_graph *graph, const struc
 }
 
 // Shares the channels between whole and shorter vectors.
-static void share_channels(struct inf_own_depthwise *depthwise)
+static void share_channels(struct inf_own_depthwise *depthwise, const struct inf_nn *nn)
 {
-    const struct inf_nn *nn = inf_nn_best();
     size_t channels = depthwise->channels;
     size_t tail = channels % nn->depthwise->width;
     int form = inf_depthwise_form(depthwise->height.kernel, depthwise->height.stride);
@@ -72,8 +71,8 @@ enum inf_code inf_own_depthwise_init(struct inf_own_depthwise *depthwise, struct
     depthwise->rows_max = inf_depthwise_rows(depthwise->height.kernel, depthwise->height.stride);
     depthwise->w = inf_cpu_const_f32(graph, node, 1);
     depthwise->bias = inf_cpu_const_f32(graph, node, 2);
-    depthwise->end = inf_own_end_of(graph, node, &activation, 3);
-    share_channels(depthwise);
+    depthwise->end = inf_own_end_of(step, node, &activation, 3);
+    share_channels(depthwise, step->isa->nn);
     if (depthwise->bias == NULL) {
         INF_TRY(inf_own_alloc(&packed, step, depthwise->channels, err));
         memset(packed, 0, depthwise->channels * sizeof(float));

@@ -48,9 +48,8 @@ void inf_own_map(pthreadpool_t pool, inf_simd_map_fn *function, size_t count, fl
 }
 
 // The loop of a function without parameters; NULL where there is none.
-static inf_simd_map_fn *map_function(enum inf_unary_kind kind)
+static inf_simd_map_fn *map_function(const struct inf_simd *simd, enum inf_unary_kind kind)
 {
-    const struct inf_simd *simd = inf_simd_best();
     switch (kind) {
     case INF_UNARY_TANH:
         return simd->tanh;
@@ -88,7 +87,7 @@ static enum inf_code map_supports(const struct inf_graph *graph, const struct in
     case INF_UNARY_RELU6:
         return INF_OK;
     default:
-        if (map_function(node->attrs.unary.kind) != NULL)
+        if (map_function(inf_isa_best()->simd, node->attrs.unary.kind) != NULL)
             return INF_OK;
         return inf_fail(err, INF_UNSUPPORTED, "cpu: unary %s is not built",
                         inf_unary_name(node->attrs.unary.kind));
@@ -102,15 +101,15 @@ static enum inf_code map_create(struct inf_cpu_step *step, struct inf_error *err
     struct map *map = step->state;
     step->run = map_run;
     step->kernel = "clamp";
-    map->clamp = inf_simd_best()->clamp;
+    map->clamp = step->isa->simd->clamp;
     map->max = __builtin_inff();
     if (node->op == INF_OP_CLIP) {
         map->min = node->attrs.clip.min;
         map->max = node->attrs.clip.max;
     } else if (node->attrs.unary.kind == INF_UNARY_RELU6) {
         map->max = 6.0f;
-    } else if (map_function(node->attrs.unary.kind) != NULL) {
-        map->function = map_function(node->attrs.unary.kind);
+    } else if (node->attrs.unary.kind != INF_UNARY_RELU) {
+        map->function = map_function(step->isa->simd, node->attrs.unary.kind);
         step->kernel = inf_unary_name(node->attrs.unary.kind);
     }
     return INF_OK;
@@ -195,9 +194,10 @@ static void binary_axes(struct binary *binary, const struct inf_shape *a, const 
     binary->rank = rank;
 }
 
-static void binary_describe(struct binary *binary, const struct inf_graph *graph,
-                            const struct inf_node *node)
+static void binary_describe(struct binary *binary, const struct inf_cpu_step *step)
 {
+    const struct inf_graph *graph = step->graph;
+    const struct inf_node *node = step->node;
     const struct inf_shape *y = inf_cpu_output_shape(graph, node);
     binary_axes(binary, inf_cpu_input_shape(graph, node, 0), inf_cpu_input_shape(graph, node, 1),
                 y);
@@ -219,7 +219,7 @@ static void binary_describe(struct binary *binary, const struct inf_graph *graph
         form = INF_SIMD_A_SCALAR;
     else if (binary->row > 1 && binary->row_step_b == 0)
         form = INF_SIMD_B_SCALAR;
-    binary->inner = inf_simd_best()->binary[binary_function(node->attrs.binary.kind)][form];
+    binary->inner = step->isa->simd->binary[binary_function(node->attrs.binary.kind)][form];
 }
 
 static void binary_tile(void *context, size_t row, size_t column, size_t rows, size_t columns)
@@ -277,7 +277,7 @@ static enum inf_code binary_create(struct inf_cpu_step *step, struct inf_error *
     step->run = binary_run;
     step->kernel = "binary";
     inf_xnn_activation_bounds(&activation, &binary->min, &binary->max);
-    binary_describe(binary, step->graph, step->node);
+    binary_describe(binary, step);
     return inf_xnn_activation_after(step, &activation, NULL, 0, err);
 }
 

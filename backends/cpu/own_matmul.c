@@ -157,13 +157,13 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     struct matmul *matmul = step->state;
     struct inf_xnn_activation activation = activation_of(node);
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, node);
-    matmul->nn = inf_nn_best()->gemm;
+    matmul->nn = step->isa->nn->gemm;
     matmul->rows = (size_t)a->dims[a->rank - 2];
     matmul->depth = (size_t)a->dims[a->rank - 1];
     matmul->columns = (size_t)y->dims[y->rank - 1];
     matmul->transpose_b = node->attrs.matmul.transpose_b;
     matmul->has_bias = inf_cpu_has_input(node, 2);
-    matmul->end = inf_own_end_of(step->graph, node, &activation, 3);
+    matmul->end = inf_own_end_of(step, node, &activation, 3);
     matmul->panel_width = matmul->nn->width * (matmul->columns > matmul->nn->width ? 2 : 1);
     matmul->panels = (matmul->columns + matmul->panel_width - 1) / matmul->panel_width;
     describe_batch(matmul, a, inf_cpu_input_shape(step->graph, node, 1), y);

@@ -124,7 +124,7 @@ static enum inf_code reduce_create(struct inf_cpu_step *step, struct inf_error *
     struct reduce *reduce = step->state;
     if (!reduce_describe(reduce, step->graph, step->node))
         return inf_fail(err, INF_INTERNAL, "node '%s': axes apart", step->node->name);
-    reduce->simd = inf_simd_best();
+    reduce->simd = step->isa->simd;
     step->run = reduce_run;
     step->kernel = reduce->channels == 1 ? "reduce_last" : "reduce_rows";
     return INF_OK;

@@ -9,8 +9,9 @@
 
 #define ALIGNMENT 64 // of the panels: no vector of weights lies in two cache lines
 
-void inf_cpu_packs_init(struct inf_cpu_packs *packs)
+void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn)
 {
+    packs->nn = nn;
     inf_mutex_init(&packs->mutex);
 }
 
@@ -145,7 +146,7 @@ static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs
                             struct inf_device *device, const struct inf_cpu_matrix *matrix,
                             struct inf_error *err)
 {
-    const struct inf_nn *nn = inf_nn_best();
+    const struct inf_nn *nn = packs->nn;
     size_t width;
     size_t size;
     float *panels = NULL;

@@ -35,12 +35,13 @@ struct inf_cpu_pack {
 
 // All packs of a device.
 struct inf_cpu_packs {
-    struct inf_mutex mutex; // guards all below, and `next` of every pack
+    const struct inf_nn *nn; // that panels are for: the device's
+    struct inf_mutex mutex;  // guards all below, and `next` of every pack
     struct inf_cpu_pack *buckets[INF_CPU_PACK_BUCKETS];
 };
 
-// Makes an embedded set without packs.
-void inf_cpu_packs_init(struct inf_cpu_packs *packs);
+// Makes an embedded set without packs, for the loops of `nn`.
+void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn);
 
 // Releases a set whose packs are gone: each has a reference to the device.
 void inf_cpu_packs_fini(struct inf_cpu_packs *packs);

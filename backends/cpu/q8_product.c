@@ -19,6 +19,7 @@ struct panel {
 
 struct product {
     struct inf_q8_terms terms;
+    const struct inf_q8_gemms *gemms;
     struct inf_window height, width;
     size_t channels;                // of a pixel of x
     size_t groups, inputs, outputs; // channels of a group
@@ -67,7 +68,7 @@ static int32_t pack_column(const struct product *product, const struct packing *
 static void pack_panel(const struct product *product, struct panel *panel, struct packing *packing,
                        size_t vectors, size_t group, size_t *first)
 {
-    const struct inf_q8_gemms *gemms = inf_q8_best()->gemm;
+    const struct inf_q8_gemms *gemms = product->gemms;
     const struct inf_q8_terms *terms = &product->terms;
     size_t width = vectors * gemms->width;
     size_t columns = INF_MIN(width, product->outputs - *first);
@@ -102,7 +103,7 @@ static void pack_panel(const struct product *product, struct panel *panel, struc
 static enum inf_code pack(struct product *product, struct inf_cpu_step *step,
                           struct packing *packing, struct inf_error *err)
 {
-    size_t width = inf_q8_best()->gemm->width;
+    size_t width = product->gemms->width;
     size_t vectors = (product->outputs + width - 1) / width; // of a group
     size_t columns = product->groups * vectors * width;
     void *terms;
@@ -200,7 +201,7 @@ static void multiply(const struct product_task *task, const struct strip *strip,
 {
     const struct product *product = task->product;
     const struct inf_q8_terms *terms = &product->terms;
-    size_t rows_max = inf_q8_best()->gemm->rows_max;
+    size_t rows_max = product->gemms->rows_max;
     size_t calls = (strip->count + rows_max - 1) / rows_max;
     size_t pixel = 0;
     for (size_t i = 0; i < calls; i++) {
@@ -273,7 +274,7 @@ static void share(struct product *product, const struct inf_cpu_step *step)
     product->strips = inf_own_strips(product->pixels, STRIP_PIXELS, product->workers);
     product->panel_parts = 1;
     // Few pixels: threads share the columns.
-    size_t few = 4 * inf_q8_best()->gemm->rows_max * product->workers;
+    size_t few = 4 * product->gemms->rows_max * product->workers;
     if (product->pixels < few && product->workers > 1) {
         product->strips = 1;
         product->panel_parts = INF_MIN(product->panel_count, product->workers);
@@ -284,6 +285,7 @@ static void share(struct product *product, const struct inf_cpu_step *step)
 static enum inf_code product_make(struct product *product, struct inf_cpu_step *step,
                                   struct packing *packing, struct inf_error *err)
 {
+    product->gemms = step->isa->q8;
     product->quads = (product->depth + 3) / 4;
     product->has_zeros = inf_q8_has_w_zeros(&product->terms);
     INF_TRY(pack(product, step, packing, err));

@@ -257,9 +257,9 @@ enum inf_code inf_xnn_activation_after(struct inf_cpu_step *step,
     struct inf_cpu_after *after = &step->after;
     after->count = inf_shape_elements(inf_cpu_output_shape(step->graph, step->node));
     if (activation->kind == INF_ACTIVATION_TANH)
-        after->map = inf_simd_best()->tanh;
+        after->map = step->isa->simd->tanh;
     if (activation->kind == INF_ACTIVATION_SIGMOID)
-        after->map = inf_simd_best()->sigmoid;
+        after->map = step->isa->simd->sigmoid;
     if (activation->kind == INF_ACTIVATION_PRELU) {
         after->unary.setup = xnn_setup_prelu_nc_f32;
         after->unary.batch = after->count / channels;

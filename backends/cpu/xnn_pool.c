@@ -123,7 +123,7 @@ static void average_run(const struct inf_cpu_step *step)
 {
     const struct pool *pool = step->state;
     struct average average = {.pool = pool,
-                              .sum_rows = inf_simd_best()->sum_rows,
+                              .sum_rows = step->isa->simd->sum_rows,
                               .x = step->inputs[0],
                               .y = step->output};
     pthreadpool_parallelize_2d(step->pool, average_row, &average, pool->batch,

@@ -45,8 +45,10 @@ struct inf_device_info {
 
 // What a device may be told when it is opened.
 struct inf_device_options {
-    uint32_t slots;              // 0: the backend's choice
-    uint32_t threads;            // 0: the backend's choice
+    uint32_t slots;   // 0: the backend's choice
+    uint32_t threads; // 0: the backend's choice
+    const char
+        *isa_max; // best instruction set of the backend's own loops; NULL or "auto": the best
     const struct inf_log *log;   // NULL: no log; must outlive the device
     const char *cache_directory; // for what is compiled once for all starts; NULL: none. Copied
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_engine [--backend NAME] [--dim N] [--profile | --declined] (--threads N --ms MS | N MS) MODEL...
+// bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--profile | --declined]
+//              (--threads N --ms MS | N MS) MODEL...
 //
 // Times one inference after the other, in process, and prints a line a model:
 //     inferd MODEL THREADS median X p99 Y min Z      (milliseconds)
@@ -7,6 +8,8 @@
 // Without --threads and --ms they are the first two arguments, as shared/bench/peers.py -x gives
 // them. A fifth of the time is spent on warming up first. Unknown dimensions of inputs are 1 for the
 // batch, else --dim (224).
+//
+// --isa-max caps the instruction set of the cpu device's own loops (cpu_isa_max of inferd).
 //
 // --profile adds a line a step: its least time over some runs, multiply-adds a second, their share of
 // what the cores can do, the bytes of its tensors, and the kernel. A step may compute several nodes.
@@ -30,6 +33,7 @@
 
 struct bench {
     const char *backend;
+    const char *isa_max;
     uint32_t threads;
     double ms;
     int64_t dim;
@@ -283,7 +287,8 @@ struct timed {
     uint32_t count;
 };
 
-static void print_profile(const struct inf_graph *graph, const struct timed *timed, double peak)
+static void print_profile(const struct inf_graph *graph, const struct timed *timed, double peak,
+                          const struct inf_device *device)
 {
     double total_us = 0;
     for (uint32_t i = 0; i < timed->count; i++)
@@ -301,8 +306,8 @@ static void print_profile(const struct inf_graph *graph, const struct timed *tim
                profile->kernel != NULL ? profile->kernel : "", inf_op_info(node->op)->name,
                node->name);
     }
-    printf("  %9.1f in %u steps; multiply-adds peak at %.1f GFLOP/s\n", total_us, timed->count,
-           peak);
+    printf("  %9.1f in %u steps; multiply-adds peak at %.1f GFLOP/s; %s\n", total_us, timed->count,
+           peak, inf_device_info(device)->description);
 }
 
 // The least time of each step over some runs: what disturbs the machine only adds.
@@ -323,7 +328,8 @@ static enum inf_code time_steps(const struct subject *subject, struct timed *tim
     return INF_OK;
 }
 
-static enum inf_code profile(const struct subject *subject, double peak, struct inf_error *err)
+static enum inf_code profile(const struct subject *subject, const struct bench *bench,
+                             struct inf_error *err)
 {
     size_t count = (size_t)subject->graph->node_count + 1;
     struct timed timed = {.nodes = calloc(count, sizeof(*timed.nodes)),
@@ -337,7 +343,7 @@ static enum inf_code profile(const struct subject *subject, double peak, struct 
         code = time_steps(subject, &timed, err);
     if (code == INF_OK) {
         sum_work(subject->graph, timed.listed, timed.work);
-        print_profile(subject->graph, &timed, peak);
+        print_profile(subject->graph, &timed, bench->peak, bench->engine.device);
     }
     free(timed.nodes);
     free(timed.best_us);
@@ -382,7 +388,7 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
     else if (code == INF_OK)
         code = measure(subject, bench, name, err);
     if (code == INF_OK && bench->profile && !bench->declined)
-        code = profile(subject, bench->peak, err);
+        code = profile(subject, bench, err);
     unload(subject);
     free(subject);
     return code;
@@ -391,7 +397,7 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
 static int usage(void)
 {
     fputs(
-        "usage: bench_engine [--backend NAME] [--dim N] [--profile | --declined]\n"
+        "usage: bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--profile | --declined]\n"
         "                    (--threads N --ms MS | N MS) MODEL...\n",
         stderr);
     return 2;
@@ -399,13 +405,11 @@ static int usage(void)
 
 static bool parse(struct bench *bench, int argc, char **argv)
 {
-    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"ms", required_argument, NULL, 'm'},
-                                            {"dim", required_argument, NULL, 'd'},
-                                            {"profile", no_argument, NULL, 'p'},
-                                            {"declined", no_argument, NULL, 'n'},
-                                            {0}};
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
+        {"ms", required_argument, NULL, 'm'},      {"dim", required_argument, NULL, 'd'},
+        {"profile", no_argument, NULL, 'p'},       {"declined", no_argument, NULL, 'n'},
+        {"isa-max", required_argument, NULL, 'i'}, {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'b')
@@ -416,6 +420,8 @@ static bool parse(struct bench *bench, int argc, char **argv)
             bench->ms = strtod(optarg, NULL);
         else if (option == 'd')
             bench->dim = strtol(optarg, NULL, 10);
+        else if (option == 'i')
+            bench->isa_max = optarg;
         else if (option == 'p')
             bench->profile = true;
         else if (option == 'n')
@@ -436,7 +442,9 @@ int main(int argc, char **argv)
     if (!parse(&bench, argc, argv))
         return usage();
     struct inf_error err = {0};
-    if (tool_engine_open(&bench.engine, bench.backend, bench.threads, &err) != INF_OK) {
+    const struct inf_device_options options = {
+        .slots = 1, .threads = bench.threads, .isa_max = bench.isa_max};
+    if (tool_engine_open_with(&bench.engine, bench.backend, &options, &err) != INF_OK) {
         fprintf(stderr, "bench_engine: %s\n", err.text);
         return 2;
     }

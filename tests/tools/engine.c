@@ -34,11 +34,17 @@ static enum inf_code check_precision(const struct tool_engine *engine, struct in
 enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, uint32_t threads,
                                struct inf_error *err)
 {
+    const struct inf_device_options options = {.slots = 1, .threads = threads};
+    return tool_engine_open_with(engine, backend, &options, err);
+}
+
+enum inf_code tool_engine_open_with(struct tool_engine *engine, const char *backend,
+                                    const struct inf_device_options *options, struct inf_error *err)
+{
     char name[64];
     *engine = (struct tool_engine){0};
     INF_TRY(parse_backend(engine, backend, name, err));
     static const char *const hosts[] = {"cpu", "ref"};
-    const struct inf_device_options options = {.slots = 1, .threads = threads};
     const struct inf_backend *wanted = inf_registry_find(name);
     enum inf_code code = INF_OK;
     if (wanted == NULL)
@@ -47,13 +53,13 @@ enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, 
         const struct inf_backend *host = inf_registry_find(hosts[i]);
         if (host == NULL)
             continue; // built without it
-        code = inf_device_open(&engine->hosts[engine->host_count], host, 0, &options, err);
+        code = inf_device_open(&engine->hosts[engine->host_count], host, 0, options, err);
         if (code == INF_OK && host == wanted)
             engine->device = inf_device_ref(engine->hosts[engine->host_count]);
         engine->host_count += code == INF_OK;
     }
     if (code == INF_OK && engine->device == NULL)
-        code = inf_device_open(&engine->device, wanted, 0, &options, err);
+        code = inf_device_open(&engine->device, wanted, 0, options, err);
     if (code == INF_OK)
         code = check_precision(engine, err);
     if (code != INF_OK)

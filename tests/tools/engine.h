@@ -21,6 +21,11 @@ struct tool_engine {
 enum inf_code tool_engine_open(struct tool_engine *engine, const char *backend, uint32_t threads,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// The same, with all options of devices.
+enum inf_code tool_engine_open_with(struct tool_engine *engine, const char *backend,
+                                    const struct inf_device_options *options,
+                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
 // Drops the devices.
 void tool_engine_close(struct tool_engine *engine);
 

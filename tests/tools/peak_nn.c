@@ -2,7 +2,7 @@
 // The peak as the cpu device's own product loop reaches it: all its sums are in registers, and its
 // operands take a third of a first cache of 32 KiB.
 #include "backends/base/clock.h"
-#include "backends/cpu/kernels/nn.h"
+#include "backends/cpu/kernels/isa.h"
 #include "proto/core/span.h"
 #include "tests/tools/peak.h"
 
@@ -15,7 +15,7 @@ double tool_peak(void)
 {
     static float a[INF_GEMM_ROWS_MAX * DEPTH], bias[WIDTH_MAX];
     _Alignas(64) static float w[DEPTH * WIDTH_MAX], y[INF_GEMM_ROWS_MAX * WIDTH_MAX];
-    const struct inf_nn_gemm *nn = inf_nn_best()->gemm;
+    const struct inf_nn_gemm *nn = inf_isa_best()->nn->gemm;
     const float *segments[1] = {a};
     struct inf_gemm_panel panel = {.segments = 1,
                                    .depth = DEPTH,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_models MANIFEST.json --backend NAME[:PRECISION] [--only ID] [--threads N]
+// run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] [--threads N]
 //
 // Runs every case of a manifest in the form of shared/models/manifest.json in process and compares
 // each output with its reference. Exit status: 0 all within tolerance, 1 one is not, 2 usage.
@@ -261,28 +261,33 @@ static int judge_manifest(struct judge *judge, const char *manifest, const char 
 
 static int usage(void)
 {
-    fputs("usage: run_models MANIFEST.json --backend NAME[:PRECISION] [--only ID] [--threads N]\n",
-          stderr);
+    fputs(
+        "usage: run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] "
+        "[--threads N]\n",
+        stderr);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+                                            {"isa-max", required_argument, NULL, 'i'},
                                             {"only", required_argument, NULL, 'o'},
                                             {"threads", required_argument, NULL, 't'},
                                             {0}};
     const char *backend = NULL;
     const char *only = NULL;
-    uint32_t threads = 0;
+    struct inf_device_options wanted = {.slots = 1};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'b')
             backend = optarg;
+        else if (option == 'i')
+            wanted.isa_max = optarg;
         else if (option == 'o')
             only = optarg;
         else if (option == 't')
-            threads = (uint32_t)strtoul(optarg, NULL, 10);
+            wanted.threads = (uint32_t)strtoul(optarg, NULL, 10);
         else
             return usage();
     }
@@ -295,11 +300,12 @@ int main(int argc, char **argv)
         snprintf(directory, sizeof(directory), "%.*s", (int)(slash - manifest) + 1, manifest);
     struct judge judge = {.directory = directory};
     struct inf_error err = {0};
-    if (tool_engine_open(&judge.engine, backend, threads, &err) != INF_OK) {
+    if (tool_engine_open_with(&judge.engine, backend, &wanted, &err) != INF_OK) {
         fprintf(stderr, "run_models: %s\n", err.text);
         return 2;
     }
     judge.engine.report = stderr;
+    printf("%s\n", inf_device_info(judge.engine.device)->description);
     int status = judge_manifest(&judge, manifest, only);
     tool_engine_close(&judge.engine);
     return status;

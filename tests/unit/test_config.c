@@ -384,6 +384,7 @@ Test(config, help_names_every_setting_once)
                                         "drift_after_ms=MS",
                                         "cpu_slots=N",
                                         "cpu_threads=N",
+                                        "cpu_isa_max=SET",
                                         "connections_max=N",
                                         "queue_requests_max=N",
                                         "check\n",

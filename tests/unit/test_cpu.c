@@ -9,7 +9,7 @@
 #include "backends/base/cores.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/cpu_pool.h"
-#include "backends/cpu/kernels/nn.h"
+#include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/xnn.h"
 #include "backends/graph/shape_infer.h"
 
@@ -147,6 +147,36 @@ Test(cpu, refuses_absurd_numbers_of_slots_and_threads)
     cr_assert_null(device);
 }
 
+Test(cpu, refuses_an_instruction_set_that_no_processor_of_its_kind_has)
+{
+    struct inf_device *device = NULL;
+    struct inf_error err = {0};
+    struct inf_device_options options = {.isa_max = "mmx"};
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &options, &err), INF_INVALID);
+    cr_assert(strstr(err.text, "'mmx'") != NULL, "%s", err.text);
+    cr_assert_null(device);
+}
+
+Test(cpu, says_which_instruction_set_it_was_held_to)
+{
+    static const char *const names[] = {NULL, "", "auto"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        cr_assert_eq(inf_isa_at_most(names[i]), inf_isa_best());
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_isa *isa = inf_isa_level(level);
+        cr_assert_eq(inf_isa_at_most(isa->name), isa);
+        struct inf_device *device = NULL;
+        struct inf_error err = {0};
+        struct inf_device_options options = {.threads = 1, .isa_max = isa->name};
+        cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &options, &err), INF_OK, "%s",
+                     err.text);
+        const char *what = inf_device_info(device)->description;
+        size_t length = strlen(isa->title);
+        cr_assert_str_eq(what + strlen(what) - length, isa->title);
+        inf_device_unref(&device);
+    }
+}
+
 Test(cpu, has_at_least_one_core_and_no_more_than_the_machine)
 {
     cr_assert_geq(inf_cores_usable(), 1u);
@@ -164,7 +194,7 @@ Test(cpu, counts_packed_weights_once_and_gives_them_back)
     pointwise(&single);
     struct inf_program *one = program_of(device, &single, 1);
     struct inf_blob_form *form = inf_program_packed(one, single.node, 1);
-    cr_assert_eq(form != NULL, inf_nn_best()->fast, "XNNPACK keeps what it packs to itself");
+    cr_assert_eq(form != NULL, inf_isa_best()->nn->fast, "XNNPACK keeps what it packs to itself");
     uint64_t packed = form != NULL ? form->size_bytes : 0;
     uint64_t bytes = inf_program_weight_bytes(one);
     cr_assert_geq(packed + bytes, 4 * sizeof(float)); // two weights and two biases
@@ -307,7 +337,7 @@ Test(cpu, names_the_kernel_and_its_time_in_a_profile)
     cr_assert_eq(run(program, &single, &x, &y, (struct inf_run){.profile = true}), INF_OK);
     struct inf_step_profile step = {0};
     cr_assert_eq(inf_program_profile(program, 0, &step, 1), 1u);
-    cr_assert_str_eq(step.kernel, inf_nn_best()->fast ? "1x1" : "xnn_conv2d_1x1");
+    cr_assert_str_eq(step.kernel, inf_isa_best()->nn->fast ? "1x1" : "xnn_conv2d_1x1");
     cr_assert_eq(step.node, single.node);
     cr_assert_gt(step.time_ns, 0u);
     cr_assert_eq(inf_program_profile(program, 0, NULL, 0), 1u);

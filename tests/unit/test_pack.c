@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/pack.h"
 
 static struct inf_device *device;
@@ -14,7 +15,7 @@ static struct inf_cpu_packs packs;
 static void begin(void)
 {
     cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, NULL, NULL), INF_OK);
-    inf_cpu_packs_init(&packs);
+    inf_cpu_packs_init(&packs, inf_isa_best()->nn);
 }
 
 static void end(void)
@@ -102,8 +103,8 @@ Test(pack, has_every_element_and_gives_the_constant_back_bit_by_bit)
 
 Test(pack, fills_less_than_a_vector_up)
 {
-    const struct inf_nn *nn;
-    for (unsigned level = 0; (nn = inf_nn_level(level)) != NULL; level++)
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_nn *nn = inf_isa_level(level)->nn;
         for (size_t columns = 1; columns <= 300; columns++) {
             size_t width;
             size_t count = inf_cpu_panel_count(nn, columns, &width);
@@ -111,6 +112,7 @@ Test(pack, fills_less_than_a_vector_up)
             cr_assert_lt(width - columns, nn->gemm->width, "%zu columns: %zu", columns, width);
             cr_assert_leq(count, columns / (2 * nn->gemm->width) + 2);
         }
+    }
 }
 
 Test(pack, is_shared_by_whoever_asks_for_the_same)

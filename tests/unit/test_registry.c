@@ -51,6 +51,18 @@ Test(registry, falls_back_on_devices_in_host_memory_ref_last)
     inf_device_list_close(&list);
 }
 
+Test(registry, refuses_options_that_make_no_sense_to_a_backend)
+{
+    struct inf_device_list list;
+    struct inf_error err = {0};
+    struct inf_device_options options = {.isa_max = "mmx"};
+    if (inf_registry_find("cpu") == NULL)
+        cr_skip_test("built without cpu");
+    cr_assert_eq(inf_device_list_open(&list, "cpu", &options, &err), INF_INVALID);
+    cr_assert_not_null(strstr(err.text, "'mmx'"), "%s", err.text);
+    cr_assert_eq(list.count, 0u);
+}
+
 Test(registry, opens_ref_whatever_the_list_says)
 {
     const char *lists[] = {"ref", " ref\t", "ref,ref"};

@@ -1,16 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of convolutions against plain sums in double, for every instruction set that this
-// processor has, with what they must not touch lying around what they may.
+// processor has. Every operand ends where memory does, so that a read or write behind it dies.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdint.h>
+#include <stdio.h>
 
-#include "backends/cpu/kernels/nn.h"
-#include "backends/cpu/xnn.h"
+#include "backends/cpu/kernels/isa.h"
+#include "tests/support/fence.h"
 
-#define GUARD  12345.0f
-#define AROUND 40 // elements before and behind that must stay
+#define BEFORE 40 // elements in front of results that must stay what they are: not numbers
+
+// Operands of a call, each with memory of its own.
+enum {
+    A,
+    W,
+    BIAS,
+    SLOPES,
+    RESIDUAL,
+    Y,
+    ROWS,
+    OPERANDS = ROWS + INF_DEPTHWISE_ROWS
+};
+
+static struct fence fences[OPERANDS];
+
+static void drop_operands(void)
+{
+    for (int i = 0; i < OPERANDS; i++)
+        fence_fini(&fences[i]);
+}
+
+TestSuite(simd_nn, .fini = drop_operands);
 
 static uint32_t state = 1;
 
@@ -20,21 +41,24 @@ static float number(void)
     return (float)(state >> 8) / 8388608.0f - 1.0f;
 }
 
-static float *numbers(size_t count)
+static float *numbers(int operand, size_t count)
 {
-    float *x = malloc(count * sizeof(*x));
+    float *x = fence_bytes(&fences[operand], count * sizeof(*x), 0, 0);
     for (size_t i = 0; i < count; i++)
         x[i] = number();
     return x;
 }
 
-// Exactly `count` elements may be written: heap, so that a sanitizer sees reads too.
-static float *guarded(size_t count)
+// Room for `count` results, none of them a number yet.
+static float *results(size_t count)
 {
-    float *y = malloc((count + 2 * AROUND) * sizeof(*y));
-    for (size_t i = 0; i < count + 2 * AROUND; i++)
-        y[i] = GUARD;
-    return y;
+    return fence_bytes(&fences[Y], count * sizeof(float), BEFORE * sizeof(float), 0xff);
+}
+
+static void check_before(const float *y)
+{
+    for (size_t i = 1; i <= BEFORE; i++)
+        cr_assert(isnan(y[-(ptrdiff_t)i]), "element -%zu is written", i);
 }
 
 static double ending(double sum, const float *slope, double min, double max)
@@ -56,13 +80,13 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
     size_t width = p->vectors * nn->width;
     size_t a_step = p->depth + 3;
     size_t y_step = p->columns + 5;
-    float *a = numbers(p->segments * p->pixels * a_step);
-    float *w = numbers(p->segments * p->depth * width);
-    float *bias = numbers(width);
-    float *slopes = numbers(width);
     size_t residual_step = p->residual_columns + 1;
-    float *residual = numbers((p->pixels - 1) * residual_step + p->residual_columns + 1);
-    float *y = guarded(p->pixels * y_step);
+    float *a = numbers(A, (p->segments * p->pixels - 1) * a_step + p->depth);
+    float *w = numbers(W, p->segments * p->depth * width);
+    float *bias = numbers(BIAS, width);
+    float *slopes = numbers(SLOPES, width);
+    float *residual = numbers(RESIDUAL, (p->pixels - 1) * residual_step + p->residual_columns);
+    float *y = results((p->pixels - 1) * y_step + p->columns);
     const float *segments[4];
     for (size_t s = 0; s < p->segments; s++)
         segments[s] = s == 1 ? NULL : a + s * p->pixels * a_step;
@@ -81,13 +105,13 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
                             .a_step = a_step,
                             .ahead = w,
                             .residual = p->residual_columns > 0 ? residual : NULL,
-                            .y = y + AROUND};
+                            .y = y};
     nn->gemm[p->vectors - 1][p->pixels - 1](&panel, &gemm);
     for (size_t i = 0; i < p->pixels; i++) {
-        for (size_t c = 0; c < y_step; c++) {
-            float got = y[AROUND + i * y_step + c];
+        for (size_t c = 0; c < (i + 1 < p->pixels ? y_step : p->columns); c++) {
+            float got = y[i * y_step + c];
             if (c >= p->columns) {
-                cr_assert_eq(got, GUARD, "pixel %zu, column %zu behind the last", i, c);
+                cr_assert(isnan(got), "pixel %zu, column %zu behind the last", i, c);
                 continue;
             }
             double sum = (double)bias[c];
@@ -103,14 +127,7 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
                                p->columns, i, c);
         }
     }
-    for (size_t i = 0; i < AROUND; i++)
-        cr_assert(y[i] == GUARD && y[AROUND + p->pixels * y_step + i] == GUARD);
-    free(a);
-    free(w);
-    free(bias);
-    free(slopes);
-    free(residual);
-    free(y);
+    check_before(y);
 }
 
 static void check_products(const struct inf_nn_gemm *nn)
@@ -136,18 +153,19 @@ static void check_products(const struct inf_nn_gemm *nn)
 
 Test(simd_nn, products_are_sums_of_products)
 {
-    cr_assert_eq(inf_xnn_init(NULL), INF_OK);
-    for (unsigned level = 0; inf_nn_level(level) != NULL; level++) {
-        check_products(inf_nn_level(level)->gemm);
-        check_products(inf_nn_level(level)->gemm_half);
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_isa *isa = inf_isa_level(level);
+        check_products(isa->nn->gemm);
+        check_products(isa->nn->gemm_half);
+        printf("%s: products of 1 to %zu pixels and vectors of %zu and %zu\n", isa->name,
+               isa->nn->gemm->rows_max, isa->nn->gemm->width, isa->nn->gemm_half->width);
     }
 }
 
 Test(simd_nn, what_is_not_a_number_goes_through_a_product)
 {
-    cr_assert_eq(inf_xnn_init(NULL), INF_OK);
-    const struct inf_nn_gemm *all[] = {&inf_nn_gemm_baseline, inf_nn_best()->gemm};
-    for (size_t i = 0; i < 2; i++) {
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_nn_gemm *nn = inf_isa_level(level)->nn->gemm;
         float w[64];
         float zeros[64] = {0};
         float y[64];
@@ -161,10 +179,10 @@ Test(simd_nn, what_is_not_a_number_goes_through_a_product)
                                        .bias = zeros,
                                        .max = 6,
                                        .y_step = 64,
-                                       .columns = all[i]->width};
+                                       .columns = nn->width};
         struct inf_gemm gemm = {.a = segment, .a_step = 1, .ahead = w, .y = y};
-        all[i]->gemm[0][0](&panel, &gemm);
-        for (size_t c = 0; c < all[i]->width; c++)
+        nn->gemm[0][0](&panel, &gemm);
+        for (size_t c = 0; c < nn->width; c++)
             cr_assert(isnan(y[c]));
     }
 }
@@ -198,11 +216,10 @@ static void check_window(const struct inf_nn_depthwise *nn, const struct window 
 {
     size_t taps = (size_t)(win->taps * win->taps);
     size_t row_size = win->output_width * win->channels;
-    float *x[INF_DEPTHWISE_ROWS];
-    float *w = numbers(taps * win->channels);
-    float *bias = numbers(win->channels);
-    float *slopes = numbers(win->channels);
-    float *y = guarded(2 * row_size);
+    float *w = numbers(W, taps * win->channels);
+    float *bias = numbers(BIAS, win->channels);
+    float *slopes = numbers(SLOPES, win->channels);
+    float *y = results(win->rows * row_size);
     struct inf_depthwise d = {.pad = win->pad,
                               .width = win->width,
                               .output_width = win->output_width,
@@ -214,33 +231,22 @@ static void check_window(const struct inf_nn_depthwise *nn, const struct window 
                               .min = -1,
                               .max = 6};
     for (int i = 0; i < INF_DEPTHWISE_ROWS; i++) {
-        x[i] = numbers(win->width * win->channels);
-        d.rows[i] = i == missing ? NULL : x[i];
+        const float *row = numbers(ROWS + i, win->width * win->channels);
+        d.rows[i] = i == missing ? NULL : row;
     }
-    d.y[0] = y + AROUND;
-    d.y[1] = win->rows > 1 ? y + AROUND + row_size : NULL;
+    d.y[0] = y;
+    d.y[1] = win->rows > 1 ? y + row_size : NULL;
     nn->form[inf_depthwise_form(win->taps, win->stride)](&d);
-    for (size_t i = 0; i < 2 * row_size; i++) {
+    for (size_t i = 0; i < win->rows * row_size; i++) {
         size_t row = i / row_size;
         size_t channel = i % win->channels;
-        if (row >= win->rows) {
-            cr_assert_eq(y[AROUND + i], GUARD);
-            continue;
-        }
         double sum = (double)bias[channel] +
                      exact(win, d.rows, w, i % row_size / win->channels, row, channel);
-        cr_assert_float_eq(y[AROUND + i], ending(sum, win->slopes ? &slopes[channel] : NULL, -1, 6),
-                           1e-4, "%dx%d by %d, %zu pixels, %zu channels, element %zu", win->taps,
+        cr_assert_float_eq(y[i], ending(sum, win->slopes ? &slopes[channel] : NULL, -1, 6), 1e-4,
+                           "%dx%d by %d, %zu pixels, %zu channels, element %zu", win->taps,
                            win->taps, win->stride, win->output_width, win->channels, i);
     }
-    for (size_t i = 0; i < AROUND; i++)
-        cr_assert(y[i] == GUARD && y[AROUND + 2 * row_size + i] == GUARD);
-    for (int i = 0; i < INF_DEPTHWISE_ROWS; i++)
-        free(x[i]);
-    free(w);
-    free(bias);
-    free(slopes);
-    free(y);
+    check_before(y);
 }
 
 static void check_windows(const struct inf_nn_depthwise *nn)
@@ -267,9 +273,11 @@ static void check_windows(const struct inf_nn_depthwise *nn)
 
 Test(simd_nn, depthwise_windows_are_sums_over_what_is_inside)
 {
-    cr_assert_eq(inf_xnn_init(NULL), INF_OK);
-    for (unsigned level = 0; inf_nn_level(level) != NULL; level++) {
-        check_windows(inf_nn_level(level)->depthwise);
-        check_windows(inf_nn_level(level)->depthwise_half);
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_isa *isa = inf_isa_level(level);
+        check_windows(isa->nn->depthwise);
+        check_windows(isa->nn->depthwise_half);
+        printf("%s: windows of vectors of %zu and %zu\n", isa->name, isa->nn->depthwise->width,
+               isa->nn->depthwise_half->width);
     }
 }

@@ -74,21 +74,14 @@ struct inf_nn_depthwise {
 struct inf_nn {
     const struct inf_nn_gemm *gemm, *gemm_half;
     const struct inf_nn_depthwise *depthwise, *depthwise_half;
-    bool fast; // whether gemm is a match for XNNPACK
+    bool fast; // whether gemm was measured to be a match for XNNPACK on processors of this level
 };
 
-// Tables that this build may have; which it has is known from inf_nn_best() only.
+// Tables that this build may have; which it has is known from isa.h only.
 extern const struct inf_nn_gemm inf_nn_gemm_baseline, inf_nn_gemm_avx2, inf_nn_gemm_avx512,
-    inf_nn_gemm_avx512_half;
+    inf_nn_gemm_avx512_half, inf_nn_gemm_neon;
 extern const struct inf_nn_depthwise inf_nn_depthwise_baseline, inf_nn_depthwise_avx2,
-    inf_nn_depthwise_avx512, inf_nn_depthwise_avx512_half;
-
-// The loops of an instruction set that this processor has, from the least (0) up; NULL behind the
-// best. XNNPACK (which starts cpuinfo) must have been started.
-const struct inf_nn *inf_nn_level(unsigned level);
-
-// The best loops for this processor. XNNPACK (which starts cpuinfo) must have been started.
-const struct inf_nn *inf_nn_best(void);
+    inf_nn_depthwise_avx512, inf_nn_depthwise_avx512_half, inf_nn_depthwise_neon;
 
 // Index of the function for square windows of `kernel` taps and `stride`; -1: there is none.
 static inline int inf_depthwise_form(int kernel, int stride)

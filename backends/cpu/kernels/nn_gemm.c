@@ -139,7 +139,6 @@ GEMM(12)
 
 const struct inf_nn_gemm INF_NN_GEMM = {
     .width = INF_VEC_WIDTH,
-    // Two vectors of each pixel, two of weights, one of `a`.
-    .rows_max = INF_VEC_REGISTERS == 32 ? 12 : 6,
+    .rows_max = INF_VEC_PIXELS,
     .gemm = {GEMMS(1), GEMMS(2)},
 };

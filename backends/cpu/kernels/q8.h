@@ -50,19 +50,7 @@ struct inf_q8_gemms {
     inf_q8_gemm_fn *gemm[INF_Q8_VECTORS_MAX][INF_Q8_ROWS_MAX]; // by vectors - 1, pixels - 1
 };
 
-// What one instruction set has.
-struct inf_q8 {
-    const struct inf_q8_gemms *gemm;
-};
-
-// Tables that this build may have; which it has is known from inf_q8_level() only.
-extern const struct inf_q8_gemms inf_q8_gemm_baseline, inf_q8_gemm_avx2, inf_q8_gemm_vnni;
-
-// The tables of the levels that this processor has, from plain loops (0) up; NULL behind the last.
-// XNNPACK (which starts cpuinfo) must have been started.
-const struct inf_q8 *inf_q8_level(unsigned level);
-
-// The last of them.
-const struct inf_q8 *inf_q8_best(void);
+// Tables that this build may have; the levels of isa.h have those of this processor.
+extern const struct inf_q8_gemms inf_gemm_q8_baseline, inf_gemm_q8_avx2, inf_gemm_q8_vnni;
 
 #endif

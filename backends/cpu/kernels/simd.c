@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_SIMD_TABLE, the name of the table it defines, and
-// INF_SIMD_NAME, what people call it.
+// Compiled once for each instruction set with INF_SIMD_TABLE, the name of the table it defines.
 #include "backends/cpu/kernels/simd.h"
 
 #include <math.h>
@@ -392,7 +391,6 @@ static void mix(size_t count, const float *a, const float *b, float weight, floa
     }
 
 const struct inf_simd INF_SIMD_TABLE = {
-    .name = INF_SIMD_NAME,
     .binary =
         {
             [INF_SIMD_ADD] = FORMS(add),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inner loops of our own. simd.c is compiled once for each instruction set, each giving one table;
-// the device picks the best that the processor has. Plain C that the compiler vectorises.
+// isa.h says which the processor has. Plain C that the compiler vectorises.
 //
 // Values that are not numbers go through: the reference device does so, XNNPACK does not.
 #ifndef INF_BACKENDS_CPU_KERNELS_SIMD_H
@@ -36,7 +36,6 @@ typedef void inf_simd_binary_fn(size_t count, const float *a, const float *b, fl
 typedef void inf_simd_map_fn(size_t count, const float *x, float *y);
 
 struct inf_simd {
-    const char *name; // of the instruction set, for people
     inf_simd_binary_fn *binary[INF_SIMD_BINARY_COUNT][INF_SIMD_FORM_COUNT];
     // y[i] = min(max(x[i], min), max); y may be x.
     void (*clamp)(size_t count, const float *x, float *y, float min, float max);
@@ -59,12 +58,10 @@ struct inf_simd {
                      float *y);
 };
 
-// Tables that this build may have; which it has is known from inf_simd_best() only.
+// Tables that this build may have; which it has is known from isa.h only.
 extern const struct inf_simd inf_simd_baseline;
 extern const struct inf_simd inf_simd_avx2;
 extern const struct inf_simd inf_simd_avx512;
-
-// The table for this processor. XNNPACK (which starts cpuinfo) must have been started.
-const struct inf_simd *inf_simd_best(void);
+extern const struct inf_simd inf_simd_neon;
 
 #endif

@@ -21,8 +21,8 @@
 
 #include <immintrin.h>
 
-#define INF_VEC_WIDTH     16
-#define INF_VEC_REGISTERS 32
+#define INF_VEC_WIDTH  16
+#define INF_VEC_PIXELS 12 // whose sums, two vectors each, the compiler keeps in registers
 typedef __m512 inf_vec;
 
 INF_VEC_INLINE inf_vec vec_all(float x)
@@ -62,7 +62,7 @@ INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
     return _mm512_fmadd_ps(a, b, c);
 }
 
-// b where either is not a number.
+// Of numbers a; not a number where b is none.
 INF_VEC_INLINE inf_vec vec_min(inf_vec a, inf_vec b)
 {
     return _mm512_min_ps(a, b);
@@ -103,7 +103,7 @@ INF_VEC_INLINE void vec_store(float *to, inf_vec v)
 }
 
 #ifdef __AVX512VL__
-#define INF_VEC_REGISTERS 32
+#define INF_VEC_PIXELS 12
 
 INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
 {
@@ -115,7 +115,7 @@ INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
     _mm256_mask_storeu_ps(to, (__mmask8)((1u << count) - 1), v);
 }
 #else
-#define INF_VEC_REGISTERS 16
+#define INF_VEC_PIXELS 6
 
 INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
 {
@@ -153,10 +153,82 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm256_blendv_ps(v, _mm256_mul_ps(v, slope), below);
 }
 
+#elif defined(__aarch64__)
+
+#include <arm_neon.h>
+
+#define INF_VEC_WIDTH  4
+#define INF_VEC_PIXELS 8
+typedef float32x4_t inf_vec;
+
+INF_VEC_INLINE inf_vec vec_all(float x)
+{
+    return vdupq_n_f32(x);
+}
+
+INF_VEC_INLINE inf_vec vec_load(const float *from)
+{
+    return vld1q_f32(from);
+}
+
+INF_VEC_INLINE void vec_store(float *to, inf_vec v)
+{
+    vst1q_f32(to, v);
+}
+
+INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
+{
+    if (count >= INF_VEC_WIDTH)
+        return vld1q_f32(from);
+    float32x2_t low = vdup_n_f32(0);
+    float32x2_t high = low;
+    if (count >= 2) {
+        low = vld1_f32(from);
+        if (count == 3)
+            high = vld1_lane_f32(from + 2, high, 0);
+    } else {
+        low = vld1_lane_f32(from, low, 0);
+    }
+    return vcombine_f32(low, high);
+}
+
+INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
+{
+    if (count >= INF_VEC_WIDTH) {
+        vst1q_f32(to, v);
+    } else if (count >= 2) {
+        vst1_f32(to, vget_low_f32(v));
+        if (count == 3)
+            vst1q_lane_f32(to + 2, v, 2);
+    } else {
+        vst1q_lane_f32(to, v, 0);
+    }
+}
+
+INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
+{
+    return vfmaq_f32(c, a, b);
+}
+
+INF_VEC_INLINE inf_vec vec_min(inf_vec a, inf_vec b)
+{
+    return vminq_f32(a, b);
+}
+
+INF_VEC_INLINE inf_vec vec_max(inf_vec a, inf_vec b)
+{
+    return vmaxq_f32(a, b);
+}
+
+INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
+{
+    return vbslq_f32(vcltzq_f32(v), vmulq_f32(v, slope), v);
+}
+
 #else
 
-#define INF_VEC_WIDTH     4
-#define INF_VEC_REGISTERS 16
+#define INF_VEC_WIDTH  4
+#define INF_VEC_PIXELS 6
 typedef float inf_vec __attribute__((vector_size(16)));
 typedef int32_t inf_vec_bits __attribute__((vector_size(16)));
 

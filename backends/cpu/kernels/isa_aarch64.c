@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/auxv.h>
+
+#include "backends/cpu/kernels/isa.h"
+
+static bool always(void)
+{
+    return true;
+}
+
+static bool has_dotprod(void)
+{
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+}
+
+static const struct inf_nn nn_neon = {&inf_nn_gemm_neon, &inf_nn_gemm_neon, &inf_nn_depthwise_neon,
+                                      &inf_nn_depthwise_neon, false};
+
+// Dot products are of integers: floats have nothing of them. Loops on 8-bit numbers are plain C in both.
+const struct inf_isa_row inf_isa_rows[] = {
+    {{"neon", "NEON", &inf_simd_neon, &nn_neon, &inf_gemm_q8_baseline}, always},
+    {{"neon_dotprod", "NEON with dot products", &inf_simd_neon, &nn_neon, &inf_gemm_q8_baseline},
+     has_dotprod},
+    {.present = NULL},
+};

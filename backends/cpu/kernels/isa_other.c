@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/kernels/isa.h"
+
+static bool always(void)
+{
+    return true;
+}
+
+static const struct inf_nn nn_baseline = {&inf_nn_gemm_baseline, &inf_nn_gemm_baseline,
+                                          &inf_nn_depthwise_baseline, &inf_nn_depthwise_baseline,
+                                          false};
+
+const struct inf_isa_row inf_isa_rows[] = {
+    {{"baseline", "plain C", &inf_simd_baseline, &nn_baseline, &inf_gemm_q8_baseline}, always},
+    {.present = NULL},
+};

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/kernels/isa.h"
+
+// The compiler's own look at the processor knows, too, what the kernel saves for a thread.
+static bool always(void)
+{
+    return true;
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+
+static bool has_avx512_vnni(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vnni");
+}
+
+static const struct inf_nn nn_baseline = {&inf_nn_gemm_baseline, &inf_nn_gemm_baseline,
+                                          &inf_nn_depthwise_baseline, &inf_nn_depthwise_baseline,
+                                          false};
+static const struct inf_nn nn_avx2 = {&inf_nn_gemm_avx2, &inf_nn_gemm_avx2, &inf_nn_depthwise_avx2,
+                                      &inf_nn_depthwise_avx2, true};
+static const struct inf_nn nn_avx512 = {&inf_nn_gemm_avx512, &inf_nn_gemm_avx512_half,
+                                        &inf_nn_depthwise_avx512, &inf_nn_depthwise_avx512_half,
+                                        true};
+
+// VNNI multiplies integers: floats have nothing of it.
+const struct inf_isa_row inf_isa_rows[] = {
+    {{"baseline", "SSE2", &inf_simd_baseline, &nn_baseline, &inf_gemm_q8_baseline}, always},
+    {{"avx2", "AVX2", &inf_simd_avx2, &nn_avx2, &inf_gemm_q8_avx2}, has_avx2},
+    {{"avx512", "AVX-512", &inf_simd_avx512, &nn_avx512, &inf_gemm_q8_avx2}, has_avx512},
+    {{"avx512_vnni", "AVX-512 VNNI", &inf_simd_avx512, &nn_avx512, &inf_gemm_q8_vnni},
+     has_avx512_vnni},
+    {.present = NULL},
+};
