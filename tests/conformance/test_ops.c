@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator on every device of the registry, compared with ref on seeded random nodes. A device
-// may decline a node; it may not give another answer, write outside its outputs or change its inputs.
-// ref itself is held to literals in tests/unit/test_ref*.c and here only to the latter two.
+// Every operator on every device of the registry, and on cpu with each instruction set of its own loops,
+// compared with ref on seeded random nodes. A device may decline a node; it may not give another answer,
+// write outside its outputs or change its inputs. What computes in the host's memory and is no kernel of
+// XNNPACK's, which may read some bytes more, does it again where memory ends with each operand.
+// ref itself is held to literals in tests/unit/test_ref*.c and here only to the rest.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>
@@ -9,6 +11,7 @@
 #include <string.h>
 
 #include "backends/base/half.h"
+#include "backends/cpu/kernels/isa.h"
 #include "backends/graph/print.h"
 #include "backends/registry.h"
 #include "tests/conformance/cases.h"
@@ -19,7 +22,44 @@
 // Cases of one operator that are run in 16 bits.
 #define LOWERED_CASES 10
 
+// Of so many cases ref, which is slow, does one again at fences.
+#define REF_FENCED 4
+
+// The devices under test, ref last.
+#define SUBJECTS (INF_REGISTRY_DEVICES + 8)
+
+struct subject {
+    struct inf_device *device;
+    char name[48];
+};
+
 static struct inf_device_list devices;
+static struct subject subjects[SUBJECTS];
+static uint32_t subject_count;
+
+static void add_subject(struct inf_device *device, const char *level)
+{
+    struct subject *subject = &subjects[subject_count++];
+    subject->device = device;
+    snprintf(subject->name, sizeof(subject->name), "%s%s%s", inf_device_info(device)->name,
+             level != NULL ? " " : "", level != NULL ? level : "");
+}
+
+// The cpu device once for each level below the best, which the registry's has.
+static void add_levels(void)
+{
+    const struct inf_backend *cpu = inf_registry_find("cpu");
+    for (unsigned level = 0; cpu != NULL && inf_isa_level(level + 1) != NULL; level++) {
+        struct inf_error err = {0};
+        struct inf_device *device;
+        struct inf_device_options options = {.threads = 2, .isa_max = inf_isa_level(level)->name};
+        cr_assert_lt(subject_count + devices.count, (unsigned)SUBJECTS);
+        cr_assert_eq(inf_device_open(&device, cpu, 0, &options, &err), INF_OK, "%s", err.text);
+        cr_assert_not_null(
+            strstr(inf_device_info(device)->description, inf_isa_level(level)->title));
+        add_subject(device, options.isa_max);
+    }
+}
 
 static void open_devices(void)
 {
@@ -33,10 +73,17 @@ static void open_devices(void)
                  inf_registry_name(*backend));
     }
     cr_assert_eq(inf_device_list_open(&devices, names, &options, &err), INF_OK, "%s", err.text);
+    add_levels();
+    for (uint32_t i = 0; i < devices.count; i++) {
+        bool cpu = strcmp(inf_device_info(devices.devices[i])->backend, "cpu") == 0;
+        add_subject(inf_device_ref(devices.devices[i]), cpu ? inf_isa_best()->name : NULL);
+    }
 }
 
 static void close_devices(void)
 {
+    while (subject_count > 0)
+        inf_device_unref(&subjects[--subject_count].device);
     inf_device_list_close(&devices);
 }
 
@@ -159,21 +206,21 @@ static size_t first_difference(const struct one_node *one, const struct one_tens
 
 struct tally {
     uint32_t ran, declined, faults;
+    uint32_t fenced; // of those that ran: again, where memory ends with each operand
 };
 
-static void tell(const struct one_node *one, const struct inf_device *device, uint32_t number,
+static void tell(const struct one_node *one, const struct subject *subject, uint32_t number,
                  const char *what)
 {
     struct inf_graph *graph = NULL;
-    printf("%s: %s case %u: %s\n", inf_device_info(device)->name, inf_op_info(one->op)->name,
-           number, what);
+    printf("%s: %s case %u: %s\n", subject->name, inf_op_info(one->op)->name, number, what);
     if (one_node_graph(one, &graph, NULL) == INF_OK)
         inf_graph_print(graph, stdout);
     inf_graph_destroy(&graph);
 }
 
 static void compare(const struct one_node *one, const struct one_tensor *wanted,
-                    const struct inf_device *device, uint32_t number, struct tally *tally)
+                    const struct subject *subject, uint32_t number, struct tally *tally)
 {
     for (uint32_t i = 0; i < one->output_count; i++) {
         const struct one_tensor *got = &one->outputs[i];
@@ -187,8 +234,43 @@ static void compare(const struct one_node *one, const struct one_tensor *wanted,
         else
             snprintf(what, sizeof(what), "output %u, element %zu differs from ref's", i, at);
         if (tally->faults++ < TOLD_MAX)
-            tell(one, device, number, what);
+            tell(one, subject, number, what);
         return;
+    }
+}
+
+// Runs the case on one device and compares.
+static void run_on(struct one_node *one, const struct one_tensor *wanted,
+                   const struct subject *subject, uint32_t number, struct tally *tally)
+{
+    struct inf_error err = {0};
+    enum inf_code code = one_node_run(one, subject->device, &err);
+    if (code == INF_UNSUPPORTED)
+        tally->declined++;
+    else if (code != INF_OK && tally->faults++ < TOLD_MAX)
+        tell(one, subject, number, err.text);
+    if (code != INF_OK)
+        return;
+    tally->ran += !one->fenced;
+    tally->fenced += one->fenced;
+    compare(one, wanted, subject, number, tally);
+}
+
+// Operators that cpu's own loops compute on every architecture, and in how many cases at least.
+static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
+{
+    if (strcmp(inf_device_info(device)->backend, "cpu") != 0)
+        return 0;
+    switch (op) {
+    case INF_OP_UNARY:
+    case INF_OP_BINARY:
+    case INF_OP_CLIP:
+    case INF_OP_REDUCE:
+    case INF_OP_MATMUL:
+    case INF_OP_DEPTHWISE_CONV2D:
+        return 100;
+    default:
+        return 0;
     }
 }
 
@@ -197,6 +279,18 @@ static bool keeps_halves(const struct inf_device *device)
 {
     const struct inf_device_info *info = inf_device_info(device);
     return !info->host_memory && (info->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) != 0;
+}
+
+// Runs the case on ref, at times, and on those that `ours` says, where memory ends with each operand.
+static void run_fenced(struct one_node *one, const struct one_tensor *wanted, const bool *ours,
+                       uint32_t number, struct tally *tallies)
+{
+    one_node_fence(one);
+    for (uint32_t i = 0; i < subject_count; i++) {
+        bool is_ref = i + 1 == subject_count;
+        if (ours[i] || (is_ref && number % REF_FENCED == 0))
+            run_on(one, wanted, &subjects[i], number, &tallies[i]);
+    }
 }
 
 // Runs one case on ref, then on every other device; `lowered`: on those that keep floats in 16 bits, in
@@ -209,32 +303,30 @@ static bool run_case(enum inf_op op, uint32_t number, bool lowered, struct tally
     case_families[op].make(&one, &random, number);
     if (lowered)
         one_node_round(&one);
-    struct inf_device *ref = devices.devices[devices.count - 1];
+    const struct subject *ref = &subjects[subject_count - 1];
     struct inf_graph *graph = NULL;
     bool valid = one_node_graph(&one, &graph, NULL) == INF_OK;
     inf_graph_destroy(&graph);
     struct inf_error err = {0};
     struct one_tensor wanted[ONE_NODE_OUTPUTS] = {0};
     if (valid) {
-        cr_assert_eq(one_node_run(&one, ref, &err), INF_OK, "ref: %s", err.text);
-        tallies[devices.count - 1].ran++;
+        cr_assert_eq(one_node_run(&one, ref->device, &err), INF_OK, "ref: %s", err.text);
+        tallies[subject_count - 1].ran++;
         memcpy(wanted, one.outputs, sizeof(wanted));
         memset(one.outputs, 0, sizeof(one.outputs));
     }
     one.lowered = lowered;
-    for (uint32_t i = 0; valid && i + 1 < devices.count; i++) {
-        if (lowered && !keeps_halves(devices.devices[i]))
+    bool ours[SUBJECTS] = {0}; // no kernel of XNNPACK's did it
+    for (uint32_t i = 0; valid && i + 1 < subject_count; i++) {
+        if (lowered && !keeps_halves(subjects[i].device))
             continue;
-        enum inf_code code = one_node_run(&one, devices.devices[i], &err);
-        if (code == INF_UNSUPPORTED)
-            tallies[i].declined++;
-        else if (code != INF_OK && tallies[i].faults++ < TOLD_MAX)
-            tell(&one, devices.devices[i], number, err.text);
-        if (code != INF_OK)
-            continue;
-        tallies[i].ran++;
-        compare(&one, wanted, devices.devices[i], number, &tallies[i]);
+        uint32_t ran = tallies[i].ran;
+        run_on(&one, wanted, &subjects[i], number, &tallies[i]);
+        ours[i] = tallies[i].ran > ran && inf_device_info(subjects[i].device)->host_memory &&
+                  one.kernel != NULL && strncmp(one.kernel, "xnn_", 4) != 0;
     }
+    if (valid && !lowered)
+        run_fenced(&one, wanted, ours, number, tallies);
     one_node_drop_outputs(&one);
     memcpy(one.outputs, wanted, sizeof(wanted));
     one_node_fini(&one);
@@ -253,7 +345,7 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref)
 {
     enum inf_op op = *param;
     const struct case_family *family = &case_families[op];
-    struct tally tallies[INF_REGISTRY_DEVICES] = {0};
+    struct tally tallies[SUBJECTS] = {0};
     // What hangs on values or runs graphs is no device's: tests of executables have it.
     if (op >= INF_OP_BRANCH && family->make == NULL)
         return;
@@ -263,10 +355,13 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref)
         valid += run_case(op, number, false, tallies);
     cr_assert_geq(valid, family->count / 2, "%s: only %u of %u cases are valid nodes",
                   inf_op_info(op)->name, valid, family->count);
-    for (uint32_t i = 0; i < devices.count; i++) {
-        const char *name = inf_device_info(devices.devices[i])->name;
-        printf("%s: %s: %u ran, %u declined, %u differ\n", name, inf_op_info(op)->name,
-               tallies[i].ran, tallies[i].declined, tallies[i].faults);
+    for (uint32_t i = 0; i < subject_count; i++) {
+        const char *name = subjects[i].name;
+        printf("%s: %s: %u ran, %u of them fenced too, %u declined, %u differ\n", name,
+               inf_op_info(op)->name, tallies[i].ran, tallies[i].fenced, tallies[i].declined,
+               tallies[i].faults);
+        cr_expect_geq(tallies[i].fenced, fenced_min(op, subjects[i].device), "%s: %s: %u cases",
+                      name, inf_op_info(op)->name, tallies[i].fenced);
         cr_expect_eq(tallies[i].faults, 0u, "%s: %s: %u of %u cases differ from ref", name,
                      inf_op_info(op)->name, tallies[i].faults, tallies[i].ran);
     }
@@ -283,20 +378,19 @@ ParameterizedTestParameters(ops, agree_with_ref_in_16_bits)
 ParameterizedTest(const enum inf_op *param, ops, agree_with_ref_in_16_bits)
 {
     enum inf_op op = *param;
-    struct tally tallies[INF_REGISTRY_DEVICES] = {0};
+    struct tally tallies[SUBJECTS] = {0};
     bool any = false;
-    for (uint32_t i = 0; i < devices.count; i++)
-        any |= keeps_halves(devices.devices[i]);
+    for (uint32_t i = 0; i < subject_count; i++)
+        any |= keeps_halves(subjects[i].device);
     if (!any)
         cr_skip_test("no device keeps floats in 16 bits");
     // A sample: each is another shader to compile for the CPU.
     uint32_t step = case_families[op].count / LOWERED_CASES + 1;
     for (uint32_t number = 0; number < case_families[op].count; number += step)
         (void)!run_case(op, number, true, tallies);
-    for (uint32_t i = 0; i < devices.count; i++)
+    for (uint32_t i = 0; i < subject_count; i++)
         cr_expect_eq(tallies[i].faults, 0u, "%s: %s: %u of %u cases differ from ref",
-                     inf_device_info(devices.devices[i])->name, inf_op_info(op)->name,
-                     tallies[i].faults, tallies[i].ran);
+                     subjects[i].name, inf_op_info(op)->name, tallies[i].faults, tallies[i].ran);
 }
 
 // --- what every device has to refuse ---
@@ -304,10 +398,10 @@ ParameterizedTest(const enum inf_op *param, ops, agree_with_ref_in_16_bits)
 // Devices that take the node fail its run with INF_INVALID.
 static void expect_invalid(struct one_node *one, const char *needle)
 {
-    for (uint32_t i = 0; i < devices.count; i++) {
+    for (uint32_t i = 0; i < subject_count; i++) {
         struct inf_error err = {0};
-        const char *name = inf_device_info(devices.devices[i])->name;
-        enum inf_code code = one_node_run(one, devices.devices[i], &err);
+        const char *name = subjects[i].name;
+        enum inf_code code = one_node_run(one, subjects[i].device, &err);
         if (code == INF_UNSUPPORTED)
             continue;
         cr_expect_eq(code, INF_INVALID, "%s: %s: code %d", name, inf_op_info(one->op)->name, code);

@@ -5,6 +5,7 @@
 #define INF_TESTS_SUPPORT_ONE_NODE_H
 
 #include "backends/device/device.h"
+#include "tests/support/fence.h"
 
 #define ONE_NODE_INPUTS  40
 #define ONE_NODE_OUTPUTS 8
@@ -12,10 +13,11 @@
 struct one_tensor {
     enum inf_dtype dtype;
     struct inf_shape shape;
-    void *data;        // aligned to 64, the bytes around it guarded
-    size_t size_bytes; // of the elements
-    bool constant;     // inputs: part of the graph
-    bool absent;       // inputs: an optional one that is left out
+    void *data;         // aligned to 64, the bytes around it guarded; or at a fence
+    struct fence fence; // that holds `data`, where the node is fenced
+    size_t size_bytes;  // of the elements
+    bool constant;      // inputs: part of the graph
+    bool absent;        // inputs: an optional one that is left out
 };
 
 struct one_node {
@@ -25,8 +27,10 @@ struct one_node {
     uint32_t input_count;
     struct one_tensor outputs[ONE_NODE_OUTPUTS]; // of the last run that went well
     uint32_t output_count;
-    bool
-        lowered; // devices with memory of their own find f32 operands in 16 bits (struct inf_segment)
+    // Devices with memory of their own find f32 operands in 16 bits (struct inf_segment).
+    bool lowered;
+    bool fenced;        // operands end where memory does, so that a read behind them dies
+    const char *kernel; // what computed the last run, as the device calls it; static
 };
 
 // Makes an empty node of `op` with default attributes and one output.
@@ -37,6 +41,10 @@ void one_node_round(struct one_node *one);
 
 // Frees operands and outputs.
 void one_node_fini(struct one_node *one);
+
+// Moves the inputs to fences, and makes outputs at fences from now on. For devices that compute in the
+// host's memory. Constants are no device's to read behind, but the graph has copies of them.
+void one_node_fence(struct one_node *one);
 
 // Adds an input that is given at run time; `data` is copied.
 void one_node_input(struct one_node *one, enum inf_dtype dtype, struct inf_shape shape,
