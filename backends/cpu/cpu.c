@@ -35,6 +35,18 @@ static void describe(struct inf_device_info *info, const struct inf_cpu_device *
              device->isa->title);
 }
 
+static enum inf_code refuse_isa(const char *name, struct inf_error *err)
+{
+    char known[96] = "auto";
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof(known) - used, ", %s", inf_isa_level(level)->name);
+    }
+    return inf_fail(err, INF_INVALID,
+                    "cpu: '%s' is no instruction set of this architecture; this processor has %s",
+                    name, known);
+}
+
 static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
                               const struct inf_device_options *options, struct inf_error *err)
 {
@@ -42,9 +54,7 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
     INF_TRY(inf_xnn_init(err));
     const struct inf_isa *isa = inf_isa_at_most(options->isa_max);
     if (isa == NULL)
-        return inf_fail(err, INF_INVALID,
-                        "cpu: there is no instruction set '%s' on this architecture, from %s on",
-                        options->isa_max, inf_isa_level(0)->name);
+        return refuse_isa(options->isa_max, err);
     struct inf_cpu_device *device = calloc(1, sizeof(*device));
     if (device == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void check_table(const struct inf_simd *simd)
             cr_assert_leq(ulps(y[i], 1 / (1 + exp(-(double)x[i]))), 4.0, "%s sigmoid(%a) = %a",
                           isa->name, (double)x[i], (double)y[i]);
     }
-    const float far[6] = {1e30f, -1e30f, 88, -88, 1e-30f, -0.0f};
+    const float far[6] = {1e30f, -1e30f, 88, -120, 1e-30f, -0.0f};
     const float tanh_far[6] = {1, -1, 1, -1, 1e-30f, -0.0f};
     const float sigmoid_far[6] = {1, 0, 1, 0, 0.5f, 0.5f};
     simd->tanh(6, far, y);
@@ -47,6 +48,11 @@ Test(simd, tanh_and_sigmoid_are_within_four_units)
 {
     for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++)
         check_table(isa->simd);
+}
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
 }
 
 static double silu(double x)
@@ -94,6 +100,10 @@ static void check_functions(const struct inf_simd *simd)
     check_function(simd->log, log, 1, 1e9f, 4);
     check_function(simd->erf, erf, -5, 5, 4);
     check_function(simd->erf, erf, -1e-3f, 1e-3f, 4);
+    // Down to results below the least normal float.
+    check_function(simd->exp, exp, -103.9f, -80, 4);
+    check_function(simd->sigmoid, sigmoid, -103.9f, -80, 4);
+    check_function(simd->silu, silu, -108.5f, -80, 6);
     check_function(simd->silu, silu, -20, 20, 6);
     check_function(simd->gelu, gelu, -9, 9, 16);
     check_function(simd->gelu_tanh, gelu_tanh, -9, 9, 16);
@@ -108,6 +118,11 @@ static void check_functions(const struct inf_simd *simd)
     cr_assert(isnan(y[0]) && y[1] == 1 && y[2] == -1 && y[3] == 0 && y[6] == 1);
     simd->gelu(7, odd, y);
     cr_assert(isnan(y[0]) && y[1] == INFINITY && y[3] == 0 && y[6] == 1e30f);
+    const float large[3] = {FLT_MAX, -FLT_MAX, 3e38f};
+    simd->hard_swish(3, large, y);
+    cr_assert(y[0] == FLT_MAX && y[1] == 0 && y[2] == 3e38f);
+    simd->silu(3, large, y);
+    cr_assert(y[0] == FLT_MAX && y[1] == 0 && y[2] == 3e38f);
 }
 
 Test(simd, functions_are_within_the_stated_units)

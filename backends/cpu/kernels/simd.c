@@ -138,41 +138,30 @@ static inline float tanh_one(float x)
     return copysignf(less_one / (less_one + 2.0f), x);
 }
 
-// Of a negative exponent, so that nothing overflows.
-static inline float sigmoid_one(float x)
-{
-    const float limit = 87.0f; // e^-87 is nearly the least normal f32; below it is 0
-    float v = fabsf(x);
-    struct exponential e = exponential_one(v > limit ? -limit : -v);
-    float power = v > limit ? 0.0f : e.power * e.rest + e.power;
-    return (x < 0.0f ? power : 1.0f) / (1.0f + power);
-}
-
 static void tanh_all(size_t count, const float *x, float *y)
 {
     for (size_t i = 0; i < count; i++)
         y[i] = tanh_one(x[i]);
 }
 
-static void sigmoid_all(size_t count, const float *x, float *y)
-{
-    for (size_t i = 0; i < count; i++)
-        y[i] = sigmoid_one(x[i]);
-}
-
 static void hard_swish_all(size_t count, const float *x, float *y)
 {
     for (size_t i = 0; i < count; i++)
-        y[i] = x[i] * clamp_one(x[i] + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f);
+        y[i] = x[i] * (clamp_one(x[i] + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f));
 }
 
-// 2^(n / 2) twice: 2^n itself may have no exponent left.
-static inline float exp_one(float x)
+// e^x = part * first * second, of which the last two are powers of 2: one alone may have no exponent.
+struct factors {
+    float part, first, second;
+};
+
+#define EXP_LOW  -110.0f // below it even 100 e^x is less than the least f32
+#define EXP_HIGH 89.0f
+
+static inline struct factors factors_one(float x)
 {
-    const float low = -104.0f; // below it even the least f32 is too much
-    const float high = 89.0f;
-    float v = x < low ? low : x;
-    v = v > high ? high : v;
+    float v = x < EXP_LOW ? EXP_LOW : x;
+    v = v > EXP_HIGH ? EXP_HIGH : v;
     const float magic = 12582912.0f;
     float shifted = v * 1.44269504f + magic;
     float n = shifted - magic;
@@ -186,9 +175,30 @@ static inline float exp_one(float x)
     p = p * r * r + r;
     int32_t whole = (int32_t)float_to_bits(shifted) - (int32_t)float_to_bits(magic);
     int32_t half = whole >> 1;
-    float first = bits_to_float((uint32_t)(half + 127) << 23);
-    float second = bits_to_float((uint32_t)(whole - half + 127) << 23);
-    return (p + 1.0f) * first * second;
+    return (struct factors){p + 1.0f, bits_to_float((uint32_t)(half + 127) << 23),
+                            bits_to_float((uint32_t)(whole - half + 127) << 23)};
+}
+
+static inline float exp_one(float x)
+{
+    struct factors e = factors_one(x);
+    return e.part * e.first * e.second;
+}
+
+// Of a negative exponent, so that nothing overflows.
+static inline float sigmoid_one(float x)
+{
+    float power = exp_one(-fabsf(x));
+    return (x < 0.0f ? power : 1.0f) / (1.0f + power);
+}
+
+// x meets the power while it still has all its digits.
+static inline float silu_one(float x)
+{
+    struct factors e = factors_one(-fabsf(x));
+    float power = e.part * e.first * e.second;
+    float below = x < EXP_LOW ? x * 0.0f : x * e.part * e.first * e.second;
+    return (x < 0.0f ? below : x) / (1.0f + power);
 }
 
 // x = 2^n m with m from sqrt(1/2) to sqrt(2); log m = 2 artanh(s) for s = (m - 1) / (m + 1).
@@ -263,11 +273,6 @@ static inline float gelu_tanh_one(float x)
     return x * sigmoid_one(x * (1.59576912f + 0.0713548163f * x * x));
 }
 
-static inline float silu_one(float x)
-{
-    return x * sigmoid_one(x);
-}
-
 static inline float rsqrt_one(float x)
 {
     return 1.0f / sqrtf(x);
@@ -286,6 +291,7 @@ static inline float reciprocal_one(float x)
     }
 
 MAP(exp)
+MAP(sigmoid)
 MAP(log)
 MAP(erf)
 MAP(silu)
