@@ -388,6 +388,12 @@ typedef struct inferd_declined {
     char reason[192];
 } inferd_declined;
 
+// What a model was told, by its file or by admins: "device", "cpu", "model".
+typedef struct inferd_setting {
+    char name[48], value[256];
+    char origin[16]; // "default", "model" (its file), "admin"
+} inferd_setting;
+
 // Where a model runs, and why.
 typedef struct inferd_placement {
     char name[65], version[24], device[32], backend[16], precision[8], precision_reason[192];
@@ -401,6 +407,8 @@ typedef struct inferd_placement {
     size_t candidate_count, declined_count;
     inferd_candidate *candidates;
     inferd_declined *declined;
+    size_t setting_count;
+    inferd_setting *settings;
 } inferd_placement;
 
 // Tells where a model runs, and why. Free with inferd_placement_free().
@@ -414,6 +422,7 @@ typedef struct inferd_place_order {
     const char *device;          // a device's name, or "auto"; NULL: as it is
     const char *policy;          // NULL: as it is
     const char *precision;       // NULL: as it is
+    const char *mode;            // "normal", "debug", "prod"; NULL: as it is
 } inferd_place_order;
 
 // Moves a model: the old executable serves until the new one is warm, and no request fails for it.
@@ -465,8 +474,9 @@ typedef struct inferd_fact {
 // What the daemon was told.
 typedef struct inferd_flag {
     char name[48], value[256], initial[256];
-    char type[8];       // "bool", "int", "real", "string", "enum"
-    char origin[16];    // "default", "facts", "file", "drop-in", "environment", "argument", "admin"
+    char type[8];    // "bool", "int", "real", "string", "enum"
+    char origin[16]; // "default", "facts", "derived", "file", "drop-in", "environment", "argument",
+                     // "admin"
     char stability[16]; // "public", "internal"
     bool live;          // inferd_flag_set() changes it
     char wanted[128];   // what it may be

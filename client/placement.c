@@ -29,6 +29,13 @@ static void copy_declined(inferd_declined *to, const struct inf_declined_entry *
     to->nodes = from->nodes;
 }
 
+static void copy_setting(inferd_setting *to, const struct inf_setting_entry *from)
+{
+    INF_COPY_TEXT(to->name, from->name);
+    INF_COPY_TEXT(to->value, from->value);
+    INF_COPY_TEXT(to->origin, from->origin);
+}
+
 static void copy_placement(inferd_placement *to, const struct inf_placement_reply *from)
 {
     INF_COPY_TEXT(to->name, from->name);
@@ -50,6 +57,7 @@ static void copy_placement(inferd_placement *to, const struct inf_placement_repl
     to->small_ops_webgpu = from->small_ops_webgpu;
     to->candidate_count = from->candidate_count;
     to->declined_count = from->declined_count;
+    to->setting_count = from->setting_count;
 }
 
 static enum inf_code take_placement(void *context, const union inf_message *message, bool final,
@@ -58,19 +66,23 @@ static enum inf_code take_placement(void *context, const union inf_message *mess
     (void) final;
     inferd_placement **out_placement = context;
     const struct inf_placement_reply *from = &message->placement_reply;
-    // One block: the placement, its candidates, what was declined.
+    // One block: the placement, its candidates, what was declined, settings.
     inferd_placement *placement =
         calloc(1, sizeof *placement + from->candidate_count * sizeof(inferd_candidate) +
-                      from->declined_count * sizeof(inferd_declined));
+                      from->declined_count * sizeof(inferd_declined) +
+                      from->setting_count * sizeof(inferd_setting));
     if (placement == NULL)
         return inf_client_fail_memory(err);
     placement->candidates = (inferd_candidate *)(placement + 1);
     placement->declined = (inferd_declined *)(placement->candidates + from->candidate_count);
+    placement->settings = (inferd_setting *)(placement->declined + from->declined_count);
     copy_placement(placement, from);
     for (uint32_t i = 0; i < from->candidate_count; i++)
         copy_candidate(&placement->candidates[i], &from->candidates[i]);
     for (uint32_t i = 0; i < from->declined_count; i++)
         copy_declined(&placement->declined[i], &from->declined[i]);
+    for (uint32_t i = 0; i < from->setting_count; i++)
+        copy_setting(&placement->settings[i], &from->settings[i]);
     *out_placement = placement;
     return INF_OK;
 }
@@ -111,7 +123,8 @@ int inferd_place(inferd_client *client, const inferd_place_order *order, inferd_
                                    .version = order->version,
                                    .device = order->device,
                                    .policy = order->policy,
-                                   .precision = order->precision},
+                                   .precision = order->precision,
+                                   .mode = order->mode},
         .reply_kind = INF_MESSAGE_EMPTY,
         .take = inf_client_take_progress,
         .context = &told,

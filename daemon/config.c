@@ -7,13 +7,9 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "daemon/config_flag.h"
+#include "daemon/config_file.h"
 #include "proto/core/span.h"
 
-// Characters of one line of a file, its end included.
-#define LINE_CHARS 1024
-// A file of more lines is not a configuration.
-#define LINES_MAX 10000
 // Drop-ins beside one file.
 #define DROP_INS_MAX 256
 
@@ -28,105 +24,7 @@ static const struct {
     {"info", INF_LOG_INFO},   {"debug", INF_LOG_DEBUG},
 };
 
-// Where a name and its value stand, for error texts and as the value's origin.
-struct place {
-    enum inf_origin origin;
-    const char *file; // of a file or the environment; NULL: the command line
-    uint32_t line;    // of a file
-};
-
-static enum inf_code refuse(struct inf_error *err, const struct place *place, const char *key,
-                            const char *value, const char *wanted)
-{
-    if (place->file == NULL)
-        return inf_fail(err, INF_INVALID, "--%s=%s: wanted %s", key, value, wanted);
-    if (place->origin == INF_ORIGIN_ENVIRONMENT)
-        return inf_fail(err, INF_INVALID, "%s: %s=%s: wanted %s", place->file, key, value, wanted);
-    return inf_fail(err, INF_INVALID, "%s:%u: %s = %s: wanted %s", place->file, place->line, key,
-                    value, wanted);
-}
-
-static enum inf_code find_flag(const struct inf_flag **out_flag, const char *key,
-                               const struct place *place, struct inf_error *err)
-{
-    const char *nearest;
-    const struct inf_flag *flag = inf_flag_find(key, &nearest);
-    if (flag != NULL && flag->type == INF_FLAG_ASK && place->file != NULL) {
-        nearest = flag->name;
-        flag = NULL; // on the command line only
-    }
-    *out_flag = flag;
-    if (flag != NULL)
-        return INF_OK;
-    if (place->file == NULL)
-        return inf_fail(err, INF_INVALID, "--%s: no such option; did you mean --%s?", key, nearest);
-    if (place->origin == INF_ORIGIN_ENVIRONMENT)
-        return inf_fail(err, INF_INVALID, "%s: '%s' is no setting; did you mean '%s'?", place->file,
-                        key, nearest);
-    return inf_fail(err, INF_INVALID, "%s:%u: '%s' is no setting; did you mean '%s'?", place->file,
-                    place->line, key, nearest);
-}
-
-static enum inf_code set(struct inf_config *config, const struct inf_flag *flag, const char *value,
-                         const struct place *place, struct inf_error *err)
-{
-    char wanted[INF_FLAG_WANTED_SIZE];
-    if (inf_flag_parse(config, flag, value, place->origin, wanted))
-        return INF_OK;
-    return refuse(err, place, flag->name, value, wanted);
-}
-
 // --- the file ---
-
-// Cuts white space off both ends of a text.
-static char *trim(char *text)
-{
-    text += strspn(text, " \t\r\n");
-    size_t length = strlen(text);
-    while (length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL)
-        length--;
-    text[length] = '\0';
-    return text;
-}
-
-static enum inf_code read_line(struct inf_config *config, char *line, const struct place *place,
-                               struct inf_error *err)
-{
-    char *key = trim(line);
-    if (key[0] == '\0' || key[0] == '#')
-        return INF_OK;
-    char *equals = strchr(key, '=');
-    if (equals == NULL)
-        return inf_fail(err, INF_INVALID, "%s:%u: '%s': wanted key = value", place->file,
-                        place->line, key);
-    *equals = '\0';
-    key = trim(key);
-    const struct inf_flag *flag = NULL;
-    INF_TRY(find_flag(&flag, key, place, err));
-    return set(config, flag, trim(equals + 1), place, err);
-}
-
-static enum inf_code read_stream(struct inf_config *config, FILE *stream, struct place place,
-                                 struct inf_error *err)
-{
-    char line[LINE_CHARS];
-    while (fgets(line, sizeof line, stream) != NULL) {
-        place.line++;
-        size_t length = strlen(line);
-        bool whole = length > 0 && line[length - 1] == '\n';
-        if (place.line > LINES_MAX)
-            return inf_fail(err, INF_INVALID, "%s: more than %d lines", place.file, LINES_MAX);
-        // A NUL byte cuts the line as seen here, and so looks like a line without its end.
-        if (!whole && !feof(stream))
-            return inf_fail(err, INF_INVALID,
-                            "%s:%u: longer than %d characters, or with a NUL byte", place.file,
-                            place.line, LINE_CHARS - 2);
-        INF_TRY(read_line(config, line, &place, err));
-    }
-    if (ferror(stream))
-        return inf_fail(err, INF_INVALID, "%s: %s", place.file, strerror(errno));
-    return INF_OK;
-}
 
 // Reads the file at `path`; one that is missing is no fault unless it was asked for by name.
 static enum inf_code read_file(struct inf_config *config, const char *path, bool named,
@@ -138,7 +36,8 @@ static enum inf_code read_file(struct inf_config *config, const char *path, bool
     if (stream == NULL)
         return inf_fail(err, INF_INVALID, "%s: %s", path, strerror(errno));
     enum inf_code code =
-        read_stream(config, stream, (struct place){.origin = origin, .file = path}, err);
+        inf_settings_read(&inf_daemon_flags, config, stream,
+                          (struct inf_setting_place){.origin = origin, .file = path}, err);
     fclose(stream);
     return code;
 }
@@ -198,15 +97,15 @@ static char *next_assignment(char **rest)
 
 static enum inf_code read_environment(struct inf_config *config, struct inf_error *err)
 {
-    static const struct place place = {.origin = INF_ORIGIN_ENVIRONMENT,
-                                       .file = INF_CONFIG_VARIABLE};
+    static const struct inf_setting_place place = {.origin = INF_ORIGIN_ENVIRONMENT,
+                                                   .file = INF_CONFIG_VARIABLE};
     const char *given = getenv(INF_CONFIG_VARIABLE);
-    char text[LINE_CHARS];
+    char text[INF_SETTING_LINE_CHARS];
     if (given == NULL)
         return INF_OK;
     if (strlen(given) >= sizeof text)
         return inf_fail(err, INF_INVALID, INF_CONFIG_VARIABLE ": longer than %d characters",
-                        LINE_CHARS - 1);
+                        INF_SETTING_LINE_CHARS - 1);
     memcpy(text, given, strlen(given) + 1);
     char *rest = text, *assignment;
     while ((assignment = next_assignment(&rest)) != NULL) {
@@ -216,8 +115,10 @@ static enum inf_code read_environment(struct inf_config *config, struct inf_erro
             return inf_fail(err, INF_INVALID, INF_CONFIG_VARIABLE ": '%s': wanted name=value",
                             assignment);
         *equals = '\0';
-        INF_TRY(find_flag(&flag, trim(assignment), &place, err));
-        INF_TRY(set(config, flag, trim(equals + 1), &place, err));
+        INF_TRY(
+            inf_setting_find(&inf_daemon_flags, &flag, inf_setting_trim(assignment), &place, err));
+        INF_TRY(inf_setting_set(&inf_daemon_flags, config, flag, inf_setting_trim(equals + 1),
+                                &place, err));
     }
     return INF_OK;
 }
@@ -261,14 +162,14 @@ static enum inf_code split_argument(struct argument *argument, int argc, char **
 static enum inf_code read_arguments(struct inf_config *config, int argc, char **argv,
                                     const char **file, bool *private_run, struct inf_error *err)
 {
-    static const struct place place = {.origin = INF_ORIGIN_ARGUMENT};
+    static const struct inf_setting_place place = {.origin = INF_ORIGIN_ARGUMENT};
     for (int index = 1; index < argc;) {
         struct argument argument;
         INF_TRY(split_argument(&argument, argc, argv, &index, err));
         bool is_file = strcmp(argument.key, "config") == 0;
         const struct inf_flag *flag = NULL;
         if (!is_file)
-            INF_TRY(find_flag(&flag, argument.key, &place, err));
+            INF_TRY(inf_setting_find(&inf_daemon_flags, &flag, argument.key, &place, err));
         if (argument.value == NULL)
             return inf_fail(err, INF_INVALID, "--%s: wanted a value", argument.key);
         if (is_file)
@@ -276,7 +177,7 @@ static enum inf_code read_arguments(struct inf_config *config, int argc, char **
         else if (flag == &inf_flags[INF_FLAG_ID_runtime_dir])
             *private_run = argument.value[0] != '\0';
         if (!is_file && config != NULL)
-            INF_TRY(set(config, flag, argument.value, &place, err));
+            INF_TRY(inf_setting_set(&inf_daemon_flags, config, flag, argument.value, &place, err));
     }
     return INF_OK;
 }
@@ -285,18 +186,13 @@ static enum inf_code read_arguments(struct inf_config *config, int argc, char **
 
 static void set_defaults(struct inf_config *config)
 {
-    char wanted[INF_FLAG_WANTED_SIZE];
     *config = (struct inf_config){0};
-    for (size_t i = 0; i < INF_FLAG_COUNT; i++)
-        if (inf_flags[i].fallback != NULL &&
-            !inf_flag_parse(config, &inf_flags[i], inf_flags[i].fallback, INF_ORIGIN_DEFAULT,
-                            wanted))
-            abort(); // the table contradicts itself
+    inf_flag_list_reset(&inf_daemon_flags, config);
 }
 
 static bool was_given(const struct inf_config *config, enum inf_flag_id id)
 {
-    return config->origins[id] > INF_ORIGIN_FACTS;
+    return config->origins[id] > INF_ORIGIN_DERIVED;
 }
 
 // Makes runtime_dir + file the path of a socket that was not named.
@@ -310,7 +206,17 @@ static enum inf_code place_socket(struct inf_config *config, enum inf_flag_id id
     if (length < 0 || length >= INF_CONFIG_TEXT)
         return inf_fail(err, INF_INVALID, "runtime_dir = %s: wanted at most %zu characters",
                         config->runtime_dir, INF_CONFIG_TEXT - 1 - strlen(file) - 1);
+    config->origins[id] = INF_ORIGIN_DERIVED;
     return INF_OK;
+}
+
+// Empties a path that was not named.
+static void leave_out(struct inf_config *config, enum inf_flag_id id)
+{
+    if (was_given(config, id))
+        return;
+    ((char *)config + inf_flags[id].offset)[0] = '\0';
+    config->origins[id] = INF_ORIGIN_DERIVED;
 }
 
 // What follows from several settings together.
@@ -319,10 +225,8 @@ static enum inf_code finish(struct inf_config *config, struct inf_error *err)
     if (config->runtime_dir[0] != '\0') {
         INF_TRY(place_socket(config, INF_FLAG_ID_socket, "inferd.sock", err));
         INF_TRY(place_socket(config, INF_FLAG_ID_admin_socket, "admin.sock", err));
-        if (!was_given(config, INF_FLAG_ID_repository))
-            config->repository[0] = '\0';
-        if (!was_given(config, INF_FLAG_ID_cache_dir))
-            config->cache_dir[0] = '\0';
+        leave_out(config, INF_FLAG_ID_repository);
+        leave_out(config, INF_FLAG_ID_cache_dir);
     }
     if (config->socket[0] == '\0' || config->admin_socket[0] == '\0')
         return inf_fail(err, INF_INVALID, "socket and admin_socket: wanted a path each");
@@ -339,6 +243,7 @@ static enum inf_code finish(struct inf_config *config, struct inf_error *err)
                             "connections_per_uid_max = %u: wanted at most connections_max, %u",
                             config->connections_per_uid_max, config->connections_max);
         config->connections_per_uid_max = config->connections_max;
+        config->origins[INF_FLAG_ID_connections_per_uid_max] = INF_ORIGIN_DERIVED;
     }
     return INF_OK;
 }

@@ -32,33 +32,38 @@ enum inf_flag_id {
 // Where a setting's value came from; what comes later overrides what comes before.
 enum inf_origin {
     INF_ORIGIN_DEFAULT,
-    INF_ORIGIN_FACTS, // 0 stood for "chosen": this was, from what the machine is
+    INF_ORIGIN_FACTS,   // 0 stood for "chosen": this was, from what the machine is
+    INF_ORIGIN_DERIVED, // follows from another setting
     INF_ORIGIN_FILE,
     INF_ORIGIN_DROP_IN,
     INF_ORIGIN_ENVIRONMENT,
     INF_ORIGIN_ARGUMENT,
-    INF_ORIGIN_ADMIN, // inferctl flags set
+    INF_ORIGIN_MODEL, // a model's own file
+    INF_ORIGIN_ADMIN, // inferctl flags set, inferctl place
 };
 
 // Every setting. config_flags.def gives name, default, range and help of each; inferd.8 lists them (a
 // test compares).
 struct inf_config {
-    char repository[INF_CONFIG_TEXT];   // directory of models; "": none
-    char cache_dir[INF_CONFIG_TEXT];    // what a next start need not compile again; "": nowhere
-    char runtime_dir[INF_CONFIG_TEXT];  // private run: both sockets lie here; "": see sockets
-    char socket[INF_CONFIG_TEXT];       // data socket, 0660
-    char admin_socket[INF_CONFIG_TEXT]; // admin socket, 0600
-    char admin_group[INF_CONFIG_TEXT];  // "": only the daemon's user and root are admins
-    char backends[INF_CONFIG_TEXT];     // comma-separated; "": all
-    char device[INF_CONFIG_TEXT];       // default device; "auto"
-    char race[INF_CONFIG_TEXT];         // "auto", "always", "never"
-    double race_tolerance;              // how far an answer may be from the judge's
-    double drift_factor;                // of a model's best median: slower is drift; 0: none is
-    uint32_t drift_after_ms;            // how long it has to be slower
-    uint32_t cpu_slots;                 // 0: chosen
-    uint32_t cpu_threads;               // 0: chosen
-    char cpu_isa_max[INF_CONFIG_TEXT];  // best instruction set of cpu's own loops; "auto"
-    uint32_t connections_max;           // open at once
+    char repository[INF_CONFIG_TEXT];     // directory of models; "": none
+    char cache_dir[INF_CONFIG_TEXT];      // what a next start need not compile again; "": nowhere
+    char runtime_dir[INF_CONFIG_TEXT];    // private run: both sockets lie here; "": see sockets
+    char socket[INF_CONFIG_TEXT];         // data socket, 0660
+    char admin_socket[INF_CONFIG_TEXT];   // admin socket, 0600
+    char admin_group[INF_CONFIG_TEXT];    // "": only the daemon's user and root are admins
+    char backends[INF_CONFIG_TEXT];       // comma-separated; "": all
+    char device[INF_CONFIG_TEXT];         // default device; "auto"
+    char devices[INF_CONFIG_TEXT];        // comma-separated; "": all
+    char devices_denied[INF_CONFIG_TEXT]; // comma-separated; "": none
+    char power[INF_CONFIG_TEXT];          // "any", "low", "high"
+    char race[INF_CONFIG_TEXT];           // "auto", "always", "never"
+    double race_tolerance;                // how far an answer may be from the judge's
+    double drift_factor;                  // of a model's best median: slower is drift; 0: none is
+    uint32_t drift_after_ms;              // how long it has to be slower
+    uint32_t cpu_slots;                   // 0: chosen
+    uint32_t cpu_threads;                 // 0: chosen
+    char cpu_isa_max[INF_CONFIG_TEXT];    // best instruction set of cpu's own loops; "auto"
+    uint32_t connections_max;             // open at once
     // What one user may have at once:
     uint32_t connections_per_uid_max;
     uint32_t requests_per_uid_max;      // in flight

@@ -38,6 +38,12 @@ const struct inf_flag inf_flags[INF_FLAG_COUNT] = {
 #include "daemon/config_flags.def"
 };
 
+const struct inf_flag_list inf_daemon_flags = {
+    .flags = inf_flags,
+    .count = INF_FLAG_COUNT,
+    .origins_offset = offsetof(struct inf_config, origins),
+};
+
 // --- names ---
 
 // Whether two names are the same, '-' counting as '_'.
@@ -70,20 +76,26 @@ static uint32_t edit_distance(const char *a, const char *b)
     return row[width];
 }
 
-const struct inf_flag *inf_flag_find(const char *name, const char **nearest)
+const struct inf_flag *inf_flag_list_find(const struct inf_flag_list *list, const char *name,
+                                          const char **nearest)
 {
     uint32_t least = UINT32_MAX;
-    *nearest = inf_flags[0].name;
-    for (size_t i = 0; i < INF_FLAG_COUNT; i++) {
-        if (same_name(name, inf_flags[i].name))
-            return &inf_flags[i];
-        uint32_t distance = edit_distance(name, inf_flags[i].name);
+    *nearest = list->flags[0].name;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (same_name(name, list->flags[i].name))
+            return &list->flags[i];
+        uint32_t distance = edit_distance(name, list->flags[i].name);
         if (distance < least) {
             least = distance;
-            *nearest = inf_flags[i].name;
+            *nearest = list->flags[i].name;
         }
     }
     return NULL;
+}
+
+const struct inf_flag *inf_flag_find(const char *name, const char **nearest)
+{
+    return inf_flag_list_find(&inf_daemon_flags, name, nearest);
 }
 
 // --- values ---
@@ -144,6 +156,7 @@ void inf_flag_wanted(const struct inf_flag *flag, char wanted[INF_FLAG_WANTED_SI
 {
     switch (flag->type) {
     case INF_FLAG_TEXT:
+    case INF_FLAG_LIST:
         snprintf(wanted, INF_FLAG_WANTED_SIZE, "at most %d characters", INF_CONFIG_TEXT - 1);
         break;
     case INF_FLAG_PATH:
@@ -198,14 +211,26 @@ static bool set_text(void *field, const struct inf_flag *flag, const char *text)
     return true;
 }
 
-static bool set_value(struct inf_config *config, const struct inf_flag *flag, const char *text)
+// Adds to a list what came from the same place, or begins it anew.
+static bool add_text(char *field, const char *text, bool same_origin)
 {
-    void *field = (char *)config + flag->offset;
+    size_t used = same_origin ? strlen(field) : 0, length = strlen(text);
+    const char *between = used > 0 ? "; " : "";
+    if (used + strlen(between) + length >= INF_CONFIG_TEXT)
+        return false;
+    snprintf(field + used, INF_CONFIG_TEXT - used, "%s%s", between, text);
+    return true;
+}
+
+static bool set_value(void *field, const struct inf_flag *flag, const char *text, bool same_origin)
+{
     switch (flag->type) {
     case INF_FLAG_TEXT:
     case INF_FLAG_PATH:
     case INF_FLAG_WORD:
         return set_text(field, flag, text);
+    case INF_FLAG_LIST:
+        return add_text(field, text, same_origin);
     case INF_FLAG_U32:
     case INF_FLAG_U64:
         return set_number(field, flag, text);
@@ -220,12 +245,16 @@ static bool set_value(struct inf_config *config, const struct inf_flag *flag, co
     return false;
 }
 
-bool inf_flag_parse(struct inf_config *config, const struct inf_flag *flag, const char *text,
-                    enum inf_origin origin, char wanted[INF_FLAG_WANTED_SIZE])
+bool inf_flag_list_set(const struct inf_flag_list *list, void *settings,
+                       const struct inf_flag *flag, const char *text, enum inf_origin origin,
+                       char wanted[INF_FLAG_WANTED_SIZE])
 {
-    bool sound = set_value(config, flag, text);
+    uint8_t *known = (uint8_t *)settings + list->origins_offset + (flag - list->flags);
+    if (flag->check != NULL && !flag->check(text, wanted, INF_FLAG_WANTED_SIZE))
+        return false;
+    bool sound = set_value((char *)settings + flag->offset, flag, text, *known == origin);
     if (sound)
-        config->origins[flag - inf_flags] = (uint8_t)origin;
+        *known = (uint8_t)origin;
     else if (flag->type == INF_FLAG_PATH && strlen(text) >= INF_CONFIG_TEXT)
         snprintf(wanted, INF_FLAG_WANTED_SIZE, "at most %d characters", INF_CONFIG_TEXT - 1);
     else
@@ -233,14 +262,31 @@ bool inf_flag_parse(struct inf_config *config, const struct inf_flag *flag, cons
     return sound;
 }
 
-const char *inf_flag_print(const struct inf_config *config, const struct inf_flag *flag,
+void inf_flag_list_reset(const struct inf_flag_list *list, void *settings)
+{
+    char wanted[INF_FLAG_WANTED_SIZE];
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->flags[i].fallback != NULL &&
+            !inf_flag_list_set(list, settings, &list->flags[i], list->flags[i].fallback,
+                               INF_ORIGIN_DEFAULT, wanted))
+            abort(); // the table contradicts itself
+}
+
+bool inf_flag_parse(struct inf_config *config, const struct inf_flag *flag, const char *text,
+                    enum inf_origin origin, char wanted[INF_FLAG_WANTED_SIZE])
+{
+    return inf_flag_list_set(&inf_daemon_flags, config, flag, text, origin, wanted);
+}
+
+const char *inf_flag_print(const void *settings, const struct inf_flag *flag,
                            char text[INF_CONFIG_TEXT])
 {
-    const void *field = (const char *)config + flag->offset;
+    const void *field = (const char *)settings + flag->offset;
     switch (flag->type) {
     case INF_FLAG_TEXT:
     case INF_FLAG_PATH:
     case INF_FLAG_WORD:
+    case INF_FLAG_LIST:
         snprintf(text, INF_CONFIG_TEXT, "%s", (const char *)field);
         break;
     case INF_FLAG_U32:
@@ -262,20 +308,25 @@ const char *inf_flag_print(const struct inf_config *config, const struct inf_fla
 
 // --- about flags ---
 
+enum inf_origin inf_flag_list_origin(const struct inf_flag_list *list, const void *settings,
+                                     const struct inf_flag *flag)
+{
+    const uint8_t *origins = (const uint8_t *)settings + list->origins_offset;
+    return (enum inf_origin)origins[flag - list->flags];
+}
+
 enum inf_origin inf_flag_origin(const struct inf_config *config, const struct inf_flag *flag)
 {
-    return (enum inf_origin)config->origins[flag - inf_flags];
+    return inf_flag_list_origin(&inf_daemon_flags, config, flag);
 }
 
 const char *inf_origin_name(enum inf_origin origin)
 {
     static const char *const names[] = {
-        [INF_ORIGIN_DEFAULT] = "default",
-        [INF_ORIGIN_FACTS] = "facts",
-        [INF_ORIGIN_FILE] = "file",
-        [INF_ORIGIN_DROP_IN] = "drop-in",
-        [INF_ORIGIN_ENVIRONMENT] = "environment",
-        [INF_ORIGIN_ARGUMENT] = "argument",
+        [INF_ORIGIN_DEFAULT] = "default",   [INF_ORIGIN_FACTS] = "facts",
+        [INF_ORIGIN_DERIVED] = "derived",   [INF_ORIGIN_FILE] = "file",
+        [INF_ORIGIN_DROP_IN] = "drop-in",   [INF_ORIGIN_ENVIRONMENT] = "environment",
+        [INF_ORIGIN_ARGUMENT] = "argument", [INF_ORIGIN_MODEL] = "model",
         [INF_ORIGIN_ADMIN] = "admin",
     };
     return (size_t)origin < INF_ARRAY_LENGTH(names) ? names[origin] : "unknown";
@@ -286,7 +337,7 @@ const char *inf_flag_type_name(enum inf_flag_type type)
     static const char *const names[] = {
         [INF_FLAG_TEXT] = "string", [INF_FLAG_PATH] = "string", [INF_FLAG_U32] = "int",
         [INF_FLAG_U64] = "int",     [INF_FLAG_REAL] = "real",   [INF_FLAG_BOOL] = "bool",
-        [INF_FLAG_WORD] = "enum",   [INF_FLAG_ASK] = "bool",
+        [INF_FLAG_WORD] = "enum",   [INF_FLAG_ASK] = "bool",    [INF_FLAG_LIST] = "string",
     };
     return (size_t)type < INF_ARRAY_LENGTH(names) ? names[type] : "unknown";
 }

@@ -8,6 +8,7 @@
 
 #include "backends/registry.h"
 #include "daemon/environment.h"
+#include "daemon/model_device.h"
 #include "daemon/model_store.h"
 #include "daemon/notify.h"
 #include "daemon/server.h"
@@ -120,13 +121,19 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
     };
     const char *only = config->backends[0] != '\0' ? config->backends : NULL;
     INF_TRY(inf_device_list_open(&daemon->devices, only, &options, err));
+    inf_model_devices_prune(
+        &daemon->devices,
+        &(struct inf_allow_rules){.allowed = config->devices, .denied = config->devices_denied},
+        daemon->log);
     enum inf_place_races races = INF_PLACE_RACES_AUTO;
+    enum inf_power power = INF_POWER_ANY;
     (void)inf_place_races_parse(config->race, &races); // the configuration has seen to it
+    (void)inf_power_parse(config->power, &power);
     const struct inf_model_store_options store = {
         .repository = config->repository[0] != '\0' ? config->repository : NULL,
         .devices = &daemon->devices,
         .default_device = config->device,
-        .rules = {.races = races, .tolerance = config->race_tolerance},
+        .rules = {.races = races, .tolerance = config->race_tolerance, .power = power},
         .cache_directory = options.cache_directory,
         .version = daemon->options.version,
         .batch_rows_max = config->batch_rows_max,

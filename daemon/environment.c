@@ -40,10 +40,12 @@ static enum inf_code apply(struct inf_environment *environment, enum inf_flag_id
     switch (id) {
     case INF_FLAG_ID_device:
         return inf_model_store_set_device(environment->store, next->device, err);
+    case INF_FLAG_ID_power:
     case INF_FLAG_ID_race:
     case INF_FLAG_ID_race_tolerance: {
         struct inf_place_rules rules = {.tolerance = next->race_tolerance};
         (void)inf_place_races_parse(next->race, &rules.races); // it was checked
+        (void)inf_power_parse(next->power, &rules.power);
         inf_model_store_set_rules(environment->store, &rules);
         return INF_OK;
     }

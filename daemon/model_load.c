@@ -9,6 +9,7 @@
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "daemon/model_batch.h"
+#include "daemon/model_device.h"
 
 // Where each stage begins, in percent of a typical load.
 #define PERCENT_READ     0u
@@ -57,6 +58,9 @@ struct load {
     const struct inf_loader_options *options;
     const struct inf_load_progress_sink *progress;
     struct inf_model_location location;
+    struct inf_model_config config;
+    struct inf_allow_rules allow; // its texts are the config's
+    struct inf_device *pinned;    // no reference; NULL: the best is to be found
     struct inf_graph *graph;
     struct inf_model_info info;
     char platform[40]; // as in struct inf_served
@@ -66,6 +70,13 @@ struct load {
 static void report(const struct load *load, const char *stage, uint32_t percent)
 {
     load->progress->report(load->progress->context, load->location.version, stage, percent);
+}
+
+// Rows of different requests that may run at once: the model may have less than the daemon allows.
+static uint32_t batch_rows_max(const struct load *load)
+{
+    uint32_t own = load->config.batch_rows_max;
+    return own == 0 ? load->options->batch_rows_max : INF_MIN(own, load->options->batch_rows_max);
 }
 
 // Compiles for the default shapes and runs once.
@@ -83,11 +94,18 @@ static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
     enum inf_code code = run_once(executable, err);
     inf_model_release(served->model, &executable);
     if (code == INF_OK)
-        inf_model_batch_measure(served, load->options->batch_rows_max, load->options->log);
+        inf_model_batch_measure(served, batch_rows_max(load), load->options->log);
     return code;
 }
 
-// Puts the model on the device that the job names, or on the best but `avoid`, which may be NULL.
+static enum inf_place_policy policy_of(const struct inf_model_config *config)
+{
+    enum inf_place_policy policy = INF_PLACE_LATENCY;
+    (void)inf_place_policy_parse(config->policy, &policy); // it was checked
+    return policy;
+}
+
+// Puts the model on the device that is named, or on the best but `avoid`, which may be NULL.
 // `shapes` may be NULL.
 static void place(struct load *load, const struct inf_shape *shapes,
                   const struct inf_device *avoid) INF_MAY_BLOCK
@@ -96,16 +114,17 @@ static void place(struct load *load, const struct inf_shape *shapes,
     const struct inf_place_subject subject = {.model = served->model,
                                               .content_hash = served->content_hash,
                                               .shapes = shapes,
-                                              .policy = load->job->policy,
-                                              .pinned = load->job->device,
+                                              .policy = policy_of(&load->config),
+                                              .pinned = load->pinned,
                                               .avoid = avoid,
+                                              .allow = load->allow,
                                               .measure_anew = load->job->measure_anew,
                                               .rules = load->job->rules};
     struct inf_device *device =
         inf_placement_choose(&served->placement, &load->options->place, &subject);
     served->device = inf_device_ref(device);
     inf_model_charge(served->model, device);
-    if (load->job->device == NULL)
+    if (load->pinned == NULL)
         inf_log(load->options->log, INF_LOG_INFO,
                 "model placed name=%s device=%s by=%s reason=\"%s\"", served->name,
                 inf_device_info(device)->name, inf_place_source_name(served->placement.source),
@@ -125,7 +144,7 @@ static enum inf_code warm_up_somewhere(struct load *load, const struct inf_shape
 {
     struct inf_error why = {0};
     enum inf_code code = warm_up(load, shapes, &why);
-    if (code != INF_OK && load->job->device == NULL && inf_device_is_to_blame(&why)) {
+    if (code != INF_OK && load->pinned == NULL && inf_device_is_to_blame(&why)) {
         const struct inf_device *failed = load->served->device; // the list has it
         inf_log(load->options->log, INF_LOG_WARNING, "model moved name=%s from=%s reason=\"%s\"",
                 load->served->name, inf_device_info(failed)->name, why.text);
@@ -145,10 +164,10 @@ static enum inf_code settle_precision(struct load *load, const struct inf_shape 
 {
     const struct inf_load_job *job = load->job;
     struct inf_served *served = load->served;
-    served->precision = job->precision;
+    (void)inf_precision_parse(load->config.precision, &served->precision); // it was checked
     if (job->precision_asked)
-        return inf_precision_settle(job->precision, served->model, shapes, load->options->devices,
-                                    served->precision_reason, err);
+        return inf_precision_settle(served->precision, served->model, shapes,
+                                    load->options->devices, served->precision_reason, err);
     snprintf(served->precision_reason, sizeof served->precision_reason, "%s",
              job->base != NULL ? job->base->precision_reason : "no device computes in less");
     return INF_OK;
@@ -191,6 +210,9 @@ static enum inf_code fill_served(struct load *load, struct inf_error *err)
     load->served = served;
     atomic_init(&served->references, 1);
     served->stamp = load->location.stamp;
+    served->config = load->config;
+    served->mode = inf_model_config_mode(&load->config);
+    served->config_stamp = load->location.config_stamp;
     snprintf(served->name, sizeof served->name, "%s", load->job->name);
     snprintf(served->version, sizeof served->version, "%s", load->location.version);
     snprintf(served->platform, sizeof served->platform, "%s", load->platform);
@@ -222,6 +244,8 @@ static enum inf_code take_base(struct load *load, struct inf_error *err)
 {
     const struct inf_served *base = load->job->base;
     load->location.stamp = base->stamp;
+    if (load->job->config_whole)
+        load->location.config_stamp = base->config_stamp;
     load->info.content_hash = base->content_hash;
     snprintf(load->location.version, sizeof load->location.version, "%s", base->version);
     snprintf(load->platform, sizeof load->platform, "%s", base->platform);
@@ -238,20 +262,56 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
     return INF_OK;
 }
 
+// What the model is told: by its file, and by admins.
+static enum inf_code read_config(struct load *load, struct inf_error *err)
+{
+    struct inf_load_job *job = load->job;
+    struct inf_model_location *location = &load->location;
+    int fd = location->config_fd;
+    location->config_fd = -1;
+    if (job->config_whole) {
+        load->config = job->config;
+    } else {
+        inf_model_config_init(&load->config);
+        if (fd >= 0)
+            INF_TRY(inf_model_config_read(&load->config, fd, location->config_file, err));
+        inf_model_config_take_asked(&load->config, &job->config);
+        job->precision_asked = inf_model_config_origin(&load->config, INF_MODEL_FLAG_ID_precision) >
+                               INF_ORIGIN_DEFAULT;
+    }
+    return inf_model_device_choose(&load->config, load->options->devices, job->default_device,
+                                   job->rules.power, &load->allow, &load->pinned, err);
+}
+
+// Looks whether what is served already is what was found: the model, and its settings.
+static void compare_known(struct load *load)
+{
+    struct inf_load_job *job = load->job;
+    struct inf_served *known = job->known;
+    if (known == NULL || known->stamp != load->location.stamp ||
+        strcmp(known->version, load->location.version) != 0)
+        return;
+    job->unchanged = known->config_stamp == load->location.config_stamp;
+    if (!job->unchanged)
+        job->base = inf_served_ref(known);
+}
+
 static enum inf_code run_load(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
+    if (job->base == NULL) {
+        INF_TRY(locate(load, err));
+        compare_known(load);
+    }
+    snprintf(job->version, sizeof job->version, "%s", load->location.version);
+    if (job->unchanged)
+        return INF_OK;
+    INF_TRY(read_config(load, err));
     if (job->base != NULL)
         INF_TRY(take_base(load, err));
     else
-        INF_TRY(locate(load, err));
-    snprintf(job->version, sizeof job->version, "%s", load->location.version);
-    job->unchanged = job->known_stamp != 0 && job->known_stamp == load->location.stamp &&
-                     strcmp(job->known_version, load->location.version) == 0;
-    if (job->unchanged)
-        return INF_OK;
-    if (job->base == NULL)
         INF_TRY(read_model(load, err));
+    snprintf(job->version, sizeof job->version, "%s", load->location.version);
     INF_TRY(fill_served(load, err));
     job->served = load->served;
     load->served = NULL;
@@ -262,7 +322,11 @@ enum inf_code inf_model_load(struct inf_load_job *job, const struct inf_loader_o
                              const struct inf_load_progress_sink *progress, struct inf_error *err)
 {
     struct load load = {
-        .job = job, .options = options, .progress = progress, .location = {.directory_fd = -1}};
+        .job = job,
+        .options = options,
+        .progress = progress,
+        .location = {.directory_fd = -1, .config_fd = -1},
+    };
     enum inf_code code = run_load(&load, err);
     inf_model_location_fini(&load.location);
     inf_graph_destroy(&load.graph);

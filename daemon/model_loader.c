@@ -305,8 +305,8 @@ void inf_load_job_destroy(struct inf_load_job **job)
     struct inf_load_job *self = *job;
     if (self == NULL)
         return;
-    inf_device_unref(&self->device);
     inf_served_unref(&self->served);
+    inf_served_unref(&self->known);
     inf_served_unref(&self->base);
     inf_dissect_order_destroy(&self->dissect);
     free(self->names);

@@ -13,6 +13,7 @@
 #include "backends/exec/model.h"
 #include "daemon/batcher.h"
 #include "daemon/drift.h"
+#include "daemon/model_config.h"
 #include "daemon/model_dissect.h"
 #include "daemon/model_facts.h"
 #include "daemon/model_place.h"
@@ -34,11 +35,14 @@ struct inf_served {
     struct inf_model *model;        // one reference
     struct inf_device *device;      // where it runs unless a request names another; one reference
     struct inf_placement placement; // why there
+    struct inf_model_config config; // what it was told; once it is served the loop's, as is mode
+    enum inf_model_mode mode;
     enum inf_precision precision;   // that was wanted
     char precision_reason[256];     // why it computes in fp32
     struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
     struct inf_model_facts facts;   // at the shapes it was warmed up with; 0 where it was not
     uint64_t stamp;                 // of its file
+    uint64_t config_stamp;          // of its settings' file; 0: it has none
     uint64_t content_hash;          // of its file
     _Atomic uint64_t request_count; // answered with OK
     struct inf_drift drift;         // the loop's: how fast it is
@@ -79,18 +83,18 @@ struct inf_load_job {
     uint64_t token;
     uint64_t generation; // the sender's
     char name[INF_LIMIT_MODEL_NAME + 1];
-    char path[4096];           // "": in the repository
-    struct inf_device *device; // one reference; NULL: to be chosen
-    enum inf_place_policy policy;
-    enum inf_precision precision;
-    bool measure_anew;    // what earlier races found does not count
-    bool precision_asked; // somebody asks now; else that of `base` stands
+    char path[4096];                   // "": in the repository
+    struct inf_device *default_device; // where nothing else is said; the list's. NULL: the best
+    struct inf_model_config config;    // what admins ask for; the rest is the model's file's
+    bool config_whole;                 // nothing is: no file is read
+    bool measure_anew;                 // what earlier races found does not count
+    bool precision_asked;              // somebody asks now; else that of `base` stands
     struct inf_place_rules rules;
     struct inf_served *base; // one reference: this is placed anew, no file is read; NULL: a file is
     struct inf_dissect_order *dissect; // not NULL: base is looked into instead
-    // What is served now: the same version with the same stamp is not loaded again.
-    char known_version[INF_VERSION_TEXT];
-    uint64_t known_stamp; // 0: load in any case
+    // What is served now, one reference: it is not loaded again where its file is the same, but placed
+    // anew where its settings' file is another. NULL: load in any case.
+    struct inf_served *known;
 
     struct inf_load_message message; // the final one, here so that memory for it cannot lack
     char version[INF_VERSION_TEXT];  // "" where it was not found

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/model_place.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,6 +127,28 @@ static void add_candidate(struct inf_placement *placement, const struct inf_plac
     placement->prior_ns[index] = predict_ns(options, device, work);
 }
 
+// Lists the devices that may be chosen and work; those that may, where none works. There are some.
+static uint32_t list_allowed(struct inf_device *devices[INF_PLACE_DEVICES],
+                             const struct inf_place_options *options,
+                             const struct inf_place_subject *subject)
+{
+    const struct inf_device_info *infos[INF_PLACE_DEVICES];
+    const char *reasons[INF_PLACE_DEVICES];
+    uint32_t all = INF_MIN(options->devices->count, INF_PLACE_DEVICES), count = 0;
+    for (uint32_t i = 0; i < all; i++)
+        infos[i] = inf_device_info(options->devices->devices[i]);
+    (void)inf_allow_judge(&subject->allow, infos, all, reasons);
+    for (int pass = 0; pass < 2 && count == 0; pass++)
+        for (uint32_t i = 0; i < all; i++) {
+            struct inf_device *device = options->devices->devices[i];
+            bool works = device != subject->avoid && inf_device_health(device) == INF_DEVICE_OK;
+            if (reasons[i] == NULL && (works || pass > 0))
+                devices[count++] = device;
+        }
+    assert(count > 0 && "the rules leave somebody");
+    return count;
+}
+
 // Lists who may be chosen, best by rule first, and chooses that one.
 static void apply_rule(struct inf_placement *placement, const struct inf_place_options *options,
                        const struct inf_place_subject *subject) INF_MAY_BLOCK
@@ -133,13 +156,9 @@ static void apply_rule(struct inf_placement *placement, const struct inf_place_o
     struct inf_device *devices[INF_PLACE_DEVICES];
     const struct inf_device_info *infos[INF_PLACE_DEVICES];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < options->devices->count && count < INF_PLACE_DEVICES; i++) {
-        struct inf_device *device = options->devices->devices[i];
-        if (device == subject->avoid || inf_device_health(device) != INF_DEVICE_OK)
-            continue;
-        devices[count] = device;
-        infos[count++] = inf_device_info(device);
-    }
+    count = list_allowed(devices, options, subject);
+    for (uint32_t i = 0; i < count; i++)
+        infos[i] = inf_device_info(devices[i]);
     const struct inf_speed_work work = work_of(subject->model, subject->shapes);
     const struct inf_prior_facts facts = {.macs = work.macs, .const_bytes = work.bytes};
     const struct inf_prior prior = inf_prior_choose(infos, count, &facts);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "backends/exec/model.h"
+#include "backends/place/allow.h"
 #include "backends/place/speed.h"
 #include "backends/place/tune.h"
 #include "backends/registry.h"
@@ -71,7 +72,8 @@ struct inf_place_speeds {
 // What can be changed while the daemon runs.
 struct inf_place_rules {
     enum inf_place_races races;
-    double tolerance; // of a racing device's answer; 0: INF_RACE_TOLERANCE
+    double tolerance;     // of a racing device's answer; 0: INF_RACE_TOLERANCE
+    enum inf_power power; // of models that say nothing
 };
 
 struct inf_place_options {
@@ -91,6 +93,7 @@ struct inf_place_subject {
     enum inf_place_policy policy;
     struct inf_device *pinned;      // NULL: the best is to be found
     const struct inf_device *avoid; // not to be found; NULL: none
+    struct inf_allow_rules allow;   // what may be found
     struct inf_place_rules rules;
     bool measure_anew; // what earlier races found does not count
 };

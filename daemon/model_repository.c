@@ -14,18 +14,31 @@
 #include "backends/base/file.h"
 #include "proto/wire/message.h"
 
-#define MODEL_FILE "model.json"
-#define SUFFIX     ".json"
+#define CONFIG_FILE   "model.conf"
+#define CONFIG_SUFFIX ".conf"
 // A model says so near its beginning; weights, where they stand in the file at all, come later.
 #define GLANCE_BYTES (64u << 10)
 #define MODEL_KEY    "\"modelTopology\""
 
+// Kinds of model files.
+static const struct {
+    const char *name; // of the file that goes before all others in a directory
+    const char *suffix;
+    bool glance; // other files have the suffix, too: what is in it decides
+} kinds[] = {{"model.json", ".json", true}, {"model.onnx", ".onnx", false}};
+#define KINDS        INF_ARRAY_LENGTH(kinds)
+#define SUFFIX_CHARS 5
+
 // --- names ---
 
-static bool has_suffix(const char *name)
+// The kind of a file by its name; KINDS where it is none.
+static size_t kind_of(const char *name)
 {
-    size_t length = strlen(name);
-    return length > strlen(SUFFIX) && strcmp(name + length - strlen(SUFFIX), SUFFIX) == 0;
+    size_t length = strlen(name), kind = 0;
+    while (kind < KINDS && (length <= SUFFIX_CHARS ||
+                            strcmp(name + length - SUFFIX_CHARS, kinds[kind].suffix) != 0))
+        kind++;
+    return kind;
 }
 
 // The number of a version's directory; false where the name is none.
@@ -88,6 +101,17 @@ static bool holds_model(int directory_fd, const char *name)
     return found;
 }
 
+// Whether a file is a model's, by its name and, where that does not say enough, by what is in it.
+static bool is_model_file(int directory_fd, const char *name)
+{
+    struct stat status;
+    size_t kind = kind_of(name);
+    if (kind == KINDS || fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(status.st_mode))
+        return false;
+    return !kinds[kind].glance || holds_model(directory_fd, name);
+}
+
 // What makes a replaced or rewritten file another one.
 static uint64_t stamp_of(int directory_fd, const char *name)
 {
@@ -101,6 +125,38 @@ static uint64_t stamp_of(int directory_fd, const char *name)
     for (size_t i = 0; i < INF_ARRAY_LENGTH(facts); i++)
         stamp = (stamp ^ facts[i]) * 0x9e3779b97f4a7c15u; // odd: mixing loses nothing
     return stamp | 1;
+}
+
+// Opens the settings `name` of `directory_fd`, where there are any.
+static enum inf_code take_config(struct inf_model_location *location, int directory_fd,
+                                 const char *name, struct inf_error *err)
+{
+    uint64_t size;
+    struct inf_error why = {0};
+    enum inf_code code =
+        inf_file_open_beneath(&location->config_fd, &size, directory_fd, name, &why);
+    if (code == INF_OK) {
+        snprintf(location->config_file, sizeof location->config_file, "%s", name);
+        location->config_stamp = stamp_of(directory_fd, name);
+        return INF_OK;
+    }
+    location->config_fd = -1;
+    if (code == INF_NOT_FOUND)
+        return INF_OK;
+    if (err != NULL)
+        *err = why;
+    return code;
+}
+
+// Opens NAME.conf beside the model file NAME.json.
+static enum inf_code take_sibling_config(struct inf_model_location *location, const char *file,
+                                         struct inf_error *err)
+{
+    char name[sizeof location->file + sizeof CONFIG_SUFFIX];
+    const char *dot = strrchr(file, '.');
+    int length = dot != NULL && dot != file ? (int)(dot - file) : (int)strlen(file);
+    snprintf(name, sizeof name, "%.*s" CONFIG_SUFFIX, length, file);
+    return take_config(location, location->directory_fd, name, err);
 }
 
 // Takes the file `name` of location->directory_fd, of version `version`.
@@ -117,10 +173,10 @@ static enum inf_code take_file(struct inf_model_location *location, const char *
     return INF_OK;
 }
 
-// The .json files of a directory that hold models.
+// The model files of a directory.
 struct candidates {
     uint32_t count;
-    char first[256];
+    char names[2][256]; // of the first two
 };
 
 static enum inf_code visit_candidate(void *context, int directory_fd, const char *name,
@@ -128,10 +184,29 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
 {
     (void)err;
     struct candidates *found = context;
-    if (!has_suffix(name) || !holds_model(directory_fd, name))
+    if (!is_model_file(directory_fd, name))
         return INF_OK;
-    if (found->count++ == 0)
-        snprintf(found->first, sizeof found->first, "%s", name);
+    if (found->count < INF_ARRAY_LENGTH(found->names))
+        snprintf(found->names[found->count], sizeof found->names[0], "%s", name);
+    found->count++;
+    return INF_OK;
+}
+
+// The file of `directory_fd` that is called as model files are (STEM.json); NULL where there is none.
+static enum inf_code find_named(int directory_fd, const char *const names[KINDS],
+                                const char **out_name, struct inf_error *err)
+{
+    struct stat status;
+    *out_name = NULL;
+    for (size_t i = 0; i < KINDS; i++) {
+        if (fstatat(directory_fd, names[i], &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+            S_ISDIR(status.st_mode))
+            continue;
+        if (*out_name != NULL)
+            return inf_fail(err, INF_INVALID, "files '%s' and '%s': wanted one of them", *out_name,
+                            names[i]);
+        *out_name = names[i];
+    }
     return INF_OK;
 }
 
@@ -139,18 +214,25 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
 static enum inf_code find_file(struct inf_model_location *location, const char *version,
                                const char *label, struct inf_error *err)
 {
-    struct stat status;
-    if (fstatat(location->directory_fd, MODEL_FILE, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return take_file(location, MODEL_FILE, version, err);
+    const char *named;
+    const char *const names[KINDS] = {kinds[0].name, kinds[1].name};
+    enum inf_code code = find_named(location->directory_fd, names, &named, err);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "directory '%s'", label);
+    if (named != NULL)
+        return take_file(location, named, version, err);
     struct candidates found = {0};
     INF_TRY(for_each_entry(location->directory_fd, &found, visit_candidate, err));
     if (found.count == 0)
-        return inf_fail(err, INF_INVALID, "directory '%s': holds no model file, wanted %s", label,
-                        MODEL_FILE);
+        return inf_fail(err, INF_INVALID, "directory '%s': holds no model file, wanted %s or %s",
+                        label, kinds[0].name, kinds[1].name);
     if (found.count > 1)
-        return inf_fail(err, INF_INVALID, "directory '%s': holds %u model files, none called %s",
-                        label, found.count, MODEL_FILE);
-    return take_file(location, found.first, version, err);
+        return inf_fail(
+            err, INF_INVALID,
+            "directory '%s': holds %u model files ('%.48s', '%.48s'), none called %s or "
+            "%s",
+            label, found.count, found.names[0], found.names[1], kinds[0].name, kinds[1].name);
+    return take_file(location, found.names[0], version, err);
 }
 
 // --- versions ---
@@ -183,6 +265,7 @@ static enum inf_code find_in_directory(struct inf_model_location *location, cons
                                        struct inf_error *err)
 {
     struct highest highest = {0};
+    INF_TRY(take_config(location, location->directory_fd, CONFIG_FILE, err));
     INF_TRY(for_each_entry(location->directory_fd, &highest, visit_version, err));
     if (!highest.found)
         return find_file(location, "1", label, err);
@@ -203,7 +286,7 @@ static enum inf_code find_in_directory(struct inf_model_location *location, cons
 enum inf_code inf_model_locate(struct inf_model_location *location, const char *repository,
                                const char *name, struct inf_error *err)
 {
-    *location = (struct inf_model_location){.directory_fd = -1};
+    *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
     int repository_fd;
     INF_TRY(inf_directory_open(&repository_fd, repository, err));
     int fd = open_child(repository_fd, name);
@@ -213,13 +296,19 @@ enum inf_code inf_model_locate(struct inf_model_location *location, const char *
         return find_in_directory(location, name, err);
     }
     location->directory_fd = repository_fd;
-    char file[INF_LIMIT_MODEL_NAME + sizeof SUFFIX];
-    snprintf(file, sizeof file, "%s" SUFFIX, name);
-    struct stat status;
-    if (fstatat(repository_fd, file, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    char files[KINDS][INF_LIMIT_MODEL_NAME + SUFFIX_CHARS + 1];
+    for (size_t i = 0; i < KINDS; i++)
+        snprintf(files[i], sizeof files[i], "%s%s", name, kinds[i].suffix);
+    const char *named;
+    const char *const names[KINDS] = {files[0], files[1]};
+    enum inf_code code = find_named(repository_fd, names, &named, err);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "model '%s'", name);
+    if (named == NULL)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
                                "model '%s' is not in the repository", name);
-    return take_file(location, file, "1", err);
+    INF_TRY(take_sibling_config(location, named, err));
+    return take_file(location, named, "1", err);
 }
 
 // Finds the model at a path without a slash at its end; cuts the path in two for that.
@@ -239,13 +328,14 @@ static enum inf_code locate_clean(struct inf_model_location *location, char *pat
         return inf_fail(err, INF_DENIED, "file '%.64s': %s", name, strerror(errno));
     *slash = '\0';
     INF_TRY(inf_directory_open(&location->directory_fd, path[0] != '\0' ? path : "/", err));
+    INF_TRY(take_sibling_config(location, name, err));
     return take_file(location, name, "1", err);
 }
 
 enum inf_code inf_model_locate_path(struct inf_model_location *location, const char *path,
                                     struct inf_error *err)
 {
-    *location = (struct inf_model_location){.directory_fd = -1};
+    *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
     char clean[4096];
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
@@ -263,7 +353,9 @@ void inf_model_location_fini(struct inf_model_location *location)
 {
     if (location->directory_fd >= 0)
         close(location->directory_fd);
-    location->directory_fd = -1;
+    if (location->config_fd >= 0)
+        close(location->config_fd);
+    location->directory_fd = location->config_fd = -1;
 }
 
 // --- scanning ---
@@ -278,9 +370,9 @@ static enum inf_code visit_entry(void *context, int directory_fd, const char *en
     if (fstatat(directory_fd, entry, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return INF_OK;
     if (!S_ISDIR(status.st_mode)) {
-        if (!has_suffix(entry) || !holds_model(directory_fd, entry))
+        if (!is_model_file(directory_fd, entry))
             return INF_OK;
-        length -= strlen(SUFFIX);
+        length -= SUFFIX_CHARS;
     }
     char name[INF_LIMIT_MODEL_NAME + 1];
     if (length >= sizeof name)

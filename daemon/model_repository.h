@@ -6,8 +6,10 @@
 //   REPOSITORY/NAME/model.json           version "1"
 //   REPOSITORY/NAME.json                 version "1"; its weights lie beside it
 //
-// Instead of model.json, the only .json file there that holds a model will do. Links are not
-// followed below the repository.
+// model.onnx and NAME.onnx stand for model.json and NAME.json everywhere. Instead of either, the only
+// .json file there that holds a model, or the only .onnx file, will do; where there are several, none
+// is guessed. A model's settings lie in REPOSITORY/NAME/model.conf, or in REPOSITORY/NAME.conf. Links
+// are not followed below the repository.
 #ifndef INF_DAEMON_MODEL_REPOSITORY_H
 #define INF_DAEMON_MODEL_REPOSITORY_H
 
@@ -28,7 +30,10 @@ struct inf_model_location {
     int directory_fd; // the directory with the file and its weights; -1: none
     char file[256];   // its name there
     char version[INF_VERSION_TEXT];
-    uint64_t stamp; // changes when the file is replaced or written to
+    uint64_t stamp;        // changes when the file is replaced or written to
+    int config_fd;         // the model's settings, open for reading; -1: it has none
+    char config_file[264]; // their name
+    uint64_t config_stamp; // as stamp; 0: none
 };
 
 // Finds the model `name` (a valid one) in the directory `repository`. The caller ends with
@@ -45,7 +50,7 @@ enum inf_code inf_model_locate(struct inf_model_location *location, const char *
 enum inf_code inf_model_locate_path(struct inf_model_location *location, const char *path,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Closes the directory.
+// Closes the directory, and the settings.
 void inf_model_location_fini(struct inf_model_location *location);
 
 // Names of models, sorted.
@@ -54,8 +59,8 @@ struct inf_model_names {
     char names[INF_REPOSITORY_MODELS][INF_LIMIT_MODEL_NAME + 1];
 };
 
-// Lists the models of a repository: every directory and every .json file with a model in it whose
-// name is a valid one. *out_names is the caller's to free().
+// Lists the models of a repository: every directory, every .onnx file and every .json file with a model
+// in it whose name is a valid one. *out_names is the caller's to free().
 //
 // INF_NOT_FOUND  there is no such directory.
 // INF_EXHAUSTED  more than INF_REPOSITORY_MODELS, or memory.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/model_device.h"
 #include "proto/wire/message.h"
 
 // Loads that may wait, but for those that a scan of the repository starts.
@@ -114,23 +115,6 @@ static bool is_default(const char *name)
     return name == NULL || name[0] == '\0' || strcmp(name, "auto") == 0;
 }
 
-static enum inf_code find_device(const struct inf_device_list *devices, const char *name,
-                                 struct inf_device **out_device, struct inf_error *err)
-{
-    char known[256] = "";
-    for (uint32_t i = 0; i < devices->count; i++) {
-        const char *candidate = inf_device_info(devices->devices[i])->name;
-        if (strcmp(candidate, name) == 0) {
-            *out_device = devices->devices[i];
-            return INF_OK;
-        }
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", candidate);
-    }
-    return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_NO_DEVICE,
-                           "device '%.64s': there is none, wanted one of: %s", name, known);
-}
-
 // --- making and freeing ---
 
 static enum inf_code fill(struct inf_model_store *store,
@@ -141,8 +125,8 @@ static enum inf_code fill(struct inf_model_store *store,
     if (options->devices->count == 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "there is no device");
     if (!is_default(options->default_device))
-        INF_TRY(
-            find_device(options->devices, options->default_device, &store->default_device, err));
+        INF_TRY(inf_model_device_find(options->devices, options->default_device,
+                                      &store->default_device, err));
     INF_TRY(inf_tune_open(&store->tune, options->cache_directory, options->log, err));
     const struct inf_loader_options loader = {
         .repository = options->repository,
@@ -197,7 +181,7 @@ enum inf_code inf_model_store_set_device(struct inf_model_store *store, const ch
 {
     struct inf_device *device = NULL;
     if (!is_default(name))
-        INF_TRY(find_device(store->devices, name, &device, err));
+        INF_TRY(inf_model_device_find(store->devices, name, &device, err));
     store->default_device = device;
     return INF_OK;
 }
@@ -217,11 +201,9 @@ const struct inf_speed *inf_model_store_speed(const struct inf_model_store *stor
 
 // How a model is to be loaded, beside what the request says.
 struct load_manner {
-    struct inf_device *device; // NULL: to be chosen
-    enum inf_place_policy policy;
-    bool if_changed; // not where the file is the one that is served
-    bool again;      // what is served is placed anew, no file is read
-    enum inf_precision precision;
+    struct inf_model_config config; // what admins ask for
+    bool if_changed;                // not where the files are those that are served
+    bool again;                     // what is served is placed anew, no file is read
     bool precision_asked;
     bool measure_anew;
     struct inf_dissect_order *dissect; // it is looked into instead; the job's on success
@@ -237,22 +219,19 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
         return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", entry->name);
     job->token = request->token;
     job->generation = entry->generation;
-    job->policy = manner->policy;
+    job->config = manner->config;
+    job->config_whole = manner->again;
+    job->default_device = store->default_device;
     job->rules = store->rules;
-    job->precision = manner->precision;
     job->precision_asked = manner->precision_asked;
     job->measure_anew = manner->measure_anew;
-    if (manner->device != NULL)
-        job->device = inf_device_ref(manner->device);
     if (manner->again)
         job->base = inf_served_ref(entry->served);
     snprintf(job->name, sizeof job->name, "%s", entry->name);
     if (request->path != NULL)
         snprintf(job->path, sizeof job->path, "%s", request->path);
-    if (manner->if_changed && entry->served != NULL) {
-        snprintf(job->known_version, sizeof job->known_version, "%s", entry->served->version);
-        job->known_stamp = entry->served->stamp;
-    }
+    if (manner->if_changed && entry->served != NULL)
+        job->known = inf_served_ref(entry->served);
     job->dissect = manner->dissect;
     if (manner->dissect == NULL)
         entry->reason[0] = '\0';
@@ -265,7 +244,9 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
 enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request, struct inf_error *err)
 {
-    struct load_manner manner = {.device = store->default_device};
+    struct load_manner manner = {0};
+    struct inf_device *device;
+    inf_model_config_init(&manner.config);
     if (!inf_model_name_valid(request->name))
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "model name '%.64s': wanted 1 to %u of A-Z a-z 0-9 . _ - and no dot "
@@ -275,8 +256,11 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "path of model '%s': wanted less than %zu characters", request->name,
                                sizeof((struct inf_load_job *)0)->path);
-    if (!is_default(request->device))
-        INF_TRY(find_device(store->devices, request->device, &manner.device, err));
+    if (!is_default(request->device)) {
+        INF_TRY(inf_model_device_find(store->devices, request->device, &device, err));
+        INF_TRY(
+            inf_model_config_ask(&manner.config, INF_MODEL_FLAG_ID_device, request->device, err));
+    }
     if (store->pending >= LOADS_MAX)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "model '%s': %u loads wait already", request->name, store->pending);
@@ -294,27 +278,39 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
 {
     struct load_manner manner = {.again = true, .measure_anew = request->measure_anew};
     struct inf_served *served = NULL;
+    struct inf_device *device;
     INF_TRY(inf_model_store_find(store, request->name, request->version, &served, err));
-    manner.policy = served->placement.policy;
-    manner.precision = served->precision;
+    manner.config = served->config;
+    inf_served_unref(&served); // the table has it
+    const struct {
+        enum inf_model_flag_id id;
+        const char *value;
+    } asked[] = {{INF_MODEL_FLAG_ID_device, request->device},
+                 {INF_MODEL_FLAG_ID_policy, request->policy},
+                 {INF_MODEL_FLAG_ID_precision, request->precision}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(asked); i++)
+        if (asked[i].value[0] != '\0')
+            INF_TRY(inf_model_config_ask(&manner.config, asked[i].id, asked[i].value, err));
     manner.precision_asked = request->precision[0] != '\0';
-    if (request->device[0] == '\0' && served->placement.source == INF_PLACE_PINNED)
-        manner.device = served->device; // the device list's, which outlives the store
-    inf_served_unref(&served);          // the table has it
     if (!is_default(request->device))
-        INF_TRY(find_device(store->devices, request->device, &manner.device, err));
-    if (request->policy[0] != '\0' && !inf_place_policy_parse(request->policy, &manner.policy))
-        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
-                               "policy '%.32s': wanted latency, throughput, stability or memory",
-                               request->policy);
-    if (manner.precision_asked && !inf_precision_parse(request->precision, &manner.precision))
-        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
-                               "precision '%.32s': wanted auto, fp32 or fp16", request->precision);
+        INF_TRY(inf_model_device_find(store->devices, request->device, &device, err));
     if (store->pending >= LOADS_MAX)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "model '%s': %u loads wait already", request->name, store->pending);
     const struct inf_load_request load = {.name = request->name, .token = request->token};
     return submit(store, find_entry(store, request->name), &load, &manner, err);
+}
+
+enum inf_code inf_model_store_set_mode(struct inf_model_store *store, const char *name,
+                                       const char *version, const char *mode, struct inf_error *err)
+{
+    struct inf_served *served = NULL;
+    INF_TRY(inf_model_store_find(store, name, version, &served, err));
+    enum inf_code code = inf_model_config_ask(&served->config, INF_MODEL_FLAG_ID_mode, mode, err);
+    if (code == INF_OK)
+        served->mode = inf_model_config_mode(&served->config);
+    inf_served_unref(&served);
+    return code;
 }
 
 enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char *name,
@@ -335,7 +331,7 @@ enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char 
 enum inf_code inf_model_store_find_device(const struct inf_model_store *store, const char *name,
                                           struct inf_device **out_device, struct inf_error *err)
 {
-    return find_device(store->devices, name, out_device, err);
+    return inf_model_device_find(store->devices, name, out_device, err);
 }
 
 enum inf_code inf_model_store_load_all(struct inf_model_store *store, struct inf_error *err)
@@ -350,7 +346,7 @@ enum inf_code inf_model_store_load_all(struct inf_model_store *store, struct inf
     return INF_OK;
 }
 
-// Starts loading what a scan found. A model that somebody has put on a device stays there.
+// Starts loading what a scan found. What an admin has asked for of a model stays.
 static void load_found(struct inf_model_store *store, const struct inf_model_names *names)
 {
     for (uint32_t i = 0; names != NULL && i < names->count; i++) {
@@ -358,12 +354,10 @@ static void load_found(struct inf_model_store *store, const struct inf_model_nam
         struct entry *entry = obtain_entry(store, request.name);
         if (entry == NULL)
             return;
-        struct load_manner manner = {.device = store->default_device, .if_changed = true};
-        if (entry->served != NULL) {
-            manner.policy = entry->served->placement.policy;
-            if (entry->served->placement.source == INF_PLACE_PINNED)
-                manner.device = entry->served->device;
-        }
+        struct load_manner manner = {.if_changed = true};
+        inf_model_config_init(&manner.config);
+        if (entry->served != NULL)
+            inf_model_config_take_asked(&manner.config, &entry->served->config);
         struct inf_error err = {0};
         if (submit(store, entry, &request, &manner, &err) != INF_OK)
             snprintf(entry->reason, sizeof entry->reason, "%.255s", err.text);

@@ -53,6 +53,8 @@ struct inf_service {
 
     struct inf_candidate_entry candidates[INF_REGISTRY_DEVICES];
     struct inf_declined_entry declined[INF_FACTS_DECLINED];
+    struct inf_setting_entry settings[INF_MODEL_FLAG_COUNT];
+    char setting_values[INF_MODEL_FLAG_COUNT][INF_CONFIG_TEXT];
     struct inf_service_environment environment_reply;
     struct inf_dissect_order *dissect_order; // while its request is handled
 };

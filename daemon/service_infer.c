@@ -460,7 +460,7 @@ static void watch(struct inf_service *service, struct inf_job *job)
         return;
     const struct inf_place_request order = {.name = served->name,
                                             .version = served->version,
-                                            .device = "auto",
+                                            .device = "",
                                             .policy = "",
                                             .precision = "",
                                             .measure_anew = true};

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/service_impl.h"
+#include "proto/core/utf8.h"
 
 // What all models and devices compute in.
 #define PRECISION "fp32"
@@ -97,6 +98,21 @@ static uint32_t describe_declined(struct inf_service *service, const struct inf_
     return facts->declined_count;
 }
 
+static uint32_t describe_settings(struct inf_service *service,
+                                  const struct inf_model_config *config)
+{
+    for (uint32_t i = 0; i < INF_MODEL_FLAG_COUNT; i++) {
+        const struct inf_flag *flag = &inf_model_flags.flags[i];
+        enum inf_origin origin = inf_flag_list_origin(&inf_model_flags, config, flag);
+        inf_flag_print(config, flag, service->setting_values[i]);
+        inf_text_clean(service->setting_values[i]);
+        service->settings[i] = (struct inf_setting_entry){.name = flag->name,
+                                                          .value = service->setting_values[i],
+                                                          .origin = inf_origin_name(origin)};
+    }
+    return INF_MODEL_FLAG_COUNT;
+}
+
 enum inf_code inf_service_model_placement(struct inf_service *service, struct inf_request *request,
                                           struct inf_answer *answer, struct inf_fault *fault)
 {
@@ -131,6 +147,8 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
         .candidates = service->candidates,
         .declined_count = describe_declined(service, &served->facts),
         .declined = service->declined,
+        .setting_count = describe_settings(service, &served->config),
+        .settings = service->settings,
     };
     inf_served_unref(&served);
     answer->kind = INF_MESSAGE_PLACEMENT_REPLY;
@@ -158,5 +176,12 @@ enum inf_code inf_service_model_place(struct inf_service *service, struct inf_re
     (void)request;
     const struct inf_placement_request *wanted = &service->request.placement_request;
     inf_fault_model(fault, wanted->name, wanted->version);
+    if (wanted->mode[0] != '\0')
+        INF_TRY(inf_model_store_set_mode(service->options.store, wanted->name, wanted->version,
+                                         wanted->mode, &fault->err));
+    bool moves =
+        wanted->device[0] != '\0' || wanted->policy[0] != '\0' || wanted->precision[0] != '\0';
+    if (wanted->mode[0] != '\0' && !moves)
+        return INF_OK; // answered at once
     return inf_service_begin_load(service, start_placing, answer, fault);
 }

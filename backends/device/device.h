@@ -36,6 +36,7 @@ struct inf_device_info {
     int priority;          // static preference: vulkan 300, cpu 200, ref 100
     uint32_t slots;        // runs of one program that may go on at once, 1 or more
     uint32_t threads;      // threads one run uses
+    bool discrete;         // a GPU with memory of its own
     bool host_memory;      // its buffers are host memory: bindings need only `host`
     size_t alignment;      // wanted of buffer offsets, a power of two
     uint64_t memory_bytes; // memory it has; 0 where that is the host's

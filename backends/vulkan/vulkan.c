@@ -48,6 +48,7 @@ static void describe(struct vk_gpu *gpu, uint32_t index, const struct inf_device
     info->priority = VULKAN_PRIORITY - (int)index;
     info->slots = options->slots != 0 ? options->slots : (software ? 1 : GPU_SLOTS);
     info->threads = 1;
+    info->discrete = gpu->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
     info->host_memory = false;
     info->alignment = gpu->properties.limits.minStorageBufferOffsetAlignment;
     info->memory_bytes = local_bytes(&gpu->memory);

@@ -69,6 +69,30 @@ static struct table *list_declined(const inferd_placement *placement)
     return table;
 }
 
+// What was told; `all`: what nobody did, too.
+static struct table *list_settings(const inferd_placement *placement, bool all)
+{
+    static const char *const columns[] = {"setting", "value", "origin"};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < placement->setting_count; i++) {
+        const inferd_setting *setting = &placement->settings[i];
+        if (!all && strcmp(setting->origin, "default") == 0)
+            continue;
+        table_text(table, setting->name);
+        table_text(table, setting->value);
+        table_text(table, setting->origin);
+    }
+    return table;
+}
+
+static bool was_told(const inferd_placement *placement)
+{
+    for (size_t i = 0; i < placement->setting_count; i++)
+        if (strcmp(placement->settings[i].origin, "default") != 0)
+            return true;
+    return false;
+}
+
 static void print_placement(const inferd_placement *placement)
 {
     printf("%s version %s runs on %s (backend %s) in %s\n", placement->name, placement->version,
@@ -83,6 +107,10 @@ static void print_placement(const inferd_placement *placement)
         printf(", %u nodes interpreted since sizes hang on values", placement->interpreted);
     printf("\n\n");
     table_print(list_candidates(placement), OUTPUT_TABLE, false);
+    if (was_told(placement)) {
+        printf("\nit was told:\n");
+        table_print(list_settings(placement, false), OUTPUT_TABLE, false);
+    }
     if (placement->declined_count == 0)
         return;
     printf("\n%s leaves to others:\n", placement->device);
@@ -123,6 +151,7 @@ static int explain(const struct context *context, const inferd_placement *placem
     json_t *object = placement_json(placement);
     json_object_set_new(object, "candidates", table_json(list_candidates(placement)));
     json_object_set_new(object, "declined", table_json(list_declined(placement)));
+    json_object_set_new(object, "settings", table_json(list_settings(placement, true)));
     json_value_print(object);
     return EXIT_OK;
 }

@@ -261,6 +261,12 @@ struct inf_placement_request {
     const char *name;
     const char *version;                     // "": the server's choice
     const char *device, *policy, *precision; // "": as it is
+    const char *mode;                        // "": as it is
+};
+
+// What a model was told.
+struct inf_setting_entry {
+    const char *name, *value, *origin;
 };
 
 // One device that could have been chosen.
@@ -286,6 +292,8 @@ struct inf_placement_reply {
     uint32_t candidate_count, declined_count;
     struct inf_candidate_entry *candidates; // scratch's (decoded) or the caller's (to be encoded)
     struct inf_declined_entry *declined;
+    uint32_t setting_count;
+    struct inf_setting_entry *settings; // as candidates
 };
 
 // FlagSet request.

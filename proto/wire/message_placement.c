@@ -6,12 +6,14 @@
 typedef Inference__ModelPlacementResponse wire_placement;
 typedef Inference__ModelPlacementResponse__Candidate wire_candidate;
 typedef Inference__ModelPlacementResponse__Declined wire_declined;
+typedef Inference__ModelPlacementResponse__Setting wire_setting;
 
 // Fields of both structs that go over as they are.
-#define REQUEST_TEXTS(X)     X(device) X(policy) X(precision)
+#define REQUEST_TEXTS(X)     X(device) X(policy) X(precision) X(mode)
 #define CANDIDATE_TEXTS(X)   X(device) X(backend) X(kind) X(precision) X(verdict) X(reason)
 #define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes)
 #define DECLINED_TEXTS(X)    X(op) X(device) X(reason)
+#define SETTING_TEXTS(X)     X(name) X(value) X(origin)
 #define PLACEMENT_TEXTS(X)   PLACEMENT_NAMES(X) PLACEMENT_REASONS(X)
 #define PLACEMENT_NAMES(X)   X(name) X(version) X(device) X(backend) X(precision) X(policy) X(source)
 #define PLACEMENT_REASONS(X) X(reason) X(rule_device) X(rule_reason) X(precision_reason)
@@ -59,7 +61,11 @@ static enum inf_code decode_lists(struct inf_placement_reply *to, const wire_pla
     if (to->candidates == NULL)
         return INF_EXHAUSTED;
     to->declined = inf_scratch_array(scratch, from->n_declined, sizeof *to->declined, err);
-    return to->declined != NULL ? INF_OK : INF_EXHAUSTED;
+    if (to->declined == NULL)
+        return INF_EXHAUSTED;
+    to->setting_count = (uint32_t)from->n_settings;
+    to->settings = inf_scratch_array(scratch, from->n_settings, sizeof *to->settings, err);
+    return to->settings != NULL ? INF_OK : INF_EXHAUSTED;
 }
 
 static void decode_candidate(struct inf_candidate_entry *to, const wire_candidate *from)
@@ -74,6 +80,11 @@ static void decode_declined(struct inf_declined_entry *to, const wire_declined *
     TAKE(nodes)
 }
 
+static void decode_setting(struct inf_setting_entry *to, const wire_setting *from)
+{
+    SETTING_TEXTS(TAKE)
+}
+
 static enum inf_code decode_placement(union inf_message *message, const void *wire,
                                       struct inf_scratch *scratch, struct inf_error *err)
 {
@@ -86,6 +97,8 @@ static enum inf_code decode_placement(union inf_message *message, const void *wi
         decode_candidate(&to->candidates[i], from->candidates[i]);
     for (size_t i = 0; i < from->n_declined; i++)
         decode_declined(&to->declined[i], from->declined[i]);
+    for (size_t i = 0; i < from->n_settings; i++)
+        decode_setting(&to->settings[i], from->settings[i]);
     return INF_OK;
 }
 
@@ -99,6 +112,23 @@ static void encode_declined(wire_declined *to, const struct inf_declined_entry *
 {
     DECLINED_TEXTS(GIVE)
     TAKE(nodes)
+}
+
+static enum inf_code encode_settings(wire_placement *to, const struct inf_placement_reply *from,
+                                     struct inf_scratch *scratch, struct inf_error *err)
+{
+    to->n_settings = from->setting_count;
+    to->settings = inf_wire_list(&inference__model_placement_response__setting__descriptor,
+                                 from->setting_count, scratch, err);
+    if (to->settings == NULL)
+        return INF_EXHAUSTED;
+    for (uint32_t i = 0; i < from->setting_count; i++) {
+        wire_setting *setting = to->settings[i];
+        setting->name = inf_wire_text(from->settings[i].name);
+        setting->value = inf_wire_text(from->settings[i].value);
+        setting->origin = inf_wire_text(from->settings[i].origin);
+    }
+    return INF_OK;
 }
 
 static enum inf_code encode_placement(const union inf_message *message, void *wire,
@@ -122,7 +152,7 @@ static enum inf_code encode_placement(const union inf_message *message, void *wi
         encode_candidate(to->candidates[i], &from->candidates[i]);
     for (uint32_t i = 0; i < from->declined_count; i++)
         encode_declined(to->declined[i], &from->declined[i]);
-    return INF_OK;
+    return encode_settings(to, from, scratch, err);
 }
 
 const struct inf_message_codec inf_codec_placement_reply = {

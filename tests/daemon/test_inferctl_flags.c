@@ -79,6 +79,11 @@ Test(inferctl_flags, origins_are_told_and_later_ones_win)
     expect_flag(fixture.socket, "backends", "cpu,ref", "environment");
     expect_flag(fixture.socket, "run_limit_ms", "6000", "argument");
     expect_flag(fixture.socket, "race", "auto", "default");
+    // What follows from the fixture's runtime_dir.
+    expect_flag(fixture.socket, "socket", fixture.socket, "derived");
+    expect_flag(fixture.socket, "admin_socket", fixture.admin_socket, "derived");
+    expect_flag(fixture.socket, "cache_dir", "", "derived");
+    expect_flag(fixture.socket, "repository", fixture.repository, "argument");
     struct inf_inferctl run;
     RUN(&run, fixture.admin_socket, "flags", "set", "run-limit-ms", "7000");
     cr_expect_eq(run.code, 0, "%s", run.err);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_manual.py DAEMON MAN_PAGE EXAMPLE - inferd --help, inferd(8) and the example say the same."""
+"""test_manual.py DAEMON MAN_PAGE EXAMPLE MODEL_FLAGS MODEL_PAGE - inferd --help, inferd(8) and the example say the
+same, and so do the list of a model's settings and inferd-model.conf(5)."""
 import re
 import subprocess
 import sys
@@ -8,7 +9,18 @@ from pathlib import Path
 
 ON_COMMAND_LINE_ONLY = {'config', 'check', 'help', 'version'}
 
-def main(daemon, page, example):
+def check_model(flags, page):
+    listed = re.findall(r'^INF_MODEL_FLAG\((\w+), \w+, "(\w*)"', Path(flags).read_text(), re.M)
+    text = Path(page).read_text()
+    assert listed
+    assert [name for name, _ in listed] == re.findall(r'^\.It Cm (\w+) Ns = Ns Ar \w+$', text, re.M), listed
+    for name, default in listed:
+        section = re.search(rf'^\.It Cm {name} .*?(?=^\.It |^\.El)', text, re.M | re.S).group()
+        said = re.search(r'^Default: (\w+)', section, re.M)
+        assert default in ('', 'auto', 'any') or (said and said.group(1) == default), f'{name}: {default}'
+
+def main(daemon, page, example, model_flags, model_page):
+    check_model(model_flags, model_page)
     text = subprocess.run([daemon, '--help'], capture_output=True, text=True, check=True).stdout
     options = re.findall(r'^  --(\w+)(?:=(\w+))?$', text, re.M)
     defaults = dict(re.findall(r'^  --(\w+)=\w+\n.*\(default: (.*)\)$', text, re.M))

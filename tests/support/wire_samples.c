@@ -140,6 +140,8 @@ static void sample_placement(struct inf_placement_reply *reply)
         {"ref", "ref", "host", "fp32", "slower", "why not", 0, 0, 0, 0, 0},
     };
     static const struct inf_declined_entry declined[] = {{"nms", 2, "ref", "not built"}};
+    static const struct inf_setting_entry settings[] = {{"device", "cpu", "model"},
+                                                        {"mode", "", "default"}};
     *reply = (struct inf_placement_reply){
         .name = "blazeface",
         .version = "3",
@@ -162,6 +164,8 @@ static void sample_placement(struct inf_placement_reply *reply)
         .declined_count = 1,
         .candidates = (struct inf_candidate_entry *)candidates,
         .declined = (struct inf_declined_entry *)declined,
+        .setting_count = 2,
+        .settings = (struct inf_setting_entry *)settings,
     };
 }
 
@@ -343,8 +347,8 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         message->credit.requests = UINT32_MAX;
         break;
     case INF_MESSAGE_PLACEMENT_REQUEST:
-        message->placement_request =
-            (struct inf_placement_request){"blazeface", "3", "vulkan0", "stability", "fp32"};
+        message->placement_request = (struct inf_placement_request){"blazeface", "3",    "vulkan0",
+                                                                    "stability", "fp32", "debug"};
         break;
     case INF_MESSAGE_PLACEMENT_REPLY:
         sample_placement(&message->placement_reply);

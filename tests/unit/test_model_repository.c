@@ -130,6 +130,74 @@ Test(model_repository, only_model_file_will_do)
     expect_found("m", "m/1/model.json", "1");
 }
 
+Test(model_repository, onnx_files_are_models)
+{
+    make_directory("o");
+    make_file("o/resnet.onnx", "");
+    make_file("o/labels.json", "[]");
+    make_file("o/weights.onnx.data", "");
+    expect_found("o", "o/resnet.onnx", "1");
+    make_file("o/other.onnx", "");
+    expect_refused("o", INF_INVALID, "holds 2 model files");
+    expect_refused("o", INF_INVALID, "resnet.onnx");
+    expect_refused("o", INF_INVALID, "other.onnx");
+    make_file("o/model.onnx", "");
+    expect_found("o", "o/model.onnx", "1");
+    make_file("o/model.json", MODEL);
+    expect_refused("o", INF_INVALID, "'o': files 'model.json' and 'model.onnx': wanted one");
+    make_directory("o/7");
+    make_file("o/7/net.onnx", "");
+    expect_found("o", "o/7/net.onnx", "7");
+    make_directory("mixed");
+    make_file("mixed/a.onnx", "");
+    make_file("mixed/b.json", MODEL);
+    expect_refused("mixed", INF_INVALID, "'a.onnx'");
+    make_file("alone.onnx", "");
+    expect_found("alone", "alone.onnx", "1");
+    make_file("alone.json", MODEL);
+    expect_refused("alone", INF_INVALID, "model 'alone': files 'alone.json' and 'alone.onnx'");
+    make_directory("linked");
+    cr_assert_eq(symlink("../alone.onnx", path_of("linked/x.onnx")), 0);
+    expect_refused("linked", INF_INVALID, "'linked': holds no model file");
+}
+
+// Whether the settings that were found are those in `file`; NULL: none may be found.
+static void expect_config(const char *name, const char *file)
+{
+    struct inf_model_location location;
+    struct inf_error err = {0};
+    struct stat status;
+    cr_assert_eq(inf_model_locate(&location, root, name, &err), INF_OK, "%s: %s", name, err.text);
+    cr_expect_eq(location.config_fd >= 0, file != NULL, "%s", name);
+    cr_expect_eq(location.config_stamp != 0, file != NULL, "%s", name);
+    if (file != NULL) {
+        cr_assert_eq(fstat(location.config_fd, &status), 0);
+        cr_expect_eq(status.st_ino, inode_of(file), "%s", name);
+    }
+    inf_model_location_fini(&location);
+    cr_expect_eq(location.config_fd, -1);
+}
+
+Test(model_repository, settings_lie_beside_the_versions)
+{
+    make_directory("m");
+    make_directory("m/2");
+    make_file("m/2/model.json", MODEL);
+    expect_config("m", NULL);
+    make_file("m/2/model.conf", "");
+    expect_config("m", NULL);
+    make_file("m/model.conf", "device = cpu\n");
+    expect_config("m", "m/model.conf");
+    make_file("alone.onnx", "");
+    expect_config("alone", NULL);
+    make_file("alone.conf", "");
+    expect_config("alone", "alone.conf");
+    make_directory("linked");
+    make_file("linked/model.json", MODEL);
+    cr_assert_eq(symlink("../alone.conf", path_of("linked/model.conf")), 0);
+    expect_refused("linked", INF_DENIED, "model.conf");
+}
+
 Test(model_repository, what_is_missing_is_said)
 {
     expect_refused("absent", INF_NOT_FOUND, "model 'absent' is not in the repository");

@@ -237,14 +237,18 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 budget_bytes=8; uint64 peak_bytes=9; "},
         {&inference__model_placement_request__descriptor, "inference.ModelPlacementRequest",
          "string name=1; string version=2; string device=3; string policy=4; "
-         "string precision=5; "},
+         "string precision=5; string mode=200; "},
         {&inference__model_placement_response__descriptor, "inference.ModelPlacementResponse",
          "string name=1; string version=2; string device=3; string backend=4; "
          "string precision=5; string policy=6; string source=7; string reason=8; "
          "string rule_device=9; string rule_reason=10; uint64 macs=11; uint64 const_bytes=12; "
          "uint32 steps=13; uint32 interpreted=14; uint32 small_ops_webgl=15; "
          "uint32 small_ops_webgpu=16; repeated Candidate candidates=17; "
-         "repeated Declined declined=18; string precision_reason=19; "},
+         "repeated Declined declined=18; string precision_reason=19; "
+         "repeated Setting settings=200; "},
+        {&inference__model_placement_response__setting__descriptor,
+         "inference.ModelPlacementResponse.Setting",
+         "string name=1; string value=2; string origin=3; "},
         {&inference__model_placement_response__candidate__descriptor,
          "inference.ModelPlacementResponse.Candidate",
          "string device=1; string backend=2; string kind=3; string precision=4; "

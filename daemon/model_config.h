@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one model is told: a file beside it, in the syntax of the daemon's own, and what admins say
+// about it. The list is model_flags.def; inferd-model.conf(5) describes each.
+#ifndef INF_DAEMON_MODEL_CONFIG_H
+#define INF_DAEMON_MODEL_CONFIG_H
+
+#include "backends/base/role.h"
+#include "daemon/config_flag.h"
+
+enum inf_model_flag_id {
+#define INF_MODEL_FLAG(name, type, initial, min, max, check, help, words) INF_MODEL_FLAG_ID_##name,
+#include "daemon/model_flags.def"
+    INF_MODEL_FLAG_COUNT
+};
+
+// What of the work between request and answer is looked at again.
+enum inf_model_mode {
+    INF_MODE_NORMAL,
+    INF_MODE_DEBUG, // each request is looked into, node by node
+    INF_MODE_PROD,  // what no client can cause to fail is not checked again
+};
+
+struct inf_model_config {
+    char device[INF_CONFIG_TEXT];
+    char devices[INF_CONFIG_TEXT];
+    char devices_denied[INF_CONFIG_TEXT];
+    char power[INF_CONFIG_TEXT];
+    char policy[INF_CONFIG_TEXT];
+    char precision[INF_CONFIG_TEXT];
+    char mode[INF_CONFIG_TEXT];
+    bool warmup;
+    char warmup_shapes[INF_CONFIG_TEXT];
+    bool remember_shapes;
+    uint32_t batch_rows_max;
+    uint8_t origins[INF_MODEL_FLAG_COUNT]; // enum inf_origin of each
+};
+
+// The flags of struct inf_model_config, by enum inf_model_flag_id. Static.
+extern const struct inf_flag_list inf_model_flags;
+
+// All defaults.
+void inf_model_config_init(struct inf_model_config *config);
+
+// Reads a model's file. Takes over `fd`. `name` is for error texts.
+//
+// INF_INVALID  a line is no setting; the text gives the line, the nearest name or what was wanted.
+enum inf_code inf_model_config_read(struct inf_model_config *config, int fd, const char *name,
+                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Sets what an admin asks for.
+//
+// INF_INVALID  (BAD_PARAMETER) it may not be this; the text says what was wanted.
+enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_model_flag_id id,
+                                   const char *value, struct inf_error *err) INF_NODISCARD;
+
+// Takes from `from` what an admin has asked for.
+void inf_model_config_take_asked(struct inf_model_config *config,
+                                 const struct inf_model_config *from);
+
+// Where a value came from.
+enum inf_origin inf_model_config_origin(const struct inf_model_config *config,
+                                        enum inf_model_flag_id id);
+
+// The mode that the text names (it is always valid once it was read).
+enum inf_model_mode inf_model_config_mode(const struct inf_model_config *config);
+
+#endif
