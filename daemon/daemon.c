@@ -186,6 +186,19 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
     return inf_server_create(&daemon->server, &options, err);
 }
 
+// The loop, until it is told to end. libevent's own would sleep in every turn.
+static void run_loop(struct daemon *daemon) INF_ON_LOOP
+{
+    int ended;
+    do {
+        int how = EVLOOP_ONCE;
+        if (inf_server_look(daemon->server))
+            how |= EVLOOP_NONBLOCK;
+        ended = event_base_loop(daemon->base, how);
+    } while (ended == 0 && !event_base_got_break(daemon->base) &&
+             !event_base_got_exit(daemon->base));
+}
+
 // Serves until the server is drained.
 static enum inf_code serve(struct daemon *daemon, struct inf_error *err)
 {
@@ -197,7 +210,7 @@ static enum inf_code serve(struct daemon *daemon, struct inf_error *err)
         inf_log(daemon->log, INF_LOG_NOTICE, "serving version=%s devices=%u pid=%d",
                 daemon->options.version, daemon->devices.count, (int)getpid());
         tell_serving(daemon, inf_notify_ready);
-        event_base_dispatch(daemon->base);
+        run_loop(daemon);
         inf_log(daemon->log, INF_LOG_NOTICE, "stopping");
     }
     inf_role_leave();

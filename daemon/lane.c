@@ -5,12 +5,13 @@
 
 #include "backends/base/clock.h"
 
-enum inf_code inf_lane_init(struct inf_lane *lane, uint32_t workers, uint32_t jobs_max,
-                            const struct inf_lane_limits *limits, struct inf_error *err)
+enum inf_code inf_lane_init(struct inf_lane *lane, const struct inf_lane_options *options,
+                            struct inf_error *err)
 {
     struct inf_fair *fair = NULL;
-    INF_TRY(inf_fair_create(&fair, jobs_max, err));
-    *lane = (struct inf_lane){.workers = workers, .limits = *limits, .fair = fair};
+    INF_TRY(inf_fair_create(&fair, options->jobs_max, err));
+    *lane = (struct inf_lane){.workers = options->workers, .limits = options->limits, .fair = fair};
+    inf_patience_init(&lane->patience, options->cores);
     inf_mutex_init(&lane->mutex);
     inf_cond_init(&lane->filled);
     return INF_OK;
@@ -107,6 +108,7 @@ static enum inf_lane_verdict try_push(struct inf_lane *lane, struct inf_job *job
     inf_fair_add(lane->fair, &job->turn);
     lane->count++;
     lane->bytes += job->data_bytes;
+    atomic_fetch_add_explicit(&lane->pushes, 1, memory_order_relaxed);
     return INF_LANE_TAKEN;
 }
 
@@ -116,7 +118,8 @@ enum inf_lane_verdict inf_lane_push(struct inf_lane *lane, struct inf_job *job,
     inf_mutex_lock(&lane->mutex);
     enum inf_lane_verdict verdict = try_push(lane, job);
     uint64_t busy_ns = inf_fair_waiting_ns(lane->fair) + running_ns(lane, job->accepted_ns);
-    bool wake = verdict == INF_LANE_TAKEN && lane->waiting > 0;
+    // One that looks takes a job by itself.
+    bool wake = verdict == INF_LANE_TAKEN && lane->waiting > 0 && lane->count > lane->looking;
     inf_mutex_unlock(&lane->mutex);
     if (wake)
         inf_cond_signal(&lane->filled);
@@ -166,7 +169,8 @@ static uint32_t gather(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS
     uint64_t rows = 0;
     for (uint32_t i = 0; i < found; i++)
         rows += job_of(turns[i])->rows;
-    uint64_t share = (rows + lane->waiting) / (lane->waiting + 1);
+    uint64_t idle = lane->waiting + lane->looking;
+    uint64_t share = (rows + idle) / (idle + 1);
     uint64_t room = inf_batch_choose(ladder, INF_MAX(share, jobs[0]->rows)).rows;
     uint32_t count = 1;
     uint64_t taken = jobs[0]->rows;
@@ -193,15 +197,41 @@ static uint32_t take_turn(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_J
     return count;
 }
 
-uint32_t inf_lane_pop(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS])
+// Looks for a job for a while, the mutex given up meanwhile.
+static void look(struct inf_lane *lane) INF_ATTR(requires_capability(lane->mutex))
 {
-    inf_role_check_may_block();
+    // Relaxed: a hint to take the mutex again, which orders what it guards.
+    unsigned seen = atomic_load_explicit(&lane->pushes, memory_order_relaxed);
+    lane->looking = true;
+    inf_mutex_unlock(&lane->mutex);
+    uint64_t end_ns = inf_clock_ns() + INF_PATIENCE_NS;
+    while (atomic_load_explicit(&lane->pushes, memory_order_relaxed) == seen &&
+           inf_clock_ns() < end_ns)
+        inf_patience_breathe();
     inf_mutex_lock(&lane->mutex);
+    lane->looking = false;
+}
+
+// Waits for a job, or for the lane's end.
+static void wait_for_job(struct inf_lane *lane) INF_ATTR(requires_capability(lane->mutex))
+{
+    uint64_t begin_ns = inf_clock_ns();
+    if (!lane->looking && inf_patience_pays(&lane->patience))
+        look(lane);
     while (lane->count == 0 && !lane->closed) {
         lane->waiting++;
         inf_cond_wait(&lane->filled, &lane->mutex);
         lane->waiting--;
     }
+    inf_patience_note(&lane->patience, inf_clock_ns() - begin_ns);
+}
+
+uint32_t inf_lane_pop(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS])
+{
+    inf_role_check_may_block();
+    inf_mutex_lock(&lane->mutex);
+    if (lane->count == 0 && !lane->closed)
+        wait_for_job(lane);
     uint32_t count = take_turn(lane, jobs);
     inf_mutex_unlock(&lane->mutex);
     return count;
@@ -254,6 +284,7 @@ void inf_lane_close(struct inf_lane *lane)
 {
     inf_mutex_lock(&lane->mutex);
     lane->closed = true;
+    atomic_fetch_add_explicit(&lane->pushes, 1, memory_order_relaxed);
     inf_mutex_unlock(&lane->mutex);
     inf_cond_broadcast(&lane->filled);
 }

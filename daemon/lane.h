@@ -5,6 +5,9 @@
 #ifndef INF_DAEMON_LANE_H
 #define INF_DAEMON_LANE_H
 
+#include <stdatomic.h>
+
+#include "backends/base/patience.h"
 #include "backends/base/role.h"
 #include "backends/base/thread.h"
 #include "daemon/batcher.h"
@@ -32,16 +35,27 @@ struct inf_lane {
     uint64_t bytes; // of data segments
     uint32_t held;  // jobs that have a place, and are not in yet
     uint64_t held_bytes;
-    uint32_t waiting; // workers in inf_lane_pop()
+    uint32_t waiting; // workers that sleep in inf_lane_pop()
+    bool looking;     // another is awake there, and looks at `pushes`
+    struct inf_patience patience;
     bool closed;
     uint32_t running;     // jobs
     uint64_t ends_sum_ns; // when each of them is expected to end
     uint64_t typical_ns;  // a running mean over all models, for those not known yet
+    // Changed under the mutex, and looked at without it by whoever takes it next.
+    atomic_uint pushes; // jobs that ever got in, and 1 when the lane was closed
 };
 
-// Prepares an embedded lane for at most `jobs_max` jobs that wait or run.
-enum inf_code inf_lane_init(struct inf_lane *lane, uint32_t workers, uint32_t jobs_max,
-                            const struct inf_lane_limits *limits,
+// Who takes from a lane, and how many jobs there can be.
+struct inf_lane_options {
+    uint32_t workers;
+    uint32_t jobs_max; // that wait or run
+    uint32_t cores;    // that the process may use
+    struct inf_lane_limits limits;
+};
+
+// Prepares an embedded lane.
+enum inf_code inf_lane_init(struct inf_lane *lane, const struct inf_lane_options *options,
                             struct inf_error *err) INF_NODISCARD;
 
 // Releases a lane that no worker uses any more. All zero is fine.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
+#include "backends/base/cores.h"
 #include "backends/base/queue.h"
 #include "daemon/lane.h"
 #include "daemon/worker.h"
@@ -28,6 +29,9 @@ struct inf_scheduler {
     uint32_t
         jobs_max; // submitted and not yet taken back: what `done` and `deadlines` have room for
     uint32_t jobs;
+    bool patient;           // whether it may pay to look rather than to sleep
+    bool looking;           // the loop does
+    uint64_t look_until_ns; // by when all that was worth it is done
     uint32_t station_count; // prepared so far
     struct station stations[INF_REGISTRY_DEVICES];
 };
@@ -69,12 +73,17 @@ static enum inf_code fill(struct inf_scheduler *scheduler,
     INF_TRY(inf_deadlines_create(&scheduler->deadlines, scheduler->jobs_max, err));
     scheduler->devices = options->devices;
     scheduler->queue_requests_max = options->queue_requests_max;
+    uint32_t cores = inf_cores_usable();
+    scheduler->patient = cores > 1;
     for (uint32_t i = 0; i < options->devices->count; i++) {
         struct station *station = &scheduler->stations[scheduler->station_count++];
-        const struct inf_lane_limits limits = {.requests_max = options->queue_requests_max,
-                                               .bytes_max = options->queue_bytes_max};
-        INF_TRY(inf_lane_init(&station->lane, inf_device_info(options->devices->devices[i])->slots,
-                              station_jobs_max(options, i), &limits, err));
+        const struct inf_lane_options lane = {
+            .workers = inf_device_info(options->devices->devices[i])->slots,
+            .jobs_max = station_jobs_max(options, i),
+            .cores = cores,
+            .limits = {.requests_max = options->queue_requests_max,
+                       .bytes_max = options->queue_bytes_max}};
+        INF_TRY(inf_lane_init(&station->lane, &lane, err));
         INF_TRY(start_workers(scheduler, station, options, err));
     }
     return INF_OK;
@@ -154,7 +163,20 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
         return refuse(scheduler, job, verdict, wait_ns, fault);
     scheduler->jobs++;
     inf_deadlines_add(scheduler->deadlines, &job->deadline);
+    if (scheduler->patient && job->expected.run_ns != 0 && wait_ns <= INF_PATIENCE_NS)
+        scheduler->look_until_ns = job->accepted_ns + INF_PATIENCE_NS;
     return INF_OK;
+}
+
+bool inf_scheduler_look(struct inf_scheduler *scheduler)
+{
+    bool look = scheduler->jobs > 0 && scheduler->look_until_ns != 0 &&
+                inf_clock_ns() < scheduler->look_until_ns;
+    if (look && !scheduler->looking)
+        inf_queue_begin_looking(scheduler->done);
+    bool late = !look && scheduler->looking && inf_queue_end_looking(scheduler->done);
+    scheduler->looking = look;
+    return look || late;
 }
 
 enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job *job,
@@ -261,6 +283,11 @@ struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler
         .requests = station->requests,
         .busy_ns = station->busy_ns,
     };
+}
+
+uint32_t inf_scheduler_jobs(const struct inf_scheduler *scheduler)
+{
+    return scheduler->jobs;
 }
 
 uint64_t inf_scheduler_longest_run_ns(struct inf_scheduler *scheduler)

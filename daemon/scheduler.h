@@ -65,6 +65,10 @@ int inf_scheduler_done_fd(const struct inf_scheduler *scheduler);
 // The next job that is done, the caller's again; NULL where there is none.
 struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
+// Whether the loop had better look for jobs that are done by itself now than sleep: one is about to be.
+// While it is true, inf_scheduler_done_fd() is not made readable.
+bool inf_scheduler_look(struct inf_scheduler *scheduler) INF_ON_LOOP;
+
 // Readable while a deadline may have passed. Call next_expired until NULL.
 int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler);
 // The next job whose deadline has passed, or NULL. It still has to be withdrawn.
@@ -85,6 +89,9 @@ struct inf_device_load {
 // The load of device number `index` of the list.
 struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler,
                                                  uint32_t index) INF_ON_LOOP;
+
+// Jobs that were submitted and not taken back yet.
+uint32_t inf_scheduler_jobs(const struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // How long the longest run that goes on now has taken so far; 0 where every worker is idle.
 uint64_t inf_scheduler_longest_run_ns(struct inf_scheduler *scheduler) INF_ON_LOOP;

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "backends/base/cores.h"
+#include "backends/base/patience.h"
 #include "daemon/config_flag.h"
 #include "daemon/connection.h"
 #include "daemon/listener.h"
@@ -64,6 +66,9 @@ struct inf_server {
     struct event *load_event;     // loads report
     struct event *drain_event;    // the next look at a drain
     uint64_t drain_end_ns;        // when its time is up
+    struct inf_patience patience; // with clients, between an answer and the next request
+    uint64_t accepted_before;     // requests, at the last turn of the loop
+    uint64_t busy_ns;             // when the last came or was answered
 };
 
 // --- the end ---
@@ -208,16 +213,46 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
 
 // --- what comes from other threads ---
 
+static void take_finished(struct inf_server *server) INF_ON_LOOP
+{
+    struct inf_call *call;
+    while ((call = inf_service_next_finished(server->service)) != NULL) {
+        inf_connections_finish(server->connections, call);
+        server->busy_ns = inf_clock_ns();
+    }
+    inf_connections_settle(server->connections);
+}
+
 static void on_finished(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
     inf_role_enter_loop();
-    struct inf_server *server = context;
-    struct inf_call *call;
-    while ((call = inf_service_next_finished(server->service)) != NULL)
-        inf_connections_finish(server->connections, call);
-    inf_connections_settle(server->connections);
+    take_finished(context);
+}
+
+// Whether the next request is likely to come sooner than the loop could be woken for it.
+static bool expects_request(struct inf_server *server, uint64_t now_ns)
+{
+    uint64_t accepted = server->counters.requests_accepted;
+    if (accepted != server->accepted_before) {
+        inf_patience_note(&server->patience, now_ns - server->busy_ns);
+        server->accepted_before = accepted;
+        server->busy_ns = now_ns;
+    }
+    return inf_patience_pays(&server->patience) && inf_service_idle(server->service) &&
+           now_ns - server->busy_ns < INF_PATIENCE_NS;
+}
+
+bool inf_server_look(struct inf_server *server)
+{
+    bool look = inf_service_look(server->service);
+    if (look)
+        take_finished(server);
+    if (!expects_request(server, inf_clock_ns()) && !look)
+        return false;
+    inf_patience_breathe();
+    return true;
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *context)
@@ -402,6 +437,7 @@ static enum inf_code fill(struct inf_server *server, const struct inf_server_opt
                           struct inf_error *err)
 {
     server->options = *options;
+    inf_patience_init(&server->patience, inf_cores_usable());
     INF_TRY(find_group(server, err));
     INF_TRY(add_doors(server, err));
     INF_TRY(make_parts(server, err));

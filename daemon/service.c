@@ -162,6 +162,16 @@ int inf_service_finished_fd(const struct inf_service *service)
     return inf_scheduler_done_fd(service->scheduler);
 }
 
+bool inf_service_look(struct inf_service *service)
+{
+    return inf_scheduler_look(service->scheduler);
+}
+
+bool inf_service_idle(const struct inf_service *service)
+{
+    return inf_scheduler_jobs(service->scheduler) == 0;
+}
+
 struct inf_call *inf_service_next_finished(struct inf_service *service)
 {
     struct inf_job *job;

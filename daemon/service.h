@@ -86,6 +86,10 @@ bool inf_service_withdraw(struct inf_service *service,
 int inf_service_finished_fd(const struct inf_service *service);
 // The next call that is done; the caller's to release.
 struct inf_call *inf_service_next_finished(struct inf_service *service) INF_ON_LOOP;
+// Whether the loop had better ask for calls that are done by itself now than sleep.
+bool inf_service_look(struct inf_service *service) INF_ON_LOOP;
+// Whether no inference is under way.
+bool inf_service_idle(const struct inf_service *service) INF_ON_LOOP;
 // The answer of a call that is done, asked for at most once.
 enum inf_code inf_service_result(struct inf_service *service, struct inf_call *call,
                                  struct inf_answer *answer,

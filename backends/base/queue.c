@@ -16,6 +16,7 @@ struct inf_queue {
     size_t head; // index of the oldest item
     size_t count;
     size_t waiting; // threads inside inf_queue_pop()
+    bool looking;   // the reader sees items without the eventfd
     bool closed;
     int fd; // -1 without one
     void *items[];
@@ -66,7 +67,7 @@ bool inf_queue_push(struct inf_queue *queue, void *item)
 {
     inf_mutex_lock(&queue->mutex);
     bool accepted = !queue->closed && queue->count < queue->capacity;
-    bool was_empty = queue->count == 0;
+    bool wake_reader = queue->count == 0 && !queue->looking;
     bool wake = false;
     if (accepted) {
         queue->items[(queue->head + queue->count++) % queue->capacity] = item;
@@ -76,7 +77,7 @@ bool inf_queue_push(struct inf_queue *queue, void *item)
     if (wake)
         inf_cond_signal(&queue->filled);
     // A queue that was not empty has woken its loop already: one write for a burst.
-    if (accepted && was_empty)
+    if (accepted && wake_reader)
         wake_fd(queue);
     return accepted;
 }
@@ -111,6 +112,22 @@ void *inf_queue_try_pop(struct inf_queue *queue)
     void *item = take(queue);
     inf_mutex_unlock(&queue->mutex);
     return item;
+}
+
+void inf_queue_begin_looking(struct inf_queue *queue)
+{
+    inf_mutex_lock(&queue->mutex);
+    queue->looking = true;
+    inf_mutex_unlock(&queue->mutex);
+}
+
+bool inf_queue_end_looking(struct inf_queue *queue)
+{
+    inf_mutex_lock(&queue->mutex);
+    queue->looking = false;
+    bool waits = queue->count > 0;
+    inf_mutex_unlock(&queue->mutex);
+    return waits;
 }
 
 int inf_queue_fd(const struct inf_queue *queue)

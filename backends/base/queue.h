@@ -37,6 +37,11 @@ void *inf_queue_try_pop(struct inf_queue *queue);
 // inf_queue_fd_clear() first and then pops until NULL, so that no wake-up is lost.
 int inf_queue_fd(const struct inf_queue *queue);
 
+// Until inf_queue_end_looking(), pushes leave the eventfd alone: the reader looks by itself.
+void inf_queue_begin_looking(struct inf_queue *queue);
+// Pushes make the eventfd readable again. True: items wait by now, for which it has not been.
+bool inf_queue_end_looking(struct inf_queue *queue) INF_NODISCARD;
+
 // Makes the eventfd unreadable until the next push; does nothing for a queue without one.
 void inf_queue_fd_clear(struct inf_queue *queue);
 

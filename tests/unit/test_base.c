@@ -12,6 +12,7 @@
 #include "backends/base/blob.h"
 #include "backends/base/file.h"
 #include "backends/base/half.h"
+#include "backends/base/patience.h"
 #include "backends/base/queue.h"
 #include "backends/base/thread.h"
 
@@ -161,6 +162,37 @@ Test(queue, fd_is_readable_while_items_wait)
     cr_assert_null(inf_queue_try_pop(queue));
     cr_assert_eq(poll(&poll_fd, 1, 0), 0);
     inf_queue_destroy(&queue);
+}
+
+Test(queue, leaves_its_fd_alone_while_its_reader_looks)
+{
+    struct inf_queue *queue;
+    cr_assert_eq(inf_queue_create(&queue, 2, true, NULL), INF_OK);
+    struct pollfd poll_fd = {.fd = inf_queue_fd(queue), .events = POLLIN};
+    inf_queue_begin_looking(queue);
+    cr_assert(inf_queue_push(queue, queue));
+    cr_expect_eq(poll(&poll_fd, 1, 0), 0);
+    cr_expect(inf_queue_end_looking(queue), "what came meanwhile is told");
+    cr_expect_not_null(inf_queue_try_pop(queue));
+    cr_expect_not(inf_queue_end_looking(queue));
+    cr_assert(inf_queue_push(queue, queue));
+    cr_expect_eq(poll(&poll_fd, 1, 0), 1);
+    inf_queue_destroy(&queue);
+}
+
+Test(patience, pays_after_a_short_wait_where_others_have_a_processor)
+{
+    struct inf_patience patience;
+    inf_patience_init(&patience, 2);
+    cr_expect_not(inf_patience_pays(&patience), "nothing is known yet");
+    inf_patience_note(&patience, INF_PATIENCE_NS);
+    cr_expect(inf_patience_pays(&patience));
+    inf_patience_note(&patience, INF_PATIENCE_NS + 1);
+    cr_expect_not(inf_patience_pays(&patience));
+    inf_patience_init(&patience, 1);
+    inf_patience_note(&patience, 1);
+    cr_expect_not(inf_patience_pays(&patience),
+                  "whoever looks keeps others from the one processor");
 }
 
 // A directory with what an attacker would put there.

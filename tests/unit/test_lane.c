@@ -12,9 +12,13 @@ static struct inf_lane lane;
 
 static void open_lane(uint32_t workers, uint32_t requests_max, uint64_t bytes_max)
 {
-    const struct inf_lane_limits limits = {.requests_max = requests_max, .bytes_max = bytes_max};
+    const struct inf_lane_options options = {
+        .workers = workers,
+        .jobs_max = 64,
+        .cores = 2,
+        .limits = {.requests_max = requests_max, .bytes_max = bytes_max}};
     struct inf_error err;
-    cr_assert_eq(inf_lane_init(&lane, workers, 64, &limits, &err), INF_OK);
+    cr_assert_eq(inf_lane_init(&lane, &options, &err), INF_OK);
 }
 
 // A job of one user's for a model that its key names.
@@ -200,6 +204,48 @@ Test(lane, gives_what_waits_for_one_model_together)
     }
     cr_expect_eq(taken, 5);
     cr_expect(alone);
+    inf_lane_fini(&lane);
+}
+
+// A worker thread that takes jobs until the lane is closed.
+static void take_until_closed(void *context) INF_ATTR(no_thread_safety_analysis)
+{
+    uint32_t *taken = context;
+    inf_role_enter_worker();
+    struct inf_job *job;
+    while ((job = take()) != NULL) {
+        settle(job, 1);
+        ++*taken;
+    }
+}
+
+Test(lane, loses_no_job_between_workers_that_look_and_workers_that_sleep)
+{
+    struct inf_thread threads[2] = {{0}};
+    uint32_t taken[2] = {0};
+    uint32_t pushed = 0;
+    open_lane(2, 32, 1000);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(inf_thread_start(&threads[i], "worker", take_until_closed, &taken[i], NULL),
+                     INF_OK);
+    // Waits of all lengths about the patience, so that both end with a job and without.
+    for (uint32_t i = 0; i < 2000; i++) {
+        struct inf_job *job = make_job(1, 0);
+        if (push(job) == INF_LANE_TAKEN)
+            pushed++;
+        else
+            free(job);
+        uint64_t until_ns = inf_clock_ns() + i % 16 * (INF_PATIENCE_NS / 8);
+        while (i % 16 != 0 && inf_clock_ns() < until_ns)
+            ;
+    }
+    while (inf_lane_count(&lane) > 0)
+        inf_patience_breathe(); // a job that nobody is woken for would stay
+    inf_lane_close(&lane);
+    for (int i = 0; i < 2; i++)
+        inf_thread_join(&threads[i]);
+    cr_expect_gt(pushed, 0);
+    cr_expect_eq(taken[0] + taken[1], pushed);
     inf_lane_fini(&lane);
 }
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a thread that has nothing to do looks for work itself before it sleeps. Waking a processor
+// that sleeps costs more than a small request (some 40 us in a virtual machine), so that whoever had
+// little to wait lately looks for a while first. Embedded; its owner's alone.
+#ifndef INF_BACKENDS_BASE_PATIENCE_H
+#define INF_BACKENDS_BASE_PATIENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// The longest that anybody looks, and the longest wait after which looking pays: a client and the one
+// that waits for it may both have to be woken in it.
+#define INF_PATIENCE_NS 100000u
+
+struct inf_patience {
+    bool possible; // others have a processor to work on meanwhile
+    bool lately;   // the last wait was short
+};
+
+// Prepares an embedded one for a process that may use so many cores.
+void inf_patience_init(struct inf_patience *patience, uint32_t cores);
+
+// Whether to look before sleeping.
+bool inf_patience_pays(const struct inf_patience *patience);
+
+// Learns from a wait that is over.
+void inf_patience_note(struct inf_patience *patience, uint64_t waited_ns);
+
+// Between two looks: leaves the processor to whoever else wants it.
+void inf_patience_breathe(void);
+
+#endif
