@@ -232,7 +232,7 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
 }
 
 // Whether the next request is likely to come sooner than the loop could be woken for it.
-static bool expects_request(struct inf_server *server, uint64_t now_ns)
+static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_LOOP
 {
     uint64_t accepted = server->counters.requests_accepted;
     if (accepted != server->accepted_before) {

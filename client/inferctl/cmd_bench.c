@@ -137,7 +137,7 @@ static void add_open_row(struct table *table, struct bench *bench, unsigned long
     table_whole(table, (int64_t)bench->wanted, NULL);
     table_whole(table, (int64_t)rate, NULL);
     table_real(table, per_second, NULL);
-    table_whole(table, (int64_t)result->refused, NULL);
+    table_whole(table, (int64_t)(result->refused + result->expired), NULL);
     const double numbers[] = {total.median, total.mean, total.p95,      total.p99,
                               total.min,    total.max,  result->late_ms};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)

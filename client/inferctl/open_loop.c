@@ -4,6 +4,7 @@
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 // One run.
@@ -11,7 +12,7 @@ struct loop {
     inferd_client *client;
     const inferd_request *request;
     struct pending *pending; // by request
-    double *total_ms;
+    double *total_ms, *refused_ms;
     struct open_loop_result *result;
     unsigned long wanted, sent, ended;
     double next_ms; // when the next one is meant to be sent
@@ -41,9 +42,19 @@ double open_loop_gap_ms(double rate, bool poisson, uint64_t *state)
     return -log(((double)(value >> 11) + 1) / 9007199254740992.0) * 1e3 / rate;
 }
 
-static bool is_refusal(const struct inferd_error *err)
+// Counts a request that the daemon would not serve; false where it failed in another way.
+static bool refused(struct loop *loop, double meant_ms, const struct inferd_error *err)
 {
-    return err->code == INFERD_RESOURCE_EXHAUSTED || err->code == INFERD_DEADLINE_EXCEEDED;
+    if (err->code == INFERD_DEADLINE_EXCEEDED && strcmp(err->reason, "PREDICTED") != 0) {
+        loop->result->expired++;
+        return true;
+    }
+    if (err->code != INFERD_RESOURCE_EXHAUSTED && err->code != INFERD_DEADLINE_EXCEEDED)
+        return false;
+    if (loop->refused_ms != NULL)
+        loop->refused_ms[loop->result->refused] = now_ms() - meant_ms;
+    loop->result->refused++;
+    return true;
 }
 
 static void answered(void *context, inferd_result *result, const struct inferd_error *err)
@@ -53,9 +64,7 @@ static void answered(void *context, inferd_result *result, const struct inferd_e
     loop->ended++;
     if (result != NULL)
         loop->total_ms[loop->result->answered++] = now_ms() - pending->meant_ms;
-    else if (is_refusal(err))
-        loop->result->refused++;
-    else if (loop->result->err.code == 0)
+    else if (!refused(loop, pending->meant_ms, err) && loop->result->err.code == 0)
         loop->result->err = *err;
     inferd_result_free(result);
 }
@@ -106,6 +115,7 @@ int open_loop_run(inferd_client *client, const inferd_request *request,
                         .request = request,
                         .pending = calloc(options->requests, sizeof(struct pending)),
                         .total_ms = total_ms,
+                        .refused_ms = options->refused_ms,
                         .result = result,
                         .wanted = options->requests,
                         .next_ms = started_ms};

@@ -15,13 +15,16 @@ struct open_loop_options {
     bool poisson;           // times between them are random; else all the same
     unsigned long requests; // 1 or more
     uint64_t seed;
+    double *refused_ms; // room for as many: how long after it was meant each was refused; or NULL
 };
 
 struct open_loop_result {
-    unsigned long answered, refused; // refused: RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED
-    double elapsed_ms;               // from the first request meant to the last answer
-    double late_ms;                  // by which a request was sent too late, at most
-    struct inferd_error err;         // any other failure, which ends it; code 0: none
+    unsigned long answered;
+    unsigned long refused;   // at once: RESOURCE_EXHAUSTED, or a deadline that could not be kept
+    unsigned long expired;   // DEADLINE_EXCEEDED later on
+    double elapsed_ms;       // from the first request meant to the last answer
+    double late_ms;          // by which a request was sent too late, at most
+    struct inferd_error err; // any other failure, which ends it; code 0: none
 };
 
 // Milliseconds to the next request: 1000 / rate, or with `poisson` random with that mean. `state` is

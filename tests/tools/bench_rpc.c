@@ -15,22 +15,16 @@
 // measured by alternating on one connection, and --pin runs everything on one processor.
 #include <ctype.h>
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
-#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "client/client.h"
 #include "tests/support/tfjs_writer.h"
 #include "tests/tools/rpc_bare.h"
+#include "tests/tools/rpc_daemon.h"
 #include "tests/tools/rpc_samples.h"
 
 #define LIST_MAX   16
@@ -47,84 +41,14 @@ struct options {
 
 // --- the daemon ---
 
-struct daemon {
-    char directory[32];
-    char socket[64];
-    pid_t pid;
-};
-
-static int remove_entry(const char *path, const struct stat *entry, int type, struct FTW *place)
+static void start_daemon(struct rpc_daemon *daemon, const char *path)
 {
-    (void)entry;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
-static bool wait_until_ready(const struct daemon *daemon)
-{
-    for (int tries = 0; tries < 3000; tries++) {
-        inferd_client *client = NULL;
-        bool ready = false;
-        if (inferd_connect(&client, daemon->socket, NULL) == INFERD_OK)
-            (void)inferd_model_ready(client, "null", NULL, &ready, NULL);
-        inferd_close(client);
-        if (ready)
-            return true;
-        siginfo_t ended = {0};
-        if (waitid(P_PID, (id_t)daemon->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-            ended.si_pid != 0)
-            return false;
-        poll(NULL, 0, 10);
-    }
-    return false;
-}
-
-static void stop_daemon(struct daemon *daemon)
-{
-    kill(daemon->pid, SIGTERM);
-    waitpid(daemon->pid, NULL, 0);
-    nftw(daemon->directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void start_daemon(struct daemon *daemon, const char *path)
-{
-    char model[96];
-    char runtime[64];
-    char repository[96];
-    strcpy(daemon->directory, "/tmp/inferd-bench-XXXXXX");
-    if (mkdtemp(daemon->directory) == NULL)
-        rpc_die("cannot make a directory in /tmp: %s", strerror(errno));
-    snprintf(daemon->socket, sizeof daemon->socket, "%s/inferd.sock", daemon->directory);
-    snprintf(runtime, sizeof runtime, "--runtime-dir=%s", daemon->directory);
-    snprintf(repository, sizeof repository, "--repository=%s/models", daemon->directory);
-    static const char *const levels[] = {"/models", "/models/null", "/models/null/1"};
-    for (int i = 0; i < 3; i++) {
-        snprintf(model, sizeof model, "%s%s", daemon->directory, levels[i]);
-        if (mkdir(model, 0700) != 0)
-            rpc_die("cannot make %s: %s", model, strerror(errno));
-    }
-    inf_write_null_model(model, 0);
-    const char *argv[] = {path,
-                          runtime,
-                          repository,
-                          "--log-level=warning",
-                          "--cpu-threads=1",
-                          "--connections-per-uid-max=512",
-                          NULL};
-    daemon->pid = fork();
-    if (daemon->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM); // whatever ends the benchmark ends the daemon
-        execv(path, (char **)argv);
-        fprintf(stderr, "bench_rpc: %s: %s\n", path, strerror(errno));
-        _exit(127);
-    }
-    if (daemon->pid < 0)
-        rpc_die("cannot fork: %s", strerror(errno));
-    if (!wait_until_ready(daemon)) {
-        stop_daemon(daemon);
-        rpc_die("%s does not get ready", path);
-    }
+    char directory[96];
+    rpc_daemon_make(daemon);
+    rpc_daemon_add_model(daemon, "null", directory);
+    inf_write_null_model(directory, 0);
+    rpc_daemon_start(daemon, path,
+                     (const char *[]){"--cpu-threads=1", "--connections-per-uid-max=512", NULL});
 }
 
 // --- the library ---
@@ -214,8 +138,8 @@ static struct rpc_times measure_bare(size_t bytes, unsigned clients, unsigned ms
     return times;
 }
 
-static struct rpc_times measure_library(const struct daemon *daemon, size_t bytes, enum place place,
-                                        unsigned clients, unsigned ms)
+static struct rpc_times measure_library(const struct rpc_daemon *daemon, size_t bytes,
+                                        enum place place, unsigned clients, unsigned ms)
 {
     struct library library = {daemon->socket, bytes, place};
     struct rpc_way way = {open_caller, trip, close_caller, &library};
@@ -231,7 +155,7 @@ static int compare(const void *a, const void *b)
 
 // The median difference of a 4 MiB tensor in place and a 1 KiB one in the frame, one after the other
 // on one connection.
-static double measure_size_cost(const struct daemon *daemon)
+static double measure_size_cost(const struct rpc_daemon *daemon)
 {
     static double differences[PAIRS];
     struct library library = {daemon->socket, 4u << 20, IN_PLACE};
@@ -280,8 +204,8 @@ static void print_row(size_t bytes, unsigned clients, struct rpc_times bare,
 
 // Rounds of all four, of which each shows its best: waking a processor that sleeps costs more than
 // the rest, and whether it sleeps changes from round to round.
-static void measure_row(const struct daemon *daemon, size_t bytes, unsigned clients, unsigned ms,
-                        struct goals *goals)
+static void measure_row(const struct rpc_daemon *daemon, size_t bytes, unsigned clients,
+                        unsigned ms, struct goals *goals)
 {
     struct rpc_times bare = {0};
     struct rpc_times times[IN_PLACE + 1] = {{0}};
@@ -301,7 +225,7 @@ static void measure_row(const struct daemon *daemon, size_t bytes, unsigned clie
         goals->in_place_4m_us = times[IN_PLACE].p50_us;
 }
 
-static void print_goals(const struct daemon *daemon, const struct goals *goals)
+static void print_goals(const struct rpc_daemon *daemon, const struct goals *goals)
 {
     if (goals->inline_1k_us > 0)
         printf("1 KiB inline: %.2f times the bare round trip (goal: at most 4)\n",
@@ -331,23 +255,6 @@ static unsigned parse_list(const char *text, unsigned list[LIST_MAX])
     rpc_die("'%s' is no list of numbers like 1,8,64", text);
 }
 
-static void find_daemon(char path[PATH_MAX])
-{
-    const char *named = getenv("INFERD");
-    ssize_t size = readlink("/proc/self/exe", path, PATH_MAX - 32);
-    if (named != NULL || size < 0) {
-        snprintf(path, PATH_MAX, "%s", named != NULL ? named : "inferd");
-        return;
-    }
-    path[size] = '\0';
-    for (int i = 0; i < 3; i++) { // build/tests/tools/bench_rpc -> build/daemon/inferd
-        char *slash = strrchr(path, '/');
-        if (slash != NULL)
-            *slash = '\0';
-    }
-    strcat(path, "/daemon/inferd");
-}
-
 // Puts this process, and with it all that it starts, on one processor.
 static void pin(const char *text)
 {
@@ -371,7 +278,7 @@ static void read_options(struct options *options, int argc, char **argv)
         .bytes = {64, 1024, 16384, 65536, 262144, 1048576, 4194304},
         .byte_counts = 7,
     };
-    find_daemon(options->daemon);
+    snprintf(options->daemon, sizeof options->daemon, "%s", rpc_daemon_path());
     for (int i = 1; i < argc; i += 2) {
         const char *value = argv[i + 1];
         if (value == NULL)
@@ -397,7 +304,7 @@ static void read_options(struct options *options, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct options options;
-    struct daemon daemon;
+    struct rpc_daemon daemon;
     struct goals goals = {0};
     read_options(&options, argc, argv);
     start_daemon(&daemon, options.daemon);
@@ -408,6 +315,6 @@ int main(int argc, char **argv)
         for (unsigned j = 0; j < options.byte_counts; j++)
             measure_row(&daemon, options.bytes[j], options.clients[i], options.ms, &goals);
     print_goals(&daemon, &goals);
-    stop_daemon(&daemon);
+    rpc_daemon_stop(&daemon);
     return 0;
 }

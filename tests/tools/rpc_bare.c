@@ -7,11 +7,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define HEADER_BYTES 64u
 
 // --- server ---
 
@@ -56,19 +55,20 @@ static void *serve(void *context)
             sum += word;
         }
         memcpy(bytes, &sum, sizeof sum); // the answer
-        if (!write_all(connection->fd, bytes, HEADER_BYTES))
+        if (!write_all(connection->fd, bytes, RPC_BARE_HEADER_BYTES))
             break;
     }
     free(bytes);
     return NULL;
 }
 
-__attribute__((noreturn)) static void run_server(const struct rpc_bare *bare)
+static void run_server(const struct rpc_bare *bare)
 {
     pthread_t thread;
     struct connection *connections = calloc(bare->clients, sizeof *connections);
     for (unsigned i = 0; i < bare->clients && connections != NULL; i++) {
-        connections[i] = (struct connection){bare->pairs[i][0], HEADER_BYTES + bare->payload_bytes};
+        connections[i] =
+            (struct connection){bare->pairs[i][0], RPC_BARE_HEADER_BYTES + bare->payload_bytes};
         if (pthread_create(&thread, NULL, serve, &connections[i]) != 0)
             _exit(1);
     }
@@ -77,6 +77,12 @@ __attribute__((noreturn)) static void run_server(const struct rpc_bare *bare)
 }
 
 void rpc_bare_start(struct rpc_bare *bare, size_t payload_bytes, unsigned clients)
+{
+    rpc_bare_start_with(bare, payload_bytes, clients, run_server);
+}
+
+void rpc_bare_start_with(struct rpc_bare *bare, size_t payload_bytes, unsigned clients,
+                         void (*serve_all)(const struct rpc_bare *bare))
 {
     *bare = (struct rpc_bare){.payload_bytes = payload_bytes, .clients = clients};
     bare->pairs = calloc(clients, sizeof *bare->pairs);
@@ -88,8 +94,11 @@ void rpc_bare_start(struct rpc_bare *bare, size_t payload_bytes, unsigned client
     bare->server = fork();
     if (bare->server < 0)
         rpc_die("cannot fork");
-    if (bare->server == 0)
-        run_server(bare);
+    if (bare->server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        serve_all(bare);
+        _exit(1);
+    }
     for (unsigned i = 0; i < clients; i++)
         close(bare->pairs[i][0]);
 }
@@ -120,7 +129,7 @@ static void *open_client(void *context, unsigned index)
     client->fd = bare->pairs[index][1];
     client->payload_bytes = bare->payload_bytes;
     client->source = malloc(bare->payload_bytes);
-    client->frame = calloc(1, HEADER_BYTES + bare->payload_bytes);
+    client->frame = calloc(1, RPC_BARE_HEADER_BYTES + bare->payload_bytes);
     if (client->source == NULL || client->frame == NULL)
         rpc_die("no memory for a payload");
     memset(client->source, 1, bare->payload_bytes);
@@ -130,9 +139,9 @@ static void *open_client(void *context, unsigned index)
 static void trip(void *context)
 {
     struct client *client = context;
-    uint8_t reply[HEADER_BYTES];
-    memcpy(client->frame + HEADER_BYTES, client->source, client->payload_bytes);
-    if (!write_all(client->fd, client->frame, HEADER_BYTES + client->payload_bytes) ||
+    uint8_t reply[RPC_BARE_HEADER_BYTES];
+    memcpy(client->frame + RPC_BARE_HEADER_BYTES, client->source, client->payload_bytes);
+    if (!write_all(client->fd, client->frame, RPC_BARE_HEADER_BYTES + client->payload_bytes) ||
         !read_all(client->fd, reply, sizeof reply))
         rpc_die("the bare connection broke");
 }

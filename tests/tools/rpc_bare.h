@@ -10,6 +10,8 @@
 
 #include "tests/tools/rpc_samples.h"
 
+#define RPC_BARE_HEADER_BYTES 64u
+
 struct rpc_bare {
     size_t payload_bytes;
     unsigned clients;
@@ -19,6 +21,10 @@ struct rpc_bare {
 
 // Forks the server; the calling process has one thread only.
 void rpc_bare_start(struct rpc_bare *bare, size_t payload_bytes, unsigned clients);
+
+// As above, with another server: `serve` runs in the forked process and gets the first of each pair.
+void rpc_bare_start_with(struct rpc_bare *bare, size_t payload_bytes, unsigned clients,
+                         void (*serve)(const struct rpc_bare *bare));
 
 // Ends the server.
 void rpc_bare_stop(struct rpc_bare *bare);
