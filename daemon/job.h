@@ -78,6 +78,7 @@ struct inf_job {
     enum inf_job_place place;
     struct inf_fair_entry turn;
     struct inf_estimate expected; // all 0: nothing is known
+    bool given_up;                // its deadline would pass while it ran: it is not to be run
     uint64_t expected_end_ns;
 
     // The loop's alone.

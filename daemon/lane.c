@@ -179,9 +179,18 @@ static uint32_t gather(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS
         if (job->rows == 0 || taken + job->rows > room)
             continue;
         taken += job->rows;
+        job->given_up = false;
         jobs[count++] = job;
     }
     return count;
+}
+
+// Whether a run begun now would end too late for the job, as far as is known. Where nothing else waits
+// it may try: the time is nobody's else, and what it takes is news.
+static bool hopeless(const struct inf_lane *lane, const struct inf_job *job, uint64_t now_ns)
+{
+    return job->deadline.at_ns != 0 && lane->count > 1 &&
+           now_ns + job->expected.run_ns > job->deadline.at_ns;
 }
 
 static uint32_t take_turn(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS])
@@ -191,7 +200,8 @@ static uint32_t take_turn(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_J
     jobs[0] = job_of(inf_fair_next(lane->fair, now_ns));
     if (jobs[0] == NULL)
         return 0;
-    uint32_t count = jobs[0]->rows > 0 ? gather(lane, jobs) : 1;
+    jobs[0]->given_up = hopeless(lane, jobs[0], now_ns);
+    uint32_t count = jobs[0]->rows > 0 && !jobs[0]->given_up ? gather(lane, jobs) : 1;
     for (uint32_t i = 0; i < count; i++)
         begin(lane, jobs[i], now_ns);
     return count;
@@ -246,6 +256,8 @@ static void settle(struct inf_lane *lane, struct inf_job *job)
     lane->running--;
     lane->ends_sum_ns -= job->expected_end_ns;
     inf_fair_end(lane->fair, &job->turn, device_ns);
+    if (job->given_up)
+        return;
     lane->typical_ns += (uint64_t)(((int64_t)device_ns - (int64_t)lane->typical_ns) / 8);
     // What was compiled on the way is charged, but will not be needed again; a run that failed or was
     // cancelled says nothing about the next.

@@ -84,7 +84,8 @@ bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job) INF_NODISCARD
 
 // Takes the job whose turn it is, waiting for one, and with it those that had best run together with
 // it (daemon/batcher.h). Writes them to `jobs` and returns how many; 0 once the lane is closed and
-// empty. Blocks.
+// empty. One that is given up comes alone, and is not to be run: others would get the device's time for
+// nothing. Blocks.
 uint32_t inf_lane_pop(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS])
     INF_NODISCARD INF_ON_WORKER INF_MAY_BLOCK;
 

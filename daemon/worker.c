@@ -95,6 +95,18 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     atomic_store_explicit(&worker->busy_since_ns, 0, memory_order_relaxed);
 }
 
+// Answers a job that is not worth its run.
+static void give_up(struct inf_job *job)
+{
+    uint64_t now_ns = inf_clock_ns();
+    inf_fault_init(&job->result.fault);
+    inf_fail_reason(&job->result.fault.err, INF_DEADLINE, INF_REASON_IN_QUEUE,
+                    "the time given would run out before the run ended");
+    job->result.fault.phase = "queue";
+    job->result.start_ns = job->result.begin_ns = job->result.end_ns = job->result.done_ns = now_ns;
+    job->result.device_ns = 0;
+}
+
 static void work(void *context) INF_ATTR(no_thread_safety_analysis)
 {
     struct inf_worker *worker = context;
@@ -102,7 +114,10 @@ static void work(void *context) INF_ATTR(no_thread_safety_analysis)
     struct inf_job *jobs[INF_LANE_JOBS];
     uint32_t count;
     while ((count = inf_lane_pop(worker->lane, jobs)) > 0) {
-        run_jobs(worker, jobs, count);
+        if (jobs[0]->given_up)
+            give_up(jobs[0]);
+        else
+            run_jobs(worker, jobs, count);
         inf_lane_settle(worker->lane, jobs, count);
         for (uint32_t i = 0; i < count; i++) {
             bool posted = inf_queue_push(worker->done, jobs[i]);

@@ -249,6 +249,37 @@ Test(lane, loses_no_job_between_workers_that_look_and_workers_that_sleep)
     inf_lane_fini(&lane);
 }
 
+Test(lane, gives_up_what_would_end_too_late_where_others_wait)
+{
+    open_lane(1, 32, 1000);
+    teach(1, 1000);
+    struct inf_job *first = make_job(1, 0);
+    struct inf_job *late = make_job(2, 100); // nothing is known of it, so that it gets in
+    struct inf_job *last = make_job(1, 0);
+    late->turn.model = 1;
+    cr_expect_eq(push(first), INF_LANE_TAKEN);
+    cr_expect_eq(push(late), INF_LANE_TAKEN);
+    cr_expect_eq(push(last), INF_LANE_TAKEN);
+    late->expected.run_ns = 1000 * MS; // and was learnt meanwhile
+    cr_expect_eq(take(), first);
+    settle(first, 1000);
+    cr_expect_eq(take(), late);
+    cr_expect(late->given_up);
+    late->result.start_ns = late->result.done_ns = inf_clock_ns();
+    late->result.fault.err.code = INF_DEADLINE;
+    finish(late);
+    cr_expect_eq(take(), last);
+    cr_expect_not(last->given_up, "no deadline");
+    settle(last, 1000);
+    struct inf_job *only = make_job(2, 100);
+    cr_expect_eq(push(only), INF_LANE_TAKEN);
+    only->expected.run_ns = 1000 * MS;
+    cr_expect_eq(take(), only);
+    cr_expect_not(only->given_up, "nothing else waits");
+    settle(only, 1);
+    inf_lane_fini(&lane);
+}
+
 Test(lane, learns_nothing_from_runs_that_failed)
 {
     open_lane(1, 32, 1000);
