@@ -11,6 +11,7 @@
 #include "backends/base/arena.h"
 #include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/pack.h"
+#include "backends/cpu/team.h"
 #include "backends/graph/graph.h"
 #include "proto/core/status.h"
 
@@ -33,9 +34,10 @@ struct inf_cpu_step {
     // Set before create().
     const struct inf_graph *graph;
     const struct inf_node *node;
-    uint32_t index; // of the node
-    pthreadpool_t pool;
-    struct inf_arena *arena; // the program's; for `state`
+    uint32_t index;            // of the node
+    pthreadpool_t pool;        // XNNPACK's; kernels of ours share their work by the team
+    struct inf_cpu_team *team; // of the slot
+    struct inf_arena *arena;   // the program's; for `state`
     struct inf_device *device;
     struct inf_cpu_packs *packs; // the device's: inf_cpu_step_pack()
     const struct inf_isa *isa;   // the level of the device: whose loops the step runs
@@ -48,6 +50,7 @@ struct inf_cpu_step {
     const char *kernel;            // static
     struct inf_xnn_memory *memory; // what lives as long as the step
     size_t scratch_count;          // floats that a run needs, of no meaning before and after it
+    size_t macs;                   // that inf_own_workers() was told
     void *state;                   // the row's own
     xnn_operator_t op;             // NULL where the kernel is ours
     struct inf_cpu_after after;

@@ -17,6 +17,9 @@
 // NULL, which kernels refuse, and so low that no element "at" it can have the address of a real one.
 #define NOWHERE ((void *)64)
 
+// Multiply-adds of a stretch of steps that are worth to wake other threads: about 100 us of one core.
+#define TEAM_MACS ((size_t)5000000)
+
 struct cpu_program {
     struct inf_program base;
     struct inf_arena arena;     // what steps point to
@@ -24,6 +27,7 @@ struct cpu_program {
     uint32_t step_count;        // of one slot
     uint32_t slots;
     struct inf_xnn_memory *scratch; // of all slots
+    struct inf_cpu_team *teams;     // by slot
 };
 
 // --- steps ---
@@ -55,7 +59,7 @@ static enum inf_code step_run(struct inf_cpu_step *step, struct inf_error *err)
     if (status == xnn_status_success && step->after.unary.op != NULL)
         status = xnn_run_operator(step->after.unary.op, step->pool);
     if (step->after.map != NULL)
-        inf_own_map(step->pool, step->after.map, step->after.count, step->output);
+        inf_own_map(step, step->after.map, step->after.count, step->output);
     return inf_xnn_check(status, step->node, step->kernel, err);
 }
 
@@ -146,7 +150,9 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
     if (!inf_size_mul(segment->node_count, segment->slots, &count))
         return inf_fail(err, INF_EXHAUSTED, "cpu: %" PRIu32 " slots are too many", segment->slots);
     program->steps = calloc(count + 1, sizeof(*program->steps));
-    if (program->steps == NULL)
+    program->teams =
+        inf_arena_alloc(&program->arena, ((size_t)segment->slots + 1) * sizeof(*program->teams));
+    if (program->steps == NULL || program->teams == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "cpu: no memory for %zu steps", count);
     program->slots = segment->slots;
@@ -165,6 +171,8 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
         // The plan of another device that falls back on this one may have more slots than there are
         // pools; a pool takes one run at a time.
         step->pool = device->pools.pools[slot % device->pools.slots];
+        step->team = &program->teams[slot];
+        step->team->pool = step->pool;
         step->arena = &program->arena;
         step->device = &device->base;
         step->packs = &device->packs;
@@ -239,15 +247,59 @@ static enum inf_code run_step(struct inf_cpu_step *step, const struct inf_run *r
     return INF_OK;
 }
 
+// Steps that run one after the other.
+struct stretch {
+    struct inf_cpu_step *steps;
+    uint32_t count;
+    const struct inf_run *run;
+    struct inf_error *err;
+    enum inf_code code;
+};
+
+static enum inf_code run_steps(const struct stretch *stretch)
+{
+    const struct inf_run *run = stretch->run;
+    for (uint32_t i = 0; i < stretch->count; i++) {
+        struct inf_cpu_step *step = &stretch->steps[i];
+        if (run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed))
+            return inf_fail(stretch->err, INF_CANCELLED, "cancelled before node '%s'",
+                            step->node->name);
+        INF_TRY(run_step(step, run, stretch->err));
+    }
+    return INF_OK;
+}
+
+static void lead_stretch(void *context)
+{
+    struct stretch *stretch = context;
+    stretch->code = run_steps(stretch);
+}
+
+// Whether XNNPACK computes in the step: it calls the pool by itself.
+static bool is_xnn(const struct inf_cpu_step *step)
+{
+    return step->op != NULL || step->after.unary.op != NULL;
+}
+
 enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
                           struct inf_ticket *ticket, struct inf_error *err)
 {
     struct cpu_program *program = (struct cpu_program *)base;
     struct inf_cpu_step *steps = program->steps + (size_t)run->slot * program->step_count;
-    for (uint32_t i = 0; i < program->step_count; i++) {
-        if (run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed))
-            return inf_fail(err, INF_CANCELLED, "cancelled before node '%s'", steps[i].node->name);
-        INF_TRY(run_step(&steps[i], run, err));
+    uint32_t end;
+    for (uint32_t at = 0; at < program->step_count; at = end) {
+        struct stretch stretch = {.steps = &steps[at], .run = run, .err = err};
+        bool xnn = is_xnn(&steps[at]);
+        size_t macs = 0;
+        for (end = at; end < program->step_count && is_xnn(&steps[end]) == xnn; end++)
+            macs += steps[end].macs;
+        stretch.count = end - at;
+        if (!xnn && macs >= TEAM_MACS)
+            inf_cpu_team_lead(steps[at].team, lead_stretch, &stretch);
+        else
+            lead_stretch(&stretch);
+        if (stretch.code != INF_OK)
+            return stretch.code;
     }
     ticket->value = 0;
     return INF_OK;

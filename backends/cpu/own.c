@@ -2,12 +2,11 @@
 #include "backends/cpu/own.h"
 
 #include <math.h>
-#include <stdatomic.h>
 
 #include "proto/core/span.h"
 
-// Multiply-adds that are worth another thread: about 8 us of one core.
-#define WORKER_MACS ((size_t)400000)
+// Multiply-adds that are worth another thread that is awake: about 2 us of one core.
+#define WORKER_MACS ((size_t)100000)
 
 // --- ends ---
 
@@ -77,38 +76,26 @@ void inf_own_scratch(struct inf_cpu_step *step, size_t count)
 
 // --- work ---
 
-struct work_share {
-    const struct inf_own_work *work;
-    _Atomic size_t next;
-};
-
-static void take_tiles(void *context, size_t worker)
-{
-    struct work_share *share = context;
-    for (;;) {
-        size_t tile = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
-        if (tile >= share->work->tiles)
-            return;
-        share->work->tile(share->work->context, tile, worker);
-    }
-}
-
-void inf_own_work(pthreadpool_t pool, const struct inf_own_work *work, size_t workers)
-{
-    workers = INF_MIN(workers, work->tiles);
-    if (workers <= 1) {
-        for (size_t tile = 0; tile < work->tiles; tile++)
-            work->tile(work->context, tile, 0);
-        return;
-    }
-    struct work_share share = {.work = work};
-    pthreadpool_parallelize_1d(pool, take_tiles, &share, workers, INF_OWN_FLAGS);
-}
-
-size_t inf_own_workers(const struct inf_cpu_step *step, size_t macs)
+size_t inf_own_workers(struct inf_cpu_step *step, size_t macs)
 {
     size_t threads = pthreadpool_get_threads_count(step->pool);
+    step->macs += macs;
     return INF_MIN(threads, macs / WORKER_MACS + 1);
+}
+
+static void split_tile(const void *context, size_t tile, size_t worker)
+{
+    (void)worker;
+    const struct inf_own_split *split = context;
+    size_t first = tile * split->part_count;
+    split->part(split->context, first, INF_MIN(split->part_count, split->count - first));
+}
+
+void inf_own_split(const struct inf_cpu_step *step, const struct inf_own_split *split)
+{
+    struct inf_own_work work = {split_tile, split,
+                                (split->count + split->part_count - 1) / split->part_count};
+    inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 
 size_t inf_own_strips(size_t rows, size_t wanted, size_t workers)

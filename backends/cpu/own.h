@@ -6,11 +6,9 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/xnn.h"
 
-// Flags of every call into the pool; as INF_XNN_FLAGS.
-#define INF_OWN_FLAGS PTHREADPOOL_FLAG_YIELD_WORKERS
-
 // values[i] = map(values[i]).
-void inf_own_map(pthreadpool_t pool, inf_simd_map_fn *map, size_t count, float *values);
+void inf_own_map(const struct inf_cpu_step *step, inf_simd_map_fn *map, size_t count,
+                 float *values);
 
 // What happens to the results of a convolution before they are stored.
 struct inf_own_end {
@@ -49,19 +47,19 @@ void inf_own_scratch(struct inf_cpu_step *step, size_t count);
 
 // --- work ---
 
-// Tiles that threads take one after the other, each with memory of its own.
-struct inf_own_work {
-    void (*tile)(const void *context, size_t tile, size_t worker);
+// How many threads of the step's pool should share `macs` multiply-adds, or as much of other work: few
+// of them are done sooner by the calling thread than others join it. Counts them as work of the step.
+size_t inf_own_workers(struct inf_cpu_step *step, size_t macs);
+
+// `count` things in a row of which some are done in one go.
+struct inf_own_split {
+    void (*part)(const void *context, size_t first, size_t count);
     const void *context;
-    size_t tiles;
+    size_t count, part_count;
 };
 
-// Does all tiles of `work` with at most `workers` threads.
-void inf_own_work(pthreadpool_t pool, const struct inf_own_work *work, size_t workers);
-
-// How many threads of the step's pool should share `macs` multiply-adds: few of them are done sooner
-// by the calling thread than others wake up.
-size_t inf_own_workers(const struct inf_cpu_step *step, size_t macs);
+// Does all parts of `split` with all threads.
+void inf_own_split(const struct inf_cpu_step *step, const struct inf_own_split *split);
 
 // Into how many strips `rows` rows are cut for `workers` threads, where `wanted` rows are a good
 // strip.

@@ -128,7 +128,7 @@ static void bilinear_run(const struct inf_cpu_step *step)
     size_t rows = bilinear->batch * bilinear->output_height;
     struct inf_own_work work = {bilinear_tile, &task,
                                 (rows + bilinear->strip_rows - 1) / bilinear->strip_rows};
-    inf_own_work(step->pool, &work, bilinear->workers);
+    inf_cpu_team_work(step->team, &work, bilinear->workers);
 }
 
 static enum inf_code bilinear_create(struct inf_cpu_step *step, struct inf_error *err)

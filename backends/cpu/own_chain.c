@@ -52,7 +52,8 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
     const struct inf_own_depthwise *depthwise = &conv->depthwise;
     size_t image = tile / alone->strips;
     size_t strip = tile % alone->strips;
-    size_t unit = conv->has_depthwise ? depthwise->rows_max : 1;
+    // Threads that have as many rows are worth more than windows that take two at a time.
+    size_t unit = conv->has_depthwise && alone->workers == 1 ? depthwise->rows_max : 1;
     size_t first = inf_own_cut(conv->rows, alone->strips, strip, unit);
     size_t end = inf_own_cut(conv->rows, alone->strips, strip + 1, unit);
     const struct inf_window *h = inf_own_conv_height(conv);
@@ -86,13 +87,13 @@ static void alone_run(const struct inf_cpu_step *step)
         work.tile = pixels_tile;
         work.tiles = alone->strips * alone->panel_groups;
     }
-    inf_own_work(step->pool, &work, alone->workers);
+    inf_cpu_team_work(step->team, &work, alone->workers);
 }
 
 // --- making ---
 
 // Chooses strips and threads.
-static void share(struct alone *alone, const struct inf_cpu_step *step)
+static void share(struct alone *alone, struct inf_cpu_step *step)
 {
     const struct inf_own_conv *conv = &alone->conv;
     size_t strip_pixels = inf_own_conv_strip_pixels(conv);

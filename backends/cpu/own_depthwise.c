@@ -165,7 +165,7 @@ static void alone_run(const struct inf_cpu_step *step)
     const struct alone *alone = step->state;
     struct alone_task task = {alone, step->inputs[0], step->output};
     struct inf_own_work work = {alone_tile, &task, alone->batch * alone->strips};
-    inf_own_work(step->pool, &work, alone->workers);
+    inf_cpu_team_work(step->team, &work, alone->workers);
 }
 
 static enum inf_code alone_create(struct inf_cpu_step *step, struct inf_error *err)

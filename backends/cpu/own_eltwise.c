@@ -22,7 +22,7 @@ struct map_task {
     float *y;
 };
 
-static void map_tile(void *context, size_t first, size_t count)
+static void map_tile(const void *context, size_t first, size_t count)
 {
     const struct map_task *task = context;
     const struct map *map = task->map;
@@ -36,15 +36,15 @@ static void map_run(const struct inf_cpu_step *step)
 {
     struct map_task task = {.map = step->state, .x = step->inputs[0], .y = step->output};
     size_t count = inf_shape_elements(inf_cpu_output_shape(step->graph, step->node));
-    pthreadpool_parallelize_1d_tile_1d(step->pool, map_tile, &task, count, TILE_ELEMENTS,
-                                       INF_OWN_FLAGS);
+    inf_own_split(step, &(struct inf_own_split){map_tile, &task, count, TILE_ELEMENTS});
 }
 
-void inf_own_map(pthreadpool_t pool, inf_simd_map_fn *function, size_t count, float *values)
+void inf_own_map(const struct inf_cpu_step *step, inf_simd_map_fn *function, size_t count,
+                 float *values)
 {
     struct map map = {.function = function};
     struct map_task task = {.map = &map, .x = values, .y = values};
-    pthreadpool_parallelize_1d_tile_1d(pool, map_tile, &task, count, TILE_ELEMENTS, INF_OWN_FLAGS);
+    inf_own_split(step, &(struct inf_own_split){map_tile, &task, count, TILE_ELEMENTS});
 }
 
 // The loop of a function without parameters; NULL where there is none.
@@ -133,6 +133,7 @@ struct binary_task {
     const struct binary *binary;
     const float *a, *b;
     float *y;
+    size_t rows, columns; // of a tile
 };
 
 static enum inf_simd_binary binary_function(enum inf_binary_kind kind)
@@ -222,11 +223,17 @@ static void binary_describe(struct binary *binary, const struct inf_cpu_step *st
     binary->inner = step->isa->simd->binary[binary_function(node->attrs.binary.kind)][form];
 }
 
-static void binary_tile(void *context, size_t row, size_t column, size_t rows, size_t columns)
+static void binary_tile(const void *context, size_t tile, size_t worker)
 {
+    (void)worker;
     const struct binary_task *task = context;
     const struct binary *binary = task->binary;
-    for (size_t i = row; i < row + rows; i++) {
+    size_t across = (binary->row + task->columns - 1) / task->columns; // tiles
+    size_t column = tile % across * task->columns;
+    size_t columns = INF_MIN(task->columns, binary->row - column);
+    size_t row = tile / across * task->rows;
+    size_t end = INF_MIN(row + task->rows, binary->rows);
+    for (size_t i = row; i < end; i++) {
         size_t rest = i;
         size_t a = column * binary->row_step_a;
         size_t b = column * binary->row_step_b;
@@ -244,11 +251,14 @@ static void binary_tile(void *context, size_t row, size_t column, size_t rows, s
 static void binary_run(const struct inf_cpu_step *step)
 {
     const struct binary *binary = step->state;
-    struct binary_task task = {binary, step->inputs[0], step->inputs[1], step->output};
     size_t columns = INF_MIN(binary->row, (size_t)TILE_ELEMENTS);
     size_t rows = INF_MIN(binary->rows, TILE_ELEMENTS / columns);
-    pthreadpool_parallelize_2d_tile_2d(step->pool, binary_tile, &task, binary->rows, binary->row,
-                                       rows, columns, INF_OWN_FLAGS);
+    struct binary_task task = {binary, step->inputs[0], step->inputs[1], step->output,
+                               rows,   columns};
+    struct inf_own_work work = {binary_tile, &task,
+                                (binary->rows + rows - 1) / rows *
+                                    ((binary->row + columns - 1) / columns)};
+    inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 
 static struct inf_xnn_activation binary_activation(const struct inf_node *node)

@@ -124,7 +124,7 @@ static void matmul_run(const struct inf_cpu_step *step)
                                step->inputs[1], matmul->has_bias ? step->inputs[2] : NULL,
                                step->output,    step->scratch};
     struct inf_own_work work = {matmul_tile, &task, matmul->batch * matmul->panels};
-    inf_own_work(step->pool, &work, matmul->workers);
+    inf_cpu_team_work(step->team, &work, matmul->workers);
 }
 
 // Leading dimensions of both operands, broadcast.

@@ -14,7 +14,7 @@ struct copy_task {
     char *to;
 };
 
-static void copy_tile(void *context, size_t first, size_t count)
+static void copy_tile(const void *context, size_t first, size_t count)
 {
     const struct copy_task *task = context;
     memcpy(task->to + first, task->from + first, count);
@@ -32,9 +32,8 @@ static void copy_run(const struct inf_cpu_step *step)
     // A plan may let both share their bytes.
     if (step->inputs[0] == step->output)
         return;
-    pthreadpool_parallelize_1d_tile_1d(step->pool, copy_tile, &task,
-                                       output_bytes(step->graph, step->node), TILE_BYTES,
-                                       INF_OWN_FLAGS);
+    inf_own_split(step, &(struct inf_own_split){copy_tile, &task,
+                                                output_bytes(step->graph, step->node), TILE_BYTES});
 }
 
 static enum inf_code copy_supports(const struct inf_graph *graph, const struct inf_node *node,
@@ -77,7 +76,7 @@ static enum inf_code concat_supports(const struct inf_graph *graph, const struct
     return INF_OK;
 }
 
-static void concat_tile(void *context, size_t first, size_t count)
+static void concat_tile(const void *context, size_t first, size_t count)
 {
     const struct concat_task *task = context;
     const struct concat *concat = task->concat;
@@ -96,8 +95,7 @@ static void concat_run(const struct inf_cpu_step *step)
     const struct concat *concat = step->state;
     struct concat_task task = {concat, step->inputs, step->output};
     size_t rows = TILE_BYTES / concat->row_bytes + 1;
-    pthreadpool_parallelize_1d_tile_1d(step->pool, concat_tile, &task, concat->outer, rows,
-                                       INF_OWN_FLAGS);
+    inf_own_split(step, &(struct inf_own_split){concat_tile, &task, concat->outer, rows});
 }
 
 static enum inf_code concat_create(struct inf_cpu_step *step, struct inf_error *err)

@@ -63,7 +63,7 @@ static void copy_row(const struct nearest *nearest, const char *x, char *y)
     }
 }
 
-static void nearest_tile(void *context, size_t first, size_t count)
+static void nearest_tile(const void *context, size_t first, size_t count)
 {
     const struct nearest_task *task = context;
     const struct nearest *nearest = task->nearest;
@@ -89,9 +89,9 @@ static void nearest_run(const struct inf_cpu_step *step)
     const struct nearest *nearest = step->state;
     struct nearest_task task = {nearest, step->inputs[0], step->output};
     size_t row_bytes = nearest->output_width * nearest->pixel_bytes;
-    pthreadpool_parallelize_1d_tile_1d(step->pool, nearest_tile, &task,
-                                       nearest->batch * nearest->output_height,
-                                       TASK_BYTES / row_bytes + 1, INF_OWN_FLAGS);
+    inf_own_split(step, &(struct inf_own_split){nearest_tile, &task,
+                                                nearest->batch * nearest->output_height,
+                                                TASK_BYTES / row_bytes + 1});
 }
 
 static enum inf_code nearest_create(struct inf_cpu_step *step, struct inf_error *err)

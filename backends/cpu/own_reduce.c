@@ -21,6 +21,7 @@ struct reduce_task {
     const struct reduce *reduce;
     const float *x;
     float *y;
+    size_t batches; // of one tile
 };
 
 static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
@@ -93,11 +94,17 @@ static void extreme_rows(const struct reduce *reduce, const float *x, float *y, 
                                                    -INFINITY, INFINITY);
 }
 
-static void reduce_tile(void *context, size_t batch, size_t first, size_t batches, size_t count)
+static void reduce_tile(const void *context, size_t tile, size_t worker)
 {
+    (void)worker;
     const struct reduce_task *task = context;
     const struct reduce *reduce = task->reduce;
-    for (size_t i = batch; i < batch + batches; i++) {
+    size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS; // of a batch
+    size_t first = tile % tiles * TILE_CHANNELS;
+    size_t count = INF_MIN(TILE_CHANNELS, reduce->channels - first);
+    size_t batch = tile / tiles * task->batches;
+    size_t end = INF_MIN(batch + task->batches, reduce->batch);
+    for (size_t i = batch; i < end; i++) {
         const float *x = task->x + i * reduce->rows * reduce->channels + first;
         float *y = task->y + i * reduce->channels + first;
         if (reduce->channels == 1)
@@ -113,9 +120,11 @@ static void reduce_run(const struct inf_cpu_step *step)
 {
     const struct reduce *reduce = step->state;
     size_t batches = TILE_ELEMENTS / (reduce->rows * reduce->channels) + 1;
-    struct reduce_task task = {reduce, step->inputs[0], step->output};
-    pthreadpool_parallelize_2d_tile_2d(step->pool, reduce_tile, &task, reduce->batch,
-                                       reduce->channels, batches, TILE_CHANNELS, INF_OWN_FLAGS);
+    size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS;
+    struct reduce_task task = {reduce, step->inputs[0], step->output, batches};
+    struct inf_own_work work = {reduce_tile, &task,
+                                (reduce->batch + batches - 1) / batches * tiles};
+    inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 
 static enum inf_code reduce_create(struct inf_cpu_step *step, struct inf_error *err)

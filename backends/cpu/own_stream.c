@@ -9,7 +9,8 @@
 
 #include "backends/cpu/own_conv.h"
 
-#define BAND_ROWS_MIN 16 // less would be computed twice too often
+// A band takes so much of the time of all rows at most, or they are not cut: what neighbours compute twice.
+#define BAND_SHARE_MAX 0.85
 
 struct stage {
     struct inf_own_conv conv;
@@ -181,7 +182,7 @@ static void stream_run(const struct inf_cpu_step *step)
     const struct stream *stream = step->state;
     struct stream_task task = {stream, step};
     struct inf_own_work work = {band_tile, &task, stream->batch * stream->bands};
-    inf_own_work(step->pool, &work, stream->workers);
+    inf_cpu_team_work(step->team, &work, stream->workers);
 }
 
 // --- making ---
@@ -193,17 +194,34 @@ static size_t granule_of(const struct inf_own_conv *conv)
     return (rows + unit - 1) / unit * unit;
 }
 
-// Chooses bands and threads.
-static void share(struct stream *stream, const struct inf_cpu_step *step)
+// Multiply-adds of the most expensive of `bands` bands.
+static size_t band_macs(struct stream *stream, size_t bands)
 {
-    size_t macs = 0;
-    for (size_t i = 0; i < stream->count; i++)
-        macs += stream->stages[i].conv.rows * inf_own_conv_row_macs(&stream->stages[i].conv);
+    size_t most = 0;
+    stream->bands = bands;
+    for (size_t band = 0; band < bands; band++) {
+        struct pass pass = {0};
+        size_t macs = 0;
+        pass_start(&pass, stream, band);
+        for (size_t i = 0; i < stream->count; i++)
+            macs +=
+                (pass.wanted[i] - pass.done[i]) * inf_own_conv_row_macs(&stream->stages[i].conv);
+        most = INF_MAX(most, macs);
+    }
+    return most;
+}
+
+// Chooses bands and threads.
+static void share(struct stream *stream, struct inf_cpu_step *step)
+{
     size_t rows = stream->stages[stream->count - 1].conv.rows;
+    size_t macs = band_macs(stream, 1);
     stream->batch = stream->stages[0].conv.batch;
     stream->workers = inf_own_workers(step, stream->batch * macs);
-    stream->bands = stream->batch % stream->workers == 0 ? 1 : stream->workers;
-    stream->bands = INF_MAX(INF_MIN(stream->bands, rows / BAND_ROWS_MIN), (size_t)1);
+    size_t bands = stream->batch % stream->workers == 0 ? 1 : INF_MIN(stream->workers, rows);
+    while (bands > 1 && (double)band_macs(stream, bands) > BAND_SHARE_MAX * (double)macs)
+        bands--;
+    stream->bands = bands;
     stream->workers = INF_MIN(stream->workers, stream->batch * stream->bands);
 }
 

@@ -151,7 +151,7 @@ static void transpose(const struct strided *strided, const char *x, char *y)
     }
 }
 
-static void strided_tile(void *context, size_t first, size_t count)
+static void strided_tile(const void *context, size_t first, size_t count)
 {
     const struct strided_task *task = context;
     const struct strided *strided = task->strided;
@@ -174,9 +174,8 @@ static void strided_run(const struct inf_cpu_step *step)
         struct strided_task task = {strided, step->inputs[0], step->outputs[i]};
         size_t bytes =
             strided->row_bytes * (strided->across >= 0 ? strided->dims[strided->across] : 1);
-        pthreadpool_t pool = bytes * strided->outer <= TASK_BYTES ? NULL : step->pool;
-        pthreadpool_parallelize_1d_tile_1d(pool, strided_tile, &task, strided->outer,
-                                           TASK_BYTES / (bytes + 1) + 1, INF_OWN_FLAGS);
+        inf_own_split(step, &(struct inf_own_split){strided_tile, &task, strided->outer,
+                                                    TASK_BYTES / (bytes + 1) + 1});
     }
 }
 

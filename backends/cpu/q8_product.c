@@ -261,13 +261,13 @@ static void product_run(const struct inf_cpu_step *step)
     const struct product *product = step->state;
     struct product_task task = {product, step->inputs[0], step->output};
     struct inf_own_work work = {product_tile, &task, product->strips * product->panel_parts};
-    inf_own_work(step->pool, &work, product->workers);
+    inf_cpu_team_work(step->team, &work, product->workers);
 }
 
 // --- making ---
 
 // Chooses strips and threads.
-static void share(struct product *product, const struct inf_cpu_step *step)
+static void share(struct product *product, struct inf_cpu_step *step)
 {
     size_t macs = product->groups * product->depth * product->outputs / MACS_EACH + 1;
     product->workers = inf_own_workers(step, product->pixels * macs);

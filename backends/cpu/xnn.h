@@ -7,9 +7,8 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/graph/shape_infer.h"
 
-// Flags of every operator. Without YIELD_WORKERS the pool's threads spin a million rounds after each.
-// On an idle machine that makes small models up to a fifth faster (two threads, measured); as soon as
-// another process wants the cores, the slowest hundredth takes ten times longer.
+// Flags of every operator. Without YIELD_WORKERS the pool's threads spin a million rounds after each: as
+// soon as another process wants the cores, the slowest hundredth takes ten times longer.
 #define INF_XNN_FLAGS XNN_FLAG_YIELD_WORKERS
 
 // Starts XNNPACK with an allocator that counts. May be called again; any thread.

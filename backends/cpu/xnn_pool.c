@@ -100,9 +100,8 @@ static void average_window(const struct average *average, const float *x, int64_
         y[c] = rows * columns > 0 ? y[c] * scale : NAN;
 }
 
-static void average_row(void *context, size_t image, size_t row)
+static void average_row(const struct average *average, size_t image, size_t row)
 {
-    const struct average *average = context;
     const struct pool *pool = average->pool;
     size_t channels = pool->channels;
     int64_t rows;
@@ -119,6 +118,14 @@ static void average_row(void *context, size_t image, size_t row)
     }
 }
 
+static void average_rows(const void *context, size_t first, size_t count)
+{
+    const struct average *average = context;
+    size_t height = (size_t)average->pool->height.output;
+    for (size_t i = first; i < first + count; i++)
+        average_row(average, i / height, i % height);
+}
+
 static void average_run(const struct inf_cpu_step *step)
 {
     const struct pool *pool = step->state;
@@ -126,8 +133,8 @@ static void average_run(const struct inf_cpu_step *step)
                               .sum_rows = step->isa->simd->sum_rows,
                               .x = step->inputs[0],
                               .y = step->output};
-    pthreadpool_parallelize_2d(step->pool, average_row, &average, pool->batch,
-                               (size_t)pool->height.output, INF_OWN_FLAGS);
+    inf_own_split(step, &(struct inf_own_split){average_rows, &average,
+                                                pool->batch * (size_t)pool->height.output, 1});
 }
 
 static enum inf_code pool_create(struct inf_cpu_step *step, struct inf_error *err)
