@@ -37,6 +37,10 @@ struct inf_shader {
 
 extern const struct inf_shader inf_shaders[];
 
+// What shaders begin with that are written while the process runs, behind #version: constants and
+// functions. Nothing in it needs a file.
+extern const char inf_shaders_prelude[];
+
 // Changes when any shader does.
 extern const uint64_t inf_shaders_hash;
 

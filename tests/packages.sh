@@ -4,7 +4,7 @@
 packages_build="gcc libc6-dev meson ninja-build pkg-config python3 git
     libevent-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libsystemd-dev libjansson-dev
     libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libspng-dev libturbojpeg0-dev
-    libvulkan-dev glslc spirv-tools"
+    libvulkan-dev glslc spirv-tools libshaderc-dev glslang-dev"
 packages_check="libcriterion-dev clang libclang-rt-14-dev llvm clang-format-14 clang-format systemd man-db
     mesa-vulkan-drivers vulkan-validationlayers procps python3-numpy libonnx-testdata
     gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"

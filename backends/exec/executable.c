@@ -210,14 +210,15 @@ static bool is_outdated(const struct inf_executable *executable)
 // are fewer nodes left that it could.
 static enum inf_code plan_and_compile(struct inf_executable *executable, struct inf_error *err)
 {
-    for (;;) {
+    // Once more even where all are supported as before: what was fused may not be any more.
+    for (bool again = true;; again = false) {
         INF_TRY(inf_plan_build(&executable->plan, executable->graph, executable->devices,
                                executable->device_count, err));
         INF_TRY(inf_staging_init(&executable->staging, executable->graph, executable->plan,
                                  executable->devices, err));
         INF_TRY(settle_lowered(executable, err));
         enum inf_code code = compile_segments(executable, err);
-        if (code != INF_UNSUPPORTED || !is_outdated(executable))
+        if (code != INF_UNSUPPORTED || !(is_outdated(executable) || again))
             return code;
         destroy_plan(executable);
     }

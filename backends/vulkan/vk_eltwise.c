@@ -92,23 +92,70 @@ static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function,
     return vk_emit(lowering, &dispatch, err);
 }
 
+static bool unary_call(const struct inf_node *node, struct vk_call *call)
+{
+    const struct inf_attrs_unary *attrs = &node->attrs.unary;
+    *call = (struct vk_call){.operands = 1, .low = attrs->alpha};
+    if (unary_functions[attrs->kind] == 0)
+        return false;
+    call->function = unary_functions[attrs->kind] - 1u;
+    if (attrs->kind == INF_UNARY_RELU || attrs->kind == INF_UNARY_RELU6) {
+        call->low = 0;
+        call->high = attrs->kind == INF_UNARY_RELU ? __builtin_inff() : 6;
+    }
+    return true;
+}
+
 enum inf_code vk_lower_unary(struct vk_lowering *lowering, struct inf_error *err)
 {
-    const struct inf_attrs_unary *attrs = &lowering->node->attrs.unary;
-    if (unary_functions[attrs->kind] == 0)
-        return vk_decline(lowering, err, "kind %s is not built", inf_unary_name(attrs->kind));
-    float low = attrs->alpha, high = 0;
-    if (attrs->kind == INF_UNARY_RELU || attrs->kind == INF_UNARY_RELU6) {
-        low = 0;
-        high = attrs->kind == INF_UNARY_RELU ? __builtin_inff() : 6;
-    }
-    return emit_unary(lowering, unary_functions[attrs->kind] - 1u, low, high, err);
+    struct vk_call call;
+    if (!unary_call(lowering->node, &call))
+        return vk_decline(lowering, err, "kind %s is not built",
+                          inf_unary_name(lowering->node->attrs.unary.kind));
+    return emit_unary(lowering, call.function, call.low, call.high, err);
 }
 
 enum inf_code vk_lower_clip(struct vk_lowering *lowering, struct inf_error *err)
 {
     const struct inf_attrs_clip *attrs = &lowering->node->attrs.clip;
     return emit_unary(lowering, FN_CLIP, attrs->min, attrs->max, err);
+}
+
+static bool binary_call(const struct inf_node *node, struct vk_call *call)
+{
+    struct vk_activation activation = vk_node_activation(node);
+    *call = (struct vk_call){.operands = 2,
+                             .function = activation.function,
+                             .low = activation.low,
+                             .high = activation.high};
+    if (binary_kinds[node->attrs.binary.kind] == 0 || activation.prelu ||
+        activation.function == UINT32_MAX)
+        return false;
+    call->kind = binary_kinds[node->attrs.binary.kind] - 1u;
+    return true;
+}
+
+bool vk_node_call(const struct vk_lowering *lowering, struct vk_call *call)
+{
+    const struct inf_node *node = lowering->node;
+    *call = (struct vk_call){0};
+    switch (node->op) {
+    case INF_OP_UNARY:
+        return unary_call(node, call);
+    case INF_OP_CLIP:
+        *call = (struct vk_call){.operands = 1,
+                                 .function = FN_CLIP,
+                                 .low = node->attrs.clip.min,
+                                 .high = node->attrs.clip.max};
+        return true;
+    case INF_OP_BINARY:
+        return binary_call(node, call);
+    case INF_OP_PRELU:
+        *call = (struct vk_call){.operands = 2, .kind = BINARY_PRELU, .function = FN_NONE};
+        return true;
+    default:
+        return false;
+    }
 }
 
 // --- inputs that are stretched ---
@@ -192,6 +239,17 @@ static uint32_t mode_of(struct broadcast *shape, uint32_t operand)
     if (strides[0] == 0)
         return MODE_INNER_SCALAR;
     return strides[0] == 1 && aligned ? MODE_INNER_VECTOR : MODE_GENERAL;
+}
+
+uint32_t vk_operand_mode(const struct vk_lowering *lowering, uint32_t input, uint32_t *row)
+{
+    struct broadcast shape = {0};
+    *row = 0;
+    if (fill_axes(lowering, &input, 1, &shape, NULL) != INF_OK)
+        return MODE_GENERAL;
+    uint32_t mode = mode_of(&shape, 0);
+    *row = shape.rows[0];
+    return mode;
 }
 
 // Emits binary.comp; floats only where `integers` says nothing else.

@@ -12,6 +12,15 @@
 #include "backends/vulkan/vk_variant.h"
 
 struct vk_device;
+struct vk_fused;
+
+// Shaders that were made at run time: vk_fuse.h. They stay as long as the GPU.
+struct vk_fusion {
+    struct inf_mutex mutex; // guards the list
+    struct vk_fused *list;
+    atomic_bool off;      // built without a compiler, or one of its shaders could not be built
+    atomic_uint compiled; // shaders that were not on disk
+};
 
 // A lost device is made anew after this long, which doubles with each further loss.
 #define VK_BACKOFF_NS (UINT64_C(500) * INF_NS_PER_MS)
@@ -50,6 +59,7 @@ struct vk_gpu {
     _Atomic uint64_t slice_cost;
 
     struct vk_variants broken; // that the driver cannot build
+    struct vk_fusion fusion;   // shaders made at run time
 
     struct inf_mutex device_mutex; // guards the two below, and is held while a device is made
     struct vk_device *device;      // in use, a reference; NULL: not made yet

@@ -133,6 +133,20 @@ struct vk_activation {
 // The activation of a node of any operator that has one.
 struct vk_activation vk_node_activation(const struct inf_node *node);
 
+// An element-wise operator of floats as shaders have it.
+struct vk_call {
+    uint32_t operands; // 1 or 2
+    uint32_t kind;     // BINARY_*, of two
+    uint32_t function; // FN_*: of the one, or behind that
+    float low, high;   // of the function
+};
+
+// The node's; false where it is no such operator, or one that shaders do not have.
+bool vk_node_call(const struct vk_lowering *lowering, struct vk_call *call) INF_NODISCARD;
+
+// How operand `input` of an element-wise node is stretched (MODE_*); *row: vectors in a row, for MODE_ROW.
+uint32_t vk_operand_mode(const struct vk_lowering *lowering, uint32_t input, uint32_t *row);
+
 // lib/window.glsl's push constants.
 struct vk_window {
     uint32_t count;

@@ -22,7 +22,7 @@ static struct vk_pipeline *find(struct vk_device *device, const struct vk_varian
 static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
                           const struct vk_variant *variant, struct inf_error *err)
 {
-    const struct inf_shader *shader = vk_variant_shader(variant);
+    const struct inf_shader *shader = vk_variant_shader(device->gpu, variant);
     VkShaderModuleCreateInfo module_info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                             .codeSize = shader->size_bytes,
                                             .pCode = shader->words};

@@ -8,6 +8,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/half.h"
 #include "backends/vulkan/vk_cache.h"
+#include "backends/vulkan/vk_fuse.h"
 #include "backends/vulkan/vk_record.h"
 
 // Of a ticket that are the timeline's value; those above are the device's generation.
@@ -82,7 +83,7 @@ enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *di
     settle_halves(&settled);
     if (vk_variant_is_broken(lowering->gpu, &settled.variant))
         return vk_decline(lowering, err, "the driver cannot build shader '%s'",
-                          vk_variant_shader(&settled.variant)->name);
+                          vk_variant_shader(lowering->gpu, &settled.variant)->name);
     if (program == NULL)
         return INF_OK;
     void *array = program->dispatches;
@@ -207,23 +208,36 @@ enum inf_code vk_program_supports(struct inf_device *base, const struct inf_grap
 
 // --- compiling ---
 
+// Makes the dispatches of a node, and of those that are computed on the way to it.
+static enum inf_code lower_step(struct vk_program *program, const struct inf_segment *segment,
+                                uint32_t node, struct inf_error *err)
+{
+    struct vk_gpu *gpu = program->device->gpu;
+    bool pinned = segment->pinned != NULL && segment->pinned[node];
+    struct vk_lowering lowering = {.gpu = gpu,
+                                   .graph = segment->graph,
+                                   .node = &segment->graph->nodes[node],
+                                   .node_index = node,
+                                   .program = program,
+                                   .lowered = segment->lowered,
+                                   .half_weights =
+                                       segment->precision == INF_PRECISION_FP16 && !pinned};
+    struct vk_tree tree;
+    if (vk_fused_into(&gpu->base, segment, node) != INF_NODE_NONE)
+        return INF_OK;
+    if (vk_tree_find(&tree, gpu, segment, node))
+        INF_TRY(vk_lower_tree(&lowering, &tree, err));
+    else
+        INF_TRY(vk_lower(&lowering, err));
+    program->base.lowered_nodes += lowering.lowers;
+    return INF_OK;
+}
+
 static enum inf_code fill(struct vk_program *program, const struct inf_segment *segment,
                           struct inf_error *err)
 {
-    for (uint32_t i = 0; i < segment->node_count; i++) {
-        uint32_t node = segment->nodes[i];
-        bool pinned = segment->pinned != NULL && segment->pinned[node];
-        struct vk_lowering lowering = {.gpu = program->device->gpu,
-                                       .graph = segment->graph,
-                                       .node = &segment->graph->nodes[node],
-                                       .node_index = node,
-                                       .program = program,
-                                       .lowered = segment->lowered,
-                                       .half_weights =
-                                           segment->precision == INF_PRECISION_FP16 && !pinned};
-        INF_TRY(vk_lower(&lowering, err));
-        program->base.lowered_nodes += lowering.lowers;
-    }
+    for (uint32_t i = 0; i < segment->node_count; i++)
+        INF_TRY(lower_step(program, segment, segment->nodes[i], err));
     program->slots = calloc(segment->slots, sizeof(*program->slots));
     if (program->slots == NULL)
         return no_memory(program->device, err);
@@ -453,7 +467,7 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
             steps[count] = (struct inf_step_profile){
                 .node = node,
                 .time_ns = time_ns,
-                .kernel = vk_variant_shader(&program->dispatches[i].variant)->name};
+                .kernel = vk_variant_shader(device->gpu, &program->dispatches[i].variant)->name};
         count++;
     }
     return count;

@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "backends/vulkan/vk_cache.h"
+#include "backends/vulkan/vk_fuse.h"
 #include "backends/vulkan/vk_gpu.h"
 
-const struct inf_shader *vk_variant_shader(const struct vk_variant *variant)
+const struct inf_shader *vk_variant_shader(struct vk_gpu *gpu, const struct vk_variant *variant)
 {
+    if (variant->shader == VK_SHADER_FUSED)
+        return vk_fusion_find(&gpu->fusion,
+                              (uint64_t)variant->constants[1] << 32 | variant->constants[0]);
     return &inf_shaders[variant->shader + (variant->halves != 0 ? INF_SHADER_COUNT : 0)];
 }
 
@@ -62,6 +66,6 @@ void vk_variant_note_broken(struct vk_gpu *gpu, const struct vk_variant *variant
     if (!added)
         return;
     inf_log(gpu->log, INF_LOG_WARNING, "shader variant left out device=%s shader=%s",
-            gpu->base.info.name, vk_variant_shader(variant)->name);
+            gpu->base.info.name, vk_variant_shader(gpu, variant)->name);
     vk_cache_write(gpu, VK_CACHE_BROKEN, copy, size);
 }

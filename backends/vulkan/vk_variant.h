@@ -15,9 +15,12 @@ struct vk_gpu;
 // Specialisation constants 1 and up; constant 0 is the size of a work group everywhere.
 #define VK_CONSTANTS_MAX 7
 
+// A shader that was made at run time (vk_fuse.h): constants 1 and 2 are the halves of its hash.
+#define VK_SHADER_FUSED ((uint32_t)(2 * INF_SHADER_COUNT))
+
 // A shader with its specialisation constants.
 struct vk_variant {
-    enum inf_shader_index shader;
+    uint32_t shader;                      // enum inf_shader_index, or VK_SHADER_FUSED
     uint32_t constants[VK_CONSTANTS_MAX]; // 0 behind the last
     uint32_t halves;                      // by binding: floats are kept in 16 bits; constant 8
 };
@@ -32,8 +35,8 @@ struct vk_variants {
     struct vk_variant list[VK_BROKEN_MAX];
 };
 
-// The module of a variant.
-const struct inf_shader *vk_variant_shader(const struct vk_variant *variant);
+// The module of a variant. Any thread.
+const struct inf_shader *vk_variant_shader(struct vk_gpu *gpu, const struct vk_variant *variant);
 
 // Reads those that earlier starts noted for this driver.
 void vk_variants_init(struct vk_gpu *gpu);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/vulkan/vk_fuse.h"
 #include "backends/vulkan/vk_gpu.h"
 #include "backends/vulkan/vk_instance.h"
 #include "backends/vulkan/vk_memory.h"
@@ -127,6 +128,7 @@ static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
     }
     inf_mutex_init(&gpu->device_mutex);
     vk_variants_init(gpu);
+    vk_fusion_init(&gpu->fusion);
     *out_device = &gpu->base;
     return INF_OK;
 }
@@ -135,6 +137,7 @@ static void vulkan_close(struct inf_device *base)
 {
     struct vk_gpu *gpu = (struct vk_gpu *)base;
     vk_gpu_stop(gpu);
+    vk_fusion_fini(&gpu->fusion);
     vk_variants_fini(gpu);
     inf_mutex_fini(&gpu->device_mutex);
     free(gpu->cache_directory);
@@ -154,6 +157,7 @@ const struct inf_backend inf_vulkan_backend = {
     .open = vulkan_open,
     .close = vulkan_close,
     .supports = vk_program_supports,
+    .fused_into = vk_fused_into,
     .buffer_alloc = vk_buffer_alloc,
     .buffer_import = vk_buffer_import,
     .buffer_copy = vk_buffer_copy,

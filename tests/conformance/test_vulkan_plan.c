@@ -111,7 +111,7 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
 
 // --- in 16 bits ---
 
-// double = -x * 2; y = double / 2; z = -x times a matrix with an element that 16 bits do not hold.
+// double = -x * 2; y = double / 2; same = |double|, so that double is stored; z = -x times a matrix with an element that 16 bits do not hold.
 static struct inf_graph *make_wide_graph(void)
 {
     struct inf_graph *graph = new_graph();
@@ -123,8 +123,11 @@ static struct inf_graph *make_wide_graph(void)
     last_attrs(graph)->binary.kind = INF_BINARY_DIV;
     uint32_t matrix = floats(graph, INF_SHAPE(4, 1), 70000, 1, 1, 1);
     uint32_t z = node(graph, INF_OP_MATMUL, "z", less, matrix);
+    uint32_t same = node(graph, INF_OP_UNARY, "same", twice);
+    last_attrs(graph)->unary.kind = INF_UNARY_ABS;
     output(graph, "y", y);
     output(graph, "z", z);
+    output(graph, "same", same);
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
     return graph;
 }
@@ -142,7 +145,7 @@ static void run_wide(const struct inf_manner *manner, const float x[4], float y[
     float room[4 + 16] = {0};
     memcpy(room, x, 4 * sizeof(*x));
     struct inf_execution execution = {.inputs = (const void *[]){room},
-                                      .outputs = (void *[]){y, z}};
+                                      .outputs = (void *[]){y, z, NULL}};
     cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
     cr_assert_eq(inf_executable_precision(executable), manner->precision);
     inf_executable_destroy(&executable);

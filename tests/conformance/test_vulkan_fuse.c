@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trees of element-wise nodes that the vulkan backend computes with shaders it writes itself: the answers
+// are ref's, however the trees are cut. Built without shaderc, nothing is fused and all of it still holds.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "backends/exec/executable.h"
+#include "backends/graph/shape_infer.h"
+#include "backends/jit/glsl.h"
+#include "backends/ref/ref.h"
+#include "backends/vulkan/vk_fuse.h"
+#include "tests/support/vulkan_faults.h"
+#include "tests/support/vulkan_kit.h"
+#include "tests/unit/graph_kit.h"
+
+#define ROWS     5
+#define CHANNELS 12
+#define ELEMENTS (ROWS * CHANNELS)
+
+static struct inf_device *open_ref(void)
+{
+    struct inf_device *ref = NULL;
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
+                 INF_OK);
+    return ref;
+}
+
+static uint32_t binary(struct inf_graph *graph, enum inf_binary_kind kind, uint32_t a, uint32_t b)
+{
+    uint32_t value = node(graph, INF_OP_BINARY, "binary", a, b);
+    last_attrs(graph)->binary.kind = kind;
+    return value;
+}
+
+static uint32_t unary(struct inf_graph *graph, enum inf_unary_kind kind, uint32_t a)
+{
+    uint32_t value = node(graph, INF_OP_UNARY, "unary", a);
+    last_attrs(graph)->unary.kind = kind;
+    return value;
+}
+
+// A row of constants, one a channel.
+static uint32_t row(struct inf_graph *graph, float first)
+{
+    float elements[CHANNELS];
+    for (int i = 0; i < CHANNELS; i++)
+        elements[i] = first + 0.125f * (float)i;
+    return constant(graph, INF_DTYPE_F32, INF_SHAPE(CHANNELS), elements);
+}
+
+static struct inf_graph *finish(struct inf_graph *graph, uint32_t y)
+{
+    output(graph, "y", y);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    return graph;
+}
+
+// Runs the graph, which it takes over, on x = -3, -2.9, ...; returns how many steps that took.
+static uint32_t run(struct inf_graph *graph, struct inf_device *device,
+                    enum inf_precision precision, float y[ELEMENTS])
+{
+    struct inf_device *devices[] = {device, open_ref()};
+    struct inf_executable *executable = NULL;
+    struct inf_manner manner = {.precision = precision};
+    struct inf_error err = {0};
+    uint32_t count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, count, &manner, &err),
+                 INF_OK, "%s", err.text);
+    float x[ELEMENTS + 16] = {0};
+    for (int i = 0; i < ELEMENTS; i++)
+        x[i] = -3 + 0.1f * (float)i;
+    struct inf_execution execution = {
+        .inputs = (const void *[]){x}, .outputs = (void *[]){y}, .profile = true};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    struct inf_node_profile steps[64];
+    uint32_t ran = inf_executable_profile(executable, 0, steps, 64);
+    inf_executable_destroy(&executable);
+    inf_device_unref(&devices[1]);
+    return ran;
+}
+
+static void expect_near(const float *got, const float *wanted, float tolerance)
+{
+    for (int i = 0; i < ELEMENTS; i++)
+        cr_assert_leq(fabsf(got[i] - wanted[i]), tolerance * fmaxf(1, fabsf(wanted[i])),
+                      "element %d is %g, ref has %g", i, (double)got[i], (double)wanted[i]);
+}
+
+// swish(neg(x) * row + row), clipped: one tree, of which x is read once and a value twice.
+static struct inf_graph *make_swish(void)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
+    uint32_t scaled = binary(graph, INF_BINARY_MUL, unary(graph, INF_UNARY_NEG, x), row(graph, 1));
+    uint32_t moved = binary(graph, INF_BINARY_ADD, scaled, row(graph, -0.5f));
+    uint32_t abs = unary(graph, INF_UNARY_ABS, moved);
+    uint32_t swish = binary(graph, INF_BINARY_MUL, abs, unary(graph, INF_UNARY_SIGMOID, x));
+    uint32_t y = node(graph, INF_OP_CLIP, "clip", swish);
+    last_attrs(graph)->clip.min = 0.25f;
+    last_attrs(graph)->clip.max = 2;
+    return finish(graph, y);
+}
+
+Test(vulkan_fuse, computes_a_tree_in_one_step)
+{
+    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    float y[ELEMENTS], wanted[ELEMENTS];
+    run(make_swish(), ref, INF_PRECISION_FP32, wanted);
+    uint32_t steps = run(make_swish(), device, INF_PRECISION_FP32, y);
+    expect_near(y, wanted, 1e-6f);
+    // By hand: x = -3, so |3 * 1 - 0.5| / (1 + e^3).
+    cr_assert_float_eq(y[0], 0.25f, 1e-6, "clipped from 0.1186: %g", (double)y[0]);
+    cr_assert_eq(steps, inf_glsl_available() ? 1u : 7u);
+    inf_device_unref(&device);
+    inf_device_unref(&ref);
+}
+
+Test(vulkan_fuse, computes_between_values_of_16_bits)
+{
+    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    float y[ELEMENTS], wanted[ELEMENTS];
+    for (int i = 0; i < 2; i++) {
+        // softmax is no part of a tree: what lies before and behind it is in 16 bits.
+        struct inf_graph *graph = new_graph();
+        uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
+        uint32_t before =
+            binary(graph, INF_BINARY_MUL, unary(graph, INF_UNARY_TANH, x), row(graph, 1));
+        uint32_t soft = node(graph, INF_OP_SOFTMAX, "softmax", before);
+        uint32_t y_value =
+            binary(graph, INF_BINARY_SUB, unary(graph, INF_UNARY_SQUARE, soft), soft);
+        finish(graph, y_value);
+        run(graph, i == 0 ? ref : device, i == 0 ? INF_PRECISION_FP32 : INF_PRECISION_FP16,
+            i == 0 ? wanted : y);
+    }
+    expect_near(y, wanted, 2e-3f);
+    inf_device_unref(&device);
+    inf_device_unref(&ref);
+}
+
+// A chain of `nodes` nodes, each second of which reads a row of its own.
+static struct inf_graph *make_chain(int nodes)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t value = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
+    for (int i = 0; i < nodes; i++)
+        value = i % 2 == 0 ? binary(graph, INF_BINARY_ADD, value, row(graph, (float)i * 0.01f))
+                           : unary(graph, INF_UNARY_TANH, value);
+    return finish(graph, value);
+}
+
+Test(vulkan_fuse, cuts_what_has_no_room_in_one_shader)
+{
+    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    float y[ELEMENTS], wanted[ELEMENTS];
+    for (int nodes = 1; nodes <= 40; nodes += 13) {
+        run(make_chain(nodes), ref, INF_PRECISION_FP32, wanted);
+        uint32_t steps = run(make_chain(nodes), device, INF_PRECISION_FP32, y);
+        expect_near(y, wanted, 1e-5f);
+        cr_assert_leq(steps, inf_glsl_available() ? (uint32_t)nodes / 8 + 1 : (uint32_t)nodes);
+    }
+    inf_device_unref(&device);
+    inf_device_unref(&ref);
+}
+
+// A number below `limit`, by a linear congruential generator (Knuth).
+static uint32_t next(uint64_t *state, uint32_t limit)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33) % limit;
+}
+
+// Nodes over what was made before them, some of it read by several, all of it bounded.
+static struct inf_graph *make_random(uint64_t seed)
+{
+    static const enum inf_unary_kind unaries[] = {INF_UNARY_NEG, INF_UNARY_ABS, INF_UNARY_SIGMOID,
+                                                  INF_UNARY_TANH, INF_UNARY_RELU6};
+    static const enum inf_binary_kind binaries[] = {INF_BINARY_ADD, INF_BINARY_SUB, INF_BINARY_MIN,
+                                                    INF_BINARY_MAX};
+    struct inf_graph *graph = new_graph();
+    uint32_t values[16], count = 0;
+    values[count++] = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(ROWS, CHANNELS));
+    while (count < 14) {
+        uint32_t a = values[count - 1 - next(&seed, count < 3 ? count : 3)];
+        uint32_t b = values[next(&seed, count)];
+        uint32_t what = next(&seed, 4);
+        enum inf_binary_kind kind = binaries[next(&seed, INF_ARRAY_LENGTH(binaries))];
+        values[count] = what == 0 ? unary(graph, unaries[next(&seed, INF_ARRAY_LENGTH(unaries))], a)
+                        : what == 1 ? binary(graph, kind, a, row(graph, 0.5f))
+                        : what == 2 ? binary(graph, kind, floats(graph, INF_SHAPE(1), 0.75f), a)
+                                    : binary(graph, kind, a, b);
+        count++;
+    }
+    return finish(graph, values[count - 1]);
+}
+
+Test(vulkan_fuse, agrees_with_ref_on_random_trees)
+{
+    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    float y[ELEMENTS], wanted[ELEMENTS];
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        run(make_random(seed), ref, INF_PRECISION_FP32, wanted);
+        run(make_random(seed), device, INF_PRECISION_FP32, y);
+        expect_near(y, wanted, 1e-5f);
+    }
+    inf_device_unref(&device);
+    inf_device_unref(&ref);
+}
+
+Test(vulkan_fuse, compiles_nothing_at_a_second_start)
+{
+    char directory[] = "/tmp/inferd-fuse-XXXXXX", command[64];
+    float y[ELEMENTS], wanted[ELEMENTS];
+    if (!inf_glsl_available())
+        cr_skip_test("built without shaderc");
+    cr_assert_not_null(mkdtemp(directory));
+    for (int start = 0; start < 3; start++) {
+        struct inf_device *device = vulkan_open(directory);
+        run(make_swish(), device, INF_PRECISION_FP32, start == 0 ? wanted : y);
+        cr_assert_eq(((struct vk_gpu *)device)->fusion.compiled, start == 1 ? 0u : 1u);
+        if (start > 0)
+            expect_near(y, wanted, 0);
+        inf_device_unref(&device);
+        // The third start finds a file with one byte changed, and compiles again.
+        snprintf(command, sizeof(command),
+                 "printf x | dd conv=notrunc status=none bs=1 seek=999 of=");
+        if (start == 1) {
+            char line[160];
+            snprintf(line, sizeof(line), "for f in %s/fused-*.spv; do %s$f; done", directory,
+                     command);
+            cr_assert_eq(system(line), 0);
+        }
+    }
+    char line[96];
+    snprintf(line, sizeof(line), "rm -r %s", directory);
+    cr_assert_eq(system(line), 0);
+}
+
+Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
+{
+    if (getenv("VULKAN_FAULT_LAYER") == NULL || !inf_glsl_available())
+        cr_skip_test("another layer is tested, or there is nothing to fail");
+    struct vulkan_faults *faults = vulkan_faults_install();
+    cr_assert_not_null(faults);
+    float y[ELEMENTS], wanted[ELEMENTS];
+    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    run(make_swish(), ref, INF_PRECISION_FP32, wanted);
+    cr_assert_eq(run(make_swish(), device, INF_PRECISION_FP32, y), 1u);
+    uint64_t hash = ((struct vk_gpu *)device)->fusion.list->hash;
+    inf_device_unref(&device);
+    device = vulkan_open(NULL);
+    faults->pipeline_word = 1; // the hash's lower half
+    faults->pipeline_value = (uint32_t)hash;
+    faults->pipeline = VK_ERROR_UNKNOWN;
+    cr_assert_eq(run(make_swish(), device, INF_PRECISION_FP32, y), 7u);
+    expect_near(y, wanted, 1e-6f);
+    inf_device_unref(&device);
+    inf_device_unref(&ref);
+}
