@@ -37,8 +37,12 @@ static enum inf_code no_memory(struct inf_error *err, const char *name)
 enum inf_code inf_graph_create(struct inf_graph **out_graph, struct inf_error *err)
 {
     struct inf_graph *graph = calloc(1, sizeof *graph);
-    if (graph == NULL)
+    if (graph != NULL)
+        graph->texts = inf_texts_create(NULL);
+    if (graph == NULL || graph->texts == NULL) {
+        free(graph);
         return no_memory(err, "graph");
+    }
     *out_graph = graph;
     return INF_OK;
 }
@@ -53,6 +57,7 @@ void inf_graph_destroy(struct inf_graph **graph)
         inf_blob_unref(&gone->values[i].data);
     for (uint32_t i = 0; i < gone->subgraph_count; i++)
         inf_graph_destroy(&gone->subgraphs[i]);
+    inf_texts_unref(&gone->texts);
     inf_arena_fini(&gone->arena);
     free(gone->subgraphs);
     free(gone->values);
@@ -69,7 +74,7 @@ enum inf_code inf_graph_add_value(struct inf_graph *graph, const char *name, enu
     if (!grow((void **)&graph->values, &graph->value_capacity, graph->value_count,
               sizeof *graph->values, INF_LIMIT_GRAPH_VALUES))
         return no_memory(err, name);
-    const char *copy = inf_arena_strdup(&graph->arena, name);
+    const char *copy = inf_texts_add(graph->texts, name);
     if (copy == NULL)
         return no_memory(err, name);
     graph->values[graph->value_count] = (struct inf_value){
@@ -174,10 +179,11 @@ enum inf_code inf_graph_add_node(struct inf_graph *graph, enum inf_op op, const 
     if (!grow((void **)&graph->nodes, &graph->node_capacity, graph->node_count,
               sizeof *graph->nodes, INF_LIMIT_GRAPH_NODES))
         return no_memory(err, name);
+    const char *source_copy = inf_texts_add(graph->texts, source);
     struct inf_node node = {
         .op = op,
-        .name = inf_arena_strdup(&graph->arena, name),
-        .source = inf_arena_strdup(&graph->arena, source),
+        .source = source_copy,
+        .name = inf_texts_add(graph->texts, name),
         .input_count = input_count,
         .inputs = inf_arena_alloc(&graph->arena, input_count * sizeof *node.inputs),
         .output_count = output_count,
@@ -213,7 +219,7 @@ static enum inf_code add_port(struct inf_graph *graph, const struct port_list *l
     if (!grow((void **)list->ports, list->capacity, *list->count, sizeof **list->ports,
               INF_LIMIT_NODE_INPUTS))
         return no_memory(err, name);
-    const char *copy = inf_arena_strdup(&graph->arena, name);
+    const char *copy = inf_texts_add(graph->texts, name);
     if (copy == NULL)
         return no_memory(err, name);
     (*list->ports)[(*list->count)++] = (struct inf_port){.name = copy, .value = value};

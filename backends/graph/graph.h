@@ -12,6 +12,7 @@
 #include "backends/base/arena.h"
 #include "backends/base/blob.h"
 #include "backends/graph/op.h"
+#include "backends/graph/texts.h"
 #include "proto/core/status.h"
 
 // "No value": an optional input that is absent.
@@ -48,7 +49,8 @@ struct inf_port {
 
 // All arrays are the graph's and may move whenever something is added: keep indices, not pointers.
 struct inf_graph {
-    struct inf_arena arena; // names and index lists
+    struct inf_texts *texts; // names, and those of the graph that this one is a copy of
+    struct inf_arena arena;  // index lists
     struct inf_value *values;
     uint32_t value_count, value_capacity;
     struct inf_node *nodes;
@@ -69,7 +71,7 @@ enum inf_code inf_graph_create(struct inf_graph **out_graph, struct inf_error *e
 // Frees the graph and drops its references to constant data. NULL is fine.
 void inf_graph_destroy(struct inf_graph **graph);
 
-// Copies a graph; the data of constants is shared, not copied.
+// Copies a graph; names and the data of constants are shared, not copied.
 enum inf_code inf_graph_clone(struct inf_graph **out_graph, const struct inf_graph *graph,
                               struct inf_error *err) INF_NODISCARD;
 

@@ -17,10 +17,15 @@ static bool copy_array(void **copy, const void *source, uint32_t count, size_t e
     return true;
 }
 
-static bool clone_text(struct inf_graph *graph, const char **text)
+// The names stay where they are: the copy keeps them.
+static bool inherit_texts(struct inf_graph *copy, const struct inf_graph *graph)
 {
-    *text = inf_arena_strdup(&graph->arena, *text);
-    return *text != NULL;
+    struct inf_texts *texts = inf_texts_create(graph->texts);
+    if (texts == NULL)
+        return false;
+    inf_texts_unref(&copy->texts);
+    copy->texts = texts;
+    return true;
 }
 
 static bool clone_indices(struct inf_graph *graph, uint32_t **indices, uint32_t count)
@@ -42,9 +47,6 @@ static bool clone_values(struct inf_graph *copy, const struct inf_graph *graph)
     for (uint32_t i = 0; i < copy->value_count; i++)
         if (copy->values[i].data != NULL)
             copy->values[i].data = inf_blob_ref(copy->values[i].data);
-    for (uint32_t i = 0; i < copy->value_count; i++)
-        if (!clone_text(copy, &copy->values[i].name))
-            return false;
     return true;
 }
 
@@ -55,8 +57,7 @@ static bool clone_nodes(struct inf_graph *copy, const struct inf_graph *graph)
     copy->node_count = copy->node_capacity = graph->node_count;
     for (uint32_t i = 0; i < copy->node_count; i++) {
         struct inf_node *node = &copy->nodes[i];
-        if (!clone_text(copy, &node->name) || !clone_text(copy, &node->source) ||
-            !clone_indices(copy, &node->inputs, node->input_count) ||
+        if (!clone_indices(copy, &node->inputs, node->input_count) ||
             !clone_indices(copy, &node->outputs, node->output_count))
             return false;
     }
@@ -73,12 +74,6 @@ static bool clone_ports(struct inf_graph *copy, const struct inf_graph *graph)
                     sizeof *graph->outputs))
         return false;
     copy->output_count = copy->output_capacity = graph->output_count;
-    for (uint32_t i = 0; i < copy->input_count; i++)
-        if (!clone_text(copy, &copy->inputs[i].name))
-            return false;
-    for (uint32_t i = 0; i < copy->output_count; i++)
-        if (!clone_text(copy, &copy->outputs[i].name))
-            return false;
     return true;
 }
 
@@ -100,7 +95,8 @@ enum inf_code inf_graph_clone(struct inf_graph **out_graph, const struct inf_gra
 {
     struct inf_graph *copy;
     INF_TRY(inf_graph_create(&copy, err));
-    if (!clone_values(copy, graph) || !clone_nodes(copy, graph) || !clone_ports(copy, graph)) {
+    if (!inherit_texts(copy, graph) || !clone_values(copy, graph) || !clone_nodes(copy, graph) ||
+        !clone_ports(copy, graph)) {
         inf_graph_destroy(&copy);
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory to copy a graph of %u values", graph->value_count);

@@ -168,8 +168,8 @@ static enum inf_code append_subgraph(struct inliner *inliner, const struct inf_g
     enum inf_code code = map_values(inliner, inner, inputs, map);
     for (uint32_t i = 0; i < inner->node_count && code == INF_OK; i++) {
         struct inf_node node = inner->nodes[i];
-        node.name = inf_arena_strdup(&inliner->graph->arena, node.name);
-        node.source = inf_arena_strdup(&inliner->graph->arena, node.source);
+        node.name = inf_texts_add(inliner->graph->texts, node.name);
+        node.source = inf_texts_add(inliner->graph->texts, node.source);
         node.inputs = map_list(inliner, node.inputs, node.input_count, map);
         node.outputs = map_list(inliner, node.outputs, node.output_count, map);
         if (node.name == NULL || node.source == NULL || node.inputs == NULL || node.outputs == NULL)

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/graph/texts.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/arena.h"
+
+#define BLOCK_BYTES ((size_t)512)
+
+struct inf_texts {
+    atomic_size_t references;
+    struct inf_texts *parent; // a reference, or NULL
+    struct inf_arena arena;   // of blocks with texts one behind the other
+    char *free;               // in the newest block
+    size_t free_bytes;
+    const char *newest; // text
+};
+
+struct inf_texts *inf_texts_create(struct inf_texts *parent)
+{
+    struct inf_texts *texts = calloc(1, sizeof(*texts));
+    if (texts == NULL)
+        return NULL;
+    atomic_init(&texts->references, 1);
+    if (parent != NULL)
+        atomic_fetch_add_explicit(&parent->references, 1, memory_order_relaxed);
+    texts->parent = parent;
+    return texts;
+}
+
+void inf_texts_unref(struct inf_texts **texts)
+{
+    struct inf_texts *gone = *texts;
+    *texts = NULL;
+    while (gone != NULL &&
+           atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) == 1) {
+        struct inf_texts *parent = gone->parent;
+        inf_arena_fini(&gone->arena);
+        free(gone);
+        gone = parent;
+    }
+}
+
+const char *inf_texts_add(struct inf_texts *texts, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    if (size == 1)
+        return "";
+    // A value has the name of the node that makes it.
+    if (texts->newest != NULL && strcmp(texts->newest, text) == 0)
+        return texts->newest;
+    if (size > texts->free_bytes) {
+        size_t bytes = size > BLOCK_BYTES ? size : BLOCK_BYTES;
+        char *block = inf_arena_alloc(&texts->arena, bytes);
+        if (block == NULL)
+            return NULL;
+        texts->free = block;
+        texts->free_bytes = bytes;
+    }
+    texts->newest = memcpy(texts->free, text, size);
+    texts->free += size;
+    texts->free_bytes -= size;
+    return texts->newest;
+}
