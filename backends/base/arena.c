@@ -7,8 +7,8 @@
 #include "proto/core/span.h"
 
 #define ALIGNMENT 16
-// The first block; each later one is as large as all before it, up to the most.
-#define BLOCK_BYTES      ((size_t)1 << 10)
+// The first block; each later one is as large as half of all before it, within these.
+#define BLOCK_BYTES      ((size_t)512)
 #define BLOCK_BYTES_MOST ((size_t)64 << 10)
 
 struct inf_arena_block {
@@ -34,11 +34,11 @@ static struct inf_arena_block *add_block(struct inf_arena *arena, size_t size)
 
 static size_t next_size(const struct inf_arena *arena)
 {
-    size_t size = BLOCK_BYTES;
+    size_t all = 0;
     for (const struct inf_arena_block *block = arena->blocks;
-         block != NULL && size < BLOCK_BYTES_MOST; block = block->next)
-        size += block->size;
-    return INF_MIN(size, BLOCK_BYTES_MOST);
+         block != NULL && all < 2 * BLOCK_BYTES_MOST; block = block->next)
+        all += block->size;
+    return INF_MIN(INF_MAX(all / 2, BLOCK_BYTES), BLOCK_BYTES_MOST);
 }
 
 void *inf_arena_alloc(struct inf_arena *arena, size_t size)

@@ -7,7 +7,7 @@
 #include "backends/graph/graph.h"
 
 // Constants of fewer bytes always stay as they are: passes and shape inference look into them.
-#define INF_CONSTANT_SMALL_BYTES 4096u
+#define INF_CONSTANT_SMALL_BYTES 512u
 
 // One use of a constant; neither read nor in a form: that it is there.
 struct inf_constant_use {
