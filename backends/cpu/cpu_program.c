@@ -137,6 +137,7 @@ static enum inf_code share_scratch(struct cpu_program *program, struct inf_error
         if (scratch == NULL)
             return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                    "cpu: no memory for %zu numbers of scratch", most);
+        program->base.scratch_bytes += size;
         for (uint32_t i = 0; i < program->step_count; i++)
             steps[i].scratch = steps[i].scratch_count > 0 ? scratch : NULL;
     }
@@ -197,7 +198,8 @@ enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_devic
         inf_cpu_program_destroy(&program->base);
         return code;
     }
-    program->base.weight_bytes = (uint64_t)(inf_xnn_thread_bytes() - before);
+    program->base.weight_bytes =
+        (uint64_t)(inf_xnn_thread_bytes() - before) - program->base.scratch_bytes;
     *out_program = &program->base;
     return INF_OK;
 }

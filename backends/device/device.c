@@ -271,6 +271,7 @@ enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_d
     program->slots = segment->slots;
     count_in(device, &device->weight_bytes, program->weight_bytes);
     program->counted_bytes = program->weight_bytes;
+    count_in(device, &device->buffer_bytes, program->scratch_bytes);
     *out_program = program;
     return INF_OK;
 }
@@ -283,6 +284,7 @@ void inf_program_destroy(struct inf_program **program)
         return;
     struct inf_device *device = old->device;
     count_out(device, &device->weight_bytes, old->counted_bytes);
+    count_out(device, &device->buffer_bytes, old->scratch_bytes);
     device->backend->program_destroy(old);
 }
 
@@ -330,6 +332,11 @@ uint32_t inf_program_lowered_nodes(const struct inf_program *program)
 uint64_t inf_program_weight_bytes(const struct inf_program *program)
 {
     return program->weight_bytes;
+}
+
+uint64_t inf_program_scratch_bytes(const struct inf_program *program)
+{
+    return program->scratch_bytes;
 }
 
 struct inf_blob_form *inf_program_packed(const struct inf_program *program, uint32_t node,

@@ -234,6 +234,9 @@ uint32_t inf_program_lowered_nodes(const struct inf_program *program);
 // Bytes of weights that the program packed or uploaded for itself alone.
 uint64_t inf_program_weight_bytes(const struct inf_program *program);
 
+// Bytes that the program's runs need beside the arena, of all slots: intermediates within its steps.
+uint64_t inf_program_scratch_bytes(const struct inf_program *program);
+
 // The form in which the program has the constant that operand `input` of `node` is, of the segment it
 // was compiled from: its runs do not look at the graph's bytes, which may be given up. Borrowed from
 // the program, which may share it with others. NULL where runs read what the graph has.

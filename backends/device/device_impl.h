@@ -43,7 +43,8 @@ struct inf_program {
     uint32_t slots;            // set by device.c
     uint64_t counted_bytes;    // set by device.c: its part of the device's weight_bytes
     uint64_t weight_bytes;     // filled by compile(): what is this program's alone
-    uint32_t lowered_nodes;    // filled by compile(): computed in less than fp32
+    uint64_t scratch_bytes; // filled by compile(): beside the arena, what runs need, of all slots
+    uint32_t lowered_nodes; // filled by compile(): computed in less than fp32
 };
 
 // Counts weights that several programs share, one allocation, as the device's until

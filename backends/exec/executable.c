@@ -446,8 +446,10 @@ void inf_executable_add_own_memory(const struct inf_executable *executable,
         return;
     }
     memory->buffer_bytes += executable->buffer_bytes;
-    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
+    for (uint32_t i = 0; i < executable->plan->segment_count; i++) {
         memory->weight_bytes += inf_program_weight_bytes(executable->programs[i]);
+        memory->buffer_bytes += inf_program_scratch_bytes(executable->programs[i]);
+    }
 }
 
 enum inf_code inf_executable_memory(const struct inf_executable *executable,
