@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/vk_cache.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -152,14 +154,92 @@ void vk_cache_write(const struct vk_gpu *gpu, enum vk_cache_kind kind, const voi
     close(directory);
 }
 
+// --- the marker ---
+
+static int open_directory(const struct vk_gpu *gpu)
+{
+    int directory;
+    return gpu->cache_directory != NULL &&
+                   inf_directory_open(&directory, gpu->cache_directory, NULL) == INF_OK
+               ? directory
+               : -1;
+}
+
+static void marker_name(const struct vk_gpu *gpu, char name[80])
+{
+    char file[64];
+    file_name(gpu, VK_CACHE_PIPELINES, file);
+    snprintf(name, 80, "%s.loading", file);
+}
+
+// Drops what crashed the process that left the marker.
+static void drop_crashed(const struct vk_gpu *gpu, int directory, const char *marker)
+{
+    char name[64];
+    file_name(gpu, VK_CACHE_PIPELINES, name);
+    (void)unlinkat(directory, name, 0);
+    (void)unlinkat(directory, marker, 0);
+    inf_log(gpu->log, INF_LOG_WARNING, "cache file dropped after a crash device=%s file=%s",
+            gpu->base.info.name, name);
+}
+
+// Leaves the marker, before the bytes are used; false where they had better not be: the last who did crashed,
+// or somebody is trying them now.
+static bool leave_marker(struct vk_device *device)
+{
+    char name[80];
+    int directory = open_directory(device->gpu);
+    bool ours = false;
+    marker_name(device->gpu, name);
+    if (directory < 0)
+        return false;
+    int fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        ours = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    } else if (errno == EEXIST) {
+        fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            drop_crashed(device->gpu, directory, name);
+    }
+    close(directory);
+    if (ours) {
+        device->canary_fd = fd;
+        atomic_store(&device->canary, true);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return ours;
+}
+
+void vk_cache_trust(struct vk_device *device)
+{
+    char name[80];
+    if (!atomic_load_explicit(&device->canary, memory_order_relaxed) ||
+        !atomic_exchange(&device->canary, false))
+        return;
+    int directory = open_directory(device->gpu);
+    marker_name(device->gpu, name);
+    if (directory >= 0) {
+        (void)unlinkat(directory, name, 0);
+        close(directory);
+    }
+    close(device->canary_fd);
+    device->canary_fd = -1;
+}
+
 // --- pipelines ---
 
 enum inf_code vk_cache_load(struct vk_device *device, struct inf_error *err)
 {
     VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     char *file = NULL;
+    device->canary_fd = -1;
     info.pInitialData =
         vk_cache_read(device->gpu, VK_CACHE_PIPELINES, &file, &info.initialDataSize);
+    if (info.pInitialData != NULL && !leave_marker(device)) {
+        info.pInitialData = NULL;
+        info.initialDataSize = 0;
+    }
     VkResult result = device->api.CreatePipelineCache(device->device, &info, NULL, &device->cache);
     free(file);
     if (result != VK_SUCCESS)

@@ -21,11 +21,16 @@ const void *vk_cache_read(const struct vk_gpu *gpu, enum vk_cache_kind kind, cha
 void vk_cache_write(const struct vk_gpu *gpu, enum vk_cache_kind kind, const void *payload,
                     size_t size);
 
-// Makes the device's pipeline cache, from the file where that is valid; empty otherwise.
+// Makes the device's pipeline cache, from the file where that is valid; empty otherwise. While a file's bytes
+// are in use for the first time a marker lies beside it, locked: whoever finds one that nobody holds knows that
+// the process that left it crashed, and uses those bytes no more.
 enum inf_code vk_cache_load(struct vk_device *device, struct inf_error *err) INF_NODISCARD;
 
 // Writes that file where pipelines were made since it was last read or written. Any thread.
 void vk_cache_store(struct vk_device *device);
+
+// Takes the marker away: the driver got along with the bytes. Cheap where there is none. Any thread.
+void vk_cache_trust(struct vk_device *device);
 
 // What a cache file must begin with on this device; constant as long as driver and shaders are.
 struct vk_cache_header {

@@ -211,6 +211,7 @@ static void destroy_objects(struct vk_device *device)
         (void)device->api.DeviceWaitIdle(device->device);
     if (device->cache != VK_NULL_HANDLE)
         vk_cache_store(device);
+    vk_cache_trust(device);
     device->api.DestroyPipelineCache(device->device, device->cache, NULL);
     device->api.DestroySemaphore(device->device, device->timeline, NULL);
     device->api.DestroyPipelineLayout(device->device, device->pipeline_layout, NULL);

@@ -41,6 +41,8 @@ struct vk_device {
     struct inf_mutex pipeline_mutex; // guards the list
     struct vk_pipeline *pipelines;
     uint32_t pipelines_made; // since the cache was last written
+    int canary_fd;           // of vk_cache.h; -1: there is none
+    atomic_bool canary;      // whether there is one
 };
 
 // Makes a logical device with one reference, the caller's. For vk_gpu_acquire().

@@ -436,6 +436,8 @@ enum inf_code vk_program_wait(struct inf_device *base, struct inf_ticket ticket,
                                base->info.name);
     enum inf_code code =
         vk_device_wait(device, ticket.value & ((UINT64_C(1) << TICKET_BITS) - 1), timeout_ns, err);
+    if (code == INF_OK)
+        vk_cache_trust(device); // the first run's pipelines have all been run by now
     vk_device_unref(&device);
     return code;
 }

@@ -2,10 +2,12 @@
 // The pipeline cache on disk: nothing reaches a driver that is not exactly what it wrote.
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backends/vulkan/vk_cache.h"
@@ -113,4 +115,89 @@ Test(vulkan_cache, is_written_and_survives_any_damage)
     }
     unlink(path);
     rmdir(folder);
+}
+
+// --- what crashed ---
+
+static uint32_t count_files(void)
+{
+    DIR *directory = opendir(folder);
+    uint32_t count = 0;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+// A process that makes pipelines from the cache and, unless it `runs` them, dies; before that it waits until
+// `gate` is closed (-1: it does not).
+static pid_t start_process(bool runs, int ready, int gate)
+{
+    pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child != 0)
+        return child;
+    struct inf_device *device = vulkan_open(folder);
+    struct negation negation;
+    char byte = 0;
+    bool ok = negation_init(&negation, device, 100, NULL) == INF_OK;
+    if (ok && runs)
+        ok = negation_run(&negation, device, 0, 3, false, NULL) == INF_OK;
+    if (ready >= 0)
+        ok = write(ready, &byte, 1) == 1 && ok;
+    if (gate >= 0)
+        (void)!read(gate, &byte, 1);
+    _exit(ok ? 0 : 1);
+}
+
+static void expect_end(pid_t child)
+{
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the other process failed");
+}
+
+Test(vulkan_cache, drops_what_crashed_the_process_before)
+{
+    struct inf_device *device = NULL;
+    struct inf_buffer *buffer = NULL;
+    char line[64];
+    // In a process of its own: a driver that was loaded does not survive fork().
+    pid_t probe = fork();
+    if (probe == 0)
+        _exit(inf_vulkan_backend.probe() == 0 ? 77 : 0);
+    int status;
+    cr_assert_eq(waitpid(probe, &status, 0), probe);
+    if (WEXITSTATUS(status) == 77)
+        cr_skip_test("no Vulkan driver finds a device");
+    cr_assert_not_null(mkdtemp(folder));
+    expect_end(start_process(true, -1, -1));
+    cr_assert_eq(count_files(), 1u);
+    expect_end(start_process(true, -1, -1));
+    cr_assert_eq(count_files(), 1u, "the marker stayed after the first run");
+    // While one process tries the bytes, another goes without them and takes nothing away.
+    int ready[2], gate[2];
+    char byte;
+    cr_assert_eq(pipe(ready), 0);
+    cr_assert_eq(pipe(gate), 0);
+    pid_t other = start_process(false, ready[1], gate[0]);
+    cr_assert_eq(read(ready[0], &byte, 1), 1);
+    cr_assert_eq(count_files(), 2u);
+    expect_end(start_process(true, -1, -1));
+    cr_assert_eq(count_files(), 2u);
+    // It ends without a run: so ends who crashes.
+    close(gate[1]);
+    cr_assert_eq(write(ready[1], &byte, 1), 1);
+    cr_assert_eq(kill(other, SIGKILL), 0);
+    cr_assert_eq(waitpid(other, &status, 0), other);
+    cr_assert_eq(count_files(), 2u);
+    device = vulkan_open(folder);
+    cr_assert_eq(inf_buffer_alloc(&buffer, device, 64, INF_BUFFER_STAGING, NULL), INF_OK);
+    cr_assert_eq(count_files(), 0u, "the bytes that crashed are still there");
+    inf_buffer_free(&buffer);
+    run_once();
+    inf_device_unref(&device);
+    cr_assert_eq(count_files(), 1u);
+    snprintf(line, sizeof(line), "rm -r %s", folder);
+    cr_assert_eq(system(line), 0);
 }
