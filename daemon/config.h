@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "backends/base/log.h"
+#include "proto/core/limits.h"
 #include "proto/core/status.h"
 
 // Where the file is looked for; naming it with --config makes it an error that it is missing.
@@ -64,6 +65,12 @@ struct inf_config {
     uint32_t cpu_threads;                 // 0: chosen
     char cpu_isa_max[INF_CONFIG_TEXT];    // best instruction set of cpu's own loops; "auto"
     uint32_t connections_max;             // open at once
+    // What one connection may have at once:
+    uint32_t requests_per_connection_max;      // in flight
+    uint64_t request_bytes_per_connection_max; // inline bytes of those
+    uint64_t reply_bytes_soft_max;             // of replies that it has not read ...
+    uint32_t reply_soft_ms;                    // ... for so long
+    uint64_t reply_bytes_hard_max;             // ... for no time at all
     // What one user may have at once:
     uint32_t connections_per_uid_max;
     uint32_t requests_per_uid_max;      // in flight

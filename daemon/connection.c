@@ -88,6 +88,7 @@ void inf_connections_shut_down(struct inf_connections *connections)
             if (!call->answered)
                 inf_connection_end_call(connection, call, INF_CALL_END_SHUTDOWN);
         }
+        inf_connection_drop_uploads(connection); // nothing was asked yet
     }
 }
 
@@ -95,7 +96,8 @@ bool inf_connections_idle(const struct inf_connections *connections)
 {
     for (const struct inf_connection *connection = connections->all; connection != NULL;
          connection = connection->next)
-        if (connection->in_flight > 0 || connection->output.first != NULL)
+        if (connection->in_flight > 0 || connection->uploads != NULL ||
+            connection->output.first != NULL)
             return false;
     return true;
 }
@@ -139,6 +141,7 @@ void inf_connection_close(struct inf_connection *connection)
     connection->state = INF_CONNECTION_OVER;
     while (connection->calls != NULL)
         inf_connection_end_call(connection, connection->calls, INF_CALL_END_DISCONNECT);
+    inf_connection_drop_uploads(connection);
     inf_session_table_fini(&connection->sessions);
     inf_region_table_fini(&connection->regions);
     inf_connection_order_clear(connection);
@@ -171,6 +174,7 @@ void inf_connection_fail(struct inf_connection *connection, const struct inf_err
     // What is in flight would be answered behind the ERROR frame, which is the last one.
     while (connection->calls != NULL)
         inf_connection_end_call(connection, connection->calls, INF_CALL_END_DISCONNECT);
+    inf_connection_drop_uploads(connection);
     inf_connection_set_reading(connection, false);
     connection->frame_since_ns = 0;
     connection->state = INF_CONNECTION_CLOSING;
@@ -251,10 +255,10 @@ static enum inf_code check_room(const struct inf_connections *set, struct inf_er
     const struct inf_connections_options *options = &set->options;
     if (set->draining)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DRAINING, "the daemon shuts down");
-    uint64_t most = options->limits->limits[INF_LIVE_CONNECTIONS].value;
+    uint32_t most = options->config->connections_max;
     if (options->counters->connections >= most)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
-                               "%" PRIu64 " connections are open already, which is the limit",
+                               "%" PRIu32 " connections are open already, which is the limit",
                                most);
     return INF_OK;
 }

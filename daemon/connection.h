@@ -10,6 +10,7 @@
 
 #include "backends/base/log.h"
 #include "backends/base/role.h"
+#include "daemon/config.h"
 #include "daemon/counters.h"
 #include "daemon/quota.h"
 #include "daemon/service.h"
@@ -28,7 +29,7 @@ struct inf_connections_options {
     const struct inf_log *log;
     const char *version; // of the daemon
     struct inf_quota *quota;
-    const struct inf_live_limits *limits;
+    const struct inf_config *config; // what can be changed in it is read when it is needed
 };
 
 // Makes an empty set. *out_connections is the caller's to destroy.

@@ -11,10 +11,11 @@ struct event;
 
 // From accept to HELLO.
 #define INF_CONNECTION_GREETING_MS 5000u
-// How long a frame may be the next to be written: a client that does not read is let go.
-#define INF_CONNECTION_OUTPUT_MS 10000u
 // Requests in flight that a client gets unless it asks for another number.
 #define INF_CONNECTION_STREAMS 256u
+
+// Requests beyond the credit that are refused one by one; whoever sends more of them does not listen.
+#define INF_CONNECTION_VIOLATIONS 4096u
 
 // When to come again for who has too many requests in flight: its answers make room.
 #define INF_CONNECTION_RETRY_MS 10u
@@ -24,6 +25,16 @@ enum inf_connection_state {
     INF_CONNECTION_OPEN,
     INF_CONNECTION_CLOSING, // nothing is read any more; closed once everything is written
     INF_CONNECTION_OVER,    // closed; freed by the next inf_connections_settle()
+};
+
+// Data of a request that has not come yet.
+struct inf_upload {
+    struct inf_upload *next;
+    uint64_t stream_id;
+    uint8_t *data; // of the pool; NULL where it is refused
+    uint64_t total_bytes, got_bytes;
+    uint64_t since_ns;        // when the last piece came
+    struct inf_fault refused; // why, where its code is not INF_OK
 };
 
 struct inf_connection {
@@ -49,6 +60,7 @@ struct inf_connection {
     struct inf_session_table sessions;
     uint64_t opened_ns;
     uint64_t frame_since_ns; // when the frame being assembled began; 0: none is
+    uint64_t soft_since_ns;  // since when more replies wait than the soft limit; 0: less do
 
     struct inf_call *calls; // in flight, and answered ones that a worker still has
     uint32_t in_flight;     // of them, not answered
@@ -56,6 +68,12 @@ struct inf_connection {
     uint32_t stashed;                                 // answers that wait for others of their key
     uint64_t stashed_bytes;
     uint64_t last_stream;
+    struct inf_upload *uploads;
+    uint32_t upload_count;
+    uint64_t bytes_in_flight; // of the data of uploads, and of requests that are not answered
+    uint64_t credit_bytes;    // what those may be
+    uint32_t violations;      // requests beyond the credit, since one that was within it
+    uint64_t reply_bytes_max; // of a reply's data, in all its frames
     struct inf_limits_message limits; // in force
     uint32_t streams_granted;         // that is what `limits` has, unless an admin has lowered it
 };
@@ -114,6 +132,36 @@ void inf_connections_adjust_credit(struct inf_connections *connections) INF_ON_L
 void inf_connection_take_frame(struct inf_connection *connection,
                                struct inf_frame *frame) INF_ON_LOOP;
 
+// Whether another request, with so many bytes of data, is within the connection's credit.
+enum inf_code inf_connection_check_credit(const struct inf_connection *connection, uint64_t bytes,
+                                          struct inf_fault *fault) INF_NODISCARD;
+
+// --- connection_upload.c ---
+
+// Acts on a DATA frame.
+void inf_connection_take_data(struct inf_connection *connection,
+                              struct inf_frame *frame) INF_ON_LOOP;
+
+// The upload of a stream, now the caller's to free; NULL where there is none.
+struct inf_upload *inf_connection_take_upload(struct inf_connection *connection,
+                                              uint64_t stream_id) INF_ON_LOOP;
+
+// Adds the data of a frame to an upload that is not refused.
+//
+// INF_INVALID  (SIZE_MISMATCH) they are more than was announced.
+enum inf_code inf_connection_add_data(struct inf_upload *upload, const struct inf_frame *frame,
+                                      struct inf_error *err) INF_NODISCARD;
+
+// Frees an upload and refunds what it still holds.
+void inf_connection_free_upload(struct inf_connection *connection,
+                                struct inf_upload *upload) INF_ON_LOOP;
+
+// Frees all uploads.
+void inf_connection_drop_uploads(struct inf_connection *connection) INF_ON_LOOP;
+
+// When the first of them will have taken too long; 0: there are none.
+uint64_t inf_connection_uploads_due_ns(const struct inf_connection *connection);
+
 // --- connection_order.c ---
 
 // Notes that a request with an order key has come. False without memory.
@@ -142,9 +190,10 @@ struct inf_reply {
     uint16_t flags;
     uint16_t method;
     uint64_t stream_id;
-    uint64_t order_key; // of the final reply of a request that has one; else 0
-    uint8_t *data;      // of the pool, taken over; NULL where there is none
-    size_t data_bytes, data_capacity;
+    uint64_t order_key;   // of the final reply of a request that has one; else 0
+    struct inf_span data; // as in struct inf_output_item
+    uint8_t *buffer;      // of the pool, taken over; NULL where there is none
+    size_t capacity;
     int fd_plus_1; // 0: none; else a descriptor that goes with it, taken over, plus 1
 };
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -22,6 +23,12 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a == 0 ? b : INF_MIN(a, b);
 }
 
+// Bytes of replies that wait for the client to read.
+static uint64_t waiting_bytes(const struct inf_connection *connection)
+{
+    return connection->output.bytes + connection->stashed_bytes;
+}
+
 // When the client will have taken too long over what it is doing; 0: it may take for ever.
 static uint64_t due_ns(const struct inf_connection *connection)
 {
@@ -31,10 +38,39 @@ static uint64_t due_ns(const struct inf_connection *connection)
     if (connection->frame_since_ns != 0)
         due =
             earlier(due, connection->frame_since_ns + INF_LIMIT_FRAME_MS * (uint64_t)INF_NS_PER_MS);
+    if (connection->uploads != NULL)
+        due = earlier(due, inf_connection_uploads_due_ns(connection));
+    uint64_t patience_ns = (uint64_t)connection->set->options.config->reply_soft_ms * INF_NS_PER_MS;
     if (connection->output.first_since_ns != 0)
-        due = earlier(due, connection->output.first_since_ns +
-                               INF_CONNECTION_OUTPUT_MS * (uint64_t)INF_NS_PER_MS);
+        due = earlier(due, connection->output.first_since_ns + patience_ns);
+    if (connection->soft_since_ns != 0)
+        due = earlier(due, connection->soft_since_ns + patience_ns);
     return due;
+}
+
+static bool is_past(uint64_t since_ns, uint64_t ms, uint64_t now_ns)
+{
+    return since_ns != 0 && since_ns + ms * INF_NS_PER_MS <= now_ns;
+}
+
+// Ends the connection of a client that reads too slowly, or not at all: what it has not begun to read
+// is dropped, and behind what it has comes the reason, should it go on.
+static void end_slow_reader(struct inf_connection *connection) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    struct inf_error err;
+    uint64_t bytes = waiting_bytes(connection);
+    inf_log(set->options.log, INF_LOG_INFO, "client does not read, closing uid=%u bytes=%" PRIu64,
+            (unsigned)connection->uid, bytes);
+    if (connection->state > INF_CONNECTION_OPEN) {
+        inf_connection_close(connection);
+        return;
+    }
+    inf_output_cut(&connection->output, &set->output_store);
+    connection->soft_since_ns = 0;
+    inf_fail_reason(&err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                    "%" PRIu64 " bytes of replies were not read in time", bytes);
+    inf_connection_fail(connection, &err);
 }
 
 // One that fires too early only looks around: most frames are complete long before, and would cost
@@ -65,17 +101,21 @@ void inf_connection_on_timer(int fd, short what, void *context)
     connection->timer_ns = 0;
     uint64_t due = due_ns(connection);
     // libevent may be a millisecond early.
-    if (due == 0 || due > inf_clock_ns() + INF_NS_PER_MS) {
+    uint64_t now_ns = inf_clock_ns() + INF_NS_PER_MS;
+    uint32_t patience_ms = set->options.config->reply_soft_ms;
+    if (due == 0 || due > now_ns) {
         inf_connection_watch(connection);
-    } else if (connection->output.first_since_ns != 0 || connection->state > INF_CONNECTION_OPEN) {
+    } else if (is_past(connection->output.first_since_ns, patience_ms, now_ns)) {
         inf_log(set->options.log, INF_LOG_INFO, "client does not read, closing uid=%u",
                 (unsigned)connection->uid);
         inf_connection_close(connection);
+    } else if (is_past(connection->soft_since_ns, patience_ms, now_ns)) {
+        end_slow_reader(connection);
     } else {
         inf_fail_reason(&err, INF_DEADLINE, INF_REASON_BAD_FRAME,
                         connection->state == INF_CONNECTION_GREETING
                             ? "no HELLO within %u ms"
-                            : "the frame is not complete after %u ms",
+                            : "a frame, or a request's data, is not complete after %u ms",
                         connection->state == INF_CONNECTION_GREETING ? INF_CONNECTION_GREETING_MS
                                                                      : INF_LIMIT_FRAME_MS);
         inf_connection_fail(connection, &err);
@@ -236,13 +276,22 @@ void inf_connection_flush(struct inf_connection *connection)
         return;
     }
     set_writing(connection, state == INF_OUTPUT_BLOCKED);
-    // A client that does not read its replies makes no more of them.
+    const struct inf_config *config = connection->set->options.config;
     bool open = connection->state <= INF_CONNECTION_OPEN;
-    uint64_t bytes = output->bytes + connection->stashed_bytes;
-    if (bytes > INF_LIMIT_OUTPUT_BYTES)
+    uint64_t bytes = waiting_bytes(connection);
+    if (open && bytes > config->reply_bytes_hard_max) {
+        end_slow_reader(connection); // which marks it to be flushed again
+        return;
+    }
+    // A client that does not read its replies makes no more of them.
+    if (bytes > config->reply_bytes_soft_max)
         inf_connection_set_reading(connection, false);
-    else if (bytes < INF_LIMIT_OUTPUT_BYTES / 2)
+    else if (bytes <= config->reply_bytes_soft_max / 2)
         inf_connection_set_reading(connection, open);
+    if (!open || bytes <= config->reply_bytes_soft_max)
+        connection->soft_since_ns = 0;
+    else if (connection->soft_since_ns == 0)
+        connection->soft_since_ns = inf_clock_ns();
     inf_connection_watch(connection);
 }
 

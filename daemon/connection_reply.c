@@ -28,7 +28,7 @@ static void queue(struct inf_connection *connection, const struct inf_reply *rep
 {
     struct inf_connections *set = connection->set;
     const struct inf_frame_header header = {.meta_bytes = (uint32_t)meta_bytes,
-                                            .data_bytes = (uint32_t)reply->data_bytes,
+                                            .data_bytes = (uint32_t)reply->data.size,
                                             .stream_id = reply->stream_id,
                                             .type = reply->type,
                                             .fd_count = reply->fd_plus_1 != 0,
@@ -37,8 +37,8 @@ static void queue(struct inf_connection *connection, const struct inf_reply *rep
     inf_frame_header_encode(&header, set->head);
     const struct inf_output_item item = {.head = {set->head, INF_FRAME_HEADER_BYTES + meta_bytes},
                                          .data = reply->data,
-                                         .data_bytes = reply->data_bytes,
-                                         .data_capacity = reply->data_capacity,
+                                         .buffer = reply->buffer,
+                                         .capacity = reply->capacity,
                                          .fd_plus_1 = reply->fd_plus_1};
     struct inf_output *output = &connection->output;
     if (reply->order_key != 0)
@@ -47,7 +47,7 @@ static void queue(struct inf_connection *connection, const struct inf_reply *rep
         inf_connection_close(connection);
         return;
     }
-    if (reply->order_key != 0)
+    if (reply->order_key != 0 && (reply->flags & INF_FRAME_FINAL) != 0)
         inf_connection_order_end(connection, reply->stream_id);
     mark_dirty(connection);
 }
@@ -55,9 +55,11 @@ static void queue(struct inf_connection *connection, const struct inf_reply *rep
 void inf_connection_send_fault(struct inf_connection *connection, const struct inf_reply *reply,
                                const struct inf_fault *fault)
 {
-    if (connection->state == INF_CONNECTION_OVER)
-        return;
     struct inf_connections *set = connection->set;
+    if (connection->state == INF_CONNECTION_OVER) {
+        inf_pool_release(set->options.pool, reply->buffer, reply->capacity);
+        return;
+    }
     union inf_message message;
     size_t meta_bytes = 0;
     inf_fault_status(fault, &message.status);
@@ -67,8 +69,8 @@ void inf_connection_send_fault(struct inf_connection *connection, const struct i
     (void)code;
     struct inf_reply failure = *reply;
     failure.flags |= INF_FRAME_FLAG_ERROR;
-    failure.data = NULL;
-    failure.data_bytes = failure.data_capacity = 0;
+    // The buffer goes along all the same: pieces of it may be on their way.
+    failure.data = (struct inf_span){NULL, 0};
     queue(connection, &failure, meta_bytes);
 }
 
@@ -79,7 +81,7 @@ void inf_connection_send(struct inf_connection *connection, const struct inf_rep
     size_t meta_bytes = 0;
     struct inf_fault fault;
     if (connection->state == INF_CONNECTION_OVER) {
-        inf_pool_release(set->options.pool, reply->data, reply->data_capacity);
+        inf_pool_release(set->options.pool, reply->buffer, reply->capacity);
         return;
     }
     if (encode(set, kind, message, &meta_bytes, &set->fault.err) == INF_OK) {
@@ -88,8 +90,25 @@ void inf_connection_send(struct inf_connection *connection, const struct inf_rep
     }
     inf_fault_init(&fault);
     fault.err = set->fault.err;
-    inf_pool_release(set->options.pool, reply->data, reply->data_capacity);
     inf_connection_send_fault(connection, reply, &fault);
+}
+
+// Sends what does not fit the final reply ahead of it, and returns the rest.
+static struct inf_span send_pieces(struct inf_connection *connection, const struct inf_reply *final,
+                                   struct inf_span data) INF_ON_LOOP
+{
+    const union inf_message message = {.data = {.total_bytes = data.size}};
+    struct inf_reply piece = {.type = INF_FRAME_DATA,
+                              .method = final->method,
+                              .stream_id = final->stream_id,
+                              .order_key = final->order_key};
+    while (data.size > connection->limits.data_bytes) {
+        piece.data = (struct inf_span){data.data, connection->limits.data_bytes};
+        data.data += piece.data.size;
+        data.size -= piece.data.size;
+        inf_connection_send(connection, &piece, INF_MESSAGE_DATA, &message);
+    }
+    return data;
 }
 
 void inf_connection_answer(struct inf_connection *connection, const struct inf_reply *reply,
@@ -107,9 +126,11 @@ void inf_connection_answer(struct inf_connection *connection, const struct inf_r
         return;
     }
     counters->requests_ok++;
-    final.data = answer->data;
-    final.data_bytes = answer->data_bytes;
-    final.data_capacity = answer->data_capacity;
+    final.data = (struct inf_span){answer->data, answer->data_bytes};
+    final.buffer = answer->data;
+    final.capacity = answer->data_capacity;
+    if (final.data.size > connection->limits.data_bytes)
+        final.data = send_pieces(connection, &final, final.data);
     inf_connection_send(connection, &final, answer->kind, answer->message);
 }
 
@@ -165,6 +186,7 @@ static void mark_answered(struct inf_connection *connection, struct inf_call *ca
     assert(connection->in_flight > 0);
     call->answered = true;
     connection->in_flight--;
+    connection->bytes_in_flight -= call->paid_bytes;
 }
 
 static void explain_end(struct inf_fault *fault, enum inf_call_end end, bool queued)

@@ -21,9 +21,10 @@ struct inf_output_frame {
     struct inf_output_frame *next;
     uint8_t *head; // `own`, or of the pool
     size_t head_bytes;
-    uint8_t *data;
+    const uint8_t *data;
     size_t data_bytes;
-    size_t data_capacity;
+    uint8_t *buffer; // that holds `data`; NULL: that of a frame behind this one does
+    size_t capacity;
     size_t sent_bytes; // of head and data together
     int fd;            // goes with the first byte; -1: none
     uint8_t own[HEAD_BYTES];
@@ -48,7 +49,7 @@ static void release(struct inf_output_store *store, struct inf_output_frame *fra
 {
     if (frame->head != frame->own)
         inf_pool_release(store->pool, frame->head, frame->head_bytes);
-    inf_pool_release(store->pool, frame->data, frame->data_capacity);
+    inf_pool_release(store->pool, frame->buffer, frame->capacity);
     if (frame->fd >= 0)
         close(frame->fd);
     if (store->unused_count >= UNUSED_MAX) {
@@ -73,6 +74,7 @@ static struct inf_output_frame *acquire(struct inf_output_store *store, size_t h
         return NULL;
     frame->next = NULL;
     frame->data = NULL;
+    frame->buffer = NULL;
     frame->sent_bytes = 0;
     frame->fd = -1;
     frame->head_bytes = head_bytes;
@@ -93,18 +95,19 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
 {
     struct inf_output_frame *frame = acquire(store, item->head.size);
     if (frame == NULL) {
-        inf_pool_release(store->pool, item->data, item->data_capacity);
+        inf_pool_release(store->pool, item->buffer, item->capacity);
         if (item->fd_plus_1 != 0)
             close(item->fd_plus_1 - 1);
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory to queue a frame of %zu bytes",
-                               item->head.size + item->data_bytes);
+                               item->head.size + item->data.size);
     }
     memcpy(frame->head, item->head.data, item->head.size);
     frame->fd = item->fd_plus_1 - 1;
-    frame->data = item->data;
-    frame->data_bytes = item->data_bytes;
-    frame->data_capacity = item->data_capacity;
+    frame->data = item->data.data;
+    frame->data_bytes = item->data.size;
+    frame->buffer = item->buffer;
+    frame->capacity = item->capacity;
     if (output->last != NULL)
         output->last->next = frame;
     else
@@ -128,10 +131,11 @@ void inf_output_append(struct inf_output *output, struct inf_output *from)
 }
 
 // Adds what is left of [bytes, bytes + size) behind the first `sent` ones to the list.
-static size_t add_rest(struct iovec *parts, size_t count, uint8_t *bytes, size_t size, size_t sent)
+static size_t add_rest(struct iovec *parts, size_t count, const uint8_t *bytes, size_t size,
+                       size_t sent)
 {
     if (sent < size)
-        parts[count++] = (struct iovec){.iov_base = bytes + sent, .iov_len = size - sent};
+        parts[count++] = (struct iovec){.iov_base = (void *)(bytes + sent), .iov_len = size - sent};
     return count;
 }
 
@@ -217,6 +221,36 @@ enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_out
         return INF_OUTPUT_BLOCKED;
     }
     return INF_OUTPUT_EMPTY;
+}
+
+// Gives a frame that goes on alone the buffer that its data lie in.
+static void take_buffer(struct inf_output_frame *frame)
+{
+    struct inf_output_frame *owner = frame;
+    while (owner->buffer == NULL)
+        owner = owner->next;
+    uint8_t *buffer = owner->buffer;
+    owner->buffer = NULL;
+    frame->buffer = buffer;
+    frame->capacity = owner->capacity;
+}
+
+void inf_output_cut(struct inf_output *output, struct inf_output_store *store)
+{
+    struct inf_output_frame *begun = output->first;
+    if (begun == NULL || begun->sent_bytes == 0) {
+        inf_output_clear(output, store);
+        return;
+    }
+    if (begun->data_bytes > 0)
+        take_buffer(begun);
+    while (begun->next != NULL) {
+        struct inf_output_frame *gone = begun->next;
+        begun->next = gone->next;
+        output->bytes -= gone->head_bytes + gone->data_bytes;
+        release(store, gone);
+    }
+    output->last = begun;
 }
 
 void inf_output_clear(struct inf_output *output, struct inf_output_store *store)

@@ -37,9 +37,9 @@ struct inf_output {
 // A frame to be sent.
 struct inf_output_item {
     struct inf_span head; // header and metadata; copied
-    uint8_t *data;        // of the pool, or NULL; taken over, also on failure
-    size_t data_bytes;
-    size_t data_capacity; // what `data` was acquired with
+    struct inf_span data; // in the buffer of this frame, or of one that follows it soon
+    uint8_t *buffer;      // of the pool, or NULL; taken over, also on failure
+    size_t capacity;      // what `buffer` was acquired with
     int fd_plus_1;        // 0: none; else a descriptor that goes with it, taken over, plus 1
 };
 
@@ -62,6 +62,9 @@ enum inf_output_state {
 // Writes what the socket takes. Never blocks.
 enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
                                        int fd) INF_ON_LOOP;
+
+// Drops all frames of which nothing is written yet.
+void inf_output_cut(struct inf_output *output, struct inf_output_store *store) INF_ON_LOOP;
 
 // Drops what is not written.
 void inf_output_clear(struct inf_output *output, struct inf_output_store *store) INF_ON_LOOP;

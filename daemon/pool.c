@@ -7,6 +7,7 @@
 
 #include "backends/base/blob.h"
 #include "backends/base/thread.h"
+#include "proto/core/span.h"
 
 #define ALIGNMENT   64
 #define CLASS_MIN   12 // the smallest buffer is 4 KiB,
@@ -69,8 +70,20 @@ static size_t class_bytes(size_t class)
     return (size_t)1 << (class + CLASS_MIN);
 }
 
+// Zeroed once, so that what a frame does not fill is at least no stranger's heap.
+static void *make_buffer(size_t size_bytes)
+{
+    size_t room = inf_size_align(size_bytes + INF_BLOB_SLACK_BYTES, ALIGNMENT);
+    void *buffer = aligned_alloc(ALIGNMENT, room);
+    if (buffer != NULL)
+        memset(buffer, 0, room);
+    return buffer;
+}
+
 void *inf_pool_acquire(struct inf_pool *pool, size_t size_bytes)
 {
+    if (size_bytes > INF_POOL_BYTES_MAX)
+        return make_buffer(size_bytes);
     size_t class = class_of(size_bytes);
     inf_mutex_lock(&pool->mutex);
     struct unused *found = pool->unused[class];
@@ -79,19 +92,15 @@ void *inf_pool_acquire(struct inf_pool *pool, size_t size_bytes)
         pool->kept_bytes -= class_bytes(class);
     }
     inf_mutex_unlock(&pool->mutex);
-    if (found != NULL)
-        return found;
-    // Zeroed once, so that what a frame does not fill is at least no stranger's heap.
-    void *buffer = aligned_alloc(ALIGNMENT, class_bytes(class) + INF_BLOB_SLACK_BYTES);
-    if (buffer != NULL)
-        memset(buffer, 0, class_bytes(class) + INF_BLOB_SLACK_BYTES);
-    return buffer;
+    return found != NULL ? found : make_buffer(class_bytes(class));
 }
 
 void inf_pool_release(struct inf_pool *pool, void *buffer, size_t size_bytes)
 {
-    if (buffer == NULL)
+    if (buffer == NULL || size_bytes > INF_POOL_BYTES_MAX) {
+        free(buffer);
         return;
+    }
     size_t class = class_of(size_bytes);
     struct unused *unused = buffer;
     inf_mutex_lock(&pool->mutex);

@@ -9,7 +9,7 @@
 #include "proto/core/limits.h"
 #include "proto/core/status.h"
 
-// The largest buffer: a data segment, or header and metadata of a frame.
+// The largest buffer that is kept for the next: a data segment, or header and metadata of a frame.
 #define INF_POOL_BYTES_MAX INF_LIMIT_DATA_BYTES
 
 struct inf_pool;
@@ -22,7 +22,7 @@ enum inf_code inf_pool_create(struct inf_pool **out_pool, size_t kept_bytes_max,
 // Frees the pool and what it keeps; every buffer was given back. NULL is fine.
 void inf_pool_destroy(struct inf_pool **pool);
 
-// A buffer of at least `size_bytes` (at most INF_POOL_BYTES_MAX), aligned to 64, with
+// A buffer of at least `size_bytes`, aligned to 64, with
 // INF_BLOB_SLACK_BYTES readable ones behind it; what it holds is anybody's. NULL without memory.
 void *inf_pool_acquire(struct inf_pool *pool, size_t size_bytes) INF_NODISCARD;
 

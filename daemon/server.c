@@ -13,7 +13,6 @@
 #include "backends/base/clock.h"
 #include "backends/base/cores.h"
 #include "backends/base/patience.h"
-#include "daemon/config_flag.h"
 #include "daemon/connection.h"
 #include "daemon/listener.h"
 #include "daemon/quota.h"
@@ -52,7 +51,6 @@ struct inf_server {
     enum server_state state;
     gid_t admin_group; // (gid_t)-1: none
     struct inf_counters counters;
-    struct inf_live_limits limits;
     struct inf_pool *pool;
     struct inf_reaper *reaper;
     struct inf_quota *quota;
@@ -338,45 +336,14 @@ static enum inf_code find_group(struct inf_server *server, struct inf_error *err
     return INF_OK;
 }
 
-// A limit that a setting begins: it may be what the setting may.
-static struct inf_live_limit limit_of(enum inf_flag_id id, uint64_t value)
-{
-    const struct inf_flag *flag = &inf_flags[id];
-    return (struct inf_live_limit){flag->name, value, (uint64_t)flag->min, (uint64_t)flag->max};
-}
-
-// What can be changed while the daemon runs begins as the settings say. Room for what waits in a queue
-// is made at the start, so that it can only become less.
-static void fill_limits(struct inf_live_limits *live, const struct inf_config *config)
-{
-#define LIMIT(name) limit_of(INF_FLAG_ID_##name, config->name)
-    *live = (struct inf_live_limits){{
-        [INF_LIVE_CONNECTIONS] = LIMIT(connections_max),
-        [INF_LIVE_CONNECTION_REQUESTS] = {"requests_per_connection_max", INF_LIMIT_STREAMS, 1,
-                                          INF_LIMIT_STREAMS},
-        [INF_LIVE_UID_CONNECTIONS] = LIMIT(connections_per_uid_max),
-        [INF_LIVE_UID_REQUESTS] = LIMIT(requests_per_uid_max),
-        [INF_LIVE_UID_REQUEST_BYTES] = LIMIT(request_bytes_per_uid_max),
-        [INF_LIVE_UID_REGIONS] = LIMIT(regions_per_uid_max),
-        [INF_LIVE_UID_REGION_BYTES] = LIMIT(region_bytes_per_uid_max),
-        [INF_LIVE_UID_SESSION_BYTES] = LIMIT(session_bytes_per_uid_max),
-        [INF_LIVE_QUEUE_REQUESTS] = LIMIT(queue_requests_max),
-        [INF_LIVE_QUEUE_BYTES] = LIMIT(queue_bytes_max),
-    }};
-#undef LIMIT
-    live->limits[INF_LIVE_QUEUE_REQUESTS].most = config->queue_requests_max;
-}
-
 static enum inf_code make_parts(struct inf_server *server, struct inf_error *err)
 {
     const struct inf_server_options *options = &server->options;
     const struct inf_config *config = options->config;
     INF_TRY(inf_pool_create(&server->pool, POOL_KEPT_BYTES, err));
     INF_TRY(inf_reaper_create(&server->reaper, err));
-    fill_limits(&server->limits, config);
     uint64_t most[INF_QUOTA_KIND_COUNT];
-    for (int kind = 0; kind < INF_QUOTA_KIND_COUNT; kind++)
-        most[kind] = server->limits.limits[INF_LIVE_UID_CONNECTIONS + kind].value;
+    inf_service_quota_limits(config, most);
     INF_TRY(inf_quota_create(&server->quota, most, err));
     const struct inf_service_options service = {.store = options->store,
                                                 .environment = options->environment,
@@ -385,7 +352,6 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
                                                 .pool = server->pool,
                                                 .counters = &server->counters,
                                                 .version = options->version,
-                                                .limits = &server->limits,
                                                 .quota = server->quota,
                                                 .log_lines_dropped = options->log_lines_dropped,
                                                 .context = options->context};
@@ -398,7 +364,7 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
                                                         .log = options->log,
                                                         .version = options->version,
                                                         .quota = server->quota,
-                                                        .limits = &server->limits};
+                                                        .config = config};
     return inf_connections_create(&server->connections, &connections, err);
 }
 

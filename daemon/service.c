@@ -61,8 +61,8 @@ static enum inf_code fill(struct inf_service *service, const struct inf_service_
     const struct inf_scheduler_options scheduler = {
         .devices = options->devices,
         .pool = options->pool,
-        .queue_requests_max = (uint32_t)options->limits->limits[INF_LIVE_QUEUE_REQUESTS].value,
-        .queue_bytes_max = options->limits->limits[INF_LIVE_QUEUE_BYTES].value,
+        .queue_requests_max = options->environment->config->queue_requests_max,
+        .queue_bytes_max = options->environment->config->queue_bytes_max,
     };
     return inf_scheduler_create(&service->scheduler, &scheduler, err);
 }

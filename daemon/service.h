@@ -11,7 +11,6 @@
 #include "daemon/counters.h"
 #include "daemon/environment.h"
 #include "daemon/fault.h"
-#include "daemon/live_limits.h"
 #include "daemon/model_store.h"
 #include "daemon/pool.h"
 #include "daemon/quota.h"
@@ -30,11 +29,13 @@ struct inf_service_options {
     struct inf_pool *pool;
     const struct inf_counters *counters;
     const char *version;
-    struct inf_live_limits *limits; // those of queues are the scheduler's to begin with
     struct inf_quota *quota;
     uint64_t (*log_lines_dropped)(void *context); // NULL: none are
     void *context;
 };
+
+// What one user may hold, by kind.
+void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF_QUOTA_KIND_COUNT]);
 
 // Makes the service and starts the workers. *out_service is the caller's to destroy.
 enum inf_code inf_service_create(struct inf_service **out_service,

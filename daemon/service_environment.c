@@ -120,8 +120,8 @@ enum inf_code inf_service_flag_set(struct inf_service *service, struct inf_reque
 {
     (void)request;
     const struct inf_flag *flag = NULL;
-    INF_TRY(inf_environment_set(service->options.environment, service->request.flag_set.name,
-                                service->request.flag_set.value, &flag, &fault->err));
+    INF_TRY(inf_service_change_flag(service, service->request.flag_set.name,
+                                    service->request.flag_set.value, &flag, &fault->err));
     service->environment_reply.fact_count = service->environment_reply.flag_count = 0;
     add_flag(&service->environment_reply, service->options.environment->config, flag);
     answer_with(service, answer);

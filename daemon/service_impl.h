@@ -109,6 +109,12 @@ uint64_t inf_service_resident_bytes(const struct inf_service *service) INF_ON_LO
 // scheduler's again. False: its result is the answer.
 bool inf_service_retry_job(struct inf_service *service,
                            struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
+
+// Changes a flag, as inf_environment_set(), and hands limits to those who keep copies of them.
+enum inf_code inf_service_change_flag(struct inf_service *service, const char *name,
+                                      const char *value, const struct inf_flag **out_flag,
+                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // --- service_session.c ---
 
 // Notes which inputs and outputs of a job that is being filled its session gives and keeps: those that

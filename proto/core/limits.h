@@ -9,6 +9,9 @@
 #define INF_LIMIT_META_BYTES (64u << 10)
 // Above 16 KiB a region is faster (measured); 1 MiB inline keeps simple clients simple.
 #define INF_LIMIT_DATA_BYTES (1u << 20)
+// What one request or reply may have inline in all its frames: as much as one may carry in eight
+// pictures of 1920 x 1080 in FP32, and little enough to be copied.
+#define INF_LIMIT_STREAM_DATA_BYTES (64u << 20)
 // An oversize frame up to this size is answered and skipped; beyond it the connection is closed.
 #define INF_LIMIT_SKIP_BYTES (64u << 20)
 // File descriptors with one frame; the kernel's own limit (SCM_MAX_FD) is 253.
@@ -38,8 +41,6 @@
 #define INF_LIMIT_STREAMS      1024u               // requests in flight on one connection
 #define INF_LIMIT_REGIONS      256u                // memory regions registered by one connection
 #define INF_LIMIT_REGION_BYTES ((uint64_t)4 << 30) // all regions of one connection together
-#define INF_LIMIT_OUTPUT_BYTES                                                                     \
-    (16u << 20) // unsent reply bytes at which a connection stops being read
 
 // --- sessions ---
 #define INF_LIMIT_SESSIONS        256u                // open on one connection

@@ -28,6 +28,7 @@ static const struct type_row type_rows[] = {
     [INF_FRAME_ERROR] = {"ERROR", false, false},
     [INF_FRAME_MEM_ALLOC] = {"MEM_ALLOC", true, false},
     [INF_FRAME_CREDIT] = {"CREDIT", false, false},
+    [INF_FRAME_DATA] = {"DATA", true, false},
 };
 
 static const char *const method_names[] = {

@@ -34,6 +34,7 @@ enum inf_frame_type {
     INF_FRAME_ERROR = 13,         // server: the connection is at fault and will be closed
     INF_FRAME_MEM_ALLOC = 14,     // client: MEM_REGISTERED comes with a memfd of the server's
     INF_FRAME_CREDIT = 15,        // server: another credit than HELLO_ACK's is in force
+    INF_FRAME_DATA = 16,          // either: a piece of a request's or a reply's data, ahead of it
 };
 
 // Flags. Unknown flags are an error; unknown types without CRITICAL are skipped.

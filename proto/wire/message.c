@@ -63,6 +63,7 @@ static const struct inf_message_codec *const codecs[INF_MESSAGE_KIND_COUNT] = {
     [INF_MESSAGE_LIMITS_REQUEST] = &inf_codec_limits_request,
     [INF_MESSAGE_LIMITS_REPLY] = &inf_codec_limits_reply,
     [INF_MESSAGE_CREDIT] = &inf_codec_credit,
+    [INF_MESSAGE_DATA] = &inf_codec_data,
 
     [INF_MESSAGE_PLACEMENT_REQUEST] = &inf_codec_placement_request,
     [INF_MESSAGE_PLACEMENT_REPLY] = &inf_codec_placement_reply,

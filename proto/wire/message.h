@@ -103,6 +103,7 @@ struct inf_limits_message {
     uint32_t meta_bytes, data_bytes, streams, regions;
     uint64_t region_bytes;
     uint32_t frame_fds;
+    uint64_t stream_bytes;
 };
 
 #define INF_HELLO_FEATURES 32
@@ -121,6 +122,7 @@ struct inf_hello_ack {
     uint32_t feature_count;
     const char *features[INF_HELLO_FEATURES];
     uint32_t credit_requests;
+    uint64_t credit_bytes; // 0: the server has no such limit
     uint64_t epoch[2];
     const char *role, *clock;
 };
@@ -254,6 +256,12 @@ struct inf_limit_list {
 
 struct inf_credit {
     uint32_t requests;
+    uint64_t bytes; // 0: as it is
+};
+
+// DATA: a piece of what a stream's data are.
+struct inf_data_message {
+    uint64_t total_bytes; // in all its frames
 };
 
 // ModelPlacement, ModelPlace requests.
@@ -350,6 +358,7 @@ enum inf_message_kind {
     INF_MESSAGE_LIMITS_REQUEST,
     INF_MESSAGE_LIMITS_REPLY,
     INF_MESSAGE_CREDIT,
+    INF_MESSAGE_DATA,
     INF_MESSAGE_PLACEMENT_REQUEST,
     INF_MESSAGE_PLACEMENT_REPLY,
     INF_MESSAGE_FLAG_SET,
@@ -377,6 +386,7 @@ union inf_message {
     struct inf_session_message session;
     struct inf_limit_list limit_list;
     struct inf_credit credit;
+    struct inf_data_message data;
     struct inf_placement_request placement_request;
     struct inf_placement_reply placement_reply;
     struct inf_flag_set_request flag_set;

@@ -56,6 +56,7 @@ extern const struct inf_message_codec inf_codec_memory_info;
 extern const struct inf_message_codec inf_codec_limits_request;
 extern const struct inf_message_codec inf_codec_limits_reply;
 extern const struct inf_message_codec inf_codec_credit;
+extern const struct inf_message_codec inf_codec_data;
 // message_session.c
 extern const struct inf_message_codec inf_codec_session_open;
 extern const struct inf_message_codec inf_codec_session_close;

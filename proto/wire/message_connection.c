@@ -15,6 +15,7 @@ static void decode_limits(struct inf_limits_message *limits, const Inference__Li
         .regions = wire->regions,
         .region_bytes = wire->region_bytes,
         .frame_fds = wire->frame_fds,
+        .stream_bytes = wire->stream_bytes,
     };
 }
 
@@ -30,6 +31,7 @@ static Inference__Limits *encode_limits(const struct inf_limits_message *limits,
     wire->regions = limits->regions;
     wire->region_bytes = limits->region_bytes;
     wire->frame_fds = limits->frame_fds;
+    wire->stream_bytes = limits->stream_bytes;
     return wire;
 }
 
@@ -84,6 +86,7 @@ static enum inf_code decode_hello_ack(union inf_message *message, const void *fr
     ack->server_version = wire->server_version;
     decode_limits(&ack->limits, wire->limits);
     ack->credit_requests = wire->credit_requests;
+    ack->credit_bytes = wire->credit_bytes;
     ack->epoch[0] = wire->epoch_high;
     ack->epoch[1] = wire->epoch_low;
     ack->role = wire->role;
@@ -106,6 +109,7 @@ static enum inf_code encode_hello_ack(const union inf_message *message, void *to
     wire->n_features = ack->feature_count;
     wire->features = inf_encode_texts(ack->features, ack->feature_count, scratch, err);
     wire->credit_requests = ack->credit_requests;
+    wire->credit_bytes = ack->credit_bytes;
     wire->epoch_high = ack->epoch[0];
     wire->epoch_low = ack->epoch[1];
     wire->role = inf_wire_text(ack->role);

@@ -90,7 +90,7 @@ static enum inf_code decode_credit(union inf_message *message, const void *from,
     (void)scratch;
     (void)err;
     const Inference__Credit *wire = from;
-    message->credit.requests = wire->requests;
+    message->credit = (struct inf_credit){.requests = wire->requests, .bytes = wire->bytes};
     return INF_OK;
 }
 
@@ -101,6 +101,7 @@ static enum inf_code encode_credit(const union inf_message *message, void *to,
     (void)err;
     Inference__Credit *wire = to;
     wire->requests = message->credit.requests;
+    wire->bytes = message->credit.bytes;
     return INF_OK;
 }
 
@@ -108,4 +109,30 @@ const struct inf_message_codec inf_codec_credit = {
     .descriptor = &inference__credit__descriptor,
     .decode = decode_credit,
     .encode = encode_credit,
+};
+
+static enum inf_code decode_data(union inf_message *message, const void *from,
+                                 struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    const Inference__Data *wire = from;
+    message->data.total_bytes = wire->total_bytes;
+    return INF_OK;
+}
+
+static enum inf_code encode_data(const union inf_message *message, void *to,
+                                 struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    Inference__Data *wire = to;
+    wire->total_bytes = message->data.total_bytes;
+    return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_data = {
+    .descriptor = &inference__data__descriptor,
+    .decode = decode_data,
+    .encode = encode_data,
 };

@@ -166,6 +166,8 @@ Test(serving_frames, with_impossible_headers_end_the_connection)
         const struct inf_frame_header header = {.type = of_server[i], .stream_id = 1};
         check_header_breaks(&header, 99, 0);
     }
+    const struct inf_frame_header data = {.type = INF_FRAME_DATA};
+    check_header_breaks(&data, 99, 0);
     const struct inf_frame_header hello = {.type = INF_FRAME_HELLO};
     check_header_breaks(&hello, 99, 0);
     check_others_are_served();
@@ -303,6 +305,11 @@ Test(serving_frames, have_to_be_complete_in_time)
     int64_t begin = now_ms();
     inf_raw_connect(&silent, fixture.socket);
     inf_raw_open(&trickling, fixture.socket);
+    struct inf_raw uploading;
+    const union inf_message upload = {.data = {.total_bytes = 1000}};
+    inf_raw_open(&uploading, fixture.socket);
+    inf_raw_send(&uploading, (struct inf_frame_header){.type = INF_FRAME_DATA, .stream_id = 1},
+                 INF_MESSAGE_DATA, &upload, add_data(), -1);
     size_t size = encode_add(&trickling);
     cr_assert_gt(size, 40);
     // The first byte now, and one more every 300 ms: the frame is never complete.
@@ -316,6 +323,8 @@ Test(serving_frames, have_to_be_complete_in_time)
     inf_raw_check_failure(&silent, INF_DEADLINE, INF_REASON_BAD_FRAME);
     inf_raw_expect_error(&trickling, INF_DEADLINE, INF_REASON_BAD_FRAME);
     cr_assert(now_ms() - begin >= 9900 && now_ms() - begin < 13000);
+    inf_raw_expect_error(&uploading, INF_DEADLINE, INF_REASON_BAD_FRAME);
+    inf_raw_close(&uploading);
     inf_raw_close(&silent);
     inf_raw_close(&trickling);
     check_others_are_served();

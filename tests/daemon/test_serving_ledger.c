@@ -48,7 +48,7 @@ struct client {
 };
 
 static unsigned seed = 20260101;
-static uint64_t total_sent, total_answered, total_failed;
+static uint64_t total_sent, total_answered, total_failed, total_pieces;
 
 static uint32_t roll(uint32_t sides)
 {
@@ -57,7 +57,15 @@ static uint32_t roll(uint32_t sides)
 
 static void open_client(struct client *client)
 {
-    inf_raw_open(&client->raw, fixture.socket);
+    // Replies of more than 16 bytes come in pieces.
+    const struct inf_hello hello = {.major = INF_PROTOCOL_MAJOR,
+                                    .limits = {.streams = INF_LIMIT_STREAMS, .data_bytes = 16},
+                                    .feature_count = 1,
+                                    .features = {"inferd.data"}};
+    if (roll(2) == 0)
+        inf_raw_open(&client->raw, fixture.socket);
+    else
+        inf_raw_open_as(&client->raw, fixture.socket, &hello);
     memset(client->entries, 0, sizeof client->entries);
     client->first = client->raw.last_stream + 1;
     client->sent = client->answered = 0;
@@ -68,6 +76,12 @@ static void open_client(struct client *client)
 static void note_reply(struct client *client)
 {
     const struct inf_frame_header *header = &client->raw.frame.header;
+    if (header->type == INF_FRAME_DATA) {
+        uint64_t of = header->stream_id - client->first;
+        cr_assert(of < client->sent && client->entries[of] == SENT, "data behind the answer");
+        total_pieces++;
+        return;
+    }
     cr_assert_eq(header->type, INF_FRAME_RESPONSE);
     cr_assert_neq(header->flags & INF_FRAME_FINAL, 0);
     uint64_t index = header->stream_id - client->first;
@@ -95,6 +109,17 @@ static void read_until(struct client *client, uint32_t in_flight)
     }
 }
 
+// Sends some of the next request's data, and leaves the rest.
+static void send_ahead(struct client *client, struct inf_span *data)
+{
+    const union inf_message message = {.data = {.total_bytes = data->size}};
+    struct inf_frame_header header = {.type = INF_FRAME_DATA,
+                                      .stream_id = client->raw.last_stream + 1};
+    struct inf_span piece = {data->data, roll((uint32_t)data->size) + 1};
+    inf_raw_send(&client->raw, header, INF_MESSAGE_DATA, &message, piece, -1);
+    *data = (struct inf_span){data->data + piece.size, data->size - piece.size};
+}
+
 static void send_one(struct client *client)
 {
     static const float zeros[64];
@@ -115,8 +140,13 @@ static void send_one(struct client *client)
     }
     message.infer_request.priority = (enum inf_wire_priority)roll(INF_WIRE_PRIORITY_COUNT);
     message.infer_request.device = roll(2) == 0 ? "ref" : "";
-    uint64_t stream = inf_raw_request(&client->raw, INF_METHOD_MODEL_INFER,
-                                      INF_MESSAGE_INFER_REQUEST, &message, data);
+    if (roll(8) == 0)
+        send_ahead(client, &data);
+    const struct inf_frame_header header = {.type = INF_FRAME_REQUEST,
+                                            .stream_id = ++client->raw.last_stream,
+                                            .method = INF_METHOD_MODEL_INFER};
+    uint64_t stream = header.stream_id;
+    inf_raw_send(&client->raw, header, INF_MESSAGE_INFER_REQUEST, &message, data, -1);
     client->entries[stream - client->first] = SENT;
     client->sent++;
     total_sent++;
@@ -181,6 +211,7 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
         end_client(&clients[i]);
     check_books(total_answered);
     // Else nothing was tried.
+    cr_assert_gt(total_pieces, wanted / 10);
     cr_assert_gt(total_failed, wanted / 20);
     cr_assert_gt(total_answered - total_failed, wanted / 4);
 }

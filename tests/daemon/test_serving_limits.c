@@ -155,3 +155,48 @@ Test(serving_limits, of_queues_users_and_connections_hold_at_once)
     inf_raw_open(&third, fixture.socket);
     inf_raw_close(&third);
 }
+
+// The flag of this name as the daemon tells it.
+static const struct inf_flag_entry *flag_of(const char *name)
+{
+    inf_raw_request(&admin, INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});
+    expect_limits(&admin);
+    inf_raw_decode(&admin, INF_MESSAGE_ENVIRONMENT);
+    const struct inf_environment_reply *reply = &admin.message.environment;
+    for (uint32_t i = 0; i < reply->flag_count; i++)
+        if (strcmp(reply->flags[i].name, name) == 0)
+            return &reply->flags[i];
+    cr_assert_fail("there is no flag %s", name);
+    return NULL;
+}
+
+static void set_flag(const char *name, const char *value)
+{
+    const union inf_message message = {.flag_set = {.name = name, .value = value}};
+    inf_raw_request(&admin, INF_METHOD_FLAG_SET, INF_MESSAGE_FLAG_SET, &message,
+                    (struct inf_span){0});
+    expect_limits(&admin);
+}
+
+Test(serving_limits, are_flags_and_change_whichever_way_they_are_set)
+{
+    cr_assert_str_eq(flag_of("queue_requests_max")->origin, "argument");
+    cr_assert_str_eq(flag_of("requests_per_connection_max")->origin, "default");
+    set("requests_per_connection_max", 9);
+    cr_assert_str_eq(flag_of("requests_per_connection_max")->origin, "admin");
+    cr_assert_str_eq(flag_of("requests_per_connection_max")->value, "9");
+    inf_raw_expect(&raw, INF_FRAME_CREDIT);
+    set_flag("requests_per_connection_max", "2");
+    inf_raw_expect(&raw, INF_FRAME_CREDIT);
+    inf_raw_decode(&raw, INF_MESSAGE_CREDIT);
+    cr_assert_eq(raw.message.credit.requests, 2);
+    cr_assert_eq(value_of("requests_per_connection_max"), 2);
+    set_flag("queue_requests_max", "51"); // the room was made for 50
+    inf_raw_check_failure(&admin, INF_INVALID, INF_REASON_BAD_PARAMETER);
+    cr_assert_not_null(strstr(admin.message.status.message, "1 to 50"));
+    set_flag("requests_per_uid_max", "1");
+    ask_slow();
+    expect_refused(ask_slow(), INF_REASON_QUOTA_REQUESTS);
+    set_flag("requests_per_uid_max", "5"); // nobody has locked himself out
+    cr_assert_eq(value_of("requests_per_uid_max"), 5);
+}

@@ -64,6 +64,9 @@ void inf_raw_connect(struct inf_raw *raw, const char *path);
 // Connects and exchanges HELLO; raw->message holds the HELLO_ACK.
 void inf_raw_open(struct inf_raw *raw, const char *path);
 
+// As above, with a HELLO of one's own.
+void inf_raw_open_as(struct inf_raw *raw, const char *path, const struct inf_hello *hello);
+
 // Closes the connection and frees what came.
 void inf_raw_close(struct inf_raw *raw);
 

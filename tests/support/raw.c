@@ -48,10 +48,16 @@ void inf_raw_connect(struct inf_raw *raw, const char *path)
 
 void inf_raw_open(struct inf_raw *raw, const char *path)
 {
-    union inf_message message = {.hello = {.major = INF_PROTOCOL_MAJOR,
-                                           .minor = INF_PROTOCOL_MINOR,
-                                           .client_name = "test",
-                                           .limits = {.streams = INF_LIMIT_STREAMS}}};
+    const struct inf_hello hello = {.major = INF_PROTOCOL_MAJOR,
+                                    .minor = INF_PROTOCOL_MINOR,
+                                    .client_name = "test",
+                                    .limits = {.streams = INF_LIMIT_STREAMS}};
+    inf_raw_open_as(raw, path, &hello);
+}
+
+void inf_raw_open_as(struct inf_raw *raw, const char *path, const struct inf_hello *hello)
+{
+    const union inf_message message = {.hello = *hello};
     inf_raw_connect(raw, path);
     inf_raw_send(raw, (struct inf_frame_header){.type = INF_FRAME_HELLO}, INF_MESSAGE_HELLO,
                  &message, (struct inf_span){0}, -1);

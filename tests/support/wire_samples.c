@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static const struct inf_limits_message limits = {65536, 1048576, 1024, 256, 4ull << 30, 16};
+static const struct inf_limits_message limits = {65536,      1048576, 1024,    256,
+                                                 4ull << 30, 16,      64 << 20};
 
 static void sample_request(struct inf_infer_request *request)
 {
@@ -90,6 +91,7 @@ static void sample_hello_ack(struct inf_hello_ack *ack)
     for (int i = 0; i < INF_HELLO_FEATURES; i++)
         ack->features[i] = "inferd.cancel";
     ack->credit_requests = 64;
+    ack->credit_bytes = 5ull << 32;
     ack->epoch[0] = 0x0123456789abcdef;
     ack->epoch[1] = UINT64_MAX;
     ack->role = "admin";
@@ -344,7 +346,10 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         sample_limits(&message->limit_list);
         break;
     case INF_MESSAGE_CREDIT:
-        message->credit.requests = UINT32_MAX;
+        message->credit = (struct inf_credit){.requests = UINT32_MAX, .bytes = UINT64_MAX};
+        break;
+    case INF_MESSAGE_DATA:
+        message->data.total_bytes = 1ull << 40;
         break;
     case INF_MESSAGE_PLACEMENT_REQUEST:
         message->placement_request = (struct inf_placement_request){"blazeface", "3",    "vulkan0",

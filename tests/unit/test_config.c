@@ -403,7 +403,12 @@ Test(config, help_names_every_setting_once)
                                         "request_bytes_per_uid_max=BYTES",
                                         "regions_per_uid_max=N",
                                         "region_bytes_per_uid_max=BYTES",
-                                        "session_bytes_per_uid_max=BYTES"};
+                                        "session_bytes_per_uid_max=BYTES",
+                                        "requests_per_connection_max=N",
+                                        "request_bytes_per_connection_max=BYTES",
+                                        "reply_bytes_soft_max=BYTES",
+                                        "reply_soft_ms=MS",
+                                        "reply_bytes_hard_max=BYTES"};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++) {
         char option[64];
         snprintf(option, sizeof option, "  --%s", names[i]);

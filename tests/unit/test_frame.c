@@ -80,17 +80,18 @@ Test(frame, refuses_what_makes_no_sense)
     refuses(17, 17, "17 file descriptors declared, at most 16");
     refuses(17, 255, "255 file descriptors declared, at most 16");
     refuses(16, 0, "type 0");
-    refuses(16, 16, "type 16 is not known"); // CRITICAL is set in the request
+    refuses(16, 17, "type 17 is not known"); // CRITICAL is set in the request
     refuses(16, 255, "type 255 is not known");
 }
 
 Test(frame, wants_a_stream_id_where_one_is_needed)
 {
-    // By the comments of enum inf_frame_type: REQUEST to MEM_RELEASED, and MEM_ALLOC, are about a
-    // stream.
-    static const bool needs_stream[16] = {[3] = true, [4] = true, [5] = true, [6] = true,
-                                          [7] = true, [8] = true, [9] = true, [14] = true};
-    for (uint8_t type = 1; type <= 15; type++) {
+    // By the comments of enum inf_frame_type: REQUEST to MEM_RELEASED, MEM_ALLOC and DATA are about
+    // a stream.
+    static const bool needs_stream[17] = {
+        [3] = true, [4] = true, [5] = true,  [6] = true, [7] = true,
+        [8] = true, [9] = true, [14] = true, [16] = true};
+    for (uint8_t type = 1; type <= 16; type++) {
         uint8_t bytes[INF_FRAME_HEADER_BYTES] = {[16] = type};
         struct inf_frame_header header;
         struct inf_error err;
@@ -118,7 +119,8 @@ Test(frame, names_types_and_methods)
     cr_assert_str_eq(inf_frame_type_name(0), "?");
     cr_assert_str_eq(inf_frame_type_name(14), "MEM_ALLOC");
     cr_assert_str_eq(inf_frame_type_name(15), "CREDIT");
-    cr_assert_str_eq(inf_frame_type_name(16), "?");
+    cr_assert_str_eq(inf_frame_type_name(16), "DATA");
+    cr_assert_str_eq(inf_frame_type_name(17), "?");
     cr_assert_str_eq(inf_frame_type_name(255), "?");
     cr_assert_str_eq(inf_method_name(6), "ModelInfer");
     cr_assert_str_eq(inf_method_name(18), "RepositoryModelUnload");

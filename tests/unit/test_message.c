@@ -82,6 +82,7 @@ static void same_limits(const struct inf_limits_message *a, const struct inf_lim
     cr_assert_eq(a->regions, b->regions);
     cr_assert_eq(a->region_bytes, b->region_bytes);
     cr_assert_eq(a->frame_fds, b->frame_fds);
+    cr_assert_eq(a->stream_bytes, b->stream_bytes);
 }
 
 // --- there and back ---
@@ -110,6 +111,7 @@ Test(message, hello_ack_goes_round)
     cr_assert_eq(got.hello_ack.feature_count, INF_HELLO_FEATURES);
     SAME_TEXT(hello_ack.features[INF_HELLO_FEATURES - 1]);
     SAME(hello_ack.credit_requests);
+    SAME(hello_ack.credit_bytes);
     SAME(hello_ack.epoch[0]);
     SAME(hello_ack.epoch[1]);
     SAME_TEXT(hello_ack.role);
@@ -363,6 +365,9 @@ Test(message, limits_and_credit_go_round)
     }
     go_round(INF_MESSAGE_CREDIT);
     SAME(credit.requests);
+    SAME(credit.bytes);
+    go_round(INF_MESSAGE_DATA);
+    SAME(data.total_bytes);
 }
 
 Test(message, sessions_go_round)

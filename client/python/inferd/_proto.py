@@ -51,18 +51,19 @@ MESSAGES = {
     'SessionCloseRequest': {1: ('session_id', 'u')},
     'Limits': {
         1: ('meta_bytes', 'u'), 2: ('data_bytes', 'u'), 3: ('streams', 'u'), 4: ('regions', 'u'),
-        5: ('region_bytes', 'u'), 6: ('frame_fds', 'u')},
+        5: ('region_bytes', 'u'), 6: ('frame_fds', 'u'), 7: ('stream_bytes', 'u')},
     'Hello': {
         1: ('major', 'u'), 2: ('minor', 'u'), 3: ('client_name', 's'), 4: ('client_version', 's'),
         5: ('limits', 'Limits'), 6: ('features', '*s')},
     'HelloAck': {
         1: ('major', 'u'), 2: ('minor', 'u'), 3: ('server_name', 's'), 4: ('server_version', 's'),
         5: ('limits', 'Limits'), 6: ('features', '*s'), 7: ('credit_requests', 'u'), 8: ('epoch_high', 'u'),
-        9: ('epoch_low', 'u'), 10: ('role', 's'), 11: ('clock', 's')},
+        9: ('epoch_low', 'u'), 10: ('role', 's'), 11: ('clock', 's'), 240: ('credit_bytes', 'u')},
     'LiveLimit': {1: ('name', 's'), 2: ('value', 'u'), 3: ('least', 'u'), 4: ('most', 'u')},
     'ServerLimitsRequest': {1: ('limits', '*LiveLimit')},
     'ServerLimitsResponse': {1: ('limits', '*LiveLimit')},
-    'Credit': {1: ('requests', 'u')},
+    'Credit': {1: ('requests', 'u'), 2: ('bytes', 'u')},
+    'Data': {1: ('total_bytes', 'u')},
     'MemRegister': {1: ('region_id', 'u'), 2: ('size', 'u'), 3: ('writable', 'b')},
     'MemAlloc': {1: ('region_id', 'u'), 2: ('size', 'u')},
     'MemRegistered': {1: ('region_id', 'u'), 2: ('size', 'u')},
