@@ -196,14 +196,14 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 queue_ns=1; uint64 input_ns=2; uint64 compute_ns=3; uint64 output_ns=4; "},
         {&inference__limits__descriptor, "inference.Limits",
          "uint32 meta_bytes=1; uint32 data_bytes=2; uint32 streams=3; uint32 regions=4; "
-         "uint64 region_bytes=5; uint32 frame_fds=6; "},
+         "uint64 region_bytes=5; uint32 frame_fds=6; uint64 stream_bytes=7; "},
         {&inference__hello__descriptor, "inference.Hello",
          "uint32 major=1; uint32 minor=2; string client_name=3; string client_version=4; "
          "Limits limits=5; repeated string features=6; "},
         {&inference__hello_ack__descriptor, "inference.HelloAck",
          "uint32 major=1; uint32 minor=2; string server_name=3; string server_version=4; "
          "Limits limits=5; repeated string features=6; uint32 credit_requests=7; "
-         "uint64 epoch_high=8; uint64 epoch_low=9; string role=10; string clock=11; "},
+         "uint64 epoch_high=8; uint64 epoch_low=9; string role=10; string clock=11; uint64 credit_bytes=240; "},
         {&inference__mem_register__descriptor, "inference.MemRegister",
          "uint64 region_id=1; uint64 size=2; bool writable=3; "},
         {&inference__mem_registered__descriptor, "inference.MemRegistered",
@@ -214,7 +214,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "repeated LiveLimit limits=1; "},
         {&inference__server_limits_response__descriptor, "inference.ServerLimitsResponse",
          "repeated LiveLimit limits=1; "},
-        {&inference__credit__descriptor, "inference.Credit", "uint32 requests=1; "},
+        {&inference__credit__descriptor, "inference.Credit", "uint32 requests=1; uint64 bytes=2; "},
+        {&inference__data__descriptor, "inference.Data", "uint64 total_bytes=1; "},
         {&inference__mem_alloc__descriptor, "inference.MemAlloc",
          "uint64 region_id=1; uint64 size=2; "},
         {&inference__mem_unregister__descriptor, "inference.MemUnregister", "uint64 region_id=1; "},
