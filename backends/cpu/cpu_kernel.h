@@ -40,6 +40,8 @@ struct inf_cpu_step {
     struct inf_arena *arena;   // the program's; for `state`
     struct inf_device *device;
     struct inf_cpu_packs *packs; // the device's: inf_cpu_step_pack()
+    bool bf16;                   // products may be in it, but for nodes that are pinned
+    const bool *pinned;          // by node; NULL: none is
     const struct inf_isa *isa;   // the level of the device: whose loops the step runs
 
     // The values that `inputs` are: those of the node, unless create() gives others.
@@ -50,6 +52,7 @@ struct inf_cpu_step {
     const char *kernel;            // static
     struct inf_xnn_memory *memory; // what lives as long as the step
     size_t scratch_count;          // floats that a run needs, of no meaning before and after it
+    uint32_t lowered_nodes;        // that are computed in bf16
     size_t macs;                   // that inf_own_workers() was told
     void *state;                   // the row's own
     xnn_operator_t op;             // NULL where the kernel is ours

@@ -178,7 +178,10 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
         step->device = &device->base;
         step->packs = &device->packs;
         step->isa = device->isa;
+        step->bf16 = segment->precision == INF_PRECISION_BF16;
+        step->pinned = segment->pinned;
         INF_TRY(step_fill(step, segment, err));
+        program->base.lowered_nodes += slot == 0 ? step->lowered_nodes : 0;
     }
     return share_scratch(program, err);
 }
@@ -314,7 +317,7 @@ struct inf_blob_form *inf_cpu_packed(const struct inf_program *base, uint32_t no
     for (uint32_t i = 0; i < program->step_count; i++)
         for (const struct inf_cpu_pack_use *use = program->steps[i].pack_uses; use != NULL;
              use = use->next)
-            if (use->node == node && use->input == input)
+            if (use->node == node && use->input == input && use->pack->matrix.paired == 0)
                 return &use->pack->form;
     return NULL;
 }

@@ -117,25 +117,37 @@ static enum inf_code spread_ends(struct inf_own_conv *conv, struct inf_cpu_step 
     return INF_OK;
 }
 
+static bool in_bf16(const struct inf_cpu_step *step, const struct inf_node *node)
+{
+    return step->bf16 && !(step->pinned != NULL && step->pinned[node - step->graph->nodes]);
+}
+
 // Packs operand 1 of the node, which `transposed` says is [outputs][rows], with operand 2 as bias.
 static enum inf_code pack(struct inf_own_conv *conv, struct inf_cpu_step *step,
                           const struct inf_node *node, bool transposed, struct inf_error *err)
 {
     const struct inf_nn *nn = step->isa->nn;
-    size_t rows = conv->segments * conv->depth;
     size_t width;
     const float *w;
+    bool bf16 = in_bf16(step, node);
+    step->lowered_nodes += bf16;
+    conv->packed_depth = bf16 ? (conv->depth + 1) / 2 : conv->depth;
+    size_t rows = conv->segments * conv->packed_depth; // of vectors
     size_t count = inf_cpu_panel_count(nn, conv->outputs, &width);
     conv->panels = inf_arena_alloc(step->arena, count * sizeof(*conv->panels));
     if (conv->panels == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its panels", node->name);
-    struct inf_cpu_matrix matrix = {
-        .rows = rows, .columns = conv->outputs, .transposed = transposed};
+    struct inf_cpu_matrix matrix = {.rows = conv->segments * conv->depth,
+                                    .columns = conv->outputs,
+                                    .transposed = transposed,
+                                    .paired = bf16 ? conv->depth : 0};
     INF_TRY(inf_cpu_step_pack(step, node, 1, matrix, &w, err));
     for (size_t first = 0; first < conv->outputs;) {
         struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, conv->outputs);
         struct inf_own_panel *panel = &conv->panels[conv->panel_count++];
+        if (bf16)
+            cut.gemm = cut.gemm == nn->gemm ? nn->gemm_bf16 : nn->gemm_bf16_half;
         panel->gemm = cut.gemm->gemm[cut.vectors - 1];
         panel->first = first;
         panel->width = cut.width;
@@ -270,7 +282,7 @@ static const void *weights_ahead(const struct inf_own_conv *conv, size_t panel, 
                                  size_t call)
 {
     const struct inf_own_panel *next = &conv->panels[panel + 1];
-    size_t each = conv->segments * conv->depth * INF_GEMM_AHEAD_BYTES;
+    size_t each = conv->segments * conv->packed_depth * INF_GEMM_AHEAD_BYTES;
     if (panel + 1 >= panel_end || (call + 1) * each > next->weight_bytes)
         return conv->panels[panel].part.w;
     return (const char *)next->part.w + call * each;

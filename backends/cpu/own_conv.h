@@ -24,6 +24,7 @@ struct inf_own_conv {
     struct inf_window height, width;
     size_t batch, inputs, outputs; // channels of the product
     size_t segments, depth;
+    size_t packed_depth;     // vectors of weights of a segment
     size_t rows, row_pixels; // of results in an image
     size_t rows_max;         // pixels of one call
     struct inf_own_panel *panels;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/half.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "proto/core/span.h"
 
@@ -61,6 +62,39 @@ static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu
     }
 }
 
+static uint32_t pair_at(const struct inf_cpu_matrix *matrix, const float *at, size_t row,
+                        size_t step)
+{
+    bool last = row % matrix->paired + 1 == matrix->paired;
+    uint32_t second = last ? 0 : inf_bf16_from_float(at[step]);
+    return inf_bf16_from_float(at[0]) | second << 16;
+}
+
+static void pack_panel_bf16(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
+                            const float *from, float *to)
+{
+    size_t across = matrix->transposed ? matrix->rows : 1;  // from column to column
+    size_t down = matrix->transposed ? 1 : matrix->columns; // from row to row
+    for (size_t segment = 0; segment < matrix->rows; segment += matrix->paired) {
+        for (size_t i = 0; i < matrix->paired; i += 2, to += panel->width) {
+            const float *at = from + panel->first * across + (segment + i) * down;
+            for (size_t c = 0; c < panel->width; c++) {
+                uint32_t pair =
+                    c < panel->columns ? pair_at(matrix, at + c * across, segment + i, down) : 0;
+                memcpy(&to[c], &pair, sizeof pair);
+            }
+        }
+    }
+}
+
+// Rows of vectors that the rows of the matrix take.
+static size_t packed_rows(const struct inf_cpu_matrix *matrix)
+{
+    if (matrix->paired == 0)
+        return matrix->rows;
+    return matrix->rows / matrix->paired * ((matrix->paired + 1) / 2);
+}
+
 static void unpack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
                          const float *from, float *to)
 {
@@ -97,7 +131,7 @@ static struct inf_cpu_pack **bucket_of(struct inf_cpu_packs *packs, const struct
 static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_matrix *b)
 {
     return a->blob == b->blob && a->rows == b->rows && a->columns == b->columns &&
-           a->transposed == b->transposed;
+           a->transposed == b->transposed && a->paired == b->paired;
 }
 
 // Another reference, unless the last one is gone already: whoever dropped it is about to free the pack.
@@ -152,7 +186,7 @@ static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs
     float *panels = NULL;
     inf_cpu_panel_count(nn, matrix->columns, &width);
     struct inf_cpu_pack *pack = calloc(1, sizeof(*pack));
-    if (pack != NULL && inf_size_mul(matrix->rows, width * sizeof(float), &size))
+    if (pack != NULL && inf_size_mul(packed_rows(matrix), width * sizeof(float), &size))
         panels = aligned_alloc(ALIGNMENT, inf_size_align(size, ALIGNMENT));
     if (panels == NULL) {
         free(pack);
@@ -163,8 +197,8 @@ static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs
     float *at = panels;
     for (size_t first = 0; first < matrix->columns;) {
         struct inf_cpu_panel panel = inf_cpu_panel_at(nn, first, matrix->columns);
-        pack_panel(matrix, &panel, matrix->blob->data, at);
-        at += matrix->rows * panel.width;
+        (matrix->paired > 0 ? pack_panel_bf16 : pack_panel)(matrix, &panel, matrix->blob->data, at);
+        at += packed_rows(matrix) * panel.width;
         first += panel.columns;
     }
     pack->form.size_bytes = size;

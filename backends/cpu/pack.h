@@ -19,6 +19,9 @@ struct inf_cpu_matrix {
     struct inf_blob *blob;
     size_t rows, columns;
     bool transposed; // the constant is [columns][rows]
+    // 0, or it is packed in bf16: neighbours among so many rows, of which `rows` is a multiple, are pairs
+    // that lie in 32 bits. Such a pack cannot make the constant's bytes again.
+    size_t paired;
 };
 
 struct inf_cpu_pack {

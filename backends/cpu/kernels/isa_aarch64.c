@@ -13,8 +13,13 @@ static bool has_dotprod(void)
     return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 }
 
-static const struct inf_nn nn_neon = {&inf_nn_gemm_neon, &inf_nn_gemm_neon, &inf_nn_depthwise_neon,
-                                      &inf_nn_depthwise_neon, false};
+static const struct inf_nn nn_neon = {&inf_nn_gemm_neon,
+                                      &inf_nn_gemm_neon,
+                                      &inf_nn_depthwise_neon,
+                                      &inf_nn_depthwise_neon,
+                                      NULL,
+                                      NULL,
+                                      false};
 
 // Dot products are of integers: floats have nothing of them. Loops on 8-bit numbers are plain C in both.
 const struct inf_isa_row inf_isa_rows[] = {

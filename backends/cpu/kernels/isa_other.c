@@ -6,8 +6,12 @@ static bool always(void)
     return true;
 }
 
-static const struct inf_nn nn_baseline = {&inf_nn_gemm_baseline, &inf_nn_gemm_baseline,
-                                          &inf_nn_depthwise_baseline, &inf_nn_depthwise_baseline,
+static const struct inf_nn nn_baseline = {&inf_nn_gemm_baseline,
+                                          &inf_nn_gemm_baseline,
+                                          &inf_nn_depthwise_baseline,
+                                          &inf_nn_depthwise_baseline,
+                                          NULL,
+                                          NULL,
                                           false};
 
 const struct inf_isa_row inf_isa_rows[] = {

@@ -24,13 +24,26 @@ static bool has_avx512_vnni(void)
            __builtin_cpu_supports("avx512vnni");
 }
 
-static const struct inf_nn nn_baseline = {&inf_nn_gemm_baseline, &inf_nn_gemm_baseline,
-                                          &inf_nn_depthwise_baseline, &inf_nn_depthwise_baseline,
+static const struct inf_nn nn_baseline = {&inf_nn_gemm_baseline,
+                                          &inf_nn_gemm_baseline,
+                                          &inf_nn_depthwise_baseline,
+                                          &inf_nn_depthwise_baseline,
+                                          NULL,
+                                          NULL,
                                           false};
-static const struct inf_nn nn_avx2 = {&inf_nn_gemm_avx2, &inf_nn_gemm_avx2, &inf_nn_depthwise_avx2,
-                                      &inf_nn_depthwise_avx2, true};
-static const struct inf_nn nn_avx512 = {&inf_nn_gemm_avx512, &inf_nn_gemm_avx512_half,
-                                        &inf_nn_depthwise_avx512, &inf_nn_depthwise_avx512_half,
+static const struct inf_nn nn_avx2 = {&inf_nn_gemm_avx2,
+                                      &inf_nn_gemm_avx2,
+                                      &inf_nn_depthwise_avx2,
+                                      &inf_nn_depthwise_avx2,
+                                      NULL,
+                                      NULL,
+                                      true};
+static const struct inf_nn nn_avx512 = {&inf_nn_gemm_avx512,
+                                        &inf_nn_gemm_avx512_half,
+                                        &inf_nn_depthwise_avx512,
+                                        &inf_nn_depthwise_avx512_half,
+                                        &inf_nn_gemm_avx512_bf16,
+                                        &inf_nn_gemm_avx512_bf16_half,
                                         true};
 
 // VNNI multiplies integers: floats have nothing of it.

@@ -19,8 +19,9 @@
 // The columns of a product that are computed together, and what is the same for all its pixels.
 struct inf_gemm_panel {
     size_t segments;
-    size_t depth;            // elements of a segment
-    const float *w;          // [segments][depth][columns of the panel, filled up]
+    size_t depth; // elements of a segment
+    // [segments][depth][columns of the panel, filled up]; in bf16 [segments][pairs of depth][columns][2]
+    const float *w;
     const float *bias;       // filled up
     const float *slopes;     // filled up; NULL: none
     size_t residual_step;    // elements from pixel to pixel
@@ -74,12 +75,15 @@ struct inf_nn_depthwise {
 struct inf_nn {
     const struct inf_nn_gemm *gemm, *gemm_half;
     const struct inf_nn_depthwise *depthwise, *depthwise_half;
+    // As gemm, for weights in bf16, of the same widths; NULL: there are none.
+    const struct inf_nn_gemm *gemm_bf16, *gemm_bf16_half;
     bool fast; // whether gemm was measured to be a match for XNNPACK on processors of this level
 };
 
 // Tables that this build may have; which it has is known from isa.h only.
 extern const struct inf_nn_gemm inf_nn_gemm_baseline, inf_nn_gemm_avx2, inf_nn_gemm_avx512,
-    inf_nn_gemm_avx512_half, inf_nn_gemm_neon;
+    inf_nn_gemm_avx512_half, inf_nn_gemm_avx512_bf16, inf_nn_gemm_avx512_bf16_half,
+    inf_nn_gemm_neon;
 extern const struct inf_nn_depthwise inf_nn_depthwise_baseline, inf_nn_depthwise_avx2,
     inf_nn_depthwise_avx512, inf_nn_depthwise_avx512_half, inf_nn_depthwise_neon;
 

@@ -80,6 +80,18 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm512_mask_mul_ps(v, below, v, slope);
 }
 
+// The first and the second of the two bf16 in each 32 bits.
+INF_VEC_INLINE inf_vec vec_bf16_first(inf_vec pairs)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pairs), 16));
+}
+
+INF_VEC_INLINE inf_vec vec_bf16_second(inf_vec pairs)
+{
+    const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(pairs), upper));
+}
+
 #elif defined(__AVX__)
 
 #include <immintrin.h>
@@ -108,6 +120,17 @@ INF_VEC_INLINE void vec_store(float *to, inf_vec v)
 INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
 {
     return _mm256_maskz_loadu_ps((__mmask8)((1u << count) - 1), from);
+}
+
+INF_VEC_INLINE inf_vec vec_bf16_first(inf_vec pairs)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(pairs), 16));
+}
+
+INF_VEC_INLINE inf_vec vec_bf16_second(inf_vec pairs)
+{
+    const __m256i upper = _mm256_set1_epi32((int)0xffff0000);
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(pairs), upper));
 }
 
 INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products in bf16 on the cpu device: bit by bit what fp32 gives for weights that were rounded by hand,
+// whatever the segments, tails and columns; pinned nodes see weights as they were.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "backends/base/half.h"
+#include "backends/exec/executable.h"
+#include "backends/graph/shape_infer.h"
+#include "backends/registry.h"
+#include "proto/core/span.h"
+
+#define CHANNELS 37 // odd: its last row has no neighbour
+#define HEIGHT   7
+#define WIDTH    9
+#define OUTPUTS  (HEIGHT * WIDTH * 70)
+
+struct net {
+    struct inf_graph *graph;
+    uint32_t value;
+    bool rounded; // constants are bf16 before they get there
+};
+
+// Numbers of -1 to 1 whose lower halves count.
+static float draw(size_t i)
+{
+    return (float)((i * 2654435761u >> 8) % 65521) / 32760 - 1;
+}
+
+static uint32_t constant(struct net *net, const struct inf_shape *shape)
+{
+    uint32_t value;
+    size_t count = inf_shape_elements(shape);
+    struct inf_blob *blob = inf_blob_create(count * sizeof(float));
+    float *data = blob->data;
+    for (size_t i = 0; i < count; i++)
+        data[i] = net->rounded ? inf_bf16_to_float(inf_bf16_from_float(draw(i))) : draw(i);
+    cr_assert_eq(inf_graph_add_const(net->graph, "w", INF_DTYPE_F32, shape, blob, &value, NULL),
+                 INF_OK);
+    return value;
+}
+
+static struct inf_node *node(struct net *net, enum inf_op op, const char *name, uint32_t weights)
+{
+    uint32_t index;
+    uint32_t inputs[] = {net->value, weights};
+    cr_assert_eq(inf_graph_add_node(net->graph, op, name, "", inputs, 2, 1, &index, NULL), INF_OK);
+    net->value = net->graph->nodes[index].outputs[0];
+    return &net->graph->nodes[index];
+}
+
+// A pixel convolution, one of 3x3, and a product with a transposed matrix.
+static struct inf_graph *build(bool rounded)
+{
+    struct net net = {.rounded = rounded};
+    cr_assert_eq(inf_graph_create(&net.graph, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_value(net.graph, "x", INF_DTYPE_F32,
+                                     &INF_SHAPE(1, HEIGHT, WIDTH, CHANNELS), &net.value, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_graph_add_input(net.graph, "x", net.value, NULL), INF_OK);
+    node(&net, INF_OP_CONV2D, "pixels", constant(&net, &INF_SHAPE(1, 1, CHANNELS, 39)))
+        ->attrs.conv2d.padding = INF_PADDING_SAME;
+    node(&net, INF_OP_CONV2D, "windows", constant(&net, &INF_SHAPE(3, 3, 39, 21)))
+        ->attrs.conv2d.padding = INF_PADDING_SAME;
+    node(&net, INF_OP_MATMUL, "product", constant(&net, &INF_SHAPE(70, 21)))
+        ->attrs.matmul.transpose_b = true;
+    cr_assert_eq(inf_graph_add_output(net.graph, "y", net.value, NULL), INF_OK);
+    struct inf_error err = {0};
+    cr_assert_eq(inf_shape_infer(net.graph, &err), INF_OK, "%s", err.text);
+    return net.graph;
+}
+
+static struct inf_device *open_cpu(uint32_t threads, const char *isa_max)
+{
+    struct inf_device *device = NULL;
+    const struct inf_device_options options = {.slots = 1, .threads = threads, .isa_max = isa_max};
+    cr_assert_eq(inf_device_open(&device, inf_registry_find("cpu"), 0, &options, NULL), INF_OK);
+    return device;
+}
+
+static void run(struct inf_graph *graph, const struct inf_manner *manner, uint32_t threads,
+                float *y)
+{
+    struct inf_device *devices[2] = {open_cpu(threads, NULL), NULL};
+    struct inf_error err = {0};
+    cr_assert_eq(inf_device_open(&devices[1], inf_registry_find("ref"), 0, NULL, NULL), INF_OK);
+    struct inf_blob *x = inf_blob_create(HEIGHT * WIDTH * CHANNELS * sizeof(float));
+    for (size_t i = 0; i < HEIGHT * WIDTH * CHANNELS; i++)
+        ((float *)x->data)[i] = draw(i * 31 + 7);
+    struct inf_executable *executable = NULL;
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, manner, &err), INF_OK,
+                 "%s", err.text);
+    cr_expect_eq(inf_executable_precision(executable), manner->precision);
+    const struct inf_execution execution = {.inputs = (const void *[]){x->data},
+                                            .outputs = (void *[]){y}};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    inf_executable_destroy(&executable);
+    inf_blob_unref(&x);
+    for (size_t i = 0; i < 2; i++)
+        inf_device_unref(&devices[i]);
+}
+
+static bool offered(void)
+{
+    struct inf_device *device = open_cpu(1, NULL);
+    bool answer = inf_device_info(device)->precisions & INF_PRECISION_BIT(INF_PRECISION_BF16);
+    inf_device_unref(&device);
+    return answer;
+}
+
+static const struct inf_manner fp32 = {.precision = INF_PRECISION_FP32};
+
+Test(bf16, is_fp32_with_weights_rounded_beforehand)
+{
+    if (!offered())
+        cr_skip_test("this processor has no loops for bf16");
+    static float wanted[OUTPUTS], got[OUTPUTS], exact[OUTPUTS];
+    const struct inf_manner bf16 = {.precision = INF_PRECISION_BF16};
+    run(build(true), &fp32, 1, wanted);
+    run(build(false), &fp32, 1, exact);
+    cr_assert(memcmp(wanted, exact, sizeof wanted) != 0);
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        run(build(false), &bf16, threads, got);
+        cr_assert_arr_eq(got, wanted, sizeof wanted, "%u threads", threads);
+    }
+}
+
+Test(bf16, leaves_what_is_pinned_in_fp32)
+{
+    if (!offered())
+        cr_skip_test("this processor has no loops for bf16");
+    static float wanted[OUTPUTS], got[OUTPUTS], lowered[OUTPUTS];
+    uint64_t hashes[3];
+    struct inf_graph *graph = build(false);
+    for (uint32_t i = 0; i < 3; i++)
+        hashes[i] = inf_node_hash(&graph->nodes[i]);
+    inf_graph_destroy(&graph);
+    const struct inf_manner some = {
+        .precision = INF_PRECISION_BF16, .pinned = hashes, .pinned_count = 2};
+    const struct inf_manner none = {.precision = INF_PRECISION_BF16};
+    run(build(false), &fp32, 1, wanted);
+    run(build(false), &some, 1, got);
+    run(build(false), &none, 1, lowered);
+    cr_assert(memcmp(got, wanted, sizeof wanted) != 0, "the product was rounded");
+    cr_assert(memcmp(got, lowered, sizeof wanted) != 0, "the convolutions were not");
+}
+
+Test(bf16, is_refused_where_there_are_no_loops_for_it)
+{
+    struct inf_device *device = open_cpu(1, "baseline");
+    struct inf_graph *graph = build(false);
+    struct inf_program *program = NULL;
+    struct inf_error err = {0};
+    const uint32_t nodes[] = {0, 1, 2};
+    const struct inf_segment segment = {.graph = graph,
+                                        .nodes = nodes,
+                                        .node_count = 3,
+                                        .slots = 1,
+                                        .precision = INF_PRECISION_BF16};
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, &err), INF_UNSUPPORTED);
+    cr_assert(strstr(err.text, "does not compute in bf16") != NULL, "%s", err.text);
+    inf_graph_destroy(&graph);
+    inf_device_unref(&device);
+}
