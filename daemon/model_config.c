@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/config_file.h"
+#include "daemon/model_pairs.h"
 #include "daemon/model_shapes.h"
 #include "proto/core/span.h"
 

@@ -32,6 +32,7 @@ struct inf_model_config {
     char warmup_shapes[INF_CONFIG_TEXT];
     bool remember_shapes;
     uint32_t batch_rows_max;
+    char session_pairs[INF_CONFIG_TEXT];
     uint8_t origins[INF_MODEL_FLAG_COUNT]; // enum inf_origin of each
 };
 

@@ -4,13 +4,48 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/model_pairs.h"
 #include "daemon/service_impl.h"
+
+// Fills in the pairs of the model that a session is opened for; their names are those of *out_served, a
+// reference, also on failure.
+static enum inf_code take_pairs(struct inf_service *service, struct inf_session_message *message,
+                                struct inf_served **out_served, struct inf_fault *fault) INF_ON_LOOP
+{
+    struct inf_model_pair pairs[INF_LIMIT_TENSORS];
+    uint32_t count = 0;
+    inf_fault_model(fault, message->model_name, message->model_version);
+    INF_TRY(inf_model_store_find(service->options.store, message->model_name,
+                                 message->model_version, out_served, &fault->err));
+    const struct inf_graph *graph = inf_model_graph((*out_served)->model);
+    INF_TRY(inf_model_pairs_find(graph, (*out_served)->config.session_pairs, pairs, &count,
+                                 &fault->err));
+    if (count == 0)
+        return inf_fail_reason(&fault->err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,
+                               "model '%s': neither its settings nor its names tell which outputs "
+                               "feed which inputs: give states",
+                               (*out_served)->name);
+    for (uint32_t i = 0; i < count; i++)
+        message->states[i] =
+            (struct inf_session_state){.output = graph->outputs[pairs[i].output].name,
+                                       .input = graph->inputs[pairs[i].input].name};
+    message->state_count = count;
+    return INF_OK;
+}
 
 enum inf_code inf_service_session_open(struct inf_service *service, struct inf_request *request,
                                        struct inf_answer *answer, struct inf_fault *fault)
 {
     (void)answer;
-    return inf_session_open(request->sessions, &service->request.session, &fault->err);
+    struct inf_session_message *message = &service->request.session;
+    struct inf_served *served = NULL;
+    enum inf_code code = INF_OK;
+    if (message->model_name[0] != '\0')
+        code = take_pairs(service, message, &served, fault);
+    if (code == INF_OK)
+        code = inf_session_open(request->sessions, message, &fault->err);
+    inf_served_unref(&served);
+    return code;
 }
 
 enum inf_code inf_service_session_close(struct inf_service *service, struct inf_request *request,

@@ -238,6 +238,8 @@ struct inf_session_state {
 // SessionOpen; SessionClose has the id alone.
 struct inf_session_message {
     uint64_t session_id;
+    const char *model_name; // "": `states` are given, else they are this model's
+    const char *model_version;
     uint32_t state_count;
     struct inf_session_state states[INF_LIMIT_SESSION_TENSORS];
 };

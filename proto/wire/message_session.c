@@ -57,6 +57,15 @@ static enum inf_code decode_open(union inf_message *message, const void *from,
     for (size_t i = 0; i < wire->n_states; i++)
         INF_TRY(decode_state(&session->states[i], wire->states[i], err));
     session->state_count = (uint32_t)wire->n_states;
+    session->model_name = wire->model_name;
+    session->model_version = wire->model_version;
+    if (wire->model_name[0] != '\0') {
+        INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
+        INF_TRY(inf_check_version("model_version", wire->model_version, err));
+        if (wire->n_states != 0)
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                                   "states and a model_name, wanted one of them");
+    }
     return check_distinct(session, err);
 }
 
@@ -67,6 +76,8 @@ static enum inf_code encode_open(const union inf_message *message, void *to,
     Inference__SessionOpenRequest *wire = to;
     assert(session->state_count <= INF_LIMIT_SESSION_TENSORS);
     wire->session_id = session->session_id;
+    wire->model_name = inf_wire_text(session->model_name);
+    wire->model_version = inf_wire_text(session->model_version);
     wire->n_states = session->state_count;
     wire->states = inf_wire_list(&inference__session_open_request__state__descriptor,
                                  wire->n_states, scratch, err);

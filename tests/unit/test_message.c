@@ -370,10 +370,30 @@ Test(message, limits_and_credit_go_round)
     SAME(data.total_bytes);
 }
 
+Test(message, sessions_of_a_model_go_round)
+{
+    go_round(INF_MESSAGE_SESSION_OPEN);
+    sent.session.state_count = 0;
+    sent.session.model_name = "silero_vad";
+    sent.session.model_version = "2";
+    uint8_t buffer[256];
+    size_t size = 0;
+    cr_assert_eq(inf_message_encode(&sent, INF_MESSAGE_SESSION_OPEN, buffer, sizeof buffer, &size,
+                                    scratch, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_message_decode(&got, INF_MESSAGE_SESSION_OPEN, (struct inf_span){buffer, size},
+                                    scratch, NULL),
+                 INF_OK);
+    cr_assert_eq(got.session.state_count, 0);
+    SAME_TEXT(session.model_name);
+    SAME_TEXT(session.model_version);
+}
+
 Test(message, sessions_go_round)
 {
     go_round(INF_MESSAGE_SESSION_OPEN);
     SAME(session.session_id);
+    cr_assert_str_eq(got.session.model_name, "");
     cr_assert_eq(got.session.state_count, 3);
     for (int i = 0; i < 3; i++) {
         SAME_TEXT(session.states[i].output);

@@ -65,6 +65,7 @@ Test(model_config, refuses_with_the_line_and_what_was_wanted)
         {"power = green\n", "wanted any, low or high"},
         {"warmup_shapes = 1x2y\n", "wanted INPUT=1x3x224x224"},
         {"warmup_shapes = =1x2\n", "wanted INPUT=1x3x224x224"},
+        {"session_pairs = a, b\n", "wanted OUTPUT=INPUT"},
         {"device\n", "model.conf:1: 'device': wanted key = value"},
     };
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {

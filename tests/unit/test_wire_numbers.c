@@ -226,7 +226,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "repeated Device devices=1; uint64 region_bytes=2; uint64 resident_bytes=3; "
          "uint64 session_bytes=10; uint32 sessions=11; "},
         {&inference__session_open_request__descriptor, "inference.SessionOpenRequest",
-         "uint64 session_id=1; repeated State states=2; "},
+         "uint64 session_id=1; repeated State states=2; string model_name=240; "
+         "string model_version=241; "},
         {&inference__session_open_request__state__descriptor, "inference.SessionOpenRequest.State",
          "string output=1; string input=2; repeated int64 shape=3; bool shaped=4; "},
         {&inference__session_close_request__descriptor, "inference.SessionCloseRequest",
