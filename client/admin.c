@@ -136,19 +136,15 @@ static void copy_tensors(inferd_tensor *tensors, const struct inf_tensor_entry *
     }
 }
 
-static enum inf_code take_metadata(void *context, const union inf_message *message, bool final,
-                                   struct inf_error *err)
+static inferd_model_info *make_info(const struct inf_model_metadata *model)
 {
-    (void) final;
-    inferd_model_info **out_info = context;
-    const struct inf_model_metadata *model = &message->model_metadata;
     size_t tensor_count = (size_t)model->input_count + model->output_count;
     // One block: the info, the tensors, their names.
     inferd_model_info *info = calloc(1, sizeof *info + tensor_count * sizeof(inferd_tensor) +
                                             names_size(model->inputs, model->input_count) +
                                             names_size(model->outputs, model->output_count));
     if (info == NULL)
-        return inf_client_fail_memory(err);
+        return NULL;
     INF_COPY_TEXT(info->name, model->name);
     INF_COPY_TEXT(info->version, model->version);
     INF_COPY_TEXT(info->platform, model->platform);
@@ -159,7 +155,30 @@ static enum inf_code take_metadata(void *context, const union inf_message *messa
     char *text = (char *)(info->outputs + info->output_count);
     copy_tensors(info->inputs, model->inputs, model->input_count, &text);
     copy_tensors(info->outputs, model->outputs, model->output_count, &text);
-    *out_info = info;
+    return info;
+}
+
+struct description {
+    inferd_client *client;
+    const char *name, *version;
+    inferd_model_info **info;
+};
+
+// Gives the caller what the daemon says, and keeps it for checks.
+static enum inf_code take_metadata(void *context, const union inf_message *message, bool final,
+                                   struct inf_error *err)
+{
+    (void) final;
+    const struct description *asked = context;
+    *asked->info = make_info(&message->model_metadata);
+    if (*asked->info == NULL)
+        return inf_client_fail_memory(err);
+    struct inf_learned *learned = inf_learned_make(asked->client, asked->name, asked->version);
+    if (learned == NULL)
+        return INF_OK;
+    inf_learned_forget_info(learned);
+    learned->info = make_info(&message->model_metadata);
+    learned->info_ns = inf_client_now_ns();
     return INF_OK;
 }
 
@@ -169,6 +188,7 @@ int inferd_model_describe(inferd_client *client, const char *name, const char *v
     *info = NULL;
     if (!is_name(name))
         return inf_client_refuse_name(err, name);
+    struct description asked = {client, name, version != NULL ? version : "", info};
     return inf_client_ask(client,
                           &(struct inf_question){.method = INF_METHOD_MODEL_METADATA,
                                                  .kind = INF_MESSAGE_MODEL_METADATA_REQUEST,
@@ -176,7 +196,7 @@ int inferd_model_describe(inferd_client *client, const char *name, const char *v
                                                  .reply_kind = INF_MESSAGE_MODEL_METADATA,
                                                  .limit_ns = INF_CLIENT_ANSWER_NS,
                                                  .take = take_metadata,
-                                                 .context = info},
+                                                 .context = &asked},
                           err);
 }
 

@@ -67,6 +67,8 @@ void inf_call_send(inferd_client *client, struct inf_call *call, struct inf_outg
     call->next_in_bucket = *bucket;
     *bucket = call;
     call->in_table = true;
+    call->data_bytes = outgoing->size - INF_FRAME_HEADER_BYTES - outgoing->meta_size;
+    client->bytes_in_flight += call->data_bytes;
     client->open_count++;
     if (client->credit > 0)
         client->credit--;
@@ -89,6 +91,7 @@ void inf_call_answered(inferd_client *client, struct inf_call *call, uint32_t cr
         place = &(*place)->next_in_bucket;
     *place = call->next_in_bucket;
     call->in_table = false;
+    client->bytes_in_flight -= call->data_bytes;
     client->open_count--;
     if (credit > UINT32_MAX - client->credit)
         credit = UINT32_MAX - client->credit;
@@ -118,8 +121,17 @@ static void recycle(inferd_client *client, struct inf_call *call)
     client->unused_calls = call;
 }
 
+// Drops what has come of an answer.
+static void drop_pieces(inferd_client *client, struct inf_call *call)
+{
+    inf_client_data_free(client, call->pieces, call->pieces_size);
+    call->pieces = NULL;
+    call->pieces_size = call->pieces_got = 0;
+}
+
 void inf_call_finish(inferd_client *client, struct inf_call *call, bool daemon_done)
 {
+    drop_pieces(client, call);
     inf_memory_unref(&call->input_block, daemon_done);
     inf_memory_unref(&call->output_block, daemon_done);
     for (size_t i = 0; i < call->memory_count; i++)
@@ -191,6 +203,10 @@ static void each_call(inferd_client *client,
 static void fail_call(inferd_client *client, struct inf_call *call, const void *with)
 {
     inf_call_answered(client, call, 0);
+    // The daemon begins what it has all of, and nothing else.
+    if (call->frame != NULL && call->frame->sent < call->frame->size &&
+        inf_call_park(client, call, with, 0))
+        return;
     inf_call_end(client, call, with, 0);
     inf_call_finish(client, call, false);
 }
@@ -216,6 +232,8 @@ static void fail_unstarted(inferd_client *client, struct inf_call *call, const v
     inf_fail_reason(&err, INF_UNAVAILABLE, INF_REASON_DRAINING,
                     "the daemon is shutting down; the request was not started");
     inf_call_answered(client, call, 1);
+    if (inf_call_park(client, call, &err, 0))
+        return;
     inf_call_end(client, call, &err, 0);
     inf_call_finish(client, call, true);
 }
@@ -261,6 +279,7 @@ void inf_client_process(inferd_client *client)
 {
     inf_client_receive(client);
     expire(client);
+    inf_client_again(client);
     inf_client_flush(client);
     inf_client_dispatch(client);
 }
@@ -268,7 +287,7 @@ void inf_client_process(inferd_client *client)
 // How long poll() may wait for `until_ns` and the next guard: milliseconds, -1 for ever.
 static int poll_ms(const inferd_client *client, uint64_t until_ns)
 {
-    uint64_t end_ns = client->next_guard_ns;
+    uint64_t end_ns = inf_client_wake_ns(client);
     if (until_ns != 0 && (end_ns == 0 || until_ns < end_ns))
         end_ns = until_ns;
     if (end_ns == 0)
@@ -280,14 +299,20 @@ static int poll_ms(const inferd_client *client, uint64_t until_ns)
     return wait_ms > 3600000 ? 3600000 : (int)wait_ms;
 }
 
+int inferd_timeout(const inferd_client *client)
+{
+    return poll_ms(client, 0);
+}
+
 bool inf_client_wait(inferd_client *client, uint64_t until_ns)
 {
     inf_client_dispatch(client);
-    if (client->closing || client->failure.code != INF_OK)
+    bool over = client->failure.code != INF_OK;
+    if (client->closing || (over && client->parked == NULL))
         return false;
     if (until_ns != 0 && inf_client_now_ns() >= until_ns)
         return false;
-    struct pollfd poll_fd = {.fd = client->fd, .events = inferd_events(client)};
+    struct pollfd poll_fd = {.fd = over ? -1 : client->fd, .events = inferd_events(client)};
     (void)poll(&poll_fd, 1, poll_ms(client, until_ns)); // EINTR: just another round
     inf_client_process(client);
     return true;
@@ -296,6 +321,7 @@ bool inf_client_wait(inferd_client *client, uint64_t until_ns)
 static void free_call(inferd_client *client, struct inf_call *call)
 {
     inf_outgoing_release(client, &call->frame);
+    drop_pieces(client, call);
     free(call->memories);
     free(call);
 }
@@ -310,8 +336,10 @@ void inf_client_calls_fini(inferd_client *client)
             free_call(client, call);
         call = next;
     }
-    for (uint32_t i = 0; i <= INF_CLIENT_BUCKETS; i++) {
-        struct inf_call *call = i < INF_CLIENT_BUCKETS ? client->buckets[i] : client->unused_calls;
+    for (uint32_t i = 0; i < INF_CLIENT_BUCKETS + 2; i++) {
+        struct inf_call *call = i < INF_CLIENT_BUCKETS    ? client->buckets[i]
+                                : i == INF_CLIENT_BUCKETS ? client->unused_calls
+                                                          : client->parked;
         while (call != NULL) {
             struct inf_call *next = call->next_in_bucket;
             free_call(client, call);

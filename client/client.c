@@ -65,17 +65,24 @@ static enum inf_code open_socket(inferd_client *client, const char *path, uint64
     return INF_OK;
 }
 
-static enum inf_code greet(inferd_client *client, const char *path, uint64_t until_ns,
-                           struct inf_error *err)
+static enum inf_code send_hello(inferd_client *client, struct inf_error *err)
 {
     client->control.hello = (struct inf_hello){
         .major = INF_PROTOCOL_MAJOR,
         .minor = INF_PROTOCOL_MINOR,
         .client_name = "libinferd",
         .client_version = INFERD_VERSION,
+        .feature_count = 1,
+        .features = {"inferd.data"},
     };
     struct inf_frame_header header = {.type = INF_FRAME_HELLO};
-    INF_TRY(inf_client_send(client, header, INF_MESSAGE_HELLO, -1, err));
+    return inf_client_send(client, header, INF_MESSAGE_HELLO, -1, err);
+}
+
+static enum inf_code greet(inferd_client *client, const char *path, uint64_t until_ns,
+                           struct inf_error *err)
+{
+    INF_TRY(send_hello(client, err));
     inf_client_flush(client);
     while (!client->greeted && inf_client_wait(client, until_ns))
         ;
@@ -169,9 +176,27 @@ static enum inf_code connect_once(inferd_client *client, uint64_t until_ns, stru
 {
     reset(client);
     client->failure.code = INF_OK;
+    client->connecting = true;
+    client->connect_ns = inf_client_now_ns();
     INF_TRY(open_socket(client, client->path, until_ns, err));
     INF_TRY(greet(client, client->path, until_ns, err));
-    return inf_client_memory_register(client, err);
+    bool registered = !client->connecting; // for the sake of requests to be sent again
+    client->connecting = false;
+    return registered ? INF_OK : inf_client_memory_register(client, err);
+}
+
+void inf_client_connect_begin(inferd_client *client, uint64_t now_ns)
+{
+    struct inf_error err = {.code = INF_OK};
+    client->statistics.reconnects++;
+    client->connecting = true;
+    reset(client);
+    client->failure.code = INF_OK;
+    if (open_socket(client, client->path, now_ns, &err) == INF_OK &&
+        send_hello(client, &err) == INF_OK)
+        return;
+    client->failure = err;
+    client->failure.code = INF_UNAVAILABLE;
 }
 
 enum inf_code inf_client_reconnect(inferd_client *client, uint64_t until_ns, struct inf_error *err)
@@ -244,7 +269,7 @@ void inferd_close(inferd_client *client)
 
 int inferd_fd(const inferd_client *client)
 {
-    return client->fd;
+    return client->failure.code == INF_OK ? client->fd : -1;
 }
 
 short inferd_events(const inferd_client *client)
@@ -260,8 +285,9 @@ int inferd_process(inferd_client *client, struct inferd_error *err)
     inf_client_enter(client);
     inf_client_process(client);
     failure = client->failure;
+    bool going_on = client->parked != NULL; // a new connection is tried
     inf_client_leave(client);
-    return failure.code == INF_OK ? INFERD_OK : inf_client_report(err, &failure);
+    return failure.code == INF_OK || going_on ? INFERD_OK : inf_client_report(err, &failure);
 }
 
 int inferd_wait(inferd_client *client, struct inferd_error *err)

@@ -84,6 +84,11 @@ struct inf_call {
     void *take_context;
 
     // of an inference
+    uint8_t *pieces; // of the answer's data, in DATA frames; NULL: none have come
+    size_t pieces_size, pieces_got;
+    size_t data_bytes;       // of the request that is in flight
+    uint64_t retry_until_ns; // 0: it is not sent again
+    uint64_t wake_ns;        // when it may be sent again
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_CLIENT_VERSION_BYTES];
     struct inf_outgoing *frame;
@@ -131,7 +136,10 @@ struct inf_learned {
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version_asked[INF_CLIENT_VERSION_BYTES];
     char version_got[INF_CLIENT_VERSION_BYTES];
-    bool complete; // all of the model's outputs, in its order
+    inferd_model_info
+        *info;        // what the daemon said of the model; NULL: was not asked, or is outdated
+    uint64_t info_ns; // when it did
+    bool complete;    // all of the model's outputs, in its order
     uint32_t count;
     uint32_t capacity;
     struct inf_learned_output *outputs;
@@ -165,7 +173,12 @@ struct inferd_client {
     uint64_t last_stream;     // ... with this: later requests are not begun
     struct inf_error failure; // code != INF_OK: the connection is over
     struct inf_limits_message limits;
-    uint32_t credit;          // requests that may still be sent
+    uint32_t credit;       // requests that may still be sent
+    uint64_t credit_bytes; // of their data that may be in flight; 0: any
+    uint64_t bytes_in_flight;
+    struct inf_call *parked;  // wait to be sent again; linked by next_in_bucket
+    uint64_t connect_ns;      // when for their sake a connection was tried, and may be again
+    bool connecting;          // regions are not registered yet
     size_t region_from_bytes; // INF_CLIENT_REGION_FROM_BYTES; a benchmark may change it
 
     uint64_t next_stream;
@@ -224,6 +237,38 @@ void inf_client_leave(inferd_client *client);
 // INF_UNAVAILABLE  no daemon has answered by `until_ns`.
 enum inf_code inf_client_reconnect(inferd_client *client, uint64_t until_ns,
                                    struct inf_error *err) INF_NODISCARD;
+
+// Lets go of the connection, and begins another: HELLO is on its way, or client->failure tells why not.
+// Never waits.
+void inf_client_connect_begin(inferd_client *client, uint64_t now_ns);
+
+// --- again.c ---
+
+// Whether a request that failed so was certainly not begun.
+bool inf_reason_is_unbegun(enum inf_code code, enum inf_reason reason);
+
+// Has a call, which is out of the table and not begun, wait to be sent again. False where it may not be,
+// or the time does not allow it: the call is as it was.
+bool inf_call_park(inferd_client *client, struct inf_call *call, const struct inf_error *error,
+                   uint32_t retry_after_ms);
+
+// Ends a call that waits so, as cancelled. False where there is none of this number.
+bool inf_parked_cancel(inferd_client *client, uint64_t handle);
+
+// Sends again what may be, connecting anew where it takes that. Never waits.
+void inf_client_again(inferd_client *client);
+
+// When the clock has to be looked at next; 0: never.
+uint64_t inf_client_wake_ns(const inferd_client *client);
+
+// --- model_check.c ---
+
+// Checks a request against what is known of its model, which may be nothing.
+//
+// INF_INVALID  (TENSOR_UNKNOWN, TENSOR_MISSING, DTYPE_MISMATCH, SHAPE_MISMATCH) the text names the
+//              tensor, what it is and what was wanted.
+enum inf_code inf_model_check(inferd_client *client, const inferd_request *request,
+                              struct inf_error *err) INF_NODISCARD;
 
 // --- io.c ---
 
@@ -404,6 +449,10 @@ bool inf_learned_note(struct inf_learned *learned, const char *name, size_t byte
 
 // Forgets the outputs.
 void inf_learned_reset(struct inf_learned *learned);
+
+// Forgets what the daemon said of a model, or of all.
+void inf_learned_forget_info(struct inf_learned *learned);
+void inf_client_forget_infos(inferd_client *client);
 
 // Frees the list.
 void inf_client_learned_fini(inferd_client *client);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each frame from the daemon does.
+#include <string.h>
+
 #include "client/client.h"
 
 static enum inf_code decode(inferd_client *client, enum inf_message_kind kind,
@@ -64,6 +66,58 @@ static bool call_failed(inferd_client *client, struct inf_call *call, struct inf
     return true;
 }
 
+// Data of an answer that come ahead of it.
+static bool handle_data(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
+{
+    struct inf_call *call = inf_call_find(client, frame->header.stream_id);
+    if (call == NULL && client->draining && frame->header.stream_id > client->last_stream)
+        return true;
+    if (decode(client, INF_MESSAGE_DATA, frame, err) != INF_OK)
+        return false;
+    uint64_t total = client->message.data.total_bytes;
+    if (call == NULL || call->phase != INF_CALL_INFER || total == 0 ||
+        total > INF_LIMIT_STREAM_DATA_BYTES ||
+        (call->pieces_size != 0 && call->pieces_size != total) ||
+        !inf_range_ok(call->pieces_got, frame->header.data_bytes, total)) {
+        inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
+                        "%u bytes of data on stream %llu that no answer has room for",
+                        frame->header.data_bytes, (unsigned long long)frame->header.stream_id);
+        return false;
+    }
+    if (call->pieces_size == 0)
+        call->pieces = inf_client_data_alloc(client, INF_MAX((size_t)total, 1));
+    call->pieces_size = (size_t)total;
+    if (call->pieces != NULL && frame->data != NULL) // without memory the answer will say so
+        memcpy(call->pieces + call->pieces_got, frame->data, frame->header.data_bytes);
+    call->pieces_got += frame->header.data_bytes;
+    return true;
+}
+
+// Puts the data of an answer, the last of which the frame has, together.
+static bool join_data(inferd_client *client, struct inf_call *call, struct inf_frame *frame,
+                      struct inf_error *err)
+{
+    uint32_t size = frame->header.data_bytes;
+    if (call->pieces_size - call->pieces_got != size) {
+        inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
+                        "an answer's data are %zu bytes, %zu were announced",
+                        call->pieces_got + size, call->pieces_size);
+        return false;
+    }
+    if (call->pieces == NULL) {
+        inf_fail_reason(&frame->rejected, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                        "no memory for the %zu bytes of an answer", call->pieces_size);
+        return true;
+    }
+    if (size > 0)
+        memcpy(call->pieces + call->pieces_got, frame->data, size);
+    inf_client_data_free(client, frame->data, size);
+    frame->data = call->pieces;
+    frame->header.data_bytes = (uint32_t)call->pieces_size;
+    call->pieces = NULL;
+    return true;
+}
+
 static bool handle_response(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
     struct inf_call *call = inf_call_find(client, frame->header.stream_id);
@@ -81,6 +135,8 @@ static bool handle_response(inferd_client *client, struct inf_frame *frame, stru
                         (unsigned long long)frame->header.stream_id);
         return false;
     }
+    if (call->pieces_size != 0 && !failed && final && !join_data(client, call, frame, err))
+        return false;
     if (frame->rejected.code == INF_OK && !final && (failed || call->phase != INF_CALL_CONTROL)) {
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
                         "%s on stream %llu without the mark of a last answer",
@@ -112,6 +168,9 @@ static bool handle_hello_ack(inferd_client *client, struct inf_frame *frame, str
     }
     client->limits = ack->limits;
     client->credit = ack->credit_requests;
+    client->credit_bytes = ack->credit_bytes;
+    if (client->epoch[0] != ack->epoch[0] || client->epoch[1] != ack->epoch[1])
+        inf_client_forget_infos(client);
     client->epoch[0] = ack->epoch[0];
     client->epoch[1] = ack->epoch[1];
     client->greeted = true;
@@ -125,6 +184,8 @@ static bool handle_credit(inferd_client *client, struct inf_frame *frame, struct
         return false;
     uint32_t requests = client->message.credit.requests;
     client->limits.streams = requests;
+    if (client->message.credit.bytes != 0)
+        client->credit_bytes = client->message.credit.bytes;
     client->credit = requests > client->open_count ? requests - client->open_count : 0;
     return true;
 }
@@ -194,6 +255,8 @@ static bool handle_frame(inferd_client *client, struct inf_frame *frame, struct 
         return handle_hello_ack(client, frame, err);
     case INF_FRAME_RESPONSE:
         return handle_response(client, frame, err);
+    case INF_FRAME_DATA:
+        return handle_data(client, frame, err);
     case INF_FRAME_MEM_REGISTERED:
     case INF_FRAME_MEM_RELEASED:
         return handle_region(client, frame, err);
@@ -224,11 +287,11 @@ static bool handle_frame(inferd_client *client, struct inf_frame *frame, struct 
 void inf_client_handle(inferd_client *client, struct inf_frame *frame)
 {
     struct inf_error err = {.code = INF_OK};
-    size_t data_size = frame->header.data_bytes;
     if (!handle_frame(client, frame, &err)) {
         if (client->greeted)
             inf_error_prefix(&err, INF_INTERNAL, "the daemon broke the protocol");
         inf_client_fail(client, &err);
     }
-    inf_client_data_free(client, frame->data, data_size); // NULL where a result has it now
+    inf_client_data_free(client, frame->data,
+                         frame->header.data_bytes); // NULL where a result has it now
 }

@@ -273,13 +273,51 @@ static enum inf_code build(inferd_client *client, struct inf_call *call,
     return INF_OK;
 }
 
+// What a blocking inference waits for.
+struct waiter {
+    bool done;
+    inferd_result *result;
+    struct inferd_error *err; // the caller's, or NULL
+    int code;
+};
+
+static void on_done(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    struct waiter *waiter = context;
+    waiter->done = true;
+    waiter->result = result;
+    waiter->code = err->code;
+    if (result == NULL && waiter->err != NULL)
+        *waiter->err = *err;
+}
+
+// Whether the daemon's credit allows the data of another request. One alone is the daemon's to judge.
+static enum inf_code check_bytes(const inferd_client *client, const struct inf_outgoing *frame,
+                                 struct inf_error *err)
+{
+    size_t bytes = frame->size - INF_FRAME_HEADER_BYTES - frame->meta_size;
+    if (bytes == 0 || client->credit_bytes == 0 || client->bytes_in_flight == 0 ||
+        inf_range_ok(client->bytes_in_flight, bytes, client->credit_bytes))
+        return INF_OK;
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                           "%zu bytes beside those of requests in flight are more than the daemon "
+                           "allows, %llu",
+                           bytes, (unsigned long long)client->credit_bytes);
+}
+
 static enum inf_code start(inferd_client *client, const inferd_request *request,
                            inferd_callback callback, void *context, struct inf_call **out_call,
                            struct inf_error *err)
 {
     uint64_t start_ns = inf_client_now_ns();
-    INF_TRY(inf_client_may_send(client, err));
+    // Without a connection, an asynchronous request may wait for the next one.
+    bool again = callback != on_done && client->retry_ns != 0;
+    enum inf_code ready = inf_client_may_send(client, err);
+    if (ready != INF_OK && (ready != INF_UNAVAILABLE || !again))
+        return ready;
+    struct inf_error why = ready != INF_OK ? *err : (struct inf_error){.code = INF_OK};
     INF_TRY(inf_request_check(client, request, err));
+    INF_TRY(inf_model_check(client, request, err));
     struct inf_call *call = inf_call_acquire(client, err);
     if (call == NULL)
         return INF_EXHAUSTED;
@@ -299,14 +337,29 @@ static enum inf_code start(inferd_client *client, const inferd_request *request,
         call->guard_ns = call->deadline_ns + INF_CLIENT_GRACE_NS;
     }
     enum inf_code code = build(client, call, request, err);
+    if (code == INF_OK)
+        code = check_bytes(client, call->frame, err);
     if (code != INF_OK) {
         inf_call_finish(client, call, true);
         return code;
     }
+    if (again)
+        call->retry_until_ns = start_ns + client->retry_ns;
+    if (again && call->deadline_ns != 0)
+        call->retry_until_ns = INF_MIN(call->retry_until_ns, call->deadline_ns);
+    if (ready != INF_OK && !inf_call_park(client, call, &why, 0)) {
+        inf_call_finish(client, call, true);
+        *err = why;
+        return ready;
+    }
     client->waiting_count++;
     client->statistics.requests++;
-    inf_call_send(client, call, call->frame, INF_METHOD_MODEL_INFER);
     *out_call = call;
+    if (ready != INF_OK) {
+        call->handle = client->next_stream++;
+        return INF_OK;
+    }
+    inf_call_send(client, call, call->frame, INF_METHOD_MODEL_INFER);
     return INF_OK;
 }
 
@@ -369,24 +422,6 @@ int inferd_infer_async(inferd_client *client, const inferd_request *request,
     return INFERD_OK;
 }
 
-// What a blocking inference waits for.
-struct waiter {
-    bool done;
-    inferd_result *result;
-    struct inferd_error *err; // the caller's, or NULL
-    int code;
-};
-
-static void on_done(void *context, inferd_result *result, const struct inferd_error *err)
-{
-    struct waiter *waiter = context;
-    waiter->done = true;
-    waiter->result = result;
-    waiter->code = err->code;
-    if (result == NULL && waiter->err != NULL)
-        *waiter->err = *err;
-}
-
 // Starts a request as soon as there is credit for it.
 static enum inf_code start_waiting(inferd_client *client, const inferd_request *request,
                                    struct waiter *waiter, struct inf_error *err)
@@ -396,7 +431,13 @@ static enum inf_code start_waiting(inferd_client *client, const inferd_request *
     uint64_t start_ns = inf_client_now_ns();
     uint64_t timeout_ms = INF_MIN(request->timeout_ms, UINT32_MAX);
     uint64_t until_ns = timeout_ms == 0 ? 0 : start_ns + timeout_ms * 1000000;
-    while (inf_client_may_send(client, err) == INF_EXHAUSTED && client->open_count > 0) {
+    for (;;) {
+        enum inf_code code = inf_client_may_send(client, err);
+        if (code != INF_EXHAUSTED || client->open_count == 0)
+            code = start(client, &left, on_done, waiter, &call, err);
+        if (code != INF_EXHAUSTED || client->open_count == 0 ||
+            (err->reason != INF_REASON_QUOTA_REQUESTS && err->reason != INF_REASON_QUOTA_BYTES))
+            return code;
         (void)inf_client_wait(client, until_ns);
         uint64_t waited_ms = (inf_client_now_ns() - start_ns) / 1000000;
         if (timeout_ms != 0 && waited_ms >= timeout_ms)
@@ -404,7 +445,6 @@ static enum inf_code start_waiting(inferd_client *client, const inferd_request *
                                    "the time ran out before the daemon allowed another request");
         left.timeout_ms = timeout_ms == 0 ? 0 : request->timeout_ms - waited_ms;
     }
-    return start(client, &left, on_done, waiter, &call, err);
 }
 
 // Runs a request once.
@@ -425,15 +465,13 @@ static int infer_once(inferd_client *client, const inferd_request *request, infe
     return waiter.code;
 }
 
-// Whether a request that failed so was certainly not begun.
 static bool is_unbegun(const struct inferd_error *err)
 {
     static const enum inf_reason reasons[] = {INF_REASON_DRAINING, INF_REASON_QUEUE_FULL,
                                               INF_REASON_QUOTA_REQUESTS, INF_REASON_LOADING};
-    if (err->code != INFERD_UNAVAILABLE && err->code != INFERD_RESOURCE_EXHAUSTED)
-        return false;
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
-        if (strcmp(err->reason, inf_reason_name(reasons[i])) == 0)
+        if (inf_reason_is_unbegun((enum inf_code)err->code, reasons[i]) &&
+            strcmp(err->reason, inf_reason_name(reasons[i])) == 0)
             return true;
     return false;
 }
@@ -515,6 +553,8 @@ int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *e
             return INFERD_OK;
         }
     }
+    if (inf_parked_cancel(client, stream))
+        return INFERD_OK;
     inf_fail(&error, INF_NOT_FOUND, "no request %llu is in flight", (unsigned long long)stream);
     return inf_client_report(err, &error);
 }

@@ -129,7 +129,9 @@ INFERD_API int inferd_reconnect(inferd_client *client, uint64_t timeout_ms,
 // From now on inferd_infer() sends a request again, connecting anew where it has to, if it has
 // certainly not been begun: the daemon drains or had no room, the model is still loading, or the
 // connection had ended before. It does so for `limit_ms`, or until the request's own timeout. What
-// may have run is never sent again: that fails with UNAVAILABLE. 0, as at first: never.
+// may have run is never sent again: that fails with UNAVAILABLE. Requests of inferd_infer_async() are
+// treated the same from then on, except those with a session or an order key; for them
+// inferd_process() connects anew, without blocking. 0, as at first: never.
 INFERD_API void inferd_set_retry(inferd_client *client, uint64_t limit_ms);
 
 // What a client has done since inferd_connect().
@@ -175,6 +177,12 @@ typedef struct inferd_request {
     uint64_t order_key;           // not 0: answers of equal keys come in the order of the requests
 } inferd_request;
 
+// Whether a request fits its model: tensors by name, type and shape. Asks the daemon about a model once (and
+// again after another version has answered, or a restart); from then on, as after
+// inferd_model_describe(), requests that do not fit are refused before anything is sent.
+INFERD_API int inferd_check(inferd_client *client, const inferd_request *request,
+                            struct inferd_error *err);
+
 // Runs a model and waits for the answer. *result is the caller's to free.
 INFERD_API int inferd_infer(inferd_client *client, const inferd_request *request,
                             inferd_result **result, struct inferd_error *err);
@@ -197,9 +205,12 @@ INFERD_API int inferd_infer_async(inferd_client *client, const inferd_request *r
 INFERD_API int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *err);
 
 // For a loop of your own: poll inferd_fd() for inferd_events() (POLLIN, POLLOUT), then call
-// inferd_process(), which never blocks. After a failure the client is only to be closed.
+// inferd_process(), which never blocks; call it after inferd_timeout() milliseconds (-1: none) in any
+// case. After a failure the client is only to be closed, or connected anew. With inferd_set_retry() the
+// three are to be asked for again each time: another connection may be in use.
 INFERD_API int inferd_fd(const inferd_client *client);
 INFERD_API short inferd_events(const inferd_client *client);
+INFERD_API int inferd_timeout(const inferd_client *client);
 INFERD_API int inferd_process(inferd_client *client, struct inferd_error *err);
 
 // Processes until no request is in flight.
@@ -263,6 +274,11 @@ typedef struct inferd_session_state {
 INFERD_API int inferd_session_open(inferd_client *client, const inferd_session_state *states,
                                    size_t count, inferd_session **session,
                                    struct inferd_error *err);
+
+// As above, with the pairs of a model: those that its file tells (session_pairs), or its tensors' names.
+INFERD_API int inferd_session_open_model(inferd_client *client, const char *model,
+                                         const char *version, inferd_session **session,
+                                         struct inferd_error *err);
 
 // Closes it; what was sent before goes on. NULL is fine. Blocks as inferd_session_open() does.
 INFERD_API void inferd_session_close(inferd_session *session);

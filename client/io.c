@@ -27,9 +27,9 @@ void *inf_client_data_alloc(void *context, size_t size)
 {
     inferd_client *client = context;
     uint32_t log2 = data_class(size);
-    if (log2 >= INF_CLIENT_DATA_CLASSES)
-        return NULL; // the assembler's limit is below this
     size_t bytes = (size_t)1 << (DATA_CLASS_MIN_LOG + log2);
+    if (log2 >= INF_CLIENT_DATA_CLASSES)
+        return aligned_alloc(INF_FRAME_DATA_ALIGNMENT, bytes);
     void **unused = client->unused_data[log2];
     if (unused == NULL)
         return aligned_alloc(INF_FRAME_DATA_ALIGNMENT, bytes);
@@ -45,7 +45,8 @@ void inf_client_data_free(void *context, void *data, size_t size)
         return;
     uint32_t log2 = data_class(size);
     size_t bytes = (size_t)1 << (DATA_CLASS_MIN_LOG + log2);
-    if (client->unused_data_bytes + bytes > INF_CLIENT_POOL_BYTES) {
+    if (log2 >= INF_CLIENT_DATA_CLASSES ||
+        client->unused_data_bytes + bytes > INF_CLIENT_POOL_BYTES) {
         free(data);
         return;
     }

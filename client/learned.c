@@ -32,6 +32,7 @@ struct inf_learned *inf_learned_make(inferd_client *client, const char *model, c
     if (*place != NULL) {
         learned = *place; // the last one
         *place = NULL;
+        inf_learned_forget_info(learned);
         inf_learned_reset(learned);
     } else {
         learned = calloc(1, sizeof *learned);
@@ -82,11 +83,24 @@ void inf_learned_reset(struct inf_learned *learned)
     learned->version_got[0] = '\0';
 }
 
+void inf_learned_forget_info(struct inf_learned *learned)
+{
+    free(learned->info);
+    learned->info = NULL;
+}
+
+void inf_client_forget_infos(inferd_client *client)
+{
+    for (struct inf_learned *learned = client->learned; learned != NULL; learned = learned->next)
+        inf_learned_forget_info(learned);
+}
+
 void inf_client_learned_fini(inferd_client *client)
 {
     while (client->learned != NULL) {
         struct inf_learned *learned = client->learned;
         client->learned = learned->next;
+        inf_learned_forget_info(learned);
         free(learned->outputs);
         free(learned);
     }

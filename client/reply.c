@@ -100,6 +100,8 @@ static void learn(inferd_client *client, const struct inf_call *call)
     struct inf_learned *learned = inf_learned_make(client, call->model, call->version);
     if (learned == NULL)
         return;
+    if (learned->info != NULL && strcmp(learned->info->version, reply->model_version) != 0)
+        inf_learned_forget_info(learned);
     bool all = call->default_outputs && !call->expanded;
     if (strcmp(learned->version_got, reply->model_version) != 0 ||
         (all && (!learned->complete || learned->count != reply->output_count))) {
@@ -266,6 +268,9 @@ static void explain_region(const struct inf_call *call, struct inf_error *error)
 
 static void end_failed(inferd_client *client, struct inf_call *call, struct refusal *refusal)
 {
+    if (inf_reason_is_unbegun(refusal->error.code, refusal->error.reason) &&
+        inf_call_park(client, call, &refusal->error, refusal->retry_after_ms))
+        return;
     explain_region(call, &refusal->error);
     inf_call_end(client, call, &refusal->error, refusal->retry_after_ms);
     inf_call_finish(client, call, is_done(&refusal->error));

@@ -58,8 +58,10 @@ static int order(inferd_client *client, uint16_t method, enum inf_message_kind k
                           err);
 }
 
-int inferd_session_open(inferd_client *client, const inferd_session_state *states, size_t count,
-                        inferd_session **session, struct inferd_error *err)
+// Opens a session whose pairs are `states`, or those of a model.
+static int open_session(inferd_client *client, const struct inf_model_request *model,
+                        const inferd_session_state *states, size_t count, inferd_session **session,
+                        struct inferd_error *err)
 {
     struct inf_error error = {.code = INF_OK};
     struct inf_session_message *message = calloc(1, sizeof *message);
@@ -71,6 +73,8 @@ int inferd_session_open(inferd_client *client, const inferd_session_state *state
     else
         (void)!fill_states(message, states, count, &error);
     if (error.code == INF_OK) {
+        message->model_name = model->name;
+        message->model_version = model->version;
         made->client = client;
         made->id = message->session_id = ++client->last_session;
         code = order(client, INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, message, err);
@@ -86,6 +90,22 @@ int inferd_session_open(inferd_client *client, const inferd_session_state *state
     client->sessions = made;
     *session = made;
     return INFERD_OK;
+}
+
+int inferd_session_open(inferd_client *client, const inferd_session_state *states, size_t count,
+                        inferd_session **session, struct inferd_error *err)
+{
+    return open_session(client, &(struct inf_model_request){0}, states, count, session, err);
+}
+
+int inferd_session_open_model(inferd_client *client, const char *model, const char *version,
+                              inferd_session **session, struct inferd_error *err)
+{
+    *session = NULL;
+    if (model == NULL || !inf_model_name_valid(model))
+        return inf_client_refuse_name(err, model);
+    return open_session(client, &(struct inf_model_request){.name = model, .version = version},
+                        NULL, 0, session, err);
 }
 
 void inferd_session_close(inferd_session *session)

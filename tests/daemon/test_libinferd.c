@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libinferd and a real daemon.
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -590,4 +591,227 @@ Test(libinferd, connects_anew_with_its_memory_and_without_its_sessions)
     cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_UNAVAILABLE);
     inferd_close(client);
     inf_fixture_remove(&fixture);
+}
+
+// --- an event loop of one's own, while daemons come and go ---
+
+#define ASYNC_WINDOW 8
+#define ASYNC_ROWS   5000 // of every fourth request: its inputs go through shared memory
+
+struct looper {
+    char socket[96];
+    atomic_bool stop;
+    unsigned sent, in_flight, answered;
+    inferd_statistics statistics;
+    struct inferd_error err; // the first that came
+};
+
+static void on_sum(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    struct looper *looper = context;
+    looper->in_flight--;
+    if (result == NULL && looper->err.code == INFERD_OK)
+        looper->err = *err;
+    if (result == NULL)
+        return;
+    const inferd_tensor *y = inferd_result_find(result, "y");
+    const float *sums = y->data;
+    // The first element numbers the request, the last tells that all of it arrived.
+    if (sums[y->size / sizeof(float) - 1] == sums[0] + 1)
+        looper->answered++;
+    inferd_result_free(result);
+}
+
+static void send_sum(inferd_client *client, struct looper *looper)
+{
+    static float a[ASYNC_ROWS * 4];
+    static float b[ASYNC_ROWS * 4];
+    int64_t rows = looper->sent % 4 == 0 ? ASYNC_ROWS : 1;
+    float number = (float)(looper->sent % 1000);
+    a[0] = number;
+    b[0] = 0;
+    a[rows * 4 - 1] = number;
+    b[rows * 4 - 1] = 1;
+    const inferd_tensor inputs[] = {rows_tensor("a", rows, a), rows_tensor("b", rows, b)};
+    const inferd_request request = {.model = "add", .inputs = inputs, .input_count = 2};
+    struct inferd_error err;
+    if (inferd_infer_async(client, &request, on_sum, looper, NULL, &err) == INFERD_OK) {
+        looper->sent++;
+        looper->in_flight++;
+    } else if (looper->err.code == INFERD_OK) {
+        looper->err = err;
+    }
+}
+
+static void *loop_on(void *context)
+{
+    struct looper *looper = context;
+    inferd_client *client = NULL;
+    if (inferd_connect(&client, looper->socket, &looper->err) != INFERD_OK)
+        return NULL;
+    inferd_set_retry(client, 60000);
+    while (!atomic_load(&looper->stop) && looper->err.code == INFERD_OK) {
+        while (looper->in_flight < ASYNC_WINDOW && looper->err.code == INFERD_OK)
+            send_sum(client, looper);
+        int timeout = inferd_timeout(client);
+        struct pollfd waited = {.fd = inferd_fd(client), .events = inferd_events(client)};
+        (void)poll(&waited, 1, timeout < 0 || timeout > 100 ? 100 : timeout);
+        (void)inferd_process(client, NULL);
+    }
+    struct inferd_error err;
+    (void)inferd_wait(client, &err);
+    inferd_client_statistics(client, &looper->statistics);
+    inferd_close(client);
+    return NULL;
+}
+
+Test(libinferd, sends_asynchronous_requests_again_while_daemons_are_replaced, .timeout = 120)
+{
+    struct inf_fixture fixture;
+    struct looper looper = {.err = {.code = INFERD_OK}};
+    pthread_t thread;
+    inf_fixture_start(&fixture, NULL);
+    snprintf(looper.socket, sizeof looper.socket, "%s", fixture.socket);
+    cr_assert_eq(pthread_create(&thread, NULL, loop_on, &looper), 0);
+    for (int i = 0; i < 3; i++) {
+        usleep(50000);
+        inf_fixture_restart(&fixture, NULL);
+    }
+    usleep(50000);
+    atomic_store(&looper.stop, true);
+    pthread_join(thread, NULL);
+    cr_assert_eq(looper.err.code, INFERD_OK, "after %u: %s %s", looper.answered, looper.err.reason,
+                 looper.err.text);
+    cr_assert_eq(looper.answered, looper.sent);
+    cr_assert_eq(looper.in_flight, 0);
+    cr_assert_gt(looper.answered, 3);
+    cr_assert_geq(looper.statistics.reconnects, 3);
+    cr_assert_eq(looper.statistics.requests, looper.sent);
+    cr_assert_eq(looper.statistics.succeeded, looper.sent);
+    inf_fixture_stop(&fixture);
+}
+
+Test(libinferd, ends_what_waits_for_a_daemon_by_time_by_cancel_and_by_closing)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    cr_assert_eq(kill(fixture.pid, SIGTERM), 0);
+    cr_assert_eq(inf_fixture_wait(&fixture), 0);
+    struct inferd_error err;
+    while (inferd_process(client, &err) == INFERD_OK) // until it has read of the end
+        usleep(1000);
+    inferd_set_retry(client, 60000);
+    float ones[4] = {1, 1, 1, 1};
+    const inferd_tensor inputs[] = {rows_tensor("a", 1, ones), rows_tensor("b", 1, ones)};
+    inferd_request request = {
+        .model = "add", .inputs = inputs, .input_count = 2, .timeout_ms = 100};
+    struct looper late = {0};
+    struct looper dropped = {0};
+    struct looper closed = {0};
+    uint64_t stream = 0;
+    late.in_flight = dropped.in_flight = closed.in_flight = 1;
+    cr_assert_eq(inferd_infer_async(client, &request, on_sum, &late, NULL, &err), INFERD_OK);
+    request.timeout_ms = 0;
+    cr_assert_eq(inferd_infer_async(client, &request, on_sum, &dropped, &stream, &err), INFERD_OK);
+    cr_assert_eq(inferd_cancel(client, stream, &err), INFERD_OK);
+    cr_assert_eq(inferd_cancel(client, stream, &err), INFERD_NOT_FOUND);
+    cr_assert_eq(inferd_wait(client, &err), INFERD_UNAVAILABLE);
+    cr_assert_eq(late.in_flight + dropped.in_flight, 0);
+    cr_assert_eq(late.err.code, INFERD_UNAVAILABLE);
+    cr_assert_eq(dropped.err.code, INFERD_CANCELLED);
+    cr_assert_eq(inferd_infer_async(client, &request, on_sum, &closed, NULL, &err), INFERD_OK);
+    cr_assert_geq(inferd_timeout(client), 0);
+    inferd_close(client);
+    cr_assert_eq(closed.in_flight, 1); // callbacks of a closed client are not called
+    inf_fixture_remove(&fixture);
+}
+
+// --- what the library knows of models ---
+
+static uint64_t accepted(inferd_client *client)
+{
+    inferd_server_status status;
+    struct inferd_error err;
+    cr_assert_eq(inferd_status(client, &status, &err), INFERD_OK);
+    return status.requests_accepted;
+}
+
+static void check_refused(inferd_client *client, const inferd_request *request, const char *reason,
+                          const char *const *words)
+{
+    struct inferd_error err;
+    cr_assert_eq(inferd_check(client, request, &err), INFERD_INVALID_ARGUMENT);
+    cr_assert_str_eq(err.reason, reason, "%s", err.text);
+    for (; *words != NULL; words++)
+        cr_assert_not_null(strstr(err.text, *words), "'%s' has no '%s'", err.text, *words);
+}
+
+Test(libinferd, tells_what_does_not_fit_a_model_before_it_is_sent)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    float ones[8] = {1, 1, 1, 1};
+    inferd_tensor inputs[] = {rows_tensor("a", 1, ones), rows_tensor("b", 1, ones),
+                              rows_tensor("c", 1, ones)};
+    inferd_request request = {.model = "add", .inputs = inputs, .input_count = 2};
+    inferd_result *result = NULL;
+    struct inferd_error err;
+    cr_assert_eq(inferd_check(client, &request, &err), INFERD_OK, "%s", err.text);
+    request.input_count = 1;
+    check_refused(client, &request, "TENSOR_MISSING", (const char *[]){"'b'", "FP32 [?,4]", NULL});
+    request.input_count = 3;
+    check_refused(client, &request, "TENSOR_UNKNOWN", (const char *[]){"'c'", "add", NULL});
+    request.input_count = 2;
+    inputs[1].shape[1] = 5;
+    inputs[1].size = 20;
+    check_refused(client, &request, "SHAPE_MISMATCH",
+                  (const char *[]){"'b'", "[1,5]", "[?,4]", NULL});
+    inputs[1] = rows_tensor("b", 1, ones);
+    inputs[0].dtype = INFERD_INT32;
+    check_refused(client, &request, "DTYPE_MISMATCH",
+                  (const char *[]){"'a'", "INT32", "FP32", NULL});
+
+    // What is known is believed for a second, which may pass here: once it has to be seen.
+    bool local = false;
+    for (int i = 0; i < 100 && !local; i++) {
+        inferd_model_info *info;
+        uint64_t before = accepted(client);
+        cr_assert_eq(inferd_model_describe(client, "add", NULL, &info, &err), INFERD_OK);
+        inferd_model_info_free(info);
+        cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_INVALID_ARGUMENT);
+        cr_assert_str_eq(err.reason, "DTYPE_MISMATCH");
+        local = accepted(client) == before + 2; // the description, and this question
+    }
+    cr_assert(local, "each was sent");
+
+    // Another start of the daemon may have another model: it is the daemon that refuses.
+    inf_fixture_restart(&fixture, NULL);
+    cr_assert_eq(inferd_reconnect(client, 30000, &err), INFERD_OK, "%s", err.text);
+    uint64_t before = accepted(client);
+    cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_INVALID_ARGUMENT);
+    cr_assert_str_eq(err.reason, "DTYPE_MISMATCH");
+    cr_assert_eq(accepted(client), before + 2);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+Test(libinferd, takes_large_answers_at_once_in_pieces)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = connect_to(fixture.socket);
+    inferd_statistics statistics;
+    check_add(client, 300001);
+    inferd_client_statistics(client, &statistics);
+    cr_assert_eq(statistics.sent_again, 0);
+    cr_assert_gt(statistics.bytes_received, 300001 * 16);
+    uint64_t received = statistics.bytes_received;
+    check_add(client, 300001); // there is room in shared memory now
+    inferd_client_statistics(client, &statistics);
+    cr_assert_eq(statistics.sent_again, 0);
+    cr_assert_lt(statistics.bytes_received - received, 10000);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
 }

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -35,6 +36,9 @@ FLOAT = {'type': 'DT_FLOAT'}
 MODELS = {
     'add': [placeholder('a', 'DT_FLOAT', -1, 4), placeholder('b', 'DT_FLOAT', -1, 4), node('y', 'AddV2', 'a', 'b', T=FLOAT)],
     'ints': [placeholder('a', 'DT_INT32', -1), node('y', 'Neg', 'a', T={'type': 'DT_INT32'})],
+    # States: one whose names tell it, and one whose settings do.
+    'count': [placeholder('x', 'DT_FLOAT', 1, 4), placeholder('h_in', 'DT_FLOAT', 1, 4), node('h_out', 'AddV2', 'x', 'h_in', T=FLOAT)],
+    'told': [placeholder('x', 'DT_FLOAT', 1, 4), placeholder('s', 'DT_FLOAT', 1, 4), node('y', 'AddV2', 'x', 's', T=FLOAT)],
     # A chain of products that takes plain loops long enough to be waited for.
     'slow': [placeholder('x', 'DT_FLOAT', 256, 256)] +
             [node(f's{i + 1}', 'MatMul', f's{i}' if i else 'x', 'x', T=FLOAT, transpose_a={'b': False}, transpose_b={'b': False})
@@ -47,6 +51,7 @@ def write_models(folder):
         path.mkdir(parents=True)
         model = {'format': 'graph-model', 'modelTopology': {'node': nodes}, 'weightsManifest': []}
         (path / 'model.json').write_text(json.dumps(model))
+    (Path(folder) / 'told' / 'model.conf').write_text('session_pairs = y = s\n')
 
 class Daemon:
     def __init__(self):
@@ -54,6 +59,10 @@ class Daemon:
         path = self.folder.name
         write_models(path + '/models')
         self.socket, self.admin = path + '/inferd.sock', path + '/admin.sock'
+        self.start()
+
+    def start(self):
+        path = self.folder.name
         self.process = subprocess.Popen(
             [DAEMON, '--runtime-dir=' + path, '--repository=' + path + '/models', '--backends=ref', '--drain-timeout-ms=200'],
             stderr=subprocess.DEVNULL)
@@ -70,9 +79,12 @@ class Daemon:
         self.stop()
         sys.exit('the daemon did not start')
 
-    def stop(self):
+    def end(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
+
+    def stop(self):
+        self.end()
         self.folder.cleanup()
 
 class Case(unittest.TestCase):
@@ -107,6 +119,17 @@ class Sessions(Case):
             numpy.testing.assert_array_equal(result['y'], self.ones(71))
         with self.assertRaises(ValueError):
             session.infer('add', {'a': self.ones(1)})
+
+    def test_models_tell_their_pairs_by_settings_or_names(self):
+        for model, output in (('count', 'h_out'), ('told', 'y')):
+            with self.client.session(model=model) as session:
+                for step in (1, 2, 3):
+                    result = session.infer(model, {'x': self.ones(1)}, [output])
+                    self.assertEqual(result[output][0][0], step)
+        problem = self.fails('FAILED_PRECONDITION', 'BAD_PARAMETER', self.client.session, model='add')
+        self.assertIn("'add'", problem.message)
+        self.fails('NOT_FOUND', 'MODEL_NOT_FOUND', self.client.session, model='nobody')
+        self.fails('INVALID_ARGUMENT', 'BAD_PARAMETER', self.client.session, {'y': 's'}, model='told')
 
     def test_order_is_kept_without_waiting(self):
         with self.client.session({'y': 'b'}, {'b': (1, 4)}) as session:
@@ -148,11 +171,21 @@ class Inference(Case):
 
     def test_large_tensors_travel_through_memory_that_is_used_again(self):
         regions = set()
+        self.add(200_000)  # the output in pieces: there was no room for it yet
         for _ in range(5):
             self.add(200_000)  # 3.2 MB each, more than a frame may carry
             gc.collect()
             regions.add(self.client.status()['regions'])
         self.assertEqual(len(regions), 1, regions)
+
+    def test_large_answers_come_in_pieces_at_first(self):
+        y = self.add(100000)['y']
+        self.assertIsNotNone(y.base)
+        self.assertEqual(self.client._outputs[('add', '')], {'y': y.nbytes})
+        self.add(100000)
+        with self.client.session() as session:
+            one = numpy.ones((100000, 4), numpy.float32)
+            self.assertEqual(session.infer('add', {'a': one, 'b': one})['y'].sum(), 800000)
 
     def test_results_keep_their_memory(self):
         first = self.add(100_000)
@@ -267,6 +300,42 @@ class Server(Case):
         self.assertNotEqual(epoch, self.client.epoch)
         with self.assertRaises(inferd.Disconnected):
             inferd.Client(other.socket)
+
+class Again(Case):
+    """A daemon that comes and goes."""
+
+    def setUp(self):
+        self.other = Daemon()
+        self.addCleanup(self.other.stop)
+        self.client = inferd.Client(self.other.socket, retry=100)
+        self.addCleanup(self.client.close)
+
+    def test_what_was_not_begun_is_sent_again_and_nothing_else(self):
+        a = self.client.empty((50000, 4))
+        a[...] = 1
+        epoch = self.client.epoch
+        self.other.end()
+        threading.Timer(0.1, self.other.start).start()
+        result = self.client.infer('add', {'a': a, 'b': a})
+        self.assertEqual(result['y'].sum(), 400000)  # memory that the new daemon had to be told of
+        self.assertNotEqual(self.client.epoch, epoch)
+
+        pending = self.client.submit('slow', {'x': numpy.zeros((256, 256), numpy.float32)})
+        self.client.status()  # it is in
+        self.other.process.kill()
+        with self.assertRaises(inferd.Disconnected):
+            pending.result()
+        self.other.process.wait(30)
+
+        self.client.retry = 0
+        with self.assertRaises(inferd.Error) as caught:
+            self.add(1)
+        self.assertEqual(caught.exception.code, 'UNAVAILABLE')
+        with self.assertRaises(inferd.Disconnected):
+            self.client.reconnect(0.05)
+        self.other.start()
+        self.client.reconnect(100)
+        self.add(1)
 
 class Tables(unittest.TestCase):
     def test_messages_are_those_of_the_schema(self):

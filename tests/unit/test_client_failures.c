@@ -544,3 +544,111 @@ Test(client_close, leaves_no_file_descriptor_behind)
     cr_assert_eq(open_fds(), before);
     fake_daemon_stop(daemon);
 }
+
+// --- answers in pieces ---
+
+// Pieces of an answer, all with the same total unless `second_total` says otherwise, and what the last
+// frame brings. The answer is that of grow for 7 bytes, with padding: 71 of data.
+struct pieces {
+    uint64_t total, second_total;
+    size_t first, second, last;
+    uint64_t stream_offset; // 0: of the request's own stream
+    const char *problem;    // NULL: the answer is taken
+};
+
+static bool answer_in_pieces(struct fake_daemon *daemon, const struct fake_frame *frame,
+                             void *context)
+{
+    static uint8_t data[256] = {[0] = 7};
+    const struct pieces *pieces = context;
+    if (frame->header.type != INF_FRAME_REQUEST)
+        return false;
+    for (size_t i = 0; i < 7; i++)
+        data[64 + i] = fake_big_byte(i);
+    struct inf_frame_header header = {.type = INF_FRAME_DATA,
+                                      .stream_id = frame->header.stream_id + pieces->stream_offset};
+    union inf_message message = {.data = {.total_bytes = pieces->total}};
+    fake_send(daemon, header, &message, INF_MESSAGE_DATA, data, pieces->first);
+    message.data.total_bytes = pieces->second_total != 0 ? pieces->second_total : pieces->total;
+    fake_send(daemon, header, &message, INF_MESSAGE_DATA, data + pieces->first, pieces->second);
+    static union inf_message reply; // large
+    reply.infer_reply = (struct inf_infer_reply){.model_name = "grow", .output_count = 2};
+    reply.infer_reply.outputs[0] =
+        (struct inf_tensor_entry){.name = "small", .dtype = INF_DTYPE_I32, .shape = INF_SHAPE(1)};
+    reply.infer_reply.outputs[1] =
+        (struct inf_tensor_entry){.name = "big", .dtype = INF_DTYPE_U8, .shape = INF_SHAPE(7)};
+    reply.infer_reply.credit_return = 1;
+    header = (struct inf_frame_header){.type = INF_FRAME_RESPONSE,
+                                       .flags = INF_FRAME_FINAL,
+                                       .method = INF_METHOD_MODEL_INFER,
+                                       .stream_id = frame->header.stream_id};
+    fake_send(daemon, header, &reply, INF_MESSAGE_INFER_REPLY,
+              data + pieces->first + pieces->second, pieces->last);
+    return true;
+}
+
+Test(client_failure, in_the_pieces_of_an_answer_ends_the_connection)
+{
+    struct pieces cases[] = {
+        {.total = 71, .first = 10, .second = 60, .last = 1},
+        {.total = 71, .first = 71, .second = 0, .last = 0},
+        {.total = 71, .first = 1, .second = 0, .last = 70},
+        {.total = 71, .first = 10, .second = 62, .last = 0, .problem = "no answer has room for"},
+        {.total = 71, .first = 10, .second = 60, .last = 2, .problem = "71 were announced"},
+        {.total = 71, .first = 10, .second = 60, .last = 0, .problem = "71 were announced"},
+        {.total = 71, .second_total = 72, .first = 10, .second = 1, .problem = "no answer has"},
+        {.total = 0, .first = 0, .problem = "no answer has room for"},
+        {.total = (uint64_t)1 << 40, .first = 10, .problem = "no answer has room for"},
+        {.total = 71, .first = 10, .stream_offset = 7, .problem = "no answer has room for"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fake_daemon *daemon = fake_daemon_start(
+            &(struct fake_options){.on_frame = answer_in_pieces, .context = &cases[i]});
+        inferd_client *client = connect_to(daemon);
+        struct inferd_error err;
+        int code = ask_seven(client, 0, &err);
+        if (cases[i].problem == NULL) {
+            cr_assert_eq(code, INFERD_OK, "case %zu: %s", i, err.text);
+        } else {
+            cr_assert_eq(code, INFERD_UNAVAILABLE, "case %zu", i);
+            cr_assert_not_null(strstr(err.text, cases[i].problem), "case %zu: %s", i, err.text);
+        }
+        inferd_close(client);
+        fake_daemon_stop(daemon);
+    }
+}
+
+// Sends some of an answer, and then a refusal, or nothing more.
+static bool answer_by_halves(struct fake_daemon *daemon, const struct fake_frame *frame,
+                             void *context)
+{
+    static const uint8_t data[10];
+    const struct inf_status status = {
+        .code = INF_EXHAUSTED, .reason = INF_REASON_HOST_OOM, .message = "no memory"};
+    if (frame->header.type != INF_FRAME_REQUEST)
+        return false;
+    const struct inf_frame_header header = {.type = INF_FRAME_DATA,
+                                            .stream_id = frame->header.stream_id};
+    const union inf_message message = {.data = {.total_bytes = 2 << 20}};
+    fake_send(daemon, header, &message, INF_MESSAGE_DATA, data, sizeof data);
+    if (*(const bool *)context)
+        fake_refuse(daemon, frame->header.stream_id, &status);
+    else
+        fake_hang_up(daemon);
+    return true;
+}
+
+Test(client_failure, amid_the_pieces_of_an_answer_leaves_nothing)
+{
+    for (int refuse = 0; refuse < 2; refuse++) {
+        bool context = refuse != 0;
+        struct fake_daemon *daemon = fake_daemon_start(
+            &(struct fake_options){.on_frame = answer_by_halves, .context = &context});
+        inferd_client *client = connect_to(daemon);
+        struct inferd_error err;
+        cr_assert_eq(ask_seven(client, 0, &err),
+                     refuse ? INFERD_RESOURCE_EXHAUSTED : INFERD_UNAVAILABLE);
+        inferd_close(client);
+        fake_daemon_stop(daemon);
+    }
+}

@@ -53,14 +53,17 @@ class Result(dict):
 class _Call:
     def __init__(self, method, finish, progress=None):
         self.method, self.finish, self.progress = method, finish, progress
+        self.data_bytes = 0
+        self.pieces, self.got = None, 0  # data of the answer that came ahead of it
         self.done, self.value, self.error = False, None, None
 
 
 class Pending:
     """An inference under way: result() waits for its answer."""
 
-    def __init__(self, client, call, stream):
-        self._client, self._call, self._stream = client, call, stream
+    def __init__(self, client, call, stream, again=None):
+        self._client, self._call, self._stream, self._again = client, call, stream, again
+        self._cancelled = False
 
     @property
     def done(self):
@@ -71,15 +74,22 @@ class Pending:
     def result(self, timeout=None):
         """The Result; raises what went wrong, and TimeoutError after `timeout` seconds without an
         answer (which may still be waited for)."""
-        if not self._client._pump(self._call, timeout):
-            raise TimeoutError(f'no answer within {timeout} s')
-        if self._call.error is not None:
-            raise self._call.error
-        return self._call.value
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if end is None else max(end - time.monotonic(), 0)
+            if not self._client._pump(self._call, left):
+                raise TimeoutError(f'no answer within {timeout} s')
+            error = self._call.error
+            if error is None:
+                return self._call.value
+            if self._again is None or self._cancelled or not error.unbegun:
+                raise error
+            self._call, self._stream = self._again(error)
 
     def cancel(self):
         """Asks for the request to be dropped. result() then raises Error CANCELLED, unless the answer
         was quicker."""
+        self._cancelled = True
         if not self._call.done:
             self._client._connection.send(wire.CANCEL, self._stream)
 
@@ -92,23 +102,59 @@ class Client:
             print(result['output'].argmax(), result.device)
     """
 
-    def __init__(self, path=None, connect_timeout=10.0):
-        """`path`: the socket; None: $INFERD_SOCKET, or /run/inferd/inferd.sock."""
-        path = path or os.environ.get('INFERD_SOCKET') or '/run/inferd/inferd.sock'
+    def __init__(self, path=None, connect_timeout=10.0, retry=0.0):
+        """`path`: the socket; None: $INFERD_SOCKET, or /run/inferd/inferd.sock. `retry`: for so many
+        seconds inferences that have certainly not been begun are sent again, over another connection
+        where the first is gone: the daemon drains or had no room, the model is still loading, or the
+        request never left this process. What may have run is never sent again, nor what has a session
+        or an order key."""
+        self._path = path or os.environ.get('INFERD_SOCKET') or '/run/inferd/inferd.sock'
+        self._connect_timeout, self.retry = connect_timeout, retry
         self._calls = {}
         self._last_stream = 0
         self._last_session = 0
         self.closed = False
         self._outputs = {}  # (model, version): what is known of large outputs
-        self._connection = wire.Connection(path, connect_timeout)
         self._memory = Memory(self._register, self._unregister)
+        self._connect(connect_timeout)
+
+    def _connect(self, timeout):
+        self._connection = wire.Connection(self._path, timeout)
+        self._draining = self._broken = False
+        self._bytes_in_flight = 0
         try:
-            hello = {'major': 1, 'client_name': 'inferd-python', 'client_version': _VERSION}
+            hello = {'major': 1, 'client_name': 'inferd-python', 'client_version': _VERSION, 'features': ['inferd.data']}
             self._connection.send(wire.HELLO, 0, encode('Hello', hello))
             self._greeting = self._greet()
         except BaseException:
-            self._connection.close()
+            self._break(Disconnected('the greeting failed'))
             raise
+
+    def _break(self, error):
+        # What is true of the frame at fault is not of all that were in flight.
+        if error.unbegun:
+            error = Disconnected(error.message)
+        self._broken = True
+        self._connection.close()
+        self._fail_all(error)
+
+    def reconnect(self, timeout=10.0):
+        """Connects anew to the same path, trying for `timeout` seconds until a daemon answers. What is in
+        flight is waited for, as long as the old connection stands. Arrays of empty() stay as they are;
+        sessions are gone."""
+        end = time.monotonic() + timeout
+        while self._calls and not self._broken and time.monotonic() < end:
+            self._pump(next(iter(self._calls.values())), end - time.monotonic())
+        self._break(Disconnected('the connection was given up'))
+        while True:
+            try:
+                self._connect(max(end - time.monotonic(), 0.01))
+                self._memory.register_all()
+                return
+            except (Disconnected, Error):
+                if time.monotonic() >= end:
+                    raise
+            time.sleep(0.01)
 
     def _greet(self):
         try:
@@ -130,8 +176,7 @@ class Client:
     def close(self):
         """Ends the connection: what is in flight is cancelled. Arrays that were got stay valid."""
         self.closed = True
-        self._connection.close()
-        self._fail_all(Disconnected('the client was closed'))
+        self._break(Disconnected('the client was closed'))
 
     def fileno(self):
         """The socket, for an event loop: readable when answers wait, which process() reads."""
@@ -149,9 +194,9 @@ class Client:
     # --- what comes ---
 
     def _fail_all(self, error):
-        for call in self._calls.values():
-            call.done, call.error = True, error
-        self._calls.clear()
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            self._end(call, error)
 
     def _take(self, frame):
         if frame.type == wire.ERROR:
@@ -160,7 +205,12 @@ class Client:
             self._connection.send(wire.PONG, frame.stream)
         if frame.type == wire.CREDIT:
             self._greeting['credit_requests'] = decode('Credit', frame.meta)['requests']
+            self._greeting['credit_bytes'] = decode('Credit', frame.meta)['bytes'] or self._greeting['credit_bytes']
+        if frame.type == wire.GOAWAY:
+            self._drain(decode('Goaway', frame.meta)['last_stream'])
         call = self._calls.get(frame.stream)
+        if call is not None and frame.type == wire.DATA:
+            self._take_piece(call, frame)
         if call is None or frame.type not in (wire.RESPONSE, wire.MEM_REGISTERED):
             return
         if frame.type == wire.RESPONSE and not frame.flags & wire.FINAL:
@@ -169,11 +219,40 @@ class Client:
                 call.progress(progress['stage'], progress['percent'])
             return
         del self._calls[frame.stream]
+        self._bytes_in_flight -= call.data_bytes
+        if call.pieces is not None and not frame.flags & wire.FAILED:
+            self._take_piece(call, frame)
+            frame.data = call.pieces
         failure = Error.of_status(decode('Status', frame.meta)) if frame.flags & wire.FAILED else None
         try:
             call.value = call.finish(frame, failure)
         except Error as error:
             call.error = error
+        call.done = True
+
+    def _take_piece(self, call, frame):
+        """Puts data of an answer behind what came before."""
+        if call.pieces is None:
+            call.pieces = numpy.empty(decode('Data', frame.meta)['total_bytes'], numpy.uint8)
+        end = call.got + len(frame.data)
+        if end > len(call.pieces) or (frame.type == wire.RESPONSE and end < len(call.pieces)):
+            raise Disconnected(f'{end} bytes of data came for an answer of {len(call.pieces)}')
+        call.pieces[call.got:end] = frame.data
+        call.got = end
+
+    def _drain(self, last_stream):
+        """The daemon begins nothing behind `last_stream`."""
+        self._draining = True
+        for stream in [stream for stream in self._calls if stream > last_stream]:
+            call = self._calls.pop(stream)
+            self._bytes_in_flight -= call.data_bytes
+            self._end(call, Error('UNAVAILABLE', 'DRAINING', 'the daemon shuts down; the request was not begun'))
+
+    def _end(self, call, error):
+        try:
+            call.value = call.finish(None, error)
+        except Error as raised:
+            call.error = raised
         call.done = True
 
     def _pump(self, call, timeout):
@@ -186,8 +265,7 @@ class Client:
             except TimeoutError:
                 return False
             except (Disconnected, Error) as error:
-                self._connection.close()
-                self._fail_all(error)
+                self._break(error)
                 if call is None:
                     raise
         return True
@@ -198,14 +276,29 @@ class Client:
 
     # --- what goes ---
 
+    def _has_credit(self, data_bytes):
+        bytes_most = self._greeting['credit_bytes'] or math.inf
+        return len(self._calls) < self._greeting['credit_requests'] and (
+            not self._bytes_in_flight or self._bytes_in_flight + data_bytes <= bytes_most)
+
     def _begin(self, method, meta, finish, parts=(), data_bytes=0, progress=None):
-        while len(self._calls) >= self._greeting['credit_requests']:
+        while self._calls and not self._has_credit(data_bytes):
             self._pump(next(iter(self._calls.values())), None)
+        if self._broken:
+            raise Disconnected('the connection is closed', 'UNSENT')
+        if self._draining and method == 'infer':
+            raise Error('UNAVAILABLE', 'DRAINING', 'the daemon shuts down and takes no more requests')
         number = _METHODS[method][0]
         self._last_stream += 1
         call = _Call(method, finish, progress)
-        self._connection.send(wire.REQUEST, self._last_stream, meta, parts, data_bytes, number)
+        try:
+            self._connection.send(wire.REQUEST, self._last_stream, meta, parts, data_bytes, number)
+        except Disconnected:
+            self._draining = True  # answers may still be there to be read
+            raise
         self._calls[self._last_stream] = call
+        call.data_bytes = data_bytes
+        self._bytes_in_flight += data_bytes
         return call, self._last_stream
 
     def _wait(self, call, timeout=None):
@@ -236,7 +329,8 @@ class Client:
     def _unregister(self, region):
         self._last_stream += 1
         meta = encode('MemUnregister', {'region_id': region.id})
-        self._connection.send(wire.MEM_UNREGISTER, self._last_stream, meta)
+        if not self._broken:
+            self._connection.send(wire.MEM_UNREGISTER, self._last_stream, meta)
 
     # --- the server ---
 
@@ -306,14 +400,16 @@ class Client:
         return self._submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
                             priority=priority, id=id, order_key=order_key)
 
-    def session(self, states=None, shapes=None):
+    def session(self, states=None, shapes=None, model='', version=''):
         """Opens a Session: tensors that the daemon keeps between requests.
 
         states    {output: input}: what a model gives as `output` its next request takes as `input`
         shapes    {input: shape} of the zeros that the first request takes, where the model does not
                   say it and the request does not send the input itself
+        model     instead of both: the states are those of this model, which its settings (session_pairs)
+                  or the names of its tensors tell
         """
-        return Session(self, states or {}, shapes or {})
+        return Session(self, states or {}, shapes or {}, model, version)
 
     def _submit(self, model, inputs, outputs, *, out=None, version='', device='', timeout=None, priority='normal',
                 id='', order_key=0, session_id=0, take=None, keep=None):
@@ -336,13 +432,13 @@ class Session:
                 print(session.infer('silero_vad', {'input': chunk, 'sr': 16000})['output'])
     """
 
-    def __init__(self, client, states, shapes):
+    def __init__(self, client, states, shapes, model, version):
         self._client = client
         client._last_session += 1
         self._id = client._last_session
         pairs = [{'output': output, 'input': name, 'shape': shapes.get(name, ()), 'shaped': name in shapes}
                  for output, name in states.items()]
-        client._ask('open_session', {'session_id': self._id, 'states': pairs})
+        client._ask('open_session', {'session_id': self._id, 'states': pairs, 'model_name': model, 'model_version': version})
 
     def __enter__(self):
         return self
@@ -383,13 +479,48 @@ class _Inference:
         self._key = message['model_name'], message['model_version']
         self._held = []  # regions with copies of inputs
         self._rooms = {}  # regions for outputs
-        self._until = time.monotonic() + message['timeout_ns'] / 1e9
+        self._began = time.monotonic()
+        self._until = self._began + message['timeout_ns'] / 1e9
 
     def send(self):
-        entries, parts, size = self._place_inputs()
-        meta = encode('ModelInferRequest', {**self._message, 'inputs': entries, 'outputs': self._place_outputs()})
-        call, stream = self._client._begin('infer', meta, self._finish, parts, size)
-        return Pending(self._client, call, stream)
+        again = self._client.retry > 0 and not self._message['session_id'] and not self._message['order_key']
+        try:
+            call, stream = self._begin()
+        except Error as error:
+            if not again or not error.unbegun:
+                raise
+            call, stream = self._retry(error)
+        return Pending(self._client, call, stream, self._retry if again else None)
+
+    def _begin(self):
+        try:
+            entries, parts, size = self._place_inputs()
+            outputs = self._place_outputs()
+            meta = encode('ModelInferRequest', {**self._message, 'inputs': entries, 'outputs': outputs})
+            return self._client._begin('infer', meta, self._finish, parts, size)
+        except Error:
+            self._release(True)
+            raise
+
+    def _retry(self, error):
+        """Sends what was certainly not begun once more, as long as the time allows it."""
+        end = min(self._began + self._client.retry, self._until if self._message['timeout_ns'] else math.inf)
+        while True:
+            wait = max(error.retry_after_ms, 1) / 1e3
+            if time.monotonic() + wait >= end or self._client.closed:
+                raise error
+            try:
+                if self._client._broken or self._client._draining:
+                    self._client.reconnect(end - time.monotonic())
+                else:
+                    time.sleep(wait)
+                if self._message['timeout_ns']:
+                    self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
+                return self._begin()
+            except Error as again:
+                if not again.unbegun:
+                    raise
+                error = again
 
     def _place_inputs(self):
         entries, parts, size = [], [], 0
@@ -449,7 +580,7 @@ class _Inference:
 
     def _finish(self, frame, failure):
         if failure is not None:
-            self._release(failure.code not in ('CANCELLED', 'DEADLINE_EXCEEDED'))
+            self._release(failure.unbegun or failure.code not in ('CANCELLED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE'))
             if not self._learn(failure):
                 raise failure
             return self._again()
@@ -468,6 +599,9 @@ class _Inference:
         location = output['location'] or {'region_id': 0, 'offset': _aligned(at)}
         if location['region_id'] == 0:
             offset = location['offset']
+            if len(data) > self._client._greeting['limits']['data_bytes'] and size >= _INLINE_BYTES and not (
+                    self._message['session_id'] or self._message['order_key']):
+                self._client._outputs.setdefault(self._key, {})[name] = size  # next time it has a room
             return data[offset:offset + size].view(dtype).reshape(shape), offset + size
         if name in self._rooms:
             return self._client._memory.array(self._rooms.pop(name), shape, dtype), at

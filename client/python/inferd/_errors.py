@@ -16,6 +16,9 @@ REASONS = (
     'BY_ADMIN', 'SHUTDOWN', 'REGION_SPARSE')
 
 
+_UNBEGUN = ('DRAINING', 'QUEUE_FULL', 'QUOTA_REQUESTS', 'LOADING', 'UNSENT')
+
+
 class Error(Exception):
     """The daemon's answer to what it would not or could not do. `code` and `reason` are names of
     docs/PROTOCOL.md ('INVALID_ARGUMENT', 'SHAPE_MISMATCH'); `retry_after_ms` is 0 where not said."""
@@ -25,6 +28,11 @@ class Error(Exception):
         self.code, self.reason, self.message = code, reason, message
         self.retry_after_ms, self.tensor, self.expected, self.actual = retry_after_ms, tensor, expected, actual
         self.phase = phase
+
+    @property
+    def unbegun(self):
+        """Whether the request has certainly not been begun, so that it may be sent again."""
+        return self.code in ('UNAVAILABLE', 'RESOURCE_EXHAUSTED') and self.reason in _UNBEGUN
 
     @classmethod
     def of_status(cls, status):
@@ -37,5 +45,5 @@ class Error(Exception):
 class Disconnected(Error):
     """The connection is over: the daemon ended, or said that something was wrong with it."""
 
-    def __init__(self, message):
-        super().__init__('UNAVAILABLE', '', message)
+    def __init__(self, message, reason=''):
+        super().__init__('UNAVAILABLE', reason, message)

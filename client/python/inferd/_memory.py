@@ -26,6 +26,8 @@ class Region:
         except BaseException:
             os.close(self.fd)
             raise
+        # Another connection has to be told of it too.
+        weakref.finalize(self, os.close, self.fd).atexit = False
         self.address = numpy.frombuffer(self._map, numpy.uint8).__array_interface__['data'][0]
 
     def bytes(self):
@@ -54,14 +56,16 @@ class Memory:
             return self._unused[room].pop()
         self._last_id += 1
         region = Region(self._last_id, room)
-        try:
-            self._register(region)
-        finally:
-            os.close(region.fd)
+        self._register(region)
         at = bisect.bisect(self._addresses, region.address)
         self._addresses.insert(at, region.address)
         self._regions.insert(at, region)
         return region
+
+    def register_all(self):
+        """Tells a new connection of what the last one knew."""
+        for region in self._regions:
+            self._register(region)
 
     def _drain_returned(self):
         while self._returned:

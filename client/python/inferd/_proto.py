@@ -47,7 +47,8 @@ MESSAGES = {
         8: ('requests_failed', 'u'), 9: ('requests_in_flight', 'u'), 10: ('regions', 'u'), 11: ('region_bytes', 'u'),
         12: ('models_ready', 'u'), 13: ('resident_bytes', 'u'), 14: ('log_lines_dropped', 'u')},
     'State': {1: ('output', 's'), 2: ('input', 's'), 3: ('shape', '*i'), 4: ('shaped', 'b')},
-    'SessionOpenRequest': {1: ('session_id', 'u'), 2: ('states', '*State')},
+    'SessionOpenRequest': {
+        1: ('session_id', 'u'), 2: ('states', '*State'), 240: ('model_name', 's'), 241: ('model_version', 's')},
     'SessionCloseRequest': {1: ('session_id', 'u')},
     'Limits': {
         1: ('meta_bytes', 'u'), 2: ('data_bytes', 'u'), 3: ('streams', 'u'), 4: ('regions', 'u'),
