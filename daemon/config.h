@@ -64,6 +64,7 @@ struct inf_config {
     uint32_t cpu_slots;                   // 0: chosen
     uint32_t cpu_threads;                 // 0: chosen
     char cpu_isa_max[INF_CONFIG_TEXT];    // best instruction set of cpu's own loops; "auto"
+    uint32_t gpu_handoff_elements;        // steps on fewer stay on the CPU; 0: none
     uint32_t connections_max;             // open at once
     // What one connection may have at once:
     uint32_t requests_per_connection_max;      // in flight

@@ -116,6 +116,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .slots = config->cpu_slots,
         .threads = config->cpu_threads,
         .isa_max = config->cpu_isa_max,
+        .handoff_elements = config->gpu_handoff_elements,
         .log = daemon->log,
         .cache_directory = config->cache_dir[0] != '\0' ? config->cache_dir : NULL,
     };

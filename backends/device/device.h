@@ -40,8 +40,11 @@ struct inf_device_info {
     bool host_memory;      // its buffers are host memory: bindings need only `host`
     size_t alignment;      // wanted of buffer offsets, a power of two
     uint64_t memory_bytes; // memory it has; 0 where that is the host's
-    uint32_t precisions;   // INF_PRECISION_BIT() of each it computes in beside fp32
-    bool fewer_threads;    // a program may be compiled for fewer threads than `threads`
+    // Nodes all of whose operands lie with the host and have fewer elements each are better left to a
+    // host device behind this one in a plan; 0: none are.
+    uint32_t handoff_elements;
+    uint32_t precisions; // INF_PRECISION_BIT() of each it computes in beside fp32
+    bool fewer_threads;  // a program may be compiled for fewer threads than `threads`
 };
 
 // What a device may be told when it is opened.
@@ -51,6 +54,7 @@ struct inf_device_options {
     const char
         *isa_max; // best instruction set of the backend's own loops; NULL or "auto": the best
     const struct inf_log *log;   // NULL: no log; must outlive the device
+    uint32_t handoff_elements;   // of devices with memory of their own, for their info; 0: none
     const char *cache_directory; // for what is compiled once for all starts; NULL: none. Copied
 };
 

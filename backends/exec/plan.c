@@ -87,12 +87,43 @@ static enum inf_code refuse(struct planner *planner, struct inf_error *err)
                            "%u nodes that no device can run: %s", count, text);
 }
 
-// Gives each step the first device that supports it.
+// The device that a step makes `value` on; that of the host where no step does.
+static const struct inf_device_info *maker_of(const struct planner *planner, uint32_t value,
+                                              uint32_t steps)
+{
+    uint32_t producer = planner->graph->values[planner->root[value]].producer;
+    for (uint32_t i = 0; i < steps && producer != INF_NODE_NONE; i++)
+        if (planner->plan->steps[i] == producer)
+            return inf_device_info(planner->devices[planner->step_devices[i]]);
+    return NULL;
+}
+
+// Whether the first device had better leave step `step` to the host: nothing need be fetched for it, and there is little
+// to compute. (TensorFlow.js's rule: shouldExecuteOnCPU() of its GPU backends.)
+static bool is_handed_off(const struct planner *planner, uint32_t step)
+{
+    const struct inf_device_info *first = inf_device_info(planner->devices[0]);
+    const struct inf_node *node = &planner->graph->nodes[planner->plan->steps[step]];
+    if (first->handoff_elements == 0 || planner->device_count < 2 || node->input_count == 0)
+        return false;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        uint32_t value = node->inputs[i];
+        if (value == INF_VALUE_NONE)
+            continue;
+        const struct inf_device_info *maker = maker_of(planner, value, step);
+        if ((maker != NULL && !maker->host_memory) ||
+            inf_shape_elements(&planner->graph->values[value].shape) >= first->handoff_elements)
+            return false;
+    }
+    return true;
+}
+
+// Gives each step the first device that supports it, of those that should.
 static enum inf_code assign_devices(struct planner *planner, struct inf_error *err)
 {
     bool refused = false;
     for (uint32_t i = 0; i < planner->plan->step_count; i++) {
-        uint32_t device = 0;
+        uint32_t device = is_handed_off(planner, i) ? 1 : 0;
         while (device < planner->device_count &&
                inf_device_supports(planner->devices[device], planner->graph,
                                    planner->plan->steps[i], NULL) != INF_OK)

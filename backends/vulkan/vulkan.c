@@ -51,6 +51,7 @@ static void describe(struct vk_gpu *gpu, uint32_t index, const struct inf_device
     info->threads = 1;
     info->discrete = gpu->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
     info->host_memory = false;
+    info->handoff_elements = options->handoff_elements;
     info->alignment = gpu->properties.limits.minStorageBufferOffsetAlignment;
     info->memory_bytes = local_bytes(&gpu->memory);
     snprintf(info->name, sizeof(info->name), "vulkan%u", index);

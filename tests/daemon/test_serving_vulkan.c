@@ -24,7 +24,8 @@ static const float sums[4] = {11, 22, 33, 44};
 
 static void start(void)
 {
-    static const char *const arguments[] = {"--backends=vulkan,cpu", NULL};
+    static const char *const arguments[] = {"--backends=vulkan,cpu", "--gpu-handoff-elements=0",
+                                            NULL};
     inf_fixture_start(&fixture, arguments);
     inf_raw_open(&raw, fixture.socket);
 }
@@ -155,7 +156,8 @@ Test(serving_vulkan, a_device_lost_time_and_again_is_quarantined)
 // Starts the daemon with its log in `log`, checks that it serves without a GPU, and ends it.
 static void serve_without(const char *log)
 {
-    static const char *const arguments[] = {"--backends=vulkan,cpu", "--log-level=info", NULL};
+    static const char *const arguments[] = {"--backends=vulkan,cpu", "--log-level=info",
+                                            "--gpu-handoff-elements=0", NULL};
     int saved = dup(STDERR_FILENO);
     int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     cr_assert_geq(fd, 0);

@@ -388,6 +388,7 @@ Test(config, help_names_every_setting_once)
                                         "cpu_slots=N",
                                         "cpu_threads=N",
                                         "cpu_isa_max=SET",
+                                        "gpu_handoff_elements=N",
                                         "connections_max=N",
                                         "queue_requests_max=N",
                                         "check\n",

@@ -188,6 +188,70 @@ Test(plan, nodes_fall_to_the_next_device)
     inf_graph_destroy(&graph);
 }
 
+// The devices of a plan for -(-(-x)) + -x, x of `elements` elements, as one letter a segment.
+static void expect_devices(uint32_t handoff_elements, int64_t elements, uint64_t first_operators,
+                           const char *wanted)
+{
+    struct inf_graph *graph;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    uint32_t less = add_unary(graph, "a", add_input(graph, "x", elements));
+    uint32_t value = add_unary(graph, "b", add_reshape(graph, "rows", less, 1));
+    value = add_binary(graph, "c", add_unary(graph, "d", value), less);
+    cr_assert_eq(inf_graph_add_output(graph, "y", value, NULL), INF_OK);
+    struct fake fakes[2];
+    fake_init(&fakes[0], "gpu", first_operators);
+    fakes[0].base.info.host_memory = false;
+    fakes[0].base.info.handoff_elements = handoff_elements;
+    fake_init(&fakes[1], "host", ALL);
+    struct inf_plan *plan = build(graph, fakes, 2);
+    cr_assert_eq(plan->segment_count, strlen(wanted), "%u segments, wanted %s", plan->segment_count,
+                 wanted);
+    for (uint32_t i = 0; i < plan->segment_count; i++)
+        cr_assert_eq(fakes[plan->segments[i].device].base.info.name[0], wanted[i]);
+    inf_plan_destroy(&plan);
+    inf_graph_destroy(&graph);
+}
+
+Test(plan, hands_small_steps_of_host_values_to_the_host)
+{
+    expect_devices(0, 12, ALL, "g");
+    expect_devices(1000, 12, ALL, "h");
+    expect_devices(1000, 999, ALL, "h");
+    expect_devices(1000, 1000, ALL, "g");
+    // The binary is the host's in any case; what it reads comes from the device or does not.
+    expect_devices(1000, 1000, 1ull << INF_OP_UNARY, "gh");
+    expect_devices(12, 12, 1ull << INF_OP_UNARY, "gh");
+    expect_devices(13, 12, 1ull << INF_OP_UNARY, "h");
+}
+
+Test(plan, fetches_nothing_to_hand_it_to_the_host)
+{
+    struct inf_graph *graph;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    // A large value and a small one, each alone and then together.
+    uint32_t large = add_unary(graph, "large", add_input(graph, "x", 5000));
+    uint32_t small = add_unary(graph, "small", add_input(graph, "z", 1));
+    uint32_t both = add_binary(graph, "both", large, small);
+    uint32_t node;
+    cr_assert_eq(inf_graph_add_node(graph, INF_OP_REDUCE, "sum", "", &both, 1, 1, &node, NULL),
+                 INF_OK);
+    uint32_t after = add_unary(graph, "after", graph->nodes[node].outputs[0]);
+    cr_assert_eq(inf_graph_add_output(graph, "y", after, NULL), INF_OK);
+    struct fake fakes[2];
+    fake_init(&fakes[0], "gpu", ALL);
+    fakes[0].base.info.host_memory = false;
+    fakes[0].base.info.handoff_elements = 1000;
+    fake_init(&fakes[1], "host", ALL);
+    struct inf_plan *plan = build(graph, fakes, 2);
+    // "small" alone is the host's: "after" is small too, but what it reads is on the device.
+    static const uint32_t wanted[] = {0, 1, 0};
+    cr_assert_eq(plan->segment_count, 3u);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert_eq(plan->segments[i].device, wanted[i]);
+    inf_plan_destroy(&plan);
+    inf_graph_destroy(&graph);
+}
+
 // The steps during which a value's storage is in use, by brute force.
 static void lifetime(const struct inf_graph *graph, const struct inf_plan *plan, uint32_t value,
                      uint32_t *first, uint32_t *last)
