@@ -55,6 +55,13 @@ uvec4 load_b(uint i)
     }
 }
 
+// The quotient rounded down. b is neither 0 nor -1.
+int floor_quotient(int a, int b)
+{
+    int quotient = a / b;
+    return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
 int combine_integers(int a, int b)
 {
     switch (KIND) {
@@ -68,6 +75,14 @@ int combine_integers(int a, int b)
         return min(a, b);
     case BINARY_MAX:
         return max(a, b);
+    case BINARY_DIV:
+        return a / b;
+    case BINARY_FLOOR_DIV:
+        return floor_quotient(a, b);
+    case BINARY_FLOOR_MOD:
+        return a - floor_quotient(a, b) * b;
+    case BINARY_MOD:
+        return a - a / b * b;
     default: // BINARY_SQUARED_DIFFERENCE
         return (a - b) * (a - b);
     }

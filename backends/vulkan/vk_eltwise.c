@@ -276,8 +276,21 @@ static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bo
     return vk_emit(lowering, &dispatch, err);
 }
 
+// Whether an operand is constant, and neither 0 nor -1 anywhere: what cannot fail to divide a number.
+static bool divides_all(const struct vk_lowering *lowering, uint32_t input)
+{
+    const struct inf_value *value = &lowering->graph->values[lowering->node->inputs[input]];
+    if (value->data == NULL || value->dtype != INF_DTYPE_I32)
+        return false;
+    const int32_t *elements = value->data->data;
+    for (size_t i = 0; i < inf_shape_elements(&value->shape); i++)
+        if (elements[i] == 0 || elements[i] == -1)
+            return false;
+    return true;
+}
+
 // Integers that divide must fail the run where they divide by 0, which shaders cannot.
-static bool has_integers(enum inf_binary_kind kind)
+static bool has_integers(const struct vk_lowering *lowering, enum inf_binary_kind kind)
 {
     switch (kind) {
     case INF_BINARY_ADD:
@@ -287,6 +300,11 @@ static bool has_integers(enum inf_binary_kind kind)
     case INF_BINARY_MAX:
     case INF_BINARY_SQUARED_DIFFERENCE:
         return true;
+    case INF_BINARY_DIV:
+    case INF_BINARY_FLOOR_DIV:
+    case INF_BINARY_FLOOR_MOD:
+    case INF_BINARY_MOD:
+        return divides_all(lowering, 1);
     default:
         return false;
     }
@@ -297,7 +315,7 @@ enum inf_code vk_lower_binary(struct vk_lowering *lowering, struct inf_error *er
     enum inf_binary_kind kind = lowering->node->attrs.binary.kind;
     if (binary_kinds[kind] == 0)
         return vk_decline(lowering, err, "kind %s is not built", inf_binary_name(kind));
-    return emit_binary(lowering, binary_kinds[kind] - 1u, has_integers(kind), err);
+    return emit_binary(lowering, binary_kinds[kind] - 1u, has_integers(lowering, kind), err);
 }
 
 enum inf_code vk_lower_prelu(struct vk_lowering *lowering, struct inf_error *err)

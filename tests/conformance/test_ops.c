@@ -441,3 +441,35 @@ Test(ops, refuse_to_divide_an_integer_by_0)
         expect_invalid(&one, "0");
     }
 }
+
+// A divisor that is constant cannot fail a run, so that GPUs may take it.
+Test(ops, divide_integers_by_constants)
+{
+    static const int32_t a[] = {7, -7, 7, -7, 0, INT32_MAX, INT32_MIN, 6};
+    static const int32_t b[] = {2, 2, -2, -2, 5, 3, 2, -3};
+    static const struct {
+        enum inf_binary_kind kind;
+        int32_t y[8];
+    } wanted[] = {
+        {INF_BINARY_DIV, {3, -3, -3, 3, 0, 715827882, -1073741824, -2}},
+        {INF_BINARY_FLOOR_DIV, {3, -4, -4, 3, 0, 715827882, -1073741824, -2}},
+        {INF_BINARY_FLOOR_MOD, {1, 1, -1, -1, 0, 1, 0, 0}},
+        {INF_BINARY_MOD, {1, -1, 1, -1, 0, 1, 0, 0}},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(wanted); i++) {
+        struct one_node one;
+        one_node_init(&one, INF_OP_BINARY);
+        one.attrs.binary.kind = wanted[i].kind;
+        one_node_input(&one, INF_DTYPE_I32, INF_SHAPE(8), a);
+        one_node_const(&one, INF_DTYPE_I32, INF_SHAPE(8), b);
+        for (uint32_t d = 0; d < devices.count; d++) {
+            struct inf_error err = {0};
+            enum inf_code code = one_node_run(&one, devices.devices[d], &err);
+            if (code == INF_UNSUPPORTED)
+                continue;
+            cr_assert_eq(code, INF_OK, "%s", err.text);
+            one_node_expect(&one, 0, INF_DTYPE_I32, INF_SHAPE(8), wanted[i].y);
+        }
+        one_node_fini(&one);
+    }
+}
