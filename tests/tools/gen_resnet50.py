@@ -95,6 +95,7 @@ def main():
         file.write(field(1, 8) + field(8, field(1, "") + field(2, 13)) + field(7, body))
 
 
-if len(sys.argv) != 2:
-    sys.exit(__doc__.splitlines()[0])
-main()
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.splitlines()[0])
+    main()
