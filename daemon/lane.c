@@ -54,6 +54,22 @@ static bool late(struct inf_lane *lane, const struct inf_job *job, uint64_t now_
 
 // --- jobs ---
 
+// Looks until something is pushed beyond the pushes that were seen, or until `end_ns`; whether it was.
+// The mutex is given up meanwhile.
+static bool look(struct inf_lane *lane, unsigned seen, uint64_t end_ns)
+    INF_ATTR(requires_capability(lane->mutex))
+{
+    lane->looking = true;
+    inf_mutex_unlock(&lane->mutex);
+    // Relaxed: a hint to take the mutex again, which orders what it guards.
+    while (atomic_load_explicit(&lane->pushes, memory_order_relaxed) == seen &&
+           inf_clock_ns() < end_ns)
+        inf_patience_breathe();
+    inf_mutex_lock(&lane->mutex);
+    lane->looking = false;
+    return atomic_load_explicit(&lane->pushes, memory_order_relaxed) != seen;
+}
+
 // A lane that is empty takes a job of any size: else it could never run.
 static bool fits(const struct inf_lane *lane, const struct inf_job *job)
 {
@@ -158,6 +174,57 @@ static void begin(struct inf_lane *lane, struct inf_job *job, uint64_t now_ns)
     lane->ends_sum_ns += job->expected_end_ns;
 }
 
+// Sums up what waits beside `first`, which has rows. False where something else waits as well, which
+// must not be held up.
+static bool sum_up(struct inf_lane *lane, struct inf_job *first, struct inf_batch_waiting *waiting)
+    INF_ATTR(requires_capability(lane->mutex))
+{
+    struct inf_fair_entry *turns[INF_LANE_JOBS];
+    uint32_t found = inf_fair_gather(lane->fair, &first->turn, turns, INF_LANE_JOBS);
+    *waiting = (struct inf_batch_waiting){.model = first->turn.model};
+    for (uint32_t i = 0; i < found; i++) {
+        const struct inf_job *job = job_of(turns[i]);
+        uint64_t deadline_ns = job->deadline.at_ns;
+        waiting->rows += job->rows;
+        if (job->accepted_ns >= lane->batch_wait.end_ns)
+            waiting->fresh += job->rows;
+        if (deadline_ns != 0 && (waiting->deadline_ns == 0 || deadline_ns < waiting->deadline_ns))
+            waiting->deadline_ns = deadline_ns;
+    }
+    return found == lane->count;
+}
+
+// Waits for rows that are about to come, where that pays: until there are enough, none has come for a
+// while, or time is up. The mutex is given up meanwhile.
+static void wait_for_rows(struct inf_lane *lane) INF_ATTR(requires_capability(lane->mutex))
+{
+    uint64_t now_ns = inf_clock_ns();
+    struct inf_job *first = job_of(inf_fair_next(lane->fair, now_ns));
+    struct inf_batch_waiting waiting;
+    uint64_t rows = 0;
+    // Where another worker sleeps, what comes next is its.
+    if (first == NULL || first->rows == 0 || lane->closed || lane->waiting > 0 ||
+        !sum_up(lane, first, &waiting))
+        return;
+    uint64_t before = waiting.rows;
+    uint64_t most_ns =
+        inf_batch_wait_plan(&lane->batch_wait, &first->served->ladder, &waiting, now_ns, &rows);
+    if (most_ns == 0)
+        return;
+    uint64_t end_ns = now_ns + most_ns;
+    bool stalled = false;
+    while (!stalled && waiting.rows < rows && now_ns < end_ns) {
+        unsigned seen = atomic_load_explicit(&lane->pushes, memory_order_relaxed);
+        stalled = !look(lane, seen, INF_MIN(end_ns, now_ns + INF_BATCH_WAIT_STALL_NS));
+        now_ns = inf_clock_ns();
+        // Others may have been taken, or have come, in the meantime.
+        first = job_of(inf_fair_next(lane->fair, now_ns));
+        if (first == NULL || first->rows == 0 || lane->closed || !sum_up(lane, first, &waiting))
+            break;
+    }
+    inf_batch_wait_learn(&lane->batch_wait, waiting.rows > before);
+}
+
 // Fills jobs[1...] with what had best run together with jobs[0]; how many there are then. Where other
 // workers have nothing to do, some is left for them.
 static uint32_t gather(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS])
@@ -207,27 +274,13 @@ static uint32_t take_turn(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_J
     return count;
 }
 
-// Looks for a job for a while, the mutex given up meanwhile.
-static void look(struct inf_lane *lane) INF_ATTR(requires_capability(lane->mutex))
-{
-    // Relaxed: a hint to take the mutex again, which orders what it guards.
-    unsigned seen = atomic_load_explicit(&lane->pushes, memory_order_relaxed);
-    lane->looking = true;
-    inf_mutex_unlock(&lane->mutex);
-    uint64_t end_ns = inf_clock_ns() + INF_PATIENCE_NS;
-    while (atomic_load_explicit(&lane->pushes, memory_order_relaxed) == seen &&
-           inf_clock_ns() < end_ns)
-        inf_patience_breathe();
-    inf_mutex_lock(&lane->mutex);
-    lane->looking = false;
-}
-
 // Waits for a job, or for the lane's end.
 static void wait_for_job(struct inf_lane *lane) INF_ATTR(requires_capability(lane->mutex))
 {
     uint64_t begin_ns = inf_clock_ns();
+    unsigned seen = atomic_load_explicit(&lane->pushes, memory_order_relaxed);
     if (!lane->looking && inf_patience_pays(&lane->patience))
-        look(lane);
+        (void)look(lane, seen, begin_ns + INF_PATIENCE_NS);
     while (lane->count == 0 && !lane->closed) {
         lane->waiting++;
         inf_cond_wait(&lane->filled, &lane->mutex);
@@ -240,9 +293,15 @@ uint32_t inf_lane_pop(struct inf_lane *lane, struct inf_job *jobs[INF_LANE_JOBS]
 {
     inf_role_check_may_block();
     inf_mutex_lock(&lane->mutex);
-    if (lane->count == 0 && !lane->closed)
-        wait_for_job(lane);
-    uint32_t count = take_turn(lane, jobs);
+    uint32_t count = 0;
+    do {
+        if (lane->count == 0 && !lane->closed)
+            wait_for_job(lane);
+        if (!lane->looking)
+            wait_for_rows(lane);
+        count = take_turn(lane, jobs);
+        // Another worker may have taken them meanwhile.
+    } while (count == 0 && !lane->closed);
     inf_mutex_unlock(&lane->mutex);
     return count;
 }
@@ -272,8 +331,13 @@ static void settle(struct inf_lane *lane, struct inf_job *job)
 void inf_lane_settle(struct inf_lane *lane, struct inf_job *const *jobs, uint32_t count)
 {
     inf_mutex_lock(&lane->mutex);
-    for (uint32_t i = 0; i < count; i++)
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        rows += jobs[i]->rows;
         settle(lane, jobs[i]);
+    }
+    if (rows > 0)
+        inf_batch_wait_note(&lane->batch_wait, jobs[0]->turn.model, rows, jobs[0]->result.done_ns);
     inf_mutex_unlock(&lane->mutex);
 }
 

@@ -10,6 +10,7 @@
 #include "backends/base/patience.h"
 #include "backends/base/role.h"
 #include "backends/base/thread.h"
+#include "daemon/batch_wait.h"
 #include "daemon/batcher.h"
 #include "daemon/estimate.h"
 #include "daemon/fair.h"
@@ -38,6 +39,7 @@ struct inf_lane {
     uint32_t waiting; // workers that sleep in inf_lane_pop()
     bool looking;     // another is awake there, and looks at `pushes`
     struct inf_patience patience;
+    struct inf_batch_wait batch_wait;
     bool closed;
     uint32_t running;     // jobs
     uint64_t ends_sum_ns; // when each of them is expected to end

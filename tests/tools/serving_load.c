@@ -56,7 +56,7 @@ void serving_show_overload(struct figures *figures, const struct serving_options
     double seconds = 3.0 * options->seconds;
     rpc_daemon_make(&daemon);
     rpc_daemon_add_model(&daemon, "chain", directory);
-    serving_write_chain(directory, WIDTH, 200, false);
+    serving_write_chain(directory, WIDTH, 600, false);
     rpc_daemon_start(&daemon, rpc_daemon_path(),
                      (const char *[]){ONE_WORKER, "--batch-rows-max=1", NULL});
     struct serving_target target = chain_target(&daemon, "chain", 1, WIDTH);
