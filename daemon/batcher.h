@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many rows a model runs at once. A model whose runs may be shared has a ladder: the numbers of
 // rows that pay, and what a run of each takes, measured when it was loaded (daemon/model_batch.h).
-// Nobody ever waits for a batch to fill: what has come while the device was busy runs together.
+// What has come while the device was busy runs together; for more a worker waits only where those who
+// were just answered are about to ask again (daemon/batch_wait.h).
 #ifndef INF_DAEMON_BATCHER_H
 #define INF_DAEMON_BATCHER_H
 

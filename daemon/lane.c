@@ -280,7 +280,7 @@ static void wait_for_job(struct inf_lane *lane) INF_ATTR(requires_capability(lan
     uint64_t begin_ns = inf_clock_ns();
     unsigned seen = atomic_load_explicit(&lane->pushes, memory_order_relaxed);
     if (!lane->looking && inf_patience_pays(&lane->patience))
-        (void)look(lane, seen, begin_ns + INF_PATIENCE_NS);
+        (void)look(lane, seen, begin_ns + lane->patience.limit_ns);
     while (lane->count == 0 && !lane->closed) {
         lane->waiting++;
         inf_cond_wait(&lane->filled, &lane->mutex);
@@ -332,6 +332,7 @@ void inf_lane_settle(struct inf_lane *lane, struct inf_job *const *jobs, uint32_
 {
     inf_mutex_lock(&lane->mutex);
     uint32_t rows = 0;
+    inf_patience_worked(&lane->patience, jobs[0]->result.done_ns - jobs[0]->result.start_ns);
     for (uint32_t i = 0; i < count; i++) {
         rows += jobs[i]->rows;
         settle(lane, jobs[i]);

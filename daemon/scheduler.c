@@ -31,6 +31,7 @@ struct inf_scheduler {
     uint32_t jobs;
     bool patient;           // whether it may pay to look rather than to sleep
     bool looking;           // the loop does
+    uint64_t last_run_ns;   // what the job took that was taken back last
     uint64_t look_until_ns; // by when all that was worth it is done
     uint32_t station_count; // prepared so far
     struct station stations[INF_REGISTRY_DEVICES];
@@ -163,8 +164,8 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
         return refuse(scheduler, job, verdict, wait_ns, fault);
     scheduler->jobs++;
     inf_deadlines_add(scheduler->deadlines, &job->deadline);
-    if (scheduler->patient && job->expected.run_ns != 0 && wait_ns <= INF_PATIENCE_NS)
-        scheduler->look_until_ns = job->accepted_ns + INF_PATIENCE_NS;
+    if (scheduler->patient && job->expected.run_ns != 0 && wait_ns <= INF_PATIENCE_LEAST_NS)
+        scheduler->look_until_ns = job->accepted_ns + INF_PATIENCE_LEAST_NS;
     return INF_OK;
 }
 
@@ -248,6 +249,7 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
     struct station *station = &scheduler->stations[job->device_index];
     station->requests++;
     station->busy_ns += job->result.device_ns;
+    scheduler->last_run_ns = job->result.done_ns - job->result.start_ns;
     return job;
 }
 
@@ -288,6 +290,11 @@ struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler
 uint32_t inf_scheduler_jobs(const struct inf_scheduler *scheduler)
 {
     return scheduler->jobs;
+}
+
+uint64_t inf_scheduler_last_run_ns(const struct inf_scheduler *scheduler)
+{
+    return scheduler->last_run_ns;
 }
 
 uint64_t inf_scheduler_longest_run_ns(struct inf_scheduler *scheduler)

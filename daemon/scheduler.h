@@ -93,6 +93,9 @@ struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler
 // Jobs that were submitted and not taken back yet.
 uint32_t inf_scheduler_jobs(const struct inf_scheduler *scheduler) INF_ON_LOOP;
 
+// What the job took that was taken back last; 0 where there was none.
+uint64_t inf_scheduler_last_run_ns(const struct inf_scheduler *scheduler) INF_ON_LOOP;
+
 // How long the longest run that goes on now has taken so far; 0 where every worker is idle.
 uint64_t inf_scheduler_longest_run_ns(struct inf_scheduler *scheduler) INF_ON_LOOP;
 

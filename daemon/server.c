@@ -217,6 +217,7 @@ static void take_finished(struct inf_server *server) INF_ON_LOOP
     while ((call = inf_service_next_finished(server->service)) != NULL) {
         inf_connections_finish(server->connections, call);
         server->busy_ns = inf_clock_ns();
+        inf_patience_worked(&server->patience, inf_service_last_run_ns(server->service));
     }
     inf_connections_settle(server->connections);
 }
@@ -239,7 +240,7 @@ static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_L
         server->busy_ns = now_ns;
     }
     return inf_patience_pays(&server->patience) && inf_service_idle(server->service) &&
-           now_ns - server->busy_ns < INF_PATIENCE_NS;
+           now_ns - server->busy_ns < server->patience.limit_ns;
 }
 
 bool inf_server_look(struct inf_server *server)

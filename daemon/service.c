@@ -167,6 +167,11 @@ bool inf_service_look(struct inf_service *service)
     return inf_scheduler_look(service->scheduler);
 }
 
+uint64_t inf_service_last_run_ns(const struct inf_service *service)
+{
+    return inf_scheduler_last_run_ns(service->scheduler);
+}
+
 bool inf_service_idle(const struct inf_service *service)
 {
     return inf_scheduler_jobs(service->scheduler) == 0;

@@ -3,9 +3,11 @@
 
 #include <sched.h>
 
+#include "proto/core/attributes.h"
+
 void inf_patience_init(struct inf_patience *patience, uint32_t cores)
 {
-    *patience = (struct inf_patience){.possible = cores > 1};
+    *patience = (struct inf_patience){.possible = cores > 1, .limit_ns = INF_PATIENCE_LEAST_NS};
 }
 
 bool inf_patience_pays(const struct inf_patience *patience)
@@ -13,9 +15,15 @@ bool inf_patience_pays(const struct inf_patience *patience)
     return patience->possible && patience->lately;
 }
 
+void inf_patience_worked(struct inf_patience *patience, uint64_t took_ns)
+{
+    uint64_t share_ns = INF_MAX(took_ns / 16, (uint64_t)INF_PATIENCE_LEAST_NS);
+    patience->limit_ns = INF_MIN(share_ns, (uint64_t)INF_PATIENCE_MOST_NS);
+}
+
 void inf_patience_note(struct inf_patience *patience, uint64_t waited_ns)
 {
-    patience->lately = waited_ns <= INF_PATIENCE_NS;
+    patience->lately = waited_ns <= patience->limit_ns;
 }
 
 void inf_patience_breathe(void)

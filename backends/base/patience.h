@@ -8,13 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// The longest that anybody looks, and the longest wait after which looking pays: a client and the one
-// that waits for it may both have to be woken in it.
-#define INF_PATIENCE_NS 100000u
+// How long anybody looks at least, where looking pays: a client and the one that waits for it may both
+// have to be woken in it. After long work a sixteenth of it, but no longer than the most.
+#define INF_PATIENCE_LEAST_NS 100000u
+#define INF_PATIENCE_MOST_NS  500000u
 
 struct inf_patience {
-    bool possible; // others have a processor to work on meanwhile
-    bool lately;   // the last wait was short
+    bool possible;     // others have a processor to work on meanwhile
+    bool lately;       // the last wait was within the limit
+    uint64_t limit_ns; // how long to look
 };
 
 // Prepares an embedded one for a process that may use so many cores.
@@ -22,6 +24,9 @@ void inf_patience_init(struct inf_patience *patience, uint32_t cores);
 
 // Whether to look before sleeping.
 bool inf_patience_pays(const struct inf_patience *patience);
+
+// Work that took so long is done: what is next may be waited for accordingly.
+void inf_patience_worked(struct inf_patience *patience, uint64_t took_ns);
 
 // Learns from a wait that is over.
 void inf_patience_note(struct inf_patience *patience, uint64_t waited_ns);

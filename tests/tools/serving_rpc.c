@@ -281,31 +281,18 @@ static void copy_model(const char *from, const char *to)
 
 // In blocks by turns, so that what else the machine does meets both alike, and each runs as it would
 // where nobody else does. The first two of a block are not counted.
-static void show_model(struct figures *figures, const char *directory, const char *file,
-                       const struct serving_target *described)
+static void show_over(struct figures *figures, struct direct *direct,
+                      const struct serving_target *target)
 {
     static double direct_us[ENGINE_RUNS];
     static double daemon_us[ENGINE_RUNS];
-    struct rpc_daemon daemon;
-    struct direct direct = {0};
-    char to[96];
-    char path[600];
+    const char *how = target->in_place ? ", in shared memory" : "";
     char what[96];
-    rpc_daemon_make(&daemon);
-    rpc_daemon_add_model(&daemon, described->model, to);
-    copy_model(directory, to);
-    rpc_daemon_start(
-        &daemon, rpc_daemon_path(),
-        (const char *[]){"--cpu-threads=1", "--backends=cpu,ref", "--race=never", NULL});
-    snprintf(path, sizeof path, "%s/%s", directory, file);
-    open_direct(&direct, path, described);
-    struct serving_target target = *described;
-    target.socket = daemon.socket;
-    struct serving_caller *caller = serving_open(&target);
     size_t count = 0;
+    struct serving_caller *caller = serving_open(target);
     for (int i = 0; i < ENGINE_RUNS; i += ENGINE_BLOCK, count += ENGINE_BLOCK - 2) {
         for (int k = -2; k < ENGINE_BLOCK - 2; k++) {
-            double us = trip_direct(&direct);
+            double us = trip_direct(direct);
             if (k >= 0)
                 direct_us[count + (size_t)k] = us;
         }
@@ -318,12 +305,35 @@ static void show_model(struct figures *figures, const char *directory, const cha
     }
     double alone_us = serving_quantile(direct_us, count, 0.5);
     double through_us = serving_quantile(daemon_us, count, 0.5);
-    snprintf(what, sizeof what, "%s, engine alone, p50", described->model);
+    snprintf(what, sizeof what, "%s, engine alone, p50", target->model);
     figures_add(figures, &(struct figure){what, alone_us, "us", FIGURE_NONE, 0});
-    snprintf(what, sizeof what, "%s, through the daemon over it, p50", described->model);
+    snprintf(what, sizeof what, "%s, through the daemon over it%s, p50", target->model, how);
     figures_add(figures, &(struct figure){what, through_us - alone_us, "us", FIGURE_AT_MOST,
                                           alone_us * 0.03 > 50 ? alone_us * 0.03 : 50});
     serving_close(caller);
+}
+
+static void show_model(struct figures *figures, const char *directory, const char *file,
+                       const struct serving_target *described)
+{
+    struct rpc_daemon daemon;
+    struct direct direct = {0};
+    char to[96];
+    char path[600];
+    rpc_daemon_make(&daemon);
+    rpc_daemon_add_model(&daemon, described->model, to);
+    copy_model(directory, to);
+    rpc_daemon_start(
+        &daemon, rpc_daemon_path(),
+        (const char *[]){"--cpu-threads=1", "--backends=cpu,ref", "--race=never", NULL});
+    snprintf(path, sizeof path, "%s/%s", directory, file);
+    open_direct(&direct, path, described);
+    struct serving_target target = *described;
+    target.socket = daemon.socket;
+    for (int shared = 0; shared < 2; shared++) {
+        target.in_place = shared != 0;
+        show_over(figures, &direct, &target);
+    }
     inf_model_release(direct.model, &direct.executable);
     inf_model_unref(&direct.model);
     tool_engine_close(&direct.engine);

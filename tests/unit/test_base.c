@@ -185,10 +185,19 @@ Test(patience, pays_after_a_short_wait_where_others_have_a_processor)
     struct inf_patience patience;
     inf_patience_init(&patience, 2);
     cr_expect_not(inf_patience_pays(&patience), "nothing is known yet");
-    inf_patience_note(&patience, INF_PATIENCE_NS);
+    inf_patience_note(&patience, 100000);
     cr_expect(inf_patience_pays(&patience));
-    inf_patience_note(&patience, INF_PATIENCE_NS + 1);
+    inf_patience_note(&patience, 100001);
     cr_expect_not(inf_patience_pays(&patience));
+    inf_patience_worked(&patience, 3200000);
+    inf_patience_note(&patience, 200000);
+    cr_expect(inf_patience_pays(&patience), "a sixteenth of long work may be waited");
+    inf_patience_note(&patience, 200001);
+    cr_expect_not(inf_patience_pays(&patience));
+    inf_patience_worked(&patience, 3000000000);
+    cr_expect_eq(patience.limit_ns, 500000);
+    inf_patience_worked(&patience, 0);
+    cr_expect_eq(patience.limit_ns, 100000);
     inf_patience_init(&patience, 1);
     inf_patience_note(&patience, 1);
     cr_expect_not(inf_patience_pays(&patience),

@@ -235,7 +235,7 @@ Test(lane, loses_no_job_between_workers_that_look_and_workers_that_sleep)
             pushed++;
         else
             free(job);
-        uint64_t until_ns = inf_clock_ns() + i % 16 * (INF_PATIENCE_NS / 8);
+        uint64_t until_ns = inf_clock_ns() + i % 16 * (INF_PATIENCE_LEAST_NS / 8);
         while (i % 16 != 0 && inf_clock_ns() < until_ns)
             ;
     }
