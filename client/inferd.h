@@ -394,6 +394,7 @@ typedef struct inferd_candidate {
     uint64_t first_ns;  // of the first run, which compiles
     uint64_t median_ns; // of a race
     uint64_t memory_bytes;
+    unsigned threads; // that a run uses
 } inferd_candidate;
 
 // An operator that the chosen device does not run.

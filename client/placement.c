@@ -19,6 +19,7 @@ static void copy_candidate(inferd_candidate *to, const struct inf_candidate_entr
     to->first_ns = from->first_ns;
     to->median_ns = from->median_ns;
     to->memory_bytes = from->memory_bytes;
+    to->threads = from->threads;
 }
 
 static void copy_declined(inferd_declined *to, const struct inf_declined_entry *from)

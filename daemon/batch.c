@@ -7,6 +7,7 @@
 
 #include "backends/base/blob.h"
 #include "backends/base/clock.h"
+#include "daemon/guard.h"
 #include "daemon/job_output.h"
 #include "proto/core/span.h"
 
@@ -207,10 +208,15 @@ static enum inf_code execute(const struct batch *batch, struct run *run)
             job->result.begin_ns = inf_clock_ns();
         job->result.batch_rows = INF_MAX(job->result.batch_rows, run->rows);
     }
-    INF_TRY(inf_executable_run(run->executable, &execution, batch->err));
+    const struct inf_job *first = batch->jobs[0];
+    enum inf_precision precision;
+    INF_TRY(inf_guard_run(first->served, first->device, run->executable, &execution, &precision,
+                          batch->err));
     uint64_t end_ns = inf_clock_ns();
-    for (uint32_t i = 0; i < run->piece_count; i++)
+    for (uint32_t i = 0; i < run->piece_count; i++) {
         run->pieces[i].job->result.end_ns = end_ns;
+        run->pieces[i].job->result.precision = precision;
+    }
     scatter(run);
     return INF_OK;
 }

@@ -70,8 +70,9 @@ struct inf_job {
         // When a worker took the job, when its run began and ended (0: it never did), and when
         // the worker was done with it.
         uint64_t start_ns, begin_ns, end_ns, done_ns;
-        uint64_t device_ns;  // its share of the time from start to done
-        uint32_t batch_rows; // of the run, those of other jobs counted
+        uint64_t device_ns;           // its share of the time from start to done
+        enum inf_precision precision; // of the answer
+        uint32_t batch_rows;          // of the run, those of other jobs counted
     } result;
 
     // The lane's, under its mutex; user, model and priority of `turn` are set by the loop before.

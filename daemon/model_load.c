@@ -31,10 +31,8 @@ static enum inf_code run_once(struct inf_executable *executable,
     return code;
 }
 
-// Fills the shapes to warm up with; *out_guessed tells that the model leaves some of them open.
-// False where not even their ranks are known.
-static bool default_shapes(const struct inf_graph *graph, struct inf_shape *shapes,
-                           bool *out_guessed)
+bool inf_model_default_shapes(const struct inf_graph *graph, struct inf_shape *shapes,
+                              bool *out_guessed)
 {
     *out_guessed = false;
     for (uint32_t i = 0; i < graph->input_count; i++) {
@@ -89,6 +87,14 @@ static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
     INF_TRY(inf_model_acquire(served->model, served->device, shapes, &executable, err));
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
+    // A mode that lowers nothing is fp32: its name is for what is done.
+    if (served->placement.mode.precision > INF_PRECISION_FP32 &&
+        inf_executable_precision(executable) == INF_PRECISION_FP32)
+        snprintf(served->precision_reason, sizeof served->precision_reason,
+                 "nothing of it is computed in %s on %s",
+                 inf_precision_name(served->placement.mode.precision),
+                 inf_device_info(served->device)->name);
+    served->warm_precision = inf_executable_precision(executable);
     inf_model_facts_read(&served->facts, executable, served->device, hosts, host_count);
     report(load, "warm-up", PERCENT_WARM_UP);
     enum inf_code code = run_once(executable, err);
@@ -118,12 +124,16 @@ static void place(struct load *load, const struct inf_shape *shapes,
                                               .pinned = load->pinned,
                                               .avoid = avoid,
                                               .allow = load->allow,
-                                              .measure_anew = load->job->measure_anew,
+                                              .precision = served->precision,
+                                              .decision = load->job->decision,
                                               .rules = load->job->rules};
     struct inf_device *device =
         inf_placement_choose(&served->placement, &load->options->place, &subject);
     served->device = inf_device_ref(device);
     inf_model_charge(served->model, device);
+    inf_model_prefer(served->model, device, &served->placement.mode);
+    if (served->precision == INF_PRECISION_AUTO)
+        inf_precision_explain(&served->placement, served->precision_reason);
     if (load->pinned == NULL)
         inf_log(load->options->log, INF_LOG_INFO,
                 "model placed name=%s device=%s by=%s reason=\"%s\"", served->name,
@@ -144,7 +154,8 @@ static enum inf_code warm_up_somewhere(struct load *load, const struct inf_shape
 {
     struct inf_error why = {0};
     enum inf_code code = warm_up(load, shapes, &why);
-    if (code != INF_OK && load->pinned == NULL && inf_device_is_to_blame(&why)) {
+    if (code != INF_OK && load->pinned == NULL &&
+        (code == INF_UNAVAILABLE || inf_device_is_to_blame(&why))) {
         const struct inf_device *failed = load->served->device; // the list has it
         inf_log(load->options->log, INF_LOG_WARNING, "model moved name=%s from=%s reason=\"%s\"",
                 load->served->name, inf_device_info(failed)->name, why.text);
@@ -165,11 +176,12 @@ static enum inf_code settle_precision(struct load *load, const struct inf_shape 
     const struct inf_load_job *job = load->job;
     struct inf_served *served = load->served;
     (void)inf_precision_parse(load->config.precision, &served->precision); // it was checked
-    if (job->precision_asked)
+    if (job->precision_asked || (served->precision > INF_PRECISION_FP32 && job->decision == NULL))
         return inf_precision_settle(served->precision, served->model, shapes,
-                                    load->options->devices, served->precision_reason, err);
+                                    load->options->devices, load->pinned, served->precision_reason,
+                                    err);
     snprintf(served->precision_reason, sizeof served->precision_reason, "%s",
-             job->base != NULL ? job->base->precision_reason : "no device computes in less");
+             job->base != NULL ? job->base->precision_reason : "less was not asked for");
     return INF_OK;
 }
 
@@ -181,14 +193,14 @@ static enum inf_code settle(struct load *load, struct inf_error *err)
     if (shapes == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
     bool guessed;
-    bool known = default_shapes(graph, shapes, &guessed);
+    bool known = inf_model_default_shapes(graph, shapes, &guessed);
     enum inf_code code = INF_OK;
-    place(load, known ? shapes : NULL, NULL);
     code = settle_precision(load, known ? shapes : NULL, err);
     if (code != INF_OK) {
         free(shapes);
         return code;
     }
+    place(load, known ? shapes : NULL, NULL);
     if (known)
         code = warm_up_somewhere(load, shapes, err);
     else

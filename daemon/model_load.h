@@ -21,6 +21,11 @@ enum inf_code inf_model_load(struct inf_load_job *job, const struct inf_loader_o
                              const struct inf_load_progress_sink *progress,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Fills the shapes to warm up with: the graph's, with 1 for every dimension that is unknown, which
+// *out_guessed tells. False where not even their ranks are known.
+bool inf_model_default_shapes(const struct inf_graph *graph, struct inf_shape *shapes,
+                              bool *out_guessed);
+
 // Frees a model that nobody refers to.
 void inf_served_destroy(struct inf_served **served) INF_MAY_BLOCK;
 

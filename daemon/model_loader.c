@@ -11,6 +11,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
 #include "daemon/model_load.h"
+#include "daemon/model_race.h"
 
 struct inf_loader {
     struct inf_loader_options options;
@@ -53,8 +54,9 @@ void inf_served_unref(struct inf_served **served)
 // --- messages ---
 
 // Appends a message and makes the eventfd readable.
-static void post(struct inf_loader *loader, struct inf_load_message *message)
+static void post(struct inf_loader *from, struct inf_load_message *message)
 {
+    struct inf_loader *loader = from->options.reports_to != NULL ? from->options.reports_to : from;
     inf_mutex_lock(&loader->mutex);
     *loader->messages_tail = message;
     loader->messages_tail = &message->next;
@@ -173,10 +175,33 @@ static void scan(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BL
                 err->text);
 }
 
+static void race(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_served *base = job->base;
+    struct inf_error *err = &job->message.event.err;
+    snprintf(job->version, sizeof job->version, "%s", base->version);
+    if (inf_model_race(job, &loader->options, err) != INF_OK) {
+        inf_log(loader->options.log, INF_LOG_INFO, "no race name=%s reason=\"%s\"", base->name,
+                err->text);
+        return;
+    }
+    const struct inf_race *raced = &job->decision->race;
+    const struct inf_race_entry *chosen = &raced->entries[raced->chosen];
+    inf_log(loader->options.log, INF_LOG_INFO,
+            "race over name=%s device=%s precision=%s threads=%u candidates=%u ms=%llu", base->name,
+            inf_device_info(chosen->device)->name, inf_precision_name(chosen->mode.precision),
+            chosen->mode.threads, raced->count,
+            (unsigned long long)(raced->took_ns / INF_NS_PER_MS));
+}
+
 static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     if (job->scan)
         scan(loader, job);
+    else if (job->race)
+        race(loader, job);
+    else if (job->keep)
+        inf_tune_add(loader->options.place.tune, job->decision->key, &job->decision->race);
     else if (job->dissect != NULL)
         dissect(loader, job);
     else
@@ -310,6 +335,7 @@ void inf_load_job_destroy(struct inf_load_job **job)
     inf_served_unref(&self->base);
     inf_dissect_order_destroy(&self->dissect);
     free(self->names);
+    free(self->decision);
     free(self);
     *job = NULL;
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backends/base/calm.h"
 #include "backends/device/device.h"
 #include "backends/exec/model.h"
 #include "daemon/batcher.h"
@@ -37,15 +38,19 @@ struct inf_served {
     struct inf_placement placement; // why there
     struct inf_model_config config; // what it was told; once it is served the loop's, as is mode
     enum inf_model_mode mode;
-    enum inf_precision precision;   // that was wanted
-    char precision_reason[256];     // why it computes in fp32
+    enum inf_precision precision;                // that was wanted
+    char precision_reason[INF_PRECISION_REASON]; // why it computes in what it does
     struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
     struct inf_model_facts facts;   // at the shapes it was warmed up with; 0 where it was not
     uint64_t stamp;                 // of its file
     uint64_t config_stamp;          // of its settings' file; 0: it has none
     uint64_t content_hash;          // of its file
     _Atomic uint64_t request_count; // answered with OK
-    struct inf_drift drift;         // the loop's: how fast it is
+    enum inf_precision
+        warm_precision;          // what it computed in when it was warmed up; AUTO: it was not
+    _Atomic uint64_t recomputed; // answers that had to be computed again in fp32
+    bool demoted;                // the loop's: it was said that this model computes in fp32 now
+    struct inf_drift drift;      // the loop's: how fast it is
 };
 
 // Another reference. Any thread.
@@ -87,11 +92,14 @@ struct inf_load_job {
     struct inf_device *default_device; // where nothing else is said; the list's. NULL: the best
     struct inf_model_config config;    // what admins ask for; the rest is the model's file's
     bool config_whole;                 // nothing is: no file is read
-    bool measure_anew;                 // what earlier races found does not count
     bool precision_asked;              // somebody asks now; else that of `base` stands
     struct inf_place_rules rules;
     struct inf_served *base; // one reference: this is placed anew, no file is read; NULL: a file is
-    struct inf_dissect_order *dissect; // not NULL: base is looked into instead
+    struct inf_dissect_order *dissect;   // not NULL: base is looked into instead
+    bool race;                           // candidates race for base instead: `placement` says which
+    bool keep;                           // what was decided is only kept
+    struct inf_placement placement;      // race: the base's
+    struct inf_place_decision *decision; // what a race decided, or to go by; NULL: none. The job's
     // What is served now, one reference: it is not loaded again where its file is the same, but placed
     // anew where its settings' file is another. NULL: load in any case.
     struct inf_served *known;
@@ -108,6 +116,8 @@ struct inf_loader_options {
     const struct inf_device_list *devices; // all there are; outlives the loader
     struct inf_place_options place;        // the loader thread's
     const struct inf_evaluator *evaluator;
+    struct inf_calm *calm;         // whether anything is served; outlives the loader
+    struct inf_loader *reports_to; // who gets the messages, and outlives this one; NULL: itself
     uint32_t batch_rows_max; // rows of different requests that a model may run at once; 1: none
     const struct inf_log *log;
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/graph/shape_infer.h"
+#include "backends/precision/judge.h"
 #include "proto/core/span.h"
 
 static const char *const races_names[] = {[INF_PLACE_RACES_AUTO] = "auto",
@@ -60,6 +61,7 @@ static struct inf_device *decide(struct inf_placement *placement, enum inf_place
 {
     placement->source = source;
     placement->race.chosen = chosen;
+    placement->mode = placement->race.entries[chosen].mode;
     snprintf(placement->reason, sizeof placement->reason, "%.159s", reason);
     return placement->race.entries[chosen].device;
 }
@@ -118,13 +120,60 @@ static struct inf_speed_work work_of(struct inf_model *model, const struct inf_s
     return work;
 }
 
-static void add_candidate(struct inf_placement *placement, const struct inf_place_options *options,
-                          struct inf_device *device, const struct inf_speed_work *work)
+static void add_candidate(struct inf_placement *placement, const struct inf_race_entry *candidate,
+                          uint64_t prior_ns)
 {
-    uint32_t index = placement->race.count++;
-    placement->race.entries[index] =
-        (struct inf_race_entry){.device = device, .verdict = INF_RACE_LEFT_OUT};
-    placement->prior_ns[index] = predict_ns(options, device, work);
+    if (placement->race.count == INF_RACE_ENTRIES)
+        return;
+    placement->prior_ns[placement->race.count] = prior_ns;
+    placement->race.entries[placement->race.count++] = *candidate;
+}
+
+// Whether the model may be tried in this precision at all.
+static bool may_try(const struct inf_place_subject *subject, enum inf_precision precision)
+{
+    if (subject->policy == INF_PLACE_STABILITY)
+        return false;
+    return subject->precision == INF_PRECISION_AUTO || subject->precision == precision;
+}
+
+// A device is a candidate in each of its precisions, and where it can with one thread alone, which small
+// models may prefer.
+static void add_device(struct inf_placement *placement, const struct inf_place_options *options,
+                       const struct inf_place_subject *subject, struct inf_device *device,
+                       const struct inf_speed_work *work)
+{
+    const struct inf_device_info *info = inf_device_info(device);
+    uint64_t prior_ns = predict_ns(options, device, work);
+    struct inf_race_entry candidate = {.device = device,
+                                       .mode = {.precision = INF_PRECISION_FP32},
+                                       .verdict = INF_RACE_LEFT_OUT,
+                                       .judges = subject->precision > INF_PRECISION_FP32};
+    add_candidate(placement, &candidate, prior_ns);
+    if (info->fewer_threads && info->threads > 1 && subject->policy != INF_PLACE_MEMORY &&
+        !candidate.judges) {
+        candidate.mode.threads = 1;
+        add_candidate(placement, &candidate, 0);
+        candidate.mode.threads = 0;
+    }
+    candidate.judges = false;
+    for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++) {
+        if ((info->precisions & INF_PRECISION_BIT(p)) == 0 || !may_try(subject, p))
+            continue;
+        candidate.mode.precision = p;
+        // Whoever names a precision gets its error; automatic choice is as near to fp32 as any device.
+        candidate.tolerance = subject->precision == p ? inf_precision_error_max(p) : 0;
+        add_candidate(placement, &candidate, 0);
+    }
+}
+
+// The first candidate that may be chosen: in the precision that was named, and else in fp32.
+static uint32_t first_eligible(const struct inf_placement *placement)
+{
+    for (uint32_t i = 0; i < placement->race.count; i++)
+        if (!placement->race.entries[i].judges)
+            return i;
+    return 0;
 }
 
 // Lists the devices that may be chosen and work; those that may, where none works. There are some.
@@ -163,17 +212,18 @@ static void apply_rule(struct inf_placement *placement, const struct inf_place_o
     const struct inf_prior_facts facts = {.macs = work.macs, .const_bytes = work.bytes};
     const struct inf_prior prior = inf_prior_choose(infos, count, &facts);
     for (uint32_t i = 0; i < prior.count; i++)
-        add_candidate(placement, options, devices[prior.order[i]], &work);
+        add_device(placement, options, subject, devices[prior.order[i]], &work);
     // One that automatic choice passes over may be named all the same.
     bool listed = subject->pinned == NULL;
-    for (uint32_t i = 0; i < prior.count; i++)
+    for (uint32_t i = 0; i < placement->race.count; i++)
         listed |= placement->race.entries[i].device == subject->pinned;
-    if (!listed && placement->race.count < INF_PLACE_DEVICES)
-        add_candidate(placement, options, subject->pinned, &work);
+    if (!listed)
+        add_device(placement, options, subject, subject->pinned, &work);
     placement->rule = placement->race.entries[0].device;
     placement->rule_reason = prior.reason;
-    placement->race.entries[0].verdict = INF_RACE_CHOSEN;
-    decide(placement, INF_PLACE_RULE, 0, prior.reason);
+    uint32_t first = first_eligible(placement);
+    placement->race.entries[first].verdict = INF_RACE_CHOSEN;
+    decide(placement, INF_PLACE_RULE, first, prior.reason);
 }
 
 // --- what is not measured ---
@@ -188,8 +238,12 @@ static struct inf_device *choose_only(struct inf_placement *placement, enum inf_
 
 static struct inf_device *pin(struct inf_placement *placement, const struct inf_device *device)
 {
-    uint32_t chosen = 0;
-    for (uint32_t i = 0; i < placement->race.count; i++)
+    uint32_t chosen = placement->race.count;
+    for (uint32_t i = placement->race.count; i-- > 0;)
+        if (placement->race.entries[i].device == device && !placement->race.entries[i].judges)
+            chosen = i;
+    // It is listed, but may not offer the precision: that is refused elsewhere, or falls back to fp32.
+    for (uint32_t i = 0; i < placement->race.count && chosen == placement->race.count; i++)
         if (placement->race.entries[i].device == device)
             chosen = i;
     return choose_only(placement, INF_PLACE_PINNED, chosen, "it was named");
@@ -208,52 +262,76 @@ static struct inf_device *prefer_stable(struct inf_placement *placement)
     return placement->rule;
 }
 
-// --- the race ---
+// --- what was measured ---
 
 // Whether a race can change anything. Plain loops only judge: they never win against anything.
 static bool is_worth_it(const struct inf_race *race, enum inf_place_races races)
 {
     uint32_t rivals = 0;
     for (uint32_t i = 0; i < race->count; i++)
-        rivals += races == INF_PLACE_RACES_ALWAYS ||
-                  inf_device_info(race->entries[i].device)->kind != INF_DEVICE_HOST;
+        rivals += !race->entries[i].judges &&
+                  (races == INF_PLACE_RACES_ALWAYS ||
+                   inf_device_info(race->entries[i].device)->kind != INF_DEVICE_HOST);
     return rivals >= 2 && races != INF_PLACE_RACES_NEVER;
 }
 
-// Fills in what an earlier race found. The key has the devices in their order, so they are the same.
-static bool remember(struct inf_placement *placement, const struct inf_tune *tune, uint64_t key)
+// Fills in what an earlier race found, and what is to stay fp32. The key has the candidates in their
+// order, so they are the same.
+static bool remember(struct inf_placement *placement, const struct inf_tune *tune,
+                     struct inf_model *model)
 {
-    const struct inf_tune_record *record = inf_tune_find(tune, key);
+    const struct inf_tune_record *record = inf_tune_find(tune, placement->key);
     if (record == NULL || record->count != placement->race.count)
+        return false;
+    const struct inf_mode *mode = &record->entries[record->chosen].mode;
+    if (mode->precision > INF_PRECISION_FP32 &&
+        inf_model_pin(model, mode->precision, record->pins, record->pin_count, NULL) != INF_OK)
         return false;
     for (uint32_t i = 0; i < record->count; i++) {
         struct inf_race_entry *entry = &placement->race.entries[i];
-        entry->verdict = record->entries[i].verdict;
-        entry->runs = record->entries[i].runs;
-        entry->first_ns = record->entries[i].first_ns;
-        entry->median_ns = record->entries[i].median_ns;
+        const struct inf_tune_entry *kept = &record->entries[i];
+        entry->verdict = kept->verdict;
+        entry->runs = kept->runs;
+        entry->first_ns = kept->first_ns;
+        entry->median_ns = kept->median_ns;
+        entry->memory_bytes = kept->memory_bytes;
     }
+    memcpy(placement->race.pins, record->pins, sizeof record->pins);
+    placement->race.pin_count = record->pin_count;
     decide(placement, INF_PLACE_RECALL, record->chosen, "it won a race at an earlier start");
     return true;
 }
 
-static void race(struct inf_placement *placement, const struct inf_place_options *options,
-                 const struct inf_place_subject *subject, uint64_t key) INF_MAY_BLOCK
+void inf_placement_adopt(struct inf_placement *placement, const struct inf_race *race)
 {
     static const char *const reasons[] = {
         [INF_RACE_LATENCY] = "the fastest of those whose answer was right",
         [INF_RACE_THROUGHPUT] = "most runs a second of those whose answer was right",
         [INF_RACE_MEMORY] = "least memory of those whose answer was right",
     };
-    struct inf_error err = {0};
-    struct inf_race rivals = placement->race;
-    if (inf_race_run(&rivals, subject->model, subject->shapes, INF_PLACE_RACE_NS, &err) != INF_OK) {
-        snprintf(placement->reason, sizeof placement->reason, "no race: %.140s", err.text);
-        return;
-    }
-    placement->race = rivals;
-    decide(placement, INF_PLACE_RACE, rivals.chosen, reasons[rivals.aim]);
-    inf_tune_add(options->tune, key, &rivals);
+    struct inf_calm *calm = placement->race.calm;
+    placement->race = *race;
+    placement->race.calm = calm;
+    placement->race_due = false;
+    decide(placement, INF_PLACE_RACE, race->chosen, reasons[race->aim]);
+}
+
+// Goes by what was measured, if anything was.
+static void recall(struct inf_placement *placement, const struct inf_place_options *options,
+                   const struct inf_place_subject *subject) INF_MAY_BLOCK
+{
+    const struct inf_place_decision *decision = subject->decision;
+    placement->key = inf_tune_key(subject->content_hash, subject->shapes,
+                                  inf_model_graph(subject->model)->input_count, &placement->race,
+                                  options->version);
+    if (decision != NULL)
+        inf_tune_add(options->tune, decision->key, &decision->race);
+    placement->race_due = !remember(placement, options->tune, subject->model);
+    if (!placement->race_due && decision != NULL && decision->key == placement->key)
+        inf_placement_adopt(placement, &decision->race);
+    if (placement->race_due)
+        snprintf(placement->reason, sizeof placement->reason,
+                 "%.100s; to be measured when nothing is served", placement->rule_reason);
 }
 
 struct inf_device *inf_placement_choose(struct inf_placement *placement,
@@ -272,12 +350,7 @@ struct inf_device *inf_placement_choose(struct inf_placement *placement,
         return pin(placement, subject->pinned);
     if (subject->policy == INF_PLACE_STABILITY)
         return prefer_stable(placement);
-    if (subject->shapes != NULL && is_worth_it(&placement->race, subject->rules.races)) {
-        uint64_t key = inf_tune_key(subject->content_hash, subject->shapes,
-                                    inf_model_graph(subject->model)->input_count, &placement->race,
-                                    options->version);
-        if (subject->measure_anew || !remember(placement, options->tune, key))
-            race(placement, options, subject, key);
-    }
+    if (subject->shapes != NULL && is_worth_it(&placement->race, subject->rules.races))
+        recall(placement, options, subject);
     return placement->race.entries[placement->race.chosen].device;
 }

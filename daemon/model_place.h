@@ -57,9 +57,12 @@ struct inf_placement {
     enum inf_place_policy policy;
     char reason[160];
     struct inf_race race; // who could have been chosen, and chosen; the devices are the list's
-    uint64_t prior_ns[INF_PLACE_DEVICES]; // of each: what its speed promises; 0: not known
-    struct inf_device *rule;              // whom the rule of thumb would have; the list's
-    const char *rule_reason;              // static
+    uint64_t prior_ns[INF_RACE_ENTRIES]; // of each: what its device's speed promises; 0: not known
+    struct inf_mode mode;                // that was chosen
+    bool race_due;                       // what is chosen was not measured, and is to be
+    uint64_t key;                        // of inf_tune_key(): what the race decides
+    struct inf_device *rule;             // whom the rule of thumb would have; the list's
+    const char *rule_reason;             // static
 };
 
 // How fast the devices of a list are, in its order. The loader thread measures, anybody reads once
@@ -85,6 +88,12 @@ struct inf_place_options {
     const struct inf_log *log;
 };
 
+// What a race found out that is over.
+struct inf_place_decision {
+    uint64_t key;
+    struct inf_race race;
+};
+
 // What there is to choose for.
 struct inf_place_subject {
     struct inf_model *model;
@@ -95,13 +104,17 @@ struct inf_place_subject {
     const struct inf_device *avoid; // not to be found; NULL: none
     struct inf_allow_rules allow;   // what may be found
     struct inf_place_rules rules;
-    bool measure_anew; // what earlier races found does not count
+    enum inf_precision precision;              // that is wanted
+    const struct inf_place_decision *decision; // to be kept, and to go by; NULL: none
 };
 
-// Chooses a device of the list that works; no reference. Never fails: without a race the rule stands, and
-// placement->reason says why.
+// Chooses a device of the list that works, no reference, and a mode. Never fails: what was not measured
+// goes by the rule, and placement->race_due says that a race is worth it.
 struct inf_device *inf_placement_choose(struct inf_placement *placement,
                                         const struct inf_place_options *options,
                                         const struct inf_place_subject *subject) INF_MAY_BLOCK;
+
+// Takes a race's outcome over into what is placed as it has chosen.
+void inf_placement_adopt(struct inf_placement *placement, const struct inf_race *race);
 
 #endif

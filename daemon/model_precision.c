@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/precision/half_judge.h"
 #include "proto/core/span.h"
 
 // Numbers of 0 to 1 for floats, as races have them; 0 for others.
@@ -27,8 +26,9 @@ static struct inf_blob *make_input(const struct inf_value *value)
     return blob;
 }
 
-static enum inf_code judge(struct inf_half_report *report, struct inf_model *model,
-                           const struct inf_shape *shapes, struct inf_error *err) INF_MAY_BLOCK
+enum inf_code inf_precision_try(struct inf_precision_report *report, enum inf_precision precision,
+                                struct inf_model *model, const struct inf_shape *shapes,
+                                struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_model_settle_graph(model, shapes, &graph, err));
@@ -39,7 +39,7 @@ static enum inf_code judge(struct inf_half_report *report, struct inf_model *mod
         made = inputs[i] != NULL;
     }
     enum inf_code code =
-        made ? inf_half_judge(report, graph, inf_registry_evaluator(), inputs, err)
+        made ? inf_precision_judge(report, precision, graph, inf_registry_evaluator(), inputs, err)
              : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for inputs");
     for (uint32_t i = 0; inputs != NULL && i < graph->input_count; i++)
         inf_blob_unref(&inputs[i]);
@@ -47,45 +47,143 @@ static enum inf_code judge(struct inf_half_report *report, struct inf_model *mod
     return code;
 }
 
-// What the model would do in fp16, in a line.
-static void describe_model(struct inf_model *model, const struct inf_shape *shapes, char *text,
-                           size_t size) INF_MAY_BLOCK
+// Tries, and says in a line what came of it; whether the model may compute so.
+static bool try_and_tell(struct inf_precision_report *report, enum inf_precision precision,
+                         struct inf_model *model, const struct inf_shape *shapes, char *text,
+                         size_t size) INF_MAY_BLOCK
 {
-    struct inf_half_report report;
     struct inf_error why = {0};
-    if (shapes == NULL)
+    if (shapes == NULL) {
         snprintf(text, size, "its shapes are not known");
-    else if (judge(&report, model, shapes, &why) != INF_OK)
+        return false;
+    }
+    if (inf_precision_try(report, precision, model, shapes, &why) != INF_OK) {
         snprintf(text, size, "%.180s", why.text);
-    else
-        inf_half_print(&report, text, size);
+        return false;
+    }
+    inf_precision_print(report, text, size);
+    return report->admissible;
 }
 
+// --- who offers what ---
+
+static bool offers(const struct inf_device *device, enum inf_precision precision)
+{
+    return (inf_device_info(device)->precisions & INF_PRECISION_BIT(precision)) != 0;
+}
+
+static bool anybody_offers(const struct inf_device_list *devices, enum inf_precision precision)
+{
+    for (uint32_t i = 0; i < devices->count; i++)
+        if (offers(devices->devices[i], precision))
+            return true;
+    return false;
+}
+
+// Lists the devices: "gpu fp16, cpu, ref".
 static void list_devices(const struct inf_device_list *devices, char *text, size_t size)
 {
     size_t used = 0;
-    for (uint32_t i = 0; i < devices->count && used < size; i++)
+    for (uint32_t i = 0; i < devices->count && used < size; i++) {
         used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "",
                                  inf_device_info(devices->devices[i])->name);
+        for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS && used < size; p++)
+            if (offers(devices->devices[i], p))
+                used += (size_t)snprintf(text + used, size - used, " %s", inf_precision_name(p));
+    }
+}
+
+static enum inf_code refuse(enum inf_precision wanted, const struct inf_device_list *devices,
+                            const struct inf_device *device, const char *would,
+                            struct inf_error *err)
+{
+    char known[96] = "";
+    list_devices(devices, known, sizeof known);
+    if (device != NULL)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_FEATURE,
+                               "precision %s: device '%s' does not compute in it (%s); in it: %s",
+                               inf_precision_name(wanted), inf_device_info(device)->name, known,
+                               would);
+    return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_FEATURE,
+                           "precision %s: no device computes in it (%s: fp32 only); in it: %s",
+                           inf_precision_name(wanted), known, would);
+}
+
+// --- deciding ---
+
+static enum inf_code
+settle_named(enum inf_precision wanted, struct inf_model *model, const struct inf_shape *shapes,
+             const struct inf_device_list *devices, const struct inf_device *device,
+             char reason[INF_PRECISION_REASON], struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_precision_report report;
+    char would[INF_PRECISION_REASON];
+    bool admissible = try_and_tell(&report, wanted, model, shapes, would, sizeof would);
+    if (device != NULL ? !offers(device, wanted) : !anybody_offers(devices, wanted))
+        return refuse(wanted, devices, device, would, err);
+    if (!admissible)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_FEATURE,
+                               "precision %s: this model must not: %s", inf_precision_name(wanted),
+                               would);
+    snprintf(reason, INF_PRECISION_REASON, "it was named; %.200s", would);
+    return inf_model_pin(model, wanted, report.pins, report.pinned_nodes, err);
+}
+
+static void settle_auto(struct inf_model *model, const struct inf_shape *shapes,
+                        const struct inf_device_list *devices,
+                        char reason[INF_PRECISION_REASON]) INF_MAY_BLOCK
+{
+    struct inf_precision_report report;
+    char known[96] = "", would[INF_PRECISION_REASON];
+    bool offered = false;
+    for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++)
+        offered |= anybody_offers(devices, p);
+    list_devices(devices, known, sizeof known);
+    if (offered) {
+        snprintf(reason, INF_PRECISION_REASON, "less is tried in a race (%.64s)", known);
+        return;
+    }
+    (void)try_and_tell(&report, INF_PRECISION_FP16, model, shapes, would, sizeof would);
+    snprintf(reason, INF_PRECISION_REASON, "%.64s: fp32 only; in fp16: %.160s", known, would);
 }
 
 enum inf_code inf_precision_settle(enum inf_precision wanted, struct inf_model *model,
                                    const struct inf_shape *shapes,
-                                   const struct inf_device_list *devices, char reason[256],
-                                   struct inf_error *err)
+                                   const struct inf_device_list *devices,
+                                   const struct inf_device *device,
+                                   char reason[INF_PRECISION_REASON], struct inf_error *err)
 {
-    char known[96] = "", would[256];
-    list_devices(devices, known, sizeof known);
-    if (wanted == INF_PRECISION_FP32) {
-        snprintf(reason, 256, "it was named");
-        return INF_OK;
-    }
-    describe_model(model, shapes, would, sizeof would);
-    if (wanted == INF_PRECISION_FP16)
-        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_FEATURE,
-                               "precision fp16: no device computes in it (%s: fp32 only); in it: "
-                               "%s",
-                               known, would);
-    snprintf(reason, 256, "%.64s: fp32 only; in fp16: %.160s", known, would);
+    if (wanted > INF_PRECISION_FP32)
+        return settle_named(wanted, model, shapes, devices, device, reason, err);
+    if (wanted == INF_PRECISION_FP32)
+        snprintf(reason, INF_PRECISION_REASON, "it was named");
+    else
+        settle_auto(model, shapes, devices, reason);
     return INF_OK;
+}
+
+void inf_precision_explain(const struct inf_placement *placement, char reason[INF_PRECISION_REASON])
+{
+    const struct inf_race *race = &placement->race;
+    const struct inf_race_entry *chosen = &race->entries[race->chosen];
+    bool measured = placement->source == INF_PLACE_RACE || placement->source == INF_PLACE_RECALL;
+    if (measured && chosen->mode.precision > INF_PRECISION_FP32) {
+        snprintf(reason, INF_PRECISION_REASON,
+                 "it won the race, within %g of fp32; %u nodes stay fp32",
+                 chosen->tolerance > 0 ? chosen->tolerance
+                 : race->tolerance > 0 ? race->tolerance
+                                       : INF_RACE_TOLERANCE,
+                 race->pin_count);
+        return;
+    }
+    for (uint32_t i = 0; i < race->count && measured; i++) {
+        const struct inf_race_entry *entry = &race->entries[i];
+        if (entry->mode.precision <= INF_PRECISION_FP32)
+            continue;
+        snprintf(reason, INF_PRECISION_REASON, "%s on %s: %s%s%.160s",
+                 inf_precision_name(entry->mode.precision), inf_device_info(entry->device)->name,
+                 inf_race_verdict_name(entry->verdict), entry->why[0] != '\0' ? ": " : "",
+                 entry->why);
+        return;
+    }
 }

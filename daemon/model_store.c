@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/calm.h"
 #include "daemon/model_device.h"
 #include "proto/wire/message.h"
 
@@ -17,12 +18,16 @@ struct entry {
     uint64_t generation;       // loads of an older one were meant for an entry that is gone
     struct inf_served *served; // NULL: nothing is ready
     uint32_t pending;          // loads that wait or are under way
+    uint32_t races;            // the same of races
     char pending_version[INF_VERSION_TEXT];
     char reason[256]; // why the last load failed; "" where it did not
 };
 
 struct inf_model_store {
     struct inf_loader *loader;
+    struct inf_loader *racer; // reports to the loader
+    struct inf_calm calm;
+    uint32_t races; // that wait or are under way
     const struct inf_device_list *devices;
     struct inf_device *default_device; // the list's reference; NULL: each model's best
     struct inf_tune *tune;             // the loader thread's
@@ -138,10 +143,14 @@ static enum inf_code fill(struct inf_model_store *store,
                   .cache_directory = options->cache_directory,
                   .version = options->version != NULL ? options->version : "",
                   .log = options->log},
+        .calm = &store->calm,
         .batch_rows_max = options->batch_rows_max,
         .log = options->log,
     };
-    return inf_loader_create(&store->loader, &loader, err);
+    INF_TRY(inf_loader_create(&store->loader, &loader, err));
+    struct inf_loader_options racer = loader;
+    racer.reports_to = store->loader;
+    return inf_loader_create(&store->racer, &racer, err);
 }
 
 enum inf_code inf_model_store_create(struct inf_model_store **out_store,
@@ -167,6 +176,8 @@ void inf_model_store_destroy(struct inf_model_store **store)
         return;
     for (uint32_t i = 0; i < self->entry_count; i++)
         free_entry(self->entries[i]);
+    inf_calm_end(&self->calm);
+    inf_loader_destroy(&self->racer);
     inf_loader_destroy(&self->loader);
     inf_tune_close(&self->tune);
     free(self->entries);
@@ -205,8 +216,8 @@ struct load_manner {
     bool if_changed;                // not where the files are those that are served
     bool again;                     // what is served is placed anew, no file is read
     bool precision_asked;
-    bool measure_anew;
-    struct inf_dissect_order *dissect; // it is looked into instead; the job's on success
+    struct inf_place_decision *decision; // to go by; the job's on success
+    struct inf_dissect_order *dissect;   // it is looked into instead; the job's on success
 };
 
 // Puts a load of `entry` into the loader's queue.
@@ -224,7 +235,7 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
     job->default_device = store->default_device;
     job->rules = store->rules;
     job->precision_asked = manner->precision_asked;
-    job->measure_anew = manner->measure_anew;
+    job->decision = manner->decision;
     if (manner->again)
         job->base = inf_served_ref(entry->served);
     snprintf(job->name, sizeof job->name, "%s", entry->name);
@@ -276,7 +287,7 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
 enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request, struct inf_error *err)
 {
-    struct load_manner manner = {.again = true, .measure_anew = request->measure_anew};
+    struct load_manner manner = {.again = true};
     struct inf_served *served = NULL;
     struct inf_device *device;
     INF_TRY(inf_model_store_find(store, request->name, request->version, &served, err));
@@ -311,6 +322,129 @@ enum inf_code inf_model_store_set_mode(struct inf_model_store *store, const char
         served->mode = inf_model_config_mode(&served->config);
     inf_served_unref(&served);
     return code;
+}
+
+// --- races ---
+
+// Begins one for what is served. Its candidates are those of the placement.
+static enum inf_code start_race(struct inf_model_store *store, struct entry *entry,
+                                struct inf_error *err)
+{
+    struct inf_load_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a race");
+    job->race = true;
+    job->generation = entry->generation;
+    job->rules = store->rules;
+    job->base = inf_served_ref(entry->served);
+    job->placement = entry->served->placement;
+    snprintf(job->name, sizeof job->name, "%s", entry->name);
+    store->races++;
+    entry->races++;
+    inf_loader_submit(store->racer, job);
+    return INF_OK;
+}
+
+enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
+                                   struct inf_error *err)
+{
+    struct inf_served *served = NULL;
+    INF_TRY(inf_model_store_find(store, name, "", &served, err));
+    bool raceable = served->placement.key != 0;
+    inf_served_unref(&served); // the table has it
+    struct entry *entry = find_entry(store, name);
+    if (entry->races + entry->pending > 0)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s' is being placed", name);
+    // There was nobody to race when it was placed: that may have changed.
+    const struct inf_place_request order = {
+        .name = name, .version = "", .device = "", .policy = "", .precision = ""};
+    if (!raceable)
+        return inf_model_store_place(store, &order, err);
+    return start_race(store, entry, err);
+}
+
+uint32_t inf_model_store_races(const struct inf_model_store *store)
+{
+    return store->races;
+}
+
+struct inf_calm *inf_model_store_calm(struct inf_model_store *store)
+{
+    return &store->calm;
+}
+
+// Has a decision kept for the next start. Takes it over; without memory it is forgotten.
+static void keep_decision(struct inf_model_store *store, struct inf_place_decision *decision)
+{
+    struct inf_load_job *job = calloc(1, sizeof *job);
+    if (job == NULL) {
+        free(decision);
+        return;
+    }
+    job->keep = true;
+    job->decision = decision;
+    inf_loader_submit(store->loader, job);
+}
+
+static bool same_mode(const struct inf_mode *a, const struct inf_mode *b)
+{
+    return a->precision == b->precision && a->threads == b->threads;
+}
+
+// A race is over: where the winner is what runs already, that is all; else the model is placed anew.
+static void finish_race(struct inf_model_store *store, struct entry *entry,
+                        struct inf_load_job *job)
+{
+    store->races--;
+    if (entry != NULL)
+        entry->races--;
+    if (entry == NULL || entry->served != job->base || job->decision == NULL)
+        return;
+    struct inf_served *served = entry->served;
+    const struct inf_race *race = &job->decision->race;
+    const struct inf_race_entry *chosen = &race->entries[race->chosen];
+    if (chosen->device == served->device && same_mode(&chosen->mode, &served->placement.mode)) {
+        inf_placement_adopt(&served->placement, race);
+        if (served->precision == INF_PRECISION_AUTO)
+            inf_precision_explain(&served->placement, served->precision_reason);
+        keep_decision(store, job->decision);
+        job->decision = NULL;
+        return;
+    }
+    const struct load_manner manner = {
+        .again = true, .config = served->config, .decision = job->decision};
+    const struct inf_load_request load = {.name = entry->name};
+    struct inf_error ignored = {0};
+    if (submit(store, entry, &load, &manner, &ignored) == INF_OK)
+        job->decision = NULL;
+}
+
+void inf_model_store_demote(struct inf_model_store *store, struct inf_served *served,
+                            const char *why)
+{
+    struct inf_placement *placement = &served->placement;
+    struct inf_race *race = &placement->race;
+    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    snprintf(served->precision_reason, sizeof served->precision_reason, "%.255s", why);
+    inf_model_prefer(served->model, served->device, &fp32);
+    race->entries[race->chosen].verdict = INF_RACE_WRONG;
+    snprintf(race->entries[race->chosen].why, sizeof race->entries[0].why, "%.159s", why);
+    for (uint32_t i = 0; i < race->count; i++)
+        if (race->entries[i].device == served->device && same_mode(&race->entries[i].mode, &fp32))
+            race->chosen = i;
+    race->entries[race->chosen].verdict = INF_RACE_CHOSEN;
+    race->pin_count = 0;
+    placement->mode = fp32;
+    struct inf_place_decision *decision = calloc(1, sizeof *decision);
+    if (decision == NULL || placement->key == 0) {
+        free(decision);
+        return;
+    }
+    decision->key = placement->key;
+    decision->race = *race;
+    decision->race.calm = NULL;
+    keep_decision(store, decision);
 }
 
 enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char *name,
@@ -397,6 +531,9 @@ static void finish(struct inf_model_store *store, struct entry *entry, struct in
     inf_served_unref(&entry->served);
     entry->served = job->served;
     job->served = NULL;
+    // Nothing comes of it without memory: the rule stands.
+    if (entry->served->placement.race_due)
+        (void)start_race(store, entry, &(struct inf_error){0});
 }
 
 // The entry that a message is about; NULL where it is gone.
@@ -412,14 +549,16 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
     struct inf_load_message *message;
     while ((message = inf_loader_receive(store->loader)) != NULL) {
         struct inf_load_job *job = message->job;
-        bool scan = job != NULL && job->scan;
+        bool ours = job != NULL && (job->scan || job->race || job->keep); // nobody else's to know
         *event = message->event;
         message->event.rows = NULL; // the event's now
-        if (scan) {
+        if (ours && job->race) {
+            finish_race(store, entry_of(store, job->name, job), job);
+        } else if (ours && job->scan) {
             store->pending--;
             store->scans--;
             load_found(store, job->names);
-        } else {
+        } else if (!ours) {
             struct entry *entry = entry_of(store, event->name, job);
             if (entry != NULL && event->rows == NULL)
                 snprintf(entry->pending_version, sizeof entry->pending_version, "%s",
@@ -428,7 +567,7 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
                 finish(store, entry, job, event);
         }
         inf_load_message_destroy(&message);
-        if (!scan)
+        if (!ours)
             return true;
     }
     return false;

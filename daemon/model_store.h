@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backends/base/calm.h"
 #include "backends/registry.h"
 #include "daemon/model_loader.h"
 #include "proto/core/limits.h"
@@ -86,7 +87,6 @@ struct inf_place_request {
     const char *device;         // a device's name, or "auto"; "": as it is
     const char *policy;         // "": as it is
     const char *precision;      // "": as it is
-    bool measure_anew;          // what earlier races found does not count
     uint64_t token;             // comes back in the events
 };
 
@@ -107,6 +107,25 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
 enum inf_code inf_model_store_set_mode(struct inf_model_store *store, const char *name,
                                        const char *version, const char *mode,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Has candidates race anew for a model that is served, as soon as nothing is; what earlier races found
+// does not count. Where another one wins, the model is placed anew.
+//
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(); one is under
+//                                                   way already.
+enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
+                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Races that wait or are under way.
+uint32_t inf_model_store_races(const struct inf_model_store *store) INF_ON_LOOP;
+
+// Whether anything is served: whoever serves tells it. Valid as long as the store.
+struct inf_calm *inf_model_store_calm(struct inf_model_store *store);
+
+// A model has turned out not to be computed well in its mode: from now on, and after a restart, it is
+// in fp32 where it runs.
+void inf_model_store_demote(struct inf_model_store *store, struct inf_served *served,
+                            const char *why) INF_ON_LOOP;
 
 // Starts looking into a model that is served. The events are rows and then the end; *order is the
 // store's where this succeeds.

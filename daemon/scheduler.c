@@ -25,6 +25,7 @@ struct inf_scheduler {
     struct inf_queue *done;
     struct inf_deadlines *deadlines;
     const struct inf_device_list *devices;
+    struct inf_calm *calm;
     uint32_t queue_requests_max;
     uint32_t
         jobs_max; // submitted and not yet taken back: what `done` and `deadlines` have room for
@@ -73,6 +74,7 @@ static enum inf_code fill(struct inf_scheduler *scheduler,
     INF_TRY(inf_queue_create(&scheduler->done, scheduler->jobs_max, true, err));
     INF_TRY(inf_deadlines_create(&scheduler->deadlines, scheduler->jobs_max, err));
     scheduler->devices = options->devices;
+    scheduler->calm = options->calm;
     scheduler->queue_requests_max = options->queue_requests_max;
     uint32_t cores = inf_cores_usable();
     scheduler->patient = cores > 1;
@@ -163,6 +165,7 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
     if (verdict != INF_LANE_TAKEN)
         return refuse(scheduler, job, verdict, wait_ns, fault);
     scheduler->jobs++;
+    inf_calm_stir(scheduler->calm);
     inf_deadlines_add(scheduler->deadlines, &job->deadline);
     if (scheduler->patient && job->expected.run_ns != 0 && wait_ns <= INF_PATIENCE_LEAST_NS)
         scheduler->look_until_ns = job->accepted_ns + INF_PATIENCE_LEAST_NS;
@@ -188,6 +191,7 @@ enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job
         inf_lane_hold(&station->lane, job) != INF_LANE_TAKEN)
         return refuse(scheduler, job, INF_LANE_FULL, 0, fault);
     scheduler->jobs++;
+    inf_calm_stir(scheduler->calm);
     inf_deadlines_add(scheduler->deadlines, &job->deadline);
     return INF_OK;
 }
@@ -228,8 +232,10 @@ bool inf_scheduler_withdraw(struct inf_scheduler *scheduler, struct inf_job *job
     struct inf_lane *lane = &scheduler->stations[job->device_index].lane;
     inf_deadlines_remove(scheduler->deadlines, &job->deadline);
     bool queued = inf_lane_withdraw(lane, job);
-    if (queued)
+    if (queued) {
         scheduler->jobs--;
+        inf_calm_settle(scheduler->calm);
+    }
     return queued;
 }
 
@@ -245,6 +251,7 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
         return NULL;
     job->place = INF_JOB_LOOP;
     scheduler->jobs--;
+    inf_calm_settle(scheduler->calm);
     inf_deadlines_remove(scheduler->deadlines, &job->deadline);
     struct station *station = &scheduler->stations[job->device_index];
     station->requests++;

@@ -5,6 +5,7 @@
 #ifndef INF_DAEMON_SCHEDULER_H
 #define INF_DAEMON_SCHEDULER_H
 
+#include "backends/base/calm.h"
 #include "backends/base/role.h"
 #include "backends/registry.h"
 #include "daemon/job.h"
@@ -15,6 +16,7 @@ struct inf_scheduler;
 struct inf_scheduler_options {
     const struct inf_device_list *devices; // outlives the scheduler
     struct inf_pool *pool;                 // outlives the scheduler
+    struct inf_calm *calm;                 // told of every job; outlives the scheduler
     uint32_t queue_requests_max;           // waiting, per device
     uint64_t queue_bytes_max;              // of their data segments, per device
 };

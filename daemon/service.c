@@ -61,6 +61,7 @@ static enum inf_code fill(struct inf_service *service, const struct inf_service_
     const struct inf_scheduler_options scheduler = {
         .devices = options->devices,
         .pool = options->pool,
+        .calm = inf_model_store_calm(options->store),
         .queue_requests_max = options->environment->config->queue_requests_max,
         .queue_bytes_max = options->environment->config->queue_bytes_max,
     };

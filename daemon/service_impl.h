@@ -51,7 +51,7 @@ struct inf_service {
     struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
     struct inf_memory_entry memory_entries[INF_REGISTRY_DEVICES];
 
-    struct inf_candidate_entry candidates[INF_REGISTRY_DEVICES];
+    struct inf_candidate_entry candidates[INF_RACE_ENTRIES + INF_REGISTRY_DEVICES];
     struct inf_declined_entry declined[INF_FACTS_DECLINED];
     struct inf_setting_entry settings[INF_MODEL_FLAG_COUNT];
     char setting_values[INF_MODEL_FLAG_COUNT][INF_CONFIG_TEXT];

@@ -458,19 +458,32 @@ static void watch(struct inf_service *service, struct inf_job *job)
         !inf_drift_note(&served->drift, &limits, job->estimate_key,
                         job->result.end_ns - job->result.begin_ns, inf_clock_ns()))
         return;
-    const struct inf_place_request order = {.name = served->name,
-                                            .version = served->version,
-                                            .device = "",
-                                            .policy = "",
-                                            .precision = "",
-                                            .measure_anew = true};
     struct inf_error err = {0};
-    bool begun = inf_model_store_place(service->options.store, &order, &err) == INF_OK;
+    bool begun = inf_model_store_race(service->options.store, served->name, &err) == INF_OK;
     inf_log(service->options.log, INF_LOG_NOTICE,
             "model drifted name=%s device=%s best_us=%" PRIu64 " median_us=%" PRIu64
             " placed_anew=%s",
             served->name, inf_device_info(served->device)->name, served->drift.best_ns / 1000,
             served->drift.median_ns / 1000, begun ? "yes" : "no");
+}
+
+// Puts a model into fp32 whose answers had to be computed again.
+static void heed_guard(struct inf_service *service, struct inf_served *served)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    if (served->demoted || atomic_load_explicit(&served->recomputed, memory_order_relaxed) == 0)
+        return;
+    char why[INF_PRECISION_REASON];
+    served->demoted = true;
+    snprintf(
+        why, sizeof why,
+        "%s on %s gave what is not finite while it served: computed again, and from then on, in "
+        "fp32",
+        inf_precision_name(served->placement.mode.precision),
+        inf_device_info(served->device)->name);
+    inf_log(service->options.log, INF_LOG_WARNING, "model demoted name=%s reason=\"%s\"",
+            served->name, why);
+    inf_model_store_demote(service->options.store, served, why);
 }
 
 enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job *job,
@@ -498,10 +511,11 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
     };
     reply->batch_size = job->result.batch_rows;
     reply->device = inf_device_info(job->device)->name;
-    reply->precision = "fp32";
+    reply->precision = inf_precision_name(job->result.precision);
     reply->credit_return = 1;
     atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
     watch(service, job);
+    heed_guard(service, job->served);
     *answer = (struct inf_answer){.kind = INF_MESSAGE_INFER_REPLY,
                                   .message = &service->reply,
                                   .data = job->result.data,

@@ -5,9 +5,6 @@
 #include "daemon/service_impl.h"
 #include "proto/core/utf8.h"
 
-// What all models and devices compute in.
-#define PRECISION "fp32"
-
 // --- what runs where ---
 
 // Why a candidate was not chosen, where the race has no reason of its own.
@@ -32,7 +29,8 @@ static void describe_candidate(struct inf_candidate_entry *to,
         .device = info->name,
         .backend = info->backend,
         .kind = inf_service_device_kind(info),
-        .precision = PRECISION,
+        .precision = inf_precision_name(entry->mode.precision),
+        .threads = entry->mode.threads > 0 ? entry->mode.threads : info->threads,
         .verdict = index == placement->race.chosen ? inf_race_verdict_name(INF_RACE_CHOSEN)
                                                    : inf_race_verdict_name(entry->verdict),
         .reason = index == placement->race.chosen ? "" : reason_of(placement, entry),
@@ -61,7 +59,7 @@ static uint32_t describe_candidates(struct inf_service *service, const struct in
         // What it takes now says more than what it took in a race.
         uint64_t bytes = inf_model_device_bytes(served->model, placement->race.entries[i].device);
         describe_candidate(&service->candidates[count], placement, i);
-        if (bytes > 0)
+        if (bytes > 0 && i == placement->race.chosen)
             service->candidates[count].memory_bytes = bytes;
         count++;
     }
@@ -74,7 +72,8 @@ static uint32_t describe_candidates(struct inf_service *service, const struct in
             .device = info->name,
             .backend = info->backend,
             .kind = inf_service_device_kind(info),
-            .precision = PRECISION,
+            .precision = inf_precision_name(INF_PRECISION_FP32),
+            .threads = info->threads,
             .verdict = "not asked",
             .memory_bytes = inf_model_device_bytes(served->model, device),
             .reason = info->kind == INF_DEVICE_SOFTWARE
@@ -113,6 +112,15 @@ static uint32_t describe_settings(struct inf_service *service,
     return INF_MODEL_FLAG_COUNT;
 }
 
+// What a model computes in: what was wanted where it is so, and else fp32.
+static enum inf_precision precision_of(const struct inf_served *served)
+{
+    return served->placement.mode.precision > INF_PRECISION_FP32 &&
+                   served->warm_precision == served->placement.mode.precision
+               ? served->placement.mode.precision
+               : INF_PRECISION_FP32;
+}
+
 enum inf_code inf_service_model_placement(struct inf_service *service, struct inf_request *request,
                                           struct inf_answer *answer, struct inf_fault *fault)
 {
@@ -130,7 +138,7 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
         .version = served->version,
         .device = device->name,
         .backend = device->backend,
-        .precision = PRECISION,
+        .precision = inf_precision_name(precision_of(served)),
         .precision_reason = served->precision_reason,
         .policy = inf_place_policy_name(placement->policy),
         .source = inf_place_source_name(placement->source),

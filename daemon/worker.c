@@ -5,6 +5,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/exec/model.h"
+#include "daemon/guard.h"
 #include "daemon/job_output.h"
 
 // --- a job alone ---
@@ -23,7 +24,8 @@ static enum inf_code execute(struct inf_worker *worker, struct inf_job *job,
                                       .slot = worker->slot,
                                       .cancelled = &job->cancelled};
     job->result.begin_ns = inf_clock_ns();
-    enum inf_code code = inf_executable_run(executable, &execution, &job->result.fault.err);
+    enum inf_code code = inf_guard_run(job->served, job->device, executable, &execution,
+                                       &job->result.precision, &job->result.fault.err);
     job->result.end_ns = inf_clock_ns();
     if (code == INF_OK && late)
         code = inf_job_collect_late(job, executable, worker->slot, worker->pool);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,4 +121,28 @@ void inf_thread_join(struct inf_thread *thread)
         return;
     must(pthread_join(thread->native, NULL));
     thread->started = false;
+}
+
+struct idle_call {
+    void (*body)(void *);
+    void *argument;
+};
+
+static void run_idle(void *context)
+{
+    const struct idle_call *call = context;
+    // Where that is refused (a system call filter), the work is done all the same.
+    (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
+    call->body(call->argument);
+}
+
+enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *argument,
+                                  struct inf_error *err)
+{
+    inf_role_check_may_block();
+    struct idle_call call = {.body = body, .argument = argument};
+    struct inf_thread thread = {.started = false};
+    INF_TRY(inf_thread_start(&thread, name, run_idle, &call, err));
+    inf_thread_join(&thread);
+    return INF_OK;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backends/base/role.h"
 #include "proto/core/status.h"
 
 struct INF_ATTR(capability("mutex")) inf_mutex {
@@ -53,6 +54,13 @@ void inf_cond_broadcast(struct inf_cond *cond);
 // INF_EXHAUSTED  the system refuses a thread.
 enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void (*body)(void *),
                                void *argument, struct inf_error *err) INF_NODISCARD;
+
+// Runs `body(argument)` to its end on a thread that only gets processor time that nobody else wants
+// (SCHED_IDLE, where the system allows that), and waits for it. It must hold no lock that others need.
+//
+// INF_EXHAUSTED  the system refuses a thread.
+enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *argument,
+                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Waits for a started thread to end; nothing to do for one never started. Blocks.
 void inf_thread_join(struct inf_thread *thread);

@@ -243,14 +243,6 @@ static enum inf_code fill(struct inf_executable *executable, struct inf_device *
     return INF_OK;
 }
 
-uint64_t inf_node_hash(const struct inf_node *node)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); // FNV-1a (Fowler, Noll, Vo)
-    for (const char *c = node->name; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 // Takes over how it is to compute.
 static enum inf_code adopt(struct inf_executable *executable, const struct inf_manner *manner,
                            struct inf_error *err)

@@ -19,9 +19,6 @@ struct inf_manner {
     uint32_t pinned_count;
 };
 
-// A node as manners name it: by its name, which it keeps through passes. Nodes of one name are one.
-uint64_t inf_node_hash(const struct inf_node *node);
-
 // Compiles `graph` (shapes known, passes run) for devices[0], with the rest as fall-backs in order;
 // ref is the last. Takes over `graph`, also on failure. The number of slots is devices[0]'s.
 // *out_executable is the caller's to destroy; it holds references to the devices.

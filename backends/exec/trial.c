@@ -49,12 +49,39 @@ enum inf_code inf_trial_init(struct inf_trial *trial, const struct inf_graph *gr
     return INF_OK;
 }
 
+// A linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26) is random enough.
+static void fill_input(struct inf_blob *blob, enum inf_dtype dtype)
+{
+    uint64_t state = 1;
+    if (dtype != INF_DTYPE_F32)
+        return;
+    float *values = blob->data;
+    for (size_t i = 0; i < blob->size_bytes / sizeof *values; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        values[i] = (float)(state >> 40) / 16777216.f;
+    }
+}
+
+void inf_trial_fill_inputs(const struct inf_trial *trial, const struct inf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        fill_input(trial->blobs[i], graph->values[graph->inputs[i].value].dtype);
+}
+
 enum inf_code inf_trial_run(const struct inf_trial *trial, struct inf_executable *executable,
                             uint64_t *took_ns, struct inf_error *err)
+{
+    return inf_trial_run_unless(trial, executable, NULL, took_ns, err);
+}
+
+enum inf_code inf_trial_run_unless(const struct inf_trial *trial, struct inf_executable *executable,
+                                   const atomic_bool *cancelled, uint64_t *took_ns,
+                                   struct inf_error *err)
 {
     const struct inf_execution execution = {
         .inputs = (const void *const *)trial->pointers,
         .outputs = (void *const *)(trial->pointers + trial->input_count),
+        .cancelled = cancelled,
     };
     uint64_t begin_ns = inf_clock_ns();
     INF_TRY(inf_executable_run(executable, &execution, err));

@@ -24,7 +24,17 @@ enum inf_code inf_trial_init(struct inf_trial *trial, const struct inf_graph *gr
 // Frees the memory; half-made and all zero are fine.
 void inf_trial_fini(struct inf_trial *trial);
 
+// Fills every input of floats with numbers of 0 to 1, as pictures are, the same each time; others
+// stay 0, since they may be indices.
+void inf_trial_fill_inputs(const struct inf_trial *trial, const struct inf_graph *graph);
+
 // Runs the executable on it once, in slot 0; *took_ns (NULL allowed) is how long that took.
+// INF_CANCELLED: `cancelled` (NULL allowed) was set.
+enum inf_code inf_trial_run_unless(const struct inf_trial *trial, struct inf_executable *executable,
+                                   const atomic_bool *cancelled, uint64_t *took_ns,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// As inf_trial_run_unless(), whatever happens.
 enum inf_code inf_trial_run(const struct inf_trial *trial, struct inf_executable *executable,
                             uint64_t *took_ns, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

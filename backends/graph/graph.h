@@ -149,6 +149,9 @@ void inf_graph_compact_nodes(struct inf_graph *graph, const uint32_t *map);
 // operators, and where shapes are not known.
 uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *node);
 
+// A number for a node that goes by its name, which it keeps through passes; nodes of one name have one.
+uint64_t inf_node_hash(const struct inf_node *node);
+
 // About how many elements a plain kernel looks at to compute a node, from shapes and attributes;
 // what is not known counts nothing. For telling work that is too much from work that is not.
 uint64_t inf_node_work(const struct inf_graph *graph, const struct inf_node *node);

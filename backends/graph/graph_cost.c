@@ -34,6 +34,14 @@ static const struct inf_shape *shape_of(const struct inf_graph *graph, uint32_t 
     return value != INF_VALUE_NONE ? &graph->values[value].shape : &unknown;
 }
 
+uint64_t inf_node_hash(const struct inf_node *node)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); // FNV-1a (Fowler, Noll, Vo)
+    for (const char *c = node->name; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *node)
 {
     const struct inf_shape *x = shape_of(graph, node->inputs[0]);

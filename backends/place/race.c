@@ -8,12 +8,12 @@
 #include "backends/exec/trial.h"
 #include "proto/core/span.h"
 
-// A device that took so many times the best one's time drops out.
+// A candidate that took so many times the best one's time drops out at once.
 #define DROP_FACTOR 2u
 // Plain loops are not worth a run that takes longer than the budget; this fast they are at least.
 #define HOST_MACS_PER_S 200000000u
 
-// A device while it races.
+// A candidate while it races.
 struct lane {
     struct inf_race_entry *entry;
     struct inf_executable *executable;
@@ -27,7 +27,8 @@ struct runner {
     struct inf_model *model;
     const struct inf_shape *shapes;
     uint64_t budget_ns;
-    struct lane lanes[INF_PLACE_DEVICES];
+    bool restless; // no calm was found
+    struct lane lanes[INF_RACE_ENTRIES];
 };
 
 static const char *const verdict_names[] = {
@@ -42,30 +43,6 @@ const char *inf_race_verdict_name(enum inf_race_verdict verdict)
 
 // --- running ---
 
-// Numbers of 0 to 1, as pictures are; whole numbers stay zero, since they may be indices. A linear
-// congruential generator (Knuth, TAOCP 2, 3.3.4, line 26) is random enough.
-static void fill_input(struct inf_blob *blob, enum inf_dtype dtype)
-{
-    uint64_t state = 1;
-    if (dtype != INF_DTYPE_F32)
-        return;
-    float *values = blob->data;
-    for (size_t i = 0; i < blob->size_bytes / sizeof *values; i++) {
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        values[i] = (float)(state >> 40) / 16777216.f;
-    }
-}
-
-// Memory for a run, with the same inputs for everybody.
-static enum inf_code prepare(struct inf_trial *trial, const struct inf_graph *graph,
-                             struct inf_error *err)
-{
-    INF_TRY(inf_trial_init(trial, graph, err));
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        fill_input(trial->blobs[i], graph->values[graph->inputs[i].value].dtype);
-    return INF_OK;
-}
-
 static void refuse(struct lane *lane, enum inf_race_verdict verdict, const char *why)
 {
     lane->racing = false;
@@ -73,35 +50,103 @@ static void refuse(struct lane *lane, enum inf_race_verdict verdict, const char 
     snprintf(lane->entry->why, sizeof lane->entry->why, "%.159s", why);
 }
 
-// Compiles for the lane's device and runs once. Fails only where the model cannot race; a device that
-// cannot run it drops out.
+static enum inf_code give_up(struct inf_error *err)
+{
+    return inf_fail(err, INF_CANCELLED, "the daemon ends");
+}
+
+// Waits until nothing is served; where that never is, the race goes on in small pieces.
+static enum inf_code wait_for_calm(struct runner *runner, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_calm *calm = runner->race->calm;
+    if (calm == NULL || runner->restless)
+        return INF_OK;
+    enum inf_calm_answer answer = inf_calm_wait(calm);
+    runner->restless = answer == INF_CALM_NEVER;
+    return answer != INF_CALM_ENDED ? INF_OK : give_up(err);
+}
+
+// Has a piece of work of so long done; pauses where it was not in calm.
+static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
+                               struct inf_error *err) INF_MAY_BLOCK
+{
+    if (runner->restless && !inf_calm_pause(runner->race->calm, worked_ns))
+        return give_up(err);
+    return INF_OK;
+}
+
+// One run that nobody disturbed; where a request came meanwhile, once more. A failure of the run itself
+// is in *why, and *failed set.
+static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, uint64_t *took_ns,
+                                     bool *failed, struct inf_error *why,
+                                     struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_calm *calm = runner->race->calm;
+    for (;;) {
+        INF_TRY(wait_for_calm(runner, err));
+        bool watch = calm != NULL && !runner->restless;
+        uint64_t begin_ns = inf_clock_ns();
+        enum inf_code code = inf_trial_run_unless(&lane->trial, lane->executable,
+                                                  watch ? &calm->stirred : NULL, took_ns, why);
+        *failed = code != INF_OK && code != INF_CANCELLED;
+        INF_TRY(end_piece(runner, inf_clock_ns() - begin_ns, err));
+        if (*failed || (code == INF_OK && (!watch || !atomic_load(&calm->stirred))))
+            return INF_OK;
+    }
+}
+
+// Says why a lane that was compiled is not worth a run; NULL where it is.
+static const char *find_futility(const struct runner *runner, const struct lane *lane)
+{
+    const struct inf_graph *graph = inf_executable_graph(lane->executable);
+    if (lane->entry->mode.precision > INF_PRECISION_FP32 &&
+        inf_executable_precision(lane->executable) == INF_PRECISION_FP32)
+        return "nothing of it would be computed in less than fp32 there";
+    if (inf_device_info(lane->entry->device)->kind == INF_DEVICE_HOST && lane != runner->lanes &&
+        inf_graph_cost(graph).macs / HOST_MACS_PER_S * INF_NS_PER_S > runner->budget_ns)
+        return "plain loops would take longer than the race may";
+    return NULL;
+}
+
+// Compiles the lane's candidate and runs it once. Fails only where the model cannot race; a candidate
+// that cannot run it drops out.
 static enum inf_code start_lane(struct runner *runner, struct lane *lane,
                                 struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_error why = {0};
-    struct inf_device *device = lane->entry->device;
-    uint64_t begin = inf_clock_ns();
-    if (inf_model_acquire(runner->model, device, runner->shapes, &lane->executable, &why) !=
-        INF_OK) {
+    struct inf_race_entry *entry = lane->entry;
+    if (entry->barred) {
+        entry->verdict = INF_RACE_REFUSED;
+        return INF_OK;
+    }
+    INF_TRY(wait_for_calm(runner, err));
+    uint64_t begin = inf_clock_ns(), run_ns = 0;
+    if (inf_model_acquire_in(runner->model, entry->device, &entry->mode, runner->shapes,
+                             &lane->executable, &why) != INF_OK) {
         refuse(lane, INF_RACE_REFUSED, why.text);
+        return INF_OK;
+    }
+    uint64_t compile_ns = inf_clock_ns() - begin;
+    INF_TRY(end_piece(runner, compile_ns, err));
+    struct inf_executable_memory memory;
+    INF_TRY(inf_executable_memory(lane->executable, &memory, err));
+    entry->memory_bytes =
+        memory.const_bytes + memory.weight_bytes + memory.shared_bytes + memory.buffer_bytes;
+    const char *futile = find_futility(runner, lane);
+    if (futile != NULL) {
+        refuse(lane, INF_RACE_LEFT_OUT, futile);
         return INF_OK;
     }
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
-    struct inf_executable_memory memory;
-    INF_TRY(inf_executable_memory(lane->executable, &memory, err));
-    lane->entry->memory_bytes =
-        memory.const_bytes + memory.weight_bytes + memory.shared_bytes + memory.buffer_bytes;
-    if (inf_device_info(device)->kind == INF_DEVICE_HOST && lane != runner->lanes &&
-        inf_graph_cost(graph).macs / HOST_MACS_PER_S * INF_NS_PER_S > runner->budget_ns) {
-        refuse(lane, INF_RACE_LEFT_OUT, "plain loops would take longer than the race may");
-        return INF_OK;
-    }
-    INF_TRY(prepare(&lane->trial, graph, err));
-    if (inf_trial_run(&lane->trial, lane->executable, NULL, &why) != INF_OK) {
+    INF_TRY(inf_trial_init(&lane->trial, graph, err));
+    inf_trial_fill_inputs(&lane->trial, graph);
+    bool failed = false;
+    INF_TRY(run_undisturbed(runner, lane, &run_ns, &failed, &why, err));
+    if (failed) {
         refuse(lane, INF_RACE_REFUSED, why.text);
         return INF_OK;
     }
-    lane->entry->first_ns = inf_clock_ns() - begin;
+    entry->first_ns = compile_ns + run_ns;
     lane->racing = true;
     return INF_OK;
 }
@@ -132,11 +177,14 @@ static void judge(struct runner *runner)
     const struct lane *judge = NULL;
     double tolerance = runner->race->tolerance > 0 ? runner->race->tolerance : INF_RACE_TOLERANCE;
     for (uint32_t i = 0; i < runner->race->count; i++)
-        if (runner->lanes[i].racing)
+        if (runner->lanes[i].racing && runner->lanes[i].entry->mode.precision <= INF_PRECISION_FP32)
             judge = &runner->lanes[i];
-    for (uint32_t i = 0; i < runner->race->count; i++)
-        if (runner->lanes[i].racing && &runner->lanes[i] != judge)
-            judge_lane(&runner->lanes[i], judge, tolerance);
+    for (uint32_t i = 0; i < runner->race->count && judge != NULL; i++) {
+        struct lane *lane = &runner->lanes[i];
+        if (lane->racing && lane != judge)
+            judge_lane(lane, judge,
+                       lane->entry->tolerance > 0 ? lane->entry->tolerance : tolerance);
+    }
 }
 
 // --- rounds ---
@@ -155,45 +203,89 @@ static uint64_t least_ns(const struct lane *lane)
     return least;
 }
 
-// Drops those that are far behind after `round` runs each; returns how many go on.
-static uint32_t drop_slow(struct runner *runner)
+// How many race on after `rounds` runs each: half of those there were at the last cut.
+static uint32_t places_after(uint32_t rounds, uint32_t started)
+{
+    uint32_t places = started;
+    for (uint32_t cut = 2; cut <= rounds; cut *= 2)
+        places = (places + 1) / 2;
+    return INF_MAX(places, 1u);
+}
+
+// How many lanes are quicker than this one.
+static uint32_t count_quicker(const struct runner *runner, const struct lane *lane)
+{
+    uint32_t quicker = 0;
+    for (uint32_t i = 0; i < runner->race->count; i++)
+        quicker += runner->lanes[i].racing && least_ns(&runner->lanes[i]) < least_ns(lane);
+    return quicker;
+}
+
+// Whether a lane goes, where `places` may stay and the best took `best_ns`.
+static bool is_too_slow(const struct runner *runner, const struct lane *lane, uint32_t places,
+                        uint64_t best_ns)
+{
+    uint64_t least = least_ns(lane);
+    if (least / DROP_FACTOR > best_ns)
+        return true;
+    return (double)least > INF_RACE_KEEP * (double)best_ns && count_quicker(runner, lane) >= places;
+}
+
+// Drops those that are behind after `rounds` runs each; returns how many go on.
+static uint32_t drop_slow(struct runner *runner, uint32_t rounds, uint32_t started)
 {
     uint64_t best = UINT64_MAX;
-    uint32_t left = 0;
+    uint32_t left = 0, places = places_after(rounds, started);
+    bool drops[INF_RACE_ENTRIES] = {false};
     for (uint32_t i = 0; i < runner->race->count; i++)
         if (runner->lanes[i].racing)
             best = INF_MIN(best, least_ns(&runner->lanes[i]));
+    for (uint32_t i = 0; i < runner->race->count; i++)
+        drops[i] = runner->lanes[i].racing && runner->race->aim == INF_RACE_LATENCY &&
+                   is_too_slow(runner, &runner->lanes[i], places, best);
     for (uint32_t i = 0; i < runner->race->count; i++) {
-        struct lane *lane = &runner->lanes[i];
-        if (lane->racing && runner->race->aim == INF_RACE_LATENCY &&
-            least_ns(lane) / DROP_FACTOR > best)
-            refuse(lane, INF_RACE_SLOWER, "");
-        left += lane->racing;
+        if (drops[i])
+            refuse(&runner->lanes[i], INF_RACE_SLOWER, "");
+        left += runner->lanes[i].racing;
     }
     return left;
 }
 
-// Everybody runs in turn, so that what disturbs the machine disturbs all.
-static void run_rounds(struct runner *runner) INF_MAY_BLOCK
+// A timed run of each that races; adds up what they took.
+static enum inf_code run_round(struct runner *runner, uint32_t round, uint64_t *spent_ns,
+                               struct inf_error *err) INF_MAY_BLOCK
 {
-    uint64_t end_ns = inf_clock_ns() + runner->budget_ns;
-    for (uint32_t round = 0; round < INF_RACE_RUNS_MOST; round++) {
-        for (uint32_t i = 0; i < runner->race->count; i++) {
-            struct lane *lane = &runner->lanes[i];
-            struct inf_error why = {0};
-            if (!lane->racing)
-                continue;
-            if (inf_trial_run(&lane->trial, lane->executable, &lane->samples_ns[round], &why) !=
-                INF_OK)
-                refuse(lane, INF_RACE_REFUSED, why.text);
-            else
-                lane->entry->runs++;
+    for (uint32_t i = 0; i < runner->race->count; i++) {
+        struct lane *lane = &runner->lanes[i];
+        struct inf_error why = {0};
+        bool failed = false;
+        if (!lane->racing)
+            continue;
+        INF_TRY(run_undisturbed(runner, lane, &lane->samples_ns[round], &failed, &why, err));
+        if (failed) {
+            refuse(lane, INF_RACE_REFUSED, why.text);
+            continue;
         }
-        uint32_t left = drop_slow(runner);
-        bool enough = round + 1 >= INF_RACE_RUNS_LEAST;
-        if (inf_clock_ns() >= end_ns || (enough && left <= 1))
-            return;
+        lane->entry->runs++;
+        *spent_ns += lane->samples_ns[round];
     }
+    return INF_OK;
+}
+
+// Everybody runs in turn, so that what disturbs the machine disturbs all.
+static enum inf_code run_rounds(struct runner *runner, struct inf_error *err) INF_MAY_BLOCK
+{
+    uint64_t spent_ns = 0;
+    uint32_t started = 0;
+    for (uint32_t i = 0; i < runner->race->count; i++)
+        started += runner->lanes[i].racing;
+    for (uint32_t round = 0; round < INF_RACE_RUNS_MOST && spent_ns < runner->budget_ns; round++) {
+        INF_TRY(run_round(runner, round, &spent_ns, err));
+        uint32_t left = drop_slow(runner, round + 1, started);
+        if (round + 1 >= INF_RACE_RUNS_LEAST && left <= 1)
+            break;
+    }
+    return INF_OK;
 }
 
 // What is to be least, of a device that was timed.
@@ -233,6 +325,15 @@ static enum inf_code choose(struct runner *runner, struct inf_error *err)
     return INF_OK;
 }
 
+// Those that only judge are done.
+static void dismiss_judges(struct runner *runner)
+{
+    for (uint32_t i = 0; i < runner->race->count; i++)
+        if (runner->lanes[i].racing && runner->lanes[i].entry->judges)
+            refuse(&runner->lanes[i], INF_RACE_LEFT_OUT,
+                   "it only judged: another precision was named");
+}
+
 static enum inf_code run_race(struct runner *runner, struct inf_error *err) INF_MAY_BLOCK
 {
     for (uint32_t i = 0; i < runner->race->count; i++) {
@@ -240,7 +341,8 @@ static enum inf_code run_race(struct runner *runner, struct inf_error *err) INF_
         INF_TRY(start_lane(runner, &runner->lanes[i], err));
     }
     judge(runner);
-    run_rounds(runner);
+    dismiss_judges(runner);
+    INF_TRY(run_rounds(runner, err));
     return choose(runner, err);
 }
 
@@ -262,7 +364,7 @@ enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,
         inf_trial_fini(&runner->lanes[i].trial);
         inf_model_release(model, &runner->lanes[i].executable);
         if (code != INF_OK || i != race->chosen)
-            inf_model_drop(model, race->entries[i].device, shapes);
+            inf_model_drop_in(model, race->entries[i].device, &race->entries[i].mode, shapes);
     }
     free(runner);
     return code;

@@ -4,10 +4,17 @@
 #ifndef INF_BACKENDS_PLACE_RACE_H
 #define INF_BACKENDS_PLACE_RACE_H
 
+#include "backends/base/calm.h"
 #include "backends/exec/model.h"
 #include "backends/place/prior.h"
 
-// Runs of one device that are timed.
+// Candidates of one race: a device may be several, in its precisions and numbers of threads.
+#define INF_RACE_ENTRIES 32u
+
+// Nodes of a decision that stay fp32.
+#define INF_RACE_PINS 64u
+
+// Runs of one candidate that are timed.
 #define INF_RACE_RUNS_LEAST 5u
 #define INF_RACE_RUNS_MOST  50u
 
@@ -17,6 +24,9 @@
 // Medians that are nearer than this part of the better one count as equal: the order before the race
 // decides.
 #define INF_RACE_TIE 0.05
+
+// Nobody goes early who is as near as this to the best.
+#define INF_RACE_KEEP 1.1
 
 // What the winner is best in.
 enum inf_race_aim {
@@ -36,9 +46,13 @@ enum inf_race_verdict {
 // The name of a verdict ("chosen"); static.
 const char *inf_race_verdict_name(enum inf_race_verdict verdict);
 
-// One device's part. The caller fills in `device`.
+// One candidate's part. The caller fills in what is above the verdict.
 struct inf_race_entry {
     struct inf_device *device;
+    struct inf_mode mode;
+    double tolerance; // of its answer; 0: the race's
+    bool judges;      // it only runs once, for the others to be compared with
+    bool barred;      // it does not race at all: `why` says what for
     enum inf_race_verdict verdict;
     uint32_t runs;                // timed ones
     uint64_t first_ns, median_ns; // 0: it never ran, or was not timed. The first run compiles
@@ -47,18 +61,25 @@ struct inf_race_entry {
 };
 
 struct inf_race {
-    struct inf_race_entry entries[INF_PLACE_DEVICES]; // in the order of the prior
+    struct inf_race_entry entries[INF_RACE_ENTRIES]; // in the order of the prior
     uint32_t count;
     uint32_t chosen; // index of the winner
     enum inf_race_aim aim;
     double tolerance; // 0: INF_RACE_TOLERANCE
+    uint64_t
+        pins[INF_RACE_PINS]; // inf_node_hash() of what stays fp32 in the chosen one's mode: not
+    uint32_t pin_count;      // looked at here, but kept with the decision
+    struct inf_calm *calm; // runs wait until nothing is served, and are stopped when something is;
+                           // NULL: they do not
     uint64_t took_ns;
 };
 
-// Races the devices of race->entries for at most about `budget_ns` beyond everybody's first run. The
-// model must not be running anywhere else yet: slot 0 of its executables is used. The judge is the
-// last device of the list that ran, which is the plainest. Only the winner's executable is kept.
+// Races the candidates of race->entries for at most about `budget_ns` of runs beyond everybody's first:
+// after 2, 4, 8 ... runs each the slower half goes, but for those that are within INF_RACE_KEEP of the
+// best. The model must not be running anywhere else: slot 0 of its executables is used. The judge is
+// the last candidate in fp32 that ran, which is the plainest. Only the winner's executable is kept.
 //
+// INF_CANCELLED    the calm has ended.
 // INF_INVALID      sizes of outputs hang on values: nothing to compare. race->chosen is 0 then.
 // INF_UNAVAILABLE  no device can run the model; the text says why the last could not.
 // INF_EXHAUSTED    memory.

@@ -14,9 +14,9 @@
 #include "proto/core/span.h"
 
 #define FILE_NAME      "tune.db"
-#define HEADER         "inferd-tune 1\n"
-#define FILE_BYTES_MAX ((uint64_t)1 << 20) // a longer one is begun anew
-#define LINE_BYTES_MAX 2048u
+#define HEADER         "inferd-tune 2\n"
+#define FILE_BYTES_MAX ((uint64_t)4 << 20) // a longer one is begun anew
+#define LINE_BYTES_MAX 6144u
 
 struct inf_tune {
     const struct inf_log *log;
@@ -29,6 +29,11 @@ struct inf_tune {
 };
 
 // --- keys ---
+
+static uint64_t hash_number(uint64_t hash, uint32_t number)
+{
+    return inf_record_hash(hash, &number, sizeof number);
+}
 
 uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uint32_t count,
                       const struct inf_race *race, const char *version)
@@ -45,42 +50,63 @@ uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uin
         const struct inf_device_info *info = inf_device_info(race->entries[i].device);
         hash = inf_record_hash_text(inf_record_hash_text(hash, info->name), info->description);
         hash = inf_record_hash(hash, &info->threads, sizeof info->threads);
+        hash = hash_number(hash, race->entries[i].mode.precision);
+        hash = hash_number(hash, race->entries[i].mode.threads);
     }
     return hash;
 }
 
 // --- lines ---
 
-// KEY CHOSEN COUNT (DEVICE VERDICT RUNS FIRST_NS MEDIAN_NS)... CHECKSUM
+// KEY CHOSEN COUNT PINS (DEVICE PRECISION THREADS VERDICT RUNS FIRST_NS MEDIAN_NS MEMORY)... PIN... CHECKSUM
 static int write_line(char line[LINE_BYTES_MAX], const struct inf_tune_record *record)
 {
-    size_t at = (size_t)snprintf(line, LINE_BYTES_MAX, "%016" PRIx64 " %u %u", record->key,
-                                 record->chosen, record->count);
+    size_t at = (size_t)snprintf(line, LINE_BYTES_MAX, "%016" PRIx64 " %u %u %u", record->key,
+                                 record->chosen, record->count, record->pin_count);
     for (uint32_t i = 0; i < record->count && at < LINE_BYTES_MAX; i++) {
         const struct inf_tune_entry *entry = &record->entries[i];
-        at += (size_t)snprintf(line + at, LINE_BYTES_MAX - at, " %s %u %u %" PRIu64 " %" PRIu64,
-                               entry->device, (unsigned)entry->verdict, entry->runs,
-                               entry->first_ns, entry->median_ns);
+        at += (size_t)snprintf(line + at, LINE_BYTES_MAX - at,
+                               " %s %s %u %u %u %" PRIu64 " %" PRIu64 " %" PRIu64, entry->device,
+                               inf_precision_name(entry->mode.precision), entry->mode.threads,
+                               (unsigned)entry->verdict, entry->runs, entry->first_ns,
+                               entry->median_ns, entry->memory_bytes);
     }
+    for (uint32_t i = 0; i < record->pin_count && at < LINE_BYTES_MAX; i++)
+        at += (size_t)snprintf(line + at, LINE_BYTES_MAX - at, " %016" PRIx64, record->pins[i]);
     size_t sealed = at < LINE_BYTES_MAX ? inf_record_seal(line, at, LINE_BYTES_MAX) : 0;
     return sealed > 0 ? (int)sealed : -1;
 }
 
-// Reads the entries behind the head of a line; true where they are whole and nothing follows.
+// Reads the pins behind the entries; true where they are whole and nothing follows.
+static bool read_pins(const char *text, struct inf_tune_record *record)
+{
+    for (uint32_t i = 0; i < record->pin_count; i++) {
+        int length = -1;
+        if (sscanf(text, " %" SCNx64 "%n", &record->pins[i], &length) != 1 || length < 0)
+            return false;
+        text += length;
+    }
+    return *text == '\0';
+}
+
+// Reads what is behind the head of a line; true where it is whole and nothing follows.
 static bool read_entries(const char *text, struct inf_tune_record *record)
 {
     for (uint32_t i = 0; i < record->count; i++) {
         struct inf_tune_entry *entry = &record->entries[i];
         unsigned verdict;
         int length = -1;
-        if (sscanf(text, " %31s %u %u %" SCNu64 " %" SCNu64 "%n", entry->device, &verdict,
-                   &entry->runs, &entry->first_ns, &entry->median_ns, &length) != 5 ||
-            length < 0 || verdict > INF_RACE_LEFT_OUT)
+        char precision[8];
+        if (sscanf(text, " %31s %7s %u %u %u %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", entry->device,
+                   precision, &entry->mode.threads, &verdict, &entry->runs, &entry->first_ns,
+                   &entry->median_ns, &entry->memory_bytes, &length) != 8 ||
+            length < 0 || verdict > INF_RACE_LEFT_OUT ||
+            !inf_precision_parse(precision, &entry->mode.precision))
             return false;
         entry->verdict = (enum inf_race_verdict)verdict;
         text += length;
     }
-    return *text == '\0';
+    return read_pins(text, record);
 }
 
 // Reads a line without its end; false where it is not one that we wrote.
@@ -89,10 +115,10 @@ static bool read_line(char *line, struct inf_tune_record *record)
     int length = -1;
     if (!inf_record_open(line))
         return false;
-    return sscanf(line, "%" SCNx64 " %u %u%n", &record->key, &record->chosen, &record->count,
-                  &length) == 3 &&
-           length > 0 && record->count <= INF_PLACE_DEVICES && record->chosen < record->count &&
-           read_entries(line + length, record);
+    return sscanf(line, "%" SCNx64 " %u %u %u%n", &record->key, &record->chosen, &record->count,
+                  &record->pin_count, &length) == 4 &&
+           length > 0 && record->count <= INF_RACE_ENTRIES && record->chosen < record->count &&
+           record->pin_count <= INF_RACE_PINS && read_entries(line + length, record);
 }
 
 // --- records ---
@@ -158,6 +184,9 @@ static void read_file(struct inf_tune *tune)
     struct inf_error err = {0};
     enum inf_code code =
         inf_file_read_all(&text, &size, tune->directory_fd, FILE_NAME, FILE_BYTES_MAX, &err);
+    if (code == INF_OK && strlen(text) != size)
+        inf_log(tune->log, INF_LOG_WARNING,
+                "tune database begun anew reason=\"" FILE_NAME " is no text\"");
     if (code == INF_OK && strlen(text) == size)
         read_text(tune, text);
     else
@@ -220,14 +249,18 @@ static bool append(struct inf_tune *tune, const struct inf_tune_record *record)
 
 void inf_tune_add(struct inf_tune *tune, uint64_t key, const struct inf_race *race)
 {
-    struct inf_tune_record record = {.key = key, .count = race->count, .chosen = race->chosen};
+    struct inf_tune_record record = {
+        .key = key, .count = race->count, .chosen = race->chosen, .pin_count = race->pin_count};
+    memcpy(record.pins, race->pins, sizeof record.pins);
     for (uint32_t i = 0; i < race->count; i++) {
         const struct inf_race_entry *entry = &race->entries[i];
         struct inf_tune_entry *kept = &record.entries[i];
-        *kept = (struct inf_tune_entry){.verdict = entry->verdict,
+        *kept = (struct inf_tune_entry){.mode = entry->mode,
+                                        .verdict = entry->verdict,
                                         .runs = entry->runs,
                                         .first_ns = entry->first_ns,
-                                        .median_ns = entry->median_ns};
+                                        .median_ns = entry->median_ns,
+                                        .memory_bytes = entry->memory_bytes};
         snprintf(kept->device, sizeof kept->device, "%s", inf_device_info(entry->device)->name);
     }
     keep(tune, &record);

@@ -13,23 +13,26 @@
 
 struct inf_tune;
 
-// What one device did in a race.
+// What one candidate did in a race.
 struct inf_tune_entry {
     char device[32];
+    struct inf_mode mode;
     enum inf_race_verdict verdict;
     uint32_t runs;
-    uint64_t first_ns, median_ns;
+    uint64_t first_ns, median_ns, memory_bytes;
 };
 
 // One decision.
 struct inf_tune_record {
     uint64_t key; // of inf_tune_key()
-    struct inf_tune_entry entries[INF_PLACE_DEVICES];
+    struct inf_tune_entry entries[INF_RACE_ENTRIES];
     uint32_t count, chosen;
+    uint64_t pins[INF_RACE_PINS]; // as in struct inf_race
+    uint32_t pin_count;
 };
 
-// What a decision holds for: the model's bytes, the shapes of its `count` inputs, the devices of the
-// race with their drivers, what it was about, and this version of inferd.
+// What a decision holds for: the model's bytes, the shapes of its `count` inputs, the candidates of
+// the race with their drivers and modes, what it was about, and this version of inferd.
 uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uint32_t count,
                       const struct inf_race *race, const char *version);
 

@@ -32,9 +32,9 @@ static void add_time(struct table *table, uint64_t ns)
 
 static struct table *list_candidates(const inferd_placement *placement)
 {
-    static const char *const columns[] = {"device",  "backend",  "kind",      "precision",
-                                          "verdict", "prior_ms", "median_ms", "first_ms",
-                                          "runs",    "memory",   "reason"};
+    static const char *const columns[] = {"device",   "backend", "kind",     "precision",
+                                          "threads",  "verdict", "prior_ms", "median_ms",
+                                          "first_ms", "runs",    "memory",   "reason"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < placement->candidate_count; i++) {
         const inferd_candidate *candidate = &placement->candidates[i];
@@ -43,6 +43,7 @@ static struct table *list_candidates(const inferd_placement *placement)
         table_text(table, candidate->backend);
         table_text(table, candidate->kind);
         table_text(table, candidate->precision);
+        table_whole(table, candidate->threads, NULL);
         table_text(table, candidate->verdict);
         add_time(table, candidate->prior_ns);
         add_time(table, candidate->median_ns);

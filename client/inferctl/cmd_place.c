@@ -78,8 +78,8 @@ const struct command command_place = {
         "socket.\n\n"
         "  -p, --policy POLICY    what the best device is best in: latency, throughput, stability\n"
         "                         (the processor) or memory\n"
-        "  -P, --precision P      auto, fp32 or fp16: what the model may compute in; what it would\n"
-        "                         lose is tried, and told by inferctl explain\n"
+        "  -P, --precision P      auto, fp32, fp16, bf16 or int8: what the model may compute in; what\n"
+        "                         it would lose is tried, and told by inferctl explain\n"
         "  -m, --mode MODE        normal; debug: each request is looked into, node by node, and the log\n"
         "                         has what was found; prod: nothing is checked twice\n",
     .short_options = "p:P:m:",

@@ -282,7 +282,7 @@ struct inf_setting_entry {
 // One device that could have been chosen.
 struct inf_candidate_entry {
     const char *device, *backend, *kind, *precision, *verdict, *reason;
-    uint32_t runs;
+    uint32_t runs, threads;
     uint64_t prior_ns, first_ns, median_ns, memory_bytes; // 0: not known
 };
 

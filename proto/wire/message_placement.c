@@ -11,7 +11,7 @@ typedef Inference__ModelPlacementResponse__Setting wire_setting;
 // Fields of both structs that go over as they are.
 #define REQUEST_TEXTS(X)     X(device) X(policy) X(precision) X(mode)
 #define CANDIDATE_TEXTS(X)   X(device) X(backend) X(kind) X(precision) X(verdict) X(reason)
-#define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes)
+#define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes) X(threads)
 #define DECLINED_TEXTS(X)    X(op) X(device) X(reason)
 #define SETTING_TEXTS(X)     X(name) X(value) X(origin)
 #define PLACEMENT_TEXTS(X)   PLACEMENT_NAMES(X) PLACEMENT_REASONS(X)

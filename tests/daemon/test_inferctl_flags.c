@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/support/fixture.h"
@@ -78,7 +79,7 @@ Test(inferctl_flags, origins_are_told_and_later_ones_win)
     expect_flag(fixture.socket, "queue_requests_max", "7", "environment");
     expect_flag(fixture.socket, "backends", "cpu,ref", "environment");
     expect_flag(fixture.socket, "run_limit_ms", "6000", "argument");
-    expect_flag(fixture.socket, "race", "auto", "default");
+    expect_flag(fixture.socket, "drift_factor", "1.25", "default");
     // What follows from the fixture's runtime_dir.
     expect_flag(fixture.socket, "socket", fixture.socket, "derived");
     expect_flag(fixture.socket, "admin_socket", fixture.admin_socket, "derived");
@@ -106,7 +107,7 @@ Test(inferctl_flags, what_is_unknown_or_wrong_is_refused)
     expect_refused(admin, "drain_timeout_ms", "3600001", "wanted a number from 0 to 3600000");
     expect_refused(admin, "cpu_slots", "2", "is read at start");
     expect_refused(admin, "device", "moon", "wanted one of:");
-    expect_flag(fixture.socket, "race", "auto", "default");
+    expect_flag(fixture.socket, "race", "never", "argument");
     expect_flag(fixture.socket, "device", "auto", "default");
     struct inf_inferctl run;
     RUN(&run, fixture.socket, "flags", "get", "race");
@@ -116,6 +117,11 @@ Test(inferctl_flags, what_is_unknown_or_wrong_is_refused)
     cr_expect_eq(run.code, 2);
     inf_inferctl_free(&run);
     inf_fixture_stop(&fixture);
+}
+
+static const char *source_of(const json_t *placement)
+{
+    return json_string_value(json_object_get(placement, "source"));
 }
 
 // What is set counts for what is loaded from then on.
@@ -130,7 +136,15 @@ Test(inferctl_flags, a_live_flag_changes_what_loads_do)
         json_decref(ASK(admin, "flags", "set", settings[i][0], settings[i][1]));
         json_decref(ASK(admin, "load", "add"));
         json_t *placement = ASK(fixture.socket, "explain", "add");
-        const char *source = json_string_value(json_object_get(placement, "source"));
+        // A race begins when nothing is served.
+        for (int tries = 0; tries < 2000 && strcmp(source_of(placement), settings[i][2]) != 0 &&
+                            json_array_size(json_object_get(placement, "candidates")) > 1;
+             tries++) {
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+            json_decref(placement);
+            placement = ASK(fixture.socket, "explain", "add");
+        }
+        const char *source = source_of(placement);
         // Without a second device a race has nobody to run.
         size_t rivals = json_array_size(json_object_get(placement, "candidates"));
         if (i < 2 || rivals > 1)

@@ -111,8 +111,9 @@ static void spawn_daemon(struct inf_fixture *fixture, const char *const *argumen
     char runtime[128];
     char repository[128];
     const char *argv[32] = {getenv("INFERD"), runtime,           repository,
-                            "--cpu-slots=1",  "--cpu-threads=1", "--log-level=warning"};
-    size_t count = 6;
+                            "--cpu-slots=1",  "--cpu-threads=1", "--log-level=warning",
+                            "--race=never"};
+    size_t count = 7;
     cr_assert_not_null(argv[0], "$INFERD does not name the daemon");
     snprintf(runtime, sizeof runtime, "--runtime-dir=%s", fixture->directory);
     snprintf(repository, sizeof repository, "--repository=%s", fixture->repository);

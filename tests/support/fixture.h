@@ -21,7 +21,7 @@ struct inf_fixture {
     pid_t pid;
 };
 
-// Writes the models add, brief, conv and slow, starts the daemon ($INFERD) with one slot a device and
+// Writes the models add, brief, conv and slow, starts the daemon ($INFERD) with one slot a device, no races and
 // whatever settings `arguments` adds (ended by NULL; NULL: none), and waits until all models are
 // ready.
 void inf_fixture_start(struct inf_fixture *fixture, const char *const *arguments);

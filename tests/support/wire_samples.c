@@ -138,8 +138,8 @@ static void sample_devices(struct inf_device_index *index)
 static void sample_placement(struct inf_placement_reply *reply)
 {
     static const struct inf_candidate_entry candidates[] = {
-        {"cpu", "cpu", "cpu", "fp32", "chosen", "", 5, 1, 2, 3, UINT64_MAX},
-        {"ref", "ref", "host", "fp32", "slower", "why not", 0, 0, 0, 0, 0},
+        {"cpu", "cpu", "cpu", "fp32", "chosen", "", 5, 4, 1, 2, 3, UINT64_MAX},
+        {"ref", "ref", "host", "fp32", "slower", "why not", 0, 0, 0, 0, 0, 0},
     };
     static const struct inf_declined_entry declined[] = {{"nms", 2, "ref", "not built"}};
     static const struct inf_setting_entry settings[] = {{"device", "cpu", "model"},

@@ -57,7 +57,7 @@ Test(model_config, refuses_with_the_line_and_what_was_wanted)
         {"\n\ndevise = cpu\n", "model.conf:3: 'devise' is no setting; did you mean 'device'?"},
         {"polcy = latency\n", "did you mean 'policy'?"},
         {"policy = fast\n", "model.conf:1: policy = fast: wanted latency, throughput"},
-        {"precision = fp8\n", "wanted auto, fp32 or fp16"},
+        {"precision = fp8\n", "wanted auto, fp32, fp16, bf16 or int8"},
         {"mode = loud\n", "wanted normal, debug or prod"},
         {"warmup = perhaps\n", "wanted yes or no"},
         {"batch_rows_max = 33\n", "wanted a number from 0 to 32"},

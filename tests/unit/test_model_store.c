@@ -128,12 +128,12 @@ static struct inf_load_event next_end(struct inf_model_store *store) INF_ON_LOOP
 
 static void settle(struct inf_model_store *store) INF_ON_LOOP
 {
-    while (inf_model_store_pending(store) > 0) {
+    while (inf_model_store_pending(store) + inf_model_store_races(store) > 0) {
         struct inf_load_event event;
         while (inf_model_store_next_event(store, &event))
             ;
         struct pollfd poller = {.fd = inf_model_store_fd(store), .events = POLLIN};
-        if (inf_model_store_pending(store) > 0)
+        if (inf_model_store_pending(store) + inf_model_store_races(store) > 0)
             cr_assert_gt(poll(&poller, 1, 20000), 0, "loads do not end");
     }
 }
@@ -462,6 +462,7 @@ static void expect_placed(enum inf_place_races races, const char *device,
     inf_role_enter_loop();
     load(store, "m", 1);
     cr_assert_eq(next_end(store).err.code, INF_OK);
+    settle(store);
     cr_assert_eq(inf_model_store_find(store, "m", "", &served, NULL), INF_OK);
     cr_expect_eq(served->placement.source, source, "%s: %s",
                  inf_place_source_name(served->placement.source), served->placement.reason);

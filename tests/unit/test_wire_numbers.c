@@ -255,7 +255,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "inference.ModelPlacementResponse.Candidate",
          "string device=1; string backend=2; string kind=3; string precision=4; "
          "string verdict=5; string reason=6; uint32 runs=7; uint64 prior_ns=8; "
-         "uint64 first_ns=9; uint64 median_ns=10; uint64 memory_bytes=11; "},
+         "uint64 first_ns=9; uint64 median_ns=10; uint64 memory_bytes=11; "
+         "uint32 threads=220; "},
         {&inference__model_placement_response__declined__descriptor,
          "inference.ModelPlacementResponse.Declined",
          "string op=1; uint32 nodes=2; string device=3; string reason=4; "},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/precision/half_judge.h"
+#include "backends/precision/judge.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ enum rounding {
 };
 
 struct judge {
-    struct inf_half_report *report;
+    struct inf_precision_report *report;
     const struct inf_graph *graph;
     const struct inf_evaluator *evaluator;
     struct inf_blob *const *inputs;
@@ -31,6 +32,27 @@ static void copy_name(char name[64], const char *text)
 {
     snprintf(name, 64, "%.63s", text);
     inf_text_clean(name);
+}
+
+// --- one number ---
+
+// What can be told apart, and how far it reaches.
+static const struct {
+    double largest, error_max;
+} traits[INF_PRECISIONS] = {
+    [INF_PRECISION_FP16] = {INF_HALF_LARGEST, INF_HALF_ERROR_MAX},
+    [INF_PRECISION_BF16] = {FLT_MAX, INF_BF16_ERROR_MAX},
+};
+
+double inf_precision_error_max(enum inf_precision precision)
+{
+    return traits[precision].error_max;
+}
+
+static float round_number(float value, enum inf_precision precision)
+{
+    return precision == INF_PRECISION_FP16 ? inf_half_to_float(inf_half_from_float(value))
+                                           : inf_bf16_to_float(inf_bf16_from_float(value));
 }
 
 // --- one tensor ---
@@ -45,20 +67,20 @@ static double magnitude_of(const struct inf_blob *blob)
     return magnitude;
 }
 
-static uint64_t count_lost(const struct inf_blob *blob)
+static uint64_t count_lost(const struct inf_blob *blob, enum inf_precision precision)
 {
     const float *elements = blob->data;
     uint64_t lost = 0;
     for (size_t i = 0; i < blob->size_bytes / sizeof *elements; i++)
-        lost += elements[i] != 0 && inf_half_to_float(inf_half_from_float(elements[i])) == 0;
+        lost += elements[i] != 0 && round_number(elements[i], precision) == 0;
     return lost;
 }
 
-static void round_blob(struct inf_blob *blob)
+static void round_blob(struct inf_blob *blob, enum inf_precision precision)
 {
     float *elements = blob->data;
     for (size_t i = 0; i < blob->size_bytes / sizeof *elements; i++)
-        elements[i] = inf_half_to_float(inf_half_from_float(elements[i]));
+        elements[i] = round_number(elements[i], precision);
 }
 
 static struct inf_blob *copy_blob(const struct inf_blob *from)
@@ -73,7 +95,7 @@ static struct inf_blob *copy_blob(const struct inf_blob *from)
 
 static enum inf_code fail_memory(struct inf_error *err)
 {
-    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to try fp16");
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to try a precision");
 }
 
 // Whether a value is stored in half in this run.
@@ -95,7 +117,7 @@ static enum inf_code round_given(const struct judge *judge, struct inf_graph *gr
     struct inf_blob *copy = copy_blob(of->data);
     if (copy == NULL)
         return fail_memory(err);
-    round_blob(copy);
+    round_blob(copy, judge->report->precision);
     inf_blob_unref(&of->data);
     of->data = copy;
     return INF_OK;
@@ -127,7 +149,7 @@ static enum inf_code run_node(const struct judge *judge, struct inf_graph *graph
             continue;
         }
         if (is_rounded(judge, graph, node->outputs[i], rounding))
-            round_blob(blobs[i]);
+            round_blob(blobs[i], judge->report->precision);
         graph->values[node->outputs[i]].data = blobs[i];
     }
     return code;
@@ -158,10 +180,10 @@ static enum inf_code run_graph(const struct judge *judge, enum rounding rounding
 
 static void look_at_weight(struct judge *judge, const struct inf_graph *graph, uint32_t value)
 {
-    struct inf_half_report *report = judge->report;
+    struct inf_precision_report *report = judge->report;
     double magnitude = magnitude_of(graph->values[value].data);
     report->weights++;
-    judge->pinned[value] = magnitude > INF_HALF_LARGEST;
+    judge->pinned[value] = magnitude > traits[report->precision].largest;
     if (!judge->pinned[value])
         return;
     if (report->weights_pinned++ == 0) {
@@ -172,10 +194,10 @@ static void look_at_weight(struct judge *judge, const struct inf_graph *graph, u
 
 static void look_at_result(struct judge *judge, const struct inf_graph *graph, uint32_t value)
 {
-    struct inf_half_report *report = judge->report;
+    struct inf_precision_report *report = judge->report;
     double magnitude = magnitude_of(graph->values[value].data);
     report->values++;
-    judge->pinned[value] = magnitude * INF_HALF_HEADROOM >= INF_HALF_LARGEST;
+    judge->pinned[value] = magnitude * INF_HALF_HEADROOM >= traits[report->precision].largest;
     if (!judge->pinned[value])
         return;
     if (report->pinned++ == 0) {
@@ -193,7 +215,7 @@ static enum inf_code calibrate(struct judge *judge, struct inf_error *err) INF_M
         const struct inf_value *value = &graph->values[v];
         if (value->dtype != INF_DTYPE_F32 || value->data == NULL)
             continue;
-        judge->report->lost += count_lost(value->data);
+        judge->report->lost += count_lost(value->data, judge->report->precision);
         if (value->producer != INF_NODE_NONE)
             look_at_result(judge, graph, v);
         else if (judge->graph->values[v].data != NULL)
@@ -233,9 +255,34 @@ static enum inf_code measure(struct judge *judge, enum rounding rounding, double
     return INF_OK;
 }
 
+static bool touches_pinned(const struct judge *judge, const struct inf_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != INF_VALUE_NONE && judge->pinned[node->inputs[i]])
+            return true;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (judge->pinned[node->outputs[i]])
+            return true;
+    return false;
+}
+
+// A node stays fp32 that makes or reads a value that does: its operands would overflow otherwise.
+static void collect_pins(struct judge *judge)
+{
+    struct inf_precision_report *report = judge->report;
+    for (uint32_t n = 0; n < judge->graph->node_count; n++) {
+        const struct inf_node *node = &judge->graph->nodes[n];
+        if (!touches_pinned(judge, node))
+            continue;
+        if (report->pinned_nodes < INF_PRECISION_PINS_MAX)
+            report->pins[report->pinned_nodes] = inf_node_hash(node);
+        report->pinned_nodes++;
+    }
+}
+
 static enum inf_code run(struct judge *judge, struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_half_report *report = judge->report;
+    struct inf_precision_report *report = judge->report;
     judge->pinned = calloc((size_t)judge->graph->value_count + 1, sizeof *judge->pinned);
     judge->wanted = calloc((size_t)judge->graph->output_count + 1, sizeof *judge->wanted);
     if (judge->pinned == NULL || judge->wanted == NULL)
@@ -243,25 +290,33 @@ static enum inf_code run(struct judge *judge, struct inf_error *err) INF_MAY_BLO
     INF_TRY(calibrate(judge, err));
     INF_TRY(measure(judge, ROUND_ALL, &report->error_unguarded, false, err));
     INF_TRY(measure(judge, ROUND_UNPINNED, &report->error, true, err));
-    report->admissible = report->error <= INF_HALF_ERROR_MAX;
+    collect_pins(judge);
+    report->admissible = report->error <= traits[report->precision].error_max &&
+                         report->pinned_nodes <= INF_PRECISION_PINS_MAX &&
+                         report->pinned_nodes < report->nodes;
     return INF_OK;
 }
 
-enum inf_code inf_half_judge(struct inf_half_report *report, const struct inf_graph *graph,
-                             const struct inf_evaluator *evaluator, struct inf_blob *const *inputs,
-                             struct inf_error *err)
+enum inf_code inf_precision_judge(struct inf_precision_report *report, enum inf_precision precision,
+                                  const struct inf_graph *graph,
+                                  const struct inf_evaluator *evaluator,
+                                  struct inf_blob *const *inputs, struct inf_error *err)
 {
     inf_role_check_may_block();
-    *report = (struct inf_half_report){0};
+    *report = (struct inf_precision_report){.precision = precision, .nodes = graph->node_count};
+    if (traits[precision].error_max <= 0)
+        return inf_fail(err, INF_UNSUPPORTED, "%s is not tried on models of floats",
+                        inf_precision_name(precision));
     uint64_t macs = inf_graph_cost(graph).macs;
-    if (macs > INF_HALF_MACS_MAX)
+    if (macs > INF_PRECISION_MACS_MAX)
         return inf_fail(err, INF_UNSUPPORTED,
                         "%" PRIu64
-                        " multiply-adds are too many to try fp16 with plain loops, "
+                        " multiply-adds are too many to try %s with plain loops, "
                         "wanted at most %" PRIu64,
-                        macs, INF_HALF_MACS_MAX);
+                        macs, inf_precision_name(precision), INF_PRECISION_MACS_MAX);
     if (graph->subgraph_count > 0)
-        return inf_fail(err, INF_UNSUPPORTED, "branches and loops are not tried in fp16");
+        return inf_fail(err, INF_UNSUPPORTED, "branches and loops are not tried in %s",
+                        inf_precision_name(precision));
     struct judge judge = {
         .report = report, .graph = graph, .evaluator = evaluator, .inputs = inputs};
     enum inf_code code = run(&judge, err);
@@ -272,19 +327,19 @@ enum inf_code inf_half_judge(struct inf_half_report *report, const struct inf_gr
     return code;
 }
 
-void inf_half_print(const struct inf_half_report *report, char *text, size_t size)
+void inf_precision_print(const struct inf_precision_report *report, char *text, size_t size)
 {
     size_t used = 0;
 #define SAY(...) (used += used < size ? (size_t)snprintf(text + used, size - used, __VA_ARGS__) : 0)
     if (report->weights_pinned > 0)
-        SAY("weight '%s' reaches %g, beyond 65504; ", report->pinned_weight,
-            report->weight_magnitude);
+        SAY("weight '%s' reaches %g, beyond %g; ", report->pinned_weight, report->weight_magnitude,
+            traits[report->precision].largest);
     if (report->pinned > 0)
         SAY("%" PRIu32 " of %" PRIu32 " values would stay fp32 ('%s' reaches %g); ", report->pinned,
             report->values, report->pinned_node, report->pinned_magnitude);
     if (!isfinite(report->error_unguarded))
         SAY("unguarded it would overflow; ");
     SAY("output '%s' would move by %.2g, allowed %g", report->output, report->error,
-        INF_HALF_ERROR_MAX);
+        traits[report->precision].error_max);
 #undef SAY
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backends/graph/shape_infer.h"
-#include "backends/precision/half_judge.h"
+#include "backends/precision/judge.h"
 #include "backends/ref/ref.h"
 
 // y = ((x * scale) * back) of [2].
@@ -37,24 +37,30 @@ static struct inf_graph *make(float scale, float back)
     return graph;
 }
 
-static struct inf_half_report judge(float scale, float back, float a, float b)
+static struct inf_precision_report judge_in(enum inf_precision precision, float scale, float back,
+                                            float a, float b)
 {
-    struct inf_half_report report;
+    struct inf_precision_report report;
     struct inf_graph *graph = make(scale, back);
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
     cr_assert_not_null(x);
     memcpy(x->data, (const float[]){a, b}, 2 * sizeof(float));
-    cr_assert_eq(inf_half_judge(&report, graph, inf_ref_evaluator(), &x, &err), INF_OK, "%s",
-                 err.text);
+    cr_assert_eq(inf_precision_judge(&report, precision, graph, inf_ref_evaluator(), &x, &err),
+                 INF_OK, "%s", err.text);
     inf_blob_unref(&x);
     inf_graph_destroy(&graph);
     return report;
 }
 
-Test(half_judge, admits_what_half_holds)
+static struct inf_precision_report judge(float scale, float back, float a, float b)
 {
-    struct inf_half_report report = judge(2, 0.5f, 1, 0.25f);
+    return judge_in(INF_PRECISION_FP16, scale, back, a, b);
+}
+
+Test(judge, admits_what_half_holds)
+{
+    struct inf_precision_report report = judge(2, 0.5f, 1, 0.25f);
     cr_expect_eq(report.values, 2u);
     cr_expect_eq(report.weights, 2u);
     cr_expect_eq(report.pinned + report.weights_pinned, 0u);
@@ -66,10 +72,10 @@ Test(half_judge, admits_what_half_holds)
     cr_expect(report.admissible);
 }
 
-Test(half_judge, keeps_what_overflows_in_fp32)
+Test(judge, keeps_what_overflows_in_fp32)
 {
     char text[256];
-    struct inf_half_report report = judge(80000, 1e-4f, 1, 0.5f);
+    struct inf_precision_report report = judge(80000, 1e-4f, 1, 0.5f);
     cr_expect(isinf(report.error_unguarded));
     cr_expect_eq(report.weights_pinned, 1u);
     cr_expect_str_eq(report.pinned_weight, "scale");
@@ -78,8 +84,7 @@ Test(half_judge, keeps_what_overflows_in_fp32)
     cr_expect_str_eq(report.pinned_node, "up");
     cr_expect_eq(report.pinned_magnitude, 80000);
     cr_expect_lt(report.error, 0.01);
-    cr_expect(report.admissible);
-    inf_half_print(&report, text, sizeof text);
+    inf_precision_print(&report, text, sizeof text);
     cr_expect(strstr(text, "1 of 2 values would stay fp32 ('up' reaches 80000)") != NULL, "%s",
               text);
     cr_expect(strstr(text, "unguarded it would overflow") != NULL, "%s", text);
@@ -91,11 +96,50 @@ Test(half_judge, keeps_what_overflows_in_fp32)
     cr_expect_eq(report.pinned, 0u);
 }
 
-Test(half_judge, refuses_what_vanishes)
+Test(judge, refuses_what_vanishes)
 {
     // 1e-8 is 0 in half, so that the output is 0 instead of 1.
-    struct inf_half_report report = judge(1e-8f, 1e8f, 1, 1);
+    struct inf_precision_report report = judge(1e-8f, 1e8f, 1, 1);
     cr_expect_gt(report.lost, 0u);
     cr_expect_gt(report.error, 0.9);
     cr_expect(!report.admissible);
+}
+
+// Of y = (x * 80000) * 1e-4 both products touch what half cannot hold: nothing is left to be lowered.
+Test(judge, pins_nodes_that_make_or_read_what_does_not_fit)
+{
+    struct inf_precision_report report = judge(80000, 1e-4f, 1, 0.5f);
+    cr_expect_eq(report.nodes, 2u);
+    cr_expect_eq(report.pinned_nodes, 2u);
+    cr_expect_neq(report.pins[0], report.pins[1]);
+    cr_expect(!report.admissible, "all of it would be fp32");
+    report = judge(2, 0.5f, 1, 0.25f);
+    cr_expect_eq(report.pinned_nodes, 0u);
+}
+
+// bfloat16 reaches as far as single, in 8 bits: a third is 0.333984375, 6.51e-4 off.
+Test(judge, knows_bfloat16)
+{
+    struct inf_precision_report report = judge_in(INF_PRECISION_BF16, 80000, 1e-4f, 1, 0.5f);
+    cr_expect_eq(report.pinned + report.weights_pinned, 0u);
+    cr_expect_lt(report.error, 0.03);
+    cr_expect(report.admissible);
+    report = judge_in(INF_PRECISION_BF16, 1, 1, 1.f / 3, 0);
+    cr_expect_float_eq(report.error, 6.51e-4, 1e-6);
+    report = judge_in(INF_PRECISION_BF16, 1e-8f, 1e8f, 1, 1);
+    cr_expect_eq(report.lost, 0u);
+}
+
+Test(judge, declines_what_it_does_not_know)
+{
+    struct inf_precision_report report;
+    struct inf_graph *graph = make(1, 1);
+    struct inf_blob *x = inf_blob_create(2 * sizeof(float));
+    struct inf_error err = {0};
+    cr_expect_eq(
+        inf_precision_judge(&report, INF_PRECISION_INT8, graph, inf_ref_evaluator(), &x, &err),
+        INF_UNSUPPORTED);
+    cr_expect_str_eq(err.text, "int8 is not tried on models of floats");
+    inf_blob_unref(&x);
+    inf_graph_destroy(&graph);
 }
