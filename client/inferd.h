@@ -426,6 +426,10 @@ typedef struct inferd_placement {
     inferd_declined *declined;
     size_t setting_count;
     inferd_setting *settings;
+    // Answers that the plainest device computed once more, those that it found to be wrong, and those that
+    // there was no room for; and answers that were not finite, and computed again in fp32.
+    uint64_t shadow_checked, shadow_drifted, shadow_dropped, recomputed;
+    char shadow_alarm[384]; // what was wrong with the first; "": nothing
 } inferd_placement;
 
 // Tells where a model runs, and why. Free with inferd_placement_free().

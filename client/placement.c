@@ -50,6 +50,11 @@ static void copy_placement(inferd_placement *to, const struct inf_placement_repl
     INF_COPY_TEXT(to->reason, from->reason);
     INF_COPY_TEXT(to->rule_device, from->rule_device);
     INF_COPY_TEXT(to->rule_reason, from->rule_reason);
+    INF_COPY_TEXT(to->shadow_alarm, from->shadow_alarm);
+    to->shadow_checked = from->shadow_checked;
+    to->shadow_drifted = from->shadow_drifted;
+    to->shadow_dropped = from->shadow_dropped;
+    to->recomputed = from->recomputed;
     to->macs = from->macs;
     to->const_bytes = from->const_bytes;
     to->steps = from->steps;

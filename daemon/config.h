@@ -61,6 +61,7 @@ struct inf_config {
     double race_tolerance;                // how far an answer may be from the judge's
     double drift_factor;                  // of a model's best median: slower is drift; 0: none is
     uint32_t drift_after_ms;              // how long it has to be slower
+    uint32_t shadow_interval;
     uint32_t cpu_slots;                   // 0: chosen
     uint32_t cpu_threads;                 // 0: chosen
     char cpu_isa_max[INF_CONFIG_TEXT];    // best instruction set of cpu's own loops; "auto"

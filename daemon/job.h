@@ -70,9 +70,10 @@ struct inf_job {
         // When a worker took the job, when its run began and ended (0: it never did), and when
         // the worker was done with it.
         uint64_t start_ns, begin_ns, end_ns, done_ns;
-        uint64_t device_ns;           // its share of the time from start to done
-        enum inf_precision precision; // of the answer
-        uint32_t batch_rows;          // of the run, those of other jobs counted
+        uint64_t device_ns;               // its share of the time from start to done
+        enum inf_precision precision;     // of the answer
+        struct inf_shadow_sample *sample; // NULL: its answer is not checked
+        uint32_t batch_rows;              // of the run, those of other jobs counted
     } result;
 
     // The lane's, under its mutex; user, model and priority of `turn` are set by the loop before.
@@ -89,6 +90,7 @@ struct inf_job {
     struct inf_region *input_regions[INF_LIMIT_TENSORS]; // held; NULL where inline
     uint32_t order_count;                                // outputs in the request's order
     uint8_t order[INF_LIMIT_TENSORS];
+    bool shadowed;               // its answer is to be checked
     struct inf_session *session; // a reference; NULL: none
     struct inf_job *session_next;
     uint32_t kept_input_count; // inputs that the session gives, and which of its tensors they are

@@ -33,6 +33,7 @@ struct inf_model_config {
     bool remember_shapes;
     uint32_t batch_rows_max;
     char session_pairs[INF_CONFIG_TEXT];
+    uint32_t shadow_interval;
     uint8_t origins[INF_MODEL_FLAG_COUNT]; // enum inf_origin of each
 };
 

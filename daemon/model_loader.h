@@ -24,6 +24,16 @@
 
 struct inf_loader;
 
+// Room for an alarm's text.
+#define INF_SHADOW_TEXT 384
+
+// What checking a model's answers found.
+struct inf_shadow_notes {
+    uint64_t asked; // the loop's: requests so far
+    _Atomic uint64_t checked, drifted, dropped;
+    char alarm[INF_SHADOW_TEXT]; // of the first that drifted; fixed once `drifted` is not 0
+};
+
 // One version of one model, ready. Immutable but for the counters; shared by reference: the store
 // holds one, every request in flight another.
 struct inf_served {
@@ -47,10 +57,11 @@ struct inf_served {
     uint64_t content_hash;          // of its file
     _Atomic uint64_t request_count; // answered with OK
     enum inf_precision
-        warm_precision;          // what it computed in when it was warmed up; AUTO: it was not
-    _Atomic uint64_t recomputed; // answers that had to be computed again in fp32
-    bool demoted;                // the loop's: it was said that this model computes in fp32 now
-    struct inf_drift drift;      // the loop's: how fast it is
+        warm_precision;             // what it computed in when it was warmed up; AUTO: it was not
+    _Atomic uint64_t recomputed;    // answers that had to be computed again in fp32
+    struct inf_shadow_notes shadow; // what checking its answers found (daemon/shadow.h)
+    bool demoted;                   // the loop's: it was said that this model computes in fp32 now
+    struct inf_drift drift;         // the loop's: how fast it is
 };
 
 // Another reference. Any thread.

@@ -58,6 +58,12 @@ static enum inf_code fill(struct inf_service *service, const struct inf_service_
     if (service->statm_fd < 0)
         return inf_fail(err, INF_EXHAUSTED, "statm: %s", strerror(errno));
     INF_TRY(inf_scratch_create(&service->scratch, err));
+    const struct inf_shadow_options shadow = {
+        .judge = options->devices->devices[options->devices->count - 1],
+        .calm = inf_model_store_calm(options->store),
+        .log = options->log,
+    };
+    INF_TRY(inf_shadow_create(&service->shadow, &shadow, err));
     const struct inf_scheduler_options scheduler = {
         .devices = options->devices,
         .pool = options->pool,
@@ -72,6 +78,7 @@ static enum inf_code fill(struct inf_service *service, const struct inf_service_
 static void free_service(struct inf_service *service)
 {
     inf_scheduler_destroy(&service->scheduler);
+    inf_shadow_destroy(&service->shadow);
     inf_scratch_destroy(&service->scratch);
     if (service->statm_fd >= 0)
         close(service->statm_fd);

@@ -6,6 +6,7 @@
 #include "daemon/job.h"
 #include "daemon/scheduler.h"
 #include "daemon/service.h"
+#include "daemon/shadow.h"
 
 // Models listed in one answer: what fits the metadata of a frame, roughly.
 #define INF_SERVICE_MODELS_MAX 512
@@ -34,6 +35,7 @@ struct inf_load {
 struct inf_service {
     struct inf_service_options options;
     struct inf_scheduler *scheduler;
+    struct inf_shadow *shadow;
     struct inf_scratch *scratch;
     bool draining;
     uint64_t started_ns;

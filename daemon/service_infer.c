@@ -27,6 +27,8 @@ static struct inf_job *acquire_job(struct inf_service *service)
     job->call.answered = false;
     job->place = INF_JOB_LOOP;
     job->kept_input_count = job->kept_output_count = 0;
+    job->shadowed = false;
+    job->result.sample = NULL;
     job->call.previous = job->call.next = NULL;
     atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
     return job;
@@ -44,6 +46,7 @@ void inf_service_release_job(struct inf_service *service, struct inf_job *job)
     inf_pool_release(service->options.pool, job->data, job->data_bytes);
     inf_pool_release(service->options.pool, job->result.data, job->result.data_capacity);
     job->data = job->result.data = NULL;
+    inf_shadow_sample_destroy(&job->result.sample);
     inf_served_unref(&job->served);
     job->call.next = service->unused_jobs;
     service->unused_jobs = &job->call;
@@ -375,6 +378,19 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     return INF_OK;
 }
 
+// One answer in so many is to be checked, unless the judge itself gives it.
+static void choose_shadowed(struct inf_service *service, struct inf_job *job)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    const struct inf_device_list *devices = service->options.devices;
+    uint32_t interval = job->served->config.shadow_interval;
+    if (interval == 0)
+        interval = service->options.environment->config->shadow_interval;
+    job->shadowed =
+        job->device != devices->devices[devices->count - 1] &&
+        inf_shadow_wants(service->shadow, job->served, ++job->served->shadow.asked, interval);
+}
+
 enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_request *request,
                                       struct inf_answer *answer, struct inf_fault *fault)
 {
@@ -391,6 +407,7 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
         job->data = request->data;
         job->data_bytes = request->data_bytes;
         request->data = NULL;
+        choose_shadowed(service, job);
         if (job->session != NULL) {
             code = inf_service_enter_session(service, job, fault);
         } else {
@@ -516,6 +533,9 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
     atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
     watch(service, job);
     heed_guard(service, job->served);
+    if (job->result.sample != NULL)
+        inf_shadow_submit(service->shadow, &job->result.sample,
+                          service->options.environment->config->race_tolerance);
     *answer = (struct inf_answer){.kind = INF_MESSAGE_INFER_REPLY,
                                   .message = &service->reply,
                                   .data = job->result.data,

@@ -7,6 +7,7 @@
 #include "backends/exec/model.h"
 #include "daemon/guard.h"
 #include "daemon/job_output.h"
+#include "daemon/shadow.h"
 
 // --- a job alone ---
 
@@ -93,6 +94,9 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     for (uint32_t i = 0; i < count; i++)
         if (jobs[i]->result.fault.err.code == INF_OK)
             inf_job_keep_outputs(jobs[i]);
+    for (uint32_t i = 0; i < count; i++)
+        if (jobs[i]->shadowed && jobs[i]->result.fault.err.code == INF_OK)
+            jobs[i]->result.sample = inf_shadow_take(jobs[i]);
     note_times(jobs, count, start_ns);
     atomic_store_explicit(&worker->busy_since_ns, 0, memory_order_relaxed);
 }

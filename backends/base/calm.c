@@ -26,7 +26,7 @@ void inf_calm_end(struct inf_calm *calm)
     atomic_store(&calm->stirred, true);
 }
 
-static bool is_calm(struct inf_calm *calm)
+static bool is_calm(const struct inf_calm *calm)
 {
     return atomic_load(&calm->busy) == 0 &&
            inf_clock_ns() - atomic_load(&calm->served_ns) >= INF_CALM_NS;
@@ -51,6 +51,14 @@ enum inf_calm_answer inf_calm_wait(struct inf_calm *calm)
         nap();
     }
     return INF_CALM_ENDED;
+}
+
+void inf_calm_await(const struct inf_calm *calm, const atomic_bool *ending)
+{
+    inf_role_check_may_block();
+    uint64_t end_ns = inf_clock_ns() + INF_CALM_PATIENCE_NS;
+    while (!is_calm(calm) && !atomic_load(ending) && inf_clock_ns() < end_ns)
+        nap();
 }
 
 bool inf_calm_pause(struct inf_calm *calm, uint64_t worked_ns)

@@ -45,6 +45,9 @@ enum inf_calm_answer {
 // INF_CALM_PATIENCE_NS.
 enum inf_calm_answer inf_calm_wait(struct inf_calm *calm) INF_MAY_BLOCK;
 
+// Waits as inf_calm_wait(), or until `ending` is set, for somebody who leaves `stirred` alone.
+void inf_calm_await(const struct inf_calm *calm, const atomic_bool *ending) INF_MAY_BLOCK;
+
 // Pauses after a piece of work of `worked_ns` that was done without calm. False at the end.
 bool inf_calm_pause(struct inf_calm *calm, uint64_t worked_ns) INF_MAY_BLOCK;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl explain, inferctl advise: where a model runs and why; rules of thumb beside what was
 // measured.
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,15 @@ static void print_placement(const inferd_placement *placement)
            (double)placement->macs / 1e6, (double)placement->const_bytes / 1e6, placement->steps);
     if (placement->interpreted > 0)
         printf(", %u nodes interpreted since sizes hang on values", placement->interpreted);
-    printf("\n\n");
+    printf("\n");
+    if (placement->shadow_checked + placement->shadow_dropped > 0)
+        printf("checked    %" PRIu64 " answers, %" PRIu64 " differ, %" PRIu64 " left out\n",
+               placement->shadow_checked, placement->shadow_drifted, placement->shadow_dropped);
+    if (placement->shadow_alarm[0] != '\0')
+        printf("ALARM      %s\n", placement->shadow_alarm);
+    if (placement->recomputed > 0)
+        printf("guard      %" PRIu64 " answers computed again in fp32\n", placement->recomputed);
+    printf("\n");
     table_print(list_candidates(placement), OUTPUT_TABLE, false);
     if (was_told(placement)) {
         printf("\nit was told:\n");
@@ -133,9 +142,17 @@ static json_t *placement_json(const inferd_placement *placement)
                  {"source", placement->source},
                  {"reason", placement->reason},
                  {"rule_device", placement->rule_device},
-                 {"rule_reason", placement->rule_reason}};
+                 {"rule_reason", placement->rule_reason},
+                 {"shadow_alarm", placement->shadow_alarm}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         json_object_set_new(object, texts[i].key, json_value_text(texts[i].text));
+    json_object_set_new(object, "shadow_checked",
+                        json_value_whole((int64_t)placement->shadow_checked));
+    json_object_set_new(object, "shadow_drifted",
+                        json_value_whole((int64_t)placement->shadow_drifted));
+    json_object_set_new(object, "shadow_dropped",
+                        json_value_whole((int64_t)placement->shadow_dropped));
+    json_object_set_new(object, "recomputed", json_value_whole((int64_t)placement->recomputed));
     json_object_set_new(object, "macs", json_value_whole((int64_t)placement->macs));
     json_object_set_new(object, "const_bytes", json_value_whole((int64_t)placement->const_bytes));
     json_object_set_new(object, "steps", json_value_whole(placement->steps));

@@ -16,9 +16,13 @@ typedef Inference__ModelPlacementResponse__Setting wire_setting;
 #define SETTING_TEXTS(X)     X(name) X(value) X(origin)
 #define PLACEMENT_TEXTS(X)   PLACEMENT_NAMES(X) PLACEMENT_REASONS(X)
 #define PLACEMENT_NAMES(X)   X(name) X(version) X(device) X(backend) X(precision) X(policy) X(source)
-#define PLACEMENT_REASONS(X) X(reason) X(rule_device) X(rule_reason) X(precision_reason)
+#define PLACEMENT_REASONS(X)                                                                       \
+    X(reason) X(rule_device) X(rule_reason) X(precision_reason) X(shadow_alarm)
 #define PLACEMENT_NUMBERS(X)                                                                       \
-    X(macs) X(const_bytes) X(steps) X(interpreted) X(small_ops_webgl) X(small_ops_webgpu)
+    X(macs)                                                                                        \
+    X(const_bytes)                                                                                 \
+    X(steps) X(interpreted) X(small_ops_webgl) X(small_ops_webgpu) X(shadow_checked)               \
+        X(shadow_drifted) X(shadow_dropped) X(recomputed)
 
 #define TAKE(field) to->field = from->field;
 #define GIVE(field) to->field = inf_wire_text(from->field);

@@ -385,6 +385,7 @@ Test(config, help_names_every_setting_once)
                                         "race_tolerance=T",
                                         "drift_factor=F",
                                         "drift_after_ms=MS",
+                                        "shadow_interval=N",
                                         "cpu_slots=N",
                                         "cpu_threads=N",
                                         "cpu_isa_max=SET",

@@ -431,6 +431,11 @@ Test(message, placement_goes_round)
     SAME(placement_reply.interpreted);
     SAME(placement_reply.small_ops_webgl);
     SAME(placement_reply.small_ops_webgpu);
+    SAME(placement_reply.shadow_checked);
+    SAME(placement_reply.shadow_drifted);
+    SAME(placement_reply.shadow_dropped);
+    SAME(placement_reply.recomputed);
+    SAME_TEXT(placement_reply.shadow_alarm);
     cr_assert_eq(got.placement_reply.candidate_count, 2u);
     for (int i = 0; i < 2; i++) {
         SAME_TEXT(placement_reply.candidates[i].device);
@@ -444,6 +449,7 @@ Test(message, placement_goes_round)
         SAME(placement_reply.candidates[i].first_ns);
         SAME(placement_reply.candidates[i].median_ns);
         SAME(placement_reply.candidates[i].memory_bytes);
+        SAME(placement_reply.candidates[i].threads);
     }
     cr_assert_eq(got.placement_reply.declined_count, 1u);
     SAME_TEXT(placement_reply.declined[0].op);

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole daemon on devices with faults: answers are checked, bad ones are told of, models end up where
+// they are answered right, and no request fails on the way.
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/inferd.h"
+#include "tests/support/fixture.h"
+
+// --- asking ---
+
+struct asker {
+    inferd_client *client;
+    const char *device; // NULL: the model's own
+};
+
+static void open_asker(struct asker *asker, const char *socket)
+{
+    struct inferd_error err;
+    *asker = (struct asker){0};
+    cr_assert_eq(inferd_connect(&asker->client, socket, &err), 0, "%s", err.text);
+}
+
+// Asks model add for a + b; what came is in `sum`, and the device in `device`.
+static void ask(const struct asker *asker, float sum[4], char device[32])
+{
+    static const float a[] = {1, 2, 3, 4}, b[] = {2, 4, 6, 8};
+    const inferd_tensor inputs[] = {{.name = "a",
+                                     .dtype = INFERD_FP32,
+                                     .rank = 2,
+                                     .shape = {1, 4},
+                                     .data = (void *)a,
+                                     .size = 16},
+                                    {.name = "b",
+                                     .dtype = INFERD_FP32,
+                                     .rank = 2,
+                                     .shape = {1, 4},
+                                     .data = (void *)b,
+                                     .size = 16}};
+    const inferd_request request = {
+        .model = "add", .device = asker->device, .inputs = inputs, .input_count = 2};
+    struct inferd_error err;
+    inferd_result *result = NULL;
+    cr_assert_eq(inferd_infer(asker->client, &request, &result, &err), 0, "%s", err.text);
+    memcpy(sum, inferd_result_output(result, 0)->data, 16);
+    snprintf(device, 32, "%s", inferd_result_device(result));
+    inferd_result_free(result);
+}
+
+static inferd_placement *explain(const struct asker *asker)
+{
+    struct inferd_error err;
+    inferd_placement *placement = NULL;
+    cr_assert_eq(inferd_explain(asker->client, "add", NULL, &placement, &err), 0, "%s", err.text);
+    return placement;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+// --- checking answers ---
+
+// What is told of model add once an answer of it was checked; asks for one until that is so.
+static inferd_placement *ask_until_checked(const struct asker *asker)
+{
+    for (int tries = 0; tries < 4000; tries++) {
+        float sum[4];
+        char device[32];
+        ask(asker, sum, device);
+        inferd_placement *placement = explain(asker);
+        if (placement->shadow_checked > 0 &&
+            (strcmp(placement->device, "wrong") != 0 || placement->shadow_drifted > 0))
+            return placement;
+        inferd_placement_free(placement);
+        nap();
+    }
+    cr_assert_fail("no answer was checked");
+    return NULL;
+}
+
+Test(odd_devices, wrong_answers_raise_an_alarm_that_names_model_device_and_node, .timeout = 120)
+{
+    struct inf_fixture fixture;
+    struct asker asker;
+    inf_fixture_start(&fixture, (const char *const[]){"--backends=wrong", "--race=never",
+                                                      "--shadow_interval=2", NULL});
+    open_asker(&asker, fixture.socket);
+    inferd_placement *placement = ask_until_checked(&asker);
+    cr_expect_str_eq(placement->device, "wrong");
+    cr_expect_geq(placement->shadow_checked, placement->shadow_drifted);
+    cr_expect(strstr(placement->shadow_alarm, "wrong in fp32: output 'sum'") != NULL ||
+                  strstr(placement->shadow_alarm, "wrong in fp32: output '") != NULL,
+              "%s", placement->shadow_alarm);
+    cr_expect(strstr(placement->shadow_alarm, "from element 2 on differs from ref's") != NULL, "%s",
+              placement->shadow_alarm);
+    cr_expect(strstr(placement->shadow_alarm, "first at node '") != NULL, "%s",
+              placement->shadow_alarm);
+    cr_expect(strstr(placement->shadow_alarm, "none when run again") == NULL, "%s",
+              placement->shadow_alarm);
+    inferd_placement_free(placement);
+    inferd_close(asker.client);
+    inf_fixture_stop(&fixture);
+}
+
+Test(odd_devices, right_answers_raise_none, .timeout = 120)
+{
+    struct inf_fixture fixture;
+    struct asker asker;
+    inf_fixture_start(&fixture, (const char *const[]){"--backends=slow", "--race=never",
+                                                      "--shadow_interval=1", NULL});
+    open_asker(&asker, fixture.socket);
+    inferd_placement *placement = ask_until_checked(&asker);
+    cr_expect_str_eq(placement->device, "slow");
+    cr_expect_eq(placement->shadow_drifted, 0u);
+    cr_expect_str_eq(placement->shadow_alarm, "");
+    inferd_placement_free(placement);
+    inferd_close(asker.client);
+    inf_fixture_stop(&fixture);
+}
+
+Test(odd_devices, nothing_is_checked_unless_asked_for, .timeout = 120)
+{
+    struct inf_fixture fixture;
+    struct asker asker;
+    float sum[4];
+    char device[32];
+    inf_fixture_start(&fixture, (const char *const[]){"--backends=wrong", "--race=never", NULL});
+    open_asker(&asker, fixture.socket);
+    for (int i = 0; i < 20; i++)
+        ask(&asker, sum, device);
+    inferd_placement *placement = explain(&asker);
+    cr_expect_eq(placement->shadow_checked + placement->shadow_dropped, 0u);
+    inferd_placement_free(placement);
+    inferd_close(asker.client);
+    inf_fixture_stop(&fixture);
+}
+
+// --- ending on the right device ---
+
+struct crowd {
+    const char *socket;
+    atomic_bool stop;
+    atomic_ulong answers;
+};
+
+// Asks until told to stop; every answer has to be there, and right.
+static void *ask_on(void *context)
+{
+    struct crowd *crowd = context;
+    struct asker asker;
+    open_asker(&asker, crowd->socket);
+    while (!atomic_load(&crowd->stop)) {
+        float sum[4];
+        char device[32];
+        ask(&asker, sum, device);
+        for (int i = 0; i < 4; i++)
+            cr_assert_eq(sum[i], (float)(3 * (i + 1)));
+        atomic_fetch_add(&crowd->answers, 1);
+        nap();
+    }
+    inferd_close(asker.client);
+    return NULL;
+}
+
+// The first to be served is the slow one, as the rule has it; while requests come, the race finds the
+// right one, and it takes over.
+Test(odd_devices, a_slow_device_is_left_while_requests_are_served, .timeout = 200)
+{
+    struct inf_fixture fixture;
+    struct asker asker;
+    inf_fixture_start(&fixture,
+                      (const char *const[]){"--backends=slow,absent", "--race=always", NULL});
+    struct crowd crowd = {.socket = fixture.socket};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, ask_on, &crowd), 0);
+    open_asker(&asker, fixture.socket);
+    bool moved = false;
+    for (int tries = 0; tries < 15000 && !moved; tries++) {
+        inferd_placement *placement = explain(&asker);
+        moved = strcmp(placement->device, "ref") == 0;
+        cr_expect(!moved || strcmp(placement->source, "race") == 0, "%s", placement->source);
+        inferd_placement_free(placement);
+        nap();
+    }
+    cr_expect(moved, "it is still on the slow device");
+    unsigned long seen = atomic_load(&crowd.answers);
+    for (int tries = 0; tries < 4000 && atomic_load(&crowd.answers) < seen + 5; tries++)
+        nap();
+    cr_expect_geq(atomic_load(&crowd.answers), seen + 5, "it goes on");
+    atomic_store(&crowd.stop, true);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    inferd_close(asker.client);
+    inf_fixture_stop(&fixture);
+}
