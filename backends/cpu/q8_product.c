@@ -285,7 +285,7 @@ static void share(struct product *product, struct inf_cpu_step *step)
 static enum inf_code product_make(struct product *product, struct inf_cpu_step *step,
                                   struct packing *packing, struct inf_error *err)
 {
-    product->gemms = step->isa->q8;
+    product->gemms = step->isa->q8->gemm;
     product->quads = (product->depth + 3) / 4;
     product->has_zeros = inf_q8_has_w_zeros(&product->terms);
     INF_TRY(pack(product, step, packing, err));

@@ -2,12 +2,12 @@
 #include "backends/cpu/cpu_kernel.h"
 
 static const struct inf_cpu_kernel *const families[] = {
-    inf_cpu_gemm_kernels,       inf_cpu_depthwise_kernels, inf_cpu_conv_kernels,
-    inf_cpu_dense_kernels,      inf_cpu_matmul_kernels,    inf_cpu_product_kernels,
-    inf_cpu_pool_kernels,       inf_cpu_unary_kernels,     inf_cpu_eltwise_kernels,
-    inf_cpu_reduce_kernels,     inf_cpu_resample_kernels,  inf_cpu_move_kernels,
-    inf_cpu_strided_kernels,    inf_cpu_nearest_kernels,   inf_cpu_bilinear_kernels,
-    inf_cpu_q8_product_kernels,
+    inf_cpu_gemm_kernels,         inf_cpu_depthwise_kernels,  inf_cpu_conv_kernels,
+    inf_cpu_dense_kernels,        inf_cpu_matmul_kernels,     inf_cpu_product_kernels,
+    inf_cpu_pool_kernels,         inf_cpu_unary_kernels,      inf_cpu_eltwise_kernels,
+    inf_cpu_reduce_kernels,       inf_cpu_resample_kernels,   inf_cpu_move_kernels,
+    inf_cpu_strided_kernels,      inf_cpu_nearest_kernels,    inf_cpu_bilinear_kernels,
+    inf_cpu_q8_depthwise_kernels, inf_cpu_q8_product_kernels, inf_cpu_q8_eltwise_kernels,
 };
 
 static enum inf_code check_operand(const struct inf_graph *graph, const struct inf_node *node,

@@ -14,7 +14,7 @@ struct inf_isa {
     const char *title; // for people
     const struct inf_simd *simd;
     const struct inf_nn *nn;
-    const struct inf_q8_gemms *q8;
+    const struct inf_q8 *q8;
 };
 
 // The levels that this processor has, from the least (0) up; NULL behind the best. Any thread.

@@ -21,10 +21,13 @@ static const struct inf_nn nn_neon = {&inf_nn_gemm_neon,
                                       NULL,
                                       false};
 
+static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
+                                          &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
+
 // Dot products are of integers: floats have nothing of them. Loops on 8-bit numbers are plain C in both.
 const struct inf_isa_row inf_isa_rows[] = {
-    {{"neon", "NEON", &inf_simd_neon, &nn_neon, &inf_gemm_q8_baseline}, always},
-    {{"neon_dotprod", "NEON with dot products", &inf_simd_neon, &nn_neon, &inf_gemm_q8_baseline},
+    {{"neon", "NEON", &inf_simd_neon, &nn_neon, &q8_baseline}, always},
+    {{"neon_dotprod", "NEON with dot products", &inf_simd_neon, &nn_neon, &q8_baseline},
      has_dotprod},
     {.present = NULL},
 };

@@ -46,12 +46,18 @@ static const struct inf_nn nn_avx512 = {&inf_nn_gemm_avx512,
                                         &inf_nn_gemm_avx512_bf16_half,
                                         true};
 
+static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
+                                          &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
+static const struct inf_q8 q8_avx2 = {&inf_gemm_q8_avx2, &inf_eltwise_q8_avx2,
+                                      &inf_depthwise_q8_avx2, &inf_depthwise_q8_avx2};
+static const struct inf_q8 q8_vnni = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
+                                      &inf_depthwise_q8_vnni, &inf_depthwise_q8_vnni_half};
+
 // VNNI multiplies integers: floats have nothing of it.
 const struct inf_isa_row inf_isa_rows[] = {
-    {{"baseline", "SSE2", &inf_simd_baseline, &nn_baseline, &inf_gemm_q8_baseline}, always},
-    {{"avx2", "AVX2", &inf_simd_avx2, &nn_avx2, &inf_gemm_q8_avx2}, has_avx2},
-    {{"avx512", "AVX-512", &inf_simd_avx512, &nn_avx512, &inf_gemm_q8_avx2}, has_avx512},
-    {{"avx512_vnni", "AVX-512 VNNI", &inf_simd_avx512, &nn_avx512, &inf_gemm_q8_vnni},
-     has_avx512_vnni},
+    {{"baseline", "SSE2", &inf_simd_baseline, &nn_baseline, &q8_baseline}, always},
+    {{"avx2", "AVX2", &inf_simd_avx2, &nn_avx2, &q8_avx2}, has_avx2},
+    {{"avx512", "AVX-512", &inf_simd_avx512, &nn_avx512, &q8_avx2}, has_avx512},
+    {{"avx512_vnni", "AVX-512 VNNI", &inf_simd_avx512, &nn_avx512, &q8_vnni}, has_avx512_vnni},
     {.present = NULL},
 };

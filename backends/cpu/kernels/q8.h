@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops on 8-bit numbers. q8_gemm.c and q8_depthwise.c are compiled once for each instruction
-// set, each giving a table; all give the same bits.
+// Inner loops on 8-bit numbers. q8_gemm.c, q8_depthwise.c and q8_eltwise.c are compiled once for each
+// instruction set, each giving a table; all give the same bits.
 //
 // x is unsigned and weights are signed: who calls turns INT8 into UINT8 by adding 128, and the other way
 // round, and moves the zero points likewise.
@@ -50,7 +50,83 @@ struct inf_q8_gemms {
     inf_q8_gemm_fn *gemm[INF_Q8_VECTORS_MAX][INF_Q8_ROWS_MAX]; // by vectors - 1, pixels - 1
 };
 
+// Some columns of a few rows of x, for depthwise windows.
+struct inf_q8_columns {
+    const uint8_t
+        *rows[4];    // the first column of each; NULL: there is no such row, and 0 in its place
+    size_t step;     // bytes from column to column
+    size_t count;    // columns
+    size_t channels; // bytes of a column: all of a block, or fewer where these are the only ones
+    uint8_t flip;    // what makes bytes of rows unsigned, by exclusive or
+    size_t y_step;   // bytes between interleaved columns
+};
+
+// A depthwise window on a block of channels.
+struct inf_q8_window {
+    size_t kernel;         // columns of taps
+    size_t fours;          // of rows of taps, the last filled up
+    size_t tap_step;       // columns from tap to tap
+    size_t x_step;         // columns of x from pixel to pixel of y
+    size_t y_step;         // bytes from pixel to pixel
+    size_t channels;       // of the block that are written
+    const int8_t *w;       // [kernel][fours][interleaved]
+    const int32_t *bias;   // interleaved, as the following
+    const int32_t *zeros;  // of the weights; NULL: all 0
+    struct inf_q8_end end; // scale is given; zero is 0 to 255
+    uint8_t y_flip;        // what becomes of bytes at last, by exclusive or
+};
+
+// Depthwise windows work on blocks of channels. Bytes of four rows of one column are interleaved, so that
+// a 32-bit lane has what one channel has there; the sums of a window are sums over interleaved columns.
+// Columns serve all windows that they are part of. In which order an instruction set has the lanes is its own
+// business: weights are interleaved by the same function, and 32-bit numbers as four rows of their bytes.
+struct inf_q8_depthwise {
+    size_t width; // channels of a block: a column interleaved has 4 * width bytes
+    void (*interleave)(const struct inf_q8_columns *columns, uint8_t *y);
+    // `columns`: [columns][fours][interleaved], from the first tap of the first pixel.
+    void (*run)(const struct inf_q8_window *window, const uint8_t *columns, size_t pixels,
+                uint8_t *y);
+};
+
+// What bytes stand for: (byte - zero) * scale.
+struct inf_q8_scaling {
+    float scale;
+    int32_t zero;    // of operands: after `flip`
+    uint8_t flip;    // of operands: what makes a byte unsigned, by exclusive or
+    float low, high; // of results: bounds, less the zero point
+};
+
+enum inf_q8_binary {
+    INF_Q8_ADD,
+    INF_Q8_SUB,
+    INF_Q8_MUL,
+    INF_Q8_BINARY_COUNT
+};
+
+// y = a op b of what the bytes stand for. `scalings`: of a, b and y.
+typedef void inf_q8_binary_fn(size_t count, const uint8_t *a, const uint8_t *b,
+                              const struct inf_q8_scaling *scalings, uint8_t *y);
+
+struct inf_q8_eltwise {
+    // What is no number becomes 0 within the bounds; results of the others are rounded once divided.
+    void (*quantize)(size_t count, const float *x, const struct inf_q8_scaling *y_is, uint8_t *y);
+    void (*dequantize)(size_t count, const uint8_t *x, const struct inf_q8_scaling *x_is, float *y);
+    inf_q8_binary_fn *binary[INF_Q8_BINARY_COUNT];
+};
+
+// What one instruction set has.
+struct inf_q8 {
+    const struct inf_q8_gemms *gemm;
+    const struct inf_q8_eltwise *eltwise;
+    const struct inf_q8_depthwise *depthwise;
+    const struct inf_q8_depthwise *depthwise_half; // of smaller blocks, for the last channels
+};
+
 // Tables that this build may have; the levels of isa.h have those of this processor.
 extern const struct inf_q8_gemms inf_gemm_q8_baseline, inf_gemm_q8_avx2, inf_gemm_q8_vnni;
+extern const struct inf_q8_eltwise inf_eltwise_q8_baseline, inf_eltwise_q8_avx2,
+    inf_eltwise_q8_vnni;
+extern const struct inf_q8_depthwise inf_depthwise_q8_baseline, inf_depthwise_q8_avx2,
+    inf_depthwise_q8_vnni, inf_depthwise_q8_vnni_half;
 
 #endif

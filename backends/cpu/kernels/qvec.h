@@ -8,6 +8,7 @@
 #define INF_BACKENDS_CPU_KERNELS_QVEC_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -21,7 +22,8 @@
 #define INF_QVEC_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#if defined(__AVX512VNNI__)
+// INF_QVEC_HALF: vectors of half the size, for what whole ones have no use for.
+#if defined(__AVX512VNNI__) && !defined(INF_QVEC_HALF)
 
 #include <immintrin.h>
 
@@ -124,6 +126,54 @@ INF_QVEC_INLINE inf_qvec qvec_load_i8(const int8_t *from)
     return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from));
 }
 
+// a - b * c
+INF_QVEC_INLINE inf_qvec qvec_less_each(inf_qvec a, inf_qvec b, inf_qvec c)
+{
+    return _mm512_sub_epi32(a, _mm512_mullo_epi32(b, c));
+}
+
+// As many bytes as four vectors have lanes.
+typedef __m512i inf_qvec_bytes;
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_all(uint8_t x)
+{
+    return _mm512_set1_epi8((char)x);
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_load(const uint8_t *from)
+{
+    return _mm512_loadu_si512(from);
+}
+
+INF_QVEC_INLINE void qvec_bytes_store(uint8_t *to, inf_qvec_bytes v)
+{
+    _mm512_storeu_si512(to, v);
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_flip(inf_qvec_bytes a, inf_qvec_bytes b)
+{
+    return _mm512_xor_si512(a, b);
+}
+
+// One byte of each row in every lane. The order of lanes is whatever suits; qvec_pack() undoes it.
+INF_QVEC_INLINE void qvec_interleave(const inf_qvec_bytes *rows, inf_qvec *y)
+{
+    __m512i low = _mm512_unpacklo_epi8(rows[0], rows[1]);
+    __m512i high = _mm512_unpackhi_epi8(rows[0], rows[1]);
+    __m512i low_2 = _mm512_unpacklo_epi8(rows[2], rows[3]);
+    __m512i high_2 = _mm512_unpackhi_epi8(rows[2], rows[3]);
+    y[0] = _mm512_unpacklo_epi16(low, low_2);
+    y[1] = _mm512_unpackhi_epi16(low, low_2);
+    y[2] = _mm512_unpacklo_epi16(high, high_2);
+    y[3] = _mm512_unpackhi_epi16(high, high_2);
+}
+
+// Lanes of 0 to 255 as bytes.
+INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
+{
+    return _mm512_packus_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
+}
+
 #elif defined(__AVX2__)
 
 #include <immintrin.h>
@@ -132,11 +182,6 @@ INF_QVEC_INLINE inf_qvec qvec_load_i8(const int8_t *from)
 #define INF_QVEC_ROWS  4
 typedef __m256i inf_qvec;
 typedef __m256 inf_qvec_float;
-// Bytes 0 and 2, and 1 and 3, of each lane as 16 bits: vpmaddubsw saturates, vpmaddwd does not.
-typedef struct {
-    __m256i even, odd;
-} inf_qvec_x;
-typedef inf_qvec_x inf_qvec_w;
 
 INF_QVEC_INLINE __m256i qvec_mask(size_t count)
 {
@@ -154,16 +199,37 @@ INF_QVEC_INLINE void qvec_store(int32_t *to, inf_qvec v, size_t count)
     _mm256_maskstore_epi32(to, qvec_mask(count), v);
 }
 
+#ifdef __AVX512VNNI__
+
+typedef __m256i inf_qvec_x;
+typedef __m256i inf_qvec_w;
+
+INF_QVEC_INLINE inf_qvec_x qvec_x(inf_qvec v)
+{
+    return v;
+}
+
+INF_QVEC_INLINE inf_qvec_w qvec_w(const int8_t *from)
+{
+    return _mm256_loadu_si256((const __m256i *)from);
+}
+
+INF_QVEC_INLINE inf_qvec qvec_dot(inf_qvec sum, inf_qvec_x x, inf_qvec_w w)
+{
+    return _mm256_dpbusd_epi32(sum, x, w);
+}
+
+#else
+
+// Bytes 0 and 2, and 1 and 3, of each lane as 16 bits: vpmaddubsw saturates, vpmaddwd does not.
+typedef struct {
+    __m256i even, odd;
+} inf_qvec_x;
+typedef inf_qvec_x inf_qvec_w;
+
 INF_QVEC_INLINE inf_qvec_x qvec_x(inf_qvec v)
 {
     return (inf_qvec_x){_mm256_and_si256(v, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(v, 8)};
-}
-
-INF_QVEC_INLINE inf_qvec_x qvec_x_all(const uint8_t *from)
-{
-    int32_t bytes;
-    memcpy(&bytes, from, sizeof(bytes));
-    return qvec_x(_mm256_set1_epi32(bytes));
 }
 
 INF_QVEC_INLINE inf_qvec_w qvec_w(const int8_t *from)
@@ -177,6 +243,15 @@ INF_QVEC_INLINE inf_qvec qvec_dot(inf_qvec sum, inf_qvec_x x, inf_qvec_w w)
 {
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x.even, w.even));
     return _mm256_add_epi32(sum, _mm256_madd_epi16(x.odd, w.odd));
+}
+
+#endif
+
+INF_QVEC_INLINE inf_qvec_x qvec_x_all(const uint8_t *from)
+{
+    int32_t bytes;
+    memcpy(&bytes, from, sizeof(bytes));
+    return qvec_x(_mm256_set1_epi32(bytes));
 }
 
 INF_QVEC_INLINE inf_qvec qvec_less(inf_qvec a, inf_qvec b, int32_t times)
@@ -245,6 +320,50 @@ INF_QVEC_INLINE inf_qvec qvec_load_u8(const uint8_t *from)
 INF_QVEC_INLINE inf_qvec qvec_load_i8(const int8_t *from)
 {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from));
+}
+
+INF_QVEC_INLINE inf_qvec qvec_less_each(inf_qvec a, inf_qvec b, inf_qvec c)
+{
+    return _mm256_sub_epi32(a, _mm256_mullo_epi32(b, c));
+}
+
+typedef __m256i inf_qvec_bytes;
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_all(uint8_t x)
+{
+    return _mm256_set1_epi8((char)x);
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_load(const uint8_t *from)
+{
+    return _mm256_loadu_si256((const __m256i *)from);
+}
+
+INF_QVEC_INLINE void qvec_bytes_store(uint8_t *to, inf_qvec_bytes v)
+{
+    _mm256_storeu_si256((__m256i *)to, v);
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_flip(inf_qvec_bytes a, inf_qvec_bytes b)
+{
+    return _mm256_xor_si256(a, b);
+}
+
+INF_QVEC_INLINE void qvec_interleave(const inf_qvec_bytes *rows, inf_qvec *y)
+{
+    __m256i low = _mm256_unpacklo_epi8(rows[0], rows[1]);
+    __m256i high = _mm256_unpackhi_epi8(rows[0], rows[1]);
+    __m256i low_2 = _mm256_unpacklo_epi8(rows[2], rows[3]);
+    __m256i high_2 = _mm256_unpackhi_epi8(rows[2], rows[3]);
+    y[0] = _mm256_unpacklo_epi16(low, low_2);
+    y[1] = _mm256_unpackhi_epi16(low, low_2);
+    y[2] = _mm256_unpacklo_epi16(high, high_2);
+    y[3] = _mm256_unpackhi_epi16(high, high_2);
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
+{
+    return _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
 }
 
 #else // plain C
@@ -388,12 +507,66 @@ INF_QVEC_INLINE inf_qvec qvec_load_i8(const int8_t *from)
     return v;
 }
 
+INF_QVEC_INLINE inf_qvec qvec_less_each(inf_qvec a, inf_qvec b, inf_qvec c)
+{
+    QVEC_EACH a.v[i] = (int32_t)((uint32_t)a.v[i] - (uint32_t)b.v[i] * (uint32_t)c.v[i]);
+    return a;
+}
+
+typedef struct {
+    uint8_t v[4 * INF_QVEC_WIDTH];
+} inf_qvec_bytes;
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_all(uint8_t x)
+{
+    inf_qvec_bytes v;
+    memset(&v, x, sizeof(v));
+    return v;
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_load(const uint8_t *from)
+{
+    inf_qvec_bytes v;
+    memcpy(&v, from, sizeof(v));
+    return v;
+}
+
+INF_QVEC_INLINE void qvec_bytes_store(uint8_t *to, inf_qvec_bytes v)
+{
+    memcpy(to, &v, sizeof(v));
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_flip(inf_qvec_bytes a, inf_qvec_bytes b)
+{
+    for (size_t i = 0; i < sizeof(a); i++)
+        a.v[i] ^= b.v[i];
+    return a;
+}
+
+INF_QVEC_INLINE void qvec_interleave(const inf_qvec_bytes *rows, inf_qvec *y)
+{
+    uint8_t lanes[4 * INF_QVEC_WIDTH][4];
+    for (size_t i = 0; i < sizeof(*rows); i++) {
+        for (size_t row = 0; row < 4; row++)
+            lanes[i][row] = rows[row].v[i];
+    }
+    memcpy(y, lanes, sizeof(lanes));
+}
+
+INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
+{
+    inf_qvec_bytes y;
+    for (size_t i = 0; i < sizeof(y); i++)
+        y.v[i] = (uint8_t)v[i / INF_QVEC_WIDTH].v[i % INF_QVEC_WIDTH];
+    return y;
+}
+
 #endif
 
 // scale * sum as bytes: what all kernels end with.
 INF_QVEC_INLINE inf_qvec_float qvec_times(inf_qvec_float a, inf_qvec_float b)
 {
-#if defined(__AVX2__) || defined(__AVX512VNNI__)
+#ifdef __AVX2__
     return a * b;
 #else
     QVEC_EACH a.v[i] *= b.v[i];

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled once for each instruction set with INF_Q8_DEPTHWISE, the name of the table it defines.
+#include "backends/cpu/kernels/q8.h"
+#include "backends/cpu/kernels/qvec.h"
+
+#define WIDTH   ((size_t)4 * INF_QVEC_WIDTH) // channels of a block
+#define VECTORS 4                            // of sums of a block
+
+INF_QVEC_INLINE inf_qvec_bytes load_some(const uint8_t *from, size_t count)
+{
+    uint8_t bytes[4 * INF_QVEC_WIDTH] = {0};
+    memcpy(bytes, from, count);
+    return qvec_bytes_load(bytes);
+}
+
+// `row_count`: how many rows there are, the first.
+INF_QVEC_INLINE void interleave_rows(const struct inf_q8_columns *columns, uint8_t *y,
+                                     const size_t row_count, const bool whole)
+{
+    const inf_qvec_bytes flip = qvec_bytes_all(columns->flip);
+    const size_t channels = columns->channels;
+    inf_qvec_bytes rows[4];
+    INF_QVEC_UNROLL
+    for (size_t r = 0; r < 4; r++)
+        rows[r] = qvec_bytes_all(0);
+    for (size_t i = 0; i < columns->count; i++) {
+        INF_QVEC_UNROLL
+        for (size_t r = 0; r < 4; r++) {
+            if (r >= row_count)
+                break;
+            const uint8_t *from = columns->rows[r] + i * columns->step;
+            rows[r] = whole ? qvec_bytes_load(from) : load_some(from, channels);
+            rows[r] = qvec_bytes_flip(rows[r], flip);
+        }
+        inf_qvec lanes[VECTORS];
+        qvec_interleave(rows, lanes);
+        memcpy(y + i * columns->y_step, lanes, sizeof(lanes));
+    }
+}
+
+static void interleave(const struct inf_q8_columns *columns, uint8_t *y)
+{
+    bool whole = columns->channels == WIDTH;
+    size_t row_count = 0;
+    while (row_count < 4 && columns->rows[row_count] != NULL)
+        row_count++;
+    if (whole && row_count == 3)
+        interleave_rows(columns, y, 3, true);
+    else if (whole && row_count == 4)
+        interleave_rows(columns, y, 4, true);
+    else
+        interleave_rows(columns, y, row_count, whole);
+}
+
+// Bytes of sums, of which the parts that are the same for all pixels may stay in registers.
+INF_QVEC_INLINE inf_qvec_bytes settle(const struct inf_q8_window *window, const inf_qvec *sums)
+{
+    inf_qvec y[VECTORS];
+    INF_QVEC_UNROLL
+    for (size_t v = 0; v < VECTORS; v++) {
+        inf_qvec_float scale = qvec_float_load(window->end.scale + v * INF_QVEC_WIDTH);
+        y[v] = qvec_round(qvec_times(qvec_to_float(sums[v]), scale),
+                          qvec_float_all(window->end.low), qvec_float_all(window->end.high));
+        y[v] = qvec_add(y[v], qvec_all(window->end.zero));
+    }
+    return qvec_bytes_flip(qvec_pack(y), qvec_bytes_all(window->y_flip));
+}
+
+// Sums of one pixel.
+INF_QVEC_INLINE inf_qvec_bytes pixel(const struct inf_q8_window *window, const uint8_t *columns,
+                                     const size_t kernel, const size_t fours, const bool zeros)
+{
+    static const int8_t ones[4 * INF_QVEC_WIDTH] = {[0 ... 4 * INF_QVEC_WIDTH - 1] = 1};
+    const int8_t *w = window->w;
+    inf_qvec sums[VECTORS], x_sums[VECTORS];
+    INF_QVEC_UNROLL
+    for (size_t v = 0; v < VECTORS; v++) {
+        sums[v] = qvec_load(window->bias + v * INF_QVEC_WIDTH);
+        x_sums[v] = qvec_all(0);
+    }
+    for (size_t k = 0; k < kernel; k++) {
+        const uint8_t *from = columns + k * window->tap_step * fours * 4 * WIDTH;
+        for (size_t four = 0; four < fours; four++) {
+            INF_QVEC_UNROLL
+            for (size_t v = 0; v < VECTORS; v++, from += WIDTH, w += WIDTH) {
+                inf_qvec_x x = qvec_x(qvec_load((const int32_t *)from));
+                sums[v] = qvec_dot(sums[v], x, qvec_w(w));
+                if (zeros)
+                    x_sums[v] = qvec_dot(x_sums[v], x, qvec_w(ones));
+            }
+        }
+    }
+    INF_QVEC_UNROLL
+    for (size_t v = 0; v < VECTORS; v++)
+        if (zeros)
+            sums[v] =
+                qvec_less_each(sums[v], qvec_load(window->zeros + v * INF_QVEC_WIDTH), x_sums[v]);
+    return settle(window, sums);
+}
+
+INF_QVEC_INLINE void pixels_of(const struct inf_q8_window *window, const uint8_t *columns,
+                               size_t pixels, uint8_t *y, const size_t kernel, const size_t fours,
+                               const bool zeros)
+{
+    const size_t step = window->x_step * fours * 4 * WIDTH;
+    for (; pixels > 0; pixels--, columns += step, y += window->y_step) {
+        inf_qvec_bytes bytes = pixel(window, columns, kernel, fours, zeros);
+        if (window->channels == WIDTH) {
+            qvec_bytes_store(y, bytes);
+        } else {
+            uint8_t some[4 * INF_QVEC_WIDTH];
+            qvec_bytes_store(some, bytes);
+            memcpy(y, some, window->channels);
+        }
+    }
+}
+
+static void run(const struct inf_q8_window *window, const uint8_t *columns, size_t pixels,
+                uint8_t *y)
+{
+    size_t kernel = window->kernel;
+    size_t fours = window->fours;
+    if (window->zeros != NULL)
+        pixels_of(window, columns, pixels, y, kernel, fours, true);
+    else if (kernel == 3 && fours == 1)
+        pixels_of(window, columns, pixels, y, 3, 1, false);
+    else if (kernel == 5 && fours == 2)
+        pixels_of(window, columns, pixels, y, 5, 2, false);
+    else
+        pixels_of(window, columns, pixels, y, kernel, fours, false);
+}
+
+const struct inf_q8_depthwise INF_Q8_DEPTHWISE = {WIDTH, interleave, run};

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled once for each instruction set with INF_Q8_ELTWISE, the name of the table it defines. Plain C
+// that the compiler vectorises; without contraction, so that every product and sum is rounded.
+#include <math.h>
+
+#include "backends/cpu/kernels/q8.h"
+
+static inline uint8_t settle(float value, float low, float high, int32_t zero)
+{
+    value = value > low ? value : low;
+    value = value < high ? value : high;
+    return (uint8_t)((int32_t)nearbyintf(value) + zero);
+}
+
+static void quantize(size_t count, const float *x, const struct inf_q8_scaling *y_is, uint8_t *y)
+{
+    const struct inf_q8_scaling scaling = *y_is;
+    // What is no number becomes 0, as a cast would have it, cut to the type.
+    const uint8_t nothing =
+        (uint8_t)(scaling.low > (float)-scaling.zero ? (int32_t)scaling.low + scaling.zero : 0);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t value = settle(x[i] / scaling.scale, scaling.low, scaling.high, scaling.zero);
+        y[i] = x[i] / scaling.scale == x[i] / scaling.scale ? value : nothing;
+    }
+}
+
+static void dequantize(size_t count, const uint8_t *x, const struct inf_q8_scaling *x_is, float *y)
+{
+    const struct inf_q8_scaling scaling = *x_is;
+    for (size_t i = 0; i < count; i++)
+        y[i] = (float)((int32_t)(x[i] ^ scaling.flip) - scaling.zero) * scaling.scale;
+}
+
+#define BINARY(name, OP)                                                                           \
+    static void name(size_t count, const uint8_t *a, const uint8_t *b,                             \
+                     const struct inf_q8_scaling *scalings, uint8_t *y)                            \
+    {                                                                                              \
+        const struct inf_q8_scaling of_a = scalings[0];                                            \
+        const struct inf_q8_scaling of_b = scalings[1];                                            \
+        const struct inf_q8_scaling of_y = scalings[2];                                            \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            float from_a = (float)((int32_t)(a[i] ^ of_a.flip) - of_a.zero) * of_a.scale;          \
+            float from_b = (float)((int32_t)(b[i] ^ of_b.flip) - of_b.zero) * of_b.scale;          \
+            y[i] = settle((from_a OP from_b) / of_y.scale, of_y.low, of_y.high, of_y.zero);        \
+        }                                                                                          \
+    }
+
+BINARY(add, +)
+BINARY(sub, -)
+BINARY(mul, *)
+
+const struct inf_q8_eltwise INF_Q8_ELTWISE = {quantize, dequantize, {add, sub, mul}};
