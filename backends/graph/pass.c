@@ -9,6 +9,9 @@
 #include "backends/graph/verify.h"
 
 #define ROUNDS_MAX 8
+// The first of them in which dequantised weights stay bytes: one to move transposes away, one to
+// recognise what is left.
+#define ROUNDS_BYTES 3
 // What folding may add beyond twice the constants that a model came with: enough for real models,
 // whose weights are transposed or dequantised once, and too little for a bomb.
 #define FOLD_EXTRA_BYTES ((size_t)64 << 20)
@@ -26,6 +29,7 @@ static const struct {
     [INF_PASS_DROP_IDENTITIES] = {"drop_identities", inf_pass_drop_identities},
     [INF_PASS_FOLD_CONSTANTS] = {"fold_constants", inf_pass_fold_constants},
     [INF_PASS_LAYOUT] = {"layout", inf_pass_layout},
+    [INF_PASS_QUANTIZE] = {"quantize", inf_pass_quantize},
     [INF_PASS_FOLD_BATCH_NORM] = {"fold_batch_norm", inf_pass_fold_batch_norm},
     [INF_PASS_FUSE_BIAS] = {"fuse_bias", inf_pass_fuse_bias},
     [INF_PASS_FUSE_ACTIVATION] = {"fuse_activation", inf_pass_fuse_activation},
@@ -123,6 +127,14 @@ static enum inf_code run_subgraphs(struct inf_graph *graph, const struct inf_pas
     return INF_OK;
 }
 
+static bool has_dequantize(const struct inf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == INF_OP_DEQUANTIZE)
+            return true;
+    return false;
+}
+
 enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_options *options,
                              struct inf_error *err)
 {
@@ -137,8 +149,11 @@ enum inf_code inf_passes_run(struct inf_graph *graph, const struct inf_pass_opti
                                   .fold_budget_work = &fold_budget_work,
                                   .err = err};
     bool changed = true;
+    bool has_bytes = has_dequantize(graph);
     for (int round = 1; round <= ROUNDS_MAX && changed; round++) {
-        changed = false;
+        rewrite.keep_bytes =
+            !(options->disabled & 1u << INF_PASS_QUANTIZE) && has_bytes && round <= ROUNDS_BYTES;
+        changed = rewrite.keep_bytes;
         INF_TRY(run_round(&rewrite, options, round, &changed));
     }
     if (graph->subgraph_count == 0)

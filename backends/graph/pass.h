@@ -15,6 +15,7 @@ enum inf_pass {
     INF_PASS_DROP_IDENTITIES, // identity nodes, and reshapes and casts that change nothing
     INF_PASS_FOLD_CONSTANTS,  // nodes whose inputs are constants become constants
     INF_PASS_LAYOUT,          // transposes move towards the outputs, meet their inverses and go
+    INF_PASS_QUANTIZE, // floats between dequantize and quantize become operators on bytes; products may differ by 1
     INF_PASS_FOLD_BATCH_NORM, // batch_norm (and mul/add by a per-channel constant) after a convolution or matmul, into its weights
     INF_PASS_FUSE_BIAS, // add of a per-channel constant after a convolution or matmul, into its bias
     INF_PASS_FUSE_ACTIVATION, // an activation after a convolution, matmul or add, into it; min(max(x)) into clip

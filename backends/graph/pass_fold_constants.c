@@ -128,6 +128,12 @@ static bool measure(struct inf_rewrite *rewrite, uint32_t index)
     return true;
 }
 
+static bool is_dequantized_bytes(const struct inf_graph *graph, const struct inf_node *node)
+{
+    return node->op == INF_OP_DEQUANTIZE &&
+           inf_dtype_size(graph->values[node->inputs[0]].dtype) == 1;
+}
+
 enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
 {
     struct inf_graph *graph = rewrite->graph;
@@ -142,6 +148,8 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
         bool known = node->op == INF_OP_SHAPE
                          ? inf_shape_known(&graph->values[node->inputs[0]].shape)
                          : inputs_const(graph, node);
+        if (rewrite->keep_bytes && is_dequantized_bytes(graph, node))
+            continue;
         if (!known || !afford_work(rewrite, node) || !measure(rewrite, i))
             continue;
         if (outputs_fit(rewrite, node, &total_bytes))

@@ -17,6 +17,7 @@ struct inf_rewrite {
     uint32_t uses_capacity;
     bool *gone; // by node
     bool changed;
+    bool keep_bytes; // dequantize of 8-bit constants is not folded: another pass may want the bytes
     struct inf_error *err;
 };
 
@@ -28,6 +29,8 @@ enum inf_code inf_pass_drop_identities(struct inf_rewrite *rewrite) INF_NODISCAR
 enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite) INF_NODISCARD;
 // As its name in pass.h says.
 enum inf_code inf_pass_layout(struct inf_rewrite *rewrite) INF_NODISCARD;
+// As its name in pass.h says.
+enum inf_code inf_pass_quantize(struct inf_rewrite *rewrite) INF_NODISCARD;
 // As its name in pass.h says.
 enum inf_code inf_pass_fold_batch_norm(struct inf_rewrite *rewrite) INF_NODISCARD;
 // As its name in pass.h says.

@@ -263,6 +263,7 @@ static enum inf_code join(struct layout *layout, const struct inf_node *like,
 enum family {
     FAMILY_NONE,
     FAMILY_ELEMENTS, // nothing but elements
+    FAMILY_QUANTIZE, // the same, of the first operand
     FAMILY_CONCAT,
     FAMILY_REDUCE,
     FAMILY_AXIS, // one axis attribute, shape kept
@@ -272,8 +273,9 @@ enum family {
     FAMILY_RESHAPE, // free where only axes of size 1 have moved
 };
 
-static enum family family_of(const struct inf_node *node)
+static enum family family_of(const struct inf_graph *graph, const struct inf_node *node)
 {
+    size_t count;
     switch (node->op) {
     case INF_OP_UNARY:
     case INF_OP_BINARY:
@@ -284,6 +286,11 @@ static enum family family_of(const struct inf_node *node)
     case INF_OP_CAST:
     case INF_OP_IDENTITY:
         return FAMILY_ELEMENTS;
+    case INF_OP_QUANTIZE:
+    case INF_OP_DEQUANTIZE:
+        return inf_shape_count(&graph->values[node->inputs[1]].shape, &count) && count == 1
+                   ? FAMILY_QUANTIZE
+                   : FAMILY_NONE;
     case INF_OP_CONCAT:
         return FAMILY_CONCAT;
     case INF_OP_REDUCE:
@@ -527,7 +534,7 @@ static enum inf_code visit(struct layout *layout, struct inf_node *node)
 {
     struct view view;
     const struct view *given;
-    enum family family = family_of(node);
+    enum family family = family_of(layout->graph, node);
     if (read_transpose(layout, node, &view)) {
         note_view(layout, node, &view);
         return INF_OK;

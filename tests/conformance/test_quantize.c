@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pass that makes operators on bytes of floats between dequantize and quantize, on ref: products may
+// differ by one step of y, all else by nothing.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/device/device.h"
+#include "backends/graph/pass.h"
+#include "backends/graph/shape_infer.h"
+#include "backends/ref/ref.h"
+
+#define CHANNELS 5
+#define Y_SCALE  0.05f
+
+static uint32_t state;
+
+static uint32_t bits(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+static uint32_t constant(struct inf_graph *graph, enum inf_dtype dtype,
+                         const struct inf_shape *shape, const void *data)
+{
+    uint32_t value;
+    struct inf_blob *blob = inf_blob_create(inf_shape_elements(shape) * inf_dtype_size(dtype));
+    memcpy(blob->data, data, blob->size_bytes);
+    cr_assert_eq(inf_graph_add_const(graph, "c", dtype, shape, blob, &value, NULL), INF_OK);
+    return value;
+}
+
+static uint32_t add(struct inf_graph *graph, enum inf_op op, const uint32_t *inputs, uint32_t count,
+                    uint32_t *node)
+{
+    cr_assert_eq(inf_graph_add_node(graph, op, "n", "", inputs, count, 1, node, NULL), INF_OK);
+    return graph->nodes[*node].outputs[0];
+}
+
+// x as bytes of this meaning and back.
+static uint32_t there_and_back(struct inf_graph *graph, uint32_t x, float scale, uint8_t zero)
+{
+    const struct inf_shape one = {0};
+    uint32_t node;
+    uint32_t inputs[] = {x, constant(graph, INF_DTYPE_F32, &one, &scale),
+                         constant(graph, INF_DTYPE_U8, &one, &zero)};
+    inputs[0] = add(graph, INF_OP_QUANTIZE, inputs, 3, &node);
+    return add(graph, INF_OP_DEQUANTIZE, inputs, 3, &node);
+}
+
+// A convolution (depthwise: of each channel) of x with bytes that are dequantised channel by channel.
+static uint32_t convolve(struct inf_graph *graph, uint32_t x, bool depthwise, bool relu)
+{
+    const struct inf_shape each = INF_SHAPE(CHANNELS);
+    struct inf_shape shape = INF_SHAPE(3, 3, CHANNELS, depthwise ? 1 : CHANNELS);
+    int8_t w[3 * 3 * CHANNELS * CHANNELS];
+    float scales[CHANNELS];
+    float bias[CHANNELS];
+    uint32_t node;
+    for (size_t i = 0; i < sizeof(w); i++)
+        w[i] = (int8_t)bits();
+    for (size_t i = 0; i < CHANNELS; i++) {
+        scales[i] = (float)(1 + bits() % 100) * 1e-4f;
+        bias[i] = (float)(bits() % 100) * 0.01f - 0.5f;
+    }
+    const uint32_t of_w[] = {constant(graph, INF_DTYPE_I8, &shape, w),
+                             constant(graph, INF_DTYPE_F32, &each, scales)};
+    uint32_t filter = add(graph, INF_OP_DEQUANTIZE, of_w, 2, &node);
+    graph->nodes[node].attrs.dequantize.axis = depthwise ? 2 : 3;
+    const uint32_t inputs[] = {x, filter, constant(graph, INF_DTYPE_F32, &each, bias)};
+    uint32_t y = add(graph, depthwise ? INF_OP_DEPTHWISE_CONV2D : INF_OP_CONV2D, inputs, 3, &node);
+    if (depthwise)
+        graph->nodes[node].attrs.depthwise_conv2d.padding = INF_PADDING_SAME;
+    else
+        graph->nodes[node].attrs.conv2d.padding = INF_PADDING_SAME;
+    if (!relu)
+        return y;
+    y = add(graph, INF_OP_UNARY, &y, 1, &node);
+    graph->nodes[node].attrs.unary.kind = INF_UNARY_RELU6;
+    return y;
+}
+
+enum form {
+    FORM_CONV,
+    FORM_DEPTHWISE,
+    FORM_ADD,
+    FORM_TRANSPOSED, // a convolution of what is transposed between dequantize and it
+    FORM_RESHAPED,   // the same of another shape
+    FORM_COUNT
+};
+
+static struct inf_graph *make(enum form form, bool relu)
+{
+    struct inf_graph *graph;
+    struct inf_shape shape = INF_SHAPE(1, 6, 5, CHANNELS);
+    uint32_t x;
+    uint32_t node;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &shape, &x, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+    uint32_t a = there_and_back(graph, x, 0.03f, 120);
+    uint32_t y = a;
+    if (form == FORM_ADD) {
+        const uint32_t inputs[] = {a, there_and_back(graph, x, 0.011f, 7)};
+        y = add(graph, INF_OP_BINARY, inputs, 2, &node);
+    } else if (form == FORM_TRANSPOSED) {
+        y = add(graph, INF_OP_TRANSPOSE, &a, 1, &node);
+        graph->nodes[node].attrs.transpose.perm =
+            (struct inf_ints){.count = 4, .values = {0, 2, 1, 3}};
+        y = convolve(graph, y, false, relu);
+    } else if (form == FORM_RESHAPED) {
+        static const int32_t dims[] = {1, 5, 6, CHANNELS};
+        const struct inf_shape four = INF_SHAPE(4);
+        const uint32_t inputs[] = {a, constant(graph, INF_DTYPE_I32, &four, dims)};
+        y = convolve(graph, add(graph, INF_OP_RESHAPE, inputs, 2, &node), false, relu);
+    } else {
+        y = convolve(graph, a, form == FORM_DEPTHWISE, relu);
+    }
+    y = there_and_back(graph, y, Y_SCALE, 100);
+    cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
+    return graph;
+}
+
+static bool has_op(const struct inf_graph *graph, enum inf_op op)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == op)
+            return true;
+    return false;
+}
+
+// Runs the passes but those in `disabled`, then the graph. *fused: whether `op` is in it.
+static void run(struct inf_device *ref, struct inf_graph *graph, uint32_t disabled, enum inf_op op,
+                float *y, bool *fused)
+{
+    const struct inf_pass_options options = {.disabled = disabled};
+    struct inf_binding bindings[64] = {0};
+    uint32_t nodes[32];
+    struct inf_program *program;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_passes_run(graph, &options, &err), INF_OK, "%s", err.text);
+    *fused = has_op(graph, op);
+    cr_assert_lt(graph->value_count, 64);
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        bindings[i].host = graph->values[i].data == NULL ? calloc(1, 4096) : NULL;
+    float *x = bindings[graph->inputs[0].value].host;
+    state = 99;
+    for (size_t i = 0; i < (size_t)6 * 5 * CHANNELS; i++)
+        x[i] = (float)(bits() % 1000) * 0.01f - 5;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        nodes[i] = i;
+    const struct inf_segment segment = {
+        .graph = graph, .nodes = nodes, .node_count = graph->node_count, .slots = 1};
+    cr_assert_eq(inf_program_compile(&program, ref, &segment, 0, &err), INF_OK, "%s", err.text);
+    struct inf_ticket ticket = {0};
+    const struct inf_run go = {.bindings = bindings};
+    cr_assert_eq(inf_program_run(program, &go, &ticket, &err), INF_OK, "%s", err.text);
+    memcpy(y, bindings[graph->outputs[0].value].host, (size_t)6 * 5 * CHANNELS * sizeof(*y));
+    inf_program_destroy(&program);
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        free(bindings[i].host);
+}
+
+Test(quantize, bytes_give_what_floats_gave_but_for_a_step)
+{
+    static const enum inf_op ops[] = {INF_OP_QCONV2D, INF_OP_QCONV2D, INF_OP_QBINARY,
+                                      INF_OP_QCONV2D, INF_OP_QCONV2D};
+    struct inf_device *ref;
+    float was[6 * 5 * CHANNELS];
+    float is[6 * 5 * CHANNELS];
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, NULL, NULL), INF_OK);
+    for (uint32_t seed = 0; seed < 20 * FORM_COUNT; seed++) {
+        enum form form = (enum form)(seed % FORM_COUNT);
+        bool fused;
+        state = seed;
+        struct inf_graph *before = make(form, seed % 2 == 0);
+        state = seed;
+        struct inf_graph *after = make(form, seed % 2 == 0);
+        run(ref, before, 1u << INF_PASS_QUANTIZE, ops[form], was, &fused);
+        cr_assert_not(fused);
+        run(ref, after, 0, ops[form], is, &fused);
+        cr_assert(fused, "form %d", form);
+        for (size_t i = 0; i < INF_ARRAY_LENGTH(was); i++) {
+            float steps = fabsf(was[i] - is[i]) / Y_SCALE;
+            cr_assert_lt(steps, form == FORM_ADD ? 0.01f : 1.01f, "form %d, element %zu: %g, %g",
+                         form, i, (double)was[i], (double)is[i]);
+        }
+        inf_graph_destroy(&before);
+        inf_graph_destroy(&after);
+    }
+    inf_device_unref(&ref);
+}
