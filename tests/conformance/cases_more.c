@@ -415,7 +415,8 @@ void make_quantize(struct one_node *one, struct random *random, uint32_t number)
     int32_t axis = (one->attrs.quantize.axis + shape.rank) % shape.rank;
     struct operand scale = {.dtype = one->inputs[0].dtype,
                             .shape = INF_SHAPE(random_once_in(random, 2) ? 1 : shape.dims[axis]),
-                            .filling = FILL_POWERS};
+                            .filling = FILL_POWERS,
+                            .constant = random_once_in(random, 2)};
     add_operand(one, random, &scale);
 }
 
@@ -426,7 +427,10 @@ void make_dequantize(struct one_node *one, struct random *random, uint32_t numbe
     add_operand(one, random, &x);
     one->attrs.dequantize.axis = 0;
     struct inf_shape each = INF_SHAPE(random_once_in(random, 2) ? 1 : x.shape.dims[0]);
-    struct operand scale = {.dtype = INF_DTYPE_F32, .shape = each, .filling = FILL_POSITIVE};
+    struct operand scale = {.dtype = INF_DTYPE_F32,
+                            .shape = each,
+                            .filling = FILL_POSITIVE,
+                            .constant = random_once_in(random, 2)};
     add_operand(one, random, &scale);
     if (random_once_in(random, 2))
         add_like(one, random, each);

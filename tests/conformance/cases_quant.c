@@ -39,7 +39,7 @@ static void add_zero(struct one_node *one, struct random *random, enum inf_dtype
 static void add_scale(struct one_node *one, struct random *random, int64_t count, double around,
                       bool constant)
 {
-    float scales[256];
+    float scales[512];
     for (int64_t i = 0; i < count; i++)
         scales[i] = (float)(around * (double)random_in(random, 1, 1000) / 500);
     if (random_once_in(random, 6)) // ties
@@ -68,7 +68,7 @@ static enum inf_dtype add_parameters(struct one_node *one, struct random *random
     if (random_once_in(random, 3)) {
         one_node_absent(one);
     } else {
-        int32_t bias[256];
+        int32_t bias[512];
         for (int64_t i = 0; i < channels; i++)
             bias[i] = (int32_t)random_in(random, -20000, 20000);
         if (random_once_in(random, 10))
@@ -116,7 +116,14 @@ void make_qconv2d(struct one_node *one, struct random *random, uint32_t number)
     int64_t kernel_h = random_in(random, 1, 5), kernel_w = random_in(random, 1, 5);
     if (random_once_in(random, 2))
         kernel_h = kernel_w = random_once_in(random, 2) ? 1 : 3;
-    if (number % 3 == 0) { // depthwise
+    int64_t height = random_in(random, 1, 13), width = random_in(random, 1, 13);
+    if (number % 3 == 0) {     // depthwise
+        if (number % 9 == 0) { // of several blocks of channels and strips of a row
+            in = random_in(random, 14, 204);
+            kernel_h = random_in(random, 2, 6);
+            height = random_in(random, 1, 4);
+            width = random_in(random, 1, 40);
+        }
         attrs->groups = (int32_t)in;
         out = in * (random_once_in(random, 8) ? 2 : 1);
     } else if (random_once_in(random, 5)) {
@@ -126,8 +133,7 @@ void make_qconv2d(struct one_node *one, struct random *random, uint32_t number)
     }
     bool constant = !random_once_in(random, 12);
     struct operand x = {.dtype = byte_dtype(random),
-                        .shape = INF_SHAPE(random_in(random, 1, 2), random_in(random, 1, 13),
-                                           random_in(random, 1, 13), in)};
+                        .shape = INF_SHAPE(random_in(random, 1, 2), height, width, in)};
     struct operand filter = {.dtype = byte_dtype(random),
                              .shape = INF_SHAPE(kernel_h, kernel_w, in / attrs->groups, out),
                              .constant = constant};
