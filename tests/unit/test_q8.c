@@ -116,7 +116,7 @@ Test(q8, products_are_the_same_bits_at_every_level)
 {
     cr_assert_eq(inf_xnn_init(NULL), INF_OK);
     for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
-        const struct inf_q8_gemms *q8 = inf_isa_level(level)->q8;
+        const struct inf_q8_gemms *q8 = inf_isa_level(level)->q8->gemm;
         for (size_t pixels = 1; pixels <= q8->rows_max; pixels++) {
             for (size_t vectors = 1; vectors <= INF_Q8_VECTORS_MAX; vectors++) {
                 size_t width = vectors * q8->width;
