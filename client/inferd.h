@@ -451,6 +451,14 @@ typedef struct inferd_place_order {
 INFERD_API int inferd_place(inferd_client *client, const inferd_place_order *order,
                             inferd_progress progress, void *context, struct inferd_error *err);
 
+// Compiles a model for further shapes before anybody asks for them, without running it: "x=1x3x224x224",
+// with blanks between inputs and ; between sets; NULL: the model's own, with 1 where it leaves them open.
+// `version` NULL: the one there is; `device` NULL: where the model is placed. Blocks until it is done.
+// `progress` may be NULL. Needs the admin socket.
+INFERD_API int inferd_precompile(inferd_client *client, const char *name, const char *version,
+                                 const char *device, const char *shapes, inferd_progress progress,
+                                 void *context, struct inferd_error *err);
+
 // --- looking into a model ---
 
 // One node, in the order of the model's graph.

@@ -137,3 +137,21 @@ int inferd_place(inferd_client *client, const inferd_place_order *order, inferd_
     };
     return inf_client_ask(client, &question, err);
 }
+
+int inferd_precompile(inferd_client *client, const char *name, const char *version,
+                      const char *device, const char *shapes, inferd_progress progress,
+                      void *context, struct inferd_error *err)
+{
+    struct inf_progress told = {.call = progress, .context = context};
+    if (name == NULL || !inf_model_name_valid(name))
+        return inf_client_refuse_name(err, name);
+    const struct inf_question question = {
+        .method = INF_METHOD_MODEL_PRECOMPILE,
+        .kind = INF_MESSAGE_PRECOMPILE,
+        .body.precompile = {.name = name, .version = version, .device = device, .shapes = shapes},
+        .reply_kind = INF_MESSAGE_EMPTY,
+        .take = inf_client_take_progress,
+        .context = &told,
+    };
+    return inf_client_ask(client, &question, err);
+}

@@ -10,6 +10,7 @@ union inf_question_body {
     struct inf_model_request model;
     struct inf_placement_request placement_request;
     struct inf_flag_set_request flag_set;
+    struct inf_precompile_message precompile;
 };
 
 struct inf_question {

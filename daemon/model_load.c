@@ -10,6 +10,7 @@
 #include "backends/registry.h"
 #include "daemon/model_batch.h"
 #include "daemon/model_device.h"
+#include "daemon/model_warm.h"
 
 // Where each stage begins, in percent of a typical load.
 #define PERCENT_READ     0u
@@ -31,24 +32,6 @@ static enum inf_code run_once(struct inf_executable *executable,
     return code;
 }
 
-bool inf_model_default_shapes(const struct inf_graph *graph, struct inf_shape *shapes,
-                              bool *out_guessed)
-{
-    *out_guessed = false;
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        shapes[i] = graph->values[graph->inputs[i].value].shape;
-        if (shapes[i].rank == INF_RANK_UNKNOWN)
-            return false;
-        for (int32_t d = 0; d < shapes[i].rank; d++) {
-            if (shapes[i].dims[d] != INF_DIM_UNKNOWN)
-                continue;
-            shapes[i].dims[d] = 1;
-            *out_guessed = true;
-        }
-    }
-    return true;
-}
-
 // --- one load ---
 
 struct load {
@@ -63,6 +46,7 @@ struct load {
     struct inf_model_info info;
     char platform[40]; // as in struct inf_served
     struct inf_served *served;
+    struct inf_warm_plan plan;
 };
 
 static void report(const struct load *load, const char *stage, uint32_t percent)
@@ -77,7 +61,7 @@ static uint32_t batch_rows_max(const struct load *load)
     return own == 0 ? load->options->batch_rows_max : INF_MIN(own, load->options->batch_rows_max);
 }
 
-// Compiles for the default shapes and runs once.
+// Compiles for the first shapes, and runs once unless it is told not to.
 static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
                              struct inf_error *err)
 {
@@ -97,9 +81,9 @@ static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
     served->warm_precision = inf_executable_precision(executable);
     inf_model_facts_read(&served->facts, executable, served->device, hosts, host_count);
     report(load, "warm-up", PERCENT_WARM_UP);
-    enum inf_code code = run_once(executable, err);
+    enum inf_code code = load->config.warmup ? run_once(executable, err) : INF_OK;
     inf_model_release(served->model, &executable);
-    if (code == INF_OK)
+    if (code == INF_OK && load->config.warmup)
         inf_model_batch_measure(served, batch_rows_max(load), load->options->log);
     return code;
 }
@@ -185,32 +169,105 @@ static enum inf_code settle_precision(struct load *load, const struct inf_shape 
     return INF_OK;
 }
 
+// Compiles for one further set of shapes, and runs once unless it is told not to.
+static enum inf_code warm_up_set(struct load *load, uint32_t index, struct inf_error *err)
+{
+    struct inf_served *served = load->served;
+    struct inf_executable *executable;
+    INF_TRY(inf_model_acquire(served->model, served->device, inf_warm_plan_set(&load->plan, index),
+                              &executable, err));
+    enum inf_code code = load->config.warmup ? run_once(executable, err) : INF_OK;
+    inf_model_release(served->model, &executable);
+    return code;
+}
+
+// Warms up for the other sets. Those that somebody has asked for have to work.
+static enum inf_code warm_up_others(struct load *load, struct inf_error *err)
+{
+    for (uint32_t i = 1; i < load->plan.count; i++) {
+        struct inf_error why = {0};
+        enum inf_code code = warm_up_set(load, i, &why);
+        if (code == INF_OK)
+            continue;
+        if (i < load->plan.given) {
+            if (err != NULL)
+                *err = why;
+            return code;
+        }
+        inf_log(load->options->log, INF_LOG_INFO,
+                "model not warmed up for shapes it served name=%s reason=\"%s\"", load->job->name,
+                why.text);
+    }
+    return INF_OK;
+}
+
+// Keeps the first set for races to come.
+static enum inf_code keep_first_set(struct load *load, struct inf_error *err)
+{
+    size_t size = load->plan.input_count * sizeof(struct inf_shape);
+    free(load->served->first_shapes);
+    load->served->first_shapes = NULL;
+    if (load->plan.count == 0)
+        return INF_OK;
+    load->served->first_shapes = malloc(size + sizeof(struct inf_shape));
+    if (load->served->first_shapes == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
+    memcpy(load->served->first_shapes, inf_warm_plan_set(&load->plan, 0), size);
+    return INF_OK;
+}
+
+// Places the model, and warms it up for the sets of the plan.
+static enum inf_code settle_planned(struct load *load, struct inf_error *err)
+{
+    const struct inf_shape *shapes =
+        load->plan.count > 0 ? inf_warm_plan_set(&load->plan, 0) : NULL;
+    INF_TRY(keep_first_set(load, err));
+    INF_TRY(settle_precision(load, shapes, err));
+    place(load, shapes, NULL);
+    if (shapes == NULL)
+        return INF_OK;
+    INF_TRY(warm_up_somewhere(load, shapes, err));
+    return warm_up_others(load, err);
+}
+
+// What the model served last; "" where nothing is known, or wanted.
+static const char *recall_shapes(const struct load *load)
+{
+    const struct inf_load_job *job = load->job;
+    if (!load->config.remember_shapes)
+        return "";
+    if (job->shapes[0] != '\0')
+        return job->shapes;
+    return load->options->seen != NULL ? inf_seen_find(load->options->seen, load->info.content_hash)
+                                       : "";
+}
+
 // Places the model, and warms it up if that can be done with shapes of our choice.
 static enum inf_code settle(struct load *load, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_model_graph(load->served->model);
-    struct inf_shape *shapes = calloc(INF_MAX(graph->input_count, 1u), sizeof *shapes);
-    if (shapes == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
-    bool guessed;
-    bool known = inf_model_default_shapes(graph, shapes, &guessed);
-    enum inf_code code = INF_OK;
-    code = settle_precision(load, known ? shapes : NULL, err);
-    if (code != INF_OK) {
-        free(shapes);
-        return code;
+    const char *given = load->config.warmup_shapes, *seen = recall_shapes(load);
+    struct inf_error why = {0};
+    inf_seen_take(&load->served->seen, seen);
+    INF_TRY(inf_warm_plan_make(&load->plan, graph, given, seen, err));
+    enum inf_code code = settle_planned(load, &why);
+    if (code != INF_OK && load->plan.seen > 0 && load->plan.given == 0) {
+        inf_log(load->options->log, INF_LOG_WARNING,
+                "model not warmed up for shapes it served name=%s reason=\"%s\"", load->job->name,
+                why.text);
+        displace(load->served);
+        why = (struct inf_error){0};
+        inf_warm_plan_fini(&load->plan);
+        INF_TRY(inf_warm_plan_make(&load->plan, graph, given, "", err));
+        code = settle_planned(load, &why);
     }
-    place(load, known ? shapes : NULL, NULL);
-    if (known)
-        code = warm_up_somewhere(load, shapes, err);
-    else
-        guessed = true;
-    free(shapes);
-    if (code != INF_OK && guessed && code != INF_EXHAUSTED) {
+    if (code != INF_OK && load->plan.guessed && code != INF_EXHAUSTED) {
         inf_log(load->options->log, INF_LOG_INFO, "model not warmed up name=%s reason=\"%s\"",
-                load->job->name, err != NULL ? err->text : "");
+                load->job->name, why.text);
         code = INF_OK;
     }
+    if (code != INF_OK && err != NULL)
+        *err = why;
     return code;
 }
 
@@ -343,7 +400,28 @@ enum inf_code inf_model_load(struct inf_load_job *job, const struct inf_loader_o
     inf_model_location_fini(&load.location);
     inf_graph_destroy(&load.graph);
     inf_served_destroy(&load.served);
+    inf_warm_plan_fini(&load.plan);
     return code;
+}
+
+enum inf_code inf_model_precompile(const struct inf_load_job *job,
+                                   const struct inf_load_progress_sink *progress,
+                                   struct inf_error *err)
+{
+    struct inf_model *model = job->base->model;
+    INF_CLEANUP(inf_warm_plan_fini) struct inf_warm_plan plan = {0};
+    INF_TRY(inf_warm_plan_make(&plan, inf_model_graph(model), job->shapes, "", err));
+    if (plan.count == 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_TENSOR_MISSING,
+                               "the model leaves even ranks open: wanted shapes");
+    for (uint32_t i = 0; i < plan.count; i++) {
+        struct inf_executable *executable;
+        progress->report(progress->context, job->base->version, "compile", i * 100 / plan.count);
+        INF_TRY(inf_model_acquire(model, job->precompile_on, inf_warm_plan_set(&plan, i),
+                                  &executable, err));
+        inf_model_release(model, &executable);
+    }
+    return INF_OK;
 }
 
 void inf_served_destroy(struct inf_served **served)
@@ -353,6 +431,7 @@ void inf_served_destroy(struct inf_served **served)
         return;
     inf_model_unref(&self->model);
     inf_device_unref(&self->device);
+    free(self->first_shapes);
     free(self);
     *served = NULL;
 }

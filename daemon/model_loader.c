@@ -166,6 +166,16 @@ static void dissect(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
         job->message.event.err = err;
 }
 
+static void precompile(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    struct inf_error err = {0};
+    struct listener listener = {loader, job};
+    const struct inf_load_progress_sink progress = {report, &listener};
+    snprintf(job->version, sizeof job->version, "%s", job->base->version);
+    if (inf_model_precompile(job, &progress, &err) != INF_OK)
+        job->message.event.err = err;
+}
+
 static void scan(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct inf_error *err = &job->message.event.err;
@@ -204,6 +214,10 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
         inf_tune_add(loader->options.place.tune, job->decision->key, &job->decision->race);
     else if (job->dissect != NULL)
         dissect(loader, job);
+    else if (job->precompile_on != NULL)
+        precompile(loader, job);
+    else if (job->remember)
+        inf_seen_keep(loader->options.seen, job->base->content_hash, job->shapes);
     else
         load(loader, job);
     struct inf_load_event *event = &job->message.event;
@@ -215,6 +229,15 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
     post(loader, &job->message);
 }
 
+// Writes down what a model served that was not written yet.
+static void remember(struct inf_loader *loader, const struct inf_served *served) INF_MAY_BLOCK
+{
+    char text[INF_SEEN_TEXT];
+    if (served->seen.changed && served->config.remember_shapes)
+        inf_seen_keep(loader->options.seen, served->content_hash,
+                      inf_seen_print(&served->seen, text));
+}
+
 // Frees a list of models that nobody refers to.
 static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
 {
@@ -222,6 +245,7 @@ static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
         struct inf_served *next = retired->next;
         inf_log(retired->loader->options.log, INF_LOG_DEBUG, "model freed name=%s version=%s",
                 retired->name, retired->version);
+        remember(retired->loader, retired);
         inf_served_destroy(&retired);
         retired = next;
     }

@@ -20,6 +20,7 @@
 #include "daemon/model_place.h"
 #include "daemon/model_precision.h"
 #include "daemon/model_repository.h"
+#include "daemon/model_seen.h"
 #include "proto/core/limits.h"
 
 struct inf_loader;
@@ -62,6 +63,9 @@ struct inf_served {
     struct inf_shadow_notes shadow; // what checking its answers found (daemon/shadow.h)
     bool demoted;                   // the loop's: it was said that this model computes in fp32 now
     struct inf_drift drift;         // the loop's: how fast it is
+    struct inf_seen_shapes seen;    // the loop's: what it serves
+    struct inf_shape
+        *first_shapes; // that devices race with, one an input; NULL: not even ranks are known
 };
 
 // Another reference. Any thread.
@@ -111,6 +115,9 @@ struct inf_load_job {
     bool keep;                           // what was decided is only kept
     struct inf_placement placement;      // race: the base's
     struct inf_place_decision *decision; // what a race decided, or to go by; NULL: none. The job's
+    struct inf_device *precompile_on; // not NULL: base is compiled for `shapes` instead; the list's
+    bool remember;                    // `shapes` are what base serves: to be written down
+    char shapes[INF_SEEN_TEXT];       // sets: by name to be compiled, in order to be remembered
     // What is served now, one reference: it is not loaded again where its file is the same, but placed
     // anew where its settings' file is another. NULL: load in any case.
     struct inf_served *known;
@@ -129,6 +136,7 @@ struct inf_loader_options {
     const struct inf_evaluator *evaluator;
     struct inf_calm *calm;         // whether anything is served; outlives the loader
     struct inf_loader *reports_to; // who gets the messages, and outlives this one; NULL: itself
+    struct inf_seen *seen;         // what models served last; the loader thread's
     uint32_t batch_rows_max; // rows of different requests that a model may run at once; 1: none
     const struct inf_log *log;
 };

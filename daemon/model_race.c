@@ -93,7 +93,6 @@ static enum inf_code copy_model(struct runner *runner, const struct inf_served *
 {
     const struct inf_loader_options *options = runner->options;
     struct inf_graph *graph = NULL;
-    bool guessed;
     const struct inf_pass_options passes = {.evaluator = options->evaluator};
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(options->devices, hosts, INF_MODEL_HOSTS);
@@ -103,8 +102,9 @@ static enum inf_code copy_model(struct runner *runner, const struct inf_served *
     runner->shapes = calloc((size_t)copy->input_count + 1, sizeof *runner->shapes);
     if (runner->shapes == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a race");
-    if (!inf_model_default_shapes(copy, runner->shapes, &guessed))
+    if (base->first_shapes == NULL)
         return inf_fail(err, INF_INVALID, "its shapes are not known");
+    memcpy(runner->shapes, base->first_shapes, copy->input_count * sizeof *runner->shapes);
     return INF_OK;
 }
 

@@ -130,6 +130,17 @@ enum inf_code inf_shape_set_bind(const struct inf_shape_set *set, const struct i
     return check_known(graph, shapes, err);
 }
 
+bool inf_shape_set_bind_in_order(const struct inf_shape_set *set, const struct inf_graph *graph,
+                                 struct inf_shape *shapes)
+{
+    bool fits = set->count == graph->input_count;
+    for (uint32_t i = 0; fits && i < graph->input_count; i++) {
+        shapes[i] = set->entries[i].shape;
+        fits = inf_shape_matches(&shapes[i], &graph->values[graph->inputs[i].value].shape);
+    }
+    return fits;
+}
+
 bool inf_shape_sets_check(const char *text, char *wanted, size_t size)
 {
     struct inf_shape_set set;

@@ -7,6 +7,7 @@
 
 #include "backends/base/calm.h"
 #include "daemon/model_device.h"
+#include "daemon/model_shapes.h"
 #include "proto/wire/message.h"
 
 // Loads that may wait, but for those that a scan of the repository starts.
@@ -31,6 +32,7 @@ struct inf_model_store {
     const struct inf_device_list *devices;
     struct inf_device *default_device; // the list's reference; NULL: each model's best
     struct inf_tune *tune;             // the loader thread's
+    struct inf_seen *seen;             // the loader thread's
     struct inf_place_speeds speeds;
     struct inf_place_rules rules; // for loads to come
     struct entry **entries;       // by name
@@ -133,6 +135,7 @@ static enum inf_code fill(struct inf_model_store *store,
         INF_TRY(inf_model_device_find(options->devices, options->default_device,
                                       &store->default_device, err));
     INF_TRY(inf_tune_open(&store->tune, options->cache_directory, options->log, err));
+    INF_TRY(inf_seen_open(&store->seen, options->cache_directory, options->log, err));
     const struct inf_loader_options loader = {
         .repository = options->repository,
         .devices = options->devices,
@@ -145,6 +148,7 @@ static enum inf_code fill(struct inf_model_store *store,
                   .log = options->log},
         .calm = &store->calm,
         .batch_rows_max = options->batch_rows_max,
+        .seen = store->seen,
         .log = options->log,
     };
     INF_TRY(inf_loader_create(&store->loader, &loader, err));
@@ -180,6 +184,7 @@ void inf_model_store_destroy(struct inf_model_store **store)
     inf_loader_destroy(&self->racer);
     inf_loader_destroy(&self->loader);
     inf_tune_close(&self->tune);
+    inf_seen_close(&self->seen);
     free(self->entries);
     free(self);
     *store = NULL;
@@ -218,7 +223,15 @@ struct load_manner {
     bool precision_asked;
     struct inf_place_decision *decision; // to go by; the job's on success
     struct inf_dissect_order *dissect;   // it is looked into instead; the job's on success
+    struct inf_device *precompile_on;    // it is compiled for further shapes instead
+    const char *shapes;                  // which
 };
+
+// Whether a job only looks at what is served.
+static bool changes_nothing(const struct inf_load_job *job)
+{
+    return job->dissect != NULL || job->precompile_on != NULL;
+}
 
 // Puts a load of `entry` into the loader's queue.
 static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
@@ -244,7 +257,12 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
     if (manner->if_changed && entry->served != NULL)
         job->known = inf_served_ref(entry->served);
     job->dissect = manner->dissect;
-    if (manner->dissect == NULL)
+    job->precompile_on = manner->precompile_on;
+    if (manner->shapes != NULL)
+        snprintf(job->shapes, sizeof job->shapes, "%s", manner->shapes);
+    else if (entry->served != NULL && (manner->again || manner->if_changed))
+        inf_seen_print(&entry->served->seen, job->shapes);
+    if (!changes_nothing(job))
         entry->reason[0] = '\0';
     entry->pending++;
     store->pending++;
@@ -462,6 +480,40 @@ enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char 
     return submit(store, find_entry(store, name), &load, &manner, err);
 }
 
+enum inf_code inf_model_store_precompile(struct inf_model_store *store,
+                                         const struct inf_precompile_request *request,
+                                         struct inf_error *err)
+{
+    struct load_manner manner = {.again = true, .shapes = request->shapes};
+    const struct inf_load_request load = {.name = request->name, .token = request->token};
+    char wanted[INF_FLAG_WANTED_SIZE];
+    struct inf_served *served = NULL;
+    INF_TRY(inf_model_store_find(store, request->name, request->version, &served, err));
+    manner.precompile_on = served->device;
+    inf_served_unref(&served); // the table has it
+    if (!is_default(request->device))
+        INF_TRY(inf_model_device_find(store->devices, request->device, &manner.precompile_on, err));
+    if (!inf_shape_sets_check(request->shapes, wanted, sizeof wanted) ||
+        strlen(request->shapes) >= INF_SEEN_TEXT)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "shapes '%.64s': wanted %s", request->shapes, wanted);
+    if (store->pending >= LOADS_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s': %u loads wait already", request->name, store->pending);
+    return submit(store, find_entry(store, request->name), &load, &manner, err);
+}
+
+void inf_model_store_remember(struct inf_model_store *store, struct inf_served *served)
+{
+    struct inf_load_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return;
+    job->remember = true;
+    job->base = inf_served_ref(served);
+    inf_seen_print(&served->seen, job->shapes);
+    inf_loader_submit(store->loader, job);
+}
+
 enum inf_code inf_model_store_find_device(const struct inf_model_store *store, const char *name,
                                           struct inf_device **out_device, struct inf_error *err)
 {
@@ -512,7 +564,7 @@ static void finish(struct inf_model_store *store, struct entry *entry, struct in
         return;
     }
     entry->pending--;
-    if (job->dissect != NULL) // nothing changes
+    if (changes_nothing(job))
         return;
     if (event->err.code != INF_OK) {
         snprintf(entry->reason, sizeof entry->reason, "%.255s", event->err.text);
@@ -549,7 +601,8 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
     struct inf_load_message *message;
     while ((message = inf_loader_receive(store->loader)) != NULL) {
         struct inf_load_job *job = message->job;
-        bool ours = job != NULL && (job->scan || job->race || job->keep); // nobody else's to know
+        bool ours = job != NULL &&
+                    (job->scan || job->race || job->keep || job->remember); // nobody else's to know
         *event = message->event;
         message->event.rows = NULL; // the event's now
         if (ours && job->race) {

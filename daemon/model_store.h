@@ -127,6 +127,26 @@ struct inf_calm *inf_model_store_calm(struct inf_model_store *store);
 void inf_model_store_demote(struct inf_model_store *store, struct inf_served *served,
                             const char *why) INF_ON_LOOP;
 
+// What is to be compiled before anybody asks for it.
+struct inf_precompile_request {
+    const char *name, *version; // version "": the one there is
+    const char *device;         // "": where the model is placed
+    const char *shapes;         // sets by name (model_shapes.h); "": the model's own
+    uint64_t token;             // comes back in the events
+};
+
+// Starts compiling a model that is served for further shapes, without running it. The events are those
+// of a load.
+//
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), inf_model_store_load().
+// INF_INVALID  (BAD_PARAMETER) the shapes cannot be read; the text says what was wanted.
+enum inf_code inf_model_store_precompile(struct inf_model_store *store,
+                                         const struct inf_precompile_request *request,
+                                         struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Has the shapes written down that a model serves. Without memory nothing is.
+void inf_model_store_remember(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
+
 // Starts looking into a model that is served. The events are rows and then the end; *order is the
 // store's where this succeeds.
 //

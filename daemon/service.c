@@ -43,6 +43,7 @@ static const struct method methods[] = {
     {INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, false, inf_service_environment},
     {INF_METHOD_FLAG_SET, INF_MESSAGE_FLAG_SET, true, inf_service_flag_set},
     {INF_METHOD_MODEL_DISSECT, INF_MESSAGE_INFER_REQUEST, true, inf_service_model_dissect},
+    {INF_METHOD_MODEL_PRECOMPILE, INF_MESSAGE_PRECOMPILE, true, inf_service_model_precompile},
 };
 
 static enum inf_code fill(struct inf_service *service, const struct inf_service_options *options,

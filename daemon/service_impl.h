@@ -86,6 +86,7 @@ inf_service_handler inf_service_model_place INF_ON_LOOP;
 inf_service_handler inf_service_environment INF_ON_LOOP;
 inf_service_handler inf_service_flag_set INF_ON_LOOP;
 inf_service_handler inf_service_model_dissect INF_ON_LOOP;
+inf_service_handler inf_service_model_precompile INF_ON_LOOP;
 
 // Fails where an input's datatype or shape is not the model's.
 enum inf_code inf_service_check_input(const struct inf_tensor_entry *entry,

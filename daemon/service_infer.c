@@ -536,6 +536,11 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
     if (job->result.sample != NULL)
         inf_shadow_submit(service->shadow, &job->result.sample,
                           service->options.environment->config->race_tolerance);
+    struct inf_served *served = job->served;
+    if (served->config.remember_shapes &&
+        inf_seen_note(&served->seen, job->estimate_key, job->shapes, job->input_count,
+                      job->result.done_ns))
+        inf_model_store_remember(service->options.store, served);
     *answer = (struct inf_answer){.kind = INF_MESSAGE_INFER_REPLY,
                                   .message = &service->reply,
                                   .data = job->result.data,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelPlacement, ModelPlace: what runs where and why, and putting it elsewhere.
+// ModelPlacement, ModelPlace, ModelPrecompile: what runs where and why, putting it elsewhere, and
+// compiling it ahead.
 #include <stdio.h>
 
 #include "daemon/service_impl.h"
@@ -197,4 +198,27 @@ enum inf_code inf_service_model_place(struct inf_service *service, struct inf_re
     if (wanted->mode[0] != '\0' && !moves)
         return INF_OK; // answered at once
     return inf_service_begin_load(service, start_placing, answer, fault);
+}
+
+// --- compiling it ahead ---
+
+static enum inf_code start_precompiling(struct inf_service *service, uint64_t token,
+                                        struct inf_error *err) INF_ON_LOOP
+{
+    const struct inf_precompile_message *wanted = &service->request.precompile;
+    const struct inf_precompile_request order = {.name = wanted->name,
+                                                 .version = wanted->version,
+                                                 .device = wanted->device,
+                                                 .shapes = wanted->shapes,
+                                                 .token = token};
+    return inf_model_store_precompile(service->options.store, &order, err);
+}
+
+enum inf_code inf_service_model_precompile(struct inf_service *service, struct inf_request *request,
+                                           struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)request;
+    const struct inf_precompile_message *wanted = &service->request.precompile;
+    inf_fault_model(fault, wanted->name, wanted->version);
+    return inf_service_begin_load(service, start_precompiling, answer, fault);
 }

@@ -76,6 +76,7 @@ extern const struct command command_bench;
 extern const struct command command_explain;
 extern const struct command command_advise;
 extern const struct command command_place;
+extern const struct command command_warm;
 extern const struct command command_env;
 extern const struct command command_flags;
 extern const struct command command_profile;

@@ -53,6 +53,7 @@ static const char *const method_names[] = {
     [INF_METHOD_ENVIRONMENT] = "Environment",
     [INF_METHOD_FLAG_SET] = "FlagSet",
     [INF_METHOD_MODEL_DISSECT] = "ModelDissect",
+    [INF_METHOD_MODEL_PRECOMPILE] = "ModelPrecompile",
 };
 
 // Where the fields lie in the header.

@@ -69,6 +69,8 @@ enum inf_method {
     INF_METHOD_ENVIRONMENT = 102,
     INF_METHOD_FLAG_SET = 103,
     INF_METHOD_MODEL_DISSECT = 104,
+
+    INF_METHOD_MODEL_PRECOMPILE = 200,
 };
 
 struct inf_frame_header {

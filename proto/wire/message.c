@@ -69,6 +69,7 @@ static const struct inf_message_codec *const codecs[INF_MESSAGE_KIND_COUNT] = {
     [INF_MESSAGE_PLACEMENT_REPLY] = &inf_codec_placement_reply,
     [INF_MESSAGE_FLAG_SET] = &inf_codec_flag_set,
     [INF_MESSAGE_ENVIRONMENT] = &inf_codec_environment,
+    [INF_MESSAGE_PRECOMPILE] = &inf_codec_precompile,
 };
 
 enum inf_code inf_message_decode(union inf_message *message, enum inf_message_kind kind,

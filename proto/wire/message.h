@@ -279,6 +279,14 @@ struct inf_setting_entry {
     const char *name, *value, *origin;
 };
 
+// ModelPrecompile request.
+struct inf_precompile_message {
+    const char *name;
+    const char *version; // "": the server's choice
+    const char *device;  // "": where the model is placed
+    const char *shapes;
+};
+
 // One device that could have been chosen.
 struct inf_candidate_entry {
     const char *device, *backend, *kind, *precision, *verdict, *reason;
@@ -365,6 +373,7 @@ enum inf_message_kind {
     INF_MESSAGE_PLACEMENT_REPLY,
     INF_MESSAGE_FLAG_SET,
     INF_MESSAGE_ENVIRONMENT,
+    INF_MESSAGE_PRECOMPILE,
     INF_MESSAGE_KIND_COUNT
 };
 
@@ -393,6 +402,7 @@ union inf_message {
     struct inf_placement_reply placement_reply;
     struct inf_flag_set_request flag_set;
     struct inf_environment_reply environment;
+    struct inf_precompile_message precompile;
 };
 
 // Decodes metadata of the given kind. Strings and lists lie in `scratch`. Allocates nothing. Lists

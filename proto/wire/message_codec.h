@@ -64,6 +64,7 @@ extern const struct inf_message_codec inf_codec_session_close;
 // message_placement.c
 extern const struct inf_message_codec inf_codec_placement_request;
 extern const struct inf_message_codec inf_codec_placement_reply;
+extern const struct inf_message_codec inf_codec_precompile;
 // message_environment.c
 extern const struct inf_message_codec inf_codec_flag_set;
 extern const struct inf_message_codec inf_codec_environment;

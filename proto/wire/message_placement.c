@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModelPlacement, ModelPlace: what runs where, and why.
+// ModelPlacement, ModelPlace, ModelPrecompile: what runs where, and why.
 #include "proto/wire/message_codec.h"
 
 typedef Inference__ModelPlacementResponse wire_placement;
@@ -54,6 +54,35 @@ const struct inf_message_codec inf_codec_placement_request = {
     .descriptor = &inference__model_placement_request__descriptor,
     .decode = decode_request,
     .encode = encode_request,
+};
+
+static enum inf_code decode_precompile(union inf_message *message, const void *wire,
+                                       struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    const Inference__ModelPrecompileRequest *from = wire;
+    struct inf_precompile_message *to = &message->precompile;
+    INF_TRY(inf_check_model_name("name", from->name, err));
+    INF_TRY(inf_check_version("version", from->version, err));
+    INF_TRY(inf_check_text("device", from->device, INF_TEXT_LIMIT, err));
+    INF_TRY(inf_check_text("shapes", from->shapes, INF_TEXT_LIMIT, err));
+    TAKE(name) TAKE(version) TAKE(device) TAKE(shapes) return INF_OK;
+}
+
+static enum inf_code encode_precompile(const union inf_message *message, void *wire,
+                                       struct inf_scratch *scratch, struct inf_error *err)
+{
+    (void)scratch;
+    (void)err;
+    const struct inf_precompile_message *from = &message->precompile;
+    Inference__ModelPrecompileRequest *to = wire;
+    GIVE(name) GIVE(version) GIVE(device) GIVE(shapes) return INF_OK;
+}
+
+const struct inf_message_codec inf_codec_precompile = {
+    .descriptor = &inference__model_precompile_request__descriptor,
+    .decode = decode_precompile,
+    .encode = encode_precompile,
 };
 
 static enum inf_code decode_lists(struct inf_placement_reply *to, const wire_placement *from,

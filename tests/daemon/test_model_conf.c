@@ -286,3 +286,153 @@ Test(model_conf, onnx_files_of_the_repository_are_served)
     inferd_close(client);
     inf_fixture_stop(&fixture);
 }
+
+// --- shapes ---
+
+static void infer_rows(inferd_client *client, int64_t rows)
+{
+    struct inferd_error err;
+    inferd_result *result;
+    float a[64] = {0}, b[64] = {0};
+    const size_t size = (size_t)rows * 16;
+    const inferd_tensor inputs[] = {
+        {.name = "a", .dtype = INFERD_FP32, .rank = 2, .shape = {rows, 4}, .data = a, .size = size},
+        {.name = "b",
+         .dtype = INFERD_FP32,
+         .rank = 2,
+         .shape = {rows, 4},
+         .data = b,
+         .size = size}};
+    cr_assert_eq(inferd_infer(client,
+                              &(inferd_request){.model = "add", .inputs = inputs, .input_count = 2},
+                              &result, &err),
+                 0, "%s", err.text);
+    inferd_result_free(result);
+}
+
+// The arena bytes of a model tell how many shapes it is compiled for.
+static uint64_t memory_of(inferd_client *client, const char *model)
+{
+    return row_of(client, model).memory_bytes;
+}
+
+// Batches would be compiled for, too.
+#define NO_BATCHES "--batch-rows-max=1"
+
+Test(model_conf, shapes_that_were_served_are_compiled_at_the_next_start)
+{
+    struct inf_fixture fixture;
+    char cache[128], option[160];
+    inf_fixture_start(&fixture, NULL);
+    snprintf(cache, sizeof cache, "%s/cache", fixture.directory);
+    snprintf(option, sizeof option, "--cache-dir=%s", cache);
+    cr_assert_eq(mkdir(cache, 0700), 0);
+    const char *const arguments[] = {option, NO_BATCHES, "--device=ref", NULL};
+    inf_fixture_restart(&fixture, arguments);
+    inferd_client *client = connect_to(fixture.socket);
+    uint64_t fresh = memory_of(client, "add");
+    infer_rows(client, 7);
+    uint64_t served = memory_of(client, "add");
+    cr_assert_gt(served, fresh, "it was compiled for what came");
+    inferd_close(client);
+
+    inf_fixture_restart(&fixture, arguments);
+    client = connect_to(fixture.socket);
+    uint64_t ready = memory_of(client, "add");
+    cr_expect_neq(ready, fresh);
+    infer_rows(client, 7);
+    cr_expect_eq(memory_of(client, "add"), ready, "nothing is compiled with the first request");
+    inferd_close(client);
+
+    write_conf(&fixture, "add", "remember_shapes = no\n");
+    inf_fixture_restart(&fixture, arguments);
+    client = connect_to(fixture.socket);
+    cr_expect_eq(memory_of(client, "add"), fresh);
+    inferd_close(client);
+
+    // A foreign file: a warning, and all is as at the first start.
+    char file[160];
+    snprintf(file, sizeof file, "%s/shapes.db", cache);
+    FILE *stream = fopen(file, "w");
+    cr_assert_not_null(stream);
+    fputs("inferd-shapes 1\n0000000000000001 9x9 0000000000000000\nrubbish", stream);
+    fclose(stream);
+    write_conf(&fixture, "add", "");
+    inf_fixture_restart(&fixture, arguments);
+    client = connect_to(fixture.socket);
+    cr_expect_eq(memory_of(client, "add"), fresh);
+    infer_rows(client, 7);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+Test(model_conf, a_model_is_compiled_for_the_shapes_of_its_file)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, (const char *const[]){NO_BATCHES, "--device=ref", NULL});
+    inferd_client *client = connect_to(fixture.socket);
+    uint64_t fresh = memory_of(client, "add");
+    write_conf(&fixture, "add",
+               "warmup_shapes = a=1x4 b=1x4; a=5x4,b=5x4\nwarmup_shapes = a=9x4 b=9x4\n");
+    reload_until(&fixture, client, "add", "warmup_shapes", "a=1x4 b=1x4; a=5x4,b=5x4; a=9x4 b=9x4");
+    uint64_t ready = memory_of(client, "add");
+    cr_expect_gt(ready, fresh);
+    infer_rows(client, 1);
+    infer_rows(client, 5);
+    infer_rows(client, 9);
+    cr_expect_eq(memory_of(client, "add"), ready, "nothing is compiled with requests");
+    infer_rows(client, 6);
+    cr_expect_gt(memory_of(client, "add"), ready, "but with those that nobody named");
+
+    write_conf(&fixture, "add", "warmup_shapes = a=1x5 b=1x5\n");
+    cr_assert_eq(kill(fixture.pid, SIGHUP), 0);
+    inferd_model_row row = {0};
+    const char *wanted = "input 'a': shape is [1,5], wanted";
+    for (int k = 0; k < 3000 && strstr(row.reason, wanted) == NULL; k++) {
+        if (k > 0)
+            pause_briefly();
+        row = row_of(client, "add");
+    }
+    cr_expect(strstr(row.reason, wanted) != NULL, "%s", row.reason);
+    infer_rows(client, 5);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+Test(model_conf, warm_compiles_without_running)
+{
+    struct inf_fixture fixture;
+    struct inf_inferctl run;
+    inf_fixture_start(&fixture, (const char *const[]){NO_BATCHES, "--device=ref", NULL});
+    inferd_client *client = connect_to(fixture.socket);
+    uint64_t fresh = memory_of(client, "add");
+    RUN(&run, fixture.socket, "warm", "add", "--shape=a=3x4 b=3x4");
+    cr_expect_eq(run.code, 5, "the data socket: %s", run.err);
+    inf_inferctl_free(&run);
+    RUN(&run, fixture.admin_socket, "warm", "add", "--shape=a=3x4 b=3x4", "-s", "a=8x4 b=8x4");
+    cr_expect_eq(run.code, 0, "%s", run.err);
+    inf_inferctl_free(&run);
+    uint64_t ready = memory_of(client, "add");
+    cr_expect_gt(ready, fresh);
+    cr_expect_eq(row_of(client, "add").requests, 0u, "nothing ran");
+    infer_rows(client, 3);
+    infer_rows(client, 8);
+    cr_expect_eq(memory_of(client, "add"), ready, "nothing is compiled with the first request");
+    static const struct {
+        const char *shape, *wanted;
+    } cases[] = {{"a=3x5 b=3x5", "input 'a': shape is [3,5], wanted [?,4]"},
+                 {"c=3x4", "input 'c': the model has no such input"},
+                 {"a=3x", "wanted INPUT=1x3x224x224"}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        RUN(&run, fixture.admin_socket, "warm", "add", "-s", cases[i].shape);
+        cr_expect_eq(run.code, 1);
+        cr_expect(strstr(run.err, cases[i].wanted) != NULL, "no '%s' in: %s", cases[i].wanted,
+                  run.err);
+        inf_inferctl_free(&run);
+    }
+    RUN(&run, fixture.admin_socket, "warm", "absent");
+    cr_expect_eq(run.code, 4, "%s", run.err);
+    inf_inferctl_free(&run);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}

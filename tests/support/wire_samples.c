@@ -360,6 +360,10 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         message->placement_request = (struct inf_placement_request){"blazeface", "3",    "vulkan0",
                                                                     "stability", "fp32", "debug"};
         break;
+    case INF_MESSAGE_PRECOMPILE:
+        message->precompile =
+            (struct inf_precompile_message){"blazeface", "3", "vulkan0", "x=1x2; x=3x4"};
+        break;
     case INF_MESSAGE_PLACEMENT_REPLY:
         sample_placement(&message->placement_reply);
         break;

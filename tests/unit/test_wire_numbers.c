@@ -261,6 +261,8 @@ Test(wire_numbers, of_the_connections_messages_stay)
         {&inference__model_placement_response__declined__descriptor,
          "inference.ModelPlacementResponse.Declined",
          "string op=1; uint32 nodes=2; string device=3; string reason=4; "},
+        {&inference__model_precompile_request__descriptor, "inference.ModelPrecompileRequest",
+         "string name=1; string version=2; string device=3; string shapes=4; "},
         {&inference__environment_response__descriptor, "inference.EnvironmentResponse",
          "repeated Fact facts=1; repeated Flag flags=2; "},
         {&inference__environment_response__fact__descriptor, "inference.EnvironmentResponse.Fact",
