@@ -443,7 +443,6 @@ typedef struct inferd_place_order {
     const char *device;          // a device's name, or "auto"; NULL: as it is
     const char *policy;          // NULL: as it is
     const char *precision;       // NULL: as it is
-    const char *mode;            // "normal", "debug", "prod"; NULL: as it is
 } inferd_place_order;
 
 // Moves a model: the old executable serves until the new one is warm, and no request fails for it.

@@ -89,13 +89,3 @@ enum inf_origin inf_model_config_origin(const struct inf_model_config *config,
 {
     return (enum inf_origin)config->origins[id];
 }
-
-enum inf_model_mode inf_model_config_mode(const struct inf_model_config *config)
-{
-    static const char *const names[] = {
-        [INF_MODE_NORMAL] = "normal", [INF_MODE_DEBUG] = "debug", [INF_MODE_PROD] = "prod"};
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++)
-        if (strcmp(config->mode, names[i]) == 0)
-            return (enum inf_model_mode)i;
-    return INF_MODE_NORMAL;
-}

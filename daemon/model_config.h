@@ -13,13 +13,6 @@ enum inf_model_flag_id {
     INF_MODEL_FLAG_COUNT
 };
 
-// What of the work between request and answer is looked at again.
-enum inf_model_mode {
-    INF_MODE_NORMAL,
-    INF_MODE_DEBUG, // each request is looked into, node by node
-    INF_MODE_PROD,  // what no client can cause to fail is not checked again
-};
-
 struct inf_model_config {
     char device[INF_CONFIG_TEXT];
     char devices[INF_CONFIG_TEXT];
@@ -27,7 +20,6 @@ struct inf_model_config {
     char power[INF_CONFIG_TEXT];
     char policy[INF_CONFIG_TEXT];
     char precision[INF_CONFIG_TEXT];
-    char mode[INF_CONFIG_TEXT];
     bool warmup;
     char warmup_shapes[INF_CONFIG_TEXT];
     bool remember_shapes;
@@ -62,8 +54,5 @@ void inf_model_config_take_asked(struct inf_model_config *config,
 // Where a value came from.
 enum inf_origin inf_model_config_origin(const struct inf_model_config *config,
                                         enum inf_model_flag_id id);
-
-// The mode that the text names (it is always valid once it was read).
-enum inf_model_mode inf_model_config_mode(const struct inf_model_config *config);
 
 #endif

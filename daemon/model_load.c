@@ -216,17 +216,24 @@ static enum inf_code keep_first_set(struct load *load, struct inf_error *err)
     return INF_OK;
 }
 
-// Places the model, and warms it up for the sets of the plan.
-static enum inf_code settle_planned(struct load *load, struct inf_error *err)
+// Places the model by the first set of the plan, where there is one. Where that cannot be, nothing else is
+// tried: a precision that is refused is refused for all shapes.
+static enum inf_code settle_device(struct load *load, struct inf_error *err)
 {
     const struct inf_shape *shapes =
         load->plan.count > 0 ? inf_warm_plan_set(&load->plan, 0) : NULL;
     INF_TRY(keep_first_set(load, err));
     INF_TRY(settle_precision(load, shapes, err));
     place(load, shapes, NULL);
-    if (shapes == NULL)
+    return INF_OK;
+}
+
+// Warms the model up for the sets of the plan.
+static enum inf_code warm_up_planned(struct load *load, struct inf_error *err)
+{
+    if (load->plan.count == 0)
         return INF_OK;
-    INF_TRY(warm_up_somewhere(load, shapes, err));
+    INF_TRY(warm_up_somewhere(load, inf_warm_plan_set(&load->plan, 0), err));
     return warm_up_others(load, err);
 }
 
@@ -250,7 +257,8 @@ static enum inf_code settle(struct load *load, struct inf_error *err)
     struct inf_error why = {0};
     inf_seen_take(&load->served->seen, seen);
     INF_TRY(inf_warm_plan_make(&load->plan, graph, given, seen, err));
-    enum inf_code code = settle_planned(load, &why);
+    INF_TRY(settle_device(load, err));
+    enum inf_code code = warm_up_planned(load, &why);
     if (code != INF_OK && load->plan.seen > 0 && load->plan.given == 0) {
         inf_log(load->options->log, INF_LOG_WARNING,
                 "model not warmed up for shapes it served name=%s reason=\"%s\"", load->job->name,
@@ -259,7 +267,8 @@ static enum inf_code settle(struct load *load, struct inf_error *err)
         why = (struct inf_error){0};
         inf_warm_plan_fini(&load->plan);
         INF_TRY(inf_warm_plan_make(&load->plan, graph, given, "", err));
-        code = settle_planned(load, &why);
+        INF_TRY(settle_device(load, err));
+        code = warm_up_planned(load, &why);
     }
     if (code != INF_OK && load->plan.guessed && code != INF_EXHAUSTED) {
         inf_log(load->options->log, INF_LOG_INFO, "model not warmed up name=%s reason=\"%s\"",
@@ -280,7 +289,6 @@ static enum inf_code fill_served(struct load *load, struct inf_error *err)
     atomic_init(&served->references, 1);
     served->stamp = load->location.stamp;
     served->config = load->config;
-    served->mode = inf_model_config_mode(&load->config);
     served->config_stamp = load->location.config_stamp;
     snprintf(served->name, sizeof served->name, "%s", load->job->name);
     snprintf(served->version, sizeof served->version, "%s", load->location.version);

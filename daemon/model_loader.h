@@ -47,9 +47,8 @@ struct inf_served {
     struct inf_model *model;        // one reference
     struct inf_device *device;      // where it runs unless a request names another; one reference
     struct inf_placement placement; // why there
-    struct inf_model_config config; // what it was told; once it is served the loop's, as is mode
-    enum inf_model_mode mode;
-    enum inf_precision precision;                // that was wanted
+    struct inf_model_config config; // what it was told
+    enum inf_precision precision;   // that was wanted
     char precision_reason[INF_PRECISION_REASON]; // why it computes in what it does
     struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
     struct inf_model_facts facts;   // at the shapes it was warmed up with; 0 where it was not

@@ -100,14 +100,6 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Sets the mode of a model that is served, at once: "normal", "debug" or "prod".
-//
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find().
-// INF_INVALID  (BAD_PARAMETER) there is no such mode.
-enum inf_code inf_model_store_set_mode(struct inf_model_store *store, const char *name,
-                                       const char *version, const char *mode,
-                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
-
 // Has candidates race anew for a model that is served, as soon as nothing is; what earlier races found
 // does not count. Where another one wins, the model is placed anew.
 //

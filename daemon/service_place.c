@@ -190,13 +190,6 @@ enum inf_code inf_service_model_place(struct inf_service *service, struct inf_re
     (void)request;
     const struct inf_placement_request *wanted = &service->request.placement_request;
     inf_fault_model(fault, wanted->name, wanted->version);
-    if (wanted->mode[0] != '\0')
-        INF_TRY(inf_model_store_set_mode(service->options.store, wanted->name, wanted->version,
-                                         wanted->mode, &fault->err));
-    bool moves =
-        wanted->device[0] != '\0' || wanted->policy[0] != '\0' || wanted->precision[0] != '\0';
-    if (wanted->mode[0] != '\0' && !moves)
-        return INF_OK; // answered at once
     return inf_service_begin_load(service, start_placing, answer, fault);
 }
 

@@ -271,7 +271,6 @@ struct inf_placement_request {
     const char *name;
     const char *version;                     // "": the server's choice
     const char *device, *policy, *precision; // "": as it is
-    const char *mode;                        // "": as it is
 };
 
 // What a model was told.

@@ -9,7 +9,7 @@ typedef Inference__ModelPlacementResponse__Declined wire_declined;
 typedef Inference__ModelPlacementResponse__Setting wire_setting;
 
 // Fields of both structs that go over as they are.
-#define REQUEST_TEXTS(X)     X(device) X(policy) X(precision) X(mode)
+#define REQUEST_TEXTS(X)     X(device) X(policy) X(precision)
 #define CANDIDATE_TEXTS(X)   X(device) X(backend) X(kind) X(precision) X(verdict) X(reason)
 #define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes) X(threads)
 #define DECLINED_TEXTS(X)    X(op) X(device) X(reason)

@@ -143,7 +143,7 @@ static void sample_placement(struct inf_placement_reply *reply)
     };
     static const struct inf_declined_entry declined[] = {{"nms", 2, "ref", "not built"}};
     static const struct inf_setting_entry settings[] = {{"device", "cpu", "model"},
-                                                        {"mode", "", "default"}};
+                                                        {"policy", "", "default"}};
     *reply = (struct inf_placement_reply){
         .name = "blazeface",
         .version = "3",
@@ -357,8 +357,8 @@ void wire_sample(union inf_message *message, enum inf_message_kind kind)
         message->data.total_bytes = 1ull << 40;
         break;
     case INF_MESSAGE_PLACEMENT_REQUEST:
-        message->placement_request = (struct inf_placement_request){"blazeface", "3",    "vulkan0",
-                                                                    "stability", "fp32", "debug"};
+        message->placement_request =
+            (struct inf_placement_request){"blazeface", "3", "vulkan0", "stability", "fp32"};
         break;
     case INF_MESSAGE_PRECOMPILE:
         message->precompile =

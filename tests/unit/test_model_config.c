@@ -34,8 +34,7 @@ Test(model_config, says_what_the_file_says_and_where_it_came_from)
                            "warmup-shapes = x=1x3x224x224\n"
                            "warmup_shapes = x=4x3x224x224\r\n"
                            "remember_shapes = no\n"
-                           "batch_rows_max = 4\n"
-                           "mode = debug",
+                           "batch_rows_max = 4",
                            &err),
                  INF_OK, "%s", err.text);
     cr_expect_str_eq(config.device, "cpu");
@@ -44,7 +43,6 @@ Test(model_config, says_what_the_file_says_and_where_it_came_from)
     cr_expect_str_eq(config.precision, "auto");
     cr_expect(config.warmup && !config.remember_shapes);
     cr_expect_eq(config.batch_rows_max, 4u);
-    cr_expect_eq(inf_model_config_mode(&config), INF_MODE_DEBUG);
     cr_expect_eq(inf_model_config_origin(&config, INF_MODEL_FLAG_ID_device), INF_ORIGIN_MODEL);
     cr_expect_eq(inf_model_config_origin(&config, INF_MODEL_FLAG_ID_precision), INF_ORIGIN_DEFAULT);
 }
@@ -58,7 +56,6 @@ Test(model_config, refuses_with_the_line_and_what_was_wanted)
         {"polcy = latency\n", "did you mean 'policy'?"},
         {"policy = fast\n", "model.conf:1: policy = fast: wanted latency, throughput"},
         {"precision = fp8\n", "wanted auto, fp32, fp16, bf16 or int8"},
-        {"mode = loud\n", "wanted normal, debug or prod"},
         {"warmup = perhaps\n", "wanted yes or no"},
         {"batch_rows_max = 33\n", "wanted a number from 0 to 32"},
         {"batch_rows_max = four\n", "wanted a number from 0 to 32"},

@@ -239,7 +239,7 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 budget_bytes=8; uint64 peak_bytes=9; "},
         {&inference__model_placement_request__descriptor, "inference.ModelPlacementRequest",
          "string name=1; string version=2; string device=3; string policy=4; "
-         "string precision=5; string mode=200; "},
+         "string precision=5; "},
         {&inference__model_placement_response__descriptor, "inference.ModelPlacementResponse",
          "string name=1; string version=2; string device=3; string backend=4; "
          "string precision=5; string policy=6; string source=7; string reason=8; "
