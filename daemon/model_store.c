@@ -330,6 +330,129 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
     return submit(store, find_entry(store, request->name), &load, &manner, err);
 }
 
+// --- races ---
+
+// Begins one for what is served. Its candidates are those of the placement.
+static enum inf_code start_race(struct inf_model_store *store, struct entry *entry,
+                                struct inf_error *err)
+{
+    struct inf_load_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a race");
+    job->race = true;
+    job->generation = entry->generation;
+    job->rules = store->rules;
+    job->base = inf_served_ref(entry->served);
+    job->placement = entry->served->placement;
+    snprintf(job->name, sizeof job->name, "%s", entry->name);
+    store->races++;
+    entry->races++;
+    inf_loader_submit(store->racer, job);
+    return INF_OK;
+}
+
+enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
+                                   struct inf_error *err)
+{
+    struct inf_served *served = NULL;
+    INF_TRY(inf_model_store_find(store, name, "", &served, err));
+    bool raceable = served->placement.key != 0;
+    inf_served_unref(&served); // the table has it
+    struct entry *entry = find_entry(store, name);
+    if (entry->races + entry->pending > 0)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s' is being placed", name);
+    // There was nobody to race when it was placed: that may have changed.
+    const struct inf_place_request order = {
+        .name = name, .version = "", .device = "", .policy = "", .precision = ""};
+    if (!raceable)
+        return inf_model_store_place(store, &order, err);
+    return start_race(store, entry, err);
+}
+
+uint32_t inf_model_store_races(const struct inf_model_store *store)
+{
+    return store->races;
+}
+
+struct inf_calm *inf_model_store_calm(struct inf_model_store *store)
+{
+    return &store->calm;
+}
+
+// Has a decision kept for the next start. Takes it over; without memory it is forgotten.
+static void keep_decision(struct inf_model_store *store, struct inf_place_decision *decision)
+{
+    struct inf_load_job *job = calloc(1, sizeof *job);
+    if (job == NULL) {
+        free(decision);
+        return;
+    }
+    job->keep = true;
+    job->decision = decision;
+    inf_loader_submit(store->loader, job);
+}
+
+static bool same_mode(const struct inf_mode *a, const struct inf_mode *b)
+{
+    return a->precision == b->precision && a->threads == b->threads;
+}
+
+// A race is over: where the winner is what runs already, that is all; else the model is placed anew.
+static void finish_race(struct inf_model_store *store, struct entry *entry,
+                        struct inf_load_job *job)
+{
+    store->races--;
+    if (entry != NULL)
+        entry->races--;
+    if (entry == NULL || entry->served != job->base || job->decision == NULL)
+        return;
+    struct inf_served *served = entry->served;
+    const struct inf_race *race = &job->decision->race;
+    const struct inf_race_entry *chosen = &race->entries[race->chosen];
+    if (chosen->device == served->device && same_mode(&chosen->mode, &served->placement.mode)) {
+        inf_placement_adopt(&served->placement, race);
+        if (served->precision == INF_PRECISION_AUTO)
+            inf_precision_explain(&served->placement, served->precision_reason);
+        keep_decision(store, job->decision);
+        job->decision = NULL;
+        return;
+    }
+    const struct load_manner manner = {
+        .again = true, .config = served->config, .decision = job->decision};
+    const struct inf_load_request load = {.name = entry->name};
+    struct inf_error ignored = {0};
+    if (submit(store, entry, &load, &manner, &ignored) == INF_OK)
+        job->decision = NULL;
+}
+
+void inf_model_store_demote(struct inf_model_store *store, struct inf_served *served,
+                            const char *why)
+{
+    struct inf_placement *placement = &served->placement;
+    struct inf_race *race = &placement->race;
+    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    snprintf(served->precision_reason, sizeof served->precision_reason, "%.255s", why);
+    inf_model_prefer(served->model, served->device, &fp32);
+    race->entries[race->chosen].verdict = INF_RACE_WRONG;
+    snprintf(race->entries[race->chosen].why, sizeof race->entries[0].why, "%.159s", why);
+    for (uint32_t i = 0; i < race->count; i++)
+        if (race->entries[i].device == served->device && same_mode(&race->entries[i].mode, &fp32))
+            race->chosen = i;
+    race->entries[race->chosen].verdict = INF_RACE_CHOSEN;
+    race->pin_count = 0;
+    placement->mode = fp32;
+    struct inf_place_decision *decision = calloc(1, sizeof *decision);
+    if (decision == NULL || placement->key == 0) {
+        free(decision);
+        return;
+    }
+    decision->key = placement->key;
+    decision->race = *race;
+    decision->race.calm = NULL;
+    keep_decision(store, decision);
+}
+
 enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char *name,
                                       uint64_t token, struct inf_dissect_order *order,
                                       struct inf_error *err)

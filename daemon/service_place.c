@@ -57,10 +57,13 @@ static uint32_t describe_candidates(struct inf_service *service, const struct in
     const struct inf_placement *placement = &served->placement;
     uint32_t count = 0;
     for (uint32_t i = 0; i < placement->race.count; i++) {
-        // What it takes now says more than what it took in a race.
-        uint64_t bytes = inf_model_device_bytes(served->model, placement->race.entries[i].device);
+        // What it takes now says more than what it took in a race, or will take in one to come.
+        const struct inf_race_entry *entry = &placement->race.entries[i];
+        uint64_t bytes = inf_model_device_bytes(served->model, entry->device);
+        bool as_is = i == placement->race.chosen ||
+                     (entry->memory_bytes == 0 && entry->mode.precision <= INF_PRECISION_FP32);
         describe_candidate(&service->candidates[count], placement, i);
-        if (bytes > 0 && i == placement->race.chosen)
+        if (bytes > 0 && as_is)
             service->candidates[count].memory_bytes = bytes;
         count++;
     }

@@ -189,8 +189,10 @@ static void add_memory(struct table *table, const struct bench *bench)
     char text[16];
     if (inferd_explain(bench->client, bench->request.model, bench->request.version, &placement,
                        &err) == 0)
+        // A device may be there several times, in several precisions: the most that it took.
         for (size_t i = 0; i < placement->candidate_count; i++)
-            if (strcmp(placement->candidates[i].device, bench->device) == 0)
+            if (strcmp(placement->candidates[i].device, bench->device) == 0 &&
+                placement->candidates[i].memory_bytes > bytes)
                 bytes = placement->candidates[i].memory_bytes;
     inferd_placement_free(placement);
     if (bytes > 0)

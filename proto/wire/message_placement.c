@@ -21,8 +21,10 @@ typedef Inference__ModelPlacementResponse__Setting wire_setting;
 #define PLACEMENT_NUMBERS(X)                                                                       \
     X(macs)                                                                                        \
     X(const_bytes)                                                                                 \
-    X(steps) X(interpreted) X(small_ops_webgl) X(small_ops_webgpu) X(shadow_checked)               \
-        X(shadow_drifted) X(shadow_dropped) X(recomputed)
+    X(steps)                                                                                       \
+    X(interpreted)                                                                                 \
+    X(small_ops_webgl) X(small_ops_webgpu) X(shadow_checked) X(shadow_drifted) X(shadow_dropped)   \
+        X(recomputed)
 
 #define TAKE(field) to->field = from->field;
 #define GIVE(field) to->field = inf_wire_text(from->field);

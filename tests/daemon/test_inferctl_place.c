@@ -225,8 +225,12 @@ Test(inferctl_place, half_precision_is_refused_with_what_it_would_do)
     expect_right(fixture.socket);
     json_t *answer = ASK(fixture.socket, "explain", "overflow");
     cr_expect_str_eq(text(answer, "precision"), "fp32");
-    cr_expect(strstr(text(answer, "precision_reason"), "weight 'big' reaches 80000") != NULL, "%s",
-              text(answer, "precision_reason"));
+    // Where a device has bf16 there is something to try, and the race says how that went.
+    const char *reason = text(answer, "precision_reason");
+    cr_expect(strstr(reason, "weight 'big' reaches 80000") != NULL ||
+                  strstr(reason, "less is tried in a race (") != NULL ||
+                  strstr(reason, "bf16 on cpu: ") != NULL,
+              "%s", reason);
     json_decref(answer);
     RUN(&run, admin, "place", "overflow", "-P", "fp8");
     cr_expect(strstr(run.err, "'fp8': wanted auto, fp32, fp16, bf16 or int8") != NULL, "%s",
