@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Long runs are cut in several submits, between which they may be cancelled.
+#include <stdio.h>
+
 #include <criterion/criterion.h>
 
 #include "tests/support/vulkan_faults.h"
@@ -18,7 +20,8 @@ static void install(void)
 
 TestSuite(vulkan_slices, .init = install, .timeout = 60);
 
-// LENGTH functions one behind the other, that each negate: the last gives what the first took.
+// LENGTH functions one behind the other, that each negate: the last gives what the first took. All values
+// are outputs, so that each stays a dispatch of its own.
 struct chain {
     struct inf_graph *graph;
     struct inf_program *program;
@@ -48,6 +51,9 @@ static void chain_init(struct chain *chain, struct inf_device *device)
         value = chain->graph->nodes[nodes[i]].outputs[0];
         chain->graph->values[value].dtype = INF_DTYPE_F32;
         chain->graph->values[value].shape = shape;
+        char name[16];
+        snprintf(name, sizeof name, "y%u", i);
+        cr_assert_eq(inf_graph_add_output(chain->graph, name, value, &err), INF_OK);
     }
     struct inf_segment segment = {
         .graph = chain->graph, .nodes = nodes, .node_count = LENGTH, .slots = 1};
