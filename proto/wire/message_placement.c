@@ -23,8 +23,12 @@ typedef Inference__ModelPlacementResponse__Setting wire_setting;
     X(const_bytes)                                                                                 \
     X(steps)                                                                                       \
     X(interpreted)                                                                                 \
-    X(small_ops_webgl) X(small_ops_webgpu) X(shadow_checked) X(shadow_drifted) X(shadow_dropped)   \
-        X(recomputed)
+    X(small_ops_webgl)                                                                             \
+    X(small_ops_webgpu)                                                                            \
+    X(shadow_checked)                                                                              \
+    X(shadow_drifted)                                                                              \
+    X(shadow_dropped)                                                                              \
+    X(recomputed)
 
 #define TAKE(field) to->field = from->field;
 #define GIVE(field) to->field = inf_wire_text(from->field);
