@@ -12,6 +12,8 @@
 #include "client/inferd.h"
 #include "tests/support/fixture.h"
 
+TestSuite(odd_devices, .timeout = 200);
+
 // --- asking ---
 
 struct asker {
@@ -85,7 +87,7 @@ static inferd_placement *ask_until_checked(const struct asker *asker)
     return NULL;
 }
 
-Test(odd_devices, wrong_answers_raise_an_alarm_that_names_model_device_and_node, .timeout = 120)
+Test(odd_devices, wrong_answers_raise_an_alarm_that_names_model_device_and_node)
 {
     struct inf_fixture fixture;
     struct asker asker;
@@ -109,7 +111,7 @@ Test(odd_devices, wrong_answers_raise_an_alarm_that_names_model_device_and_node,
     inf_fixture_stop(&fixture);
 }
 
-Test(odd_devices, right_answers_raise_none, .timeout = 120)
+Test(odd_devices, right_answers_raise_none)
 {
     struct inf_fixture fixture;
     struct asker asker;
@@ -125,7 +127,7 @@ Test(odd_devices, right_answers_raise_none, .timeout = 120)
     inf_fixture_stop(&fixture);
 }
 
-Test(odd_devices, nothing_is_checked_unless_asked_for, .timeout = 120)
+Test(odd_devices, nothing_is_checked_unless_asked_for)
 {
     struct inf_fixture fixture;
     struct asker asker;
@@ -171,7 +173,7 @@ static void *ask_on(void *context)
 
 // The first to be served is the slow one, as the rule has it; while requests come, the race finds the
 // right one, and it takes over.
-Test(odd_devices, a_slow_device_is_left_while_requests_are_served, .timeout = 200)
+Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
 {
     struct inf_fixture fixture;
     struct asker asker;
