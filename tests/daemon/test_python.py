@@ -64,7 +64,8 @@ class Daemon:
     def start(self):
         path = self.folder.name
         self.process = subprocess.Popen(
-            [DAEMON, '--runtime-dir=' + path, '--repository=' + path + '/models', '--backends=ref', '--drain-timeout-ms=200'],
+            [DAEMON, '--runtime-dir=' + path, '--cache-dir=' + path, '--repository=' + path + '/models', '--backends=ref',
+             '--race=never', '--drain-timeout-ms=200'],
             stderr=subprocess.DEVNULL)
         end = time.monotonic() + 60
         while time.monotonic() < end:

@@ -32,7 +32,7 @@ class Silero(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.process = subprocess.Popen([DAEMON, '--runtime-dir=' + folder.name, '--backends=ref,cpu', '--drain-timeout-ms=200'],
+        cls.process = subprocess.Popen([DAEMON, '--runtime-dir=' + folder.name, '--cache-dir=' + folder.name, '--backends=ref,cpu', '--drain-timeout-ms=200'],
                                        stderr=subprocess.DEVNULL)
         cls.addClassCleanup(cls.stop)
         end = time.monotonic() + 60
