@@ -9,6 +9,8 @@
 #include "backends/place/record_file.h"
 #include "proto/core/span.h"
 
+#define FILE_BYTES_MAX ((uint64_t)1 << 20)
+
 // The sets of one model.
 struct record {
     uint64_t content_hash;
@@ -152,6 +154,7 @@ enum inf_code inf_seen_open(struct inf_seen **out_seen, const char *directory,
     seen->file = (struct inf_record_file){.name = "shapes.db",
                                           .header = "inferd-shapes 1\n",
                                           .what = "memory of shapes",
+                                          .bytes_max = FILE_BYTES_MAX,
                                           .log = log,
                                           .context = seen,
                                           .take = take_line,

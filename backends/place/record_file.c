@@ -43,8 +43,8 @@ static void read_file(struct inf_record_file *file) INF_MAY_BLOCK
     char *text = NULL;
     size_t size = 0;
     struct inf_error err = {0};
-    enum inf_code code = inf_file_read_all(&text, &size, file->directory_fd, file->name,
-                                           INF_RECORD_FILE_BYTES, &err);
+    enum inf_code code =
+        inf_file_read_all(&text, &size, file->directory_fd, file->name, file->bytes_max, &err);
     if (code == INF_OK && strlen(text) != size)
         code = inf_fail(&err, INF_INVALID, "%s has a NUL byte", file->name);
     if (code == INF_OK) {
@@ -126,7 +126,7 @@ static bool append(const struct inf_record_file *file, uint32_t index)
         return false;
     off_t end = lseek(fd, 0, SEEK_END);
     // One write: whoever reads meanwhile sees the line whole or not at all.
-    bool ok = end >= 0 && (uint64_t)end + size <= INF_RECORD_FILE_BYTES &&
+    bool ok = end >= 0 && (uint64_t)end + size <= file->bytes_max &&
               write(fd, line, size) == (ssize_t)size;
     close(fd);
     return ok;

@@ -10,17 +10,15 @@
 #include "backends/place/record.h"
 #include "proto/core/status.h"
 
-// Bytes of a file; a longer one is begun anew.
-#define INF_RECORD_FILE_BYTES ((uint64_t)1 << 20)
-
-// Characters of a line, its end included.
-#define INF_RECORD_LINE 2048u
+// Characters of a line, its end included: a longer one is not kept.
+#define INF_RECORD_LINE 6144u
 
 // The caller fills the first group; all texts are static.
 struct inf_record_file {
     const char *name;   // "shapes.db"
     const char *header; // its first line, with its end: of another version nothing is read
     const char *what;   // for the log: "memory of shapes"
+    uint64_t bytes_max; // of the file; a longer one is begun anew
     const struct inf_log *log;
     void *context; // of the two calls
     // Takes a line without its checksum and end; false where it is none of ours.
