@@ -2,6 +2,7 @@
 // y = activation(f(a, b)), both stretched by NumPy's rule.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#define CHECKS
 #include "constants.h"
 #include "lib/storage.glsl"
 #include "lib/invocation.glsl"
@@ -55,15 +56,33 @@ uvec4 load_b(uint i)
     }
 }
 
-// The quotient rounded down. b is neither 0 nor -1.
+// The quotient rounded towards 0; by -1 without the one that has no place.
+int quotient_of(int a, int b)
+{
+    return b == -1 ? -a : a / b;
+}
+
+// The quotient rounded down.
 int floor_quotient(int a, int b)
 {
-    int quotient = a / b;
+    int quotient = quotient_of(a, b);
     return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-int combine_integers(int a, int b)
+// What to divide by instead of b: 0 is noted, unless it lies behind the last element.
+int divisor_of(int b, uint element)
 {
+    if (b != 0)
+        return b;
+    if (element < shape.elements)
+        status[STATUS_BY_ZERO] = 1;
+    return 1;
+}
+
+int combine_integers(int a, int b, uint element)
+{
+    if (KIND == BINARY_DIV || KIND == BINARY_FLOOR_DIV || KIND == BINARY_FLOOR_MOD || KIND == BINARY_MOD)
+        b = divisor_of(b, element);
     switch (KIND) {
     case BINARY_ADD:
         return a + b;
@@ -76,13 +95,13 @@ int combine_integers(int a, int b)
     case BINARY_MAX:
         return max(a, b);
     case BINARY_DIV:
-        return a / b;
+        return quotient_of(a, b);
     case BINARY_FLOOR_DIV:
         return floor_quotient(a, b);
     case BINARY_FLOOR_MOD:
         return a - floor_quotient(a, b) * b;
     case BINARY_MOD:
-        return a - a / b * b;
+        return a - quotient_of(a, b) * b;
     default: // BINARY_SQUARED_DIFFERENCE
         return (a - b) * (a - b);
     }
@@ -99,7 +118,7 @@ void main()
             float value = combine(KIND, uintBitsToFloat(left[k]), uintBitsToFloat(right[k]));
             result[k] = floatBitsToUint(activate(ACTIVATION, value, shape.low, shape.high));
         } else {
-            result[k] = uint(combine_integers(int(left[k]), int(right[k])));
+            result[k] = uint(combine_integers(int(left[k]), int(right[k]), 4 * i + k));
         }
     }
     put_y4_word(i, result);

@@ -1,5 +1,11 @@
 #!/bin/sh
-# build_shader.sh GLSLC SPIRV-VAL FOLDER IN.comp OUT.spv OUT.d [MACRO] - compiles one shader and checks the module.
+# build_shader.sh GLSLC SPIRV-VAL FOLDER IN.comp OUT.spv OUT.d [MACRO...] - compiles one shader and checks the module.
 set -eu
-"$1" -O --target-env=vulkan1.2 -I "$3" -MD -MF "$6" ${7:+"-D$7"} "$4" -o "$5"
-"$2" --target-env vulkan1.2 "$5"
+glslc=$1 check=$2 folder=$3 in=$4 out=$5 depfile=$6
+shift 6
+for macro; do
+    shift
+    set -- "$@" "-D$macro"
+done
+"$glslc" -O --target-env=vulkan1.2 -I "$folder" -MD -MF "$depfile" "$@" "$in" -o "$out"
+"$check" --target-env vulkan1.2 "$out"

@@ -4,6 +4,22 @@
 #ifndef INF_SHADERS_CONSTANTS_H
 #define INF_SHADERS_CONSTANTS_H
 
+// Storage buffers that one dispatch binds, at most; views of them are bound from here on.
+#define BINDINGS_MAX 6
+// Where a dispatch notes what the host must know of it.
+#define STATUS_BINDING 12
+#define STATUS_OVERFLOWED                                                                          \
+    0 // these words of it are not 0: something stored in 16 bits is not finite,
+#define STATUS_BY_ZERO   1 // an integer was to be divided by 0,
+#define STATUS_BAD_INDEX 2 // an index is out of range, the one in the two words behind
+#define STATUS_WORDS     5
+
+// Constant 8 has a bit for each binding that is kept in 16 bits, and this one where what is written ends within a
+// vector.
+#define HALVES_RAGGED 0x80000000u
+// What is at least as large becomes infinity in 16 bits.
+#define HALF_BEYOND 65520.0
+
 // Functions of one element, also fused behind other operators. `low` and `high` are parameters.
 #define FN_NONE       0
 #define FN_CLIP       1 // min(max(x, low), high), NaN staying NaN; relu is clip(0, inf)
@@ -96,5 +112,6 @@
 #define PAD_AXES       6
 #define REDUCE_AXES    4
 #define BATCH_AXES     4
+#define GATHER_AXES    8
 
 #endif

@@ -26,6 +26,35 @@ WRITES(3, y)
 
 #include "lib/source.glsl"
 
+// Four channels of a pixel, or one. A load that nothing hangs on may be made ahead: what lies outside is 0 behind it.
+vec4 load4(uint at, uint channel)
+{
+#ifdef TEXELS
+    bool outside = !ONE_TAP && at == OUTSIDE;
+    vec4 from = x4(outside ? 0 : (at + channel) / 4);
+    return outside ? vec4(0.0) : from;
+#else
+    vec4 from = vec4(0.0);
+    if (ONE_TAP || at != OUTSIDE)
+        from = x4((at + channel) / 4);
+    return from;
+#endif
+}
+
+float load(uint at, uint channel)
+{
+#ifdef TEXELS
+    bool outside = !ONE_TAP && at == OUTSIDE;
+    float from = x(outside ? 0 : at + channel);
+    return outside ? 0.0 : from;
+#else
+    float from = 0.0;
+    if (ONE_TAP || at != OUTSIDE)
+        from = x(at + channel);
+    return from;
+#endif
+}
+
 void main()
 {
     uint id = invocation();
@@ -55,9 +84,7 @@ void main()
                 vec4 w0 = w4(weights), w1 = w4(weights + blocks);
                 vec4 w2 = w4(weights + 2 * blocks), w3 = w4(weights + 3 * blocks);
                 [[unroll]] for (uint t = 0; t < PIXELS; t++) {
-                    vec4 from = vec4(0.0);
-                    if (ONE_TAP || at[t] != OUTSIDE)
-                        from = x4((at[t] + channel + c) / 4);
+                    vec4 from = load4(at[t], channel + c);
                     sum[t] = fma(vec4(from.x), w0, sum[t]);
                     sum[t] = fma(vec4(from.y), w1, sum[t]);
                     sum[t] = fma(vec4(from.z), w2, sum[t]);
@@ -68,9 +95,7 @@ void main()
             for (uint c = 0; c < group_in; c++, weights += blocks) {
                 vec4 w0 = w4(weights);
                 [[unroll]] for (uint t = 0; t < PIXELS; t++) {
-                    float from = 0.0;
-                    if (ONE_TAP || at[t] != OUTSIDE)
-                        from = x(at[t] + channel + c);
+                    float from = load(at[t], channel + c);
                     sum[t] = fma(vec4(from), w0, sum[t]);
                 }
             }

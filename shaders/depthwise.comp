@@ -68,9 +68,15 @@ void main()
             uint line = uint(int(image) * in_h + at_row) * uint(in_w);
             [[unroll]] for (uint k = 0; k < (PIXELS - 1) * STRIDE + KERNEL; k++) {
                 int column = from_column + int(k);
+#ifdef TEXELS // which nothing hangs on
+                bool inside = column >= 0 && column < in_w;
+                vec4 from = load(line + uint(clamp(column, 0, in_w - 1)), block, blocks, in_c, out_c, filters);
+                from = inside ? from : vec4(0.0);
+#else
                 vec4 from = vec4(0.0);
                 if (column >= 0 && column < in_w)
                     from = load(line + uint(column), block, blocks, in_c, out_c, filters);
+#endif
                 [[unroll]] for (uint r = 0; r < ROWS; r++)
                     [[unroll]] for (uint t = 0; t < PIXELS; t++)
                         if (i >= r * STRIDE && i < r * STRIDE + KERNEL && k >= t * STRIDE &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled shaders: two SPIR-V modules for each file of this folder, embedded at build time. The one
-// at index + INF_SHADER_COUNT may have floats in 16 bits: lib/storage.glsl.
+// The compiled shaders: three SPIR-V modules for each file of this folder, embedded at build time. The one
+// at index + INF_SHADER_COUNT may have floats in 16 bits, and that behind another INF_SHADER_COUNT also reads
+// through views: lib/storage.glsl.
 #ifndef INF_SHADERS_SHADERS_H
 #define INF_SHADERS_SHADERS_H
 
@@ -16,6 +17,7 @@ enum inf_shader_index {
     INF_SHADER_CONV,
     INF_SHADER_DEPTHWISE,
     INF_SHADER_GATHER,
+    INF_SHADER_GATHER_ND,
     INF_SHADER_MATMUL,
     INF_SHADER_MOVE,
     INF_SHADER_NORM,

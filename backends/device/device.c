@@ -315,6 +315,13 @@ enum inf_code inf_device_wait(struct inf_device *device, struct inf_ticket ticke
     return device->backend->wait(device, ticket, timeout_ns, err);
 }
 
+enum inf_code inf_program_finish(struct inf_program *program, const struct inf_run *run,
+                                 struct inf_error *err)
+{
+    const struct inf_backend *backend = program->device->backend;
+    return backend->finish != NULL ? backend->finish(program, run, err) : INF_OK;
+}
+
 uint32_t inf_program_profile(const struct inf_program *program, uint32_t slot,
                              struct inf_step_profile *steps, uint32_t capacity)
 {

@@ -221,6 +221,13 @@ enum inf_code inf_device_wait(struct inf_device *device, struct inf_ticket ticke
                               uint64_t timeout_ns,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Says what only the end of a run tells; once its ticket is reached, before the next run of its slot. Sets
+// *run->overflowed where that is so. Never blocks.
+//
+// INF_INVALID  as inf_program_run(); what the run wrote means nothing then.
+enum inf_code inf_program_finish(struct inf_program *program, const struct inf_run *run,
+                                 struct inf_error *err) INF_NODISCARD;
+
 // What a step of the last profiled run of `slot` took.
 struct inf_step_profile {
     uint32_t node; // index in the graph

@@ -121,6 +121,10 @@ struct inf_backend {
     enum inf_code (*wait)(struct inf_device *device, struct inf_ticket ticket, uint64_t timeout_ns,
                           struct inf_error *err);
 
+    // As inf_program_finish(). (optional: run() has said all)
+    enum inf_code (*finish)(struct inf_program *program, const struct inf_run *run,
+                            struct inf_error *err);
+
     // (optional: nothing is kept)
     uint32_t (*profile)(const struct inf_program *program, uint32_t slot,
                         struct inf_step_profile *steps, uint32_t capacity);

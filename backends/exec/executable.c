@@ -551,6 +551,7 @@ enum inf_code inf_executable_run(struct inf_executable *executable,
         INF_TRY(inf_program_run(executable->programs[i], &run, &ticket, err));
         INF_TRY(inf_device_wait(executable->devices[plan->segments[i].device], ticket, UINT64_MAX,
                                 err));
+        INF_TRY(inf_program_finish(executable->programs[i], &run, err));
     }
     fetch(executable, execution);
     return INF_OK;

@@ -41,6 +41,7 @@
     X(CmdResetQueryPool)                                                                           \
     X(CmdWriteTimestamp)                                                                           \
     X(CreateBuffer)                                                                                \
+    X(CreateBufferView)                                                                            \
     X(CreateCommandPool)                                                                           \
     X(CreateComputePipelines)                                                                      \
     X(CreateDescriptorPool)                                                                        \
@@ -51,6 +52,7 @@
     X(CreateSemaphore)                                                                             \
     X(CreateShaderModule)                                                                          \
     X(DestroyBuffer)                                                                               \
+    X(DestroyBufferView)                                                                           \
     X(DestroyCommandPool)                                                                          \
     X(DestroyDescriptorPool)                                                                       \
     X(DestroyDescriptorSetLayout)                                                                  \

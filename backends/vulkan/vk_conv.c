@@ -149,6 +149,8 @@ static enum inf_code emit_strips(struct vk_lowering *lowering, struct conv *conv
                      window->group_out % 4 == 0 && window->out_c % 4 == 0, conv->transposed,
                      conv->activation.prelu, conv->one_tap}}};
     INF_TRY(use_operands(lowering, &dispatch, conv, err));
+    vk_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
+    vk_view(lowering, &dispatch, 1, true);
     settle(conv, settle_pixels(lowering, &dispatch));
     dispatch.invocations = window->count;
     dispatch.cost = count_macs(conv);
@@ -275,6 +277,8 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
                      window->out_c % 4 == 0 && window->group_out == 1, conv.activation.prelu,
                      kernel, kernel != 0 ? window->stride_h : 1, rows}}};
     INF_TRY(use_operands(lowering, &dispatch, &conv, err));
+    vk_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
+    vk_view(lowering, &dispatch, 1, true);
     settle(&conv, settle_pixels(lowering, &dispatch));
     window->count =
         conv.images * ((window->out_h + rows - 1) / rows) * window->strips * window->blocks;

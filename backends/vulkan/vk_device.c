@@ -117,16 +117,22 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
 
 static enum inf_code create_layouts(struct vk_device *device, struct inf_error *err)
 {
-    VkDescriptorSetLayoutBinding bindings[VK_BINDINGS_MAX];
-    for (uint32_t i = 0; i < VK_BINDINGS_MAX; i++)
-        bindings[i] =
-            (VkDescriptorSetLayoutBinding){.binding = i,
-                                           .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                           .descriptorCount = 1,
-                                           .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
+    VkDescriptorSetLayoutBinding bindings[2 * VK_BINDINGS_MAX + 1];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i <= STATUS_BINDING; i++) {
+        bool is_view = i >= VK_BINDINGS_MAX && i < STATUS_BINDING;
+        if (is_view && !device->gpu->texels)
+            continue;
+        bindings[count++] = (VkDescriptorSetLayoutBinding){
+            .binding = i,
+            .descriptorType = is_view ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
+                                      : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .descriptorCount = 1,
+            .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
+    }
     VkDescriptorSetLayoutCreateInfo set = {.sType =
                                                VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-                                           .bindingCount = VK_BINDINGS_MAX,
+                                           .bindingCount = count,
                                            .pBindings = bindings};
     VK_TRY(device,
            device->api.CreateDescriptorSetLayout(device->device, &set, NULL, &device->set_layout),

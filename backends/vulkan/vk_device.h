@@ -5,12 +5,14 @@
 #define INF_BACKENDS_VULKAN_VK_DEVICE_H
 
 #include "backends/vulkan/vk_gpu.h"
+#include "shaders/constants.h"
 
 struct vk_slab;
 struct vk_pipeline;
 
-// Storage buffers that one dispatch binds, at most.
-#define VK_BINDINGS_MAX 6
+// Storage buffers that one dispatch binds, at most. Behind their bindings are as many for views of them.
+#define VK_BINDINGS_MAX BINDINGS_MAX
+_Static_assert(STATUS_BINDING == 2 * VK_BINDINGS_MAX, "behind the views");
 // The least that every driver has.
 #define VK_PUSH_BYTES_MAX 128
 

@@ -167,8 +167,9 @@ struct broadcast {
     uint32_t strides[3][BROADCAST_AXES];
     uint32_t rows[2];
     float low, high;
+    uint32_t elements;
 };
-_Static_assert(sizeof(struct broadcast) == 104, "as lib/broadcast.glsl");
+_Static_assert(sizeof(struct broadcast) == 108, "as lib/broadcast.glsl");
 
 // Dimension `axis` of y in an operand, aligned at the last one.
 static uint32_t operand_dim(const struct inf_shape *operand, const struct inf_shape *y,
@@ -195,6 +196,7 @@ static enum inf_code fill_axes(const struct vk_lowering *lowering, const uint32_
     const struct inf_shape *y = vk_output_shape(lowering, 0);
     uint32_t steps[3] = {1, 1, 1};
     shape->vectors = vectors(y);
+    shape->elements = (uint32_t)inf_shape_elements(y);
     for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
         uint32_t strides[3] = {0}, dim = (uint32_t)y->dims[axis];
         for (uint32_t i = 0; i < operands; i++) {
@@ -252,6 +254,13 @@ uint32_t vk_operand_mode(const struct vk_lowering *lowering, uint32_t input, uin
     return mode;
 }
 
+// Whether integers of the kind are divided, which fails the run where it is by 0.
+static bool divides(enum inf_binary_kind kind)
+{
+    return kind == INF_BINARY_DIV || kind == INF_BINARY_FLOOR_DIV || kind == INF_BINARY_FLOOR_MOD ||
+           kind == INF_BINARY_MOD;
+}
+
 // Emits binary.comp; floats only where `integers` says nothing else.
 static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bool integers,
                                  struct inf_error *err)
@@ -268,7 +277,8 @@ static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bo
         .variant = {INF_SHADER_BINARY,
                     {kind, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32, mode_of(&shape, 0),
                      mode_of(&shape, 1), activation.function}},
-        .invocations = shape.vectors};
+        .invocations = shape.vectors,
+        .checks = dtype == INF_DTYPE_I32 && divides(lowering->node->attrs.binary.kind)};
     vk_push(&dispatch, &shape, sizeof(shape));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
@@ -276,21 +286,7 @@ static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bo
     return vk_emit(lowering, &dispatch, err);
 }
 
-// Whether an operand is constant, and neither 0 nor -1 anywhere: what cannot fail to divide a number.
-static bool divides_all(const struct vk_lowering *lowering, uint32_t input)
-{
-    const struct inf_value *value = &lowering->graph->values[lowering->node->inputs[input]];
-    if (value->data == NULL || value->dtype != INF_DTYPE_I32)
-        return false;
-    const int32_t *elements = value->data->data;
-    for (size_t i = 0; i < inf_shape_elements(&value->shape); i++)
-        if (elements[i] == 0 || elements[i] == -1)
-            return false;
-    return true;
-}
-
-// Integers that divide must fail the run where they divide by 0, which shaders cannot.
-static bool has_integers(const struct vk_lowering *lowering, enum inf_binary_kind kind)
+static bool has_integers(enum inf_binary_kind kind)
 {
     switch (kind) {
     case INF_BINARY_ADD:
@@ -300,13 +296,8 @@ static bool has_integers(const struct vk_lowering *lowering, enum inf_binary_kin
     case INF_BINARY_MAX:
     case INF_BINARY_SQUARED_DIFFERENCE:
         return true;
-    case INF_BINARY_DIV:
-    case INF_BINARY_FLOOR_DIV:
-    case INF_BINARY_FLOOR_MOD:
-    case INF_BINARY_MOD:
-        return divides_all(lowering, 1);
     default:
-        return false;
+        return divides(kind);
     }
 }
 
@@ -315,7 +306,7 @@ enum inf_code vk_lower_binary(struct vk_lowering *lowering, struct inf_error *er
     enum inf_binary_kind kind = lowering->node->attrs.binary.kind;
     if (binary_kinds[kind] == 0)
         return vk_decline(lowering, err, "kind %s is not built", inf_binary_name(kind));
-    return emit_binary(lowering, binary_kinds[kind] - 1u, has_integers(lowering, kind), err);
+    return emit_binary(lowering, binary_kinds[kind] - 1u, has_integers(kind), err);
 }
 
 enum inf_code vk_lower_prelu(struct vk_lowering *lowering, struct inf_error *err)

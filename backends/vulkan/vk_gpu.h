@@ -52,6 +52,7 @@ struct vk_gpu {
     uint32_t host_type;      // for what the host reads and writes
     uint32_t timestamp_bits; // 0: no profile
     bool half_storage;       // shaders may find floats in 16 bits
+    bool texels;             // floats are better read through views than from buffers
     uint64_t backoff_ns;     // VK_BACKOFF_NS
     uint64_t hang_ns;        // VK_HANG_NS
 

@@ -11,12 +11,20 @@
 
 struct vk_program;
 
+// What a shader that reads through views finds in a texel of an operand.
+enum vk_texel {
+    VK_TEXEL_NONE, // it has no view
+    VK_TEXEL_NUMBER,
+    VK_TEXEL_VECTOR, // of four
+};
+
 // What a binding of a dispatch is: a value that moves with the run's bindings, or constant memory.
 struct vk_operand {
     uint32_t value; // INF_VALUE_NONE: constant
     struct vk_span constant;
     size_t size_bytes; // that are bound
     bool half;         // floats in 16 bits
+    enum vk_texel texel;
 };
 
 // One dispatch. The last operand is written, the others are read.
@@ -26,6 +34,7 @@ struct vk_dispatch {
     struct vk_operand operands[VK_BINDINGS_MAX];
     uint32_t invocations;
     uint64_t cost; // multiply-adds or elements moved; 0: the elements of its operands
+    bool checks;   // it may note what fails the run: an index out of range, a division by 0
     uint32_t push_bytes;
     uint8_t push[VK_PUSH_BYTES_MAX];
     // Set by vk_emit().
@@ -57,7 +66,7 @@ vk_lower_fn vk_lower_pool, vk_lower_resize;
 vk_lower_fn vk_lower_reduce, vk_lower_arg, vk_lower_softmax, vk_lower_batch_norm;
 vk_lower_fn vk_lower_copy, vk_lower_transpose, vk_lower_slice, vk_lower_concat, vk_lower_split,
     vk_lower_tile, vk_lower_broadcast, vk_lower_fill, vk_lower_space_to_depth,
-    vk_lower_depth_to_space, vk_lower_pad, vk_lower_gather;
+    vk_lower_depth_to_space, vk_lower_pad, vk_lower_gather, vk_lower_gather_nd;
 
 // Lowers a node by its operator's function, after the checks that all have in common.
 enum inf_code vk_lower(struct vk_lowering *lowering, struct inf_error *err) INF_NODISCARD;
@@ -87,6 +96,11 @@ enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch
 enum inf_code vk_pack_weights(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               size_t size_bytes, vk_fill_fn *fill, const void *context,
                               struct inf_error *err) INF_NODISCARD;
+
+// Where the device is better off so, makes the dispatch read operand `index` through a view, of vectors or of
+// numbers. Before vk_emit(), and vk_can_build(); its shader then reads all that it names by READS() through such.
+void vk_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t index,
+             bool vectors);
 
 // Sets the dispatch's push constants.
 void vk_push(struct vk_dispatch *dispatch, const void *block, size_t size_bytes);

@@ -35,6 +35,7 @@ static vk_lower_fn *const functions[INF_OP_COUNT] = {
     [INF_OP_TILE] = vk_lower_tile,
     [INF_OP_BROADCAST] = vk_lower_broadcast,
     [INF_OP_GATHER] = vk_lower_gather,
+    [INF_OP_GATHER_ND] = vk_lower_gather_nd,
     [INF_OP_SPACE_TO_DEPTH] = vk_lower_space_to_depth,
     [INF_OP_DEPTH_TO_SPACE] = vk_lower_depth_to_space,
     [INF_OP_FILL] = vk_lower_fill,
@@ -73,6 +74,15 @@ enum inf_code vk_lower(struct vk_lowering *lowering, struct inf_error *err)
 }
 
 // --- what lowering functions use ---
+
+void vk_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t index,
+             bool vectors)
+{
+    if (!lowering->gpu->texels)
+        return;
+    dispatch->operands[index].texel = vectors ? VK_TEXEL_VECTOR : VK_TEXEL_NUMBER;
+    dispatch->variant.texels = 1;
+}
 
 void vk_push(struct vk_dispatch *dispatch, const void *block, size_t size_bytes)
 {

@@ -84,11 +84,11 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "device '%s': no host memory for a slab", device->name);
     slab->holes->size = slab->size;
-    VkBufferCreateInfo buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-                                 .size = slab->size,
-                                 .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
-                                          VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                                          VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+    VkBufferCreateInfo buffer = {
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .size = slab->size,
+        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
     VK_TRY(device, device->api.CreateBuffer(device->device, &buffer, NULL, &slab->buffer), err);
     VkMemoryRequirements needs;
     device->api.GetBufferMemoryRequirements(device->device, slab->buffer, &needs);

@@ -90,33 +90,27 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
 
 // --- gather ---
 
-// An index as a number, whichever integer type it has.
-static int64_t index_at(const struct inf_value *indices, size_t i)
+// INF_UNSUPPORTED unless operand 1 has indices of a type that shaders read; *wide where it is of 64 bits.
+static enum inf_code need_indices(const struct vk_lowering *lowering, uint32_t *wide,
+                                  struct inf_error *err)
 {
-    return indices->dtype == INF_DTYPE_I64 ? ((const int64_t *)indices->data->data)[i]
-                                           : ((const int32_t *)indices->data->data)[i];
+    enum inf_dtype dtype = vk_input_dtype(lowering, 1);
+    *wide = dtype == INF_DTYPE_I64;
+    if (dtype == INF_DTYPE_I32 || dtype == INF_DTYPE_I64)
+        return INF_OK;
+    return vk_decline(lowering, err, "indices of %s are not built", inf_dtype_name(dtype));
 }
 
-static void fill_indices(void *bytes, const void *context)
+static enum inf_code emit_gather(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                 struct inf_error *err)
 {
-    const struct inf_value *indices = context;
-    size_t count = inf_shape_elements(&indices->shape);
-    for (size_t i = 0; i < count; i++)
-        ((uint32_t *)bytes)[i] = (uint32_t)index_at(indices, i);
-}
-
-// Indices that come with the run might be out of range, which must fail it and a shader cannot.
-static enum inf_code check_indices(const struct vk_lowering *lowering,
-                                   const struct inf_value *indices, int64_t n,
-                                   struct inf_error *err)
-{
-    if (indices->data == NULL)
-        return vk_decline(lowering, err, "its indices are not constant");
-    size_t count = inf_shape_elements(&indices->shape);
-    for (size_t i = 0; i < count; i++)
-        if (index_at(indices, i) < 0 || index_at(indices, i) >= n)
-            return vk_decline(lowering, err, "an index is out of range");
-    return INF_OK;
+    if (inf_dtype_size(vk_output_dtype(lowering, 0)) != 4)
+        return vk_decline(lowering, err, "%s is not built",
+                          inf_dtype_name(vk_output_dtype(lowering, 0)));
+    INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[1], err));
+    INF_TRY(vk_use(lowering, dispatch, lowering->node->outputs[0], err));
+    return vk_emit(lowering, dispatch, err);
 }
 
 enum inf_code vk_lower_gather(struct vk_lowering *lowering, struct inf_error *err)
@@ -124,21 +118,40 @@ enum inf_code vk_lower_gather(struct vk_lowering *lowering, struct inf_error *er
     const struct inf_attrs_gather *attrs = &lowering->node->attrs.gather;
     const struct inf_shape *x = vk_input_shape(lowering, 0);
     const struct inf_value *indices = &lowering->graph->values[lowering->node->inputs[1]];
-    if (inf_dtype_size(vk_output_dtype(lowering, 0)) != 4)
-        return vk_decline(lowering, err, "%s is not built",
-                          inf_dtype_name(vk_output_dtype(lowering, 0)));
     int32_t axis = vk_axis(attrs->axis, x->rank), batches = attrs->batch_dims;
-    INF_TRY(check_indices(lowering, indices, x->dims[axis], err));
+    uint32_t wide;
+    INF_TRY(need_indices(lowering, &wide, err));
     struct {
         uint32_t count, outer, n, inner, picks;
     } push = {(uint32_t)inf_shape_elements(vk_output_shape(lowering, 0)),
               vk_extent(x, batches, axis), (uint32_t)x->dims[axis], vk_extent(x, axis + 1, x->rank),
               vk_extent(&indices->shape, batches, indices->shape.rank)};
-    struct vk_dispatch dispatch = {.variant = {INF_SHADER_GATHER, {0}}, .invocations = push.count};
+    struct vk_dispatch dispatch = {
+        .variant = {INF_SHADER_GATHER, {wide}}, .invocations = push.count, .checks = true};
     vk_push(&dispatch, &push, sizeof(push));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_pack(lowering, &dispatch, inf_shape_elements(&indices->shape) * 4, fill_indices,
-                    indices, err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    return emit_gather(lowering, &dispatch, err);
+}
+
+enum inf_code vk_lower_gather_nd(struct vk_lowering *lowering, struct inf_error *err)
+{
+    const struct inf_attrs_gather_nd *attrs = &lowering->node->attrs.gather_nd;
+    const struct inf_shape *x = vk_input_shape(lowering, 0);
+    const struct inf_shape *indices = vk_input_shape(lowering, 1);
+    int32_t batches = attrs->batch_dims, depth = (int32_t)indices->dims[indices->rank - 1];
+    uint32_t wide;
+    INF_TRY(need_indices(lowering, &wide, err));
+    struct {
+        uint32_t count, rows, depth, inner;
+        uint32_t dims[GATHER_AXES];
+    } push = {.count = (uint32_t)inf_shape_elements(vk_output_shape(lowering, 0)),
+              .rows = vk_extent(indices, batches, indices->rank - 1),
+              .depth = (uint32_t)depth,
+              .inner = vk_extent(x, batches + depth, x->rank)};
+    for (int32_t i = 0; i < depth; i++)
+        push.dims[i] = (uint32_t)x->dims[batches + i];
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_GATHER_ND, {wide, attrs->from_end}},
+                                   .invocations = push.count,
+                                   .checks = true};
+    vk_push(&dispatch, &push, sizeof(push));
+    return emit_gather(lowering, &dispatch, err);
 }

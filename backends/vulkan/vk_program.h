@@ -4,7 +4,26 @@
 #ifndef INF_BACKENDS_VULKAN_VK_PROGRAM_H
 #define INF_BACKENDS_VULKAN_VK_PROGRAM_H
 
-#include "backends/vulkan/vk_kernel.h"
+#include "backends/vulkan/vk_record.h"
+
+// Constant memory of a program.
+struct vk_constant {
+    uint32_t value; // uploaded as it is; INF_VALUE_NONE: made for one operand
+    struct vk_span span;
+};
+
+struct vk_program {
+    struct inf_program base;
+    struct vk_device *device; // a reference: the GPU may have another one by now
+    struct vk_dispatch *dispatches;
+    uint32_t dispatch_count, dispatch_capacity;
+    struct vk_constant *constants;
+    uint32_t constant_count, constant_capacity;
+    struct vk_recording *slots;
+    uint32_t slot_count;
+    const struct inf_graph *graph; // outlives it
+    bool notes;                    // a dispatch may note something in its status
+};
 
 // The backend's entries.
 enum inf_code vk_program_supports(struct inf_device *device, const struct inf_graph *graph,
@@ -18,6 +37,8 @@ enum inf_code vk_program_run(struct inf_program *program, const struct inf_run *
 enum inf_code vk_program_wait(struct inf_device *device, struct inf_ticket ticket,
                               uint64_t timeout_ns, struct inf_error *err);
 bool vk_program_lost(const struct inf_program *program);
+enum inf_code vk_program_finish(struct inf_program *program, const struct inf_run *run,
+                                struct inf_error *err);
 uint32_t vk_program_profile(const struct inf_program *program, uint32_t slot,
                             struct inf_step_profile *steps, uint32_t capacity);
 

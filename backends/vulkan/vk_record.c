@@ -10,12 +10,14 @@
 static enum inf_code create_pools(struct vk_recording *recording, struct vk_device *device,
                                   uint32_t count, struct inf_error *err)
 {
-    VkDescriptorPoolSize size = {.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                 .descriptorCount = count * VK_BINDINGS_MAX};
+    VkDescriptorPoolSize sizes[] = {{.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                     .descriptorCount = count * (VK_BINDINGS_MAX + 1)},
+                                    {.type = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
+                                     .descriptorCount = count * VK_BINDINGS_MAX}};
     VkDescriptorPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
                                        .maxSets = count,
-                                       .poolSizeCount = 1,
-                                       .pPoolSizes = &size};
+                                       .poolSizeCount = device->gpu->texels ? 2 : 1,
+                                       .pPoolSizes = sizes};
     VK_TRY(device,
            device->api.CreateDescriptorPool(device->device, &pool, NULL, &recording->descriptors),
            err);
@@ -48,34 +50,55 @@ static enum inf_code allocate_sets(struct vk_recording *recording, struct vk_dev
     return INF_OK;
 }
 
+// Bytes from a dispatch's status to the next one's: each is bound by itself.
+static size_t status_stride(const struct vk_device *device)
+{
+    size_t alignment = device->gpu->properties.limits.minStorageBufferOffsetAlignment;
+    return (STATUS_WORDS * sizeof(uint32_t) + alignment - 1) / alignment * alignment;
+}
+
+const uint32_t *vk_status(const struct vk_recording *recording, const struct vk_device *device,
+                          uint32_t index)
+{
+    return (const uint32_t *)((const unsigned char *)recording->status.host +
+                              index * status_stride(device));
+}
+
 enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device *device,
                                 uint32_t count, struct inf_error *err)
 {
     size_t places = (size_t)count * VK_BINDINGS_MAX;
     recording->sets = calloc(count + 1u, sizeof(*recording->sets));
     recording->places = calloc(places + 1, sizeof(*recording->places));
+    recording->views = calloc(places + 1, sizeof(VkBufferView));
+    recording->view_count = recording->views != NULL ? (uint32_t)places : 0;
     recording->touched = calloc(places + 1, sizeof(*recording->touched));
     recording->written = calloc(places + 1, sizeof(*recording->written));
-    if (recording->sets == NULL || recording->places == NULL || recording->touched == NULL ||
-        recording->written == NULL)
+    if (recording->sets == NULL || recording->places == NULL || recording->views == NULL ||
+        recording->touched == NULL || recording->written == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "device '%s': no host memory to record %u dispatches", device->name,
                                count);
     if (count == 0)
         return INF_OK;
     INF_TRY(create_pools(recording, device, count, err));
+    INF_TRY(vk_span_alloc(&recording->status, device, count * status_stride(device), true, err));
     return allocate_sets(recording, device, count, err);
 }
 
 void vk_recording_fini(struct vk_recording *recording, struct vk_device *device)
 {
+    vk_span_free(device, &recording->status);
     if (!vk_device_abandoned(device)) {
+        for (uint32_t i = 0; i < recording->view_count; i++)
+            device->api.DestroyBufferView(device->device, recording->views[i], NULL);
         device->api.DestroyQueryPool(device->device, recording->queries, NULL);
         device->api.DestroyDescriptorPool(device->device, recording->descriptors, NULL);
         device->api.DestroyCommandPool(device->device, recording->pool, NULL);
     }
     free(recording->sets);
     free(recording->places);
+    free(recording->views);
     free(recording->touched);
     free(recording->written);
 }
@@ -113,11 +136,53 @@ static void barrier(const struct vk_device *device, VkCommandBuffer commands, Vk
 
 // --- recording ---
 
-static void write_set(struct vk_recording *recording, struct vk_device *device, uint32_t index,
-                      uint32_t count)
+// A view of where an operand lies, in the place of an earlier one.
+static enum inf_code make_view(VkBufferView *view, struct vk_device *device,
+                               const struct vk_operand *operand, const struct vk_place *place,
+                               struct inf_error *err)
 {
-    VkDescriptorBufferInfo buffers[VK_BINDINGS_MAX];
-    VkWriteDescriptorSet writes[VK_BINDINGS_MAX];
+    bool vectors = operand->texel == VK_TEXEL_VECTOR;
+    VkFormat full = vectors ? VK_FORMAT_R32G32B32A32_SFLOAT : VK_FORMAT_R32_SFLOAT;
+    VkFormat half = vectors ? VK_FORMAT_R16G16B16A16_SFLOAT : VK_FORMAT_R16_SFLOAT;
+    VkBufferViewCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO,
+                                   .buffer = place->buffer,
+                                   .format = operand->half ? half : full,
+                                   .offset = place->offset,
+                                   .range = place->size};
+    device->api.DestroyBufferView(device->device, *view, NULL);
+    *view = VK_NULL_HANDLE;
+    VK_TRY(device, device->api.CreateBufferView(device->device, &info, NULL, view), err);
+    return INF_OK;
+}
+
+static enum inf_code write_views(struct vk_recording *recording, struct vk_device *device,
+                                 const struct vk_dispatch *dispatch, uint32_t index,
+                                 struct inf_error *err)
+{
+    for (uint32_t i = 0; i < dispatch->operand_count; i++) {
+        uint32_t at = index * VK_BINDINGS_MAX + i;
+        if (dispatch->operands[i].texel == VK_TEXEL_NONE)
+            continue;
+        INF_TRY(make_view(&recording->views[at], device, &dispatch->operands[i],
+                          &recording->places[at], err));
+        VkWriteDescriptorSet write = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                      .dstSet = recording->sets[index],
+                                      .dstBinding = VK_BINDINGS_MAX + i,
+                                      .descriptorCount = 1,
+                                      .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
+                                      .pTexelBufferView = &recording->views[at]};
+        device->api.UpdateDescriptorSets(device->device, 1, &write, 0, NULL);
+    }
+    return INF_OK;
+}
+
+static enum inf_code write_set(struct vk_recording *recording, struct vk_device *device,
+                               const struct vk_dispatch *dispatch, uint32_t index,
+                               struct inf_error *err)
+{
+    uint32_t count = dispatch->operand_count;
+    VkDescriptorBufferInfo buffers[VK_BINDINGS_MAX + 1];
+    VkWriteDescriptorSet writes[VK_BINDINGS_MAX + 1];
     for (uint32_t i = 0; i < count; i++) {
         const struct vk_place *place = &recording->places[index * VK_BINDINGS_MAX + i];
         buffers[i] = (VkDescriptorBufferInfo){place->buffer, place->offset, place->size};
@@ -128,7 +193,17 @@ static void write_set(struct vk_recording *recording, struct vk_device *device, 
                                            .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
                                            .pBufferInfo = &buffers[i]};
     }
-    device->api.UpdateDescriptorSets(device->device, count, writes, 0, NULL);
+    buffers[count] = (VkDescriptorBufferInfo){
+        recording->status.buffer, recording->status.offset + index * status_stride(device),
+        STATUS_WORDS * sizeof(uint32_t)};
+    writes[count] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                           .dstSet = recording->sets[index],
+                                           .dstBinding = STATUS_BINDING,
+                                           .descriptorCount = 1,
+                                           .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                           .pBufferInfo = &buffers[count]};
+    device->api.UpdateDescriptorSets(device->device, count + 1, writes, 0, NULL);
+    return write_views(recording, device, dispatch, index, err);
 }
 
 static void record_dispatch(struct vk_recording *recording, struct vk_device *device,
@@ -214,7 +289,7 @@ enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device
     for (uint32_t i = 0; i < count; i++) {
         const struct vk_place *places = &recording->places[i * VK_BINDINGS_MAX];
         uint32_t operands = dispatches[i].operand_count;
-        write_set(recording, device, i, operands);
+        INF_TRY(write_set(recording, device, &dispatches[i], i, err));
         if (slice->cost > 0 && slice->cost + dispatches[i].cost > most &&
             recording->slice_count < VK_SLICES_MAX) {
             INF_TRY(end_slice(device, slice, err));

@@ -28,9 +28,12 @@ struct vk_recording {
     uint64_t slice_cost;      // that they were cut for
     VkDescriptorSet *sets;    // by dispatch
     struct vk_place *places;  // by dispatch and operand, VK_BINDINGS_MAX each: what is recorded
+    VkBufferView *views;      // as `places`; none where a dispatch reads the buffer itself
+    uint32_t view_count;      // of `views`, made or not
     struct vk_place *touched; // since the last barrier, with `written`
     bool *written;
-    VkQueryPool queries; // none where the device has no timestamps
+    struct vk_span status; // by dispatch, vk_status() says where
+    VkQueryPool queries;   // none where the device has no timestamps
     bool recorded, timed;
     uint64_t submitted; // the timeline's value once the last run is done; 0: there was none
 };
@@ -38,6 +41,10 @@ struct vk_recording {
 // Makes the pools and sets for `count` dispatches.
 enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device *device,
                                 uint32_t count, struct inf_error *err) INF_NODISCARD;
+
+// What dispatch `index` noted of the last run: STATUS_WORDS words.
+const uint32_t *vk_status(const struct vk_recording *recording, const struct vk_device *device,
+                          uint32_t index);
 
 // Frees them; nothing of it may still run.
 void vk_recording_fini(struct vk_recording *recording, struct vk_device *device);

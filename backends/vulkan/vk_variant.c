@@ -13,7 +13,8 @@ const struct inf_shader *vk_variant_shader(struct vk_gpu *gpu, const struct vk_v
     if (variant->shader == VK_SHADER_FUSED)
         return vk_fusion_find(&gpu->fusion,
                               (uint64_t)variant->constants[1] << 32 | variant->constants[0]);
-    return &inf_shaders[variant->shader + (variant->halves != 0 ? INF_SHADER_COUNT : 0)];
+    uint32_t build = variant->texels != 0 ? 2 : (variant->halves != 0 ? 1 : 0);
+    return &inf_shaders[variant->shader + build * INF_SHADER_COUNT];
 }
 
 void vk_variants_init(struct vk_gpu *gpu)

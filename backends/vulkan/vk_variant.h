@@ -16,13 +16,14 @@ struct vk_gpu;
 #define VK_CONSTANTS_MAX 7
 
 // A shader that was made at run time (vk_fuse.h): constants 1 and 2 are the halves of its hash.
-#define VK_SHADER_FUSED ((uint32_t)(2 * INF_SHADER_COUNT))
+#define VK_SHADER_FUSED ((uint32_t)(3 * INF_SHADER_COUNT))
 
 // A shader with its specialisation constants.
 struct vk_variant {
     uint32_t shader;                      // enum inf_shader_index, or VK_SHADER_FUSED
     uint32_t constants[VK_CONSTANTS_MAX]; // 0 behind the last
     uint32_t halves;                      // by binding: floats are kept in 16 bits; constant 8
+    uint32_t texels;                      // 1: floats are read through views
 };
 
 // More than this is no driver to use.

@@ -52,7 +52,8 @@ static void describe(struct vk_gpu *gpu, uint32_t index, const struct inf_device
     info->discrete = gpu->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
     info->host_memory = false;
     info->handoff_elements = options->handoff_elements;
-    info->alignment = gpu->properties.limits.minStorageBufferOffsetAlignment;
+    info->alignment = INF_MAX(gpu->properties.limits.minStorageBufferOffsetAlignment,
+                              gpu->properties.limits.minTexelBufferOffsetAlignment);
     info->memory_bytes = local_bytes(&gpu->memory);
     snprintf(info->name, sizeof(info->name), "vulkan%u", index);
     snprintf(info->backend, sizeof(info->backend), "vulkan");
@@ -98,6 +99,10 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
     gpu->half_storage = has_half_storage(gpu);
     if (gpu->half_storage)
         gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);
+    // llvmpipe loads a texel in a few instructions, but each number of a buffer behind a test of its own.
+    const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
+    gpu->texels = gpu->base.info.kind == INF_DEVICE_SOFTWARE && gpu->half_storage &&
+                  limits->maxTexelBufferElements >= limits->maxStorageBufferRange / sizeof(float);
     // llvmpipe computes eight invocations at a time; GPUs 16 to 64.
     gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
     atomic_init(&gpu->slice_cost,
@@ -168,6 +173,7 @@ const struct inf_backend inf_vulkan_backend = {
     .program_lost = vk_program_lost,
     .run = vk_program_run,
     .wait = vk_program_wait,
+    .finish = vk_program_finish,
     .profile = vk_program_profile,
     .health = vulkan_health,
 };

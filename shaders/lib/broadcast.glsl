@@ -10,6 +10,7 @@ layout(push_constant) uniform Shape {
     uint strides_c[BROADCAST_AXES];
     uint row_a, row_b; // vectors in a row, for MODE_ROW
     float low, high;   // of the activation
+    uint elements;     // of the result
 } shape;
 
 uint offset_a(uint element)

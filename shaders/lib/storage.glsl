@@ -2,8 +2,19 @@
 // names: they are widened as they are loaded and rounded as they are stored, and everything in between
 // is computed in 32 bits. Words that are no floats are never kept so.
 //
+// A module that is built with TEXELS finds the floats of what it reads behind views, from binding BINDINGS_MAX on, whose format
+// widens them: x(i) where the view is of numbers, x4(i) where it is of vectors. Drivers that compute on the CPU load a
+// texel whole, but the numbers of a buffer one after the other.
+//
+// A value that is not finite once it is stored in 16 bits is noted in the dispatch's status. A shader that has something
+// to note itself defines CHECKS.
+//
 // READS(slot, x) gives x(i), x4(i) and their bits x_word(i), x4_word(i); WRITES(slot, y) gives
 // put_y(i, value) and its likes. The index of a vector counts vectors.
+#if defined(HALF) || defined(CHECKS)
+layout(binding = STATUS_BINDING) buffer Status { uint status[STATUS_WORDS]; };
+#endif
+
 #ifdef HALF
 #extension GL_EXT_shader_16bit_storage : require
 layout(constant_id = 8) const uint HALVES = 0; // by binding
@@ -12,15 +23,39 @@ layout(constant_id = 8) const uint HALVES = 0; // by binding
     layout(binding = slot) access buffer name##_half_1 { float16_t name##_halves[]; }; \
     layout(binding = slot) access buffer name##_half_4 { f16vec4 name##_half_vectors[]; };
 #define LOAD(slot, half_, full) ((HALVES >> slot & 1u) != 0u ? (half_) : (full))
-#define STORE(slot, half_, full)         \
-    if ((HALVES >> slot & 1u) != 0u)     \
-        half_;                           \
-    else                                 \
-        full;
+#define STORE(slot, lost, half_, full)      \
+    if ((HALVES >> slot & 1u) != 0u) {      \
+        if (lost)                           \
+            status[STATUS_OVERFLOWED] = 1;  \
+        half_;                              \
+    } else {                                \
+        full;                               \
+    }
+
+bool is_lost(float value)
+{
+    return !(abs(value) < HALF_BEYOND);
+}
+
+// The last vectors of a tensor that ends within one have numbers that mean nothing, and are not looked at.
+bool are_lost(vec4 value, uint i, uint vectors)
+{
+    return !all(lessThan(abs(value), vec4(HALF_BEYOND))) && ((HALVES & HALVES_RAGGED) == 0u || i + 2 < vectors);
+}
 #else
 #define HALF_BUFFERS(slot, access, name)
 #define LOAD(slot, half_, full) (full)
-#define STORE(slot, half_, full) full;
+#define STORE(slot, lost, half_, full) full;
+#endif
+
+#ifdef TEXELS
+#define VIEW(slot, name) layout(binding = slot + BINDINGS_MAX) uniform samplerBuffer name##_texels;
+#define LOAD_NUMBER(slot, name, i) texelFetch(name##_texels, int(i)).x
+#define LOAD_VECTOR(slot, name, i) texelFetch(name##_texels, int(i))
+#else
+#define VIEW(slot, name)
+#define LOAD_NUMBER(slot, name, i) LOAD(slot, float(name##_halves[i]), name##_floats[i])
+#define LOAD_VECTOR(slot, name, i) LOAD(slot, vec4(name##_half_vectors[i]), name##_vectors[i])
 #endif
 
 #define BUFFERS(slot, access, name)                                                     \
@@ -33,13 +68,14 @@ layout(constant_id = 8) const uint HALVES = 0; // by binding
 // Bits go through as they are where they are not widened: a driver may take the tiniest floats for 0.
 #define READS(slot, name)                                                                              \
     BUFFERS(slot, readonly, name)                                                                      \
+    VIEW(slot, name)                                                                                   \
     float name(uint i)                                                                                 \
     {                                                                                                  \
-        return LOAD(slot, float(name##_halves[i]), name##_floats[i]);                                  \
+        return LOAD_NUMBER(slot, name, i);                                                             \
     }                                                                                                  \
     vec4 name##4(uint i)                                                                               \
     {                                                                                                  \
-        return LOAD(slot, vec4(name##_half_vectors[i]), name##_vectors[i]);                            \
+        return LOAD_VECTOR(slot, name, i);                                                             \
     }                                                                                                  \
     uint name##_word(uint i)                                                                           \
     {                                                                                                  \
@@ -54,17 +90,17 @@ layout(constant_id = 8) const uint HALVES = 0; // by binding
     BUFFERS(slot, writeonly, name)                                                                              \
     void put_##name(uint i, float value)                                                                        \
     {                                                                                                           \
-        STORE(slot, name##_halves[i] = float16_t(value), name##_floats[i] = value)                              \
+        STORE(slot, is_lost(value), name##_halves[i] = float16_t(value), name##_floats[i] = value)                              \
     }                                                                                                           \
     void put_##name##4(uint i, vec4 value)                                                                      \
     {                                                                                                           \
-        STORE(slot, name##_half_vectors[i] = f16vec4(value), name##_vectors[i] = value)                         \
+        STORE(slot, are_lost(value, i, uint(name##_half_vectors.length())), name##_half_vectors[i] = f16vec4(value), name##_vectors[i] = value)                         \
     }                                                                                                           \
     void put_##name##_word(uint i, uint value)                                                                  \
     {                                                                                                           \
-        STORE(slot, name##_halves[i] = float16_t(uintBitsToFloat(value)), name##_words[i] = value)              \
+        STORE(slot, is_lost(uintBitsToFloat(value)), name##_halves[i] = float16_t(uintBitsToFloat(value)), name##_words[i] = value)              \
     }                                                                                                           \
     void put_##name##4_word(uint i, uvec4 value)                                                                \
     {                                                                                                           \
-        STORE(slot, name##_half_vectors[i] = f16vec4(uintBitsToFloat(value)), name##_word_vectors[i] = value)   \
+        STORE(slot, are_lost(uintBitsToFloat(value), i, uint(name##_half_vectors.length())), name##_half_vectors[i] = f16vec4(uintBitsToFloat(value)), name##_word_vectors[i] = value)   \
     }

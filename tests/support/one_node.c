@@ -285,6 +285,8 @@ static enum inf_code run_graph(struct one_node *one, const struct inf_graph *gra
     enum inf_code code = inf_program_run(program, &run, &ticket, err);
     if (code == INF_OK)
         code = inf_device_wait(device, ticket, UINT64_MAX, err);
+    if (code == INF_OK)
+        code = inf_program_finish(program, &run, err);
     move_all(one, graph, device, bindings, false);
     struct inf_step_profile step = {0};
     (void)inf_program_profile(program, 0, &step, 1);

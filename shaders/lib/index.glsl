@@ -1,0 +1,22 @@
+// Indices of 32 or 64 bits. Wants the constant WIDE, the words indices[] and CHECKS.
+
+// Index i of those below `bound`; what is not is noted, and 0 taken instead.
+uint index_at(uint i, uint bound)
+{
+    uint index = indices[WIDE ? 2 * i : i];
+    if (index < bound && (!WIDE || indices[2 * i + 1] == 0u))
+        return index;
+    if (atomicCompSwap(status[STATUS_BAD_INDEX], 0u, 1u) == 0u) {
+        status[STATUS_BAD_INDEX + 1] = index;
+        status[STATUS_BAD_INDEX + 2] = WIDE ? indices[2 * i + 1] : uint(int(index) >> 31);
+    }
+    return 0;
+}
+
+// The same, where negative ones count from the end.
+uint index_from_end(uint i, uint bound)
+{
+    uint index = indices[WIDE ? 2 * i : i];
+    bool negative = !WIDE || indices[2 * i + 1] == 0xffffffffu;
+    return negative && int(index) < 0 && index + bound < bound ? index + bound : index_at(i, bound);
+}
