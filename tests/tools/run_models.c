@@ -3,6 +3,10 @@
 //
 // Runs every case of a manifest in the form of shared/models/manifest.json in process and compares
 // each output with its reference. Exit status: 0 all within tolerance, 1 one is not, 2 usage.
+//
+// In less than fp32 a model is tried first, as the daemon does (daemon/model_precision.h): what has to stay fp32
+// does, and a model that must not compute so is refused, which is no failure. A run that overflows is done again in
+// fp32, and that is no failure either; both are counted.
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -11,6 +15,7 @@
 
 #include "backends/base/blob.h"
 #include "client/inferctl/npy.h"
+#include "daemon/model_precision.h"
 #include "tests/tools/compare.h"
 #include "tests/tools/engine.h"
 
@@ -20,7 +25,8 @@
 struct judge {
     struct tool_engine engine;
     const char *directory; // of the manifest
-    unsigned models, unsupported, ok, failed, informative;
+    unsigned models, unsupported, refused, recomputed, ok, failed, informative;
+    bool tried; // the model in hand, in the precision that is wanted
 };
 
 // --- one case ---
@@ -78,7 +84,7 @@ static enum inf_code load_inputs(const struct judge *judge, const struct inf_gra
     return INF_OK;
 }
 
-static enum inf_code execute(struct run *run, struct inf_error *err)
+static enum inf_code execute(struct run *run, atomic_bool *overflowed, struct inf_error *err)
 {
     const void *inputs[INF_LIMIT_TENSORS];
     void *outputs[INF_LIMIT_TENSORS];
@@ -95,7 +101,8 @@ static enum inf_code execute(struct run *run, struct inf_error *err)
             return inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes", size);
         outputs[i] = run->outputs[i]->data;
     }
-    struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    struct inf_execution execution = {
+        .inputs = inputs, .outputs = outputs, .overflowed = overflowed};
     return inf_executable_run(run->executable, &execution, err);
 }
 
@@ -157,6 +164,50 @@ static enum inf_code judge_output(struct judge *judge, const struct run *run, co
     return INF_OK;
 }
 
+// Whether the model may compute in what is wanted of it; pins what has to stay fp32.
+//
+// INF_PRECONDITION  it must not; the text says why.
+static enum inf_code try_precision(struct judge *judge, struct inf_model *model,
+                                   const struct inf_shape *shapes, struct inf_error *err)
+{
+    struct inf_precision_report report;
+    enum inf_precision wanted = judge->engine.mode.precision;
+    if (wanted <= INF_PRECISION_FP32 || judge->tried)
+        return INF_OK;
+    enum inf_code code = inf_precision_try(&report, wanted, model, shapes, err);
+    if (code == INF_UNSUPPORTED)
+        err->code = INF_PRECONDITION;
+    if (code != INF_OK)
+        return code == INF_UNSUPPORTED ? INF_PRECONDITION : code;
+    char text[INF_PRECISION_REASON];
+    inf_precision_print(&report, text, sizeof text);
+    if (!report.admissible)
+        return inf_fail(err, INF_PRECONDITION, "%.200s", text);
+    printf("# %s: %s\n", inf_precision_name(wanted), text);
+    judge->tried = true;
+    return inf_model_pin(model, wanted, report.pins, report.pinned_nodes, err);
+}
+
+// Runs, and again in fp32 where that overflowed.
+static enum inf_code run_guarded(struct judge *judge, struct inf_model *model, struct run *run,
+                                 const struct inf_shape *shapes, struct inf_error *err)
+{
+    atomic_bool overflowed = false;
+    INF_TRY(execute(run, &overflowed, err));
+    if (!atomic_load(&overflowed))
+        return INF_OK;
+    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    judge->recomputed++;
+    printf("# %s %s overflowed\n", run->id, run->name);
+    inf_model_release(model, &run->executable);
+    for (uint32_t i = 0; i < INF_LIMIT_TENSORS; i++)
+        inf_blob_unref(&run->outputs[i]);
+    INF_TRY(
+        inf_model_acquire_in(model, judge->engine.device, &fp32, shapes, &run->executable, err));
+    run->graph = inf_executable_graph(run->executable);
+    return execute(run, NULL, err);
+}
+
 static enum inf_code run_case(struct judge *judge, struct inf_model *model, struct run *run,
                               const json_t *entry, struct inf_error *err)
 {
@@ -165,10 +216,11 @@ static enum inf_code run_case(struct judge *judge, struct inf_model *model, stru
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     for (uint32_t i = 0; i < inf_model_graph(model)->input_count; i++)
         shapes[i] = run->inputs[i].shape;
+    INF_TRY(try_precision(judge, model, shapes, err));
     INF_TRY(inf_model_acquire_in(model, judge->engine.device, &judge->engine.mode, shapes,
                                  &run->executable, err));
     run->graph = inf_executable_graph(run->executable);
-    INF_TRY(execute(run, err));
+    INF_TRY(run_guarded(judge, model, run, shapes, err));
     size_t index;
     json_t *output;
     json_array_foreach(json_object_get(entry, "outputs"), index, output)
@@ -189,7 +241,11 @@ static void judge_case(struct judge *judge, struct inf_model *model, const char 
         abort();
     run->id = id;
     run->name = text(entry, "case");
-    if (run_case(judge, model, run, entry, &err) != INF_OK) {
+    enum inf_code code = run_case(judge, model, run, entry, &err);
+    if (code == INF_PRECONDITION) {
+        printf("%s %s refused: %s\n", run->id, run->name, err.text);
+        judge->refused++;
+    } else if (code != INF_OK) {
         printf("%s %s - - - FAIL %s\n", run->id, run->name, err.text);
         judge->failed++;
     }
@@ -210,6 +266,7 @@ static void judge_model(struct judge *judge, const json_t *entry)
     struct inf_error err = {0};
     struct inf_model *model = NULL;
     judge->models++;
+    judge->tried = false;
     enum inf_code code = tool_engine_load(&judge->engine, path, &model, &err);
     if (code == INF_UNSUPPORTED) {
         printf("%s unsupported: %s\n", id, err.text);
@@ -221,8 +278,10 @@ static void judge_model(struct judge *judge, const json_t *entry)
         judge->failed++;
         return;
     }
-    // As the daemon does: later cases bring other shapes, for which weights are made again.
-    inf_model_settle(model);
+    // As the daemon does: later cases bring other shapes, for which weights are made again. What is tried in another
+    // precision needs them as they are.
+    if (judge->engine.mode.precision <= INF_PRECISION_FP32)
+        inf_model_settle(model);
     size_t index;
     json_t *item;
     json_array_foreach(json_object_get(entry, "cases"), index, item)
@@ -251,6 +310,8 @@ static int judge_manifest(struct judge *judge, const char *manifest, const char 
     json_decref(root);
     printf("%u models, %u unsupported; outputs: %u ok, %u FAIL, %u informative\n", judge->models,
            judge->unsupported, judge->ok, judge->failed, judge->informative);
+    if (judge->engine.mode.precision > INF_PRECISION_FP32)
+        printf("%u cases refused, %u computed again in fp32\n", judge->refused, judge->recomputed);
     if (judge->models == 0) {
         fprintf(stderr, "run_models: %s: no model%s%s\n", manifest, only != NULL ? " " : "",
                 only != NULL ? only : "s");
