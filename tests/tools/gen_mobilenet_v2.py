@@ -4,62 +4,22 @@
 DequantizeLinear, as tools of static quantisation do, with weights of no meaning: UINT8 activations, INT8
 weights with a scale a channel. --float: the same network of floats. For measuring.
 """
-import array
 import random
 import sys
 
+from onnx_writer import FLOAT, INT8, INT32, UINT8, Graph
 
-def varint(value):
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def field(number, value):
-    """A field of a message: bytes, text or an integer."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    if isinstance(value, str):
-        value = value.encode()
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-FLOAT, UINT8, INT8, INT32 = 1, 2, 3, 6
-CODES = {FLOAT: 'f', UINT8: 'B', INT8: 'b', INT32: 'i'}
 # Scale and zero point of what is cut at 6, and of sums.
 CUT, SUM = (6 / 255, 0), (12 / 255, 128)
 
 
-class Graph:
-    """Nodes and initialisers, as they are added."""
+class Network(Graph):
+    """What the network has beside a graph's nodes."""
 
     def __init__(self, quantized):
+        super().__init__()
         self.numbers = random.Random(1)
         self.quantized = quantized
-        self.nodes, self.weights, self.count = [], [], 0
-
-    def const(self, dtype, dims, values):
-        name = f'c{len(self.weights)}'
-        head = b''.join(field(1, dim) for dim in dims) + field(2, dtype) + field(8, name)
-        self.weights.append(field(5, head + field(9, array.array(CODES[dtype], values).tobytes())))
-        return name
-
-    def node(self, op, inputs, **attributes):
-        output = f'v{self.count}'
-        self.count += 1
-        body = b''.join(field(1, name) for name in inputs) + field(2, output) + field(4, op)
-        for name, value in attributes.items():
-            if isinstance(value, int):
-                body += field(5, field(1, name) + field(3, value) + field(20, 2))
-            else:
-                numbers = b''.join(field(8, number) for number in value)
-                body += field(5, field(1, name) + numbers + field(20, 7))
-        self.nodes.append(field(1, body))
-        return output
 
     def requantize(self, x, meaning):
         if not self.quantized:
@@ -105,13 +65,8 @@ class Graph:
         return y
 
 
-def port(number, name, dims):
-    shape = b''.join(field(1, field(1, dim)) for dim in dims)
-    return field(number, field(1, name) + field(2, field(1, field(1, FLOAT) + field(2, shape))))
-
-
 def main():
-    graph = Graph(sys.argv[1] != '--float')
+    graph = Network(sys.argv[1] != '--float')
     x = graph.conv(graph.requantize('x', CUT), [32, 3, 3, 3], CUT, CUT, 2)
     x = graph.block_of(x, 32, 16, 1, 1, CUT)
     channels = 16
@@ -123,11 +78,7 @@ def main():
     x = graph.requantize(graph.node('GlobalAveragePool', [x]), CUT)
     x = graph.node('Flatten', [x], axis=1)
     x = graph.node('Gemm', [x] + graph.weight([1000, 1280], CUT[0]), transB=1)
-    y = graph.requantize(x, SUM)
-    body = b''.join(graph.nodes) + field(2, 'mobilenet_v2') + b''.join(graph.weights)
-    body += port(11, 'x', [1, 3, 224, 224]) + port(12, y, [1, 1000])
-    with open(sys.argv[-1], 'wb') as file:
-        file.write(field(1, 8) + field(7, body) + field(8, field(2, 13)))
+    graph.write(sys.argv[-1], 'mobilenet_v2', [1, 3, 224, 224], graph.requantize(x, SUM), [1, 1000])
 
 
 if __name__ == '__main__':

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes ONNX models without any package, for the gen_*.py of this folder: protobuf's messages by hand."""
+import array
+import random
+
+FLOAT, UINT8, INT8, INT32, INT64 = 1, 2, 3, 6, 7  # TensorProto.DataType
+CODES = {FLOAT: "f", UINT8: "B", INT8: "b", INT32: "i", INT64: "q"}
+IR_VERSION, OPSET = 8, 13
+ATTRIBUTE_INT, ATTRIBUTE_INTS = 2, 7  # AttributeProto.AttributeType
+
+
+def varint(value):
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def field(number, value):
+    """A field of a message: bytes, text or an integer."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, str):
+        value = value.encode()
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def attribute(name, value):
+    """An integer or a list of them."""
+    if isinstance(value, int):
+        return field(1, name) + field(3, value) + field(20, ATTRIBUTE_INT)
+    return field(1, name) + b"".join(field(8, number) for number in value) + field(20, ATTRIBUTE_INTS)
+
+
+def port(name, dims):
+    """An input or output of a graph: floats."""
+    shape = b"".join(field(1, field(1, dim)) for dim in dims)
+    return field(1, name) + field(2, field(1, field(1, FLOAT) + field(2, shape)))
+
+
+class Graph:
+    """Nodes and initialisers, as they are added. Values are called by their names."""
+
+    def __init__(self):
+        self.nodes, self.constants = [], []
+        self.block = b""
+
+    def const(self, dtype, dims, values):
+        """A constant of numbers, or of bytes that are them already."""
+        name = f"c{len(self.constants)}"
+        data = values if isinstance(values, bytes) else array.array(CODES[dtype], values).tobytes()
+        head = b"".join(field(1, dim) for dim in dims) + field(2, dtype) + field(8, name)
+        self.constants.append(field(5, head + field(9, data)))
+        return name
+
+    def noise(self, *dims):
+        """A constant of floats about 0, quickly: the same 65,536 over and over."""
+        if not self.block:
+            numbers = random.Random(1)
+            self.block = array.array("f", (numbers.gauss(0, 0.02) for _ in range(1 << 16))).tobytes()
+        size = 4
+        for dim in dims:
+            size *= dim
+        return self.const(FLOAT, dims, (self.block * (size // len(self.block) + 1))[:size])
+
+    def node(self, op, inputs, **attributes):
+        """Adds a node of one output, which it returns."""
+        output = f"v{len(self.nodes)}"
+        body = b"".join(field(1, name) for name in inputs) + field(2, output) + field(4, op)
+        body += b"".join(field(5, attribute(name, value)) for name, value in attributes.items())
+        self.nodes.append(field(1, body))
+        return output
+
+    def write(self, path, name, x_dims, y, y_dims):
+        """Writes the model from x to `y`."""
+        body = b"".join(self.nodes) + field(2, name) + b"".join(self.constants)
+        body += field(11, port("x", x_dims)) + field(12, port(y, y_dims))
+        with open(path, "wb") as file:
+            file.write(field(1, IR_VERSION) + field(7, body) + field(8, field(2, OPSET)))
