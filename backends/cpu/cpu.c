@@ -9,6 +9,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/cpu_program.h"
 #include "backends/cpu/fuse.h"
+#include "backends/cpu/own_round.h"
 #include "backends/cpu/xnn.h"
 
 #define CPU_PRIORITY 200
@@ -61,6 +62,7 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
     if (device == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
     device->isa = isa;
+    device->dots = inf_own_round_pays(isa->nn);
     enum inf_code code = inf_cpu_pools_init(&device->pools, options->slots, options->threads, err);
     if (code != INF_OK) {
         free(device);

@@ -41,6 +41,7 @@ struct inf_cpu_step {
     struct inf_device *device;
     struct inf_cpu_packs *packs; // the device's: inf_cpu_step_pack()
     bool bf16;                   // products may be in it, but for nodes that are pinned
+    bool dots;                   // and then by pairs of rounded operands: inf_own_round_pays()
     const bool *pinned;          // by node; NULL: none is
     const struct inf_isa *isa;   // the level of the device: whose loops the step runs
 

@@ -179,6 +179,7 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
         step->packs = &device->packs;
         step->isa = device->isa;
         step->bf16 = segment->precision == INF_PRECISION_BF16;
+        step->dots = device->dots;
         step->pinned = segment->pinned;
         INF_TRY(step_fill(step, segment, err));
         program->base.lowered_nodes += slot == 0 ? step->lowered_nodes : 0;

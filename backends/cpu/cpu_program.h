@@ -12,6 +12,7 @@ struct inf_cpu_device {
     struct inf_device base;
     struct inf_cpu_pools pools;
     const struct inf_isa *isa; // at most what it was told
+    bool dots;                 // inf_own_round_pays()
     struct inf_cpu_packs packs;
 };
 

@@ -5,6 +5,7 @@
 #include "backends/cpu/own_chain.h"
 
 #include "backends/cpu/own_conv.h"
+#include "backends/cpu/own_round.h"
 
 struct alone {
     struct inf_own_conv conv;
@@ -26,7 +27,6 @@ struct alone_task {
 
 static void pixels_tile(const void *context, size_t tile, size_t worker)
 {
-    (void)worker;
     const struct alone_task *task = context;
     const struct alone *alone = task->alone;
     const struct inf_own_conv *conv = &alone->conv;
@@ -34,10 +34,11 @@ static void pixels_tile(const void *context, size_t tile, size_t worker)
     size_t strip = tile / alone->panel_groups;
     size_t first = inf_own_cut(alone->pixels, alone->strips, strip, 1);
     size_t end = inf_own_cut(alone->pixels, alone->strips, strip + 1, 1);
-    struct inf_own_run run = {.a = {task->x + first * conv->inputs},
-                              .a_step = conv->inputs,
-                              .count = end - first,
-                              .y = task->y + first * conv->outputs};
+    struct inf_own_run run = {
+        .a = {task->x + first * conv->inputs},
+        .count = end - first,
+        .rounded = inf_own_round_room(conv, task->scratch, worker * alone->scratch_step),
+        .y = task->y + first * conv->outputs};
     if (conv->residual_channels > 0)
         run.residual = task->residual + first * conv->residual_channels;
     inf_own_conv_pixels(conv, &run, conv->panel_count * group / alone->panel_groups,
@@ -118,7 +119,8 @@ static void need_scratch(struct alone *alone, struct inf_cpu_step *step)
 {
     const struct inf_own_conv *conv = &alone->conv;
     size_t rows = conv->rows / alone->strips + 1 + conv->depthwise.rows_max;
-    size_t count = alone->by_rows ? inf_own_conv_scratch(conv, rows) : 0;
+    size_t count = alone->by_rows ? inf_own_conv_scratch(conv, rows)
+                                  : inf_own_round_scratch(conv, alone->pixels / alone->strips + 1);
     if (count == 0)
         return;
     alone->scratch_step = (count + 31) / 16 * 16; // workers share no cache line
@@ -169,6 +171,7 @@ static enum inf_code product_create(struct inf_cpu_step *step, struct inf_error 
     struct alone *alone = step->state;
     INF_TRY(inf_own_conv_init_product(&alone->conv, step, err));
     share(alone, step);
+    need_scratch(alone, step);
     step->operand_count = 1; // what is packed is not read
     step->run = alone_run;
     step->kernel = "dense";

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "backends/cpu/own_round.h"
+
 #define STRIP_PIXELS 48
 // Weights that do not lie near whatever is done come from afar for each strip: then strips are long, but
 // their pixels must stay near.
@@ -131,6 +133,7 @@ static enum inf_code pack(struct inf_own_conv *conv, struct inf_cpu_step *step,
     const float *w;
     bool bf16 = in_bf16(step, node);
     step->lowered_nodes += bf16;
+    conv->round = bf16 && step->dots ? nn->gemm_dot->round : NULL;
     conv->packed_depth = bf16 ? (conv->depth + 1) / 2 : conv->depth;
     size_t rows = conv->segments * conv->packed_depth; // of vectors
     size_t count = inf_cpu_panel_count(nn, conv->outputs, &width);
@@ -146,8 +149,11 @@ static enum inf_code pack(struct inf_own_conv *conv, struct inf_cpu_step *step,
     for (size_t first = 0; first < conv->outputs;) {
         struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, conv->outputs);
         struct inf_own_panel *panel = &conv->panels[conv->panel_count++];
-        if (bf16)
-            cut.gemm = cut.gemm == nn->gemm ? nn->gemm_bf16 : nn->gemm_bf16_half;
+        bool half = cut.gemm != nn->gemm;
+        if (bf16 && step->dots)
+            cut.gemm = half ? nn->gemm_dot_half : nn->gemm_dot;
+        else if (bf16)
+            cut.gemm = half ? nn->gemm_bf16_half : nn->gemm_bf16;
         panel->gemm = cut.gemm->gemm[cut.vectors - 1];
         panel->first = first;
         panel->width = cut.width;
@@ -181,6 +187,7 @@ static void describe(struct inf_own_conv *conv, const struct inf_graph *graph,
     conv->depth = (size_t)filter->dims[1] * conv->inputs;
     conv->batch = (size_t)inf_cpu_input_shape(graph, node, 0)->dims[0];
     conv->pointwise = inf_own_conv_is_pointwise(graph, node);
+    conv->a_step = (size_t)conv->width.stride * conv->inputs;
     conv->rows = (size_t)conv->height.output;
     conv->row_pixels = (size_t)conv->width.output;
     conv->many_weights =
@@ -236,6 +243,7 @@ enum inf_code inf_own_conv_init_product(struct inf_own_conv *conv, struct inf_cp
                                   .end = inf_own_end_of(step, node, &activation, 3)};
     describe_matrix(graph, node, &conv->inputs, &conv->outputs);
     conv->depth = conv->inputs;
+    conv->a_step = conv->inputs;
     conv->row_pixels = inf_shape_elements(inf_cpu_input_shape(graph, node, 0)) / conv->inputs;
     conv->many_weights = conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
     return pack(conv, step, node, transposed, err);
@@ -265,14 +273,22 @@ const struct inf_window *inf_own_conv_height(const struct inf_own_conv *conv)
     return conv->has_depthwise ? &conv->depthwise.height : &conv->height;
 }
 
+// What lies in scratch memory before operands that are rounded, in whole cache lines.
+static size_t made_count(const struct inf_own_conv *conv, size_t rows)
+{
+    const struct inf_window *w = &conv->width;
+    size_t count = 0;
+    if (conv->has_depthwise)
+        count = rows * conv->row_pixels * conv->inputs;
+    else if (w->pad_before > 0 || w->pad_after > 0)
+        count = conv->segments * (size_t)(w->input + w->pad_before + w->pad_after) * conv->inputs;
+    return (count + 15) / 16 * 16;
+}
+
 size_t inf_own_conv_scratch(const struct inf_own_conv *conv, size_t rows)
 {
-    if (conv->has_depthwise)
-        return rows * conv->row_pixels * conv->inputs;
-    const struct inf_window *w = &conv->width;
-    if (w->pad_before == 0 && w->pad_after == 0)
-        return 0;
-    return conv->segments * (size_t)(w->input + w->pad_before + w->pad_after) * conv->inputs;
+    size_t run = conv->pointwise ? rows * conv->row_pixels : conv->row_pixels;
+    return made_count(conv, rows) + inf_own_round_scratch(conv, run);
 }
 
 // --- computing ---
@@ -311,8 +327,11 @@ void inf_own_conv_pixels(const struct inf_own_conv *conv, const struct inf_own_r
     size_t larger = run->count % calls;
     // Many weights come from afar once; few stay where they are, and then results are written in order.
     size_t step = conv->many_weights ? 1 : panel_end - panel_first;
+    const uint16_t *rounded[INF_OWN_SEGMENTS_MAX];
+    if (conv->round != NULL)
+        inf_own_round_run(conv, run, rounded);
     for (size_t first = panel_first; first < panel_end; first += step) {
-        struct inf_gemm gemm = {.a = run->a, .a_step = run->a_step};
+        struct inf_gemm gemm = {.a = run->a, .rounded = rounded, .a_step = conv->a_step};
         size_t at = 0;
         for (size_t i = 0; i < calls; i++) {
             size_t pixels = least + (i < larger);
@@ -325,7 +344,7 @@ void inf_own_conv_pixels(const struct inf_own_conv *conv, const struct inf_own_r
                                     : NULL;
                 panel->gemm[pixels - 1](&panel->part, &gemm);
             }
-            gemm.a_first += pixels * run->a_step;
+            gemm.a_first += pixels * conv->a_step;
             at += pixels;
         }
     }
@@ -370,8 +389,9 @@ static void window_rows(const struct inf_own_conv *conv, const struct inf_own_co
     size_t padded_size = row_size + (size_t)(w->pad_before + w->pad_after) * conv->inputs;
     bool pads = padded_size > row_size;
     int64_t padded = INT64_MIN; // rows of x below it are in scratch
-    struct inf_own_run run = {.a_step = (size_t)w->stride * conv->inputs,
-                              .count = conv->row_pixels};
+    struct inf_own_run run = {.count = conv->row_pixels,
+                              .rounded =
+                                  inf_own_round_room(conv, scratch, made_count(conv, end - first))};
     for (size_t row = first; row < end; row++) {
         for (int32_t k = 0; k < h->kernel; k++) {
             int64_t input = (int64_t)row * h->stride - h->pad_before + k;
@@ -401,7 +421,8 @@ void inf_own_conv_rows(const struct inf_own_conv *conv, const struct inf_own_con
     if (conv->has_depthwise)
         inf_own_depthwise_rows(&conv->depthwise, io->x, io->x_rows, first, end, scratch);
     for (size_t row = first; row < end;) {
-        struct inf_own_run run = {.a_step = conv->inputs};
+        struct inf_own_run run = {
+            .rounded = inf_own_round_room(conv, scratch, made_count(conv, end - first))};
         size_t rows = rows_behind(row, end - row, io->y_rows);
         if (conv->residual_channels > 0)
             rows = rows_behind(row, rows, io->residual_rows);

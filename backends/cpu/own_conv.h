@@ -24,9 +24,11 @@ struct inf_own_conv {
     struct inf_window height, width;
     size_t batch, inputs, outputs; // channels of the product
     size_t segments, depth;
-    size_t packed_depth;     // vectors of weights of a segment
-    size_t rows, row_pixels; // of results in an image
-    size_t rows_max;         // pixels of one call
+    size_t a_step; // elements from pixel to pixel in a segment
+    void (*round)(size_t count, const float *x, uint16_t *y); // of operands; NULL: they are fp32
+    size_t packed_depth;                                      // vectors of weights of a segment
+    size_t rows, row_pixels;                                  // of results in an image
+    size_t rows_max;                                          // pixels of one call
     struct inf_own_panel *panels;
     size_t panel_count;
     bool many_weights; // more than stay near while other things are done
@@ -82,8 +84,8 @@ void inf_own_conv_rows(const struct inf_own_conv *conv, const struct inf_own_con
 // Pixels that lie one behind the other, in memory and among operands.
 struct inf_own_run {
     const float *a[INF_OWN_SEGMENTS_MAX]; // by segment: its part of the first pixel; NULL: zeros
-    size_t a_step;                        // elements from pixel to pixel
     size_t count;
+    uint16_t *rounded;     // inf_own_round_scratch() floats; NULL where it says 0
     const float *residual; // of the first pixel; NULL: none
     float *y;              // of the first pixel
 };

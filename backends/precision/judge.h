@@ -26,7 +26,7 @@
 #define INF_PRECISION_PINS_MAX 64u
 
 // A model with more multiply-adds is not judged: plain loops would take too long.
-#define INF_PRECISION_MACS_MAX ((uint64_t)1000000000)
+#define INF_PRECISION_MACS_MAX ((uint64_t)4000000000)
 
 struct inf_precision_report {
     enum inf_precision precision; // that was tried

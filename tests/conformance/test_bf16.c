@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in bf16 on the cpu device: bit by bit what fp32 gives for weights that were rounded by hand,
-// whatever the segments, tails and columns; pinned nodes see weights as they were.
+// whatever the segments, tails and columns; where operands are rounded, too, within what that moves.
+// Pinned nodes see weights as they were.
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "backends/base/half.h"
@@ -78,10 +80,10 @@ static struct inf_device *open_cpu(uint32_t threads, const char *isa_max)
     return device;
 }
 
-static void run(struct inf_graph *graph, const struct inf_manner *manner, uint32_t threads,
-                float *y)
+static void run_at(const char *isa_max, struct inf_graph *graph, const struct inf_manner *manner,
+                   uint32_t threads, float *y)
 {
-    struct inf_device *devices[2] = {open_cpu(threads, NULL), NULL};
+    struct inf_device *devices[2] = {open_cpu(threads, isa_max), NULL};
     struct inf_error err = {0};
     cr_assert_eq(inf_device_open(&devices[1], inf_registry_find("ref"), 0, NULL, NULL), INF_OK);
     struct inf_blob *x = inf_blob_create(HEIGHT * WIDTH * CHANNELS * sizeof(float));
@@ -100,6 +102,11 @@ static void run(struct inf_graph *graph, const struct inf_manner *manner, uint32
         inf_device_unref(&devices[i]);
 }
 
+static void run(struct inf_graph *graph, const struct inf_manner *manner, float *y)
+{
+    run_at(NULL, graph, manner, 1, y);
+}
+
 static bool offered(void)
 {
     struct inf_device *device = open_cpu(1, NULL);
@@ -116,13 +123,32 @@ Test(bf16, is_fp32_with_weights_rounded_beforehand)
         cr_skip_test("this processor has no loops for bf16");
     static float wanted[OUTPUTS], got[OUTPUTS], exact[OUTPUTS];
     const struct inf_manner bf16 = {.precision = INF_PRECISION_BF16};
-    run(build(true), &fp32, 1, wanted);
-    run(build(false), &fp32, 1, exact);
+    run(build(true), &fp32, wanted);
+    run(build(false), &fp32, exact);
     cr_assert(memcmp(wanted, exact, sizeof wanted) != 0);
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        run(build(false), &bf16, threads, got);
+        run_at("avx512_vnni", build(false), &bf16, threads, got);
         cr_assert_arr_eq(got, wanted, sizeof wanted, "%u threads", threads);
     }
+}
+
+Test(bf16, is_near_it_where_operands_are_rounded_too)
+{
+    if (!offered())
+        cr_skip_test("this processor has no loops for bf16");
+    static float wanted[OUTPUTS], got[2][OUTPUTS];
+    const struct inf_manner bf16 = {.precision = INF_PRECISION_BF16};
+    double largest = 0;
+    run(build(true), &fp32, wanted);
+    for (size_t i = 0; i < OUTPUTS; i++)
+        largest = fmax(largest, fabs((double)wanted[i]));
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        run_at(NULL, build(false), &bf16, threads, got[threads - 1]);
+        // Each of three products rounds its operands by 2^-9 at most.
+        for (size_t i = 0; i < OUTPUTS; i++)
+            cr_assert_float_eq(got[threads - 1][i], wanted[i], largest * 3 / 512, "element %zu", i);
+    }
+    cr_assert_arr_eq(got[0], got[1], sizeof got[0], "threads change no bit");
 }
 
 Test(bf16, leaves_what_is_pinned_in_fp32)
@@ -138,9 +164,9 @@ Test(bf16, leaves_what_is_pinned_in_fp32)
     const struct inf_manner some = {
         .precision = INF_PRECISION_BF16, .pinned = hashes, .pinned_count = 2};
     const struct inf_manner none = {.precision = INF_PRECISION_BF16};
-    run(build(false), &fp32, 1, wanted);
-    run(build(false), &some, 1, got);
-    run(build(false), &none, 1, lowered);
+    run(build(false), &fp32, wanted);
+    run(build(false), &some, got);
+    run(build(false), &none, lowered);
     cr_assert(memcmp(got, wanted, sizeof wanted) != 0, "the product was rounded");
     cr_assert(memcmp(got, lowered, sizeof wanted) != 0, "the convolutions were not");
 }

@@ -13,13 +13,12 @@ static bool has_dotprod(void)
     return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 }
 
-static const struct inf_nn nn_neon = {&inf_nn_gemm_neon,
-                                      &inf_nn_gemm_neon,
-                                      &inf_nn_depthwise_neon,
-                                      &inf_nn_depthwise_neon,
-                                      NULL,
-                                      NULL,
-                                      false};
+static const struct inf_nn nn_neon = {
+    .gemm = &inf_nn_gemm_neon,
+    .gemm_half = &inf_nn_gemm_neon,
+    .depthwise = &inf_nn_depthwise_neon,
+    .depthwise_half = &inf_nn_depthwise_neon,
+};
 
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
                                           &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};

@@ -6,13 +6,12 @@ static bool always(void)
     return true;
 }
 
-static const struct inf_nn nn_baseline = {&inf_nn_gemm_baseline,
-                                          &inf_nn_gemm_baseline,
-                                          &inf_nn_depthwise_baseline,
-                                          &inf_nn_depthwise_baseline,
-                                          NULL,
-                                          NULL,
-                                          false};
+static const struct inf_nn nn_baseline = {
+    .gemm = &inf_nn_gemm_baseline,
+    .gemm_half = &inf_nn_gemm_baseline,
+    .depthwise = &inf_nn_depthwise_baseline,
+    .depthwise_half = &inf_nn_depthwise_baseline,
+};
 
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
                                           &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};

@@ -24,27 +24,44 @@ static bool has_avx512_vnni(void)
            __builtin_cpu_supports("avx512vnni");
 }
 
-static const struct inf_nn nn_baseline = {&inf_nn_gemm_baseline,
-                                          &inf_nn_gemm_baseline,
-                                          &inf_nn_depthwise_baseline,
-                                          &inf_nn_depthwise_baseline,
-                                          NULL,
-                                          NULL,
-                                          false};
-static const struct inf_nn nn_avx2 = {&inf_nn_gemm_avx2,
-                                      &inf_nn_gemm_avx2,
-                                      &inf_nn_depthwise_avx2,
-                                      &inf_nn_depthwise_avx2,
-                                      NULL,
-                                      NULL,
-                                      true};
-static const struct inf_nn nn_avx512 = {&inf_nn_gemm_avx512,
-                                        &inf_nn_gemm_avx512_half,
-                                        &inf_nn_depthwise_avx512,
-                                        &inf_nn_depthwise_avx512_half,
-                                        &inf_nn_gemm_avx512_bf16,
-                                        &inf_nn_gemm_avx512_bf16_half,
-                                        true};
+static bool has_avx512_bf16(void)
+{
+    return has_avx512_vnni() && __builtin_cpu_supports("avx512bf16");
+}
+
+static const struct inf_nn nn_baseline = {
+    .gemm = &inf_nn_gemm_baseline,
+    .gemm_half = &inf_nn_gemm_baseline,
+    .depthwise = &inf_nn_depthwise_baseline,
+    .depthwise_half = &inf_nn_depthwise_baseline,
+};
+static const struct inf_nn nn_avx2 = {
+    .gemm = &inf_nn_gemm_avx2,
+    .gemm_half = &inf_nn_gemm_avx2,
+    .depthwise = &inf_nn_depthwise_avx2,
+    .depthwise_half = &inf_nn_depthwise_avx2,
+    .fast = true,
+};
+static const struct inf_nn nn_avx512 = {
+    .gemm = &inf_nn_gemm_avx512,
+    .gemm_half = &inf_nn_gemm_avx512_half,
+    .depthwise = &inf_nn_depthwise_avx512,
+    .depthwise_half = &inf_nn_depthwise_avx512_half,
+    .gemm_bf16 = &inf_nn_gemm_avx512_bf16,
+    .gemm_bf16_half = &inf_nn_gemm_avx512_bf16_half,
+    .fast = true,
+};
+static const struct inf_nn nn_bf16 = {
+    .gemm = &inf_nn_gemm_avx512,
+    .gemm_half = &inf_nn_gemm_avx512_half,
+    .depthwise = &inf_nn_depthwise_avx512,
+    .depthwise_half = &inf_nn_depthwise_avx512_half,
+    .gemm_bf16 = &inf_nn_gemm_avx512_bf16,
+    .gemm_bf16_half = &inf_nn_gemm_avx512_bf16_half,
+    .gemm_dot = &inf_nn_gemm_avx512_dot,
+    .gemm_dot_half = &inf_nn_gemm_avx512_dot_half,
+    .fast = true,
+};
 
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
                                           &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
@@ -59,5 +76,6 @@ const struct inf_isa_row inf_isa_rows[] = {
     {{"avx2", "AVX2", &inf_simd_avx2, &nn_avx2, &q8_avx2}, has_avx2},
     {{"avx512", "AVX-512", &inf_simd_avx512, &nn_avx512, &q8_avx2}, has_avx512},
     {{"avx512_vnni", "AVX-512 VNNI", &inf_simd_avx512, &nn_avx512, &q8_vnni}, has_avx512_vnni},
+    {{"avx512_bf16", "AVX-512 BF16", &inf_simd_avx512, &nn_bf16, &q8_vnni}, has_avx512_bf16},
     {.present = NULL},
 };

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define INF_GEMM_ROWS_MAX    12
 #define INF_GEMM_PANELS      2 // widths of panels: one vector or two
@@ -34,8 +35,10 @@ struct inf_gemm_panel {
 // y = end(bias + a * w + residual) for some pixels and one panel.
 struct inf_gemm {
     const float *const *a; // by segment: its part of pixels; NULL: zeros
-    size_t a_first;        // elements from there to the first pixel
-    size_t a_step;         // elements from pixel to pixel, in each segment
+    // Instead of `a` where the function's table has round(): the same in bf16.
+    const uint16_t *const *rounded;
+    size_t a_first; // elements from there to the first pixel
+    size_t a_step;  // elements from pixel to pixel, in each segment
     const void
         *ahead; // INF_GEMM_AHEAD_BYTES each element of a segment are brought nearer from here
     const float *residual; // NULL: none
@@ -64,6 +67,8 @@ struct inf_nn_gemm {
     size_t width;    // elements of a vector; a panel has one or two
     size_t rows_max; // most pixels of one call
     inf_gemm_fn *gemm[INF_GEMM_PANELS][INF_GEMM_ROWS_MAX]; // by vectors - 1, pixels - 1
+    // y[i] = x[i] in bf16, the nearest, for i below `count`. NULL: operands of gemm are fp32.
+    void (*round)(size_t count, const float *x, uint16_t *y);
 };
 
 struct inf_nn_depthwise {
@@ -77,13 +82,15 @@ struct inf_nn {
     const struct inf_nn_depthwise *depthwise, *depthwise_half;
     // As gemm, for weights in bf16, of the same widths; NULL: there are none.
     const struct inf_nn_gemm *gemm_bf16, *gemm_bf16_half;
+    // And for operands in bf16, too; NULL: there are none.
+    const struct inf_nn_gemm *gemm_dot, *gemm_dot_half;
     bool fast; // whether gemm was measured to be a match for XNNPACK on processors of this level
 };
 
 // Tables that this build may have; which it has is known from isa.h only.
 extern const struct inf_nn_gemm inf_nn_gemm_baseline, inf_nn_gemm_avx2, inf_nn_gemm_avx512,
     inf_nn_gemm_avx512_half, inf_nn_gemm_avx512_bf16, inf_nn_gemm_avx512_bf16_half,
-    inf_nn_gemm_neon;
+    inf_nn_gemm_avx512_dot, inf_nn_gemm_avx512_dot_half, inf_nn_gemm_neon;
 extern const struct inf_nn_depthwise inf_nn_depthwise_baseline, inf_nn_depthwise_avx2,
     inf_nn_depthwise_avx512, inf_nn_depthwise_avx512_half, inf_nn_depthwise_neon;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // As nn_gemm.c, for weights in bf16: each 32 bits hold those of two rows of a segment, of which the
 // first is in the lower half. They become floats as they are read, so that sums and `a` stay fp32: what
-// is saved is half the bytes. Processors with AVX512-BF16 also multiply pairs by themselves (vdpbf16ps):
-// those of Intel take twice as long over it as over the same number of fp32 products (measured).
+// is saved is half the bytes.
 #include "backends/cpu/kernels/nn_gemm.h"
 
 // sum += the element at `at` of each pixel times b. Pixels 3, 6 and 9 have pointers of their own: the

@@ -92,6 +92,28 @@ INF_VEC_INLINE inf_vec vec_bf16_second(inf_vec pairs)
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(pairs), upper));
 }
 
+#ifdef __AVX512BF16__
+// The two bf16 at `from` in each 32 bits.
+INF_VEC_INLINE inf_vec vec_pair_all(const char *from)
+{
+    int32_t pair;
+    memcpy(&pair, from, sizeof(pair));
+    return _mm512_castsi512_ps(_mm512_set1_epi32(pair));
+}
+
+// c + a's first * b's first + a's second * b's second, in fp32.
+INF_VEC_INLINE inf_vec vec_dot_pairs(inf_vec a, inf_vec b, inf_vec c)
+{
+    return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+}
+
+// The bf16 nearest to v.
+INF_VEC_INLINE void vec_store_rounded(uint16_t *to, inf_vec v)
+{
+    _mm256_storeu_si256((__m256i *)to, (__m256i)_mm512_cvtneps_pbh(v));
+}
+#endif
+
 #elif defined(__AVX__)
 
 #include <immintrin.h>
@@ -137,6 +159,25 @@ INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
 {
     _mm256_mask_storeu_ps(to, (__mmask8)((1u << count) - 1), v);
 }
+
+#ifdef __AVX512BF16__
+INF_VEC_INLINE inf_vec vec_pair_all(const char *from)
+{
+    int32_t pair;
+    memcpy(&pair, from, sizeof(pair));
+    return _mm256_castsi256_ps(_mm256_set1_epi32(pair));
+}
+
+INF_VEC_INLINE inf_vec vec_dot_pairs(inf_vec a, inf_vec b, inf_vec c)
+{
+    return _mm256_dpbf16_ps(c, (__m256bh)a, (__m256bh)b);
+}
+
+INF_VEC_INLINE void vec_store_rounded(uint16_t *to, inf_vec v)
+{
+    _mm_storeu_si128((__m128i *)to, (__m128i)_mm256_cvtneps_pbh(v));
+}
+#endif
 #else
 #define INF_VEC_PIXELS 6
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// As nn_gemm_bf16.c, for operands that are rounded to bf16, too: the processor multiplies pairs of
+// neighbours and adds both products to a sum in fp32 (vdpbf16ps). Some processors take half as long over
+// it as over the same number of fp32 products, others twice as long (own_round.h).
+#include "backends/cpu/kernels/nn_gemm.h"
+
+// sum += the pairs at `at` of each pixel times b. Pixels 3, 6 and 9 have pointers of their own: the
+// others are one or two steps behind them.
+INF_VEC_INLINE void add_pairs(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
+                              const size_t step, const size_t pixels, const size_t vectors)
+{
+    INF_VEC_UNROLL
+    for (size_t i = 0; i < pixels; i++) {
+        inf_vec x = vec_pair_all(at[i / 3] + i % 3 * step);
+        INF_VEC_UNROLL
+        for (size_t v = 0; v < vectors; v++)
+            sum[i][v] = vec_dot_pairs(x, b[v], sum[i][v]);
+    }
+}
+
+// As add_pairs() for the last element of an odd number: what lies behind it may be anything.
+INF_VEC_INLINE void add_lasts(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
+                              const size_t step, const size_t pixels, const size_t vectors)
+{
+    INF_VEC_UNROLL
+    for (size_t i = 0; i < pixels; i++) {
+        uint16_t last[2] = {0};
+        memcpy(last, at[i / 3] + i % 3 * step, sizeof *last);
+        inf_vec x = vec_pair_all((const char *)last);
+        INF_VEC_UNROLL
+        for (size_t v = 0; v < vectors; v++)
+            sum[i][v] = vec_dot_pairs(x, b[v], sum[i][v]);
+    }
+}
+
+INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
+                             const size_t pixels, const size_t vectors)
+{
+    inf_gemm_sums sum;
+    begin(panel, sum, pixels, vectors);
+    const float *w = panel->w;
+    const size_t step = gemm->a_step * sizeof(uint16_t);
+    const size_t width = vectors * INF_VEC_WIDTH;
+    const char *ahead = gemm->ahead;
+    for (size_t s = 0; s < panel->segments; s++) {
+        if (gemm->rounded[s] == NULL) {
+            w += (panel->depth + 1) / 2 * width;
+            continue;
+        }
+        const char *a0 = (const char *)(gemm->rounded[s] + gemm->a_first);
+        const char *a3 = a0 + 3 * step;
+        const char *a6 = a0 + 6 * step;
+        const char *a9 = a0 + 9 * step;
+        const char *stop = a0 + panel->depth / 2 * sizeof(uint32_t);
+        inf_vec b[INF_GEMM_PANELS];
+        for (; a0 < stop; w += width, ahead += INF_GEMM_AHEAD_BYTES) {
+            __builtin_prefetch(ahead, 0, 2);
+            INF_VEC_UNROLL
+            for (size_t v = 0; v < vectors; v++)
+                b[v] = vec_load(w + v * INF_VEC_WIDTH);
+            add_pairs(sum, b, (const char *[]){a0, a3, a6, a9}, step, pixels, vectors);
+            a0 += sizeof(uint32_t);
+            a3 += sizeof(uint32_t);
+            a6 += sizeof(uint32_t);
+            a9 += sizeof(uint32_t);
+        }
+        if (panel->depth % 2 == 0)
+            continue;
+        INF_VEC_UNROLL
+        for (size_t v = 0; v < vectors; v++)
+            b[v] = vec_load(w + v * INF_VEC_WIDTH);
+        add_lasts(sum, b, (const char *[]){a0, a3, a6, a9}, step, pixels, vectors);
+        w += width;
+    }
+    finish(panel, gemm, sum, pixels, vectors);
+}
+
+static void round_all(size_t count, const float *x, uint16_t *y)
+{
+    size_t i = 0;
+    for (; i + INF_VEC_WIDTH <= count; i += INF_VEC_WIDTH)
+        vec_store_rounded(y + i, vec_load(x + i));
+    if (i == count)
+        return;
+    uint16_t rest[INF_VEC_WIDTH];
+    vec_store_rounded(rest, vec_load_some(x + i, count - i));
+    memcpy(y + i, rest, (count - i) * sizeof(*y));
+}
+
+GEMM_FUNCTIONS
+
+const struct inf_nn_gemm INF_NN_GEMM = {
+    .width = INF_VEC_WIDTH,
+    .rows_max = INF_VEC_PIXELS,
+    .gemm = {GEMMS(1), GEMMS(2)},
+    .round = round_all,
+};
