@@ -65,7 +65,7 @@ class Daemon:
         path = self.folder.name
         self.process = subprocess.Popen(
             [DAEMON, '--runtime-dir=' + path, '--cache-dir=' + path, '--repository=' + path + '/models', '--backends=ref',
-             '--race=never', '--drain-timeout-ms=200'],
+             '--drain-timeout-ms=200'],
             stderr=subprocess.DEVNULL)
         end = time.monotonic() + 60
         while time.monotonic() < end:
@@ -316,11 +316,13 @@ class Again(Case):
         a[...] = 1
         epoch = self.client.epoch
         self.other.end()
-        threading.Timer(0.1, self.other.start).start()
+        start = threading.Timer(0.1, self.other.start)
+        start.start()
         result = self.client.infer('add', {'a': a, 'b': a})
         self.assertEqual(result['y'].sum(), 400000)  # memory that the new daemon had to be told of
         self.assertNotEqual(self.client.epoch, epoch)
 
+        start.join()  # it looks whether every model is ready
         pending = self.client.submit('slow', {'x': numpy.zeros((256, 256), numpy.float32)})
         self.client.status()  # it is in
         self.other.process.kill()
