@@ -34,10 +34,9 @@ static uint64_t due_ns(const struct inf_connection *connection)
 {
     uint64_t due = 0;
     if (connection->state == INF_CONNECTION_GREETING)
-        due = connection->opened_ns + INF_CONNECTION_GREETING_MS * (uint64_t)INF_NS_PER_MS;
+        due = connection->opened_ns + INF_CONNECTION_GREETING_MS * INF_NS_PER_MS;
     if (connection->frame_since_ns != 0)
-        due =
-            earlier(due, connection->frame_since_ns + INF_LIMIT_FRAME_MS * (uint64_t)INF_NS_PER_MS);
+        due = earlier(due, connection->frame_since_ns + INF_LIMIT_FRAME_MS * INF_NS_PER_MS);
     if (connection->uploads != NULL)
         due = earlier(due, inf_connection_uploads_due_ns(connection));
     uint64_t patience_ns = (uint64_t)connection->set->options.config->reply_soft_ms * INF_NS_PER_MS;

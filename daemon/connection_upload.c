@@ -58,7 +58,7 @@ uint64_t inf_connection_uploads_due_ns(const struct inf_connection *connection)
          upload = upload->next)
         if (oldest_ns == 0 || upload->since_ns < oldest_ns)
             oldest_ns = upload->since_ns;
-    return oldest_ns == 0 ? 0 : oldest_ns + INF_LIMIT_FRAME_MS * (uint64_t)INF_NS_PER_MS;
+    return oldest_ns == 0 ? 0 : oldest_ns + INF_LIMIT_FRAME_MS * INF_NS_PER_MS;
 }
 
 // Whether an upload may begin, and pays for it.

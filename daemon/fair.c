@@ -224,7 +224,7 @@ void inf_fair_remove(struct inf_fair *fair, struct inf_fair_entry *entry)
 static uint32_t urgency(const struct inf_fair_entry *entry, uint64_t now_ns)
 {
     uint64_t waited_ns = now_ns > entry->since_ns ? now_ns - entry->since_ns : 0;
-    uint64_t older = waited_ns / (INF_FAIR_AGING_MS * (uint64_t)INF_NS_PER_MS);
+    uint64_t older = waited_ns / (INF_FAIR_AGING_MS * INF_NS_PER_MS);
     return older >= (uint64_t)entry->priority ? 0 : (uint32_t)(entry->priority - older);
 }
 

@@ -14,7 +14,7 @@
 #include "backends/base/thread.h"
 
 // How long the lines that wait at the end may take.
-#define FLUSH_NS ((uint64_t)INF_NS_PER_S / 2)
+#define FLUSH_NS (INF_NS_PER_S / 2)
 // How often a writer that cannot write looks whether it is to stop.
 #define POLL_MS 50
 

@@ -159,7 +159,7 @@ static bool time_run(const struct rung *rung, uint64_t *best_ns)
 {
     uint64_t all_ns = 0;
     *best_ns = UINT64_MAX;
-    for (int i = 0; i < RUNS_MAX && all_ns < RUNS_MS * (uint64_t)INF_NS_PER_MS; i++) {
+    for (int i = 0; i < RUNS_MAX && all_ns < RUNS_MS * INF_NS_PER_MS; i++) {
         uint64_t took_ns;
         if (inf_trial_run(&rung->trial, rung->executable, &took_ns, NULL) != INF_OK)
             return false;
@@ -238,10 +238,10 @@ void inf_model_batch_measure(struct inf_served *served, uint32_t rows_max,
         !acquire(&measured, &single, 1))
         return;
     fill_rows(&single.trial, inf_executable_graph(single.executable), 1, 0);
-    if (time_run(&single, &run_ns) && run_ns < SINGLE_MS_MAX * (uint64_t)INF_NS_PER_MS) {
+    if (time_run(&single, &run_ns) && run_ns < SINGLE_MS_MAX * INF_NS_PER_MS) {
         add_rung(ladder, &single, run_ns);
         for (uint32_t rows = 2; rows <= INF_MIN(rows_max, INF_BATCH_ROWS_MAX); rows *= 2)
-            if (inf_clock_ns() - measured.begin_ns > INF_MODEL_BATCH_MS * (uint64_t)INF_NS_PER_MS ||
+            if (inf_clock_ns() - measured.begin_ns > INF_MODEL_BATCH_MS * INF_NS_PER_MS ||
                 !climb(&measured, &single, rows))
                 break;
     }

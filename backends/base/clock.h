@@ -5,8 +5,9 @@
 
 #include <stdint.h>
 
-#define INF_NS_PER_MS 1000000u
-#define INF_NS_PER_S  1000000000u
+// 64 bits wide: what is multiplied by them is in nanoseconds.
+#define INF_NS_PER_MS UINT64_C(1000000)
+#define INF_NS_PER_S  UINT64_C(1000000000)
 
 // Nanoseconds of CLOCK_MONOTONIC.
 uint64_t inf_clock_ns(void);

@@ -23,17 +23,17 @@ struct vk_fusion {
 };
 
 // A lost device is made anew after this long, which doubles with each further loss.
-#define VK_BACKOFF_NS (UINT64_C(500) * INF_NS_PER_MS)
+#define VK_BACKOFF_NS (500 * INF_NS_PER_MS)
 // One that was lost so many times in a row is left alone until inferd starts again.
 #define VK_LOSSES_MAX 5
 // A device that has worked this long forgets its losses.
-#define VK_HEALED_NS (UINT64_C(600) * INF_NS_PER_S)
+#define VK_HEALED_NS (600 * INF_NS_PER_S)
 // What takes longer than this is taken for hung.
-#define VK_HANG_NS (UINT64_C(120) * INF_NS_PER_S)
+#define VK_HANG_NS (120 * INF_NS_PER_S)
 
 // A submit that is expected to take longer than this is cut in several, between which others get their
 // turn, and a run may be cancelled.
-#define VK_SLICE_NS (UINT64_C(20) * INF_NS_PER_MS)
+#define VK_SLICE_NS (20 * INF_NS_PER_MS)
 
 struct vk_gpu {
     struct inf_device base;

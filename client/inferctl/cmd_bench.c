@@ -208,7 +208,7 @@ static bool measure_open(struct bench *bench, const struct options *options, uns
     const struct open_loop_options loop = {
         .rate = (double)rate, .poisson = !options->even, .requests = bench->wanted, .seed = rate};
     struct open_loop_result result;
-    int code = open_loop_run(bench->client, &bench->request, &loop, bench->total_ms, &result);
+    int code = open_loop_run(&bench->client, 1, &bench->request, &loop, bench->total_ms, &result);
     progress_end(&bench->progress);
     if (code == 0 && result.answered == 0) {
         bench->err = (struct inferd_error){.code = INFERD_RESOURCE_EXHAUSTED};

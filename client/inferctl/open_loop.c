@@ -9,7 +9,8 @@
 
 // One run.
 struct loop {
-    inferd_client *client;
+    inferd_client *const *clients;
+    size_t client_count, turn; // whose turn it is to send
     const inferd_request *request;
     struct pending *pending; // by request
     double *total_ms, *refused_ms;
@@ -69,19 +70,32 @@ static void answered(void *context, inferd_result *result, const struct inferd_e
     inferd_result_free(result);
 }
 
+// Sends one request on the first connection, from the next in turn on, that has credit; false where
+// none has, and where it fails.
+static bool send_one(struct loop *loop, struct pending *pending)
+{
+    struct inferd_error err = {0};
+    for (size_t i = 0; i < loop->client_count; i++) {
+        inferd_client *client = loop->clients[loop->turn];
+        loop->turn = (loop->turn + 1) % loop->client_count;
+        if (inferd_infer_async(client, loop->request, answered, pending, NULL, &err) == 0)
+            return true;
+        if (err.code != INFERD_RESOURCE_EXHAUSTED)
+            break;
+    }
+    if (err.code != INFERD_RESOURCE_EXHAUSTED || loop->sent == loop->ended)
+        loop->result->err = err;
+    return false;
+}
+
 // Sends what is due; false where the credit is used up, so that answers have to be read first.
 static bool send_due(struct loop *loop, const struct open_loop_options *options, uint64_t *state)
 {
     while (loop->sent < loop->wanted && loop->next_ms <= now_ms() && loop->result->err.code == 0) {
         struct pending *pending = &loop->pending[loop->sent];
-        struct inferd_error err;
         *pending = (struct pending){.loop = loop, .meant_ms = loop->next_ms};
-        if (inferd_infer_async(loop->client, loop->request, answered, pending, NULL, &err) != 0) {
-            if (err.code == INFERD_RESOURCE_EXHAUSTED && loop->sent > loop->ended)
-                return false;
-            loop->result->err = err;
-            break;
-        }
+        if (!send_one(loop, pending))
+            return false;
         loop->result->late_ms = fmax(loop->result->late_ms, now_ms() - loop->next_ms);
         loop->sent++;
         loop->next_ms += open_loop_gap_ms(options->rate, options->poisson, state);
@@ -92,26 +106,33 @@ static bool send_due(struct loop *loop, const struct open_loop_options *options,
 // Waits for answers, or for the time of the next request.
 static void wait_and_process(struct loop *loop, bool for_credit)
 {
-    struct pollfd poller = {.fd = inferd_fd(loop->client), .events = inferd_events(loop->client)};
+    struct pollfd pollers[OPEN_LOOP_CLIENTS_MAX];
     double wait_ms = 1e3;
+    for (size_t i = 0; i < loop->client_count; i++)
+        pollers[i] = (struct pollfd){.fd = inferd_fd(loop->clients[i]),
+                                     .events = inferd_events(loop->clients[i])};
     if (!for_credit && loop->sent < loop->wanted)
         wait_ms = fmin(fmax(loop->next_ms - now_ms(), 0), 1e3);
     const struct timespec wait = {.tv_sec = (time_t)(wait_ms / 1e3),
                                   .tv_nsec = (long)(fmod(wait_ms, 1e3) * 1e6)};
     struct inferd_error err;
-    if (ppoll(&poller, 1, &wait, NULL) > 0 && inferd_process(loop->client, &err) != 0 &&
-        loop->result->err.code == 0)
-        loop->result->err = err;
+    if (ppoll(pollers, loop->client_count, &wait, NULL) <= 0)
+        return;
+    for (size_t i = 0; i < loop->client_count; i++)
+        if (pollers[i].revents != 0 && inferd_process(loop->clients[i], &err) != 0 &&
+            loop->result->err.code == 0)
+            loop->result->err = err;
 }
 
-int open_loop_run(inferd_client *client, const inferd_request *request,
+int open_loop_run(inferd_client *const *clients, size_t client_count, const inferd_request *request,
                   const struct open_loop_options *options, double *total_ms,
                   struct open_loop_result *result)
 {
     double started_ms = now_ms();
     uint64_t state = options->seed;
     *result = (struct open_loop_result){0};
-    struct loop loop = {.client = client,
+    struct loop loop = {.clients = clients,
+                        .client_count = client_count,
                         .request = request,
                         .pending = calloc(options->requests, sizeof(struct pending)),
                         .total_ms = total_ms,
@@ -126,8 +147,8 @@ int open_loop_run(inferd_client *client, const inferd_request *request,
         wait_and_process(&loop, !send_due(&loop, options, &state));
     // After a failure, answers that still come must find their context.
     struct inferd_error ignored;
-    if (result->err.code != 0 && loop.sent > loop.ended)
-        (void)inferd_wait(client, &ignored);
+    for (size_t i = 0; i < client_count && result->err.code != 0; i++)
+        (void)inferd_wait(clients[i], &ignored);
     result->elapsed_ms = now_ms() - started_ms;
     free(loop.pending);
     return result->err.code;

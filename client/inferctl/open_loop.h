@@ -6,9 +6,13 @@
 #define INF_CLIENT_INFERCTL_OPEN_LOOP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "client/inferd.h"
+
+// Connections that one loop may use.
+#define OPEN_LOOP_CLIENTS_MAX 64
 
 struct open_loop_options {
     double rate;            // requests a second, above 0
@@ -31,9 +35,10 @@ struct open_loop_result {
 // the seed to begin with.
 double open_loop_gap_ms(double rate, bool poisson, uint64_t *state);
 
-// Sends the requests and fills total_ms[0 ... answered - 1], by answer. 0, or a failure in
-// result->err. There must be nothing else in flight on the client.
-int open_loop_run(inferd_client *client, const inferd_request *request,
+// Sends the requests, each on the next of `client_count` connections that has credit left, and fills
+// total_ms[0 ... answered - 1], by answer. 0, or a failure in result->err. There must be nothing else in
+// flight on the clients; with more than one, inputs must not lie in inferd_memory.
+int open_loop_run(inferd_client *const *clients, size_t client_count, const inferd_request *request,
                   const struct open_loop_options *options, double *total_ms,
                   struct open_loop_result *result);
 

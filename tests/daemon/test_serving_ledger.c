@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // A crowd of clients that cancel, run out of time, ask for nonsense, vanish and are killed, at random:
-// every request that was accepted gets exactly one final reply, by the books of both sides.
+// every request that was accepted gets exactly one final reply, by the books of both sides. Each client
+// marks every request of its connection as sent and then as answered; the daemon's count of accepted
+// requests has to be that of its final replies, and at least what clients saw answered.
 // $INF_LEDGER_REQUESTS says how many (100000).
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/wire/frame.h"
 #include "tests/support/fixture.h"
 
-#define CLIENTS 12
+#define CLIENTS 8
 // Requests that one connection may see before it ends, one way or the other.
 #define STREAMS 2000
 // In flight on one connection: all together are below what a user may have, so that every refusal is one
-// that was asked for.
-#define WINDOW 60
+// that was asked for; with what killed clients leave behind.
+#define WINDOW 50
 
 static struct inf_fixture fixture;
 
@@ -198,56 +201,112 @@ static void check_books(uint64_t answered_least)
     inf_raw_close(&raw);
 }
 
-Test(serving_ledger, every_accepted_request_has_one_final_reply)
-{
-    static struct client clients[CLIENTS];
-    const char *text = getenv("INF_LEDGER_REQUESTS");
-    uint64_t wanted = text != NULL ? strtoull(text, NULL, 10) : 100000;
-    for (int i = 0; i < CLIENTS; i++)
-        open_client(&clients[i]);
-    while (total_sent < wanted)
-        step(&clients[roll(CLIENTS)]);
-    for (int i = 0; i < CLIENTS; i++)
-        end_client(&clients[i]);
-    check_books(total_answered);
-    // Else nothing was tried.
-    cr_assert_gt(total_pieces, wanted / 10);
-    cr_assert_gt(total_failed, wanted / 20);
-    cr_assert_gt(total_answered - total_failed, wanted / 4);
-}
+// --- clients that are killed ---
 
-// A process that asks until it is killed.
-static void ask_for_ever(void)
+#define VICTIMS 4
+
+// A process that asks until it is killed. What it has seen is in memory that outlives it; where an
+// answer is not what it should be, it ends by itself.
+struct victim {
+    pid_t pid;
+    struct victim_books {
+        uint64_t sent, answered, failed, pieces;
+    } * books; // shared with the process
+};
+
+static void ask_for_ever(struct victim_books *books)
 {
     static struct client client;
+    total_sent = total_answered = total_failed = total_pieces = 0;
     open_client(&client);
     for (;;) {
         while (client.sent < STREAMS) {
             send_one(&client);
+            if (roll(4) == 0)
+                cancel_one(&client);
             read_until(&client, WINDOW);
+            *books = (struct victim_books){total_sent, total_answered, total_failed, total_pieces};
         }
         inf_raw_close(&client.raw);
         open_client(&client);
     }
 }
 
+static void start_victim(struct victim *victim)
+{
+    if (victim->books == NULL)
+        victim->books = mmap(NULL, sizeof *victim->books, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(victim->books, MAP_FAILED);
+    memset(victim->books, 0, sizeof *victim->books);
+    seed++;
+    victim->pid = fork();
+    cr_assert_geq(victim->pid, 0);
+    if (victim->pid == 0)
+        ask_for_ever(victim->books);
+}
+
+// Kills it wherever it is, and takes over what it has written down.
+static void kill_victim(struct victim *victim)
+{
+    int status;
+    cr_assert_eq(kill(victim->pid, SIGKILL), 0);
+    cr_assert_eq(waitpid(victim->pid, &status, 0), victim->pid);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+              "a client ended by itself: an answer was not what it should be");
+    total_sent += victim->books->sent;
+    total_answered += victim->books->answered;
+    total_failed += victim->books->failed;
+    total_pieces += victim->books->pieces;
+}
+
+Test(serving_ledger, every_accepted_request_has_one_final_reply)
+{
+    static struct client clients[CLIENTS];
+    static struct victim victims[VICTIMS];
+    const char *text = getenv("INF_LEDGER_REQUESTS");
+    uint64_t wanted = text != NULL ? strtoull(text, NULL, 10) : 100000;
+    unsigned killed = VICTIMS;
+    for (int i = 0; i < VICTIMS; i++)
+        start_victim(&victims[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        open_client(&clients[i]);
+    while (total_sent < wanted) {
+        step(&clients[roll(CLIENTS)]);
+        if (roll(100) != 0)
+            continue;
+        struct victim *victim = &victims[killed++ % VICTIMS];
+        kill_victim(victim);
+        start_victim(victim);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        end_client(&clients[i]);
+    for (int i = 0; i < VICTIMS; i++)
+        kill_victim(&victims[i]);
+    check_books(total_answered);
+    cr_log_info(
+        "%llu sent, %llu answered (%llu with an error), %llu pieces of answers, %u clients "
+        "killed",
+        (unsigned long long)total_sent, (unsigned long long)total_answered,
+        (unsigned long long)total_failed, (unsigned long long)total_pieces, killed);
+    // Else nothing was tried.
+    cr_assert_gt(total_pieces, wanted / 10);
+    cr_assert_gt(total_failed, wanted / 20);
+    cr_assert_gt(total_answered - total_failed, wanted / 4);
+    cr_assert_gt(killed, VICTIMS);
+}
+
 Test(serving_ledger, clients_that_are_killed_leave_nothing_behind)
 {
+    static struct victim victims[VICTIMS];
     uint32_t fds = inf_fixture_fds(&fixture);
     for (int round = 0; round < 10; round++) {
-        pid_t pids[4];
-        for (int i = 0; i < 4; i++) {
-            pids[i] = fork();
-            cr_assert_geq(pids[i], 0);
-            if (pids[i] == 0)
-                ask_for_ever();
-        }
+        for (int i = 0; i < VICTIMS; i++)
+            start_victim(&victims[i]);
         usleep(20000 + roll(60000));
-        for (int i = 0; i < 4; i++) {
-            cr_assert_eq(kill(pids[i], SIGKILL), 0);
-            cr_assert_eq(waitpid(pids[i], NULL, 0), pids[i]);
-        }
+        for (int i = 0; i < VICTIMS; i++)
+            kill_victim(&victims[i]);
     }
-    check_books(0);
+    check_books(total_answered);
     cr_assert_leq(inf_fixture_fds(&fixture), fds + 1);
 }

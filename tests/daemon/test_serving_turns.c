@@ -161,7 +161,7 @@ Test(serving_turns, a_deadline_that_cannot_be_kept_is_refused_at_once)
     for (int i = 0; i < AHEAD; i++)
         ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
     uint64_t stream = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, AHEAD / 4 * brief_ns);
-    uint64_t patient = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 100 * (uint64_t)INF_NS_PER_S);
+    uint64_t patient = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 100 * INF_NS_PER_S);
     int before = 0;
     for (bool refused = false; !refused; before += !refused) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);

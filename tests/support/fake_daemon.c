@@ -246,8 +246,9 @@ static struct fake_region *find_region(struct fake_daemon *daemon, uint64_t id)
 static uint8_t *bytes_at(struct fake_daemon *daemon, const struct inf_location *location,
                          uint8_t *data)
 {
+    // An empty tensor may lie nowhere.
     if (location->region_id == 0)
-        return data + location->offset;
+        return data == NULL ? NULL : data + location->offset;
     struct fake_region *region = find_region(daemon, location->region_id);
     assert(region != NULL);
     assert(inf_range_ok(location->offset, location->length, region->size));

@@ -32,15 +32,24 @@ struct burst {
     double p99_ms, refused_p50_ms, refused_p99_ms, per_second;
 };
 
-static void run_burst(struct serving_caller *caller, double rate, double seconds, struct burst *out)
+// A connection has credit for so many requests at once; more of them are more than the device's queue
+// holds, so that it is never the client who holds requests up.
+#define CONNECTIONS 8
+
+static void run_burst(struct serving_caller *const *callers, double rate, double seconds,
+                      struct burst *out)
 {
+    inferd_client *clients[CONNECTIONS];
+    for (int i = 0; i < CONNECTIONS; i++)
+        clients[i] = callers[i]->client;
     struct open_loop_options loop = {
         .rate = rate, .poisson = true, .requests = (unsigned long)(rate * seconds), .seed = 7};
     double *answered_ms = calloc(2 * loop.requests, sizeof *answered_ms);
     if (answered_ms == NULL)
         rpc_die("no memory for %lu requests", loop.requests);
     loop.refused_ms = answered_ms + loop.requests;
-    if (open_loop_run(caller->client, &caller->request, &loop, answered_ms, &out->result) != 0)
+    if (open_loop_run(clients, CONNECTIONS, &callers[0]->request, &loop, answered_ms,
+                      &out->result) != 0)
         rpc_die("at %.0f a second: %s", rate, out->result.err.text);
     out->p99_ms = serving_quantile(answered_ms, out->result.answered, 0.99);
     out->refused_p50_ms = serving_quantile(loop.refused_ms, out->result.refused, 0.5);
@@ -67,17 +76,19 @@ void serving_show_overload(struct figures *figures, const struct serving_options
     rpc_daemon_start(&daemon, rpc_daemon_path(),
                      (const char *[]){ONE_WORKER, "--batch-rows-max=1", NULL});
     struct serving_target target = chain_target(&daemon, "chain", 1, WIDTH);
-    struct serving_caller *caller = serving_open(&target);
+    struct serving_caller *callers[CONNECTIONS];
     struct burst usual;
     struct burst over;
-    serving_trip(caller);
+    for (int i = 0; i < CONNECTIONS; i++)
+        callers[i] = serving_open(&target);
+    serving_trip(callers[0]);
     double capacity = measure_capacity(&target, seconds);
-    run_burst(caller, 0.9 * capacity, 2 * seconds, &usual);
+    run_burst(callers, 0.9 * capacity, 2 * seconds, &usual);
     // Whoever wants an answer in time says so: that is what the daemon may refuse by.
-    caller->request.timeout_ms = (uint64_t)(usual.p99_ms * 1.25) + 1;
+    callers[0]->request.timeout_ms = (uint64_t)(usual.p99_ms * 1.25) + 1;
     // What the machine can do changes under one's hands: asked before and after.
     double before = measure_capacity(&target, seconds / 2);
-    run_burst(caller, 3 * capacity, seconds, &over);
+    run_burst(callers, 3 * capacity, seconds, &over);
     double after = measure_capacity(&target, seconds / 2);
     capacity = (before + after) / 2;
     const struct figure lines[] = {
@@ -96,7 +107,8 @@ void serving_show_overload(struct figures *figures, const struct serving_options
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         figures_add(figures, &lines[i]);
-    serving_close(caller);
+    for (int i = 0; i < CONNECTIONS; i++)
+        serving_close(callers[i]);
     rpc_daemon_stop(&daemon);
 }
 

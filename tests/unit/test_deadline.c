@@ -57,7 +57,7 @@ Test(deadline, wakes_at_its_time_and_not_before)
     struct inf_deadlines *deadlines = make(4);
     struct inf_deadline none = {.at_ns = 0};
     struct inf_deadline far = {.at_ns = inf_clock_ns() + 3600ull * INF_NS_PER_S};
-    struct inf_deadline near = {.at_ns = inf_clock_ns() + 50 * (uint64_t)INF_NS_PER_MS};
+    struct inf_deadline near = {.at_ns = inf_clock_ns() + 50 * INF_NS_PER_MS};
     inf_role_enter_loop();
     inf_deadlines_add(deadlines, &none);
     cr_assert_null(inf_deadlines_next(deadlines));

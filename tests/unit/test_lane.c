@@ -6,7 +6,7 @@
 #include "backends/base/clock.h"
 #include "daemon/lane.h"
 
-#define MS ((uint64_t)INF_NS_PER_MS)
+#define MS INF_NS_PER_MS
 
 static struct inf_lane lane;
 

@@ -64,7 +64,7 @@ Test(vulkan_faults, what_was_made_on_a_lost_device_stays_lost)
     make(&negation, device);
     cr_assert_eq(negation_run(&negation, device, 0, 7, false, &err), INF_OK, "%s", err.text);
     cr_assert_not(inf_program_lost(negation.program));
-    ((struct vk_gpu *)device)->backoff_ns = UINT64_C(3600) * INF_NS_PER_S;
+    ((struct vk_gpu *)device)->backoff_ns = 3600 * INF_NS_PER_S;
     faults->submit = VK_ERROR_DEVICE_LOST;
     expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
     cr_assert_eq(inf_device_health(device), INF_DEVICE_LOST);
