@@ -286,6 +286,8 @@ static void show_over(struct figures *figures, struct direct *direct,
 {
     static double direct_us[ENGINE_RUNS];
     static double daemon_us[ENGINE_RUNS];
+    static double run_us[ENGINE_RUNS];
+    static double inside_us[ENGINE_RUNS];
     const char *how = target->in_place ? ", in shared memory" : "";
     char what[96];
     size_t count = 0;
@@ -299,8 +301,11 @@ static void show_over(struct figures *figures, struct direct *direct,
         for (int k = -2; k < ENGINE_BLOCK - 2; k++) {
             uint64_t start_ns = rpc_now_ns();
             serving_trip(caller);
-            if (k >= 0)
-                daemon_us[count + (size_t)k] = (double)(rpc_now_ns() - start_ns) / 1e3;
+            if (k < 0)
+                continue;
+            daemon_us[count + (size_t)k] = (double)(rpc_now_ns() - start_ns) / 1e3;
+            run_us[count + (size_t)k] = caller->compute_us;
+            inside_us[count + (size_t)k] = caller->inside_us;
         }
     }
     double alone_us = serving_quantile(direct_us, count, 0.5);
@@ -310,6 +315,13 @@ static void show_over(struct figures *figures, struct direct *direct,
     snprintf(what, sizeof what, "%s, through the daemon over it%s, p50", target->model, how);
     figures_add(figures, &(struct figure){what, through_us - alone_us, "us", FIGURE_AT_MOST,
                                           alone_us * 0.03 > 50 ? alone_us * 0.03 : 50});
+    snprintf(what, sizeof what, "%s, of that in the run itself%s, p50", target->model, how);
+    figures_add(figures, &(struct figure){what, serving_quantile(run_us, count, 0.5) - alone_us,
+                                          "us", FIGURE_NONE, 0});
+    snprintf(what, sizeof what, "%s, of that in the queue and with inputs and outputs%s, p50",
+             target->model, how);
+    figures_add(figures, &(struct figure){what, serving_quantile(inside_us, count, 0.5), "us",
+                                          FIGURE_NONE, 0});
     serving_close(caller);
 }
 
