@@ -318,7 +318,7 @@ struct inf_blob_form *inf_cpu_packed(const struct inf_program *base, uint32_t no
     for (uint32_t i = 0; i < program->step_count; i++)
         for (const struct inf_cpu_pack_use *use = program->steps[i].pack_uses; use != NULL;
              use = use->next)
-            if (use->node == node && use->input == input && use->pack->matrix.paired == 0)
+            if (use->node == node && use->input == input && inf_cpu_pack_restores(use->pack))
                 return &use->pack->form;
     return NULL;
 }

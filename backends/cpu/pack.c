@@ -62,29 +62,79 @@ static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu
     }
 }
 
-static uint32_t pair_at(const struct inf_cpu_matrix *matrix, const float *at, size_t row,
-                        size_t step)
+// Of magnitudes below it the nearest bf16, away from 0 where two are as near, and the lower half together
+// say what they were: above it are those that would become infinity, infinity itself, and NaN.
+#define RESTORED_BELOW 0x7f7f8000u
+
+static bool can_restore(const struct inf_cpu_matrix *matrix)
 {
-    bool last = row % matrix->paired + 1 == matrix->paired;
-    uint32_t second = last ? 0 : inf_bf16_from_float(at[step]);
-    return inf_bf16_from_float(at[0]) | second << 16;
+    const uint32_t *bits = matrix->blob->data;
+    for (size_t i = 0; i < matrix->rows * matrix->columns; i++)
+        if ((bits[i] & 0x7fffffffu) >= RESTORED_BELOW)
+            return false;
+    return true;
 }
 
-static void pack_panel_bf16(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
-                            const float *from, float *to)
+// An element that is packed in bf16: what products read, and the rest of it.
+struct halves {
+    uint16_t upper, lower;
+};
+
+static struct halves halve(const float *at)
 {
+    uint32_t bits;
+    memcpy(&bits, at, sizeof bits);
+    uint16_t upper = (bits & 0x7fffffffu) < RESTORED_BELOW ? (uint16_t)((bits + 0x8000u) >> 16)
+                                                           : inf_bf16_from_float(*at);
+    return (struct halves){upper, (uint16_t)bits};
+}
+
+static float join(struct halves halves)
+{
+    uint32_t upper = halves.upper;
+    uint32_t bits = (halves.lower >= 0x8000u ? upper - 1 : upper) << 16 | halves.lower;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// Where a panel of pairs meets the matrix.
+struct pairs {
+    const struct inf_cpu_matrix *matrix;
+    const struct inf_cpu_panel *panel;
+    float *plain;            // the matrix
+    uint16_t *upper, *lower; // the panel's; lower may be NULL
+};
+
+// Calls `meet` with each element of the matrix that the panel has, and with its halves.
+static void for_pairs(const struct pairs *pairs,
+                      void (*meet)(float *plain, uint16_t *upper, uint16_t *lower))
+{
+    const struct inf_cpu_matrix *matrix = pairs->matrix;
+    const struct inf_cpu_panel *panel = pairs->panel;
     size_t across = matrix->transposed ? matrix->rows : 1;  // from column to column
     size_t down = matrix->transposed ? 1 : matrix->columns; // from row to row
-    for (size_t segment = 0; segment < matrix->rows; segment += matrix->paired) {
-        for (size_t i = 0; i < matrix->paired; i += 2, to += panel->width) {
-            const float *at = from + panel->first * across + (segment + i) * down;
-            for (size_t c = 0; c < panel->width; c++) {
-                uint32_t pair =
-                    c < panel->columns ? pair_at(matrix, at + c * across, segment + i, down) : 0;
-                memcpy(&to[c], &pair, sizeof pair);
-            }
-        }
+    size_t even = (matrix->paired + 1) / 2 * 2;
+    for (size_t row = 0; row < matrix->rows; row++) {
+        size_t place = row / matrix->paired * even + row % matrix->paired;
+        float *plain = pairs->plain + panel->first * across + row * down;
+        size_t at = place / 2 * panel->width * 2 + place % 2;
+        for (size_t c = 0; c < panel->columns; c++, at += 2, plain += across)
+            meet(plain, &pairs->upper[at], pairs->lower != NULL ? &pairs->lower[at] : NULL);
     }
+}
+
+static void split_element(float *plain, uint16_t *upper, uint16_t *lower)
+{
+    struct halves halves = halve(plain);
+    *upper = halves.upper;
+    if (lower != NULL)
+        *lower = halves.lower;
+}
+
+static void join_element(float *plain, uint16_t *upper, uint16_t *lower)
+{
+    *plain = join((struct halves){*upper, *lower});
 }
 
 // Rows of vectors that the rows of the matrix take.
@@ -111,11 +161,17 @@ static void unpack_panel(const struct inf_cpu_matrix *matrix, const struct inf_c
 static void restore(const struct inf_blob_form *form, void *data)
 {
     const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)form;
-    const float *from = pack->panels;
-    for (size_t first = 0; first < pack->matrix.columns;) {
-        struct inf_cpu_panel panel = inf_cpu_panel_at(pack->nn, first, pack->matrix.columns);
-        unpack_panel(&pack->matrix, &panel, from, data);
-        from += pack->matrix.rows * panel.width;
+    const struct inf_cpu_matrix *matrix = &pack->matrix;
+    size_t at = 0;
+    for (size_t first = 0; first < matrix->columns;) {
+        struct inf_cpu_panel panel = inf_cpu_panel_at(pack->nn, first, matrix->columns);
+        if (matrix->paired > 0)
+            for_pairs(&(struct pairs){matrix, &panel, data, (uint16_t *)(pack->panels + at),
+                                      (uint16_t *)pack->lower + 2 * at},
+                      join_element);
+        else
+            unpack_panel(matrix, &panel, pack->panels + at, data);
+        at += packed_rows(matrix) * panel.width;
         first += panel.columns;
     }
 }
@@ -160,6 +216,7 @@ static void free_pack(struct inf_cpu_pack *pack)
 {
     inf_device_unref(&pack->device);
     free((void *)(uintptr_t)pack->panels);
+    free((void *)(uintptr_t)pack->lower);
     free(pack);
 }
 
@@ -176,38 +233,69 @@ static void destroy(struct inf_blob_form *form)
     free_pack(pack);
 }
 
+// Memory of a pack of `size` bytes of panels; false where there is none.
+static bool make_room(struct inf_cpu_pack *pack, size_t size)
+{
+    bool paired = pack->matrix.paired > 0;
+    size = inf_size_align(size, ALIGNMENT);
+    pack->panels = aligned_alloc(ALIGNMENT, size);
+    if (pack->panels == NULL)
+        return false;
+    pack->form.size_bytes = size;
+    if (!paired)
+        return true;
+    memset((void *)(uintptr_t)pack->panels, 0, size);
+    if (!can_restore(&pack->matrix))
+        return true;
+    pack->lower = malloc(size);
+    pack->form.size_bytes += size;
+    return pack->lower != NULL;
+}
+
+static void fill(const struct inf_cpu_pack *pack)
+{
+    const struct inf_cpu_matrix *matrix = &pack->matrix;
+    float *panels = (float *)(uintptr_t)pack->panels;
+    uint16_t *lower = (uint16_t *)(uintptr_t)pack->lower;
+    size_t at = 0;
+    for (size_t first = 0; first < matrix->columns;) {
+        struct inf_cpu_panel panel = inf_cpu_panel_at(pack->nn, first, matrix->columns);
+        if (matrix->paired > 0)
+            for_pairs(&(struct pairs){matrix, &panel, matrix->blob->data, (uint16_t *)(panels + at),
+                                      lower != NULL ? lower + 2 * at : NULL},
+                      split_element);
+        else
+            pack_panel(matrix, &panel, matrix->blob->data, panels + at);
+        at += packed_rows(matrix) * panel.width;
+        first += panel.columns;
+    }
+}
+
 static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
                             struct inf_device *device, const struct inf_cpu_matrix *matrix,
                             struct inf_error *err)
 {
-    const struct inf_nn *nn = packs->nn;
     size_t width;
     size_t size;
-    float *panels = NULL;
-    inf_cpu_panel_count(nn, matrix->columns, &width);
+    inf_cpu_panel_count(packs->nn, matrix->columns, &width);
     struct inf_cpu_pack *pack = calloc(1, sizeof(*pack));
-    if (pack != NULL && inf_size_mul(packed_rows(matrix), width * sizeof(float), &size))
-        panels = aligned_alloc(ALIGNMENT, inf_size_align(size, ALIGNMENT));
-    if (panels == NULL) {
-        free(pack);
+    bool made = false;
+    if (pack != NULL && inf_size_mul(packed_rows(matrix), width * sizeof(float), &size)) {
+        pack->matrix = *matrix;
+        made = make_room(pack, size);
+    }
+    if (!made) {
+        if (pack != NULL)
+            free_pack(pack);
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "cpu: no memory to pack %zu rows of %zu weights", matrix->rows,
                                matrix->columns);
     }
-    float *at = panels;
-    for (size_t first = 0; first < matrix->columns;) {
-        struct inf_cpu_panel panel = inf_cpu_panel_at(nn, first, matrix->columns);
-        (matrix->paired > 0 ? pack_panel_bf16 : pack_panel)(matrix, &panel, matrix->blob->data, at);
-        at += packed_rows(matrix) * panel.width;
-        first += panel.columns;
-    }
-    pack->form.size_bytes = size;
+    pack->nn = packs->nn;
+    fill(pack);
     pack->form.restore = restore;
     pack->form.destroy = destroy;
     atomic_init(&pack->form.references, 1);
-    pack->matrix = *matrix;
-    pack->nn = nn;
-    pack->panels = panels;
     pack->device = inf_device_ref(device);
     pack->packs = packs;
     *out_pack = pack;
@@ -260,6 +348,11 @@ enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node
     step->pack_uses = use;
     *out_panels = use->pack->panels;
     return INF_OK;
+}
+
+bool inf_cpu_pack_restores(const struct inf_cpu_pack *pack)
+{
+    return pack->matrix.paired == 0 || pack->lower != NULL;
 }
 
 void inf_cpu_step_unpack(struct inf_cpu_step *step)

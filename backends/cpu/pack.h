@@ -20,7 +20,7 @@ struct inf_cpu_matrix {
     size_t rows, columns;
     bool transposed; // the constant is [columns][rows]
     // 0, or it is packed in bf16: neighbours among so many rows, of which `rows` is a multiple, are pairs
-    // that lie in 32 bits. Such a pack cannot make the constant's bytes again.
+    // that lie in 32 bits. What rounding took away lies beside them, where no run looks.
     size_t paired;
 };
 
@@ -29,6 +29,9 @@ struct inf_cpu_pack {
     struct inf_cpu_matrix matrix; // the blob lives as long as whoever uses the pack
     const struct inf_nn *nn;      // that the panels are for
     const float *panels;
+    // In bf16: the lower half of each element, in the order of the panels. NULL: the constant has
+    // elements, infinity and the like, that could not be made again from both.
+    const uint16_t *lower;
     struct inf_device *device; // a reference
     struct inf_cpu_packs *packs;
     struct inf_cpu_pack *next; // in its bucket
@@ -87,6 +90,9 @@ struct inf_cpu_pack_use {
 enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
                                 uint32_t input, struct inf_cpu_matrix matrix,
                                 const float **out_panels, struct inf_error *err) INF_NODISCARD;
+
+// Whether the pack can make its constant's bytes again.
+bool inf_cpu_pack_restores(const struct inf_cpu_pack *pack);
 
 // Gives back what the step's inf_cpu_step_pack() calls got.
 void inf_cpu_step_unpack(struct inf_cpu_step *step);

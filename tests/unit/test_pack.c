@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed matrices of weights: shared by whoever asks for the same, and the constant again bit by bit.
 #include <criterion/criterion.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/half.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/pack.h"
@@ -99,6 +101,66 @@ Test(pack, has_every_element_and_gives_the_constant_back_bit_by_bit)
             check(rows[i], columns, false);
             check(rows[i], columns, true);
         }
+}
+
+// Packs a constant in bf16, looks at what products read, and has it made again.
+static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, size_t columns,
+                        bool transposed)
+{
+    const size_t rows = paired * segments;
+    const struct inf_cpu_matrix matrix = {blob, rows, columns, transposed, paired};
+    struct inf_cpu_pack *pack = get(&matrix);
+    const float *floats = blob->data;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++) {
+            struct inf_cpu_pack pairs = *pack; // as if it were of rows of pairs
+            pairs.matrix.rows = segments * ((paired + 1) / 2);
+            size_t place = r % paired;
+            uint32_t pair = element_of(&pairs, r / paired * ((paired + 1) / 2) + place / 2, c);
+            float exact = floats[transposed ? c * rows + r : r * columns + c];
+            float got = inf_bf16_to_float((uint16_t)(place % 2 == 0 ? pair : pair >> 16));
+            cr_assert_leq(fabsf(got - exact), fabsf(exact) / 256, "%zu, %zu: %g, %g", r, c,
+                          (double)got, (double)exact);
+        }
+    cr_assert(inf_cpu_pack_restores(pack));
+    uint32_t *again = malloc(blob->size_bytes);
+    pack->form.restore(&pack->form, again);
+    cr_assert_eq(memcmp(again, blob->data, blob->size_bytes), 0, "%zu x %zu", rows, columns);
+    free(again);
+    put(pack);
+}
+
+Test(pack, in_bf16_is_near_and_gives_the_constant_back_bit_by_bit)
+{
+    static const size_t paired[] = {1, 2, 3, 9, 64};
+    for (size_t i = 0; i < sizeof paired / sizeof *paired; i++)
+        for (size_t columns = 1; columns <= 70; columns++) {
+            struct inf_blob *blob = blob_of(paired[i] * 3 * columns);
+            uint32_t *bits = blob->data;
+            for (size_t at = 0; at < paired[i] * 3 * columns; at++) {
+                bits[at] = (bits[at] & 0xbfffffffu) | 0x20000000u; // no NaN, nothing near 0
+                if (at % 5 == 0)
+                    bits[at] = (bits[at] & 0xffff0000u) | 0x8000u; // as near to one as to another
+            }
+            check_pairs(blob, paired[i], 3, columns, false);
+            check_pairs(blob, paired[i], 3, columns, true);
+            inf_blob_unref(&blob);
+        }
+}
+
+Test(pack, in_bf16_does_not_stand_in_for_what_it_could_not_make_again)
+{
+    static const uint32_t odd[] = {0x7fc00001, 0x7f800000, 0xff800000, 0x7f7fffff};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct inf_blob *blob = inf_blob_create(4 * sizeof(float));
+        const struct inf_cpu_matrix matrix = {blob, 2, 2, false, 2};
+        memcpy(blob->data, (float[]){1, 2, 3, 4}, 4 * sizeof(float));
+        ((uint32_t *)blob->data)[i] = odd[i];
+        struct inf_cpu_pack *pack = get(&matrix);
+        cr_assert_not(inf_cpu_pack_restores(pack), "%08x", odd[i]);
+        put(pack);
+        inf_blob_unref(&blob);
+    }
 }
 
 Test(pack, fills_less_than_a_vector_up)
