@@ -4,6 +4,7 @@
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "backends/registry.h"
@@ -116,6 +117,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .slots = config->cpu_slots,
         .threads = config->cpu_threads,
         .isa_max = config->cpu_isa_max,
+        .kernel_races = strcmp(config->race, "never") != 0,
         .handoff_elements = config->gpu_handoff_elements,
         .log = daemon->log,
         .cache_directory = config->cache_dir[0] != '\0' ? config->cache_dir : NULL,

@@ -50,6 +50,15 @@ static enum inf_code refuse_isa(const char *name, struct inf_error *err)
                     name, known);
 }
 
+static void cpu_close(struct inf_device *base)
+{
+    struct inf_cpu_device *device = (struct inf_cpu_device *)base;
+    inf_cpu_choices_close(&device->choices);
+    inf_cpu_packs_fini(&device->packs);
+    inf_cpu_pools_fini(&device->pools);
+    free(device);
+}
+
 static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
                               const struct inf_device_options *options, struct inf_error *err)
 {
@@ -70,18 +79,17 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
     }
     inf_cpu_packs_init(&device->packs, device->isa->nn);
     describe(&device->base.info, device);
+    if (options->kernel_races)
+        code = inf_cpu_choices_open(&device->choices, options->cache_directory, &device->base.info,
+                                    options->log, err);
+    if (code != INF_OK) {
+        cpu_close(&device->base);
+        return code;
+    }
     inf_log(options->log, INF_LOG_DEBUG, "cpu device opened slots=%u threads=%u what=\"%s\"",
             device->pools.slots, device->pools.threads, device->base.info.description);
     *out_device = &device->base;
     return INF_OK;
-}
-
-static void cpu_close(struct inf_device *base)
-{
-    struct inf_cpu_device *device = (struct inf_cpu_device *)base;
-    inf_cpu_packs_fini(&device->packs);
-    inf_cpu_pools_fini(&device->pools);
-    free(device);
 }
 
 static enum inf_code cpu_supports(struct inf_device *device, const struct inf_graph *graph,

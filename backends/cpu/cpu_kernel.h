@@ -111,6 +111,20 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
                                   const struct inf_graph *graph, const struct inf_node *node,
                                   struct inf_error *err) INF_NODISCARD;
 
+// A row, and what its family is called.
+struct inf_cpu_candidate {
+    const struct inf_cpu_kernel *kernel;
+    const char *family; // static
+    uint64_t least_ns;  // of a race (kernel_race.h); 0: it did not run
+};
+
+#define INF_CPU_CANDIDATES 4u
+
+// Fills candidates[] with the rows that compute `node`, inf_cpu_kernel_find()'s first, as many as there
+// is room for, and returns how many.
+uint32_t inf_cpu_kernel_list(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
+                             const struct inf_graph *graph, const struct inf_node *node);
+
 // --- what rows ask of a graph ---
 
 // The shape of operand `input` of the node.

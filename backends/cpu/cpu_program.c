@@ -5,17 +5,13 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
+#include "backends/cpu/choices.h"
+#include "backends/cpu/cpu_step.h"
 #include "backends/cpu/own.h"
 #include "backends/cpu/own_chain.h"
 #include "backends/cpu/own_stream.h"
 #include "backends/cpu/xnn.h"
 #include "proto/core/span.h"
-
-// Where operands are before the first run. XNNPACK allocates in the first setup of an operator only,
-// and of later pointers it wants to know no more than how far they are from the first ones. So the
-// first setup is done when a program is compiled, with this, and runs allocate nothing. It is not
-// NULL, which kernels refuse, and so low that no element "at" it can have the address of a real one.
-#define NOWHERE ((void *)64)
 
 // Multiply-adds of a stretch of steps that are worth to wake other threads: about 100 us of one core.
 #define TEAM_MACS ((size_t)5000000)
@@ -32,51 +28,8 @@ struct cpu_program {
 
 // --- steps ---
 
-static enum xnn_status after_setup(struct inf_cpu_step *step)
-{
-    const struct inf_xnn_unary *unary = &step->after.unary;
-    if (unary->op == NULL)
-        return xnn_status_success;
-    return unary->setup(unary->op, unary->batch, step->output, step->output, step->pool);
-}
-
-// Tells the step's operators where its operands are now.
-static enum inf_code step_setup(struct inf_cpu_step *step, struct inf_error *err)
-{
-    enum xnn_status status = step->setup != NULL ? step->setup(step) : xnn_status_success;
-    if (status == xnn_status_success)
-        status = after_setup(step);
-    return inf_xnn_check(status, step->node, step->kernel, err);
-}
-
-static enum inf_code step_run(struct inf_cpu_step *step, struct inf_error *err)
-{
-    enum xnn_status status = xnn_status_success;
-    if (step->run != NULL)
-        step->run(step);
-    else
-        status = xnn_run_operator(step->op, step->pool);
-    if (status == xnn_status_success && step->after.unary.op != NULL)
-        status = xnn_run_operator(step->after.unary.op, step->pool);
-    if (step->after.map != NULL)
-        inf_own_map(step, step->after.map, step->after.count, step->output);
-    return inf_xnn_check(status, step->node, step->kernel, err);
-}
-
-// Operands before the first run.
-static void bind_start(struct inf_cpu_step *step)
-{
-    for (uint32_t i = 0; i < step->operand_count; i++) {
-        uint32_t value = step->operands[i];
-        if (value == INF_VALUE_NONE)
-            continue;
-        bool constant = inf_graph_is_const(step->graph, value);
-        step->inputs[i] = constant ? step->graph->values[value].data->data : NOWHERE;
-    }
-}
-
 static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segment *segment,
-                               struct inf_error *err)
+                               struct inf_cpu_choices *choices, struct inf_error *err)
 {
     const struct inf_node *node = step->node;
     const struct inf_cpu_kernel *kernel;
@@ -84,7 +37,6 @@ static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segme
     struct inf_cpu_stream stream;
     step->operands = node->inputs;
     step->operand_count = node->input_count;
-    step->output = NOWHERE;
     step->outputs = inf_arena_alloc(step->arena, (node->output_count + 1) * sizeof(*step->outputs));
     step->inputs = inf_arena_alloc(step->arena, (node->input_count + 1) * sizeof(*step->inputs));
     if (step->inputs == NULL || step->outputs == NULL)
@@ -92,24 +44,17 @@ static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segme
                                "node '%s': no memory for its operands", node->name);
     if (inf_cpu_stream_find(&stream, step->graph, step->index, segment)) {
         INF_TRY(inf_own_stream_create(step, &stream, err));
-        bind_start(step);
-    } else if (inf_cpu_chain_find(&chain, step->graph, step->index, segment)) {
+        inf_cpu_step_bind_start(step);
+    } else if (inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
+               !inf_cpu_chain_is_node(&chain)) {
         INF_TRY(inf_own_chain_create(step, &chain, err));
-        bind_start(step);
+        inf_cpu_step_bind_start(step);
     } else {
-        INF_TRY(inf_cpu_kernel_find(&kernel, step->graph, node, err));
-        bind_start(step);
+        INF_TRY(inf_cpu_choose(&kernel, choices, step, err));
+        inf_cpu_step_bind_start(step);
         INF_TRY(kernel->create(step, err));
     }
-    return step_setup(step, err);
-}
-
-static void step_fini(struct inf_cpu_step *step)
-{
-    xnn_delete_operator(step->op);
-    xnn_delete_operator(step->after.unary.op);
-    inf_xnn_free(&step->memory);
-    inf_cpu_step_unpack(step);
+    return inf_cpu_step_setup(step, err);
 }
 
 // --- programs ---
@@ -181,7 +126,7 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
         step->bf16 = segment->precision == INF_PRECISION_BF16;
         step->dots = device->dots;
         step->pinned = segment->pinned;
-        INF_TRY(step_fill(step, segment, err));
+        INF_TRY(step_fill(step, segment, device->choices, err));
         program->base.lowered_nodes += slot == 0 ? step->lowered_nodes : 0;
     }
     return share_scratch(program, err);
@@ -213,7 +158,7 @@ void inf_cpu_program_destroy(struct inf_program *base)
     struct cpu_program *program = (struct cpu_program *)base;
     size_t count = (size_t)program->step_count * program->slots;
     for (size_t i = 0; i < count; i++)
-        step_fini(&program->steps[i]);
+        inf_cpu_step_fini(&program->steps[i]);
     free(program->steps);
     inf_xnn_free(&program->scratch);
     inf_arena_fini(&program->arena);
@@ -246,8 +191,8 @@ static enum inf_code run_step(struct inf_cpu_step *step, const struct inf_run *r
 {
     uint64_t start_ns = run->profile ? inf_clock_ns() : 0;
     if (step_bind(step, run->bindings))
-        INF_TRY(step_setup(step, err));
-    INF_TRY(step_run(step, err));
+        INF_TRY(inf_cpu_step_setup(step, err));
+    INF_TRY(inf_cpu_step_run(step, err));
     if (run->profile)
         step->time_ns = inf_clock_ns() - start_ns;
     return INF_OK;
@@ -281,12 +226,6 @@ static void lead_stretch(void *context)
     stretch->code = run_steps(stretch);
 }
 
-// Whether XNNPACK computes in the step: it calls the pool by itself.
-static bool is_xnn(const struct inf_cpu_step *step)
-{
-    return step->op != NULL || step->after.unary.op != NULL;
-}
-
 enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
                           struct inf_ticket *ticket, struct inf_error *err)
 {
@@ -295,9 +234,9 @@ enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
     uint32_t end;
     for (uint32_t at = 0; at < program->step_count; at = end) {
         struct stretch stretch = {.steps = &steps[at], .run = run, .err = err};
-        bool xnn = is_xnn(&steps[at]);
+        bool xnn = inf_cpu_step_is_xnn(&steps[at]);
         size_t macs = 0;
-        for (end = at; end < program->step_count && is_xnn(&steps[end]) == xnn; end++)
+        for (end = at; end < program->step_count && inf_cpu_step_is_xnn(&steps[end]) == xnn; end++)
             macs += steps[end].macs;
         stretch.count = end - at;
         if (!xnn && macs >= TEAM_MACS)

@@ -3,6 +3,7 @@
 #ifndef INF_BACKENDS_CPU_CPU_PROGRAM_H
 #define INF_BACKENDS_CPU_CPU_PROGRAM_H
 
+#include "backends/cpu/choices.h"
 #include "backends/cpu/cpu_pool.h"
 #include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/pack.h"
@@ -14,6 +15,7 @@ struct inf_cpu_device {
     const struct inf_isa *isa; // at most what it was told
     bool dots;                 // inf_own_round_pays()
     struct inf_cpu_packs packs;
+    struct inf_cpu_choices *choices; // NULL: rows are chosen by rule
 };
 
 // The entries of struct inf_backend of the same names. Weights are packed when a program is compiled,

@@ -152,6 +152,11 @@ bool inf_cpu_chain_find(struct inf_cpu_chain *chain, const struct inf_graph *gra
     }
 }
 
+bool inf_cpu_chain_is_node(const struct inf_cpu_chain *chain)
+{
+    return chain->depthwise == INF_NODE_NONE && chain->add == INF_NODE_NONE;
+}
+
 uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf_graph *graph)
 {
     uint32_t first = chain->depthwise != INF_NODE_NONE ? chain->depthwise : chain->conv;

@@ -21,6 +21,9 @@ struct inf_cpu_chain {
 bool inf_cpu_chain_find(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t node,
                         const struct inf_segment *segment);
 
+// Whether the chain is one conv2d node alone.
+bool inf_cpu_chain_is_node(const struct inf_cpu_chain *chain);
+
 // The value that a chain starts from.
 uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf_graph *graph);
 

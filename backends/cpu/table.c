@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/cpu_kernel.h"
 
-static const struct inf_cpu_kernel *const families[] = {
-    inf_cpu_gemm_kernels,         inf_cpu_depthwise_kernels,  inf_cpu_conv_kernels,
-    inf_cpu_dense_kernels,        inf_cpu_matmul_kernels,     inf_cpu_product_kernels,
-    inf_cpu_pool_kernels,         inf_cpu_unary_kernels,      inf_cpu_eltwise_kernels,
-    inf_cpu_reduce_kernels,       inf_cpu_resample_kernels,   inf_cpu_move_kernels,
-    inf_cpu_strided_kernels,      inf_cpu_nearest_kernels,    inf_cpu_bilinear_kernels,
-    inf_cpu_q8_depthwise_kernels, inf_cpu_q8_product_kernels, inf_cpu_q8_eltwise_kernels,
+static const struct {
+    const char *name;
+    const struct inf_cpu_kernel *rows;
+} families[] = {
+    {"own_conv", inf_cpu_gemm_kernels},         {"own_depthwise", inf_cpu_depthwise_kernels},
+    {"xnn_conv", inf_cpu_conv_kernels},         {"own_dense", inf_cpu_dense_kernels},
+    {"xnn_matmul", inf_cpu_matmul_kernels},     {"own_matmul", inf_cpu_product_kernels},
+    {"xnn_pool", inf_cpu_pool_kernels},         {"xnn_unary", inf_cpu_unary_kernels},
+    {"own_eltwise", inf_cpu_eltwise_kernels},   {"own_reduce", inf_cpu_reduce_kernels},
+    {"xnn_resample", inf_cpu_resample_kernels}, {"own_move", inf_cpu_move_kernels},
+    {"own_strided", inf_cpu_strided_kernels},   {"own_nearest", inf_cpu_nearest_kernels},
+    {"own_bilinear", inf_cpu_bilinear_kernels}, {"q8_depthwise", inf_cpu_q8_depthwise_kernels},
+    {"q8_product", inf_cpu_q8_product_kernels}, {"q8_eltwise", inf_cpu_q8_eltwise_kernels},
 };
 
 static enum inf_code check_operand(const struct inf_graph *graph, const struct inf_node *node,
@@ -42,7 +48,7 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
     INF_TRY(check_operands(graph, node, err));
     enum inf_code code = INF_OK;
     for (size_t family = 0; family < INF_ARRAY_LENGTH(families); family++) {
-        for (const struct inf_cpu_kernel *row = families[family]; row->create != NULL; row++) {
+        for (const struct inf_cpu_kernel *row = families[family].rows; row->create != NULL; row++) {
             if (row->op != node->op)
                 continue;
             // The first row's reason is the one that is told.
@@ -58,6 +64,21 @@ enum inf_code inf_cpu_kernel_find(const struct inf_cpu_kernel **out_kernel,
         return code;
     return inf_fail(err, INF_UNSUPPORTED, "cpu: there is no kernel for %s",
                     inf_op_info(node->op)->name);
+}
+
+uint32_t inf_cpu_kernel_list(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
+                             const struct inf_graph *graph, const struct inf_node *node)
+{
+    uint32_t count = 0;
+    if (check_operands(graph, node, NULL) != INF_OK)
+        return 0;
+    for (size_t family = 0; family < INF_ARRAY_LENGTH(families); family++)
+        for (const struct inf_cpu_kernel *row = families[family].rows; row->create != NULL; row++)
+            if (row->op == node->op && count < INF_CPU_CANDIDATES &&
+                row->supports(graph, node, NULL) == INF_OK)
+                candidates[count++] =
+                    (struct inf_cpu_candidate){.kernel = row, .family = families[family].name};
+    return count;
 }
 
 const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,

@@ -56,6 +56,9 @@ struct inf_device_options {
     const struct inf_log *log;   // NULL: no log; must outlive the device
     uint32_t handoff_elements;   // of devices with memory of their own, for their info; 0: none
     const char *cache_directory; // for what is compiled once for all starts; NULL: none. Copied
+    // Whether kernels race for nodes that several of them compute, once for each kind of node, when a
+    // program is compiled; cache_directory remembers who won. Else the choice is by rule.
+    bool kernel_races;
 };
 
 // Memory that somebody else holds because of the device: the constants of models placed on it.

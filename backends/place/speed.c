@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "backends/base/file.h"
+#include "backends/base/record.h"
 #include "backends/exec/trial.h"
 #include "backends/graph/shape_infer.h"
-#include "backends/place/record.h"
 #include "proto/core/span.h"
 
 // Each graph runs so many times; the least counts.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--profile | --declined]
+// bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--profile | --declined | --compare-kernels]
 //              (--threads N --ms MS | N MS) MODEL...
 //
 // Times one inference after the other, in process, and prints a line a model:
@@ -14,6 +14,9 @@
 // --profile adds a line a step: its least time over some runs, multiply-adds a second, their share of
 // what the cores can do, the bytes of its tensors, and the kernel. A step may compute several nodes.
 //
+// --compare-kernels runs nothing. It prints the least time of each kernel of the cpu device that computes a
+// node, in us, for nodes that several compute, each alone. In a model some are computed together.
+//
 // --declined runs nothing. It prints how many nodes the plan has, how many of them the backend takes, and
 // why it declines each of the others.
 #include <getopt.h>
@@ -24,6 +27,7 @@
 
 #include "backends/base/blob.h"
 #include "backends/base/clock.h"
+#include "tests/tools/compare_kernels.h"
 #include "tests/tools/engine.h"
 #include "tests/tools/peak.h"
 
@@ -37,7 +41,7 @@ struct bench {
     uint32_t threads;
     double ms;
     int64_t dim;
-    bool profile, declined;
+    bool profile, declined, compare;
     double peak; // GFLOP/s of all threads
     struct tool_engine engine;
 };
@@ -385,9 +389,11 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
     enum inf_code code = load(subject, bench, path, err);
     if (code == INF_OK && bench->declined)
         print_declined(subject, bench, name);
+    else if (code == INF_OK && bench->compare)
+        code = tool_compare_kernels(bench->engine.device, subject->executable, err);
     else if (code == INF_OK)
         code = measure(subject, bench, name, err);
-    if (code == INF_OK && bench->profile && !bench->declined)
+    if (code == INF_OK && bench->profile && !bench->declined && !bench->compare)
         code = profile(subject, bench, err);
     unload(subject);
     free(subject);
@@ -397,7 +403,8 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
 static int usage(void)
 {
     fputs(
-        "usage: bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--profile | --declined]\n"
+        "usage: bench_engine [--backend NAME] [--isa-max SET] [--dim N] \n"
+        "                    [--profile | --declined | --compare-kernels]\n"
         "                    (--threads N --ms MS | N MS) MODEL...\n",
         stderr);
     return 2;
@@ -405,11 +412,15 @@ static int usage(void)
 
 static bool parse(struct bench *bench, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
-        {"ms", required_argument, NULL, 'm'},      {"dim", required_argument, NULL, 'd'},
-        {"profile", no_argument, NULL, 'p'},       {"declined", no_argument, NULL, 'n'},
-        {"isa-max", required_argument, NULL, 'i'}, {0}};
+    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"ms", required_argument, NULL, 'm'},
+                                            {"dim", required_argument, NULL, 'd'},
+                                            {"profile", no_argument, NULL, 'p'},
+                                            {"declined", no_argument, NULL, 'n'},
+                                            {"compare-kernels", no_argument, NULL, 'c'},
+                                            {"isa-max", required_argument, NULL, 'i'},
+                                            {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'b')
@@ -424,6 +435,8 @@ static bool parse(struct bench *bench, int argc, char **argv)
             bench->isa_max = optarg;
         else if (option == 'p')
             bench->profile = true;
+        else if (option == 'c')
+            bench->compare = true;
         else if (option == 'n')
             bench->declined = true;
         else

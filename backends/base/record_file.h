@@ -2,12 +2,12 @@
 // A text file of records that is only appended to, for what was found out and need not be found out
 // again. A file that is damaged, cut off, of another version or too long is begun anew from what could be
 // read; one that cannot be written is logged once. One thread owns a file.
-#ifndef INF_BACKENDS_PLACE_RECORD_FILE_H
-#define INF_BACKENDS_PLACE_RECORD_FILE_H
+#ifndef INF_BACKENDS_BASE_RECORD_FILE_H
+#define INF_BACKENDS_BASE_RECORD_FILE_H
 
 #include "backends/base/log.h"
+#include "backends/base/record.h"
 #include "backends/base/role.h"
-#include "backends/place/record.h"
 #include "proto/core/status.h"
 
 // Characters of a line, its end included: a longer one is not kept.

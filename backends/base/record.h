@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of text with a checksum, as the files of what was measured have them.
-#ifndef INF_BACKENDS_PLACE_RECORD_H
-#define INF_BACKENDS_PLACE_RECORD_H
+#ifndef INF_BACKENDS_BASE_RECORD_H
+#define INF_BACKENDS_BASE_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/place/record.h"
+#include "backends/base/record.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/place/record_file.h"
+#include "backends/base/record_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
