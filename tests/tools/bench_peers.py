@@ -4,12 +4,14 @@
 
   bench_peers.py run MODELS --harness DIR --build DIR --json FILE [--svg FILE]
                  [--threads 1,2] [--rounds N] [--ms MS] [--models NAME...] [--peers NAME...] [--cpu-time]
+                 [--precision NAME]
   bench_peers.py show FILE.json [--svg FILE] [--least]
 
 DIR of --harness holds peers.py and its programs' sources (its README says how they are built and MODELS
 made; PEERS_BIN and NODE_PATH say where the peers are); --build is a meson build folder of this project.
 The peers run in turn, round after round. Ratios are taken within a round, then their median is.
 
+--precision  has a column of its own, beside the peers' fp32.
 --cpu-time   time of the processor instead of time of the day, for one thread only: what a run costs where
              other work takes turns with it. Makes peers.py's clock the processor's by LD_PRELOAD.
 --least      compares least times instead of medians: what disturbs only adds.
@@ -32,6 +34,9 @@ def run(options):
     command = [sys.executable, os.path.join(options.harness, "peers.py"), options.folder,
                "-t", options.threads, "-r", str(options.rounds), "--ms", str(options.ms),
                "-x", "%s=%s/tests/tools/bench_engine" % (OURS, build), "--json", options.json]
+    if options.precision:
+        command += ["-x", "%s-%s=%s/tests/tools/bench_engine --backend cpu:%s"
+                    % (OURS, options.precision, build, options.precision)]
     if options.models:
         command += ["-m", *options.models]
     if options.peers:
@@ -67,8 +72,14 @@ def ratio(ours, peer, least):
 
 
 def names(models):
-    peers = sorted({p for table in models.values() for p in table if p != OURS})
+    peers = sorted({p for table in models.values() for p in table if p != OURS},
+                   key=lambda p: (not p.startswith(OURS), p))
     return [OURS, *peers]
+
+
+def slowest_ratio(table, ours, least):
+    """The time of one of ours by that of the fastest peer."""
+    return max((ratio(table[ours], table[p], least) for p in table if not p.startswith(OURS)), default=None)
 
 
 def show(tables, least):
@@ -87,7 +98,9 @@ def show(tables, least):
                     cells.append("-")
                     continue
                 cell = "%.3g" % time_ms(table[peer], least)
-                if peer != OURS:
+                if peer != OURS and peer.startswith(OURS):
+                    cell += " (%.2f of the fastest)" % slowest_ratio(table, peer, least)
+                elif peer != OURS:
                     ratios.append(ratio(table[OURS], table[peer], least))
                     cell += " (%.2f)" % ratios[-1]
                 cells.append(cell)
@@ -150,6 +163,7 @@ def main():
     verb.add_argument("--ms", type=float, default=600)
     verb.add_argument("--models", nargs="*")
     verb.add_argument("--peers", nargs="*")
+    verb.add_argument("--precision")
     verb.add_argument("--cpu-time", action="store_true")
     verb.add_argument("--svg")
     verb.add_argument("--least", action="store_true")
