@@ -51,11 +51,13 @@ static uint64_t hash_value(uint64_t key, const struct inf_graph *graph, uint32_t
     return inf_record_hash(key, of->shape.dims, (size_t)of->shape.rank * sizeof of->shape.dims[0]);
 }
 
-// What a choice hangs on: the node's operator, attributes and operands.
+// What a choice hangs on: threads, the node's operator, attributes and operands.
 static uint64_t key_of(const struct inf_cpu_choices *choices, const struct inf_cpu_step *step)
 {
     const struct inf_node *node = step->node;
     uint64_t key = inf_record_hash_text(choices->seed, inf_op_info(node->op)->name);
+    size_t threads = pthreadpool_get_threads_count(step->pool);
+    key = inf_record_hash(key, &threads, sizeof threads);
     key = inf_record_hash(key, &node->attrs, sizeof node->attrs);
     for (uint32_t i = 0; i < node->input_count; i++)
         key = hash_value(key, step->graph, node->inputs[i]);
@@ -207,7 +209,6 @@ enum inf_code inf_cpu_choices_open(struct inf_cpu_choices **out_choices, const c
     inf_mutex_init(&choices->mutex);
     choices->log = log;
     choices->seed = inf_record_hash_text(INF_RECORD_HASH_INIT, info->description);
-    choices->seed = inf_record_hash(choices->seed, &info->threads, sizeof info->threads);
     choices->file = (struct inf_record_file){.name = "kernels.db",
                                              .header = "inferd-kernels 1\n",
                                              .what = "memory of kernels",

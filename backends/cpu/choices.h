@@ -9,7 +9,7 @@
 struct inf_cpu_choices;
 
 // Reads DIRECTORY/kernels.db, where there is one; NULL as directory: nothing is kept beyond this run.
-// `info` says what the choices hold for: the processor, its level of instruction sets, threads.
+// `info` says what the choices hold for: the processor and its level of instruction sets.
 // *out_choices is the caller's to close.
 //
 // INF_EXHAUSTED  memory.

@@ -29,6 +29,7 @@ static void describe(struct inf_device_info *info, const struct inf_cpu_device *
     info->slots = device->pools.slots;
     info->threads = device->pools.threads;
     info->host_memory = true;
+    info->fewer_threads = true;
     if (device->isa->nn->gemm_bf16 != NULL)
         info->precisions = INF_PRECISION_BIT(INF_PRECISION_BF16);
     info->alignment = 64;

@@ -3,10 +3,16 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "backends/base/clock.h"
 #include "backends/base/cores.h"
 
 #define DEFAULT_THREADS_MAX 8u
+
+// How often the threads are called to see how long they take, and how long they may sleep before.
+#define WAKE_CALLS 7
+#define SLEEP_NS   200000
 
 static enum inf_code fill(struct inf_cpu_pools *pools, struct inf_error *err)
 {
@@ -23,6 +29,34 @@ static enum inf_code fill(struct inf_cpu_pools *pools, struct inf_error *err)
                             pools->threads);
     }
     return INF_OK;
+}
+
+static void do_nothing(void *context, size_t index)
+{
+    (void)context;
+    (void)index;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const uint64_t *x = a;
+    const uint64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+// The median of some calls of threads that sleep.
+static uint64_t measure_wake_ns(pthreadpool_t pool, size_t threads)
+{
+    const struct timespec sleep = {.tv_nsec = SLEEP_NS};
+    uint64_t times_ns[WAKE_CALLS];
+    for (size_t i = 0; i < WAKE_CALLS; i++) {
+        nanosleep(&sleep, NULL);
+        uint64_t start_ns = inf_clock_ns();
+        pthreadpool_parallelize_1d(pool, do_nothing, NULL, threads, PTHREADPOOL_FLAG_YIELD_WORKERS);
+        times_ns[i] = inf_clock_ns() - start_ns;
+    }
+    qsort(times_ns, WAKE_CALLS, sizeof(*times_ns), compare_times);
+    return times_ns[WAKE_CALLS / 2];
 }
 
 enum inf_code inf_cpu_pools_init(struct inf_cpu_pools *pools, uint32_t slots, uint32_t threads,
@@ -45,6 +79,8 @@ enum inf_code inf_cpu_pools_init(struct inf_cpu_pools *pools, uint32_t slots, ui
     enum inf_code code = fill(pools, err);
     if (code != INF_OK)
         inf_cpu_pools_fini(pools);
+    else if (pools->threads > 1)
+        pools->wake_ns = measure_wake_ns(pools->pools[0], pools->threads);
     return code;
 }
 

@@ -18,9 +18,11 @@ struct inf_cpu_pools {
     uint32_t slots;
     uint32_t threads;     // of each slot, the calling one included
     pthreadpool_t *pools; // by slot; NULL where there is one thread: the caller does it all
+    uint64_t wake_ns; // what calling the threads of a slot takes that sleep; 0: there is one thread
 };
 
-// Makes the pools of `slots` slots (0: 1) with `threads` threads each (0: half the cores, 1 to 8).
+// Makes the pools of `slots` slots (0: 1) with `threads` threads each (0: half the cores, 1 to 8), and
+// calls the threads of one some times to see how long they take to wake up.
 //
 // INF_INVALID    more than INF_CPU_SLOTS_MAX or INF_CPU_THREADS_MAX.
 // INF_EXHAUSTED  no memory, or the system refuses a thread.

@@ -13,8 +13,11 @@
 #include "backends/cpu/xnn.h"
 #include "proto/core/span.h"
 
-// Multiply-adds of a stretch of steps that are worth to wake other threads: about 100 us of one core.
-#define TEAM_MACS ((size_t)5000000)
+// A stretch of steps is worth to wake other threads when it takes one core twice as long as waking them,
+// of which so many multiply-adds are a nanosecond; but what was measured may have been disturbed.
+#define CORE_MACS_PER_NS 50
+#define TEAM_MACS_MIN    ((size_t)1000000)
+#define TEAM_MACS_MAX    ((size_t)20000000)
 
 struct cpu_program {
     struct inf_program base;
@@ -24,6 +27,7 @@ struct cpu_program {
     uint32_t slots;
     struct inf_xnn_memory *scratch; // of all slots
     struct inf_cpu_team *teams;     // by slot
+    size_t team_macs;               // of a stretch that threads are woken for, at least
 };
 
 // --- steps ---
@@ -89,6 +93,17 @@ static enum inf_code share_scratch(struct cpu_program *program, struct inf_error
     return INF_OK;
 }
 
+// The threads of a slot; NULL: the calling one. A pool is used as a whole or not at all.
+static pthreadpool_t pool_of(const struct inf_cpu_device *device, const struct inf_segment *segment,
+                             uint32_t slot)
+{
+    if (segment->threads > 0 && segment->threads < device->pools.threads)
+        return NULL;
+    // The plan of another device that falls back on this one may have more slots than there are pools;
+    // a pool takes one run at a time.
+    return device->pools.pools[slot % device->pools.slots];
+}
+
 static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_device *device,
                                   const struct inf_segment *segment, struct inf_error *err)
 {
@@ -102,6 +117,8 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "cpu: no memory for %zu steps", count);
     program->slots = segment->slots;
+    program->team_macs = (size_t)device->pools.wake_ns * 2 * CORE_MACS_PER_NS;
+    program->team_macs = INF_MAX(INF_MIN(program->team_macs, TEAM_MACS_MAX), TEAM_MACS_MIN);
     for (uint32_t i = 0; i < segment->node_count; i++)
         program->step_count += has_step(segment, segment->nodes[i]);
     size_t at = 0;
@@ -114,9 +131,7 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
         step->index = node;
         step->graph = segment->graph;
         step->node = &segment->graph->nodes[step->index];
-        // The plan of another device that falls back on this one may have more slots than there are
-        // pools; a pool takes one run at a time.
-        step->pool = device->pools.pools[slot % device->pools.slots];
+        step->pool = pool_of(device, segment, slot);
         step->team = &program->teams[slot];
         step->team->pool = step->pool;
         step->arena = &program->arena;
@@ -239,7 +254,7 @@ enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
         for (end = at; end < program->step_count && inf_cpu_step_is_xnn(&steps[end]) == xnn; end++)
             macs += steps[end].macs;
         stretch.count = end - at;
-        if (!xnn && macs >= TEAM_MACS)
+        if (!xnn && macs >= program->team_macs)
             inf_cpu_team_lead(steps[at].team, lead_stretch, &stretch);
         else
             lead_stretch(&stretch);

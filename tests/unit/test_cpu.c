@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backends/base/cores.h"
@@ -131,6 +132,49 @@ Test(cpu, has_the_slots_and_threads_that_it_is_told)
     uint32_t half = inf_cores_usable() / 2;
     cr_assert_eq(inf_device_info(device)->slots, 1u);
     cr_assert_eq(inf_device_info(device)->threads, half < 1 ? 1 : half > 8 ? 8 : half);
+    inf_device_unref(&device);
+}
+
+static uint64_t cpu_time_ns(clockid_t clock)
+{
+    struct timespec time;
+    cr_assert_eq(clock_gettime(clock, &time), 0);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+// Whether threads beside this one have a good part in 30 runs of a convolution that may use `threads`.
+static bool is_shared(struct inf_device *device, uint32_t threads)
+{
+    static float x[64 * 64 * 64], y[64 * 64 * 64], filter[64 * 64];
+    struct single single;
+    struct inf_program *program = NULL;
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 64, 64, 64));
+    constant(&single, &INF_SHAPE(1, 1, 64, 64), filter, NULL);
+    node(&single, INF_OP_CONV2D);
+    cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
+    const struct inf_segment segment = {.graph = single.graph,
+                                        .nodes = &single.node,
+                                        .node_count = 1,
+                                        .slots = 1,
+                                        .threads = threads};
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, NULL), INF_OK);
+    uint64_t all_ns = cpu_time_ns(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t mine_ns = cpu_time_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 0; i < 30; i++)
+        cr_assert_eq(run(program, &single, x, y, (struct inf_run){0}), INF_OK);
+    mine_ns = cpu_time_ns(CLOCK_THREAD_CPUTIME_ID) - mine_ns;
+    all_ns = cpu_time_ns(CLOCK_PROCESS_CPUTIME_ID) - all_ns;
+    inf_program_destroy(&program);
+    inf_graph_destroy(&single.graph);
+    return (double)all_ns > 1.1 * (double)mine_ns;
+}
+
+Test(cpu, calls_no_other_thread_where_a_program_may_use_one)
+{
+    struct inf_device *device = device_of(1, 2);
+    cr_assert(inf_device_info(device)->fewer_threads);
+    cr_assert_not(is_shared(device, 1));
     inf_device_unref(&device);
 }
 
