@@ -8,20 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/graph/layout_view.h"
 #include "backends/graph/pass_impl.h"
-
-// A value as another one with its axes permuted: axis i is axis perm[i] of `source`.
-struct view {
-    uint32_t source; // INF_VALUE_NONE: the value is no view
-    int32_t rank;
-    int32_t perm[INF_LIMIT_RANK];
-};
 
 // A pass on its way through the graph.
 struct layout {
     struct inf_rewrite *rewrite;
     struct inf_graph *graph;
-    struct view *views; // by value; of the values there were at the beginning
+    struct inf_layout_view *views; // by value; of the values there were at the beginning
     uint32_t view_count;
     bool *made; // by value: the node that makes the view of it is written down
     struct inf_node *nodes;
@@ -82,36 +76,10 @@ static enum inf_code new_value(struct layout *layout, uint32_t like, const struc
                                layout->rewrite->err);
 }
 
-static const struct view *view_of(const struct layout *layout, uint32_t value)
+static const struct inf_layout_view *view_of(const struct layout *layout, uint32_t value)
 {
-    static const struct view none = {.source = INF_VALUE_NONE};
+    static const struct inf_layout_view none = {.source = INF_VALUE_NONE};
     return value < layout->view_count ? &layout->views[value] : &none;
-}
-
-// Whether a permutation moves nothing but axes of size 1: then it is a reshape, which costs nothing.
-static bool only_ones_move(const struct layout *layout, const struct view *view)
-{
-    const struct inf_shape *shape = &layout->graph->values[view->source].shape;
-    int32_t last = -1;
-    if (shape->rank != view->rank)
-        return false;
-    for (int32_t i = 0; i < view->rank; i++) {
-        if (shape->dims[view->perm[i]] == 1)
-            continue;
-        if (view->perm[i] < last)
-            return false;
-        last = view->perm[i];
-    }
-    return true;
-}
-
-// The shape of what a permutation makes of the source.
-static struct inf_shape permuted(const struct inf_shape *source, const struct view *view)
-{
-    struct inf_shape shape = {.rank = view->rank};
-    for (int32_t i = 0; i < view->rank; i++)
-        shape.dims[i] = source->dims[view->perm[i]];
-    return shape;
 }
 
 // Writes down the reshape that a view amounts to.
@@ -132,13 +100,15 @@ static enum inf_code put_reshape(struct layout *layout, const struct inf_node *l
 // Writes down the node that makes `value`, a view, unless that is done.
 static enum inf_code materialize(struct layout *layout, const struct inf_node *like, uint32_t value)
 {
-    const struct view *view = view_of(layout, value);
+    const struct inf_layout_view *view = view_of(layout, value);
     union inf_attrs attrs;
     if (view->source == INF_VALUE_NONE || layout->made[value])
         return INF_OK;
     layout->made[value] = true;
-    struct inf_shape shape = permuted(&layout->graph->values[view->source].shape, view);
-    if (inf_shape_known(&shape) && only_ones_move(layout, view))
+    struct inf_shape shape =
+        inf_layout_view_shape(view, &layout->graph->values[view->source].shape);
+    if (inf_shape_known(&shape) &&
+        inf_layout_view_is_reshape(view, &layout->graph->values[view->source].shape))
         return put_reshape(layout, like, &shape, view->source, value);
     inf_attrs_init(&attrs, INF_OP_TRANSPOSE);
     attrs.transpose.perm.count = view->rank;
@@ -149,17 +119,9 @@ static enum inf_code materialize(struct layout *layout, const struct inf_node *l
 
 // --- views of what nodes make ---
 
-static struct view identity_view(uint32_t source, int32_t rank)
-{
-    struct view view = {.source = source, .rank = rank};
-    for (int32_t i = 0; i < rank; i++)
-        view.perm[i] = i;
-    return view;
-}
-
 // Whether a node is a transpose whose permutation can be known; as a view of its input.
 static bool read_transpose(const struct layout *layout, const struct inf_node *node,
-                           struct view *view)
+                           struct inf_layout_view *view)
 {
     if (node->op != INF_OP_TRANSPOSE)
         return false;
@@ -169,9 +131,10 @@ static bool read_transpose(const struct layout *layout, const struct inf_node *n
     // Transposes of constants are folded, which is better still.
     if (rank < 0 || x->data != NULL || (perm->count != 0 && perm->count != rank))
         return false;
-    const struct view *before = view_of(layout, node->inputs[0]);
-    struct view base =
-        before->source != INF_VALUE_NONE ? *before : identity_view(node->inputs[0], rank);
+    const struct inf_layout_view *before = view_of(layout, node->inputs[0]);
+    struct inf_layout_view base = before->source != INF_VALUE_NONE
+                                      ? *before
+                                      : inf_layout_view_identity(node->inputs[0], rank);
     *view = base;
     for (int32_t i = 0; i < rank; i++) {
         int64_t axis = perm->count == 0 ? rank - 1 - i : perm->values[i];
@@ -181,30 +144,13 @@ static bool read_transpose(const struct layout *layout, const struct inf_node *n
     return true;
 }
 
-static int32_t resolve(int64_t axis, int32_t rank)
-{
-    return (int32_t)(axis < 0 ? axis + rank : axis);
-}
-
-static bool is_identity(const struct view *view)
-{
-    for (int32_t i = 0; i < view->rank; i++)
-        if (view->perm[i] != i)
-            return false;
-    return true;
-}
-
-static bool same_perm(const struct view *a, const struct view *b)
-{
-    return a->rank == b->rank && memcmp(a->perm, b->perm, (size_t)a->rank * sizeof *a->perm) == 0;
-}
-
 // --- operands that are no views ---
 
 // A constant for use beside a view's source: stretched to its rank, its axes moved back. Folding
 // makes a constant of it again.
 static enum inf_code turn_constant(struct layout *layout, const struct inf_node *like,
-                                   const struct view *view, uint32_t value, uint32_t *out_value)
+                                   const struct inf_layout_view *view, uint32_t value,
+                                   uint32_t *out_value)
 {
     const struct inf_shape *shape = &layout->graph->values[value].shape;
     struct inf_shape wide = {.rank = view->rank}, turned = {.rank = view->rank};
@@ -228,13 +174,14 @@ static enum inf_code turn_constant(struct layout *layout, const struct inf_node 
 }
 
 // Whether `value` can stand beside a view in an element-wise node.
-static bool can_join(const struct layout *layout, const struct view *view, uint32_t value)
+static bool can_join(const struct layout *layout, const struct inf_layout_view *view,
+                     uint32_t value)
 {
-    const struct view *own = view_of(layout, value);
+    const struct inf_layout_view *own = view_of(layout, value);
     const struct inf_value *operand = &layout->graph->values[value];
     size_t count;
     if (own->source != INF_VALUE_NONE)
-        return same_perm(own, view);
+        return inf_layout_view_same(own, view);
     if (operand->shape.rank < 0 || operand->shape.rank > view->rank)
         return false;
     // One element stretches the same way whatever the axes.
@@ -245,9 +192,9 @@ static bool can_join(const struct layout *layout, const struct view *view, uint3
 
 // What stands beside the view's source in place of `value`.
 static enum inf_code join(struct layout *layout, const struct inf_node *like,
-                          const struct view *view, uint32_t value, uint32_t *out_value)
+                          const struct inf_layout_view *view, uint32_t value, uint32_t *out_value)
 {
-    const struct view *own = view_of(layout, value);
+    const struct inf_layout_view *own = view_of(layout, value);
     size_t count;
     *out_value = own->source != INF_VALUE_NONE ? own->source : value;
     if (own->source != INF_VALUE_NONE ||
@@ -311,50 +258,9 @@ static enum family family_of(const struct inf_graph *graph, const struct inf_nod
     }
 }
 
-// Maps axes to the source's; marks them in `hit`, by the operand's axes.
-static void map_axes(struct inf_ints *axes, const struct view *view, bool hit[INF_LIMIT_RANK])
-{
-    for (int32_t i = 0; i < axes->count; i++) {
-        int32_t axis = resolve(axes->values[i], view->rank);
-        hit[axis] = true;
-        axes->values[i] = view->perm[axis];
-    }
-}
-
-// The view that is left of `view` without the axes marked.
-static struct view drop_axes(const struct view *view, const bool hit[INF_LIMIT_RANK])
-{
-    struct view result = {.rank = 0};
-    for (int32_t i = 0; i < view->rank; i++) {
-        if (hit[i])
-            continue;
-        int32_t axis = view->perm[i];
-        for (int32_t j = 0; j < view->rank; j++)
-            axis -= hit[j] && view->perm[j] < view->perm[i];
-        result.perm[result.rank++] = axis;
-    }
-    return result;
-}
-
-// The view with axes of size 1 inserted at the same places on both sides.
-static struct view insert_axes(const struct view *view, const struct inf_ints *axes)
-{
-    struct view result = {.rank = view->rank + axes->count};
-    bool is_new[INF_LIMIT_RANK] = {false};
-    int32_t places[INF_LIMIT_RANK], count = 0;
-    for (int32_t i = 0; i < axes->count; i++)
-        is_new[resolve(axes->values[i], result.rank)] = true;
-    for (int32_t i = 0; i < result.rank; i++)
-        if (!is_new[i])
-            places[count++] = i;
-    for (int32_t i = 0, at = 0; i < result.rank; i++)
-        result.perm[i] = is_new[i] ? i : places[view->perm[at++]];
-    return result;
-}
-
 // Pads moved to the source's axes: a new constant for the node.
 static enum inf_code turn_pads(struct layout *layout, struct inf_node *node,
-                               const struct view *view)
+                               const struct inf_layout_view *view)
 {
     int64_t pads[2 * INF_LIMIT_RANK];
     int32_t turned[2 * INF_LIMIT_RANK];
@@ -383,7 +289,7 @@ static uint32_t data_inputs(const struct inf_node *node, enum family family)
 
 // Whether a node can take its operands as views. *view is that of one of them.
 static bool can_pass(const struct layout *layout, const struct inf_node *node, enum family family,
-                     const struct view **view)
+                     const struct inf_layout_view **view)
 {
     int64_t ignored[2 * INF_LIMIT_RANK];
     uint32_t count, inputs = data_inputs(node, family);
@@ -394,7 +300,7 @@ static bool can_pass(const struct layout *layout, const struct inf_node *node, e
     if (*view == NULL)
         return false;
     for (uint32_t i = 0; i < inputs; i++) {
-        const struct view *own = view_of(layout, node->inputs[i]);
+        const struct inf_layout_view *own = view_of(layout, node->inputs[i]);
         if (family == FAMILY_CONCAT && own->source == INF_VALUE_NONE)
             return false;
         if (!can_join(layout, *view, node->inputs[i]))
@@ -411,38 +317,39 @@ static bool can_pass(const struct layout *layout, const struct inf_node *node, e
         return inf_graph_const_ints(layout->graph, node->inputs[1], ignored, 2 * INF_LIMIT_RANK,
                                     &count) &&
                count == 2 * (uint32_t)(*view)->rank;
-    return family != FAMILY_RESHAPE || only_ones_move(layout, *view);
+    return family != FAMILY_RESHAPE ||
+           inf_layout_view_is_reshape(*view, &layout->graph->values[(*view)->source].shape);
 }
 
 // Changes attributes to the source's axes; *result is the view that outputs are.
-static void turn_attrs(struct inf_node *node, enum family family, const struct view *view,
-                       struct view *result)
+static void turn_attrs(struct inf_node *node, enum family family,
+                       const struct inf_layout_view *view, struct inf_layout_view *result)
 {
     bool hit[INF_LIMIT_RANK] = {false};
     *result = *view;
     switch (family) {
     case FAMILY_CONCAT:
-        node->attrs.concat.axis = view->perm[resolve(node->attrs.concat.axis, view->rank)];
+        node->attrs.concat.axis = inf_layout_view_axis(view, node->attrs.concat.axis);
         break;
     case FAMILY_AXIS: {
         int32_t *axis =
             node->op == INF_OP_SPLIT ? &node->attrs.split.axis : &node->attrs.softmax.axis;
-        *axis = view->perm[resolve(*axis, view->rank)];
+        *axis = inf_layout_view_axis(view, *axis);
         break;
     }
     case FAMILY_REDUCE:
-        map_axes(&node->attrs.reduce.axes, view, hit);
+        inf_layout_view_map(view, &node->attrs.reduce.axes, hit);
         if (node->attrs.reduce.axes.count == 0 && !node->attrs.reduce.keep_dims)
             result->rank = 0;
         else if (!node->attrs.reduce.keep_dims)
-            *result = drop_axes(view, hit);
+            *result = inf_layout_view_drop(view, hit);
         break;
     case FAMILY_SQUEEZE:
-        map_axes(&node->attrs.squeeze.axes, view, hit);
-        *result = drop_axes(view, hit);
+        inf_layout_view_map(view, &node->attrs.squeeze.axes, hit);
+        *result = inf_layout_view_drop(view, hit);
         break;
     case FAMILY_EXPAND:
-        *result = insert_axes(view, &node->attrs.expand_dims.axes);
+        *result = inf_layout_view_insert(view, &node->attrs.expand_dims.axes);
         break;
     case FAMILY_RESHAPE:
         result->rank = 0;
@@ -452,20 +359,9 @@ static void turn_attrs(struct inf_node *node, enum family family, const struct v
     }
 }
 
-// The shape of a source whose view has the shape known for `value`.
-static struct inf_shape source_shape(const struct layout *layout, uint32_t value,
-                                     const struct view *view)
-{
-    const struct inf_shape *shape = &layout->graph->values[value].shape;
-    struct inf_shape result = {.rank = shape->rank};
-    for (int32_t i = 0; i < shape->rank && shape->rank == view->rank; i++)
-        result.dims[view->perm[i]] = shape->dims[i];
-    return result;
-}
-
 // Gives a node new values as outputs, of which the old ones are views.
 static enum inf_code turn_outputs(struct layout *layout, struct inf_node *node,
-                                  const struct view *result)
+                                  const struct inf_layout_view *result)
 {
     uint32_t *outputs =
         inf_arena_alloc(&layout->graph->arena, node->output_count * sizeof *outputs);
@@ -473,7 +369,8 @@ static enum inf_code turn_outputs(struct layout *layout, struct inf_node *node,
         return no_memory(layout);
     for (uint32_t i = 0; i < node->output_count; i++) {
         uint32_t value = node->outputs[i];
-        struct inf_shape shape = source_shape(layout, value, result);
+        struct inf_shape shape =
+            inf_layout_view_source_shape(result, &layout->graph->values[value].shape);
         INF_TRY(new_value(layout, value, &shape, &outputs[i]));
         layout->graph->values[value].producer = INF_NODE_NONE;
         layout->views[value] = *result;
@@ -485,9 +382,9 @@ static enum inf_code turn_outputs(struct layout *layout, struct inf_node *node,
 
 // Writes down a node that works on what its operands are views of.
 static enum inf_code pass_through(struct layout *layout, const struct inf_node *old,
-                                  enum family family, const struct view *given)
+                                  enum family family, const struct inf_layout_view *given)
 {
-    struct view view = *given, result;
+    struct inf_layout_view view = *given, result;
     struct inf_node node = *old;
     node.inputs = inf_arena_alloc(&layout->graph->arena, old->input_count * sizeof *node.inputs);
     if (node.inputs == NULL)
@@ -500,7 +397,7 @@ static enum inf_code pass_through(struct layout *layout, const struct inf_node *
     turn_attrs(&node, family, &view, &result);
     layout->rewrite->changed = true;
     // Where no axis is left in another place, the old value is what the node makes.
-    if (!is_identity(&result))
+    if (!inf_layout_view_is_identity(&result))
         INF_TRY(turn_outputs(layout, &node, &result));
     return put(layout, &node);
 }
@@ -508,7 +405,8 @@ static enum inf_code pass_through(struct layout *layout, const struct inf_node *
 // --- the whole ---
 
 // Notes a transpose as a view. One whose view is not moved at all is its source.
-static void note_view(struct layout *layout, const struct inf_node *node, const struct view *view)
+static void note_view(struct layout *layout, const struct inf_node *node,
+                      const struct inf_layout_view *view)
 {
     uint32_t output = node->outputs[0];
     layout->rewrite->changed |= view_of(layout, node->inputs[0])->source != INF_VALUE_NONE;
@@ -522,8 +420,8 @@ static enum inf_code settle(struct layout *layout, const struct inf_node *like, 
 {
     if (*value == INF_VALUE_NONE)
         return INF_OK;
-    const struct view *view = view_of(layout, *value);
-    if (view->source != INF_VALUE_NONE && is_identity(view)) {
+    const struct inf_layout_view *view = view_of(layout, *value);
+    if (view->source != INF_VALUE_NONE && inf_layout_view_is_identity(view)) {
         *value = view->source;
         return INF_OK;
     }
@@ -532,8 +430,8 @@ static enum inf_code settle(struct layout *layout, const struct inf_node *like, 
 
 static enum inf_code visit(struct layout *layout, struct inf_node *node)
 {
-    struct view view;
-    const struct view *given;
+    struct inf_layout_view view;
+    const struct inf_layout_view *given;
     enum family family = family_of(layout->graph, node);
     if (read_transpose(layout, node, &view)) {
         note_view(layout, node, &view);
@@ -554,11 +452,11 @@ static enum inf_code write_down(struct layout *layout)
         INF_TRY(visit(layout, &graph->nodes[i]));
     for (uint32_t i = 0; i < graph->output_count; i++) {
         uint32_t value = graph->outputs[i].value;
-        const struct view *view = view_of(layout, value);
+        const struct inf_layout_view *view = view_of(layout, value);
         bool is_input =
             view->source != INF_VALUE_NONE && graph->values[view->source].producer == INF_NODE_NONE;
         // An output is always something that a node makes.
-        if (is_input && is_identity(view))
+        if (is_input && inf_layout_view_is_identity(view))
             INF_TRY(materialize(layout, &end, value));
         else
             INF_TRY(settle(layout, &end, &graph->outputs[i].value));
