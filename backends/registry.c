@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/registry.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,30 +92,74 @@ static enum inf_code check_names(const char *list, struct inf_error *err)
 
 // --- devices ---
 
-// Opens all devices of one backend that start; *err holds the last failure, if any.
+// Notes, and logs, why a backend has no device, or one fewer.
+INF_PRINTF(4, 5)
+static void leave_out(struct inf_backend_state *state, const struct inf_device_options *options,
+                      enum inf_log_level level, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(state->why, sizeof state->why, format, arguments);
+    va_end(arguments);
+    inf_log(options != NULL ? options->log : NULL, level,
+            "backend left out backend=%s reason=\"%s\"", state->name, state->why);
+}
+
+// Opens all devices of one backend that start.
 //
 // INF_INVALID  what `options` want makes no sense.
-static enum inf_code open_backend(struct inf_device_list *list, const struct inf_backend *backend,
+static enum inf_code open_devices(struct inf_device_list *list, struct inf_backend_state *state,
+                                  const struct inf_backend *backend,
                                   const struct inf_device_options *options,
                                   struct inf_error *err) INF_MAY_BLOCK
 {
     uint32_t count = backend->probe();
     if (count == 0)
-        inf_log(options != NULL ? options->log : NULL, INF_LOG_INFO,
-                "backend left out backend=%s reason=\"it finds no device\"", backend->name);
+        leave_out(state, options, INF_LOG_INFO, "it finds no device");
     for (uint32_t i = 0; i < count && list->count < INF_REGISTRY_DEVICES; i++) {
         struct inf_device **device = &list->devices[list->count];
         enum inf_code code = inf_device_open(device, backend, i, options, err);
         if (code == INF_INVALID)
             return code;
-        if (code == INF_OK)
+        if (code == INF_OK) {
             list->count++;
-        else
-            inf_log(options != NULL ? options->log : NULL, INF_LOG_WARNING,
-                    "device left out backend=%s index=%" PRIu32 " reason=\"%s\"", backend->name, i,
-                    err->text);
+            state->devices++;
+            continue;
+        }
+        snprintf(state->why, sizeof state->why, "%.159s", err->text);
+        inf_log(options != NULL ? options->log : NULL, INF_LOG_WARNING,
+                "device left out backend=%s index=%" PRIu32 " reason=\"%s\"", backend->name, i,
+                err->text);
     }
     return INF_OK;
+}
+
+// Opens a backend, unless something speaks against it, and notes what; *err holds the last failure.
+//
+// INF_INVALID  what `options` want makes no sense.
+static enum inf_code open_backend(struct inf_device_list *list, const struct inf_backend *backend,
+                                  const char *only, const struct inf_device_options *options,
+                                  struct inf_error *err) INF_MAY_BLOCK
+{
+    assert(list->backend_count < INF_REGISTRY_BACKENDS && "the table has no more");
+    struct inf_backend_state *state = &list->backends[list->backend_count++];
+    *state = (struct inf_backend_state){.name = backend->name, .priority = backend->priority};
+    if (only != NULL && backend != &inf_ref_backend && !is_listed(backend, only)) {
+        snprintf(state->why, sizeof state->why, "the settings name others");
+        return INF_OK;
+    }
+    if (only == NULL && backend->hardware != NULL && !backend->hardware()) {
+        leave_out(state, options, INF_LOG_INFO, "no hardware of its own");
+        return INF_OK;
+    }
+    if (options != NULL && backend->prepare != NULL && backend->prepare(options, err) != INF_OK) {
+        leave_out(state, options, INF_LOG_WARNING, "%.159s", err->text);
+        return INF_OK;
+    }
+    // The last place is kept for ref.
+    if (backend == &inf_ref_backend && list->count == INF_REGISTRY_DEVICES)
+        inf_device_unref(&list->devices[--list->count]);
+    return open_devices(list, state, backend, options, err);
 }
 
 enum inf_code inf_device_list_open(struct inf_device_list *list, const char *only,
@@ -124,21 +170,10 @@ enum inf_code inf_device_list_open(struct inf_device_list *list, const char *onl
         INF_TRY(check_names(only, err));
     struct inf_error failure = {0};
     for (size_t i = 0; inf_registry_table[i] != NULL; i++) {
-        const struct inf_backend *backend = inf_registry_table[i];
-        if (only != NULL && backend != &inf_ref_backend && !is_listed(backend, only))
+        if (open_backend(list, inf_registry_table[i], only, options, &failure) == INF_OK)
             continue;
-        if (only == NULL && backend->hardware != NULL && !backend->hardware()) {
-            inf_log(options != NULL ? options->log : NULL, INF_LOG_INFO,
-                    "backend left out backend=%s reason=\"no hardware of its own\"", backend->name);
-            continue;
-        }
-        // The last place is kept for ref.
-        if (backend == &inf_ref_backend && list->count == INF_REGISTRY_DEVICES)
-            inf_device_unref(&list->devices[--list->count]);
-        if (open_backend(list, backend, options, &failure) != INF_OK) {
-            inf_device_list_close(list);
-            return inf_fail(err, INF_INVALID, "%s", failure.text);
-        }
+        inf_device_list_close(list);
+        return inf_fail(err, INF_INVALID, "%s", failure.text);
     }
     if (list->count != 0 &&
         strcmp(inf_device_info(list->devices[list->count - 1])->backend, "ref") == 0)

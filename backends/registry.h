@@ -15,11 +15,22 @@ const struct inf_backend *inf_registry_find(const char *name);
 // The name and the static priority of a backend.
 const char *inf_registry_name(const struct inf_backend *backend);
 
+// What became of a backend that is built in.
+#define INF_REGISTRY_BACKENDS 8
+struct inf_backend_state {
+    const char *name; // static
+    int priority;
+    uint32_t devices; // that were opened
+    char why[160];    // why there is none, or one fewer; "": nothing went wrong
+};
+
 // Devices of all backends that can be opened here, in order of preference; ref is the last.
 #define INF_REGISTRY_DEVICES 16
 struct inf_device_list {
     struct inf_device *devices[INF_REGISTRY_DEVICES]; // a reference each
     uint32_t count;
+    struct inf_backend_state backends[INF_REGISTRY_BACKENDS];
+    uint32_t backend_count;
 };
 
 // Opens what can be opened. `only`, where not NULL, is a comma-separated list of backends to use;

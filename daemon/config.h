@@ -62,11 +62,13 @@ struct inf_config {
     double drift_factor;                  // of a model's best median: slower is drift; 0: none is
     uint32_t drift_after_ms;              // how long it has to be slower
     uint32_t shadow_interval;
-    uint32_t cpu_slots;                // 0: chosen
-    uint32_t cpu_threads;              // 0: chosen
-    char cpu_isa_max[INF_CONFIG_TEXT]; // best instruction set of cpu's own loops; "auto"
-    uint32_t gpu_handoff_elements;     // steps on fewer stay on the CPU; 0: none
-    uint32_t connections_max;          // open at once
+    uint32_t cpu_slots;                   // 0: chosen
+    uint32_t cpu_threads;                 // 0: chosen
+    char cpu_isa_max[INF_CONFIG_TEXT];    // best instruction set of cpu's own loops; "auto"
+    uint32_t gpu_handoff_elements;        // steps on fewer stay on the CPU; 0: none
+    char vulkan_loader[INF_CONFIG_TEXT];  // its library; "": where the system has it
+    char vulkan_drivers[INF_CONFIG_TEXT]; // manifests, with colons between; "": all there are
+    uint32_t connections_max;             // open at once
     // What one connection may have at once:
     uint32_t requests_per_connection_max;      // in flight
     uint64_t request_bytes_per_connection_max; // inline bytes of those

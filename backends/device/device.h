@@ -32,6 +32,9 @@ struct inf_device_info {
     char name[32];        // unique in the daemon: "cpu", "ref", "vulkan0"
     char backend[16];     // "cpu", "ref", "vulkan"
     char description[96]; // for people: processor or GPU, driver
+    char identity
+        [128]; // which device and which build of its driver, for what is measured of them; "":
+               // the description says it
     enum inf_device_kind kind;
     int priority;          // static preference: vulkan 300, cpu 200, ref 100
     uint32_t slots;        // runs of one program that may go on at once, 1 or more
@@ -53,8 +56,10 @@ struct inf_device_options {
     uint32_t threads; // 0: the backend's choice
     const char
         *isa_max; // best instruction set of the backend's own loops; NULL or "auto": the best
-    const struct inf_log *log;   // NULL: no log; must outlive the device
-    uint32_t handoff_elements;   // of devices with memory of their own, for their info; 0: none
+    const struct inf_log *log;  // NULL: no log; must outlive the device
+    uint32_t handoff_elements;  // of devices with memory of their own, for their info; 0: none
+    const char *vulkan_loader;  // the library, of the vulkan backend; NULL: where the system has it
+    const char *vulkan_drivers; // its drivers' manifests, with colons between; NULL: all there are
     const char *cache_directory; // for what is compiled once for all starts; NULL: none. Copied
     // Whether kernels race for nodes that several of them compute, once for each kind of node, when a
     // program is compiled; cache_directory remembers who won. Else the choice is by rule.

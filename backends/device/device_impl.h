@@ -58,6 +58,11 @@ struct inf_backend {
     const char *name;
     int priority;
 
+    // Hears of the options before anything else is asked, once. (optional)
+    //
+    // INF_UNAVAILABLE  what the options name is not there.
+    enum inf_code (*prepare)(const struct inf_device_options *options, struct inf_error *err);
+
     // Whether hardware of its own may be here: a glance, no driver is loaded. Where it says no, the
     // backend is opened only if it is asked for by name. (optional: always)
     bool (*hardware)(void);

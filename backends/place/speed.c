@@ -170,6 +170,7 @@ static uint64_t key_of(const struct inf_device *device, const char *version)
     const struct inf_device_info *info = inf_device_info(device);
     uint64_t key = inf_record_hash_text(INF_RECORD_HASH_INIT, version);
     key = inf_record_hash_text(inf_record_hash_text(key, info->name), info->description);
+    key = inf_record_hash_text(key, info->identity);
     return inf_record_hash(key, &info->threads, sizeof info->threads);
 }
 

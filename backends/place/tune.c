@@ -38,6 +38,7 @@ uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uin
     for (uint32_t i = 0; i < race->count; i++) {
         const struct inf_device_info *info = inf_device_info(race->entries[i].device);
         hash = inf_record_hash_text(inf_record_hash_text(hash, info->name), info->description);
+        hash = inf_record_hash_text(hash, info->identity);
         hash = inf_record_hash(hash, &info->threads, sizeof info->threads);
         hash = hash_number(hash, race->entries[i].mode.precision);
         hash = hash_number(hash, race->entries[i].mode.threads);

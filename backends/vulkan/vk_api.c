@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LOADER "libvulkan.so.1"
@@ -12,6 +14,25 @@
 // made at most once and stays, as XNNPACK's tables do. Written under `once` only.
 static struct vk_instance_api process_api;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+// Where the loader is; "": where the system has it. Set before the instance is made, by the one thread
+// that there is then.
+static char loader_path[4096];
+
+enum inf_code vk_api_prepare(const char *loader, const char *drivers, struct inf_error *err)
+{
+    if (loader != NULL) {
+        if (dlopen(loader, RTLD_NOW | RTLD_LOCAL) == NULL) // it stays, as the instance does
+            return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "vulkan_loader: %s",
+                                   dlerror());
+        snprintf(loader_path, sizeof loader_path, "%s", loader);
+    }
+    // The loader's own names for it, the older one for loaders before 1.3.207.
+    if (drivers != NULL &&
+        (setenv("VK_DRIVER_FILES", drivers, 1) != 0 || setenv("VK_ICD_FILENAMES", drivers, 1) != 0))
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "vulkan: no memory");
+    return INF_OK;
+}
 
 // Entries are looked up as functions of no particular type. Copying the bytes converts them without
 // a cast between pointers to data and to functions.
@@ -32,7 +53,7 @@ static bool load_instance_entries(struct vk_instance_api *api, PFN_vkGetInstance
 
 static void create_instance(void)
 {
-    void *loader = dlopen(LOADER, RTLD_NOW | RTLD_LOCAL);
+    void *loader = dlopen(loader_path[0] != '\0' ? loader_path : LOADER, RTLD_NOW | RTLD_LOCAL);
     if (loader == NULL)
         return;
     PFN_vkGetInstanceProcAddr get;

@@ -88,6 +88,13 @@ struct vk_device_api {
     VK_DEVICE_ENTRIES(VK_ENTRY_MEMBER)
 };
 
+// Says where the loader is and which drivers it is to look at; NULL: where and what the system has. Before
+// the instance is made, while nobody else reads the environment.
+//
+// INF_UNAVAILABLE  there is no such loader.
+enum inf_code vk_api_prepare(const char *loader, const char *drivers,
+                             struct inf_error *err) INF_NODISCARD;
+
 // The process's instance, made by the first call; NULL where there is no loader, or no driver that it
 // could load. Valid until the process ends. Any thread.
 const struct vk_instance_api *vk_instance_api(void) INF_MAY_BLOCK;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/vulkan.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,11 @@
 #define GPU_RATE      UINT64_C(10000000000)
 #define SOFTWARE_RATE UINT64_C(2000000000)
 
+static enum inf_code vulkan_prepare(const struct inf_device_options *options, struct inf_error *err)
+{
+    return vk_api_prepare(options->vulkan_loader, options->vulkan_drivers, err);
+}
+
 static uint32_t vulkan_probe(void)
 {
     struct vk_gpus gpus;
@@ -36,14 +42,35 @@ static uint64_t local_bytes(const VkPhysicalDeviceMemoryProperties *memory)
     return bytes;
 }
 
+// Writes the 32 digits of a UUID, and their end.
+static void write_uuid(char text[2 * VK_UUID_SIZE + 1], const uint8_t uuid[VK_UUID_SIZE])
+{
+    for (size_t i = 0; i < VK_UUID_SIZE; i++)
+        snprintf(text + 2 * i, 3, "%02x", uuid[i]);
+}
+
+// "DEVICE-UUID DRIVER-UUID VERSION": drivers give every build of theirs a UUID of its own.
+static void identify(struct vk_gpu *gpu, const VkPhysicalDeviceIDProperties *ids)
+{
+    struct inf_device_info *info = &gpu->base.info;
+    char device[2 * VK_UUID_SIZE + 1], driver[2 * VK_UUID_SIZE + 1];
+    write_uuid(device, ids->deviceUUID);
+    write_uuid(driver, ids->driverUUID);
+    snprintf(info->identity, sizeof info->identity, "%s %s %08" PRIx32, device, driver,
+             gpu->properties.driverVersion);
+}
+
 static void describe(struct vk_gpu *gpu, uint32_t index, const struct inf_device_options *options)
 {
     struct inf_device_info *info = &gpu->base.info;
     VkPhysicalDeviceDriverProperties driver = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceIDProperties ids = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
+                                        .pNext = &driver};
     VkPhysicalDeviceProperties2 properties = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &ids};
     gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
+    identify(gpu, &ids);
     bool software = gpu->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     info->kind = software ? INF_DEVICE_SOFTWARE : INF_DEVICE_GPU;
     info->priority = VULKAN_PRIORITY - (int)index;
@@ -159,6 +186,7 @@ const struct inf_backend inf_vulkan_backend = {
     .name = "vulkan",
     .priority = VULKAN_PRIORITY,
     .hardware = vk_hardware_present,
+    .prepare = vulkan_prepare,
     .probe = vulkan_probe,
     .open = vulkan_open,
     .close = vulkan_close,

@@ -2,8 +2,10 @@
 // A daemon whose GPU fails, or is not there: clients are served all the same. The GPU is llvmpipe
 // behind a layer that fails when told to.
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -210,4 +212,37 @@ Test(serving_vulkan, serves_from_the_cpu_where_there_is_no_loader)
     unlink(loader);
     rmdir(folder);
     expect_line(log, "backend left out backend=vulkan reason=\"it finds no device\"");
+}
+
+// --- where the loader is ---
+
+// Whether a daemon that is told this much of Vulkan has a GPU; it serves in any case.
+static bool has_gpu(const char *loader, const char *drivers)
+{
+    inf_fixture_start(&fixture,
+                      (const char *const[]){"--backends=vulkan,cpu", loader, drivers, NULL});
+    inf_raw_open(&raw, fixture.socket);
+    bool found = health("vulkan0") != NULL;
+    (void)served_by("");
+    stop();
+    return found;
+}
+
+Test(serving_vulkan, loader_and_drivers_are_where_the_settings_say)
+{
+    Dl_info info;
+    char loader[512], directory[] = "/tmp/inf-loader-XXXXXX", copy[64], command[700];
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW);
+    cr_assert_not_null(library);
+    cr_assert_neq(dladdr(dlsym(library, "vkGetInstanceProcAddr"), &info), 0);
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(copy, sizeof copy, "%s/moved.so", directory);
+    snprintf(command, sizeof command, "cp -L '%s' '%s'", info.dli_fname, copy);
+    cr_assert_eq(system(command), 0);
+    snprintf(loader, sizeof loader, "--vulkan-loader=%s", copy);
+    cr_expect(has_gpu(loader, NULL));
+    cr_expect(!has_gpu("--vulkan-loader=/nowhere/libvulkan.so.1", NULL));
+    cr_expect(!has_gpu("--vulkan-drivers=/nowhere/driver.json", NULL));
+    snprintf(command, sizeof command, "rm -r '%s'", directory);
+    cr_assert_eq(system(command), 0);
 }

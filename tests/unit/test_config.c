@@ -395,6 +395,8 @@ Test(config, help_names_every_setting_once)
                                         "check\n",
                                         "queue_bytes_max=BY",
                                         "batch_rows_max=N",
+                                        "vulkan_loader=PATH",
+                                        "vulkan_drivers=PATHS",
                                         "drain_timeout_ms=MS",
                                         "log_level=LEVEL",
                                         "run_limit_ms=MS",
