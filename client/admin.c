@@ -424,6 +424,32 @@ int inferd_status(inferd_client *client, inferd_server_status *status, struct in
                           err);
 }
 
+static enum inf_code take_checks(void *context, const union inf_message *message, bool final,
+                                 struct inf_error *err)
+{
+    (void) final;
+    (void)err;
+    const struct inf_server_status *from = &message->server_status;
+    *(inferd_checks *)context = (inferd_checks){.answers_checked = from->answers_checked,
+                                                .answers_drifted = from->answers_drifted,
+                                                .answers_unchecked = from->answers_unchecked,
+                                                .models_demoted = from->models_demoted};
+    return INF_OK;
+}
+
+int inferd_status_checks(inferd_client *client, inferd_checks *checks, struct inferd_error *err)
+{
+    *checks = (inferd_checks){0};
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_SERVER_STATUS,
+                                                 .kind = INF_MESSAGE_EMPTY,
+                                                 .reply_kind = INF_MESSAGE_SERVER_STATUS,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
+                                                 .take = take_checks,
+                                                 .context = checks},
+                          err);
+}
+
 // --- orders ---
 
 enum inf_code inf_client_take_progress(void *context, const union inf_message *message, bool final,

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -232,6 +233,22 @@ int inferd_reconnect(inferd_client *client, uint64_t timeout_ms, struct inferd_e
 void inferd_set_retry(inferd_client *client, uint64_t limit_ms)
 {
     client->retry_ns = INF_MIN(limit_ms, UINT32_MAX) * 1000000;
+}
+
+int inferd_set_manner(inferd_client *client, const char *precision, const char *mode,
+                      struct inferd_error *err)
+{
+    const char *texts[] = {precision, mode};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(texts); i++)
+        if (texts[i] != NULL && strlen(texts[i]) >= sizeof client->mode) {
+            struct inf_error why = {0};
+            (void)inf_fail_reason(&why, INF_INVALID, INF_REASON_BAD_PARAMETER, "'%.32s' is no %s",
+                                  texts[i], i == 0 ? "precision" : "mode");
+            return inf_client_report(err, &why);
+        }
+    snprintf(client->precision, sizeof client->precision, "%s", precision != NULL ? precision : "");
+    snprintf(client->mode, sizeof client->mode, "%s", mode != NULL ? mode : "");
+    return INFERD_OK;
 }
 
 void inferd_epoch(const inferd_client *client, uint64_t epoch[2])

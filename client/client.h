@@ -163,7 +163,8 @@ struct inferd_client {
     int fd;
     char *path;
     uint64_t epoch[2];
-    uint64_t retry_ns; // how long inferd_infer() tries; 0: once
+    uint64_t retry_ns;            // how long inferd_infer() tries; 0: once
+    char precision[16], mode[16]; // of requests; "": as the model is placed and told
     inferd_statistics statistics;
     uint32_t depth;           // calls of the library on the stack
     bool closing;             // inferd_close() came from a callback

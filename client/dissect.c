@@ -125,6 +125,7 @@ int inferd_dissect(inferd_client *client, const inferd_dissect_request *request,
     infer->device = request->device;
     infer->mode = request->mode;
     infer->against = request->against;
+    infer->precision = request->precision;
     infer->tolerance = request->tolerance;
     int code = ask(client, request, infer, &listener, err);
     free(infer);

@@ -187,7 +187,8 @@ static size_t entry_bound(const struct inf_tensor_entry *entry)
 static size_t meta_bound(const struct inf_infer_request *message)
 {
     size_t size = REQUEST_META_BYTES + strlen(message->model_name) +
-                  strlen(message->model_version) + strlen(message->id) + strlen(message->device);
+                  strlen(message->model_version) + strlen(message->id) + strlen(message->device) +
+                  strlen(message->mode) + strlen(message->precision);
     for (uint32_t i = 0; i < message->input_count; i++)
         size += entry_bound(&message->inputs[i]);
     for (uint32_t i = 0; i < message->output_count; i++)
@@ -209,7 +210,9 @@ static void fill_request(inferd_client *client, struct inf_call *call,
     message->priority = (enum inf_wire_priority)request->priority;
     message->order_key = request->order_key;
     message->session_id = request->session != NULL ? request->session->id : 0;
-    message->mode = message->against = NULL; // for looking into models
+    message->mode = client->mode;
+    message->precision = client->precision;
+    message->against = NULL; // for looking into models
     message->tolerance = 0;
     fill_inputs(message, request);
     message->output_count = (uint32_t)request->output_count;

@@ -134,6 +134,14 @@ INFERD_API int inferd_reconnect(inferd_client *client, uint64_t timeout_ms,
 // inferd_process() connects anew, without blocking. 0, as at first: never.
 INFERD_API void inferd_set_retry(inferd_client *client, uint64_t limit_ms);
 
+// What requests of this client say from now on about how they are to be computed; NULL: nothing, as at first.
+// `precision`: "fp32", "fp16", "bf16" or "int8", which the device has to offer; a run that is not finite in less
+// than fp32 is made again in fp32: inferd_result_precision() tells. `mode`: "normal", "prod" (shadow
+// verification leaves the answer out), "debug" (each node goes to the daemon's log; needs the admin
+// socket). The texts are copied.
+INFERD_API int inferd_set_manner(inferd_client *client, const char *precision, const char *mode,
+                                 struct inferd_error *err);
+
 // What a client has done since inferd_connect().
 typedef struct inferd_statistics {
     uint64_t requests;   // inferences asked for
@@ -382,6 +390,18 @@ INFERD_API int inferd_memory_info(inferd_client *client, inferd_memory_row **row
 INFERD_API int inferd_status(inferd_client *client, inferd_server_status *status,
                              struct inferd_error *err);
 
+// What the daemon has found out about its own answers since it started.
+typedef struct inferd_checks {
+    uint64_t answers_checked;   // that the plainest device computed once more
+    uint64_t answers_drifted;   // of them: it found something else
+    uint64_t answers_unchecked; // that there was no room for
+    uint64_t models_demoted;    // put into fp32, since answers in less were not finite
+} inferd_checks;
+
+// Reads them.
+INFERD_API int inferd_status_checks(inferd_client *client, inferd_checks *checks,
+                                    struct inferd_error *err);
+
 // --- placement ---
 
 // A device that could have been chosen. Times in ns, 0: not known.
@@ -408,7 +428,8 @@ typedef struct inferd_declined {
 // What a model was told, by its file or by admins: "device", "cpu", "model".
 typedef struct inferd_setting {
     char name[48], value[256];
-    char origin[16]; // "default", "model" (its file), "admin"
+    char origin[16];                // "default", "model" (its file), "admin"
+    char initial[256], wanted[128]; // the default, and what it may be
 } inferd_setting;
 
 // Where a model runs, and why.
@@ -443,6 +464,7 @@ typedef struct inferd_place_order {
     const char *device;          // a device's name, or "auto"; NULL: as it is
     const char *policy;          // NULL: as it is
     const char *precision;       // NULL: as it is
+    const char *mode;            // "normal", "debug", "prod"; NULL: as it is
 } inferd_place_order;
 
 // Moves a model: the old executable serves until the new one is warm, and no request fails for it.
@@ -484,6 +506,7 @@ typedef struct inferd_dissect_request {
     double tolerance;    // diff: how far elements may be apart; 0: 0.001
     const inferd_tensor *inputs; // all of them, at most 1 MiB together; NULL: generated
     size_t input_count;
+    const char *precision; // on `device`; NULL: as the model is placed
 } inferd_dissect_request;
 
 // Runs a model apart from all requests, and calls `callback` for each node. With "debug" and "diff"

@@ -35,6 +35,8 @@ static void copy_setting(inferd_setting *to, const struct inf_setting_entry *fro
     INF_COPY_TEXT(to->name, from->name);
     INF_COPY_TEXT(to->value, from->value);
     INF_COPY_TEXT(to->origin, from->origin);
+    INF_COPY_TEXT(to->initial, from->initial);
+    INF_COPY_TEXT(to->wanted, from->wanted);
 }
 
 static void copy_placement(inferd_placement *to, const struct inf_placement_reply *from)
@@ -129,7 +131,8 @@ int inferd_place(inferd_client *client, const inferd_place_order *order, inferd_
                                    .version = order->version,
                                    .device = order->device,
                                    .policy = order->policy,
-                                   .precision = order->precision},
+                                   .precision = order->precision,
+                                   .mode = order->mode},
         .reply_kind = INF_MESSAGE_EMPTY,
         .take = inf_client_take_progress,
         .context = &told,

@@ -64,7 +64,10 @@ enum inf_code inf_guard_run(struct inf_served *served, struct inf_device *device
     bool mended = false;
     *out_precision = INF_PRECISION_FP32;
     INF_TRY(run_again(served, device, executable, execution, &mended, err));
-    if (mended)
+    // What somebody asked for beside the model's placement says nothing about that.
+    bool as_placed = device == served->device &&
+                     inf_executable_precision(executable) == served->placement.mode.precision;
+    if (mended && as_placed)
         atomic_fetch_add_explicit(&served->recomputed, 1, memory_order_relaxed);
     return INF_OK;
 }

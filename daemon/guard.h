@@ -8,7 +8,7 @@
 
 // Runs `executable`, which is of served->model on `device`. Where it computes in less than fp32 and an
 // output of the run is not finite, or the device saw a value overflow, the same is run once more in
-// fp32; where that mends it, served->recomputed is raised. *out_precision: of what is in the outputs.
+// fp32; where that mends it, served->recomputed is raised, if the model is placed so. *out_precision: of what is in the outputs.
 //
 // As inf_model_acquire_in() and inf_executable_run().
 enum inf_code inf_guard_run(struct inf_served *served, struct inf_device *device,

@@ -48,6 +48,7 @@ struct inf_job {
     struct inf_served *served; // a reference
     struct inf_device *device;
     uint32_t device_index;
+    enum inf_precision precision; // that was asked for; AUTO: as the model is placed
     bool movable; // to another device, once: nobody named this one, and it was not moved yet
     uint32_t input_count;
     const void *inputs[INF_LIMIT_TENSORS]; // by the model's order
@@ -91,6 +92,7 @@ struct inf_job {
     uint32_t order_count;                                // outputs in the request's order
     uint8_t order[INF_LIMIT_TENSORS];
     bool shadowed;               // its answer is to be checked
+    bool traced;                 // its nodes are to be told of
     struct inf_session *session; // a reference; NULL: none
     struct inf_job *session_next;
     uint32_t kept_input_count; // inputs that the session gives, and which of its tensors they are

@@ -34,6 +34,19 @@ const struct inf_flag_list inf_model_flags = {
     .origins_offset = offsetof(struct inf_model_config, origins),
 };
 
+bool inf_run_mode_parse(const char *text, enum inf_run_mode *mode)
+{
+    static const char *const names[] = {
+        [INF_RUN_NORMAL] = "normal", [INF_RUN_DEBUG] = "debug", [INF_RUN_PROD] = "prod"};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++) {
+        if (strcmp(text, names[i]) != 0)
+            continue;
+        *mode = (enum inf_run_mode)i;
+        return true;
+    }
+    return false;
+}
+
 void inf_model_config_init(struct inf_model_config *config)
 {
     *config = (struct inf_model_config){0};

@@ -13,6 +13,16 @@ enum inf_model_flag_id {
     INF_MODEL_FLAG_COUNT
 };
 
+// How much is done beside answering.
+enum inf_run_mode {
+    INF_RUN_NORMAL, // some answers are checked again, where settings say so
+    INF_RUN_DEBUG,  // each is computed again, and what each node makes goes to the log
+    INF_RUN_PROD,   // none is
+};
+
+// Parses "normal", "debug" or "prod"; false for anything else.
+bool inf_run_mode_parse(const char *text, enum inf_run_mode *mode);
+
 struct inf_model_config {
     char device[INF_CONFIG_TEXT];
     char devices[INF_CONFIG_TEXT];
@@ -20,6 +30,7 @@ struct inf_model_config {
     char power[INF_CONFIG_TEXT];
     char policy[INF_CONFIG_TEXT];
     char precision[INF_CONFIG_TEXT];
+    char mode[INF_CONFIG_TEXT];
     bool warmup;
     char warmup_shapes[INF_CONFIG_TEXT];
     bool remember_shapes;

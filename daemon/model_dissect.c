@@ -194,13 +194,12 @@ static enum inf_code choose_shapes(const struct inf_model *model,
 }
 
 static enum inf_code start(struct inf_dissection **dissection, struct inf_model *model,
-                           struct inf_device *device, const struct inf_dissect_order *order,
-                           const struct inf_shape *shapes, struct inf_error *err) INF_MAY_BLOCK
+                           const struct inf_apart *apart, const struct inf_dissect_order *order,
+                           struct inf_error *err) INF_MAY_BLOCK
 {
-    bool profile = order->mode == INF_DISSECT_PROFILE;
-    INF_TRY(inf_dissection_create(dissection, model, device, shapes, !profile, err));
+    INF_TRY(inf_dissection_create(dissection, model, apart, err));
     fill_inputs(*dissection, order);
-    return inf_dissection_run(*dissection, profile ? PROFILE_RUNS : 1, err);
+    return inf_dissection_run(*dissection, apart->keep ? 1 : PROFILE_RUNS, err);
 }
 
 static enum inf_code run(struct work *work, struct inf_model *model,
@@ -209,9 +208,16 @@ static enum inf_code run(struct work *work, struct inf_model *model,
     const struct inf_dissect_order *order = work->order;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     INF_TRY(choose_shapes(model, order, shapes, err));
-    INF_TRY(start(&work->subject, model, order->device, order, shapes, err));
+    const struct inf_mode mode = {.precision = order->precision};
+    struct inf_apart apart = {.device = order->device,
+                              .mode = order->precision != INF_PRECISION_AUTO ? &mode : NULL,
+                              .shapes = shapes,
+                              .keep = order->mode != INF_DISSECT_PROFILE};
+    INF_TRY(start(&work->subject, model, &apart, order, err));
+    apart.device = order->against;
+    apart.mode = NULL;
     if (order->mode == INF_DISSECT_DIFF)
-        INF_TRY(start(&work->other, model, order->against, order, shapes, err));
+        INF_TRY(start(&work->other, model, &apart, order, err));
     return report_nodes(work, err);
 }
 

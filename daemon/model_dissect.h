@@ -21,9 +21,10 @@ bool inf_dissect_mode_parse(const char *text, enum inf_dissect_mode *mode);
 // What is to be looked into, and how.
 struct inf_dissect_order {
     enum inf_dissect_mode mode;
-    struct inf_device *device;  // no references: the device list's
-    struct inf_device *against; // diff
-    double tolerance;           // diff
+    struct inf_device *device;    // no references: the device list's
+    struct inf_device *against;   // diff
+    enum inf_precision precision; // on `device`; AUTO: as the model is placed
+    double tolerance;             // diff
     bool given; // inputs are; else they are generated, with 1 for unknown dimensions
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS]; // one reference each

@@ -145,6 +145,9 @@ static enum inf_code warm_up_somewhere(struct load *load, const struct inf_shape
                 load->served->name, inf_device_info(failed)->name, why.text);
         displace(load->served);
         place(load, shapes, failed);
+        load->served->placement.failed = failed;
+        snprintf(load->served->placement.failed_why, sizeof load->served->placement.failed_why,
+                 "%.159s", why.text);
         why = (struct inf_error){0};
         code = warm_up(load, shapes, &why);
     }

@@ -63,6 +63,9 @@ struct inf_placement {
     uint64_t key;                        // of inf_tune_key(): what the race decides
     struct inf_device *rule;             // whom the rule of thumb would have; the list's
     const char *rule_reason;             // static
+    const struct inf_device
+        *failed; // what was left because the model does not run there; NULL: nothing
+    char failed_why[160];
 };
 
 // How fast the devices of a list are, in its order. The loader thread measures, anybody reads once

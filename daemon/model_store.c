@@ -316,7 +316,8 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
         const char *value;
     } asked[] = {{INF_MODEL_FLAG_ID_device, request->device},
                  {INF_MODEL_FLAG_ID_policy, request->policy},
-                 {INF_MODEL_FLAG_ID_precision, request->precision}};
+                 {INF_MODEL_FLAG_ID_precision, request->precision},
+                 {INF_MODEL_FLAG_ID_mode, request->mode}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(asked); i++)
         if (asked[i].value[0] != '\0')
             INF_TRY(inf_model_config_ask(&manner.config, asked[i].id, asked[i].value, err));
@@ -364,7 +365,7 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
                                "model '%s' is being placed", name);
     // There was nobody to race when it was placed: that may have changed.
     const struct inf_place_request order = {
-        .name = name, .version = "", .device = "", .policy = "", .precision = ""};
+        .name = name, .version = "", .device = "", .policy = "", .precision = "", .mode = ""};
     if (!raceable)
         return inf_model_store_place(store, &order, err);
     return start_race(store, entry, err);

@@ -87,6 +87,7 @@ struct inf_place_request {
     const char *device;         // a device's name, or "auto"; "": as it is
     const char *policy;         // "": as it is
     const char *precision;      // "": as it is
+    const char *mode;           // "": as it is
     uint64_t token;             // comes back in the events
 };
 
@@ -95,7 +96,7 @@ struct inf_place_request {
 // events are those of a load.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), inf_model_store_load().
-// INF_INVALID  (BAD_PARAMETER) there is no such policy.
+// INF_INVALID  (BAD_PARAMETER) there is no such policy, precision or mode.
 enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeviceList: what computes, and how busy it is.
+#include <stdio.h>
+
 #include "daemon/service_impl.h"
 
 static const char *const kind_names[] = {
@@ -20,6 +22,18 @@ const char *inf_service_device_kind(const struct inf_device_info *info)
     return kind_names[info->kind];
 }
 
+const char *inf_service_list_precisions(const struct inf_device_info *info,
+                                        char text[INF_SERVICE_PRECISIONS_TEXT])
+{
+    size_t used = (size_t)snprintf(text, INF_SERVICE_PRECISIONS_TEXT, "%s",
+                                   inf_precision_name(INF_PRECISION_FP32));
+    for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++)
+        if ((info->precisions & INF_PRECISION_BIT(p)) != 0)
+            used += (size_t)snprintf(text + used, INF_SERVICE_PRECISIONS_TEXT - used, ",%s",
+                                     inf_precision_name(p));
+    return text;
+}
+
 static void describe(struct inf_service *service, uint32_t index) INF_ON_LOOP
 {
     struct inf_device *device = service->options.devices->devices[index];
@@ -32,6 +46,7 @@ static void describe(struct inf_service *service, uint32_t index) INF_ON_LOOP
         .kind = inf_service_device_kind(info),
         .description = info->description,
         .health = health_names[inf_device_health(device)],
+        .precisions = inf_service_list_precisions(info, service->device_precisions[index]),
         .priority = info->priority,
         .slots = info->slots,
         .threads = info->threads,

@@ -72,6 +72,8 @@ static enum inf_code fill_order(struct inf_service *service, struct inf_dissect_
     if (infer->against[0] != '\0')
         INF_TRY(inf_model_store_find_device(service->options.store, infer->against, &order->against,
                                             &fault->err));
+    INF_TRY(inf_service_choose_precision(order->device, infer->precision, &order->precision,
+                                         &fault->err));
     return copy_inputs(service, order, inf_model_graph(served->model), request, fault);
 }
 

@@ -47,6 +47,7 @@ static void add_machine(struct inf_service_environment *reply, const struct inf_
 static void add_device(struct inf_service_environment *reply, const struct inf_device *device,
                        const struct inf_speed *speed)
 {
+    char precisions[INF_SERVICE_PRECISIONS_TEXT];
     const struct inf_device_info *info = inf_device_info(device);
     char name[sizeof reply->fact_names[0]];
 #define DEVICE_FACT(what, ...)                                                                     \
@@ -55,6 +56,7 @@ static void add_device(struct inf_service_environment *reply, const struct inf_d
     DEVICE_FACT("description", "%s", info->description);
     DEVICE_FACT("kind", "%s", inf_service_device_kind(info));
     DEVICE_FACT("threads", "%" PRIu32, info->threads);
+    DEVICE_FACT("precisions", "%s", inf_service_list_precisions(info, precisions));
     if (info->memory_bytes > 0)
         DEVICE_FACT("memory_bytes", "%" PRIu64, info->memory_bytes);
     if (speed == NULL || speed->macs_per_s <= 0)
@@ -64,6 +66,19 @@ static void add_device(struct inf_service_environment *reply, const struct inf_d
     DEVICE_FACT("submit_ns", "%" PRIu64, speed->submit_ns);
     DEVICE_FACT("step_ns", "%" PRIu64, speed->step_ns);
 #undef DEVICE_FACT
+}
+
+static void add_backend(struct inf_service_environment *reply,
+                        const struct inf_backend_state *backend)
+{
+    char name[sizeof reply->fact_names[0]];
+#define BACKEND_FACT(what, ...)                                                                    \
+    (snprintf(name, sizeof name, "backend.%s.%s", backend->name, what),                            \
+     add_fact(reply, name, __VA_ARGS__))
+    BACKEND_FACT("priority", "%d", backend->priority);
+    BACKEND_FACT("devices", "%" PRIu32, backend->devices);
+    BACKEND_FACT("left_out", "%s", backend->why);
+#undef BACKEND_FACT
 }
 
 static void add_flag(struct inf_service_environment *reply, const struct inf_config *config,
@@ -105,6 +120,8 @@ enum inf_code inf_service_environment(struct inf_service *service, struct inf_re
     reply->fact_count = reply->flag_count = 0;
     add_fact(reply, "inferd.version", "%s", service->options.version);
     add_machine(reply, &environment->facts);
+    for (uint32_t i = 0; i < service->options.devices->backend_count; i++)
+        add_backend(reply, &service->options.devices->backends[i]);
     for (uint32_t i = 0; i < service->options.devices->count; i++)
         add_device(reply, service->options.devices->devices[i],
                    inf_model_store_speed(service->options.store, i));

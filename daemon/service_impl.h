@@ -14,6 +14,9 @@
 // Facts in one answer.
 #define INF_SERVICE_FACTS 192
 
+// Room for the precisions of a device.
+#define INF_SERVICE_PRECISIONS_TEXT 32
+
 // What an answer about the environment is made of.
 struct inf_service_environment {
     uint32_t fact_count, flag_count;
@@ -44,6 +47,7 @@ struct inf_service {
     struct inf_call *unused_jobs; // linked by call.next
     struct inf_load *loads;
     uint64_t last_token;
+    uint64_t models_demoted; // put into fp32, since answers in less were not finite
 
     // The request being handled and the answer made of it.
     union inf_message request;
@@ -51,12 +55,14 @@ struct inf_service {
     struct inf_model_row *model_rows; // INF_SERVICE_MODELS_MAX each
     struct inf_model_index_entry *model_entries;
     struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
+    char device_precisions[INF_REGISTRY_DEVICES][INF_SERVICE_PRECISIONS_TEXT];
     struct inf_memory_entry memory_entries[INF_REGISTRY_DEVICES];
 
     struct inf_candidate_entry candidates[INF_RACE_ENTRIES + INF_REGISTRY_DEVICES];
     struct inf_declined_entry declined[INF_FACTS_DECLINED];
     struct inf_setting_entry settings[INF_MODEL_FLAG_COUNT];
     char setting_values[INF_MODEL_FLAG_COUNT][INF_CONFIG_TEXT];
+    char setting_wanted[INF_MODEL_FLAG_COUNT][INF_FLAG_WANTED_SIZE];
     struct inf_service_environment environment_reply;
     struct inf_dissect_order *dissect_order; // while its request is handled
 };
@@ -105,13 +111,12 @@ enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_lo
 // What kind a device is: "host", "cpu", "gpu", "software"; static.
 const char *inf_service_device_kind(const struct inf_device_info *info);
 
+// Lists what a device computes in: "fp32,fp16". Returns `text`.
+const char *inf_service_list_precisions(const struct inf_device_info *info,
+                                        char text[INF_SERVICE_PRECISIONS_TEXT]);
+
 // Resident bytes of the daemon, as the kernel counts them; 0 where it does not say.
 uint64_t inf_service_resident_bytes(const struct inf_service *service) INF_ON_LOOP;
-
-// Gives a job that failed through its device's fault to another device, once. True: it is the
-// scheduler's again. False: its result is the answer.
-bool inf_service_retry_job(struct inf_service *service,
-                           struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
 // Changes a flag, as inf_environment_set(), and hands limits to those who keep copies of them.
 enum inf_code inf_service_change_flag(struct inf_service *service, const char *name,
@@ -138,6 +143,27 @@ void inf_service_leave_session(struct inf_service *service, struct inf_job *job)
 // A job of a session has run: what it keeps is the session's now.
 enum inf_code inf_service_keep(struct inf_job *job,
                                struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// --- service_manner.c ---
+
+// Settles where and how a job runs whose model is known: on the device that the request names, or the
+// model's own (another while that is lost), in the precision it names, or as the model is placed, and
+// what is done beside, as the request or the model says.
+enum inf_code inf_service_choose_manner(struct inf_service *service, struct inf_job *job,
+                                        const struct inf_request *request,
+                                        struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// *out_precision = what `name` says, which the device has to offer; AUTO where it is "".
+//
+// INF_INVALID, INF_UNSUPPORTED  it is no precision, or none of the device's.
+enum inf_code inf_service_choose_precision(const struct inf_device *device, const char *name,
+                                           enum inf_precision *out_precision,
+                                           struct inf_error *err) INF_NODISCARD;
+
+// Gives a job that failed through its device's fault to another device, once. True: it is the
+// scheduler's again. False: its result is the answer.
+bool inf_service_retry_job(struct inf_service *service,
+                           struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
 // --- service_infer.c ---
 

@@ -27,7 +27,7 @@ static struct inf_job *acquire_job(struct inf_service *service)
     job->call.answered = false;
     job->place = INF_JOB_LOOP;
     job->kept_input_count = job->kept_output_count = 0;
-    job->shadowed = false;
+    job->shadowed = job->traced = false;
     job->result.sample = NULL;
     job->call.previous = job->call.next = NULL;
     atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
@@ -259,49 +259,6 @@ static enum inf_code bind_outputs(struct inf_job *job, const struct inf_graph *g
     return INF_OK;
 }
 
-static void set_device(struct inf_job *job, const struct inf_device_list *devices, uint32_t index)
-{
-    job->device = devices->devices[index];
-    job->device_index = index;
-}
-
-// Gives the job to the best other device that works; false where there is none.
-static bool move_job(const struct inf_service *service, struct inf_job *job)
-{
-    const struct inf_device_list *devices = service->options.devices;
-    for (uint32_t i = 0; i < devices->count && job->movable; i++) {
-        struct inf_device *device = devices->devices[i];
-        if (device == job->device || inf_device_info(device)->kind == INF_DEVICE_SOFTWARE ||
-            inf_device_health(device) != INF_DEVICE_OK)
-            continue;
-        set_device(job, devices, i);
-        job->movable = false;
-        return true;
-    }
-    return false;
-}
-
-// The device that the request names, or the model's own; another while that is lost.
-static enum inf_code choose_device(const struct inf_service *service, struct inf_job *job,
-                                   const char *name, struct inf_fault *fault)
-{
-    const struct inf_device_list *devices = service->options.devices;
-    for (uint32_t i = 0; i < devices->count; i++) {
-        bool chosen = name[0] == '\0'
-                          ? devices->devices[i] == job->served->device
-                          : strcmp(inf_device_info(devices->devices[i])->name, name) == 0;
-        if (!chosen)
-            continue;
-        set_device(job, devices, i);
-        job->movable = name[0] == '\0';
-        if (inf_device_health(job->device) != INF_DEVICE_OK)
-            (void)move_job(service, job);
-        return INF_OK;
-    }
-    return inf_fail_reason(&fault->err, INF_NOT_FOUND, INF_REASON_NO_DEVICE,
-                           "device '%s': there is none of this name", name);
-}
-
 // A run of more rows than the last rung is made of several runs only where each is long enough to be
 // worth its overhead.
 #define SPLIT_RUN_NS INF_NS_PER_MS
@@ -310,7 +267,8 @@ static enum inf_code choose_device(const struct inf_service *service, struct inf
 static uint32_t shared_rows(const struct inf_job *job)
 {
     const struct inf_batch_ladder *ladder = &job->served->ladder;
-    if (ladder->count == 0 || job->device != job->served->device)
+    if (ladder->count == 0 || job->device != job->served->device ||
+        job->precision != INF_PRECISION_AUTO)
         return 0;
     int64_t rows = job->shapes[0].dims[0];
     for (uint32_t i = 1; i < job->input_count; i++)
@@ -333,7 +291,9 @@ static enum inf_priority priority_of(enum inf_wire_priority priority)
 
 void inf_service_measure_job(struct inf_job *job)
 {
-    job->estimate_key = inf_estimate_key(job->served, job->shapes, job->input_count);
+    // What a run in another precision takes says nothing about the others.
+    job->estimate_key =
+        inf_estimate_key(job->served, job->shapes, job->input_count) ^ (uint64_t)job->precision;
     job->rows = shared_rows(job);
 }
 
@@ -345,7 +305,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     INF_TRY(inf_model_store_find(service->options.store, infer->model_name, infer->model_version,
                                  &job->served, &fault->err));
     inf_fault_model(fault, NULL, job->served->version);
-    INF_TRY(choose_device(service, job, infer->device, fault));
+    INF_TRY(inf_service_choose_manner(service, job, request, fault));
     const struct inf_graph *graph = inf_model_graph(job->served->model);
     if (graph->input_count > INF_LIMIT_TENSORS || graph->output_count > INF_LIMIT_TENSORS)
         return inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_FEATURE,
@@ -378,19 +338,6 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     return INF_OK;
 }
 
-// One answer in so many is to be checked, unless the judge itself gives it.
-static void choose_shadowed(struct inf_service *service, struct inf_job *job)
-    INF_ATTR(requires_capability(inf_role_loop))
-{
-    const struct inf_device_list *devices = service->options.devices;
-    uint32_t interval = job->served->config.shadow_interval;
-    if (interval == 0)
-        interval = service->options.environment->config->shadow_interval;
-    job->shadowed =
-        job->device != devices->devices[devices->count - 1] &&
-        inf_shadow_wants(service->shadow, job->served, ++job->served->shadow.asked, interval);
-}
-
 enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_request *request,
                                       struct inf_answer *answer, struct inf_fault *fault)
 {
@@ -407,7 +354,6 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
         job->data = request->data;
         job->data_bytes = request->data_bytes;
         request->data = NULL;
-        choose_shadowed(service, job);
         if (job->session != NULL) {
             code = inf_service_enter_session(service, job, fault);
         } else {
@@ -420,19 +366,6 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
     else
         inf_service_release_job(service, job);
     return code;
-}
-
-bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
-{
-    const struct inf_error *err = &job->result.fault.err;
-    if (err->code == INF_OK || !inf_device_is_to_blame(err) || job->call.answered ||
-        atomic_load_explicit(&job->cancelled, memory_order_relaxed) || !move_job(service, job))
-        return false;
-    job->rows = shared_rows(job);
-    // Where it gets no place, the first failure is the answer.
-    struct inf_fault refused;
-    inf_fault_init(&refused);
-    return inf_scheduler_submit(service->scheduler, job, &refused) == INF_OK;
 }
 
 static void fill_outputs(const struct inf_job *job, struct inf_infer_reply *reply)
@@ -472,6 +405,7 @@ static void watch(struct inf_service *service, struct inf_job *job)
         (served->placement.source != INF_PLACE_RULE || strcmp(config->race, "always") == 0);
     bool shared = job->result.batch_rows > INF_MAX(job->rows, 1u);
     if (!raceable || job->device != served->device || shared ||
+        job->precision != INF_PRECISION_AUTO ||
         !inf_drift_note(&served->drift, &limits, job->estimate_key,
                         job->result.end_ns - job->result.begin_ns, inf_clock_ns()))
         return;
@@ -492,6 +426,7 @@ static void heed_guard(struct inf_service *service, struct inf_served *served)
         return;
     char why[INF_PRECISION_REASON];
     served->demoted = true;
+    service->models_demoted++;
     snprintf(
         why, sizeof why,
         "%s on %s gave what is not finite while it served: computed again, and from then on, in "
@@ -533,8 +468,8 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
     atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
     watch(service, job);
     heed_guard(service, job->served);
-    if (job->result.sample != NULL)
-        inf_shadow_submit(service->shadow, &job->result.sample,
+    if (job->shadowed || job->traced)
+        inf_shadow_submit(service->shadow, job,
                           service->options.environment->config->race_tolerance);
     struct inf_served *served = job->served;
     if (served->config.remember_shapes &&

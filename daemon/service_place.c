@@ -72,15 +72,17 @@ static uint32_t describe_candidates(struct inf_service *service, const struct in
         const struct inf_device_info *info = inf_device_info(device);
         if (is_listed(placement, device) || count == INF_ARRAY_LENGTH(service->candidates))
             continue;
+        bool failed = device == placement->failed;
         service->candidates[count++] = (struct inf_candidate_entry){
             .device = info->name,
             .backend = info->backend,
             .kind = inf_service_device_kind(info),
             .precision = inf_precision_name(INF_PRECISION_FP32),
             .threads = info->threads,
-            .verdict = "not asked",
+            .verdict = failed ? inf_race_verdict_name(INF_RACE_REFUSED) : "not asked",
             .memory_bytes = inf_model_device_bytes(served->model, device),
-            .reason = info->kind == INF_DEVICE_SOFTWARE
+            .reason = failed ? placement->failed_why
+                      : info->kind == INF_DEVICE_SOFTWARE
                           ? "a GPU interface that the CPU computes: only where it is named"
                           : "not among the devices that are allowed",
         };
@@ -109,9 +111,12 @@ static uint32_t describe_settings(struct inf_service *service,
         enum inf_origin origin = inf_flag_list_origin(&inf_model_flags, config, flag);
         inf_flag_print(config, flag, service->setting_values[i]);
         inf_text_clean(service->setting_values[i]);
+        inf_flag_wanted(flag, service->setting_wanted[i]);
         service->settings[i] = (struct inf_setting_entry){.name = flag->name,
                                                           .value = service->setting_values[i],
-                                                          .origin = inf_origin_name(origin)};
+                                                          .origin = inf_origin_name(origin),
+                                                          .initial = flag->fallback,
+                                                          .wanted = service->setting_wanted[i]};
     }
     return INF_MODEL_FLAG_COUNT;
 }
@@ -183,6 +188,7 @@ static enum inf_code start_placing(struct inf_service *service, uint64_t token,
                                             .device = wanted->device,
                                             .policy = wanted->policy,
                                             .precision = wanted->precision,
+                                            .mode = wanted->mode,
                                             .token = token};
     return inf_model_store_place(service->options.store, &order, err);
 }

@@ -73,6 +73,7 @@ enum inf_code inf_service_server_status(struct inf_service *service, struct inf_
     (void)fault;
     const struct inf_service_options *options = &service->options;
     const struct inf_counters *counters = options->counters;
+    const struct inf_shadow_totals shadow = inf_shadow_read_totals(service->shadow);
     service->reply.server_status = (struct inf_server_status){
         .version = options->version,
         .state = service->draining ? "draining" : "ready",
@@ -89,6 +90,10 @@ enum inf_code inf_service_server_status(struct inf_service *service, struct inf_
         .resident_bytes = inf_service_resident_bytes(service),
         .log_lines_dropped =
             options->log_lines_dropped != NULL ? options->log_lines_dropped(options->context) : 0,
+        .answers_checked = shadow.checked,
+        .answers_drifted = shadow.drifted,
+        .answers_unchecked = shadow.dropped,
+        .models_demoted = service->models_demoted,
     };
     answer->kind = INF_MESSAGE_SERVER_STATUS;
     return INF_OK;

@@ -12,6 +12,7 @@
 #include "backends/exec/trial.h"
 #include "backends/precision/judge.h"
 #include "daemon/job_output.h"
+#include "daemon/trace.h"
 #include "proto/core/span.h"
 
 struct inf_shadow_sample {
@@ -20,6 +21,8 @@ struct inf_shadow_sample {
     struct inf_device *device; // the device list's
     enum inf_precision precision;
     double tolerance;
+    bool check, trace;
+    char id[INF_LIMIT_REQUEST_ID + 1];
     uint32_t input_count, output_count;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS];
@@ -30,8 +33,9 @@ struct inf_shadow_sample {
 struct inf_shadow {
     struct inf_shadow_options options;
     struct inf_thread thread;
-    atomic_bool ending;     // a run's `cancelled`
-    struct inf_mutex mutex; // guards what follows
+    _Atomic uint64_t checked, drifted, dropped; // of all models
+    atomic_bool ending;                         // a run's `cancelled`
+    struct inf_mutex mutex;                     // guards what follows
     struct inf_cond wanted;
     struct inf_shadow_sample *first, **last;
     uint32_t waiting;
@@ -53,9 +57,10 @@ void inf_shadow_sample_destroy(struct inf_shadow_sample **sample)
     free(self);
 }
 
-static void count_dropped(struct inf_served *served)
+static void count_dropped(struct inf_shadow *shadow, struct inf_served *served)
 {
     atomic_fetch_add_explicit(&served->shadow.dropped, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&shadow->dropped, 1, memory_order_relaxed);
 }
 
 static struct inf_blob *copy(const void *from, size_t size)
@@ -89,6 +94,9 @@ static bool fill_sample(struct inf_shadow_sample *sample, const struct inf_job *
         return false;
     sample->device = job->device;
     sample->precision = job->result.precision;
+    sample->check = job->shadowed;
+    sample->trace = job->traced;
+    snprintf(sample->id, sizeof sample->id, "%s", job->id);
     sample->input_count = job->input_count;
     sample->output_count = job->output_count;
     for (uint32_t i = 0; i < job->input_count; i++) {
@@ -113,10 +121,8 @@ struct inf_shadow_sample *inf_shadow_take(const struct inf_job *job)
     struct inf_shadow_sample *sample = calloc(1, sizeof *sample);
     if (sample != NULL)
         sample->served = inf_served_ref(job->served);
-    if (sample == NULL || !fill_sample(sample, job)) {
-        count_dropped(job->served);
+    if (sample != NULL && !fill_sample(sample, job))
         inf_shadow_sample_destroy(&sample);
-    }
     return sample;
 }
 
@@ -158,11 +164,14 @@ static void compare(struct check *check)
 }
 
 static enum inf_code begin(struct inf_dissection **dissection, const struct check *check,
-                           struct inf_device *device, struct inf_error *err) INF_MAY_BLOCK
+                           struct inf_device *device, enum inf_precision precision,
+                           struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_shadow_sample *sample = check->sample;
-    INF_TRY(inf_dissection_create(dissection, sample->served->model, device, sample->shapes, true,
-                                  err));
+    const struct inf_mode mode = {.precision = precision};
+    const struct inf_apart apart = {
+        .device = device, .mode = &mode, .shapes = sample->shapes, .keep = true};
+    INF_TRY(inf_dissection_create(dissection, sample->served->model, &apart, err));
     for (uint32_t i = 0; i < sample->input_count; i++) {
         size_t size;
         void *memory = inf_dissection_input(*dissection, i, &size);
@@ -176,8 +185,10 @@ static void find_node(struct check *check) INF_MAY_BLOCK
 {
     struct inf_dissection *subject = NULL, *judge = NULL;
     struct inf_error ignored = {0};
-    if (begin(&subject, check, check->sample->device, &ignored) == INF_OK &&
-        begin(&judge, check, check->shadow->options.judge, &ignored) == INF_OK) {
+    if (begin(&subject, check, check->sample->device, check->sample->precision, &ignored) ==
+            INF_OK &&
+        begin(&judge, check, check->shadow->options.judge, INF_PRECISION_FP32, &ignored) ==
+            INF_OK) {
         const struct inf_graph *graph = inf_dissection_graph(subject);
         for (uint32_t n = 0; n < graph->node_count && check->node[0] == '\0'; n++) {
             struct inf_node_difference difference;
@@ -220,14 +231,16 @@ static void raise_alarm(const struct check *check)
     if (atomic_load(&served->shadow.drifted) == 0)
         memcpy(served->shadow.alarm, text, sizeof text);
     atomic_fetch_add(&served->shadow.drifted, 1);
+    atomic_fetch_add_explicit(&check->shadow->drifted, 1, memory_order_relaxed);
 }
 
 static enum inf_code check_sample(struct check *check, struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_shadow_sample *sample = check->sample;
     struct inf_served *served = sample->served;
-    INF_TRY(inf_model_compile_apart(served->model, check->shadow->options.judge, sample->shapes,
-                                    false, &check->executable, err));
+    const struct inf_apart apart = {.device = check->shadow->options.judge,
+                                    .shapes = sample->shapes};
+    INF_TRY(inf_model_compile_apart(served->model, &apart, &check->executable, err));
     INF_TRY(inf_trial_init(&check->trial, inf_executable_graph(check->executable), err));
     INF_TRY(inf_thread_run_idle("inferd-shadow", run_check, check, err));
     if (check->code != INF_OK) {
@@ -235,6 +248,7 @@ static enum inf_code check_sample(struct check *check, struct inf_error *err) IN
         return check->code;
     }
     atomic_fetch_add_explicit(&served->shadow.checked, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&check->shadow->checked, 1, memory_order_relaxed);
     if (check->differs) {
         find_node(check);
         raise_alarm(check);
@@ -242,17 +256,32 @@ static enum inf_code check_sample(struct check *check, struct inf_error *err) IN
     return INF_OK;
 }
 
-static void look_at(struct inf_shadow *shadow, const struct inf_shadow_sample *sample) INF_MAY_BLOCK
+static void check(struct inf_shadow *shadow, const struct inf_shadow_sample *sample) INF_MAY_BLOCK
 {
     struct check check = {.shadow = shadow, .sample = sample};
     struct inf_error err = {0};
     if (check_sample(&check, &err) != INF_OK) {
-        count_dropped(sample->served);
+        count_dropped(shadow, sample->served);
         inf_log(shadow->options.log, INF_LOG_INFO, "answer not checked name=%s reason=\"%s\"",
                 sample->served->name, err.text);
     }
     inf_trial_fini(&check.trial);
     inf_model_discard_apart(sample->served->model, &check.executable);
+}
+
+static void look_at(struct inf_shadow *shadow, const struct inf_shadow_sample *sample) INF_MAY_BLOCK
+{
+    if (sample->trace)
+        inf_trace_log(&(struct inf_trace_subject){.served = sample->served,
+                                                  .device = sample->device,
+                                                  .precision = sample->precision,
+                                                  .request_id = sample->id,
+                                                  .shapes = sample->shapes,
+                                                  .inputs = sample->inputs,
+                                                  .input_count = sample->input_count},
+                      shadow->options.log);
+    if (sample->check)
+        check(shadow, sample);
 }
 
 // --- the thread ---
@@ -279,7 +308,9 @@ static void run_shadow(void *context)
     inf_role_enter_worker();
     struct inf_shadow_sample *sample;
     while ((sample = take_next(shadow)) != NULL) {
-        inf_calm_await(shadow->options.calm, &shadow->ending);
+        // Whoever has nodes told of waits for them.
+        if (!sample->trace)
+            inf_calm_await(shadow->options.calm, &shadow->ending);
         look_at(shadow, sample);
         inf_shadow_sample_destroy(&sample);
         inf_mutex_lock(&shadow->mutex);
@@ -339,15 +370,18 @@ bool inf_shadow_wants(struct inf_shadow *shadow, struct inf_served *served, uint
     bool room = shadow->waiting < INF_SHADOW_WAITING_MAX;
     inf_mutex_unlock(&shadow->mutex);
     if (!room)
-        count_dropped(served);
+        count_dropped(shadow, served);
     return room;
 }
 
-void inf_shadow_submit(struct inf_shadow *shadow, struct inf_shadow_sample **pointer,
-                       double tolerance)
+void inf_shadow_submit(struct inf_shadow *shadow, struct inf_job *job, double tolerance)
 {
-    struct inf_shadow_sample *sample = *pointer;
-    *pointer = NULL;
+    struct inf_shadow_sample *sample = job->result.sample;
+    job->result.sample = NULL;
+    if (sample == NULL) {
+        count_dropped(shadow, job->served);
+        return;
+    }
     sample->tolerance = sample->precision > INF_PRECISION_FP32
                             ? inf_precision_error_max(sample->precision)
                             : tolerance;
@@ -361,7 +395,16 @@ void inf_shadow_submit(struct inf_shadow *shadow, struct inf_shadow_sample **poi
     }
     inf_mutex_unlock(&shadow->mutex);
     if (!room) {
-        count_dropped(sample->served);
+        count_dropped(shadow, job->served);
         inf_shadow_sample_destroy(&sample);
     }
+}
+
+struct inf_shadow_totals inf_shadow_read_totals(const struct inf_shadow *shadow)
+{
+    return (struct inf_shadow_totals){
+        .checked = atomic_load_explicit(&shadow->checked, memory_order_relaxed),
+        .drifted = atomic_load_explicit(&shadow->drifted, memory_order_relaxed),
+        .dropped = atomic_load_explicit(&shadow->dropped, memory_order_relaxed),
+    };
 }

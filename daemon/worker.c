@@ -41,8 +41,11 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
     struct inf_executable *executable = NULL;
     if (atomic_load_explicit(&job->cancelled, memory_order_relaxed))
         return inf_fail(&job->result.fault.err, INF_CANCELLED, "cancelled before it began");
-    INF_TRY(
-        inf_model_acquire(model, job->device, job->shapes, &executable, &job->result.fault.err));
+    struct inf_mode mode = inf_model_preferred(model, job->device);
+    if (job->precision != INF_PRECISION_AUTO && job->precision != mode.precision)
+        mode = (struct inf_mode){.precision = job->precision};
+    INF_TRY(inf_model_acquire_in(model, job->device, &mode, job->shapes, &executable,
+                                 &job->result.fault.err));
     enum inf_code code = execute(worker, job, executable);
     inf_model_release(model, &executable);
     return code;
@@ -95,7 +98,7 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
         if (jobs[i]->result.fault.err.code == INF_OK)
             inf_job_keep_outputs(jobs[i]);
     for (uint32_t i = 0; i < count; i++)
-        if (jobs[i]->shadowed && jobs[i]->result.fault.err.code == INF_OK)
+        if ((jobs[i]->shadowed || jobs[i]->traced) && jobs[i]->result.fault.err.code == INF_OK)
             jobs[i]->result.sample = inf_shadow_take(jobs[i]);
     note_times(jobs, count, start_ns);
     atomic_store_explicit(&worker->busy_since_ns, 0, memory_order_relaxed);

@@ -32,11 +32,10 @@ uint64_t inf_dissection_run_ns(const struct inf_dissection *dissection)
 // --- making ---
 
 static enum inf_code fill(struct inf_dissection *dissection, struct inf_model *model,
-                          struct inf_device *device, const struct inf_shape *shapes, bool keep,
-                          struct inf_error *err) INF_MAY_BLOCK
+                          const struct inf_apart *apart, struct inf_error *err) INF_MAY_BLOCK
 {
     dissection->model = model;
-    INF_TRY(inf_model_compile_apart(model, device, shapes, keep, &dissection->executable, err));
+    INF_TRY(inf_model_compile_apart(model, apart, &dissection->executable, err));
     const struct inf_graph *graph = inf_dissection_graph(dissection);
     dissection->capacity = graph->node_count;
     dissection->profiles = calloc((size_t)graph->node_count + 1, sizeof *dissection->profiles);
@@ -48,13 +47,12 @@ static enum inf_code fill(struct inf_dissection *dissection, struct inf_model *m
 }
 
 enum inf_code inf_dissection_create(struct inf_dissection **out_dissection, struct inf_model *model,
-                                    struct inf_device *device, const struct inf_shape *shapes,
-                                    bool keep, struct inf_error *err)
+                                    const struct inf_apart *apart, struct inf_error *err)
 {
     struct inf_dissection *dissection = calloc(1, sizeof *dissection);
     if (dissection == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to look inside");
-    enum inf_code code = fill(dissection, model, device, shapes, keep, err);
+    enum inf_code code = fill(dissection, model, apart, err);
     if (code == INF_OK)
         *out_dissection = dissection;
     else

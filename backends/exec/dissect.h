@@ -8,13 +8,13 @@
 
 struct inf_dissection;
 
-// Compiles the model apart; with `keep` every value can be looked at after a run. *out_dissection is
-// the caller's to destroy, before the model's last reference.
+// Compiles the model as `apart` says; where it keeps them, every value can be looked at after a run.
+// *out_dissection is the caller's to destroy, before the model's last reference.
 //
 // As inf_model_compile_apart(); INF_INVALID where the size of an output is not known.
 enum inf_code inf_dissection_create(struct inf_dissection **out_dissection, struct inf_model *model,
-                                    struct inf_device *device, const struct inf_shape *shapes,
-                                    bool keep, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+                                    const struct inf_apart *apart,
+                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Frees it. NULL is fine.
 void inf_dissection_destroy(struct inf_dissection **dissection) INF_MAY_BLOCK;

@@ -368,30 +368,29 @@ static enum inf_code keep_values(struct inf_graph *graph, struct inf_error *err)
     return INF_OK;
 }
 
-static enum inf_code compile_apart(struct inf_model *model, struct inf_device *device,
-                                   const struct inf_shape *shapes, bool keep,
+static enum inf_code compile_apart(struct inf_model *model, const struct inf_apart *apart,
                                    struct inf_executable **out_executable, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(inf_model_settle_graph(model, shapes, &graph, err));
-    if (keep && inf_graph_needs_values(graph))
+    INF_TRY(inf_model_settle_graph(model, apart->shapes, &graph, err));
+    if (apart->keep && inf_graph_needs_values(graph))
         return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
                                "sizes or branches of this model hang on values: what lies between "
                                "its steps cannot be kept");
-    if (keep)
+    if (apart->keep)
         INF_TRY(keep_values(graph, err));
-    const struct inf_mode mode = inf_model_preferred(model, device);
-    return compile_graph(model, device, &mode, &graph, out_executable, err);
+    const struct inf_mode mode =
+        apart->mode != NULL ? *apart->mode : inf_model_preferred(model, apart->device);
+    return compile_graph(model, apart->device, &mode, &graph, out_executable, err);
 }
 
-enum inf_code inf_model_compile_apart(struct inf_model *model, struct inf_device *device,
-                                      const struct inf_shape *shapes, bool keep,
+enum inf_code inf_model_compile_apart(struct inf_model *model, const struct inf_apart *apart,
                                       struct inf_executable **out_executable, struct inf_error *err)
 {
     inf_role_check_may_block();
     // Reviews do not know what this executable reads: constants stay whole as long as it is there.
     INF_TRY(inf_residence_acquire(&model->residence, err));
-    enum inf_code code = compile_apart(model, device, shapes, keep, out_executable, err);
+    enum inf_code code = compile_apart(model, apart, out_executable, err);
     if (code != INF_OK) {
         release_constants(model);
     }

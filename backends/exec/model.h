@@ -100,14 +100,22 @@ enum inf_code inf_model_settle_graph(struct inf_model *model, const struct inf_s
                                      struct inf_graph **out_graph,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// What is compiled beside what serves.
+struct inf_apart {
+    struct inf_device *device;
+    const struct inf_mode *mode;    // NULL: that of inf_model_acquire()
+    const struct inf_shape *shapes; // one an input
+    bool
+        keep; // every value that a node makes is an output, behind those of the model, so that nothing is
+              // fused or forgotten
+};
+
 // Compiles an executable that is the caller's alone, to give to inf_model_discard_apart(): to look at how the
-// model runs while others run it. `keep`: every value that a node makes is an output, behind those of
-// the model, so that nothing is fused or forgotten.
+// model runs while others run it.
 //
 // INF_UNSUPPORTED  (FEATURE) values are to be kept of a model whose sizes hang on values.
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED  as inf_model_acquire().
-enum inf_code inf_model_compile_apart(struct inf_model *model, struct inf_device *device,
-                                      const struct inf_shape *shapes, bool keep,
+enum inf_code inf_model_compile_apart(struct inf_model *model, const struct inf_apart *apart,
                                       struct inf_executable **out_executable,
                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

@@ -331,6 +331,8 @@ static int bench_model(const struct context *context, inferd_client *client, con
     if (code == EXIT_OK)
         code = tensor_inputs_complete(&inputs, info, TENSOR_ZEROS);
     if (code == EXIT_OK)
+        code = request_options_apply(&options->request, client, NULL);
+    if (code == EXIT_OK)
         code = bench_request(context, client,
                              &(inferd_request){.model = model,
                                                .version = options->request.version,

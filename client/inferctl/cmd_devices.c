@@ -4,13 +4,15 @@
 #include <stdlib.h>
 
 #include "client/inferctl/command.h"
+#include "client/inferctl/fact.h"
 #include "client/inferctl/table.h"
 
-static void print(const inferd_device_row *rows, size_t count, enum output_format format)
+static void print(const inferd_device_row *rows, size_t count,
+                  const inferd_environment *environment, enum output_format format)
 {
     static const char *const columns[] = {
         "name",        "backend",  "kind",   "priority",     "slots",  "threads",    "queue",
-        "queue_limit", "requests", "busy_s", "memory_bytes", "health", "description"};
+        "queue_limit", "requests", "busy_s", "memory_bytes", "health", "precisions", "description"};
     char text[24];
     char bytes[16];
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
@@ -27,6 +29,7 @@ static void print(const inferd_device_row *rows, size_t count, enum output_forma
         table_real(table, (double)rows[i].busy_ns / 1e9, table_duration(rows[i].busy_ns, text));
         table_whole(table, (int64_t)rows[i].memory_bytes, table_bytes(rows[i].memory_bytes, bytes));
         table_text(table, rows[i].health);
+        table_text(table, fact_find(environment, "device", rows[i].name, "precisions"));
         table_text(table, rows[i].description);
     }
     table_print(table, format, false);
@@ -40,14 +43,16 @@ static int run(const struct context *context, const struct arguments *arguments)
     if (code != EXIT_OK)
         return code;
     struct inferd_error err;
-    inferd_device_row *rows;
+    inferd_device_row *rows = NULL;
+    inferd_environment *environment = NULL;
     size_t count;
-    if (inferd_devices(client, &rows, &count, &err) != 0) {
+    if (inferd_devices(client, &rows, &count, &err) != 0 ||
+        inferd_environment_read(client, &environment, &err) != 0)
         code = command_failed(&err);
-    } else {
-        print(rows, count, context->format);
-        free(rows);
-    }
+    else
+        print(rows, count, environment, context->format);
+    inferd_environment_free(environment);
+    free(rows);
     inferd_close(client);
     return code;
 }

@@ -164,6 +164,7 @@ static int dissect(const struct context *context, inferd_client *client, const c
                                  &(inferd_dissect_request){.model = model,
                                                            .version = options->request.version,
                                                            .device = options->request.device,
+                                                           .precision = options->request.precision,
                                                            .mode = verb->mode,
                                                            .against = options->against,
                                                            .tolerance = options->tolerance,

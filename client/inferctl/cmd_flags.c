@@ -45,6 +45,38 @@ static bool print_flags(const inferd_environment *environment, const char *name,
     return found;
 }
 
+static void print_settings(const inferd_placement *placement, enum output_format format)
+{
+    static const char *const columns[] = {"name", "value", "default", "origin", "wanted"};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < placement->setting_count; i++) {
+        const inferd_setting *setting = &placement->settings[i];
+        table_text(table, setting->name);
+        table_text(table, setting->value);
+        table_text(table, setting->initial);
+        table_text(table, setting->origin);
+        table_text(table, setting->wanted);
+    }
+    table_print(table, format, false);
+}
+
+static int show_model(const struct context *context, const char *model)
+{
+    inferd_client *client;
+    int code = command_connect(context, false, &client);
+    if (code != EXIT_OK)
+        return code;
+    struct inferd_error err;
+    inferd_placement *placement = NULL;
+    if (inferd_explain(client, model, NULL, &placement, &err) != 0)
+        code = command_failed(&err);
+    else
+        print_settings(placement, context->format);
+    inferd_placement_free(placement);
+    inferd_close(client);
+    return code;
+}
+
 static int show(const struct context *context, bool facts)
 {
     inferd_client *client;
@@ -91,6 +123,10 @@ static int set(const struct context *context, const char *name, const char *valu
 static int run_flags(const struct context *context, const struct arguments *arguments)
 {
     const char *const *names = arguments->names;
+    if (arguments->option_count > 0 && names[0] != NULL)
+        return command_say(EXIT_USAGE, "flags --model: a model's settings are in its model.conf");
+    if (arguments->option_count > 0)
+        return show_model(context, arguments->options[arguments->option_count - 1].value);
     if (names[0] == NULL)
         return show(context, false);
     if (strcmp(names[0], "set") != 0)
@@ -108,14 +144,21 @@ const struct command command_env = {
     .run = run_env,
 };
 
+static const struct option flags_options[] = {{"model", required_argument, NULL, 'M'}, {0}};
+
 const struct command command_flags = {
     .name = "flags",
     .names = "[set NAME VALUE]",
     .names_least = 0,
     .names_most = 3,
-    .summary = "show the daemon's flags and where their values come from, or change one",
+    .summary =
+        "show the daemon's flags, or a model's, and where their values come from, or change one",
     .help =
         "A flag that is live changes at once, until the daemon ends; the others are read at start.\n"
-        "Changing one needs the admin socket.\n\n",
+        "Changing one needs the admin socket.\n\n"
+        "  -M, --model MODEL      the settings of MODEL instead, which its model.conf and\n"
+        "                         inferctl place tell\n",
+    .short_options = "M:",
+    .long_options = flags_options,
     .run = run_flags,
 };

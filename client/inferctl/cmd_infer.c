@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // inferctl infer: files in, files and a summary out.
 #include <stdio.h>
+#include <string.h>
 
 #include "client/inferctl/command.h"
 #include "client/inferctl/labels.h"
@@ -12,18 +13,21 @@
 struct options {
     struct request_options request;
     unsigned long timeout_ms;
+    const char *mode; // NULL: the model's
     struct result_view view;
     const char *trace; // file; NULL: none
 };
 
 // Runs once more, apart from all requests, for the times of each node.
-static int write_trace(inferd_client *client, const inferd_request *request, const char *path)
+static int write_trace(inferd_client *client, const inferd_request *request, const char *precision,
+                       const char *path)
 {
     struct node_list list = {0};
     int code = node_list_collect(&list, client,
                                  &(inferd_dissect_request){.model = request->model,
                                                            .version = request->version,
                                                            .device = request->device,
+                                                           .precision = precision,
                                                            .mode = "profile",
                                                            .inputs = request->inputs,
                                                            .input_count = request->input_count});
@@ -53,7 +57,7 @@ static int infer(inferd_client *client, const char *model, const struct options 
         if (inferd_infer(client, &request, result, &err) != 0)
             code = command_failed(&err);
         else if (options->trace != NULL)
-            code = write_trace(client, &request, options->trace);
+            code = write_trace(client, &request, options->request.precision, options->trace);
     }
     tensor_inputs_fini(&inputs);
     inferd_model_info_free(info);
@@ -64,10 +68,14 @@ static int infer_and_show(const struct context *context, const char *model, stru
 {
     inferd_client *client;
     inferd_result *result = NULL;
-    int code = command_connect(context, options->trace != NULL, &client);
+    bool admin =
+        options->trace != NULL || (options->mode != NULL && strcmp(options->mode, "debug") == 0);
+    int code = command_connect(context, admin, &client);
     if (code != EXIT_OK)
         return code;
-    code = infer(client, model, options, &result);
+    code = request_options_apply(&options->request, client, options->mode);
+    if (code == EXIT_OK)
+        code = infer(client, model, options, &result);
     if (code == EXIT_OK) {
         if (options->view.directory != NULL)
             code = output_files_save(options->view.directory, result);
@@ -92,6 +100,8 @@ static int take_option(struct options *options, const struct option_given *given
         *labels = given->value;
     else if (given->option == 'T')
         options->trace = given->value;
+    else if (given->option == 'm')
+        options->mode = given->value;
     else if (given->option == 'k')
         ok = command_number("--top", given->value, 0, RESULT_TOP_MAX, &options->view.top);
     else
@@ -124,6 +134,7 @@ static const struct option long_options[] = {REQUEST_LONG_OPTIONS,
                                              {"top", required_argument, NULL, 'k'},
                                              {"timeout", required_argument, NULL, 't'},
                                              {"trace", required_argument, NULL, 'T'},
+                                             {"mode", required_argument, NULL, 'm'},
                                              {0}};
 
 const struct command command_infer = {
@@ -138,8 +149,10 @@ const struct command command_infer = {
     "  -k, --top N            show the N best classes of a class vector (default 5)\n"
     "  -l, --labels FILE      their names, a line each\n"
     "  -T, --trace FILE       write the times of each node to FILE, for Perfetto or\n"
-    "                         chrome://tracing; needs the admin socket\n",
-    .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:T:",
+    "                         chrome://tracing; needs the admin socket\n"
+    "  -m, --mode MODE        normal, prod (not checked again) or debug (each node goes to the\n"
+    "                         daemon's log; needs the admin socket)\n",
+    .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:T:m:",
     .long_options = long_options,
     .run = run,
 };

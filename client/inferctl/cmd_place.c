@@ -40,11 +40,15 @@ static int run(const struct context *context, const struct arguments *arguments)
     for (size_t i = 0; i < arguments->option_count; i++) {
         if (arguments->options[i].option == 'p')
             order.policy = arguments->options[i].value;
+        else if (arguments->options[i].option == 'm')
+            order.mode = arguments->options[i].value;
         else
             order.precision = arguments->options[i].value;
     }
-    if (order.device == NULL && order.policy == NULL && order.precision == NULL)
-        return command_say(EXIT_USAGE, "place wants a DEVICE, auto, --policy or --precision");
+    if (order.device == NULL && order.policy == NULL && order.precision == NULL &&
+        order.mode == NULL)
+        return command_say(EXIT_USAGE,
+                           "place wants a DEVICE, auto, --policy, --precision or --mode");
     inferd_client *client;
     int code = command_connect(context, true, &client);
     if (code != EXIT_OK)
@@ -58,8 +62,10 @@ static int run(const struct context *context, const struct arguments *arguments)
     return code;
 }
 
-static const struct option long_options[] = {
-    {"policy", required_argument, NULL, 'p'}, {"precision", required_argument, NULL, 'P'}, {0}};
+static const struct option long_options[] = {{"policy", required_argument, NULL, 'p'},
+                                             {"precision", required_argument, NULL, 'P'},
+                                             {"mode", required_argument, NULL, 'm'},
+                                             {0}};
 
 const struct command command_place = {
     .name = "place",
@@ -73,8 +79,10 @@ const struct command command_place = {
         "  -p, --policy POLICY    what the best device is best in: latency, throughput, stability\n"
         "                         (the processor) or memory\n"
         "  -P, --precision P      auto, fp32, fp16, bf16 or int8: what the model may compute in; what\n"
-        "                         it would lose is tried, and told by inferctl explain\n",
-    .short_options = "p:P:",
+        "                         it would lose is tried, and told by inferctl explain\n"
+        "  -m, --mode MODE        normal, debug (each node of each answer goes to the log) or prod\n"
+        "                         (no answer is checked again)\n",
+    .short_options = "p:P:m:",
     .long_options = long_options,
     .run = run,
 };

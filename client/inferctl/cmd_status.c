@@ -5,7 +5,8 @@
 #include "client/inferctl/command.h"
 #include "client/inferctl/table.h"
 
-static void print(const inferd_server_status *status, enum output_format format)
+static void print(const inferd_server_status *status, const inferd_checks *checks,
+                  enum output_format format)
 {
     static const char *const columns[] = {"version",           "state",
                                           "uptime_s",          "connections",
@@ -13,7 +14,9 @@ static void print(const inferd_server_status *status, enum output_format format)
                                           "requests_accepted", "requests_ok",
                                           "requests_failed",   "models_ready",
                                           "regions",           "region_bytes",
-                                          "resident_bytes",    "log_lines_dropped"};
+                                          "resident_bytes",    "log_lines_dropped",
+                                          "answers_checked",   "answers_drifted",
+                                          "answers_unchecked", "models_demoted"};
     char text[24];
     char bytes[16];
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
@@ -31,6 +34,10 @@ static void print(const inferd_server_status *status, enum output_format format)
     table_whole(table, (int64_t)status->region_bytes, table_bytes(status->region_bytes, bytes));
     table_whole(table, (int64_t)status->resident_bytes, table_bytes(status->resident_bytes, bytes));
     table_whole(table, (int64_t)status->log_lines_dropped, NULL);
+    table_whole(table, (int64_t)checks->answers_checked, NULL);
+    table_whole(table, (int64_t)checks->answers_drifted, NULL);
+    table_whole(table, (int64_t)checks->answers_unchecked, NULL);
+    table_whole(table, (int64_t)checks->models_demoted, NULL);
     table_print(table, format, true);
 }
 
@@ -43,10 +50,12 @@ static int run(const struct context *context, const struct arguments *arguments)
         return code;
     struct inferd_error err;
     inferd_server_status status;
-    if (inferd_status(client, &status, &err) != 0)
+    inferd_checks checks;
+    if (inferd_status(client, &status, &err) != 0 ||
+        inferd_status_checks(client, &checks, &err) != 0)
         code = command_failed(&err);
     else
-        print(&status, context->format);
+        print(&status, &checks, context->format);
     inferd_close(client);
     return code;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferctl verify: the same input on every device, judged by what the plainest one answers.
+// inferctl verify: the same input on every device in every precision, judged by what the plainest one
+// answers.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "client/inferctl/command.h"
+#include "client/inferctl/fact.h"
 #include "client/inferctl/request_options.h"
 #include "client/inferctl/table.h"
 #include "client/inferctl/tensor_compare.h"
@@ -15,66 +17,122 @@
 // TensorFlow.js judges its own backends by the same figure.
 #define TOLERANCE_DEFAULT 1e-3
 
+// What the daemon allows precisions that are named (docs/REQUIREMENTS.md, R44).
+#define TOLERANCE_FP16 1e-2
+#define TOLERANCE_BF16 3e-2
+
+#define PRECISION_SIZE 8
+#define PRECISIONS_MAX 5
+
 struct options {
     struct request_options request;
-    double tolerance;
+    double tolerance; // below 0: by precision
 };
 
-// The devices' answers, by device; NULL where one refused.
+// One device in one precision, and what it answered: NULL where it refused.
+struct answer {
+    const char *device;
+    char precision[PRECISION_SIZE];
+    inferd_result *result;
+    struct inferd_error error;
+};
+
 struct answers {
-    inferd_device_row *devices; // best first; the last is the reference
+    inferd_environment *environment;
+    inferd_device_row *devices;
+    size_t device_count;
+    struct answer *answers; // the last is the reference
     size_t count;
-    inferd_result **results;
-    struct inferd_error *errors;
 };
 
 static void answers_fini(struct answers *answers)
 {
-    for (size_t i = 0; answers->results != NULL && i < answers->count; i++)
-        inferd_result_free(answers->results[i]);
-    free(answers->results);
-    free(answers->errors);
+    for (size_t i = 0; i < answers->count; i++)
+        inferd_result_free(answers->answers[i].result);
+    free(answers->answers);
     free(answers->devices);
+    inferd_environment_free(answers->environment);
 }
 
-// Leaves one device and the reference in the list.
-static int keep_device(struct answers *answers, const char *name)
+// Lists a device in each of its precisions ("fp32,fp16"), fp32 last.
+static void add_device(struct answers *answers, const inferd_device_row *device,
+                       const char *precisions)
 {
-    for (size_t i = 0; i < answers->count; i++) {
-        if (strcmp(answers->devices[i].name, name) != 0)
-            continue;
-        answers->devices[0] = answers->devices[i];
-        answers->devices[1] = answers->devices[answers->count - 1];
-        answers->count = i == answers->count - 1 ? 1 : 2;
-        return EXIT_OK;
+    size_t first = answers->count;
+    for (const char *at = precisions; *at != '\0' && answers->count < first + PRECISIONS_MAX;
+         at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        struct answer *answer = &answers->answers[answers->count++];
+        answer->device = device->name;
+        snprintf(answer->precision, sizeof answer->precision, "%.*s", (int)length, at);
+        at += length;
     }
-    return command_say(EXIT_NOT_FOUND, "there is no device '%s'", name);
+    for (size_t low = first, high = answers->count; low + 1 < high; low++, high--) {
+        struct answer swapped = answers->answers[low];
+        answers->answers[low] = answers->answers[high - 1];
+        answers->answers[high - 1] = swapped;
+    }
+}
+
+// Leaves what the options ask for, and the reference.
+static int keep_asked(struct answers *answers, const struct request_options *request)
+{
+    size_t kept = 0;
+    bool known = request->device == NULL;
+    for (size_t i = 0; i < answers->count; i++) {
+        const struct answer *answer = &answers->answers[i];
+        bool device = request->device == NULL || strcmp(answer->device, request->device) == 0;
+        bool precision =
+            request->precision == NULL || strcmp(answer->precision, request->precision) == 0;
+        known |= device;
+        if ((device && precision) || i + 1 == answers->count)
+            answers->answers[kept++] = *answer;
+    }
+    answers->count = kept;
+    return known ? EXIT_OK
+                 : command_say(EXIT_NOT_FOUND, "there is no device '%s'", request->device);
+}
+
+static int list(struct answers *answers, inferd_client *client,
+                const struct request_options *request)
+{
+    struct inferd_error err;
+    if (inferd_devices(client, &answers->devices, &answers->device_count, &err) != 0 ||
+        inferd_environment_read(client, &answers->environment, &err) != 0)
+        return command_failed(&err);
+    answers->answers = calloc(answers->device_count * PRECISIONS_MAX + 1, sizeof *answers->answers);
+    if (answers->answers == NULL)
+        return command_say(EXIT_FAILED, "no memory for the answers");
+    for (size_t i = 0; i < answers->device_count; i++)
+        add_device(
+            answers, &answers->devices[i],
+            fact_find(answers->environment, "device", answers->devices[i].name, "precisions"));
+    return keep_asked(answers, request);
 }
 
 static int ask(struct answers *answers, inferd_client *client, const inferd_request *request)
 {
-    struct inferd_error err;
-    if (inferd_devices(client, &answers->devices, &answers->count, &err) != 0)
-        return command_failed(&err);
-    if (request->device != NULL) {
-        int code = keep_device(answers, request->device);
-        if (code != EXIT_OK)
-            return code;
-    }
-    answers->results = calloc(answers->count, sizeof(*answers->results));
-    answers->errors = calloc(answers->count, sizeof *answers->errors);
-    if (answers->results == NULL || answers->errors == NULL)
-        return command_say(EXIT_FAILED, "no memory for %zu answers", answers->count);
     for (size_t i = answers->count; i-- > 0;) {
+        struct answer *answer = &answers->answers[i];
         inferd_request pinned = *request;
-        pinned.device = answers->devices[i].name;
-        if (inferd_infer(client, &pinned, &answers->results[i], &answers->errors[i]) == 0)
+        pinned.device = answer->device;
+        if (inferd_set_manner(client, answer->precision, NULL, &answer->error) == 0 &&
+            inferd_infer(client, &pinned, &answer->result, &answer->error) == 0)
             continue;
-        answers->results[i] = NULL;
-        if (i == answers->count - 1) // nothing to judge by
-            return command_failed(&answers->errors[i]);
+        answer->result = NULL;
+        if (i + 1 == answers->count) // nothing to judge by
+            return command_failed(&answer->error);
     }
     return EXIT_OK;
+}
+
+static double tolerance_of(const struct answer *answer, double given)
+{
+    if (given >= 0)
+        return given;
+    if (strcmp(answer->precision, "bf16") == 0)
+        return TOLERANCE_BF16;
+    return strcmp(answer->precision, "fp32") == 0 ? TOLERANCE_DEFAULT : TOLERANCE_FP16;
 }
 
 static bool add_difference(struct table *table, const inferd_tensor *got,
@@ -101,29 +159,32 @@ static bool add_difference(struct table *table, const inferd_tensor *got,
     return difference.within;
 }
 
-// Prints a row for each output on each device; whether all are near enough.
+// Prints a row for each output of each answer; whether all are near enough. An answer that says another
+// precision than was asked for was computed again, or nothing of the model can be computed so.
 static bool print(const struct answers *answers, double tolerance, enum output_format format)
 {
-    static const char *const columns[] = {"device",  "precision", "output", "max_abs",
-                                          "max_rel", "cosine",    "top_1",  "verdict"};
+    static const char *const columns[] = {"device",  "asked",  "precision", "output", "max_abs",
+                                          "max_rel", "cosine", "top_1",     "verdict"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    const inferd_result *reference = answers->results[answers->count - 1];
+    const inferd_result *reference = answers->answers[answers->count - 1].result;
     bool ok = true;
     for (size_t i = 0; i < answers->count; i++) {
-        const inferd_result *result = answers->results[i];
+        const struct answer *answer = &answers->answers[i];
+        const inferd_result *result = answer->result;
         for (size_t k = 0; k < inferd_result_output_count(reference); k++) {
             const inferd_tensor *wanted = inferd_result_output(reference, k);
-            table_text(table, answers->devices[i].name);
+            table_text(table, answer->device);
+            table_text(table, answer->precision);
             table_text(table, result != NULL ? inferd_result_precision(result) : "-");
             table_text(table, wanted->name);
             if (result != NULL) {
                 ok &= add_difference(table, inferd_result_find(result, wanted->name), wanted,
-                                     tolerance);
+                                     tolerance_of(answer, tolerance));
                 continue;
             }
             for (int c = 0; c < 4; c++)
                 table_value(table, json_null(), "-");
-            table_text(table, answers->errors[i].text);
+            table_text(table, answer->error.text);
             ok = false;
         }
     }
@@ -144,10 +205,11 @@ static int verify(const struct context *context, inferd_client *client, const ch
     if (code == EXIT_OK)
         code = tensor_inputs_complete(&inputs, info, TENSOR_RANDOM);
     if (code == EXIT_OK)
+        code = list(&answers, client, &options->request);
+    if (code == EXIT_OK)
         code = ask(&answers, client,
                    &(inferd_request){.model = model,
                                      .version = options->request.version,
-                                     .device = options->request.device,
                                      .inputs = inputs.tensors,
                                      .input_count = inputs.count});
     if (code == EXIT_OK && !print(&answers, options->tolerance, context->format))
@@ -179,7 +241,7 @@ static int take_option(struct options *options, const struct option_given *given
 
 static int run(const struct context *context, const struct arguments *arguments)
 {
-    struct options options = {.tolerance = TOLERANCE_DEFAULT};
+    struct options options = {.tolerance = -1};
     int code = EXIT_OK;
     for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
         code = take_option(&options, &arguments->options[i]);
@@ -201,13 +263,14 @@ const struct command command_verify = {
     .names = "MODEL",
     .names_least = 1,
     .names_most = 1,
-    .summary = "compare MODEL's answers on every device with the plainest one's",
+    .summary = "compare MODEL's answers on every device in every precision with the plainest one's",
     .help =
-        "The same input on every device (with -d: on that one), judged by the last of inferctl\n"
-        "devices. Inputs that are not given are random, the same each time. Fails where an answer\n"
-        "differs.\n\n"
-        "  -e, --tolerance T      how far elements may be apart, in units or, where that is more,\n"
-        "                         as a part of the element (default 0.001)\n" REQUEST_HELP,
+        "The same input on every device (with -d: on that one) in every precision that it offers (with\n"
+        "-P: in that one), judged by the last of inferctl devices in fp32. Inputs that are not given\n"
+        "are random, the same each time. Fails where an answer differs.\n\n"
+        "  -e, --tolerance T      how far elements may be apart, in units or, where that is more, as\n"
+        "                         a part of the element (default 0.001; of bf16 0.03, of less than\n"
+        "                         fp32 else 0.01)\n" REQUEST_HELP,
     .short_options = REQUEST_SHORT_OPTIONS "e:",
     .long_options = long_options,
     .run = run,

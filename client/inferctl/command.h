@@ -61,6 +61,7 @@ struct command {
 
 // The verbs, one file each.
 extern const struct command command_status;
+extern const struct command command_backends;
 extern const struct command command_devices;
 extern const struct command command_memory;
 extern const struct command command_limits;

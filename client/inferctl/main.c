@@ -8,11 +8,11 @@
 #include "client/inferctl/nearest.h"
 
 static const struct command *const commands[] = {
-    &command_status,  &command_devices, &command_memory,  &command_models,  &command_check,
-    &command_inspect, &command_load,    &command_unload,  &command_infer,   &command_verify,
-    &command_bench,   &command_limits,  &command_explain, &command_advise,  &command_place,
-    &command_warm,    &command_env,     &command_flags,   &command_profile, &command_debug,
-    &command_diff,
+    &command_status, &command_backends, &command_devices, &command_memory,  &command_models,
+    &command_check,  &command_inspect,  &command_load,    &command_unload,  &command_infer,
+    &command_verify, &command_bench,    &command_limits,  &command_explain, &command_advise,
+    &command_place,  &command_warm,     &command_env,     &command_flags,   &command_profile,
+    &command_debug,  &command_diff,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])

@@ -23,6 +23,9 @@ bool request_options_take(struct request_options *options, const struct option_g
     case 'd':
         options->device = given->value;
         return true;
+    case 'P':
+        options->precision = given->value;
+        return true;
     case 'r':
         *code = picture_options_range(&options->picture, given->value) ? EXIT_OK : EXIT_USAGE;
         return true;
@@ -35,6 +38,14 @@ bool request_options_take(struct request_options *options, const struct option_g
     default:
         return false;
     }
+}
+
+int request_options_apply(const struct request_options *options, inferd_client *client,
+                          const char *mode)
+{
+    struct inferd_error err;
+    return inferd_set_manner(client, options->precision, mode, &err) == 0 ? EXIT_OK
+                                                                          : command_failed(&err);
 }
 
 int request_options_load(struct tensor_inputs *inputs, const struct request_options *options,

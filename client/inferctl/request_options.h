@@ -6,23 +6,23 @@
 #include "client/inferctl/command.h"
 #include "client/inferctl/tensor_input.h"
 
-// -i, -v, -d, -r, --bgr and --letterbox.
+// -i, -v, -d, -P, -r, --bgr and --letterbox.
 struct request_options {
     const char *inputs[TENSOR_INPUTS_MAX]; // assignments
     size_t input_count;
-    const char *version, *device;
+    const char *version, *device, *precision;
     struct picture_options picture;
 };
 
 // Entries of a verb's long options, and its short ones.
 #define REQUEST_LONG_OPTIONS                                                                       \
     {"input", required_argument, NULL, 'i'}, {"version", required_argument, NULL, 'v'},            \
-        {"device", required_argument, NULL, 'd'}, {"range", required_argument, NULL, 'r'},         \
-        {"bgr", no_argument, NULL, 'b'},                                                           \
+        {"device", required_argument, NULL, 'd'}, {"precision", required_argument, NULL, 'P'},     \
+        {"range", required_argument, NULL, 'r'}, {"bgr", no_argument, NULL, 'b'},                  \
     {                                                                                              \
         "letterbox", no_argument, NULL, 'x'                                                        \
     }
-#define REQUEST_SHORT_OPTIONS "i:v:d:r:"
+#define REQUEST_SHORT_OPTIONS "i:v:d:P:r:"
 
 // Their help.
 #define REQUEST_HELP                                                                               \
@@ -33,12 +33,18 @@ struct request_options {
     "      --bgr              channels in the order blue, green, red\n"                            \
     "      --letterbox        keep a picture's aspect ratio, with black around it\n"               \
     "  -v, --version V        this version of the model (default: the newest)\n"                   \
-    "  -d, --device NAME      run on this device (inferctl devices lists them)\n"
+    "  -d, --device NAME      run on this device (inferctl devices lists them)\n"                  \
+    "  -P, --precision P      compute in fp32, fp16, bf16 or int8, where the device can\n"
 
 // Takes an option; *code is EXIT_OK, or EXIT_USAGE with a message where it makes no sense. False
 // where the option is none of these.
 bool request_options_take(struct request_options *options, const struct option_given *given,
                           int *code);
+
+// Has requests from now on computed as the options say; `mode` may be NULL. Prints what is wrong and returns an
+// exit code.
+int request_options_apply(const struct request_options *options, inferd_client *client,
+                          const char *mode);
 
 // Loads the inputs that the options name. Prints what is wrong and returns an exit code; `inputs` is
 // to be ended with tensor_inputs_fini() in either case.

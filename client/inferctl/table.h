@@ -9,7 +9,7 @@
 
 #include "client/inferctl/command.h"
 
-#define TABLE_COLUMNS 16
+#define TABLE_COLUMNS 24
 
 struct table;
 

@@ -63,10 +63,12 @@ struct inf_infer_request {
     const char *device;        // "": the model's placement
     uint64_t timeout_ns;       // 0: none
     enum inf_wire_priority priority;
-    uint64_t session_id;        // 0: none
-    uint64_t order_key;         // 0: none
-    const char *mode, *against; // ModelDissect only
-    double tolerance;           // ModelDissect only
+    uint64_t session_id;   // 0: none
+    uint64_t order_key;    // 0: none
+    const char *mode;      // ModelDissect, ModelInfer
+    const char *against;   // ModelDissect only
+    double tolerance;      // ModelDissect only
+    const char *precision; // "": as the model is placed
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];
     uint32_t output_count;                              // 0: all
@@ -194,7 +196,7 @@ struct inf_load_progress {
 };
 
 struct inf_device_entry {
-    const char *name, *backend, *kind, *description, *health;
+    const char *name, *backend, *kind, *description, *health, *precisions;
     int32_t priority;
     uint32_t slots, threads, queue_depth, queue_limit;
     uint64_t requests, busy_ns, memory_bytes;
@@ -210,6 +212,7 @@ struct inf_server_status {
     uint32_t connections, requests_in_flight, regions, models_ready;
     uint64_t connections_total, requests_accepted, requests_ok, requests_failed;
     uint64_t region_bytes, resident_bytes, log_lines_dropped;
+    uint64_t answers_checked, answers_drifted, answers_unchecked, models_demoted;
 };
 
 // Memory of one device, as tf.memory() counts it.
@@ -269,13 +272,14 @@ struct inf_data_message {
 // ModelPlacement, ModelPlace requests.
 struct inf_placement_request {
     const char *name;
-    const char *version;                     // "": the server's choice
-    const char *device, *policy, *precision; // "": as it is
+    const char *version;                            // "": the server's choice
+    const char *device, *policy, *precision, *mode; // "": as it is
 };
 
 // What a model was told.
 struct inf_setting_entry {
     const char *name, *value, *origin;
+    const char *initial, *wanted; // the default, and what it may be
 };
 
 // ModelPrecompile request.

@@ -107,8 +107,10 @@ static enum inf_code decode_request(union inf_message *message, const void *from
     request->priority = (enum inf_wire_priority)wire->priority;
     INF_TRY(inf_check_text("mode", wire->mode, INF_TEXT_LIMIT, err));
     INF_TRY(inf_check_text("against", wire->against, INF_TEXT_LIMIT, err));
+    INF_TRY(inf_check_text("precision", wire->precision, INF_TEXT_LIMIT, err));
     request->mode = wire->mode;
     request->against = wire->against;
+    request->precision = wire->precision;
     request->tolerance = wire->tolerance;
     if (wire->n_raw_input_contents != 0)
         return fail_raw("raw_input_contents", err);
@@ -147,6 +149,7 @@ static enum inf_code encode_request(const union inf_message *message, void *to,
     wire->order_key = request->order_key;
     wire->mode = inf_wire_text(request->mode);
     wire->against = inf_wire_text(request->against);
+    wire->precision = inf_wire_text(request->precision);
     wire->tolerance = request->tolerance;
     wire->n_inputs = request->input_count;
     wire->inputs = inf_wire_list(&inference__model_infer_request__infer_input_tensor__descriptor,

@@ -9,11 +9,11 @@ typedef Inference__ModelPlacementResponse__Declined wire_declined;
 typedef Inference__ModelPlacementResponse__Setting wire_setting;
 
 // Fields of both structs that go over as they are.
-#define REQUEST_TEXTS(X)     X(device) X(policy) X(precision)
+#define REQUEST_TEXTS(X)     X(device) X(policy) X(precision) X(mode)
 #define CANDIDATE_TEXTS(X)   X(device) X(backend) X(kind) X(precision) X(verdict) X(reason)
 #define CANDIDATE_NUMBERS(X) X(runs) X(prior_ns) X(first_ns) X(median_ns) X(memory_bytes) X(threads)
 #define DECLINED_TEXTS(X)    X(op) X(device) X(reason)
-#define SETTING_TEXTS(X)     X(name) X(value) X(origin)
+#define SETTING_TEXTS(X)     X(name) X(value) X(origin) X(initial) X(wanted)
 #define PLACEMENT_TEXTS(X)   PLACEMENT_NAMES(X) PLACEMENT_REASONS(X)
 #define PLACEMENT_NAMES(X)   X(name) X(version) X(device) X(backend) X(precision) X(policy) X(source)
 #define PLACEMENT_REASONS(X)                                                                       \
@@ -153,6 +153,11 @@ static void encode_declined(wire_declined *to, const struct inf_declined_entry *
     TAKE(nodes)
 }
 
+static void encode_setting(wire_setting *to, const struct inf_setting_entry *from)
+{
+    SETTING_TEXTS(GIVE)
+}
+
 static enum inf_code encode_settings(wire_placement *to, const struct inf_placement_reply *from,
                                      struct inf_scratch *scratch, struct inf_error *err)
 {
@@ -161,12 +166,8 @@ static enum inf_code encode_settings(wire_placement *to, const struct inf_placem
                                  from->setting_count, scratch, err);
     if (to->settings == NULL)
         return INF_EXHAUSTED;
-    for (uint32_t i = 0; i < from->setting_count; i++) {
-        wire_setting *setting = to->settings[i];
-        setting->name = inf_wire_text(from->settings[i].name);
-        setting->value = inf_wire_text(from->settings[i].value);
-        setting->origin = inf_wire_text(from->settings[i].origin);
-    }
+    for (uint32_t i = 0; i < from->setting_count; i++)
+        encode_setting(to->settings[i], &from->settings[i]);
     return INF_OK;
 }
 

@@ -104,6 +104,7 @@ static enum inf_code decode_devices(union inf_message *message, const void *from
             .kind = device->kind,
             .description = device->description,
             .health = device->health,
+            .precisions = device->precisions,
             .priority = device->priority,
             .slots = device->slots,
             .threads = device->threads,
@@ -124,6 +125,7 @@ static void encode_device(wire_device *wire, const struct inf_device_entry *devi
     wire->kind = inf_wire_text(device->kind);
     wire->description = inf_wire_text(device->description);
     wire->health = inf_wire_text(device->health);
+    wire->precisions = inf_wire_text(device->precisions);
     wire->priority = device->priority;
     wire->slots = device->slots;
     wire->threads = device->threads;
@@ -178,6 +180,10 @@ static enum inf_code decode_server(union inf_message *message, const void *from,
         .region_bytes = wire->region_bytes,
         .resident_bytes = wire->resident_bytes,
         .log_lines_dropped = wire->log_lines_dropped,
+        .answers_checked = wire->answers_checked,
+        .answers_drifted = wire->answers_drifted,
+        .answers_unchecked = wire->answers_unchecked,
+        .models_demoted = wire->models_demoted,
     };
     return INF_OK;
 }
@@ -203,6 +209,10 @@ static enum inf_code encode_server(const union inf_message *message, void *to,
     wire->region_bytes = status->region_bytes;
     wire->resident_bytes = status->resident_bytes;
     wire->log_lines_dropped = status->log_lines_dropped;
+    wire->answers_checked = status->answers_checked;
+    wire->answers_drifted = status->answers_drifted;
+    wire->answers_unchecked = status->answers_unchecked;
+    wire->models_demoted = status->models_demoted;
     return INF_OK;
 }
 

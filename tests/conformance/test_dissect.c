@@ -79,8 +79,10 @@ static struct inf_dissection *run(struct inf_model *model, struct inf_device *de
     struct inf_shape shape = INF_SHAPE(4);
     size_t bytes;
     struct inf_error err = {0};
-    cr_assert_eq(inf_dissection_create(&dissection, model, device, &shape, keep, &err), INF_OK,
-                 "%s", err.text);
+    cr_assert_eq(inf_dissection_create(
+                     &dissection, model,
+                     &(struct inf_apart){.device = device, .shapes = &shape, .keep = keep}, &err),
+                 INF_OK, "%s", err.text);
     float *input = inf_dissection_input(dissection, 0, &bytes);
     cr_assert_eq(bytes, 16u);
     memcpy(input, x, bytes);
@@ -146,7 +148,9 @@ Test(dissect, refuses_shapes_that_are_not_the_models)
     struct inf_model *model = make_model(device);
     struct inf_dissection *dissection = NULL;
     struct inf_shape shape = INF_SHAPE(5);
-    cr_assert_eq(inf_dissection_create(&dissection, model, device, &shape, true, NULL),
+    cr_assert_eq(inf_dissection_create(
+                     &dissection, model,
+                     &(struct inf_apart){.device = device, .shapes = &shape, .keep = true}, NULL),
                  INF_INVALID);
     cr_assert_null(dissection);
     inf_dissection_destroy(&dissection);

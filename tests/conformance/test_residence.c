@@ -291,7 +291,9 @@ Test(residence, keeps_weights_whole_for_an_executable_apart)
     struct inf_executable *apart = NULL;
     struct inf_error err = {0};
     float y[2 * OUTER + 16];
-    cr_assert_eq(inf_model_compile_apart(model, ref, &INF_SHAPE(2, INNER), false, &apart, &err),
+    cr_assert_eq(inf_model_compile_apart(
+                     model, &(struct inf_apart){.device = ref, .shapes = &INF_SHAPE(2, INNER)},
+                     &apart, &err),
                  INF_OK, "%s", err.text);
     check_run(model, cpu, 3, 0);
     run(apart, 0, 2, y);

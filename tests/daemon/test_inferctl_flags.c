@@ -93,6 +93,30 @@ Test(inferctl_flags, origins_are_told_and_later_ones_win)
     inf_fixture_stop(&fixture);
 }
 
+Test(inferctl_flags, a_models_settings_are_told_too)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, NULL);
+    json_decref(ASK(fixture.admin_socket, "place", "add", "--policy=memory"));
+    json_t *rows = ASK(fixture.socket, "flags", "--model", "add");
+    size_t i, found = 0;
+    const json_t *row;
+    json_array_foreach(rows, i, row)
+    {
+        if (strcmp(json_string_value(json_object_get(row, "name")), "policy") != 0)
+            continue;
+        found++;
+        cr_expect_str_eq(json_string_value(json_object_get(row, "value")), "memory");
+        cr_expect_str_eq(json_string_value(json_object_get(row, "default")), "latency");
+        cr_expect_str_eq(json_string_value(json_object_get(row, "origin")), "admin");
+        cr_expect_str_eq(json_string_value(json_object_get(row, "wanted")),
+                         "latency, throughput, stability or memory");
+    }
+    cr_expect_eq(found, 1u);
+    json_decref(rows);
+    inf_fixture_stop(&fixture);
+}
+
 Test(inferctl_flags, what_is_unknown_or_wrong_is_refused)
 {
     struct inf_fixture fixture;
@@ -106,6 +130,7 @@ Test(inferctl_flags, what_is_unknown_or_wrong_is_refused)
     expect_refused(admin, "race_tolerance", "1.5", "wanted a number from 0 to 1");
     expect_refused(admin, "drain_timeout_ms", "3600001", "wanted a number from 0 to 3600000");
     expect_refused(admin, "cpu_slots", "2", "is read at start");
+    expect_refused(admin, "vulkan_loader", "/usr/lib/libvulkan.so.1", "is read at start");
     expect_refused(admin, "device", "moon", "wanted one of:");
     expect_flag(fixture.socket, "race", "never", "argument");
     expect_flag(fixture.socket, "device", "auto", "default");

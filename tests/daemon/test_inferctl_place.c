@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where models run and why, and moving them, with a real daemon and inferctl.
 #include <criterion/criterion.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 
 #include "client/inferd.h"
 #include "proto/core/span.h"
+#include "tests/support/crowd.h"
 #include "tests/support/fixture.h"
 #include "tests/support/inferctl.h"
 #include "tests/support/tfjs_writer.h"
@@ -241,69 +240,12 @@ Test(inferctl_place, half_precision_is_refused_with_what_it_would_do)
 
 // --- under load ---
 
-struct load {
-    const char *socket;
-    atomic_bool stop;
-    atomic_ulong answers;
-};
-
-// Asks for 1 + 2 and so on until told to stop; every answer has to be there, and right.
-static void *ask_on(void *context)
-{
-    struct load *load = context;
-    struct inferd_error err;
-    inferd_client *client;
-    cr_assert_eq(inferd_connect(&client, load->socket, &err), 0, "%s", err.text);
-    float a[] = {1, 2, 3, 4}, b[] = {2, 4, 6, 8};
-    inferd_tensor inputs[] = {{.name = "a",
-                               .dtype = INFERD_FP32,
-                               .rank = 2,
-                               .shape = {1, 4},
-                               .data = a,
-                               .size = sizeof a},
-                              {.name = "b",
-                               .dtype = INFERD_FP32,
-                               .rank = 2,
-                               .shape = {1, 4},
-                               .data = b,
-                               .size = sizeof b}};
-    while (!atomic_load(&load->stop)) {
-        inferd_result *result = NULL;
-        int code = inferd_infer(
-            client, &(inferd_request){.model = "add", .inputs = inputs, .input_count = 2}, &result,
-            &err);
-        cr_assert_eq(code, 0, "%s", err.text);
-        const float *sum = inferd_result_output(result, 0)->data;
-        for (int i = 0; i < 4; i++)
-            cr_assert_eq(sum[i], a[i] + b[i]);
-        cr_assert_str_eq(inferd_result_precision(result), "fp32");
-        cr_assert_str_not_empty(inferd_result_device(result));
-        atomic_fetch_add(&load->answers, 1);
-        inferd_result_free(result);
-    }
-    inferd_close(client);
-    return NULL;
-}
-
-// Waits until everybody has had another answer.
-static void wait_for_answers(struct load *loads, int count)
-{
-    for (int i = 0; i < count; i++) {
-        unsigned long seen = atomic_load(&loads[i].answers);
-        for (int tries = 0; atomic_load(&loads[i].answers) == seen; tries++) {
-            cr_assert_lt(tries, 20000, "no answer comes");
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        }
-    }
-}
-
 // A limit that every run is above: whatever is measured counts as drift.
 Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
 {
     struct inf_fixture fixture;
     inf_fixture_start(&fixture, NULL);
-    struct load load = {.socket = fixture.socket};
-    pthread_t thread;
+    struct inf_crowd crowd;
     json_t *answer = ASK(fixture.socket, "explain", "add");
     size_t rivals = json_array_size(json_object_get(answer, "candidates"));
     cr_expect_str_eq(text(answer, "source"), "rule");
@@ -311,7 +253,7 @@ Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
     json_decref(ASK(fixture.admin_socket, "flags", "set", "race", "always"));
     json_decref(ASK(fixture.admin_socket, "flags", "set", "drift_after_ms", "0"));
     json_decref(ASK(fixture.admin_socket, "flags", "set", "drift_factor", "0.001"));
-    cr_assert_eq(pthread_create(&thread, NULL, ask_on, &load), 0);
+    inf_crowd_start(&crowd, fixture.socket, 0);
     // Without a second device there is nobody to race.
     const char *wanted = rivals > 1 ? "race" : "rule";
     bool raced = false;
@@ -323,8 +265,7 @@ Test(inferctl_place, devices_race_anew_for_a_model_that_drifts)
             nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
     cr_expect(raced);
-    atomic_store(&load.stop, true);
-    cr_assert_eq(pthread_join(thread, NULL), 0);
+    inf_crowd_stop(&crowd);
     inf_fixture_stop(&fixture);
 }
 
@@ -346,24 +287,22 @@ Test(inferctl_place, no_request_fails_while_a_model_moves)
 {
     struct inf_fixture fixture;
     inf_fixture_start(&fixture, NULL);
-    struct load loads[2] = {{.socket = fixture.socket}, {.socket = fixture.socket}};
-    pthread_t threads[2];
+    struct inf_crowd crowds[2];
     struct inferd_error err;
     inferd_client *admin;
     cr_assert_eq(inferd_connect(&admin, fixture.admin_socket, &err), 0, "%s", err.text);
     uint64_t before = model_bytes(admin, "add");
     for (int i = 0; i < 2; i++)
-        cr_assert_eq(pthread_create(&threads[i], NULL, ask_on, &loads[i]), 0);
+        inf_crowd_start(&crowds[i], fixture.socket, 0);
     static const char *const devices[] = {"ref", "auto"};
     for (int i = 0; i < 20; i++) {
         const inferd_place_order order = {.model = "add", .device = devices[i % 2]};
         cr_assert_eq(inferd_place(admin, &order, NULL, NULL, &err), 0, "%s", err.text);
-        wait_for_answers(loads, 2);
+        for (int k = 0; k < 2; k++)
+            inf_crowd_await(&crowds[k], 1);
     }
-    for (int i = 0; i < 2; i++) {
-        atomic_store(&loads[i].stop, true);
-        cr_assert_eq(pthread_join(threads[i], NULL), 0);
-    }
+    for (int i = 0; i < 2; i++)
+        inf_crowd_stop(&crowds[i]);
     // What the old executables took has come back.
     cr_expect_leq(model_bytes(admin, "add"), before);
     inferd_close(admin);

@@ -2,14 +2,13 @@
 // A whole daemon on devices with faults: answers are checked, bad ones are told of, models end up where
 // they are answered right, and no request fails on the way.
 #include <criterion/criterion.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "client/inferd.h"
+#include "tests/support/crowd.h"
 #include "tests/support/fixture.h"
 
 TestSuite(odd_devices, .timeout = 200);
@@ -146,31 +145,6 @@ Test(odd_devices, nothing_is_checked_unless_asked_for)
 
 // --- ending on the right device ---
 
-struct crowd {
-    const char *socket;
-    atomic_bool stop;
-    atomic_ulong answers;
-};
-
-// Asks until told to stop; every answer has to be there, and right.
-static void *ask_on(void *context)
-{
-    struct crowd *crowd = context;
-    struct asker asker;
-    open_asker(&asker, crowd->socket);
-    while (!atomic_load(&crowd->stop)) {
-        float sum[4];
-        char device[32];
-        ask(&asker, sum, device);
-        for (int i = 0; i < 4; i++)
-            cr_assert_eq(sum[i], (float)(3 * (i + 1)));
-        atomic_fetch_add(&crowd->answers, 1);
-        nap();
-    }
-    inferd_close(asker.client);
-    return NULL;
-}
-
 // The first to be served is the slow one, as the rule has it; while requests come, the race finds the
 // right one, and it takes over.
 Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
@@ -179,9 +153,8 @@ Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
     struct asker asker;
     inf_fixture_start(&fixture,
                       (const char *const[]){"--backends=slow,absent", "--race=always", NULL});
-    struct crowd crowd = {.socket = fixture.socket};
-    pthread_t thread;
-    cr_assert_eq(pthread_create(&thread, NULL, ask_on, &crowd), 0);
+    struct inf_crowd crowd;
+    inf_crowd_start(&crowd, fixture.socket, 5);
     open_asker(&asker, fixture.socket);
     bool moved = false;
     for (int tries = 0; tries < 15000 && !moved; tries++) {
@@ -192,12 +165,52 @@ Test(odd_devices, a_slow_device_is_left_while_requests_are_served)
         nap();
     }
     cr_expect(moved, "it is still on the slow device");
-    unsigned long seen = atomic_load(&crowd.answers);
-    for (int tries = 0; tries < 4000 && atomic_load(&crowd.answers) < seen + 5; tries++)
+    inf_crowd_await(&crowd, 5);
+    inf_crowd_stop(&crowd);
+    inferd_close(asker.client);
+    inf_fixture_stop(&fixture);
+}
+
+// One that errs, one that compiles nothing, one that does not open, one that is slow: what is left is right,
+// and each of the others is told of.
+Test(odd_devices, auto_ends_on_the_one_that_is_right_and_says_why)
+{
+    static const struct {
+        const char *device, *verdict, *reason;
+    } wanted[] = {{"wrong", "wrong", "differs from ref's at element 2"},
+                  {"refusing", "refused", "the driver says no"},
+                  {"slow", "slower", ""},
+                  {"ref", "chosen", ""}};
+    struct inf_fixture fixture;
+    struct asker asker;
+    float sum[4];
+    char device[32];
+    inf_fixture_start(&fixture, (const char *const[]){"--backends=wrong,refusing,absent,slow",
+                                                      "--race=always", NULL});
+    open_asker(&asker, fixture.socket);
+    inferd_placement *placement = explain(&asker);
+    for (int tries = 0; tries < 6000 && strcmp(placement->source, "race") != 0; tries++) {
+        inferd_placement_free(placement);
         nap();
-    cr_expect_geq(atomic_load(&crowd.answers), seen + 5, "it goes on");
-    atomic_store(&crowd.stop, true);
-    cr_assert_eq(pthread_join(thread, NULL), 0);
+        placement = explain(&asker);
+    }
+    cr_expect_str_eq(placement->device, "ref");
+    cr_expect_str_eq(placement->source, "race");
+    cr_expect(strstr(placement->reason, "the fastest of those whose answer was right") != NULL,
+              "%s", placement->reason);
+    cr_expect_eq(placement->candidate_count, sizeof wanted / sizeof wanted[0], "one did not open");
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        for (size_t k = 0; k < placement->candidate_count; k++) {
+            const inferd_candidate *candidate = &placement->candidates[k];
+            if (strcmp(candidate->device, wanted[i].device) != 0)
+                continue;
+            cr_expect_str_eq(candidate->verdict, wanted[i].verdict, "%s", candidate->device);
+            cr_expect(strstr(candidate->reason, wanted[i].reason) != NULL, "%s", candidate->reason);
+        }
+    inferd_placement_free(placement);
+    ask(&asker, sum, device);
+    cr_expect_str_eq(device, "ref");
+    cr_expect_eq(sum[0], 3.f);
     inferd_close(asker.client);
     inf_fixture_stop(&fixture);
 }

@@ -306,28 +306,19 @@ static enum inf_code run_rounded(struct inf_program *program, const struct inf_r
     return INF_OK;
 }
 
-static enum inf_code open_rounding(struct inf_device **out_device, const char *name,
-                                   const struct inf_device_options *options, struct inf_error *err)
-{
-    INF_TRY(open_named(out_device, name, 404, options, err));
-    (*out_device)->info.precisions =
-        INF_PRECISION_BIT(INF_PRECISION_FP16) | INF_PRECISION_BIT(INF_PRECISION_BF16);
-    return INF_OK;
-}
+#define ROUNDING_OPENER(function, name)                                                            \
+    static enum inf_code function(struct inf_device **out_device, uint32_t index,                  \
+                                  const struct inf_device_options *options, struct inf_error *err) \
+    {                                                                                              \
+        (void)index;                                                                               \
+        INF_TRY(open_named(out_device, name, 404, options, err));                                  \
+        (*out_device)->info.precisions =                                                           \
+            INF_PRECISION_BIT(INF_PRECISION_FP16) | INF_PRECISION_BIT(INF_PRECISION_BF16);         \
+        return INF_OK;                                                                             \
+    }
 
-static enum inf_code open_half(struct inf_device **out_device, uint32_t index,
-                               const struct inf_device_options *options, struct inf_error *err)
-{
-    (void)index;
-    return open_rounding(out_device, "half", options, err);
-}
-
-static enum inf_code open_telling(struct inf_device **out_device, uint32_t index,
-                                  const struct inf_device_options *options, struct inf_error *err)
-{
-    (void)index;
-    return open_rounding(out_device, "telling", options, err);
-}
+ROUNDING_OPENER(open_half, "half")
+ROUNDING_OPENER(open_telling, "telling")
 
 // --- the backends ---
 

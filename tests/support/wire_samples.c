@@ -19,6 +19,7 @@ static void sample_request(struct inf_infer_request *request)
     request->mode = "diff";
     request->against = "ref";
     request->tolerance = 0.125;
+    request->precision = "fp16";
     request->input_count = 3;
     request->inputs[0] = (struct inf_tensor_entry){
         .name = "images:0", .dtype = INF_DTYPE_F32, .shape = INF_SHAPE(1, 3, 5, 7)};
@@ -127,9 +128,9 @@ static void sample_models(struct inf_model_index *index)
 static void sample_devices(struct inf_device_index *index)
 {
     static const struct inf_device_entry entries[] = {
-        {"cpu", "cpu", "cpu", "2 cores", "ok", -200, 1, 2, 3, 4, 5, 6, 7},
-        {"ref", "ref", "host", "", "lost", INT32_MAX, 0, 0, 0, 0, 0, 0, 0},
-        {"", "", "", "", "", 0, 0, 0, 0, 0, 0, 0, 0},
+        {"cpu", "cpu", "cpu", "2 cores", "ok", "fp32,bf16", -200, 1, 2, 3, 4, 5, 6, 7},
+        {"ref", "ref", "host", "", "lost", "fp32", INT32_MAX, 0, 0, 0, 0, 0, 0, 0},
+        {"", "", "", "", "", "", 0, 0, 0, 0, 0, 0, 0, 0},
     };
     index->count = 3;
     index->entries = (struct inf_device_entry *)entries;
@@ -142,8 +143,8 @@ static void sample_placement(struct inf_placement_reply *reply)
         {"ref", "ref", "host", "fp32", "slower", "why not", 0, 0, 0, 0, 0, 0},
     };
     static const struct inf_declined_entry declined[] = {{"nms", 2, "ref", "not built"}};
-    static const struct inf_setting_entry settings[] = {{"device", "cpu", "model"},
-                                                        {"policy", "", "default"}};
+    static const struct inf_setting_entry settings[] = {
+        {"device", "cpu", "model", "auto", "a name"}, {"policy", "", "default", "", ""}};
     *reply = (struct inf_placement_reply){
         .name = "blazeface",
         .version = "3",
@@ -241,6 +242,10 @@ static void sample_server(struct inf_server_status *status)
         .region_bytes = 10,
         .resident_bytes = 11,
         .log_lines_dropped = 12,
+        .answers_checked = 13,
+        .answers_drifted = 14,
+        .answers_unchecked = UINT64_MAX,
+        .models_demoted = 16,
     };
 }
 

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
-"""bench_place.py DAEMON INFERCTL MODELS [--model NAME]... [--runs N] [--check] - where automatic choice puts each model
+"""bench_place.py DAEMON INFERCTL MODELS [--model NAME]... [--runs N] [--check] [--others SERVED:RACING] - where automatic choice puts each model
 of a folder, and what that costs beside the best that could be named.
 
 For each model: a first start (served at once, races when nothing is served), a second one (the decision is there
-already), and then, in turns, rounds of the model's own placement and of every candidate pinned by inferctl place. With
---check it fails where automatic choice takes more than 1.05 times the best. A program to read, not a test."""
+already: the first request says where it was answered), and then, in turns, rounds of the model's own placement and of
+every candidate pinned by inferctl place, but for those that took over three times the best in the race. With --check it
+fails where automatic choice takes more than 1.05 times the best.
+
+--others does something else: an open loop of requests for SERVED, for a while before RACING is loaded and for a while
+after, when its candidates race; how long the race took, and p50 and p99 of SERVED in both. A program to read, not a
+test."""
 import argparse
 import json
 import statistics
@@ -14,7 +19,6 @@ import tempfile
 import time
 from pathlib import Path
 
-ROUNDS = 5
 RATIO_MAX = 1.05
 
 parser = argparse.ArgumentParser()
@@ -24,6 +28,9 @@ parser.add_argument('models', type=Path)
 parser.add_argument('--model', action='append')
 parser.add_argument('--runs', type=int, default=40)
 parser.add_argument('--check', action='store_true')
+parser.add_argument('--others')
+parser.add_argument('--rate', type=int, default=50)
+parser.add_argument('--rounds', type=int, default=5)
 options = parser.parse_args()
 
 
@@ -54,7 +61,7 @@ def find_models():
     for folder in sorted(options.models.iterdir()):
         if options.model and folder.name not in options.model:
             continue
-        files = [path for pattern in ('model.json', '*.onnx', '*.tflite') for path in sorted(folder.rglob(pattern))]
+        files = [path for pattern in ('model/*.json', 'model/*.onnx') for path in sorted(folder.glob(pattern))]
         if files:
             yield folder.name, files[0]
 
@@ -65,19 +72,20 @@ def median_ms(daemon, model):
 
 
 def wait_for_race(daemon, model):
-    """What explain says once a decision was measured, and how long that took; at most 120 s."""
+    """What explain says once a decision was measured, and how long that took; at most 60 s."""
     begin = time.monotonic()
     while True:
         told = daemon.ask('explain', model)
-        if told['source'] != 'rule' or time.monotonic() - begin > 120:
+        if told['source'] != 'rule' or 'to be measured' not in told['reason'] or time.monotonic() - begin > 60:
             return told, time.monotonic() - begin
         time.sleep(0.2)
 
 
 def modes_of(told):
-    """What can be named: a device, and a precision where it raced."""
-    return sorted({(row['device'], row['precision']) for row in told['candidates']
-                   if row['verdict'] in ('chosen', 'slower')})
+    """What can be named: a device, and a precision where it raced; nothing that is out of the question."""
+    raced = [row for row in told['candidates'] if row['verdict'] in ('chosen', 'slower') and row['median_ms']]
+    best = min((row['median_ms'] for row in raced), default=0)
+    return sorted({(row['device'], row['precision']) for row in raced if row['median_ms'] <= 3 * best})
 
 
 def measure(name, path):
@@ -93,16 +101,21 @@ def measure(name, path):
         daemon = Daemon(folder)
         try:
             daemon.ask('load', name, str(path))
+            early = daemon.ask('bench', name, '-n', '1')
+            early = early[0] if isinstance(early, list) else early
             second = daemon.ask('explain', name)
             modes = modes_of(second)
             times = {mode: [] for mode in [None] + modes}
-            for _ in range(ROUNDS):
+            for _ in range(options.rounds):
                 for mode in times:
                     device, precision = mode if mode else ('auto', 'auto')
                     daemon.ask('place', name, device, '--precision', precision)
                     times[mode].append(median_ms(daemon, name))
         finally:
             daemon.stop()
+    if early['device'] != second['device']:
+        print(f"{name}: the first request of the second start was answered by {early['device']}, "
+              f"placed on {second['device']} by {second['source']}")
     best = min(modes, key=lambda mode: statistics.median(times[mode]), default=None)
     auto = statistics.median(times[None])
     ratio = auto / statistics.median(times[best]) if best else 1
@@ -112,6 +125,37 @@ def measure(name, path):
     return ratio
 
 
+def others():
+    """p99 of one model before and while the candidates of another race."""
+    served, racing = options.others.split(':')
+    paths = dict(find_models())
+    count = str(options.rate * 8)
+    print(f"{'round':5} {'race s':>7} {'p50 ms':>8} {'p99 ms':>8} {'p50 racing':>10} {'p99 racing':>10}")
+    for turn in range(options.rounds):
+        with tempfile.TemporaryDirectory(prefix='bench-place-') as folder:
+            Path(folder, 'cache').mkdir()
+            Path(folder, 'models').mkdir()
+            daemon = Daemon(folder)
+            try:
+                daemon.ask('load', served, str(paths[served]))
+                wait_for_race(daemon, served)
+                before = daemon.ask('bench', served, '-R', str(options.rate), '-A', 'even', '-n', count)
+                daemon.ask('load', racing, str(paths[racing]))
+                begin = time.monotonic()
+                load = subprocess.Popen([options.inferctl, '--socket', daemon.socket, 'bench', served, '-R',
+                                         str(options.rate), '-A', 'even', '-n', count, '--json'], stdout=subprocess.PIPE)
+                _, race_s = wait_for_race(daemon, racing)
+                meanwhile = json.loads(load.communicate()[0])
+            finally:
+                daemon.stop()
+            rows = [row[0] if isinstance(row, list) else row for row in (before, meanwhile)]
+            print(f"{turn:5} {race_s:7.1f} {rows[0]['median_ms']:8.3f} {rows[0]['p99_ms']:8.3f} "
+                  f"{rows[1]['median_ms']:10.3f} {rows[1]['p99_ms']:10.3f}", flush=True)
+
+
+if options.others:
+    others()
+    sys.exit(0)
 print(f"{'model':32} {'auto on':8} {'in':5} {'by':7} {'race s':>6} {'auto ms':>9} {'best pinned':14} {'ms':>9} {'ratio':>6}")
 worst = 0
 for model, file in find_models():

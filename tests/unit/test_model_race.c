@@ -163,8 +163,12 @@ static struct inf_error place(struct inf_model_store *store, const char *device,
                               const char *precision) INF_ON_LOOP
 {
     struct inf_error err = {.code = INF_OK};
-    const struct inf_place_request order = {
-        .name = "m", .version = "", .device = device, .policy = policy, .precision = precision};
+    const struct inf_place_request order = {.name = "m",
+                                            .version = "",
+                                            .device = device,
+                                            .policy = policy,
+                                            .precision = precision,
+                                            .mode = ""};
     if (inf_model_store_place(store, &order, &err) != INF_OK)
         return err;
     return settle(store);

@@ -163,7 +163,8 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
         {&inference__model_infer_request__descriptor, "inference.ModelInferRequest",
          "uint64 timeout_ns=100; string device=101; "
          "uint32 priority=102; uint64 session_id=110; uint64 order_key=111; "
-         "string mode=120; string against=121; double tolerance=122; "},
+         "string mode=120; string against=121; double tolerance=122; "
+         "string precision=123; "},
         {&inference__model_infer_request__infer_input_tensor__descriptor,
          "inference.ModelInferRequest.InferInputTensor",
          "Location location=100; string session_tensor=101; "},
@@ -239,7 +240,7 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 budget_bytes=8; uint64 peak_bytes=9; "},
         {&inference__model_placement_request__descriptor, "inference.ModelPlacementRequest",
          "string name=1; string version=2; string device=3; string policy=4; "
-         "string precision=5; "},
+         "string precision=5; string mode=220; "},
         {&inference__model_placement_response__descriptor, "inference.ModelPlacementResponse",
          "string name=1; string version=2; string device=3; string backend=4; "
          "string precision=5; string policy=6; string source=7; string reason=8; "
@@ -251,7 +252,7 @@ Test(wire_numbers, of_the_connections_messages_stay)
          "uint64 shadow_dropped=222; string shadow_alarm=223; uint64 recomputed=224; "},
         {&inference__model_placement_response__setting__descriptor,
          "inference.ModelPlacementResponse.Setting",
-         "string name=1; string value=2; string origin=3; "},
+         "string name=1; string value=2; string origin=3; string initial=220; string wanted=221; "},
         {&inference__model_placement_response__candidate__descriptor,
          "inference.ModelPlacementResponse.Candidate",
          "string device=1; string backend=2; string kind=3; string precision=4; "

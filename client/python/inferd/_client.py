@@ -380,7 +380,7 @@ class Client:
         return self._memory.array(region, shape, dtype)
 
     def infer(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None, priority='normal',
-              id='', order_key=0):
+              id='', order_key=0, precision='', mode=''):
         """Runs a model and waits for the Result.
 
         inputs    {name: array}; what is no array is made one. Arrays of empty() are not copied
@@ -389,16 +389,18 @@ class Client:
         timeout   seconds that it may take, in the queue and on the device
         priority  'high', 'normal' or 'low', among the requests of this user
         order_key not 0: answers of equal keys come in the order of the requests
+        precision 'fp32', 'fp16', 'bf16' or 'int8', where the device offers it; the result tells what was done
+        mode      'normal', 'prod' (not checked again) or 'debug' (each node goes to the log; admins)
         """
         return self.submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
-                           priority=priority, id=id, order_key=order_key).result()
+                           priority=priority, id=id, order_key=order_key, precision=precision, mode=mode).result()
 
     def submit(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None, priority='normal',
-               id='', order_key=0):
+               id='', order_key=0, precision='', mode=''):
         """As infer(), without waiting: returns a Pending. Where the daemon's credit is used up, waits
         for an answer first."""
         return self._submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
-                            priority=priority, id=id, order_key=order_key)
+                            priority=priority, id=id, order_key=order_key, precision=precision, mode=mode)
 
     def session(self, states=None, shapes=None, model='', version=''):
         """Opens a Session: tensors that the daemon keeps between requests.
@@ -412,13 +414,14 @@ class Client:
         return Session(self, states or {}, shapes or {}, model, version)
 
     def _submit(self, model, inputs, outputs, *, out=None, version='', device='', timeout=None, priority='normal',
-                id='', order_key=0, session_id=0, take=None, keep=None):
+                id='', order_key=0, precision='', mode='', session_id=0, take=None, keep=None):
         if priority not in _PRIORITIES:
             raise ValueError(f"priority '{priority}', wanted one of {', '.join(_PRIORITIES)}")
         request = _Inference(self, {
             'model_name': model, 'model_version': version, 'id': id, 'device': device,
             'timeout_ns': 0 if timeout is None else max(int(timeout * 1e9), 1),
-            'priority': _PRIORITIES[priority], 'session_id': session_id, 'order_key': order_key}, inputs, outputs,
+            'priority': _PRIORITIES[priority], 'session_id': session_id, 'order_key': order_key,
+            'precision': precision, 'mode': mode}, inputs, outputs,
             out or {}, take or {}, keep or {})
         return request.send()
 

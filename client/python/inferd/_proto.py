@@ -12,7 +12,8 @@ MESSAGES = {
     'ModelInferRequest': {
         1: ('model_name', 's'), 2: ('model_version', 's'), 3: ('id', 's'), 5: ('inputs', '*InferInputTensor'),
         6: ('outputs', '*InferRequestedOutputTensor'), 100: ('timeout_ns', 'u'), 101: ('device', 's'),
-        102: ('priority', 'u'), 110: ('session_id', 'u'), 111: ('order_key', 'u')},
+        102: ('priority', 'u'), 110: ('session_id', 'u'), 111: ('order_key', 'u'),
+        120: ('mode', 's'), 123: ('precision', 's')},
     'Timing': {1: ('queue_ns', 'u'), 2: ('input_ns', 'u'), 3: ('compute_ns', 'u'), 4: ('output_ns', 'u')},
     'InferOutputTensor': {1: ('name', 's'), 2: ('datatype', 's'), 3: ('shape', '*i'), 100: ('location', 'Location')},
     'ModelInferResponse': {
@@ -39,13 +40,16 @@ MESSAGES = {
     'Device': {
         1: ('name', 's'), 2: ('backend', 's'), 3: ('kind', 's'), 4: ('description', 's'), 5: ('priority', 'i'),
         6: ('slots', 'u'), 7: ('threads', 'u'), 8: ('queue_depth', 'u'), 9: ('queue_limit', 'u'),
-        10: ('requests', 'u'), 11: ('busy_ns', 'u'), 12: ('memory_bytes', 'u'), 13: ('health', 's')},
+        10: ('requests', 'u'), 11: ('busy_ns', 'u'), 12: ('memory_bytes', 'u'), 13: ('health', 's'),
+        220: ('precisions', 's')},
     'DeviceListResponse': {1: ('devices', '*Device')},
     'ServerStatusResponse': {
         1: ('version', 's'), 2: ('uptime_ns', 'u'), 3: ('state', 's'), 4: ('connections', 'u'),
         5: ('connections_total', 'u'), 6: ('requests_accepted', 'u'), 7: ('requests_ok', 'u'),
         8: ('requests_failed', 'u'), 9: ('requests_in_flight', 'u'), 10: ('regions', 'u'), 11: ('region_bytes', 'u'),
-        12: ('models_ready', 'u'), 13: ('resident_bytes', 'u'), 14: ('log_lines_dropped', 'u')},
+        12: ('models_ready', 'u'), 13: ('resident_bytes', 'u'), 14: ('log_lines_dropped', 'u'),
+        220: ('answers_checked', 'u'), 221: ('answers_drifted', 'u'), 222: ('answers_unchecked', 'u'),
+        223: ('models_demoted', 'u')},
     'State': {1: ('output', 's'), 2: ('input', 's'), 3: ('shape', '*i'), 4: ('shaped', 'b')},
     'SessionOpenRequest': {
         1: ('session_id', 'u'), 2: ('states', '*State'), 240: ('model_name', 's'), 241: ('model_version', 's')},

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/inferctl/fact.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *fact_find(const inferd_environment *environment, const char *group, const char *name,
+                      const char *what)
+{
+    char wanted[sizeof environment->facts[0].name];
+    snprintf(wanted, sizeof wanted, "%s.%s.%s", group, name, what);
+    for (size_t i = 0; i < environment->fact_count; i++)
+        if (strcmp(environment->facts[i].name, wanted) == 0)
+            return environment->facts[i].value;
+    return "";
+}
