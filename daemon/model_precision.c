@@ -1,14 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/model_precision.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/core/span.h"
 
-// Numbers of 0 to 1 for floats, as races have them; 0 for others.
-static struct inf_blob *make_input(const struct inf_value *value)
+// What inputs of 0 to 1 look like. Many networks say the same about all noise, so that nothing is learnt about what they
+// do where they have something to say.
+enum look {
+    LOOK_NOISE, // as races have them
+    LOOK_PICTURE, // something bright with lines of strokes on it, over a dark ground, and a little noise
+    LOOK_COUNT
+};
+
+// How bright element `i` of a picture is, [n,h,w,c] or [n,c,h,w].
+static float brightness(const struct inf_shape *shape, size_t i)
+{
+    bool planes = shape->dims[1] <= 4 && shape->dims[3] > 4;
+    size_t w = (size_t)shape->dims[planes ? 3 : 2], h = (size_t)shape->dims[planes ? 2 : 1];
+    size_t pixel = planes ? i : i / (size_t)shape->dims[3];
+    float x = (float)(pixel % w) / (float)w - 0.5f, y = (float)(pixel / w % h) / (float)h - 0.5f;
+    float ground = 0.15f + 0.1f * (x + y);
+    if (6 * x * x + 5 * y * y > 1)
+        return ground;
+    // Lines of what might be letters, of strokes that lie anywhere.
+    unsigned line = (unsigned)((y + 0.5f) * 32), column = (unsigned)((x + 0.5f) * 160);
+    bool stroke = (line & 1) != 0 && ((line * 2654435761u + column * 40503u) >> 7 & 3) < 2;
+    return stroke ? ground : 0.65f + 0.2f * x;
+}
+
+// Numbers of 0 to 1 for floats; 0 for others.
+static struct inf_blob *make_input(const struct inf_value *value, enum look look)
 {
     size_t bytes;
     uint64_t state = 1;
@@ -22,20 +47,20 @@ static struct inf_blob *make_input(const struct inf_value *value)
         // A linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26) is random enough.
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         elements[i] = (float)(state >> 40) / 16777216.f;
+        if (look == LOOK_PICTURE && value->shape.rank == 4)
+            elements[i] = 0.1f * elements[i] + brightness(&value->shape, i);
     }
     return blob;
 }
 
-enum inf_code inf_precision_try(struct inf_precision_report *report, enum inf_precision precision,
-                                struct inf_model *model, const struct inf_shape *shapes,
-                                struct inf_error *err)
+static enum inf_code try_look(struct inf_precision_report *report, enum inf_precision precision,
+                              const struct inf_graph *graph, enum look look,
+                              struct inf_error *err) INF_MAY_BLOCK
 {
-    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(inf_model_settle_graph(model, shapes, &graph, err));
     struct inf_blob **inputs = calloc((size_t)graph->input_count + 1, sizeof(struct inf_blob *));
     bool made = inputs != NULL;
     for (uint32_t i = 0; made && i < graph->input_count; i++) {
-        inputs[i] = make_input(&graph->values[graph->inputs[i].value]);
+        inputs[i] = make_input(&graph->values[graph->inputs[i].value], look);
         made = inputs[i] != NULL;
     }
     enum inf_code code =
@@ -45,6 +70,59 @@ enum inf_code inf_precision_try(struct inf_precision_report *report, enum inf_pr
         inf_blob_unref(&inputs[i]);
     free(inputs);
     return code;
+}
+
+static bool takes_pictures(const struct inf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct inf_value *value = &graph->values[graph->inputs[i].value];
+        if (value->dtype == INF_DTYPE_F32 && value->shape.rank == 4)
+            return true;
+    }
+    return false;
+}
+
+static bool has_pin(const struct inf_precision_report *report, uint64_t pin)
+{
+    for (uint32_t i = 0; i < report->pinned_nodes; i++)
+        if (report->pins[i] == pin)
+            return true;
+    return false;
+}
+
+// Of two that are admissible: the one that moves more, with what either pins.
+static void join(struct inf_precision_report *report, struct inf_precision_report *other)
+{
+    struct inf_precision_report *more = other->error > report->error ? other : report;
+    const struct inf_precision_report *less = more == report ? other : report;
+    for (uint32_t i = 0; i < less->pinned_nodes && more->admissible; i++) {
+        if (has_pin(more, less->pins[i]))
+            continue;
+        more->admissible = more->pinned_nodes < INF_PRECISION_PINS_MAX;
+        if (more->admissible)
+            more->pins[more->pinned_nodes++] = less->pins[i];
+    }
+    more->magnitude = fmax(report->magnitude, other->magnitude);
+    *report = *more;
+}
+
+enum inf_code inf_precision_try(struct inf_precision_report *report, enum inf_precision precision,
+                                struct inf_model *model, const struct inf_shape *shapes,
+                                struct inf_error *err)
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    struct inf_precision_report other;
+    INF_TRY(inf_model_settle_graph(model, shapes, &graph, err));
+    INF_TRY(try_look(report, precision, graph, LOOK_NOISE, err));
+    if (report->admissible && takes_pictures(graph)) {
+        INF_TRY(try_look(&other, precision, graph, LOOK_PICTURE, err));
+        if (other.admissible)
+            join(report, &other);
+        else
+            *report = other;
+    }
+    report->admissible &= !inf_precision_is_mute(report);
+    return INF_OK;
 }
 
 // Tries, and says in a line what came of it; whether the model may compute so.

@@ -12,7 +12,8 @@
 // Room for why.
 #define INF_PRECISION_REASON 256
 
-// Looks at what the model would do in `precision` at `shapes`, on inputs of 0 to 1, with plain loops.
+// Looks at what the model would do in `precision` at `shapes`, on inputs of 0 to 1, with plain loops: on noise,
+// and where it takes pictures on something like one. The report is that of the worse.
 //
 // INF_UNSUPPORTED  that cannot be told; the text says why.
 enum inf_code inf_precision_try(struct inf_precision_report *report, enum inf_precision precision,

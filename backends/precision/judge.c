@@ -221,8 +221,12 @@ static enum inf_code calibrate(struct judge *judge, struct inf_error *err) INF_M
         else if (judge->graph->values[v].data != NULL)
             look_at_weight(judge, graph, v);
     }
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        judge->wanted[i] = inf_blob_ref(graph->values[graph->outputs[i].value].data);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const struct inf_value *output = &graph->values[graph->outputs[i].value];
+        judge->wanted[i] = inf_blob_ref(output->data);
+        if (output->dtype == INF_DTYPE_F32)
+            judge->report->magnitude = fmax(judge->report->magnitude, magnitude_of(output->data));
+    }
     return INF_OK;
 }
 
@@ -327,6 +331,11 @@ enum inf_code inf_precision_judge(struct inf_precision_report *report, enum inf_
     return code;
 }
 
+bool inf_precision_is_mute(const struct inf_precision_report *report)
+{
+    return report->magnitude < traits[report->precision].error_max;
+}
+
 void inf_precision_print(const struct inf_precision_report *report, char *text, size_t size)
 {
     size_t used = 0;
@@ -339,6 +348,8 @@ void inf_precision_print(const struct inf_precision_report *report, char *text, 
             report->values, report->pinned_node, report->pinned_magnitude);
     if (!isfinite(report->error_unguarded))
         SAY("unguarded it would overflow; ");
+    if (inf_precision_is_mute(report))
+        SAY("outputs reach no more than %.2g, which tells nothing; ", report->magnitude);
     SAY("output '%s' would move by %.2g, allowed %g", report->output, report->error,
         traits[report->precision].error_max);
 #undef SAY

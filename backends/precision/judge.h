@@ -42,6 +42,7 @@ struct inf_precision_report {
     double error_unguarded; // how far the outputs move with everything in half; infinity: overflow
     double error;           // with what is pinned in fp32
     char output[64];        // the one that moves most
+    double magnitude;       // how far outputs reach in fp32
     uint32_t nodes;         // of the graph
     uint32_t pinned_nodes;  // that touch what has to stay fp32
     uint64_t
@@ -63,6 +64,9 @@ enum inf_code inf_precision_judge(struct inf_precision_report *report, enum inf_
                                   const struct inf_evaluator *evaluator,
                                   struct inf_blob *const *inputs,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Whether the outputs were so small that they could hardly have moved: nothing is known of the model then.
+bool inf_precision_is_mute(const struct inf_precision_report *report);
 
 // Says in a line what the report means: "2 of 30 values would stay fp32 ('mul' reaches 80000), ...".
 void inf_precision_print(const struct inf_precision_report *report, char *text, size_t size);

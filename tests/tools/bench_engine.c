@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--profile | --declined | --compare-kernels]
+// bench_engine [--backend NAME] [--isa-max SET] [--dim N]
+//              [--profile | --declined | --compare-kernels | --first DIR]
 //              (--threads N --ms MS | N MS) MODEL...
 //
 // Times one inference after the other, in process, and prints a line a model:
@@ -12,7 +13,11 @@
 // --isa-max caps the instruction set of the cpu device's own loops (cpu_isa_max of inferd).
 //
 // --profile adds a line a step: its least time over some runs, multiply-adds a second, their share of
-// what the cores can do, the bytes of its tensors, and the kernel. A step may compute several nodes.
+// what the cores can do, the bytes of its tensors, and the kernel. A step may compute several nodes. The last line is the
+// least time that a run took of the calling thread's processor: the host's part, where another device computes.
+//
+// --first prints how long it took from before the device was opened, with its caches in DIR, to the first answer.
+// Mesa's drivers keep what they compiled in MESA_SHADER_CACHE_DIR.
 //
 // --compare-kernels runs nothing. It prints the least time of each kernel of the cpu device that computes a
 // node, in us, for nodes that several compute, each alone. In a model some are computed together.
@@ -23,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backends/base/blob.h"
@@ -42,7 +48,9 @@ struct bench {
     double ms;
     int64_t dim;
     bool profile, declined, compare;
-    double peak; // GFLOP/s of all threads
+    const char *cache; // --first
+    uint64_t begin_ns; // of the process
+    double peak;       // GFLOP/s of all threads
     struct tool_engine engine;
 };
 
@@ -332,6 +340,32 @@ static enum inf_code time_steps(const struct subject *subject, struct timed *tim
     return INF_OK;
 }
 
+static enum inf_code run_first(const struct subject *subject, const struct bench *bench,
+                               const char *name, struct inf_error *err)
+{
+    INF_TRY(run_once(subject, false, err));
+    printf("inferd %s first %.1f\n", name,
+           (double)(inf_clock_ns() - bench->begin_ns) / INF_NS_PER_MS);
+    return INF_OK;
+}
+
+// What a run takes of the calling thread's processor.
+static enum inf_code print_host(const struct subject *subject, struct inf_error *err)
+{
+    double best_us = 0;
+    for (uint32_t run = 0; run < PROFILE_RUNS; run++) {
+        struct timespec begin, end;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+        INF_TRY(run_once(subject, false, err));
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+        double us =
+            (double)(end.tv_sec - begin.tv_sec) * 1e6 + (double)(end.tv_nsec - begin.tv_nsec) / 1e3;
+        best_us = run == 0 ? us : INF_MIN(best_us, us);
+    }
+    printf("  %9.1f of the calling thread\n", best_us);
+    return INF_OK;
+}
+
 static enum inf_code profile(const struct subject *subject, const struct bench *bench,
                              struct inf_error *err)
 {
@@ -348,6 +382,8 @@ static enum inf_code profile(const struct subject *subject, const struct bench *
     if (code == INF_OK) {
         sum_work(subject->graph, timed.listed, timed.work);
         print_profile(subject->graph, &timed, bench->peak, bench->engine.device);
+        (void)!run_once(subject, false, NULL); // without timestamps again
+        code = print_host(subject, err);
     }
     free(timed.nodes);
     free(timed.best_us);
@@ -391,6 +427,8 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
         print_declined(subject, bench, name);
     else if (code == INF_OK && bench->compare)
         code = tool_compare_kernels(bench->engine.device, subject->executable, err);
+    else if (code == INF_OK && bench->cache != NULL)
+        code = run_first(subject, bench, name, err);
     else if (code == INF_OK)
         code = measure(subject, bench, name, err);
     if (code == INF_OK && bench->profile && !bench->declined && !bench->compare)
@@ -403,8 +441,8 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
 static int usage(void)
 {
     fputs(
-        "usage: bench_engine [--backend NAME] [--isa-max SET] [--dim N] \n"
-        "                    [--profile | --declined | --compare-kernels]\n"
+        "usage: bench_engine [--backend NAME] [--isa-max SET] [--dim N]\n"
+        "                    [--profile | --declined | --compare-kernels | --first DIR]\n"
         "                    (--threads N --ms MS | N MS) MODEL...\n",
         stderr);
     return 2;
@@ -412,15 +450,12 @@ static int usage(void)
 
 static bool parse(struct bench *bench, int argc, char **argv)
 {
-    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"ms", required_argument, NULL, 'm'},
-                                            {"dim", required_argument, NULL, 'd'},
-                                            {"profile", no_argument, NULL, 'p'},
-                                            {"declined", no_argument, NULL, 'n'},
-                                            {"compare-kernels", no_argument, NULL, 'c'},
-                                            {"isa-max", required_argument, NULL, 'i'},
-                                            {0}};
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'},   {"threads", required_argument, NULL, 't'},
+        {"ms", required_argument, NULL, 'm'},        {"dim", required_argument, NULL, 'd'},
+        {"profile", no_argument, NULL, 'p'},         {"declined", no_argument, NULL, 'n'},
+        {"compare-kernels", no_argument, NULL, 'c'}, {"isa-max", required_argument, NULL, 'i'},
+        {"first", required_argument, NULL, 'f'},     {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'b')
@@ -433,6 +468,8 @@ static bool parse(struct bench *bench, int argc, char **argv)
             bench->dim = strtol(optarg, NULL, 10);
         else if (option == 'i')
             bench->isa_max = optarg;
+        else if (option == 'f')
+            bench->cache = optarg;
         else if (option == 'p')
             bench->profile = true;
         else if (option == 'c')
@@ -451,12 +488,14 @@ static bool parse(struct bench *bench, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct bench bench = {.backend = "cpu", .dim = 224};
+    struct bench bench = {.backend = "cpu", .dim = 224, .begin_ns = inf_clock_ns()};
     if (!parse(&bench, argc, argv))
         return usage();
     struct inf_error err = {0};
-    const struct inf_device_options options = {
-        .slots = 1, .threads = bench.threads, .isa_max = bench.isa_max};
+    const struct inf_device_options options = {.slots = 1,
+                                               .threads = bench.threads,
+                                               .isa_max = bench.isa_max,
+                                               .cache_directory = bench.cache};
     if (tool_engine_open_with(&bench.engine, bench.backend, &options, &err) != INF_OK) {
         fprintf(stderr, "bench_engine: %s\n", err.text);
         return 2;
