@@ -186,6 +186,7 @@ enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu
     inf_mutex_init(&device->queue_mutex);
     inf_mutex_init(&device->memory_mutex);
     inf_mutex_init(&device->pipeline_mutex);
+    inf_cond_init(&device->pipeline_made);
     enum inf_code code = fill(device, err);
     if (code != INF_OK) {
         vk_device_unref(&device);
@@ -238,6 +239,7 @@ void vk_device_unref(struct vk_device **pointer)
     destroy_objects(device);
     inf_mutex_fini(&device->queue_mutex);
     inf_mutex_fini(&device->memory_mutex);
+    inf_cond_fini(&device->pipeline_made);
     inf_mutex_fini(&device->pipeline_mutex);
     free(device);
 }

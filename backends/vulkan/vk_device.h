@@ -41,6 +41,7 @@ struct vk_device {
     struct vk_slab *slabs;
 
     struct inf_mutex pipeline_mutex; // guards the list
+    struct inf_cond pipeline_made;   // or could not be
     struct vk_pipeline *pipelines;
     uint32_t pipelines_made; // since the cache was last written
     int canary_fd;           // of vk_cache.h; -1: there is none

@@ -272,7 +272,8 @@ enum inf_code vk_lower_tree(struct vk_lowering *lowering, const struct vk_tree *
                             struct inf_error *err)
 {
     enum inf_code code = lower(lowering, tree, err);
-    if (code != INF_INTERNAL && code != INF_UNSUPPORTED)
+    // Ahead of a program nothing is decided: whoever makes it finds out the same.
+    if ((code != INF_INTERNAL && code != INF_UNSUPPORTED) || lowering->ahead != NULL)
         return code;
     atomic_store_explicit(&lowering->gpu->fusion.off, true, memory_order_relaxed);
     inf_log(lowering->gpu->log, INF_LOG_WARNING, "nothing is fused from now on device=%s",

@@ -49,6 +49,7 @@ struct vk_lowering {
     const struct inf_node *node;
     uint32_t node_index;
     struct vk_program *program; // NULL: nothing is made, only checked
+    struct vk_device *ahead;    // NULL, or without a program: pipelines are made here
     const bool *lowered;        // by value, as in struct inf_segment
     bool half_weights;          // weights may be kept in 16 bits
     bool lowers;                // set by vk_emit(): something of the node is in 16 bits
@@ -76,6 +77,10 @@ enum inf_code vk_lower(struct vk_lowering *lowering, struct inf_error *err) INF_
 // Adds a dispatch to the program.
 enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *dispatch,
                       struct inf_error *err) INF_NODISCARD;
+
+// The lowering of one of a segment's nodes.
+struct vk_lowering vk_lowering_of(struct vk_gpu *gpu, const struct inf_segment *segment,
+                                  uint32_t node);
 
 // Whether the driver builds the dispatch's variant, whose operands are all there: as far as is known
 // without a program, by building it with one. For those who have another; vk_emit() asks as well.

@@ -7,7 +7,7 @@
 struct vk_pipeline {
     struct vk_pipeline *next;
     struct vk_variant variant;
-    VkPipeline pipeline;
+    VkPipeline pipeline; // none while a thread makes it
 };
 
 static struct vk_pipeline *find(struct vk_device *device, const struct vk_variant *variant)
@@ -64,41 +64,75 @@ static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
     return inf_error_prefix(err, code, "shader '%s'", shader->name);
 }
 
-enum inf_code vk_pipeline_get(VkPipeline *out_pipeline, struct vk_device *device,
-                              const struct vk_variant *variant, struct inf_error *err)
+// Whether the variant is there, with *out_pipeline, which is none where another thread makes it; that is waited for if
+// `waits`. Where it is not, *fresh is for the caller to make; NULL without memory.
+static bool claim(struct vk_device *device, const struct vk_variant *variant, bool waits,
+                  struct vk_pipeline **fresh, VkPipeline *out_pipeline)
 {
+    *fresh = NULL;
     inf_mutex_lock(&device->pipeline_mutex);
     struct vk_pipeline *found = find(device, variant);
-    inf_mutex_unlock(&device->pipeline_mutex);
-    if (found != NULL) {
-        *out_pipeline = found->pipeline;
-        return INF_OK;
+    while (found != NULL && found->pipeline == VK_NULL_HANDLE && waits) {
+        inf_cond_wait(&device->pipeline_made, &device->pipeline_mutex);
+        found = find(device, variant); // gone where it could not be made
     }
-    struct vk_pipeline *fresh = calloc(1, sizeof(*fresh));
+    if (found == NULL && (*fresh = calloc(1, sizeof(**fresh))) != NULL) {
+        (*fresh)->variant = *variant;
+        (*fresh)->next = device->pipelines;
+        device->pipelines = *fresh;
+    }
+    if (found != NULL)
+        *out_pipeline = found->pipeline;
+    inf_mutex_unlock(&device->pipeline_mutex);
+    return found != NULL;
+}
+
+static void drop(struct vk_device *device, const struct vk_pipeline *pipeline)
+    INF_ATTR(requires_capability(device->pipeline_mutex))
+{
+    struct vk_pipeline **link = &device->pipelines;
+    while (*link != pipeline)
+        link = &(*link)->next;
+    *link = pipeline->next;
+}
+
+static enum inf_code get(VkPipeline *out_pipeline, struct vk_device *device,
+                         const struct vk_variant *variant, bool waits, struct inf_error *err)
+{
+    struct vk_pipeline *fresh;
+    if (claim(device, variant, waits, &fresh, out_pipeline))
+        return INF_OK;
     if (fresh == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "device '%s': no host memory for a pipeline", device->name);
-    fresh->variant = *variant;
-    enum inf_code code = make(&fresh->pipeline, device, variant, err);
-    if (code != INF_OK) {
-        free(fresh);
-        return code;
-    }
-    // Made outside the lock, so two threads may have made the same one: the later goes.
+    VkPipeline pipeline = VK_NULL_HANDLE;
+    enum inf_code code = make(&pipeline, device, variant, err);
     inf_mutex_lock(&device->pipeline_mutex);
-    found = find(device, variant);
-    if (found == NULL) {
-        fresh->next = device->pipelines;
-        device->pipelines = fresh;
+    fresh->pipeline = pipeline;
+    if (code == INF_OK)
         device->pipelines_made++;
-    }
+    else
+        drop(device, fresh);
     inf_mutex_unlock(&device->pipeline_mutex);
-    *out_pipeline = found != NULL ? found->pipeline : fresh->pipeline;
-    if (found != NULL) {
-        device->api.DestroyPipeline(device->device, fresh->pipeline, NULL);
+    inf_cond_broadcast(&device->pipeline_made);
+    if (code == INF_OK)
+        *out_pipeline = pipeline;
+    else
         free(fresh);
-    }
-    return INF_OK;
+    return code;
+}
+
+enum inf_code vk_pipeline_get(VkPipeline *out_pipeline, struct vk_device *device,
+                              const struct vk_variant *variant, struct inf_error *err)
+{
+    return get(out_pipeline, device, variant, true, err);
+}
+
+enum inf_code vk_pipeline_prepare(struct vk_device *device, const struct vk_variant *variant,
+                                  struct inf_error *err)
+{
+    VkPipeline pipeline;
+    return get(&pipeline, device, variant, false, err);
 }
 
 void vk_pipelines_free(struct vk_device *device)

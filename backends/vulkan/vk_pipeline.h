@@ -12,6 +12,10 @@ enum inf_code vk_pipeline_get(VkPipeline *out_pipeline, struct vk_device *device
                               const struct vk_variant *variant,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Makes it where nobody has and nobody does.
+enum inf_code vk_pipeline_prepare(struct vk_device *device, const struct vk_variant *variant,
+                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
 // Frees all pipelines.
 void vk_pipelines_free(struct vk_device *device);
 

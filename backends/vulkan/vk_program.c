@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/base/half.h"
+#include "backends/vulkan/vk_ahead.h"
 #include "backends/vulkan/vk_cache.h"
 #include "backends/vulkan/vk_fuse.h"
 
@@ -66,7 +67,9 @@ enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *di
         return vk_decline(lowering, err, "the driver cannot build shader '%s'",
                           vk_variant_shader(lowering->gpu, &settled.variant)->name);
     if (program == NULL)
-        return INF_OK;
+        return lowering->ahead == NULL
+                   ? INF_OK
+                   : vk_pipeline_prepare(lowering->ahead, &settled.variant, err);
     void *array = program->dispatches;
     if (!reserve(&array, program->dispatch_count, &program->dispatch_capacity, sizeof(*dispatch)))
         return no_memory(program->device, err);
@@ -151,6 +154,8 @@ static enum inf_code pack(struct vk_lowering *lowering, struct vk_dispatch *disp
                           size_bytes);
     struct vk_operand *operand = &dispatch->operands[dispatch->operand_count++];
     *operand = (struct vk_operand){.value = INF_VALUE_NONE, .size_bytes = size_bytes};
+    // Nearly all can be narrowed; what cannot has its pipeline made later.
+    operand->half = may_narrow && lowering->ahead != NULL;
     if (lowering->program == NULL)
         return INF_OK;
     void *bytes = calloc(1, size_bytes);
@@ -190,20 +195,26 @@ enum inf_code vk_program_supports(struct inf_device *base, const struct inf_grap
 
 // --- compiling ---
 
+struct vk_lowering vk_lowering_of(struct vk_gpu *gpu, const struct inf_segment *segment,
+                                  uint32_t node)
+{
+    bool pinned = segment->pinned != NULL && segment->pinned[node];
+    return (struct vk_lowering){.gpu = gpu,
+                                .graph = segment->graph,
+                                .node = &segment->graph->nodes[node],
+                                .node_index = node,
+                                .lowered = segment->lowered,
+                                .half_weights =
+                                    segment->precision == INF_PRECISION_FP16 && !pinned};
+}
+
 // Makes the dispatches of a node, and of those that are computed on the way to it.
 static enum inf_code lower_step(struct vk_program *program, const struct inf_segment *segment,
                                 uint32_t node, struct inf_error *err)
 {
     struct vk_gpu *gpu = program->device->gpu;
-    bool pinned = segment->pinned != NULL && segment->pinned[node];
-    struct vk_lowering lowering = {.gpu = gpu,
-                                   .graph = segment->graph,
-                                   .node = &segment->graph->nodes[node],
-                                   .node_index = node,
-                                   .program = program,
-                                   .lowered = segment->lowered,
-                                   .half_weights =
-                                       segment->precision == INF_PRECISION_FP16 && !pinned};
+    struct vk_lowering lowering = vk_lowering_of(gpu, segment, node);
+    lowering.program = program;
     struct vk_tree tree;
     if (vk_fused_into(&gpu->base, segment, node) != INF_NODE_NONE)
         return INF_OK;
@@ -219,6 +230,7 @@ static enum inf_code fill(struct vk_program *program, const struct inf_segment *
                           struct inf_error *err)
 {
     program->graph = segment->graph;
+    vk_ahead(program->device, segment);
     for (uint32_t i = 0; i < segment->node_count; i++)
         INF_TRY(lower_step(program, segment, segment->nodes[i], err));
     program->slots = calloc(segment->slots, sizeof(*program->slots));
