@@ -393,6 +393,8 @@ enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *er
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
     // Without a bias the binding is there all the same; the shader does not read it.
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[bias ? 2 : 1], err));
+    for (uint32_t i = 0; i < 3; i++)
+        vk_view(lowering, &dispatch, i, false);
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
     return vk_emit(lowering, &dispatch, err);
 }

@@ -88,6 +88,7 @@ static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function,
                                    .invocations = push.vectors};
     vk_push(&dispatch, &push, sizeof(push));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_view(lowering, &dispatch, 0, true);
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
     return vk_emit(lowering, &dispatch, err);
 }
@@ -280,8 +281,12 @@ static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bo
         .invocations = shape.vectors,
         .checks = dtype == INF_DTYPE_I32 && divides(lowering->node->attrs.binary.kind)};
     vk_push(&dispatch, &shape, sizeof(shape));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t mode = mode_of(&shape, i);
+        INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[i], err));
+        vk_view(lowering, &dispatch, i,
+                mode == MODE_FLAT || mode == MODE_ROW || mode == MODE_INNER_VECTOR);
+    }
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
     return vk_emit(lowering, &dispatch, err);
 }

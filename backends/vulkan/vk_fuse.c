@@ -244,8 +244,10 @@ static enum inf_code fill_dispatch(struct vk_lowering *lowering, const struct vk
     }
     dispatch->invocations = push.vectors;
     vk_push(dispatch, &push, sizeof(push));
-    for (uint32_t i = 0; i < tree->value_count; i++)
+    for (uint32_t i = 0; i < tree->value_count; i++) {
         INF_TRY(vk_use(lowering, dispatch, tree->values[i], err));
+        vk_view(lowering, dispatch, i, tree->modes[i] != MODE_SCALAR);
+    }
     return vk_use(lowering, dispatch, lowering->node->outputs[0], err);
 }
 

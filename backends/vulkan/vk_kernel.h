@@ -23,6 +23,7 @@ struct vk_operand {
     uint32_t value; // INF_VALUE_NONE: constant
     struct vk_span constant;
     size_t size_bytes; // that are bound
+    bool words;        // no floats
     bool half;         // floats in 16 bits
     enum vk_texel texel;
 };
@@ -102,8 +103,9 @@ enum inf_code vk_pack_weights(struct vk_lowering *lowering, struct vk_dispatch *
                               size_t size_bytes, vk_fill_fn *fill, const void *context,
                               struct inf_error *err) INF_NODISCARD;
 
-// Where the device is better off so, makes the dispatch read operand `index` through a view, of vectors or of
-// numbers. Before vk_emit(), and vk_can_build(); its shader then reads all that it names by READS() through such.
+// Where the device is better off so, and the operand is of floats, makes the dispatch read operand `index` through a
+// view, of vectors or of numbers. Before vk_emit(), and vk_can_build(). Its shader then reads all that it names by READS()
+// through such: they are all of floats, or none is.
 void vk_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t index,
              bool vectors);
 

@@ -78,7 +78,7 @@ enum inf_code vk_lower(struct vk_lowering *lowering, struct inf_error *err)
 void vk_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t index,
              bool vectors)
 {
-    if (!lowering->gpu->texels)
+    if (!lowering->gpu->texels || dispatch->operands[index].words)
         return;
     dispatch->operands[index].texel = vectors ? VK_TEXEL_VECTOR : VK_TEXEL_NUMBER;
     dispatch->variant.texels = 1;

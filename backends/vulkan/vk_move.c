@@ -95,6 +95,7 @@ static enum inf_code emit_move(struct vk_lowering *lowering, struct move *move, 
                                    .invocations = push.count};
     vk_push(&dispatch, &push, sizeof(push));
     INF_TRY(vk_use(lowering, &dispatch, from, err));
+    vk_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_use(lowering, &dispatch, to, err));
     return vk_emit(lowering, &dispatch, err);
 }

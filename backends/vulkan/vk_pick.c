@@ -63,6 +63,22 @@ static enum inf_code pad_value(const struct vk_lowering *lowering, uint32_t *val
     return INF_OK;
 }
 
+// Whether neighbours stay together by fours; if so, counts in vectors.
+static bool vectorise(struct padding *padding, enum inf_pad_mode mode)
+{
+    uint32_t across = padding->out_dims[0];
+    int32_t in = padding->in_dims[0], before = padding->before[0];
+    bool padded = across != (uint32_t)in;
+    if (padding->axes == 0 || across % 4 != 0 || in % 4 != 0 || before % 4 != 0 ||
+        (padded && mode != INF_PAD_CONSTANT))
+        return false;
+    padding->out_dims[0] /= 4;
+    padding->in_dims[0] /= 4;
+    padding->before[0] /= 4;
+    padding->count /= 4;
+    return true;
+}
+
 enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
 {
     struct padding padding = {0};
@@ -72,18 +88,13 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
     INF_TRY(fill_padding(lowering, &padding, err));
     INF_TRY(pad_value(lowering, &padding.value, err));
     padding.count = (uint32_t)inf_shape_elements(vk_output_shape(lowering, 0));
-    bool vector = padding.axes > 0 && padding.out_dims[0] == (uint32_t)padding.in_dims[0] &&
-                  padding.out_dims[0] % 4 == 0;
-    if (vector) {
-        padding.out_dims[0] /= 4;
-        padding.in_dims[0] /= 4;
-        padding.count /= 4;
-    }
+    bool vector = vectorise(&padding, lowering->node->attrs.pad.mode);
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_PAD, {pad_modes[lowering->node->attrs.pad.mode], vector}},
         .invocations = padding.count};
     vk_push(&dispatch, &padding, sizeof(padding));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
     return vk_emit(lowering, &dispatch, err);
 }

@@ -109,7 +109,7 @@ enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
 {
     const struct inf_value *used = &lowering->graph->values[value];
     struct vk_operand *operand = &dispatch->operands[dispatch->operand_count++];
-    *operand = (struct vk_operand){.value = value};
+    *operand = (struct vk_operand){.value = value, .words = used->dtype != INF_DTYPE_F32};
     if (!inf_shape_bytes(&used->shape, used->dtype, &operand->size_bytes))
         return vk_decline(lowering, err, "value '%s' is too large", used->name);
     if (lowering->lowered != NULL && lowering->lowered[value] && used->dtype == INF_DTYPE_F32) {

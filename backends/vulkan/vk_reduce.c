@@ -107,6 +107,7 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
                                    .invocations = reduction.count};
     vk_push(&dispatch, &reduction, sizeof(reduction));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
     return vk_emit(lowering, &dispatch, err);
 }
@@ -132,6 +133,7 @@ static enum inf_code emit_axis(struct vk_lowering *lowering, struct vk_dispatch 
     dispatch->invocations = push->count;
     vk_push(dispatch, push, sizeof(*push));
     INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
+    vk_view(lowering, dispatch, 0, false);
     INF_TRY(vk_use(lowering, dispatch, lowering->node->outputs[0], err));
     return vk_emit(lowering, dispatch, err);
 }
@@ -171,8 +173,10 @@ enum inf_code vk_lower_batch_norm(struct vk_lowering *lowering, struct inf_error
               lowering->node->attrs.batch_norm.epsilon};
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_NORM, {0}}, .invocations = push.count};
     vk_push(&dispatch, &push, sizeof(push));
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < 5; i++) {
         INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[i], err));
+        vk_view(lowering, &dispatch, i, false);
+    }
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
     return vk_emit(lowering, &dispatch, err);
 }

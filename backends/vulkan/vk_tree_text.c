@@ -64,7 +64,8 @@ static void write_node(FILE *text, const struct vk_tree *tree, const struct vk_l
 static void write_shader(FILE *text, const struct vk_lowering *lowering, const struct vk_tree *tree,
                          bool half)
 {
-    fprintf(text, "#version 450\n%s%s", half ? "#define HALF\n" : "", inf_shaders_prelude);
+    fprintf(text, "#version 450\n%s%s%s", half ? "#define HALF\n" : "",
+            lowering->gpu->texels ? "#define TEXELS\n" : "", inf_shaders_prelude);
     for (uint32_t i = 0; i < tree->value_count; i++)
         fprintf(text, "READS(%" PRIu32 ", x%" PRIu32 "_)\n", i, i);
     fprintf(text, "WRITES(%" PRIu32 ", y)\n", tree->value_count);

@@ -28,6 +28,7 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
                                    .invocations = window.count};
     vk_push(&dispatch, &window, sizeof(window));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
     return vk_emit(lowering, &dispatch, err);
 }
@@ -104,6 +105,7 @@ enum inf_code vk_lower_resize(struct vk_lowering *lowering, struct inf_error *er
         .invocations = window.count};
     vk_push(&dispatch, &window, sizeof(window));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_pack(lowering, &dispatch, ((size_t)window.out_h + window.out_w) * 16, fill_table,
                     &scales, err));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));

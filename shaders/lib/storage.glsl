@@ -52,10 +52,14 @@ bool are_lost(vec4 value, uint i, uint vectors)
 #define VIEW(slot, name) layout(binding = slot + BINDINGS_MAX) uniform samplerBuffer name##_texels;
 #define LOAD_NUMBER(slot, name, i) texelFetch(name##_texels, int(i)).x
 #define LOAD_VECTOR(slot, name, i) texelFetch(name##_texels, int(i))
+#define LOAD_WORD(slot, name, i) floatBitsToUint(LOAD_NUMBER(slot, name, i))
+#define LOAD_WORDS(slot, name, i) floatBitsToUint(LOAD_VECTOR(slot, name, i))
 #else
 #define VIEW(slot, name)
 #define LOAD_NUMBER(slot, name, i) LOAD(slot, float(name##_halves[i]), name##_floats[i])
 #define LOAD_VECTOR(slot, name, i) LOAD(slot, vec4(name##_half_vectors[i]), name##_vectors[i])
+#define LOAD_WORD(slot, name, i) LOAD(slot, floatBitsToUint(float(name##_halves[i])), name##_words[i])
+#define LOAD_WORDS(slot, name, i) LOAD(slot, floatBitsToUint(vec4(name##_half_vectors[i])), name##_word_vectors[i])
 #endif
 
 #define BUFFERS(slot, access, name)                                                     \
@@ -79,11 +83,11 @@ bool are_lost(vec4 value, uint i, uint vectors)
     }                                                                                                  \
     uint name##_word(uint i)                                                                           \
     {                                                                                                  \
-        return LOAD(slot, floatBitsToUint(float(name##_halves[i])), name##_words[i]);                  \
+        return LOAD_WORD(slot, name, i);                                                  \
     }                                                                                                  \
     uvec4 name##4_word(uint i)                                                                         \
     {                                                                                                  \
-        return LOAD(slot, floatBitsToUint(vec4(name##_half_vectors[i])), name##_word_vectors[i]);      \
+        return LOAD_WORDS(slot, name, i);                                                 \
     }
 
 #define WRITES(slot, name)                                                                                      \

@@ -167,7 +167,7 @@ Test(vulkan, times_the_steps_of_a_profiled_run)
     cr_assert_eq(inf_program_profile(negation.program, 0, steps, 4), 1u);
     cr_assert_eq(steps[0].node, 0u);
     cr_assert_gt(steps[0].time_ns, 0u);
-    cr_assert_str_eq(steps[0].kernel, "unary");
+    cr_assert_not_null(strstr(steps[0].kernel, "unary"), "%s", steps[0].kernel);
     negation_fini(&negation);
     inf_device_unref(&device);
 }
