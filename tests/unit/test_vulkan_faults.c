@@ -228,7 +228,7 @@ Test(vulkan_faults, no_memory_for_a_pipeline_says_nothing_about_its_shader)
     struct inf_error err = {0};
     faults->pipeline = VK_ERROR_OUT_OF_HOST_MEMORY;
     cr_assert_eq(negation_init(&negation, device, 100, &err), INF_EXHAUSTED);
-    cr_assert_not_null(strstr(err.text, "shader 'unary'"), "'%s'", err.text);
+    cr_assert_not_null(strstr(err.text, "unary'"), "'%s'", err.text);
     negation_fini(&negation);
     faults->pipeline = 0;
     cr_assert_eq(supports(device, &err), INF_OK, "%s", err.text);
@@ -246,7 +246,7 @@ Test(vulkan_faults, a_variant_that_cannot_be_built_is_left_out_from_then_on)
     cr_assert_eq(supports(device, &err), INF_OK, "%s", err.text);
     faults->pipeline = VK_ERROR_UNKNOWN;
     cr_assert_eq(negation_init(&negation, device, 100, &err), INF_UNSUPPORTED);
-    cr_assert_not_null(strstr(err.text, "shader 'unary'"), "'%s'", err.text);
+    cr_assert_not_null(strstr(err.text, "unary'"), "'%s'", err.text);
     cr_assert_eq(inf_device_health(device), INF_DEVICE_OK);
     negation_fini(&negation);
     inf_device_unref(&device);
