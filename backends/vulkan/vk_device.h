@@ -37,8 +37,9 @@ struct vk_device {
     struct inf_mutex queue_mutex; // guards the queue and `submitted`
     uint64_t submitted;           // the timeline's value when all that was submitted is done
 
-    struct inf_mutex memory_mutex; // guards the list of slabs and what is free in them
+    struct inf_mutex memory_mutex; // guards the slabs, what is free in them and their sizes
     struct vk_slab *slabs;
+    uint64_t heap_bytes[VK_MAX_MEMORY_HEAPS]; // of them, by heap
 
     struct inf_mutex pipeline_mutex; // guards the list
     struct inf_cond pipeline_made;   // or could not be

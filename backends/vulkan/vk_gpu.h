@@ -52,12 +52,15 @@ struct vk_gpu {
     uint32_t host_type;      // for what the host reads and writes
     uint32_t timestamp_bits; // 0: no profile
     bool half_storage;       // shaders may find floats in 16 bits
+    bool budget;             // it tells how much memory may be used
     bool texels;             // floats are better read through views than from buffers
     uint64_t backoff_ns;     // VK_BACKOFF_NS
     uint64_t hang_ns;        // VK_HANG_NS
 
     // What a submit may cost so that it takes about VK_SLICE_NS; learnt from runs of several submits.
     _Atomic uint64_t slice_cost;
+
+    atomic_bool memory_short; // said that it is
 
     struct vk_variants broken; // that the driver cannot build
     struct vk_fusion fusion;   // shaders made at run time

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/vk_memory.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,66 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
     return INF_OK;
 }
 
+// --- how much there may be ---
+
+// Where it is said that memory is short, and where that is forgotten, of 100.
+#define SHORT_PERCENT  90
+#define ENOUGH_PERCENT 80
+
+struct room {
+    uint64_t used, budget;
+};
+
+// What may be used of the heap of a memory type, and is: by the driver's word, or else by the heap's size and the slabs.
+static struct room heap_room(struct vk_device *device, uint32_t type)
+{
+    const struct vk_gpu *gpu = device->gpu;
+    uint32_t heap = gpu->memory.memoryTypes[type].heapIndex;
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 properties = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+    if (gpu->budget) {
+        gpu->api->GetPhysicalDeviceMemoryProperties2(gpu->physical, &properties);
+        return (struct room){budget.heapUsage[heap], budget.heapBudget[heap]};
+    }
+    inf_mutex_lock(&device->memory_mutex);
+    uint64_t used = device->heap_bytes[heap];
+    inf_mutex_unlock(&device->memory_mutex);
+    return (struct room){used, gpu->memory.memoryHeaps[heap].size};
+}
+
+// Drivers do not always refuse what they do not have, but grow slow or fall over.
+//
+// INF_EXHAUSTED  (DEVICE_OOM) a slab of `size` is more than the budget.
+static enum inf_code check_room(struct vk_device *device, VkDeviceSize size, uint32_t type,
+                                struct inf_error *err)
+{
+    struct vk_gpu *gpu = device->gpu;
+    struct room room = heap_room(device, type);
+    if (size > room.budget || room.used > room.budget - size)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_DEVICE_OOM,
+                               "device '%s': no room for %" PRIu64 " bytes, %" PRIu64 " of %" PRIu64
+                               " are in use",
+                               device->name, (uint64_t)size, room.used, room.budget);
+    uint64_t after = room.used + size;
+    if (after < room.budget / 100 * ENOUGH_PERCENT)
+        atomic_store_explicit(&gpu->memory_short, false, memory_order_relaxed);
+    if (after >= room.budget / 100 * SHORT_PERCENT && !atomic_exchange(&gpu->memory_short, true))
+        inf_log(gpu->log, INF_LOG_WARNING,
+                "device memory is short device=%s bytes=%" PRIu64 " budget=%" PRIu64, device->name,
+                after, room.budget);
+    return INF_OK;
+}
+
+// Counts a slab that was made, or is to be freed.
+static void count_slab(struct vk_device *device, const struct vk_slab *slab, bool made)
+    INF_ATTR(requires_capability(device->memory_mutex))
+{
+    uint64_t *bytes = &device->heap_bytes[device->gpu->memory.memoryTypes[slab->type].heapIndex];
+    *bytes = made ? *bytes + slab->size : *bytes - slab->size;
+}
+
 static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *device,
                                  VkDeviceSize size, uint32_t type, struct inf_error *err)
 {
@@ -120,7 +181,9 @@ static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *de
                                "device '%s': no host memory for a slab", device->name);
     slab->size = size;
     slab->type = type;
-    enum inf_code code = slab_fill(device, slab, err);
+    enum inf_code code = check_room(device, size, type, err);
+    if (code == INF_OK)
+        code = slab_fill(device, slab, err);
     if (code == INF_OK)
         *out_slab = slab;
     else
@@ -193,6 +256,7 @@ static void unlink_slab(struct vk_device *device, struct vk_slab *slab)
     while (*link != slab)
         link = &(*link)->next;
     *link = slab->next;
+    count_slab(device, slab, false);
 }
 
 static bool take_from_slabs(struct vk_device *device, VkDeviceSize size, uint32_t type,
@@ -230,6 +294,7 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
     inf_mutex_lock(&device->memory_mutex);
     slab->next = device->slabs;
     device->slabs = slab;
+    count_slab(device, slab, true);
     inf_mutex_unlock(&device->memory_mutex);
     return INF_OK;
 }

@@ -98,6 +98,22 @@ static bool has_half_storage(const struct vk_gpu *gpu)
     return storage.storageBuffer16BitAccess;
 }
 
+static bool has_extension(const struct vk_gpu *gpu, const char *name)
+{
+    uint32_t count = 0;
+    if (gpu->api->EnumerateDeviceExtensionProperties(gpu->physical, NULL, &count, NULL) !=
+        VK_SUCCESS)
+        return false;
+    VkExtensionProperties *all = calloc((size_t)count + 1, sizeof(*all));
+    bool found = false;
+    if (all != NULL && gpu->api->EnumerateDeviceExtensionProperties(gpu->physical, NULL, &count,
+                                                                    all) == VK_SUCCESS)
+        for (uint32_t i = 0; i < count; i++)
+            found |= strcmp(all[i].extensionName, name) == 0;
+    free(all);
+    return found;
+}
+
 static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
                              const struct inf_device_options *options, struct inf_error *err)
 {
@@ -123,6 +139,7 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
                                "vulkan: '%.64s' has no queue or no memory to use",
                                gpu->properties.deviceName);
+    gpu->budget = has_extension(gpu, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     gpu->half_storage = has_half_storage(gpu);
     if (gpu->half_storage)
         gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);

@@ -37,6 +37,35 @@ Test(vulkan, refuses_a_device_that_is_not_there)
     cr_assert_eq(err.reason, INF_REASON_NO_DEVICE);
 }
 
+#define MIB ((size_t)1 << 20)
+
+Test(vulkan, keeps_to_the_budget_and_says_when_memory_is_short)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    struct inf_buffer *first = NULL, *second = NULL;
+    struct inf_error err = {0};
+    gpu->budget = false;
+    for (uint32_t i = 0; i < gpu->memory.memoryHeapCount; i++)
+        gpu->memory.memoryHeaps[i].size = 100 * MIB;
+    cr_assert_eq(inf_buffer_alloc(&first, device, 60 * MIB, INF_BUFFER_ARENA, &err), INF_OK, "%s",
+                 err.text);
+    cr_expect(!atomic_load(&gpu->memory_short));
+    cr_assert_eq(inf_buffer_alloc(&second, device, 60 * MIB, INF_BUFFER_ARENA, &err),
+                 INF_EXHAUSTED);
+    cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM);
+    cr_expect_not_null(strstr(err.text, "104857600"), "%s", err.text);
+    cr_assert_eq(inf_buffer_alloc(&second, device, 35 * MIB, INF_BUFFER_ARENA, NULL), INF_OK);
+    cr_expect(atomic_load(&gpu->memory_short));
+    inf_buffer_free(&first);
+    inf_buffer_free(&second);
+    // What was given back may be had again, and the next shortage is another.
+    cr_assert_eq(inf_buffer_alloc(&first, device, 40 * MIB, INF_BUFFER_ARENA, NULL), INF_OK);
+    cr_expect(!atomic_load(&gpu->memory_short));
+    inf_buffer_free(&first);
+    inf_device_unref(&device);
+}
+
 Test(vulkan, may_make_memory_executable_unless_told_otherwise)
 {
     cr_assert(vk_may_execute_memory());
