@@ -272,6 +272,12 @@ static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
     return *job != NULL || *retired != NULL;
 }
 
+// Whether a job only writes down what was found out: that is not lost at the end.
+static bool writes_down(const struct inf_load_job *job)
+{
+    return job->keep || job->remember;
+}
+
 static void run_loader(void *context)
 {
     inf_role_enter_worker();
@@ -286,7 +292,10 @@ static void run_loader(void *context)
     // The end. Models that only jobs and messages refer to come back as retired ones.
     while ((job = loader->jobs) != NULL) {
         loader->jobs = job->next;
-        inf_load_job_destroy(&job);
+        if (writes_down(job))
+            run_job(loader, job);
+        else
+            inf_load_job_destroy(&job);
     }
     struct inf_load_message *message;
     while ((message = inf_loader_receive(loader)) != NULL)
