@@ -56,6 +56,14 @@ class Encoder(Graph):
         return self.norm(self.node("Add", [self.dense(inner, 4 * width, width), x]), width)
 
 
+def build(layers, tokens, width, kind=Encoder):
+    """An encoder and what its result is called."""
+    encoder, x = kind(), "x"
+    for _ in range(layers):
+        x = encoder.layer(x, tokens, width)
+    return encoder, x
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file")
@@ -63,11 +71,9 @@ def main():
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--width", type=int, default=768)
     options = parser.parse_args()
-    encoder = Encoder()
-    x, dims = "x", [1, options.tokens, options.width]
-    for _ in range(options.layers):
-        x = encoder.layer(x, options.tokens, options.width)
-    encoder.write(options.file, "encoder", dims, x, dims)
+    encoder, y = build(options.layers, options.tokens, options.width)
+    dims = [1, options.tokens, options.width]
+    encoder.write(options.file, "encoder", dims, y, dims)
 
 
 if __name__ == "__main__":

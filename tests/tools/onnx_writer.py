@@ -41,6 +41,12 @@ def port(name, dims):
     return field(1, name) + field(2, field(1, field(1, FLOAT) + field(2, shape)))
 
 
+def tensor(dtype, dims, values, name=""):
+    """A TensorProto of numbers, or of bytes that are them already."""
+    data = values if isinstance(values, bytes) else array.array(CODES[dtype], values).tobytes()
+    return b"".join(field(1, dim) for dim in dims) + field(2, dtype) + field(8, name) + field(9, data)
+
+
 class Graph:
     """Nodes and initialisers, as they are added. Values are called by their names."""
 
@@ -49,11 +55,9 @@ class Graph:
         self.block = b""
 
     def const(self, dtype, dims, values):
-        """A constant of numbers, or of bytes that are them already."""
+        """A constant; `values` as tensor() takes them."""
         name = f"c{len(self.constants)}"
-        data = values if isinstance(values, bytes) else array.array(CODES[dtype], values).tobytes()
-        head = b"".join(field(1, dim) for dim in dims) + field(2, dtype) + field(8, name)
-        self.constants.append(field(5, head + field(9, data)))
+        self.constants.append(field(5, tensor(dtype, dims, values, name)))
         return name
 
     def noise(self, *dims):

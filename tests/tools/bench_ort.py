@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench_int8.py --harness DIR --build DIR [--threads N] [--rounds N] [--ms MS] [--float]
+"""bench_ort.py MODEL --harness DIR --build DIR [--threads N] [--rounds N] [--ms MS] [--precision NAME]
 
-MobileNet v2 of 8-bit numbers (gen_mobilenet_v2.py) on the cpu device and on onnxruntime-node, in turn, round
-after round; ratios are taken within a round. DIR of --harness holds ort_bench.js, NODE_PATH says where
-onnxruntime-node is; --build is a meson build folder. --float: the same network of floats.
+A generated model on the cpu device and on onnxruntime-node, in turn, round after round; ratios are taken
+within a round. MODEL is int8 or float, MobileNet v2 of 8-bit numbers or of floats (gen_mobilenet_v2.py), or
+encoder, two layers of BERT-base (gen_bert.py). DIR of --harness holds ort_bench.js, NODE_PATH says where
+onnxruntime-node is; --build is a meson build folder. --precision is what the cpu device computes in.
 """
 import argparse
 import os
@@ -15,6 +16,10 @@ import sys
 import tempfile
 
 
+GENERATORS = {"int8": ["gen_mobilenet_v2.py"], "float": ["gen_mobilenet_v2.py", "--float"],
+              "encoder": ["gen_bert.py", "--layers", "2"]}
+
+
 def measure(command):
     """(median, least) in ms, of the line that both programs print."""
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -23,20 +28,21 @@ def measure(command):
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("model", choices=GENERATORS)
     parser.add_argument("--harness", required=True)
     parser.add_argument("--build", required=True)
     parser.add_argument("--threads", default="1")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--ms", default="700")
-    parser.add_argument("--float", action="store_true")
+    parser.add_argument("--precision", default="fp32")
     options = parser.parse_args()
     here = os.path.dirname(os.path.abspath(__file__))
     with tempfile.TemporaryDirectory() as folder:
-        model = os.path.join(folder, "mobilenet_v2.onnx")
-        subprocess.run([sys.executable, os.path.join(here, "gen_mobilenet_v2.py"),
-                        *(["--float"] if options.float else []), model], check=True)
+        model = os.path.join(folder, options.model + ".onnx")
+        generator, *arguments = GENERATORS[options.model]
+        subprocess.run([sys.executable, os.path.join(here, generator), *arguments, model], check=True)
         peer = ["node", os.path.join(options.harness, "ort_bench.js"), options.threads, options.ms, model]
-        ours = [os.path.join(options.build, "tests/tools/bench_engine"), "--backend", "cpu",
+        ours = [os.path.join(options.build, "tests/tools/bench_engine"), "--backend", "cpu:" + options.precision,
                 "--threads", options.threads, "--ms", options.ms, model]
         rounds = []
         for number in range(options.rounds):
