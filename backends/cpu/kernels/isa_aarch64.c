@@ -23,10 +23,13 @@ static const struct inf_nn nn_neon = {
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
                                           &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
 
-// Dot products are of integers: floats have nothing of them. Loops on 8-bit numbers are plain C in both.
+static const struct inf_q8 q8_dotprod = {&inf_gemm_q8_dotprod, &inf_eltwise_q8_baseline,
+                                         &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
+
+// Dot products are of integers: floats have nothing of them. Other loops on 8-bit numbers are plain C.
 const struct inf_isa_row inf_isa_rows[] = {
     {{"neon", "NEON", &inf_simd_neon, &nn_neon, &q8_baseline}, always},
-    {{"neon_dotprod", "NEON with dot products", &inf_simd_neon, &nn_neon, &q8_baseline},
+    {{"neon_dotprod", "NEON with dot products", &inf_simd_neon, &nn_neon, &q8_dotprod},
      has_dotprod},
     {.present = NULL},
 };
