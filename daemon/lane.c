@@ -40,6 +40,16 @@ static uint64_t running_ns(const struct inf_lane *lane, uint64_t now_ns)
     return lane->ends_sum_ns > elapsed_ns ? lane->ends_sum_ns - elapsed_ns : 0;
 }
 
+// How long it takes until a job that came now would be begun.
+static uint64_t ahead_ns(const struct inf_lane *lane, const struct inf_job *job, uint64_t now_ns)
+{
+    if (lane->count + lane->running < lane->workers)
+        return 0;
+    return (inf_fair_ahead_ns(lane->fair, job->turn.user, job->turn.priority) +
+            running_ns(lane, now_ns)) /
+           lane->workers;
+}
+
 // Whether a job that came now would still run when its deadline passes. One that a worker can begin at
 // once is always let try: it takes nobody's place, and what it takes is news.
 static bool late(struct inf_lane *lane, const struct inf_job *job, uint64_t now_ns)
@@ -47,9 +57,16 @@ static bool late(struct inf_lane *lane, const struct inf_job *job, uint64_t now_
     if (job->deadline.at_ns == 0 || job->expected.run_ns == 0 ||
         lane->count + lane->running < lane->workers)
         return false;
-    uint64_t ahead_ns = inf_fair_ahead_ns(lane->fair, job->turn.user, job->turn.priority) +
-                        running_ns(lane, now_ns);
-    return now_ns + ahead_ns / lane->workers + job->expected.run_ns > job->deadline.at_ns;
+    return now_ns + ahead_ns(lane, job, now_ns) + job->expected.run_ns > job->deadline.at_ns;
+}
+
+uint64_t inf_lane_finish_ns(struct inf_lane *lane, const struct inf_job *job, uint64_t run_ns)
+{
+    inf_mutex_lock(&lane->mutex);
+    struct inf_estimate known = inf_estimates_find(&lane->estimates, job->estimate_key);
+    uint64_t wait_ns = ahead_ns(lane, job, job->accepted_ns);
+    inf_mutex_unlock(&lane->mutex);
+    return INF_MAX(wait_ns + (known.run_ns != 0 ? known.run_ns : run_ns), 1u);
 }
 
 // --- jobs ---

@@ -81,6 +81,11 @@ void inf_lane_drop(struct inf_lane *lane, struct inf_job *job) INF_ON_LOOP;
 enum inf_lane_verdict inf_lane_push(struct inf_lane *lane, struct inf_job *job,
                                     uint64_t *out_wait_ns) INF_NODISCARD INF_ON_LOOP;
 
+// How long after it came a job would be done here, as far as is known: what is ahead of it, and a run of
+// `run_ns` where the lane remembers none like it. At least 1.
+uint64_t inf_lane_finish_ns(struct inf_lane *lane, const struct inf_job *job,
+                            uint64_t run_ns) INF_ON_LOOP;
+
 // Takes a job back that no worker has begun; false, and job->cancelled set, where one has.
 bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 

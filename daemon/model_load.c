@@ -283,6 +283,21 @@ static enum inf_code settle(struct load *load, struct inf_error *err)
     return code;
 }
 
+// Has the model run on the further devices that its settings name.
+static enum inf_code spread(struct load *load, struct inf_error *err)
+{
+    struct inf_served *served = load->served;
+    const struct inf_spread_subject subject = {.name = served->name,
+                                               .key = served,
+                                               .model = served->model,
+                                               .own = served->device,
+                                               .names = load->config.spread_devices,
+                                               .devices = load->options->devices,
+                                               .plan = &load->plan,
+                                               .log = load->options->log};
+    return inf_spread_warm(&served->spread, &subject, err);
+}
+
 static enum inf_code fill_served(struct load *load, struct inf_error *err)
 {
     struct inf_served *served = calloc(1, sizeof *served);
@@ -303,6 +318,7 @@ static enum inf_code fill_served(struct load *load, struct inf_error *err)
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
     INF_TRY(inf_model_create(&served->model, &load->graph, hosts, host_count, &passes, err));
     INF_TRY(settle(load, err));
+    INF_TRY(spread(load, err));
     inf_model_settle(served->model);
     return INF_OK;
 }

@@ -21,6 +21,7 @@
 #include "daemon/model_precision.h"
 #include "daemon/model_repository.h"
 #include "daemon/model_seen.h"
+#include "daemon/model_spread.h"
 #include "proto/core/limits.h"
 
 struct inf_loader;
@@ -50,6 +51,7 @@ struct inf_served {
     struct inf_model_config config; // what it was told
     enum inf_precision precision;   // that was wanted
     char precision_reason[INF_PRECISION_REASON]; // why it computes in what it does
+    struct inf_spread spread;                    // where else it may run
     struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
     struct inf_model_facts facts;   // at the shapes it was warmed up with; 0 where it was not
     uint64_t stamp;                 // of its file

@@ -172,6 +172,12 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
     return INF_OK;
 }
 
+uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index,
+                                 const struct inf_job *job, uint64_t run_ns)
+{
+    return inf_lane_finish_ns(&scheduler->stations[index].lane, job, run_ns);
+}
+
 bool inf_scheduler_look(struct inf_scheduler *scheduler)
 {
     bool look = scheduler->jobs > 0 && scheduler->look_until_ns != 0 &&

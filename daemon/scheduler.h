@@ -42,6 +42,11 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler);
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
+// How long after it came a job would be done on device number `index` of the list, as far as is known; a
+// run takes `run_ns` where none like it is remembered there. At least 1.
+uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index,
+                                 const struct inf_job *job, uint64_t run_ns) INF_ON_LOOP;
+
 // Accepts a job that may not run yet: it has its place in the lane, and its deadline starts. On
 // failure it stays the caller's. It ends with one of the three below.
 //

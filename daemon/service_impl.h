@@ -165,6 +165,10 @@ enum inf_code inf_service_choose_precision(const struct inf_device *device, cons
 bool inf_service_retry_job(struct inf_service *service,
                            struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
+// Gives a job, not submitted yet, to that of the devices that its model is spread over on which it would
+// be done first; it stays where it is where that makes no difference, or the request named a device.
+void inf_service_route(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
+
 // --- service_infer.c ---
 
 // All inputs of a job are known: works out what hangs on their shapes.

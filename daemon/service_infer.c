@@ -358,6 +358,7 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
             code = inf_service_enter_session(service, job, fault);
         } else {
             inf_service_measure_job(job);
+            inf_service_route(service, job);
             code = inf_scheduler_submit(service->scheduler, job, fault);
         }
     }

@@ -111,7 +111,7 @@ enum inf_code inf_service_choose_manner(struct inf_service *service, struct inf_
     return choose_mode(service, job, infer->mode, request->admin, fault);
 }
 
-// --- once more ---
+// --- elsewhere ---
 
 bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
 {
@@ -124,4 +124,27 @@ bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
     struct inf_fault refused;
     inf_fault_init(&refused);
     return inf_scheduler_submit(service->scheduler, job, &refused) == INF_OK;
+}
+
+void inf_service_route(struct inf_service *service, struct inf_job *job)
+{
+    const struct inf_device_list *devices = service->options.devices;
+    const struct inf_spread *spread = &job->served->spread;
+    if (spread->count == 0 || !job->movable || job->device != job->served->device)
+        return;
+    uint64_t best_ns = inf_scheduler_finish_ns(service->scheduler, job->device_index, job, 0);
+    for (uint32_t i = 0; i < spread->count; i++) {
+        const struct inf_spread_entry *entry = &spread->entries[i];
+        if (entry->key != job->estimate_key ||
+            inf_device_health(devices->devices[entry->device_index]) != INF_DEVICE_OK)
+            continue;
+        uint64_t ns =
+            inf_scheduler_finish_ns(service->scheduler, entry->device_index, job, entry->run_ns);
+        if (ns >= best_ns)
+            continue;
+        best_ns = ns;
+        set_device(job, devices, entry->device_index);
+    }
+    if (job->device != job->served->device)
+        inf_service_measure_job(job);
 }

@@ -297,3 +297,33 @@ Test(lane, learns_nothing_from_runs_that_failed)
     settle(take(), 1);
     inf_lane_fini(&lane);
 }
+
+static uint64_t finish_ns(const struct inf_job *job, uint64_t run_ns)
+    INF_ATTR(no_thread_safety_analysis)
+{
+    return inf_lane_finish_ns(&lane, job, run_ns);
+}
+
+Test(lane, says_how_long_until_a_job_would_be_done)
+{
+    open_lane(1, 32, 1000);
+    struct inf_job *asked = make_job(2, 0);
+    cr_expect_eq(finish_ns(asked, 0), 1u);
+    cr_expect_eq(finish_ns(asked, 7 * MS), 7 * MS, "nothing is known of it, and nobody waits");
+    teach(1, 1000);
+    teach(2, 50);
+    cr_expect_eq(finish_ns(asked, 7 * MS), 50 * MS, "what it took counts more");
+    struct inf_job *running = make_job(1, 0), *waiting = make_job(1, 0);
+    cr_expect_eq(push(running), INF_LANE_TAKEN);
+    cr_expect_eq(take(), running);
+    cr_expect_eq(push(waiting), INF_LANE_TAKEN);
+    // A second for the one that runs, of which some is over, and one for that which waits.
+    asked->accepted_ns = inf_clock_ns();
+    cr_expect_leq(finish_ns(asked, 0), 2050 * MS);
+    cr_expect_gt(finish_ns(asked, 0), 1550 * MS);
+    settle(running, 1000);
+    settle(take(), 1000);
+    cr_expect_eq(finish_ns(asked, 0), 50 * MS);
+    free(asked);
+    inf_lane_fini(&lane);
+}
