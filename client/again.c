@@ -12,7 +12,8 @@ bool inf_reason_is_unbegun(enum inf_code code, enum inf_reason reason)
     if (code != INF_UNAVAILABLE && code != INF_EXHAUSTED)
         return false;
     return reason == INF_REASON_DRAINING || reason == INF_REASON_QUEUE_FULL ||
-           reason == INF_REASON_QUOTA_REQUESTS || reason == INF_REASON_LOADING;
+           reason == INF_REASON_QUOTA_REQUESTS || reason == INF_REASON_QUOTA_TIME ||
+           reason == INF_REASON_LOADING;
 }
 
 bool inf_call_park(inferd_client *client, struct inf_call *call, const struct inf_error *error,

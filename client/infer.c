@@ -471,7 +471,8 @@ static int infer_once(inferd_client *client, const inferd_request *request, infe
 static bool is_unbegun(const struct inferd_error *err)
 {
     static const enum inf_reason reasons[] = {INF_REASON_DRAINING, INF_REASON_QUEUE_FULL,
-                                              INF_REASON_QUOTA_REQUESTS, INF_REASON_LOADING};
+                                              INF_REASON_QUOTA_REQUESTS, INF_REASON_QUOTA_TIME,
+                                              INF_REASON_LOADING};
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (inf_reason_is_unbegun((enum inf_code)err->code, reasons[i]) &&
             strcmp(err->reason, inf_reason_name(reasons[i])) == 0)

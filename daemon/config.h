@@ -77,6 +77,8 @@ struct inf_config {
     uint64_t reply_bytes_hard_max;             // ... for no time at all
     // What one user may have at once:
     uint32_t connections_per_uid_max;
+    uint32_t fds_per_uid_max;           // connections, and what comes with frames
+    uint32_t device_ms_per_uid_max;     // device time of a second; 0: any
     uint32_t requests_per_uid_max;      // in flight
     uint64_t request_bytes_per_uid_max; // inline bytes of those
     uint32_t regions_per_uid_max;

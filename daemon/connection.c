@@ -112,8 +112,10 @@ static void free_connection(struct inf_connection *connection) INF_ON_LOOP
         event_free(connection->write_event);
     if (connection->timer_event != NULL)
         event_free(connection->timer_event);
-    if (connection->user != NULL)
+    if (connection->user != NULL) {
         inf_quota_refund(connection->user, INF_QUOTA_CONNECTIONS, 1);
+        inf_quota_refund(connection->user, INF_QUOTA_FDS, connection->fds);
+    }
     inf_quota_unref(&connection->user);
     free(connection);
 }
@@ -211,12 +213,19 @@ static enum inf_code open_account(struct inf_connection *connection, struct inf_
     if (user == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a connection");
-    enum inf_code code = inf_quota_charge(user, INF_QUOTA_CONNECTIONS, 1, err);
-    if (code == INF_OK)
-        connection->user = user;
-    else
+    enum inf_code code = inf_quota_charge(user, INF_QUOTA_FDS, 1, err);
+    if (code == INF_OK) {
+        code = inf_quota_charge(user, INF_QUOTA_CONNECTIONS, 1, err);
+        if (code != INF_OK)
+            inf_quota_refund(user, INF_QUOTA_FDS, 1);
+    }
+    if (code != INF_OK) {
         inf_quota_unref(&user);
-    return code;
+        return code;
+    }
+    connection->user = user;
+    connection->fds = 1;
+    return INF_OK;
 }
 
 static enum inf_code fill(struct inf_connection *connection, struct inf_connections *set,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/base/clock.h"
 #include "daemon/connection_impl.h"
 
 static enum inf_code bad_frame(struct inf_error *err, const struct inf_frame *frame,
@@ -176,6 +177,19 @@ static bool changes_limits(uint16_t method)
     return method == INF_METHOD_SERVER_LIMITS || method == INF_METHOD_FLAG_SET;
 }
 
+// Whether whoever asks may have device time now.
+static enum inf_code check_time(struct inf_connection *connection,
+                                struct inf_fault *fault) INF_ON_LOOP
+{
+    uint64_t wait_ns = 0;
+    enum inf_code code = inf_quota_check_time(connection->user, &wait_ns, &fault->err);
+    if (code != INF_OK) {
+        fault->retry_after_ms = (uint32_t)(wait_ns / INF_NS_PER_MS) + 1;
+        fault->phase = "queue";
+    }
+    return code;
+}
+
 // Has the service handle a request. Whoever asked is charged before, and stays charged for what becomes
 // a call. `paid` tells that it was charged when its data came.
 static enum inf_code handle(struct inf_connection *connection, struct inf_request *request,
@@ -192,7 +206,10 @@ static enum inf_code handle(struct inf_connection *connection, struct inf_reques
         fault->phase = "queue";
         return code;
     }
-    code = inf_service_handle(connection->set->options.service, request, answer, fault);
+    if (request->method == INF_METHOD_MODEL_INFER)
+        code = check_time(connection, fault);
+    if (code == INF_OK)
+        code = inf_service_handle(connection->set->options.service, request, answer, fault);
     if (code == INF_OK && answer->call != NULL) {
         answer->call->payer = inf_quota_ref(connection->user);
         answer->call->paid_bytes = bytes;
@@ -465,6 +482,7 @@ static void take_open(struct inf_connection *connection, struct inf_frame *frame
 void inf_connection_take_frame(struct inf_connection *connection, struct inf_frame *frame)
 {
     struct inf_connections *set = connection->set;
+    uint32_t came = frame->fd_count; // a region takes its own over, and has an account of its own
     switch (connection->state) {
     case INF_CONNECTION_GREETING:
         take_hello(connection, frame);
@@ -479,4 +497,6 @@ void inf_connection_take_frame(struct inf_connection *connection, struct inf_fra
     inf_pool_release(set->options.pool, frame->data, frame->header.data_bytes);
     for (uint32_t i = 0; i < frame->fd_count; i++)
         inf_reaper_close(set->options.reaper, frame->fds[i]);
+    inf_quota_refund(connection->user, INF_QUOTA_FDS, came);
+    connection->fds -= came;
 }

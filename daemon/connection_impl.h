@@ -47,6 +47,7 @@ struct inf_connection {
     int fd;
     uid_t uid;
     struct inf_quota_user *user; // a reference
+    uint32_t fds; // that the user is charged for: the socket, and what came with frames
     bool admin;
 
     struct event *read_event, *write_event, *timer_event;

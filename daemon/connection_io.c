@@ -164,14 +164,18 @@ static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *
         memcpy(fds + count, CMSG_DATA(part), size);
         count += (uint32_t)(size / sizeof(int));
     }
-    if ((message->msg_flags & MSG_CTRUNC) != 0) {
-        for (uint32_t i = 0; i < count; i++)
-            inf_reaper_close(connection->set->options.reaper, fds[i]);
+    bool lost = (message->msg_flags & MSG_CTRUNC) != 0;
+    enum inf_code code = inf_quota_charge(connection->user, INF_QUOTA_FDS, lost ? 0 : count, err);
+    for (uint32_t i = 0; i < count && (lost || code != INF_OK); i++)
+        inf_reaper_close(connection->set->options.reaper, fds[i]);
+    if (lost)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
                                "file descriptors were lost: more than %u with one frame, or none "
                                "left here",
                                INF_LIMIT_FRAME_FDS);
-    }
+    if (code != INF_OK)
+        return code;
+    connection->fds += count;
     return count > 0 ? inf_assembler_add_fds(&connection->assembler, fds, count, err) : INF_OK;
 }
 

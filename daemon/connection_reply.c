@@ -164,6 +164,7 @@ void inf_connection_refund(struct inf_quota_user *payer, uint64_t bytes)
 static void release_call(struct inf_connections *set, struct inf_call *call) INF_ON_LOOP
 {
     inf_connection_refund(call->payer, call->paid_bytes);
+    inf_quota_spend(call->payer, inf_service_device_ns(call));
     inf_quota_unref(&call->payer);
     inf_service_release(set->options.service, call);
 }

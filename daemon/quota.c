@@ -6,11 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/clock.h"
+#include "daemon/allowance.h"
+
 struct inf_quota_user {
     struct inf_quota *quota;
     struct inf_quota_user *next;
     uid_t uid;
-    uint32_t references;
+    uint32_t references; // 0: only what it owes is of interest
+    struct inf_allowance device;
     uint64_t held[INF_QUOTA_KIND_COUNT];
 };
 
@@ -28,6 +32,8 @@ static const struct {
     [INF_QUOTA_REQUEST_BYTES] = {"bytes of requests in flight", INF_REASON_QUOTA_BYTES},
     [INF_QUOTA_REGIONS] = {"regions", INF_REASON_QUOTA_BYTES},
     [INF_QUOTA_REGION_BYTES] = {"bytes of regions", INF_REASON_QUOTA_BYTES},
+    [INF_QUOTA_FDS] = {"file descriptors", INF_REASON_QUOTA_REQUESTS},
+    [INF_QUOTA_DEVICE_MS] = {"ms of device time", INF_REASON_QUOTA_TIME},
     [INF_QUOTA_SESSION_BYTES] = {"bytes of sessions", INF_REASON_QUOTA_BYTES},
 };
 
@@ -53,6 +59,27 @@ void inf_quota_destroy(struct inf_quota **quota)
     }
     free(*quota);
     *quota = NULL;
+}
+
+static uint64_t owes_for_ns(struct inf_quota_user *user)
+{
+    return inf_allowance_wait_ns(&user->device, user->quota->most[INF_QUOTA_DEVICE_MS],
+                                 inf_clock_ns());
+}
+
+// Frees the accounts of users who have left, and owe nothing any more.
+static void forget(struct inf_quota *quota)
+{
+    struct inf_quota_user **link = &quota->users;
+    while (*link != NULL) {
+        struct inf_quota_user *user = *link;
+        if (user->references > 0 || owes_for_ns(user) > 0) {
+            link = &user->next;
+            continue;
+        }
+        *link = user->next;
+        free(user);
+    }
 }
 
 struct inf_quota_user *inf_quota_open(struct inf_quota *quota, uid_t uid)
@@ -85,11 +112,7 @@ void inf_quota_unref(struct inf_quota_user **pointer)
         return;
     for (int i = 0; i < INF_QUOTA_KIND_COUNT; i++)
         assert(user->held[i] == 0 && "an account closed with something in it");
-    struct inf_quota_user **link = &user->quota->users;
-    while (*link != user)
-        link = &(*link)->next;
-    *link = user->next;
-    free(user);
+    forget(user->quota);
 }
 
 enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
@@ -103,6 +126,28 @@ enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind 
             (unsigned)user->uid, user->held[kind], kinds[kind].name, amount, most);
     user->held[kind] += amount;
     return INF_OK;
+}
+
+void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns)
+{
+    inf_allowance_take(&user->device, device_ns, user->quota->most[INF_QUOTA_DEVICE_MS],
+                       inf_clock_ns());
+}
+
+enum inf_code inf_quota_check_time(struct inf_quota_user *user, uint64_t *out_wait_ns,
+                                   struct inf_error *err)
+{
+    uint64_t most = user->quota->most[INF_QUOTA_DEVICE_MS];
+    if (most == 0)
+        return INF_OK;
+    *out_wait_ns = owes_for_ns(user);
+    if (*out_wait_ns == 0)
+        return INF_OK;
+    return inf_fail_reason(err, INF_EXHAUSTED, kinds[INF_QUOTA_DEVICE_MS].reason,
+                           "user %u: more %s was had than the %" PRIu64
+                           " a second that a user may "
+                           "have",
+                           (unsigned)user->uid, kinds[INF_QUOTA_DEVICE_MS].name, most);
 }
 
 void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind, uint64_t amount)

@@ -18,6 +18,8 @@ enum inf_quota_kind {
     INF_QUOTA_REGIONS,       // mapped
     INF_QUOTA_REGION_BYTES,  // of them
     INF_QUOTA_SESSION_BYTES, // of tensors kept in sessions
+    INF_QUOTA_FDS,           // descriptors: sockets, and those that came and are not dealt with
+    INF_QUOTA_DEVICE_MS,     // device time a second, not held but spent; 0: no limit
     INF_QUOTA_KIND_COUNT
 };
 
@@ -51,6 +53,16 @@ enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind 
 // Gives back what was charged.
 void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind,
                       uint64_t amount) INF_ON_LOOP;
+
+// A user's requests have taken so much of the devices' time.
+void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns) INF_ON_LOOP;
+
+// Whether a user may have more of the devices' time now. It is taken later, by inf_quota_spend(); what is
+// owed is remembered when the user has left.
+//
+// INF_EXHAUSTED  (QUOTA_TIME) not for *out_wait_ns.
+enum inf_code inf_quota_check_time(struct inf_quota_user *user, uint64_t *out_wait_ns,
+                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Changes what one user may hold. Who holds more already keeps it, and gets nothing more.
 void inf_quota_set_most(struct inf_quota *quota, enum inf_quota_kind kind,

@@ -181,6 +181,11 @@ uint64_t inf_service_last_run_ns(const struct inf_service *service)
     return inf_scheduler_last_run_ns(service->scheduler);
 }
 
+uint64_t inf_service_device_ns(const struct inf_call *call)
+{
+    return call->kind == INF_CALL_INFER ? ((const struct inf_job *)call)->result.device_ns : 0;
+}
+
 bool inf_service_idle(const struct inf_service *service)
 {
     return inf_scheduler_jobs(service->scheduler) == 0;

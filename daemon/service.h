@@ -91,6 +91,8 @@ struct inf_call *inf_service_next_finished(struct inf_service *service) INF_ON_L
 bool inf_service_look(struct inf_service *service) INF_ON_LOOP;
 // Whether no inference is under way.
 bool inf_service_idle(const struct inf_service *service) INF_ON_LOOP;
+// The device time that a finished call took; 0 for what is no inference.
+uint64_t inf_service_device_ns(const struct inf_call *call) INF_ON_LOOP;
 // What the inference took that was done last.
 uint64_t inf_service_last_run_ns(const struct inf_service *service) INF_ON_LOOP;
 // The answer of a call that is done, asked for at most once.

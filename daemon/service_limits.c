@@ -42,6 +42,8 @@ void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF
     most[INF_QUOTA_REGIONS] = config->regions_per_uid_max;
     most[INF_QUOTA_REGION_BYTES] = config->region_bytes_per_uid_max;
     most[INF_QUOTA_SESSION_BYTES] = config->session_bytes_per_uid_max;
+    most[INF_QUOTA_FDS] = config->fds_per_uid_max;
+    most[INF_QUOTA_DEVICE_MS] = config->device_ms_per_uid_max;
 }
 
 static void hand_out(struct inf_service *service) INF_ON_LOOP

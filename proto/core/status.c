@@ -145,6 +145,7 @@ const char *inf_reason_name(enum inf_reason reason)
         [INF_REASON_BY_ADMIN] = "BY_ADMIN",
         [INF_REASON_SHUTDOWN] = "SHUTDOWN",
         [INF_REASON_REGION_SPARSE] = "REGION_SPARSE",
+        [INF_REASON_QUOTA_TIME] = "QUOTA_TIME",
     };
     if ((size_t)reason < INF_ARRAY_LENGTH(names))
         return names[reason];

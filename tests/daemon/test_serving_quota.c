@@ -135,3 +135,48 @@ Test(serving_quota, another_user_has_room_of_his_own)
     inf_raw_check_failure(&other, INF_CANCELLED, INF_REASON_BY_CLIENT);
     inf_raw_close(&other);
 }
+
+Test(serving_quota, device_time_is_refused_until_it_is_made_up_for)
+{
+    inf_raw_close(&raw);
+    inf_fixture_restart(&fixture, (const char *const[]){"--device-ms-per-uid-max=100", NULL});
+    inf_raw_open(&raw, fixture.socket);
+    union inf_message message;
+    inf_slow_request(&message); // brief: an eighth of a second and more
+    message.infer_request.model_name = "brief";
+    inf_raw_expect_infer(&raw,
+                         inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                         &message, inf_slow_data()));
+    // Whoever leaves and comes again owes it all the same.
+    inf_raw_close(&raw);
+    inf_raw_open(&raw, fixture.socket);
+    expect_refused(&raw, ask_slow(&raw), INF_REASON_QUOTA_TIME);
+    uint32_t wait_ms = raw.message.status.retry_after_ms;
+    cr_assert(wait_ms > 0 && wait_ms < 60000, "%u ms", wait_ms);
+    struct inf_server_status status = inf_raw_server_status(&raw);
+    cr_expect_eq(status.connections, 1u, "what takes no device's time is answered");
+    usleep(wait_ms * 1000);
+    wait_for_room(&raw);
+}
+
+Test(serving_quota, file_descriptors_count)
+{
+    struct inf_raw others[15], refused;
+    inf_raw_close(&raw);
+    inf_fixture_restart(&fixture, (const char *const[]){"--fds-per-uid-max=16", NULL});
+    inf_raw_open(&raw, fixture.socket);
+    for (int i = 0; i < 14; i++)
+        inf_raw_open(&others[i], fixture.socket);
+    // One descriptor more with a frame is dealt with and closed; a connection more is there to stay.
+    inf_raw_register(&raw, 1, inf_memfd(4096, 7), 4096, true);
+    inf_raw_register(&raw, 2, inf_memfd(4096, 7), 4096, true);
+    inf_raw_open(&others[14], fixture.socket);
+    inf_raw_connect(&refused, fixture.socket);
+    inf_raw_expect_error(&refused, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS);
+    inf_raw_close(&refused);
+    for (int i = 0; i < 15; i++)
+        inf_raw_close(&others[i]);
+    for (int i = 0; i < 1000 && inf_raw_server_status(&raw).connections > 1; i++)
+        usleep(10000);
+    inf_raw_register(&raw, 3, inf_memfd(4096, 7), 4096, true);
+}

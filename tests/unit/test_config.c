@@ -408,6 +408,8 @@ Test(config, help_names_every_setting_once)
                                         "regions_per_uid_max=N",
                                         "region_bytes_per_uid_max=BYTES",
                                         "session_bytes_per_uid_max=BYTES",
+                                        "device_ms_per_uid_max=MS",
+                                        "fds_per_uid_max=N",
                                         "requests_per_connection_max=N",
                                         "request_bytes_per_connection_max=BYTES",
                                         "reply_bytes_soft_max=BYTES",
