@@ -6,29 +6,16 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/inferctl/bench_options.h"
+#include "client/inferctl/beside.h"
 #include "client/inferctl/command.h"
 #include "client/inferctl/latency.h"
 #include "client/inferctl/open_loop.h"
 #include "client/inferctl/plot.h"
 #include "client/inferctl/progress.h"
-#include "client/inferctl/request_options.h"
 #include "client/inferctl/table.h"
 
-#define RUNS_DEFAULT 200
-#define RUNS_MAX     10000000
-#define STREAMS_MAX  1024
-#define RATE_MAX     1000000
-#define WARMUP_RUNS  3
-#define LOADS_MAX    32
-
-struct options {
-    struct request_options request;
-    unsigned long runs, timeout_ms;
-    unsigned long loads[LOADS_MAX]; // streams, or with `open` requests a second: a row each
-    size_t load_count;
-    bool open, even, all_backends;
-    const char *plot; // file; NULL: none
-};
+#define WARMUP_RUNS 3
 
 // One benchmark under way.
 struct bench {
@@ -36,7 +23,9 @@ struct bench {
     inferd_request request;
     struct plot_point *points; // measured so far
     size_t point_count;
-    double *total_ms, *queue_ms, *compute_ms; // by answer
+    double *total_ms, *queue_ms, *compute_ms, *added_ms; // by answer
+    double *socket_ms; // round trips of as many bytes through a bare socket; NULL: not wanted
+    size_t sent_bytes, received_bytes; // of tensors, in one request and its answer
     unsigned long sent, answered, wanted;
     double first_ms;
     char device[32];
@@ -75,10 +64,20 @@ static void answered(void *context, inferd_result *result, const struct inferd_e
     bench->total_ms[bench->answered] = (double)timing.total_ns / 1e6;
     bench->queue_ms[bench->answered] = (double)timing.queue_ns / 1e6;
     bench->compute_ms[bench->answered] = (double)timing.compute_ns / 1e6;
+    bench->added_ms[bench->answered] = ((double)timing.total_ns - (double)timing.compute_ns) / 1e6;
     bench->answered++;
     inferd_result_free(result);
     progress_tick(&bench->progress, "requests", (unsigned)(bench->answered * 100 / bench->wanted));
     send_next(bench);
+}
+
+static void note_sizes(struct bench *bench, const inferd_result *result)
+{
+    bench->sent_bytes = bench->received_bytes = 0;
+    for (size_t i = 0; i < bench->request.input_count; i++)
+        bench->sent_bytes += bench->request.inputs[i].size;
+    for (size_t i = 0; i < inferd_result_output_count(result); i++)
+        bench->received_bytes += inferd_result_output(result, i)->size;
 }
 
 // The first request compiles; a few more settle caches. Neither is counted. Where one fails,
@@ -95,22 +94,25 @@ static bool warm_up(struct bench *bench)
         if (i == 0)
             bench->first_ms = (double)inferd_result_timing(result).total_ns / 1e6;
         snprintf(bench->device, sizeof bench->device, "%s", inferd_result_device(result));
+        note_sizes(bench, result);
         inferd_result_free(result);
     }
     return true;
 }
 
-static struct table *start_table(bool all_backends)
+#define CLOSED_COLUMNS                                                                             \
+    "model", "device", "requests", "streams", "per_second", "first_ms", "median_ms", "mean_ms",    \
+        "p95_ms", "p99_ms", "min_ms", "max_ms", "queue_median_ms", "compute_median_ms",            \
+        "added_median_ms"
+
+static struct table *start_table(const struct bench_options *options)
 {
-    static const char *const columns[] = {"model",           "device",
-                                          "requests",        "streams",
-                                          "per_second",      "first_ms",
-                                          "median_ms",       "mean_ms",
-                                          "p95_ms",          "p99_ms",
-                                          "min_ms",          "max_ms",
-                                          "queue_median_ms", "compute_median_ms",
-                                          "memory_bytes",    "failure"};
-    return table_create(columns, sizeof columns / sizeof columns[0] - (all_backends ? 0 : 2));
+    static const char *const columns[] = {CLOSED_COLUMNS, "memory_bytes", "failure"};
+    static const char *const beside[] = {CLOSED_COLUMNS, "socket_median_ms"};
+    size_t count = sizeof columns / sizeof columns[0];
+    if (options->beside)
+        return table_create(beside, sizeof beside / sizeof beside[0]);
+    return table_create(columns, (unsigned)(options->all_backends ? count : count - 2));
 }
 
 static struct table *start_open_table(void)
@@ -151,6 +153,7 @@ static void add_row(struct table *table, struct bench *bench, double elapsed_ms,
     struct latency total = latency_of(bench->total_ms, bench->answered);
     struct latency queue = latency_of(bench->queue_ms, bench->answered);
     struct latency compute = latency_of(bench->compute_ms, bench->answered);
+    struct latency added = latency_of(bench->added_ms, bench->answered);
     table_text(table, bench->request.model);
     table_text(table, bench->device);
     table_whole(table, (int64_t)bench->answered, NULL);
@@ -164,9 +167,12 @@ static void add_row(struct table *table, struct bench *bench, double elapsed_ms,
                               total.min,
                               total.max,
                               queue.median,
-                              compute.median};
+                              compute.median,
+                              added.median};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         table_real(table, numbers[i], NULL);
+    if (bench->socket_ms != NULL)
+        table_real(table, latency_of(bench->socket_ms, bench->answered).median, NULL);
     note_point(bench, numbers[0], &total);
 }
 
@@ -175,7 +181,7 @@ static void add_failure(struct table *table, const struct bench *bench)
 {
     table_text(table, bench->request.model);
     table_text(table, bench->request.device);
-    for (int i = 0; i < 13; i++)
+    for (int i = 0; i < 14; i++)
         table_value(table, json_null(), "-");
     table_text(table, bench->err.text);
 }
@@ -202,8 +208,8 @@ static void add_memory(struct table *table, const struct bench *bench)
 }
 
 // As measure(), with requests at a rate.
-static bool measure_open(struct bench *bench, const struct options *options, unsigned long rate,
-                         struct table *table)
+static bool measure_open(struct bench *bench, const struct bench_options *options,
+                         unsigned long rate, struct table *table)
 {
     const struct open_loop_options loop = {
         .rate = (double)rate, .poisson = !options->even, .requests = bench->wanted, .seed = rate};
@@ -236,6 +242,12 @@ static bool measure(struct bench *bench, unsigned long streams, struct table *ta
     progress_end(&bench->progress);
     if (bench->err.code != 0)
         return false;
+    if (bench->socket_ms != NULL && beside_socket(bench->sent_bytes, bench->received_bytes,
+                                                  bench->answered, bench->socket_ms) != 0) {
+        bench->err = (struct inferd_error){.code = INFERD_RESOURCE_EXHAUSTED,
+                                           .text = "no memory or threads for a bare socket"};
+        return false;
+    }
     add_row(table, bench, elapsed, streams);
     return true;
 }
@@ -243,13 +255,13 @@ static bool measure(struct bench *bench, unsigned long streams, struct table *ta
 // Measures on the device that the request names. Prints why it failed, but with --all-backends, where
 // that becomes a row, and *out_point what was measured: all 0 where nothing was.
 static int bench_device(struct table *table, inferd_client *client, const inferd_request *request,
-                        const struct options *options, struct plot_point *out_point)
+                        const struct bench_options *options, struct plot_point *out_point)
 {
-    // Three times of each run.
-    double *samples = calloc(options->runs, 3 * sizeof *samples);
+    // Five times of each run.
+    double *samples = calloc(options->runs, 5 * sizeof *samples);
     if (samples == NULL)
         return command_say(EXIT_FAILED, "no memory for %lu runs", options->runs);
-    struct plot_point points[LOADS_MAX];
+    struct plot_point points[BENCH_LOADS_MAX];
     int plot_code = EXIT_OK;
     struct bench bench = {.client = client,
                           .request = *request,
@@ -258,6 +270,8 @@ static int bench_device(struct table *table, inferd_client *client, const inferd
                           .total_ms = samples,
                           .queue_ms = samples + options->runs,
                           .compute_ms = samples + 2 * options->runs,
+                          .added_ms = samples + 3 * options->runs,
+                          .socket_ms = options->beside ? samples + 4 * options->runs : NULL,
                           .progress = progress_start(request->model)};
     bool measured = warm_up(&bench);
     for (size_t i = 0; measured && i < options->load_count; i++)
@@ -280,7 +294,7 @@ static int bench_device(struct table *table, inferd_client *client, const inferd
 }
 
 static int bench_devices(struct table *table, inferd_client *client, const inferd_request *request,
-                         const struct options *options)
+                         const struct bench_options *options)
 {
     inferd_device_row *devices;
     size_t count, bar_count = 0;
@@ -307,9 +321,9 @@ static int bench_devices(struct table *table, inferd_client *client, const infer
 }
 
 static int bench_request(const struct context *context, inferd_client *client,
-                         const inferd_request *request, const struct options *options)
+                         const inferd_request *request, const struct bench_options *options)
 {
-    struct table *table = options->open ? start_open_table() : start_table(options->all_backends);
+    struct table *table = options->open ? start_open_table() : start_table(options);
     int code = options->all_backends ? bench_devices(table, client, request, options)
                                      : bench_device(table, client, request, options, NULL);
     if (code == EXIT_OK)
@@ -320,7 +334,7 @@ static int bench_request(const struct context *context, inferd_client *client,
 }
 
 static int bench_model(const struct context *context, inferd_client *client, const char *model,
-                       const struct options *options)
+                       const struct bench_options *options)
 {
     inferd_model_info *info;
     int code = command_describe(client, model, options->request.version, &info);
@@ -346,79 +360,10 @@ static int bench_model(const struct context *context, inferd_client *client, con
     return code;
 }
 
-// Reads "1,2,4": a row each.
-static int take_loads(struct options *options, const char *name, const char *list,
-                      unsigned long most)
-{
-    char text[24];
-    options->load_count = 0;
-    do {
-        size_t length = strcspn(list, ",");
-        if (options->load_count == LOADS_MAX)
-            return command_say(EXIT_USAGE, "%s: more than %d numbers", name, LOADS_MAX);
-        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1),
-                 list);
-        if (!command_number(name, text, 1, most, &options->loads[options->load_count++]))
-            return EXIT_USAGE;
-        list += length + (list[length] == ',');
-    } while (*list != '\0');
-    return EXIT_OK;
-}
-
-static int take_arrivals(struct options *options, const char *text)
-{
-    options->even = strcmp(text, "even") == 0;
-    if (options->even || strcmp(text, "poisson") == 0)
-        return EXIT_OK;
-    return command_say(EXIT_USAGE, "--arrivals %s: wanted poisson or even", text);
-}
-
-static int take_option(struct options *options, const struct option_given *given)
-{
-    int code;
-    if (request_options_take(&options->request, given, &code))
-        return code;
-    switch (given->option) {
-    case 'a':
-        options->all_backends = true;
-        return EXIT_OK;
-    case 'c':
-        options->open = false;
-        return take_loads(options, "--streams", given->value, STREAMS_MAX);
-    case 'R':
-        options->open = true;
-        return take_loads(options, "--rate", given->value, RATE_MAX);
-    case 'A':
-        return take_arrivals(options, given->value);
-    case 't':
-        return command_number("--timeout", given->value, 1, 86400000, &options->timeout_ms)
-                   ? EXIT_OK
-                   : EXIT_USAGE;
-    case 'p':
-        options->plot = given->value;
-        return EXIT_OK;
-    default:
-        return command_number("--runs", given->value, 1, RUNS_MAX, &options->runs) ? EXIT_OK
-                                                                                   : EXIT_USAGE;
-    }
-}
-
-// A device that does not run the model makes a row of its own, which knows no rates.
-static int check_options(const struct options *options)
-{
-    if (options->all_backends && (options->open || options->load_count > 1))
-        return command_say(EXIT_USAGE, "--all-backends: not with --rate or several --streams");
-    return EXIT_OK;
-}
-
 static int run(const struct context *context, const struct arguments *arguments)
 {
-    struct options options = {.runs = RUNS_DEFAULT, .loads = {1}, .load_count = 1};
-    int code = EXIT_OK;
-    for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
-        code = take_option(&options, &arguments->options[i]);
-    if (code == EXIT_OK)
-        code = check_options(&options);
+    struct bench_options options;
+    int code = bench_options_read(&options, arguments);
     inferd_client *client;
     if (code == EXIT_OK)
         code = command_connect(context, false, &client);
@@ -428,16 +373,6 @@ static int run(const struct context *context, const struct arguments *arguments)
     inferd_close(client);
     return code;
 }
-
-static const struct option long_options[] = {REQUEST_LONG_OPTIONS,
-                                             {"runs", required_argument, NULL, 'n'},
-                                             {"streams", required_argument, NULL, 'c'},
-                                             {"all-backends", no_argument, NULL, 'a'},
-                                             {"rate", required_argument, NULL, 'R'},
-                                             {"arrivals", required_argument, NULL, 'A'},
-                                             {"plot", required_argument, NULL, 'p'},
-                                             {"timeout", required_argument, NULL, 't'},
-                                             {0}};
 
 const struct command command_bench = {
     .name = "bench",
@@ -449,17 +384,8 @@ const struct command command_bench = {
         "A closed loop: each stream sends its next request when its answer is there. The first\n"
         "request, which compiles, is shown apart. With --rate an open loop: requests come at\n"
         "that rate whatever the daemon does, and latency counts from when each was meant to be\n"
-        "sent. Inputs that are not given are zeros.\n\n"
-        "  -n, --runs N           requests (default 200)\n"
-        "  -c, --streams N,...    requests in flight at once (default 1); a row each\n"
-        "  -R, --rate N,...       an open loop of so many requests a second; a row each\n"
-        "  -A, --arrivals HOW     of an open loop: poisson (default) or even\n"
-        "  -t, --timeout MS       that each request may take; an open loop counts those that may not\n"
-        "                         as refused\n"
-        "  -p, --plot FILE        write latency against throughput to FILE, as SVG; with -a, a bar\n"
-        "                         for each device\n"
-        "  -a, --all-backends     on every device in turn, a row each, with the memory it takes\n" REQUEST_HELP,
-    .short_options = REQUEST_SHORT_OPTIONS "n:c:aR:A:p:t:",
-    .long_options = long_options,
+        "sent. Inputs that are not given are zeros.\n\n" BENCH_OPTIONS_HELP,
+    .short_options = BENCH_SHORT_OPTIONS,
+    .long_options = bench_long_options,
     .run = run,
 };

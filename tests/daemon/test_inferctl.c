@@ -361,10 +361,23 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
         json_decref(json);
         inf_inferctl_free(&run);
     }
-    // Each time 40, and three to warm up.
+    RUN(&run, fixture.socket, "bench", "conv", "-n", "40", "-c", "1,2", "--beside", "--json");
+    cr_assert_eq(run.code, 0, "%s", run.err);
+    json_t *beside = inf_inferctl_json(&run);
+    cr_assert_eq(json_array_size(beside), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *row = json_array_get(beside, i);
+        cr_assert_gt(number(row, "socket_median_ms"), 0);
+        cr_assert_gt(number(row, "added_median_ms"), 0);
+        cr_assert_leq(number(row, "added_median_ms"), number(row, "max_ms"));
+    }
+    json_decref(beside);
+    inf_inferctl_free(&run);
+    CHECK(2, "--beside: not with", fixture.socket, "bench", "add", "-B", "-R", "5");
+    // Each time 40, and three to warm up; the last time 80.
     RUN(&run, fixture.socket, "models", "--json");
     json_t *rows = inf_inferctl_json(&run);
-    cr_assert_eq(integer(find_row(rows, "conv"), "requests"), 3 * 43);
+    cr_assert_eq(integer(find_row(rows, "conv"), "requests"), 3 * 43 + 83);
     json_decref(rows);
     inf_inferctl_free(&run);
 }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/inferctl/bench_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RUNS_DEFAULT 200
+#define RUNS_MAX     10000000
+#define STREAMS_MAX  1024
+#define RATE_MAX     1000000
+
+// Reads "1,2,4": a row each.
+static int take_loads(struct bench_options *options, const char *name, const char *list,
+                      unsigned long most)
+{
+    char text[24];
+    options->load_count = 0;
+    do {
+        size_t length = strcspn(list, ",");
+        if (options->load_count == BENCH_LOADS_MAX)
+            return command_say(EXIT_USAGE, "%s: more than %d numbers", name, BENCH_LOADS_MAX);
+        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1),
+                 list);
+        if (!command_number(name, text, 1, most, &options->loads[options->load_count++]))
+            return EXIT_USAGE;
+        list += length + (list[length] == ',');
+    } while (*list != '\0');
+    return EXIT_OK;
+}
+
+static int take_arrivals(struct bench_options *options, const char *text)
+{
+    options->even = strcmp(text, "even") == 0;
+    if (options->even || strcmp(text, "poisson") == 0)
+        return EXIT_OK;
+    return command_say(EXIT_USAGE, "--arrivals %s: wanted poisson or even", text);
+}
+
+static int take_option(struct bench_options *options, const struct option_given *given)
+{
+    int code;
+    if (request_options_take(&options->request, given, &code))
+        return code;
+    switch (given->option) {
+    case 'a':
+        options->all_backends = true;
+        return EXIT_OK;
+    case 'B':
+        options->beside = true;
+        return EXIT_OK;
+    case 'c':
+        options->open = false;
+        return take_loads(options, "--streams", given->value, STREAMS_MAX);
+    case 'R':
+        options->open = true;
+        return take_loads(options, "--rate", given->value, RATE_MAX);
+    case 'A':
+        return take_arrivals(options, given->value);
+    case 't':
+        return command_number("--timeout", given->value, 1, 86400000, &options->timeout_ms)
+                   ? EXIT_OK
+                   : EXIT_USAGE;
+    case 'p':
+        options->plot = given->value;
+        return EXIT_OK;
+    default:
+        return command_number("--runs", given->value, 1, RUNS_MAX, &options->runs) ? EXIT_OK
+                                                                                   : EXIT_USAGE;
+    }
+}
+
+// A device that does not run the model makes a row of its own, which knows no rates.
+static int check_options(const struct bench_options *options)
+{
+    if (options->all_backends && (options->open || options->load_count > 1))
+        return command_say(EXIT_USAGE, "--all-backends: not with --rate or several --streams");
+    if (options->beside && (options->open || options->all_backends))
+        return command_say(EXIT_USAGE, "--beside: not with --rate or --all-backends");
+    return EXIT_OK;
+}
+
+int bench_options_read(struct bench_options *options, const struct arguments *arguments)
+{
+    *options = (struct bench_options){.runs = RUNS_DEFAULT, .loads = {1}, .load_count = 1};
+    int code = EXIT_OK;
+    for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
+        code = take_option(options, &arguments->options[i]);
+    return code == EXIT_OK ? check_options(options) : code;
+}
+
+const struct option bench_long_options[] = {REQUEST_LONG_OPTIONS,
+                                            {"runs", required_argument, NULL, 'n'},
+                                            {"streams", required_argument, NULL, 'c'},
+                                            {"all-backends", no_argument, NULL, 'a'},
+                                            {"beside", no_argument, NULL, 'B'},
+                                            {"rate", required_argument, NULL, 'R'},
+                                            {"arrivals", required_argument, NULL, 'A'},
+                                            {"plot", required_argument, NULL, 'p'},
+                                            {"timeout", required_argument, NULL, 't'},
+                                            {0}};
