@@ -9,7 +9,10 @@ Needs numpy and nothing else. Small tensors travel through the socket, large one
 memory; arrays made by Client.empty() are not copied at all. BF16 outputs come as uint16, as numpy has
 no such type.
 """
-from ._client import Client, Pending, Result, Session
+from ._call import Pending
+from ._client import Client
 from ._errors import Disconnected, Error
+from ._inference import Result
+from ._session import Session
 
 __all__ = ['Client', 'Disconnected', 'Error', 'Pending', 'Result', 'Session']

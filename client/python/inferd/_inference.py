@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One inference: where its tensors lie, and what becomes of its answer."""
+import math
+import time
+
+import numpy
+
+from . import _connection as wire
+from ._call import Pending
+from ._errors import Error
+from ._proto import decode, encode
+
+_DTYPES = {
+    'BOOL': numpy.bool_, 'UINT8': numpy.uint8, 'UINT16': numpy.uint16, 'UINT32': numpy.uint32,
+    'UINT64': numpy.uint64, 'INT8': numpy.int8, 'INT16': numpy.int16, 'INT32': numpy.int32, 'INT64': numpy.int64,
+    'FP16': numpy.float16, 'BF16': numpy.uint16, 'FP32': numpy.float32, 'FP64': numpy.float64}
+_NAMES = {numpy.dtype(dtype): name for name, dtype in _DTYPES.items() if name != 'BF16'}
+
+_INLINE_BYTES = 16 << 10  # larger tensors go through shared memory, as in libinferd
+
+
+def _aligned(size):
+    return -size % wire.ALIGNMENT + size
+
+
+class Result(dict):
+    """The outputs of one inference, by name, as arrays; and how it went. Large ones lie in memory
+    shared with the daemon, which is used anew once the arrays are gone."""
+
+    def __init__(self, outputs, reply):
+        super().__init__(outputs)
+        self.model, self.version, self.id = reply['model_name'], reply['model_version'], reply['id']
+        self.device, self.precision = reply['device'], reply['precision']
+        self.batch_size = reply['batch_size']
+        self.timing = reply['timing'] or {}  # queue_ns, input_ns, compute_ns, output_ns
+
+
+class Inference:
+    """A request and what it holds until the answer."""
+
+    def __init__(self, client, message, inputs, outputs, out, take, keep):
+        self._client, self._message = client, message
+        self._inputs = {name: numpy.asarray(value) for name, value in inputs.items()}
+        self._wanted = list(outputs) if outputs is not None else list(out) or None
+        self._out, self._take, self._keep = out, take, keep
+        self._key = message['model_name'], message['model_version']
+        self._held = []  # regions with copies of inputs
+        self._rooms = {}  # regions for outputs
+        self._began = time.monotonic()
+        self._until = self._began + message['timeout_ns'] / 1e9
+
+    def send(self):
+        again = self._client.retry > 0 and not self._message['session_id'] and not self._message['order_key']
+        try:
+            call, stream = self._begin()
+        except Error as error:
+            if not again or not error.unbegun:
+                raise
+            call, stream = self._retry(error)
+        return Pending(self._client, call, stream, self._retry if again else None)
+
+    def _begin(self):
+        try:
+            entries, parts, size = self._place_inputs()
+            outputs = self._place_outputs()
+            meta = encode('ModelInferRequest', {**self._message, 'inputs': entries, 'outputs': outputs})
+            return self._client._begin('infer', meta, self._finish, parts, size)
+        except Error:
+            self._release(True)
+            raise
+
+    def _retry(self, error):
+        """Sends what was certainly not begun once more, as long as the time allows it."""
+        end = min(self._began + self._client.retry, self._until if self._message['timeout_ns'] else math.inf)
+        while True:
+            wait = max(error.retry_after_ms, 1) / 1e3
+            if time.monotonic() + wait >= end or self._client.closed:
+                raise error
+            try:
+                if self._client._broken or self._client._draining:
+                    self._client.reconnect(end - time.monotonic())
+                else:
+                    time.sleep(wait)
+                if self._message['timeout_ns']:
+                    self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
+                return self._begin()
+            except Error as again:
+                if not again.unbegun:
+                    raise
+                error = again
+
+    def _place_inputs(self):
+        entries, parts, size = [], [], 0
+        for name, kept in self._take.items():
+            entries.append({'name': name, 'session_tensor': kept})
+        for name, array in self._inputs.items():
+            if array.dtype.newbyteorder('=') not in _NAMES:
+                raise TypeError(f"input '{name}': no tensor has elements of {array.dtype}")
+            array = array.astype(array.dtype.newbyteorder('<'), copy=False)
+            entry = {'name': name, 'datatype': _NAMES[array.dtype.newbyteorder('=')], 'shape': array.shape}
+            entries.append(entry)
+            region, offset = self._client._memory.find(array)
+            if region is None and array.nbytes >= _INLINE_BYTES:
+                region, offset = self._copy(array), 0
+            if region is not None and offset % wire.ALIGNMENT == 0:
+                entry['location'] = {'offset': offset, 'length': array.nbytes, 'region_id': region.id}
+                continue
+            parts.append(bytes(_aligned(size) - size))
+            size = _aligned(size) + array.nbytes
+            parts.append(array.tobytes())
+        return entries, parts, size
+
+    def _copy(self, array):
+        region = self._client._memory.take(array.nbytes)
+        self._held.append(region)
+        region.bytes()[:array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
+        return region
+
+    def _place_outputs(self):
+        learnt = self._client._outputs.get(self._key, {})
+        wanted = self._wanted
+        if wanted is None and learnt and not self._message['session_id']:
+            wanted = [output['name'] for output in self._client.metadata(*self._key)['outputs']]
+        entries = [{'name': name, 'session_tensor': kept} for name, kept in self._keep.items()]
+        for name in wanted or ():
+            entry = {'name': name}
+            entries.append(entry)
+            if name in self._out:
+                region, offset = self._client._memory.find(self._out[name])
+                if region is None:
+                    raise ValueError(f"out '{name}': the array is not one of empty(), or not contiguous")
+                room = self._out[name].nbytes
+            elif name in learnt:
+                region, offset, room = self._client._memory.take(learnt[name]), 0, learnt[name]
+                self._rooms[name] = region
+            else:
+                continue
+            entry['location'] = {'offset': offset, 'length': room, 'region_id': region.id}
+        return entries
+
+    def _release(self, settled):
+        """Lets go of what was held; not settled: the daemon may still be at it."""
+        memory = self._client._memory
+        for region in self._held + list(self._rooms.values()):
+            (memory.give_back if settled else memory.drop)(region)
+        self._held, self._rooms = [], {}
+
+    def _finish(self, frame, failure):
+        if failure is not None:
+            self._release(failure.unbegun or failure.code not in ('CANCELLED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE'))
+            if not self._learn(failure):
+                raise failure
+            return self._again()
+        reply = decode('ModelInferResponse', frame.meta)
+        outputs, at = {}, 0
+        for output in reply['outputs']:
+            array, at = self._output(output, frame.data, at)
+            outputs[output['name']] = array
+        self._release(True)
+        return Result(outputs, reply)
+
+    def _output(self, output, data, at):
+        name, shape = output['name'], tuple(output['shape'])
+        dtype = numpy.dtype(_DTYPES[output['datatype']])
+        size = math.prod(shape) * dtype.itemsize
+        location = output['location'] or {'region_id': 0, 'offset': _aligned(at)}
+        if location['region_id'] == 0:
+            offset = location['offset']
+            if len(data) > self._client._greeting['limits']['data_bytes'] and size >= _INLINE_BYTES and not (
+                    self._message['session_id'] or self._message['order_key']):
+                self._client._outputs.setdefault(self._key, {})[name] = size  # next time it has a room
+            return data[offset:offset + size].view(dtype).reshape(shape), offset + size
+        if name in self._rooms:
+            return self._client._memory.array(self._rooms.pop(name), shape, dtype), at
+        whole = self._out[name].reshape(-1).view(numpy.uint8)
+        return whole[:size].view(dtype).reshape(shape), at
+
+    def _learn(self, failure):
+        """Notes how much room an output needs, where the failure tells of one that is too large. Requests of
+        a session, or with an order key, are sent once only: those behind them would have overtaken them."""
+        if self._message['session_id'] or self._message['order_key']:
+            return False
+        learnt = self._client._outputs.setdefault(self._key, {})
+        if failure.reason == 'OUTPUT_TOO_SMALL' and failure.tensor not in self._out:
+            learnt[failure.tensor] = int(failure.expected)
+            return True
+        if failure.reason == 'FRAME_TOO_LARGE' and not learnt:
+            # Which one was it? All get a room that is surely too small, and are told apart by that.
+            names = self._wanted or [output['name'] for output in self._client.metadata(*self._key)['outputs']]
+            learnt.update((name, 1) for name in names if name not in self._out)
+            return bool(learnt)
+        return False
+
+    def _again(self):
+        """Sends the request once more, with rooms as learnt, and waits. Nothing ran the first time."""
+        if self._message['timeout_ns']:
+            self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
+        return self.send().result()

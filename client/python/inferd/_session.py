@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that the daemon keeps between requests."""
+
+
+class Session:
+    """What the daemon keeps between requests of one connection; a context manager. Requests run one
+    after the other, in the order they were sent; one that fails keeps nothing.
+
+        with client.session({'stateN': 'state'}, {'state': (2, 1, 128)}) as session:
+            for chunk in audio:
+                print(session.infer('silero_vad', {'input': chunk, 'sr': 16000})['output'])
+    """
+
+    def __init__(self, client, states, shapes, model, version):
+        self._client = client
+        client._last_session += 1
+        self._id = client._last_session
+        pairs = [{'output': output, 'input': name, 'shape': shapes.get(name, ()), 'shaped': name in shapes}
+                 for output, name in states.items()]
+        client._ask('open_session', {'session_id': self._id, 'states': pairs, 'model_name': model, 'model_version': version})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Lets the daemon forget it; what was sent before still finishes."""
+        if self._id and not self._client.closed:
+            self._client._ask('close_session', {'session_id': self._id})
+        self._id = 0
+
+    def infer(self, model, inputs, outputs=None, **options):
+        """As Client.infer(). Inputs of pairs may be left out; sent, they begin the sequence anew. Outputs
+        of pairs come back only where `outputs` names them. Further options:
+
+        take      {input: name}: the input is what the session keeps under this name
+        keep      {output: name}: the output is kept under it and does not come back
+        """
+        return self.submit(model, inputs, outputs, **options).result()
+
+    def submit(self, model, inputs, outputs=None, **options):
+        """As infer(), without waiting: returns a Pending."""
+        if not self._id:
+            raise ValueError('the session is closed')
+        return self._client._submit(model, inputs, outputs, session_id=self._id, **options)
