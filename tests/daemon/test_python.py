@@ -233,6 +233,26 @@ class Inference(Case):
             self.client.infer('add', {'a': a, 'b': numpy.array(['text'])})
         self.add(2)  # the connection goes on
 
+    def test_mistakes_are_found_here_once_the_model_is_known(self):
+        a = numpy.zeros((1, 4), numpy.float32)
+        wrong = {'a': a, 'b': a[:, :3]}
+        self.fails('INVALID_ARGUMENT', 'SHAPE_MISMATCH', self.client.check, 'add', wrong)
+        self.client.check('add', {'a': a, 'b': a}, ['y'])
+        before = self.client.status()['requests_accepted']
+        error = self.fails('INVALID_ARGUMENT', 'SHAPE_MISMATCH', self.client.infer, 'add', wrong)
+        self.assertEqual((error.tensor, error.expected, error.actual), ('b', '[?,4]', '[1,3]'))
+        self.fails('INVALID_ARGUMENT', 'TENSOR_MISSING', self.client.infer, 'add', {'a': a})
+        self.fails('INVALID_ARGUMENT', 'TENSOR_UNKNOWN', self.client.infer, 'add', {'a': a, 'c': a})
+        self.fails('INVALID_ARGUMENT', 'TENSOR_UNKNOWN', self.client.infer, 'add', {'a': a, 'b': a}, ['z'])
+        self.fails('INVALID_ARGUMENT', 'DTYPE_MISMATCH', self.client.infer, 'add', {'a': a, 'b': a.astype(int)})
+        self.assertEqual(self.client.status()['requests_accepted'], before + 1, 'only the question itself')
+        self.add(2)
+        # What is known for long may not be so any more: then the daemon says it.
+        self.client._known['add', ''] = self.client._known['add', ''][0], 0
+        self.fails('INVALID_ARGUMENT', 'SHAPE_MISMATCH', self.client.infer, 'add', wrong)
+        self.assertEqual(self.client._known, {})
+        self.assertEqual(self.client.status()['requests_accepted'], before + 4)
+
 class Streams(Case):
     x = numpy.zeros((256, 256), numpy.float32)
 

@@ -61,6 +61,7 @@ class Client:
             hello = {'major': 1, 'client_name': 'inferd-python', 'client_version': _VERSION, 'features': ['inferd.data']}
             self._connection.send(wire.HELLO, 0, encode('Hello', hello))
             self._greeting = self._greet()
+            self._known = {}  # (model, version): what metadata() told, and when
         except BaseException:
             self._break(Disconnected('the greeting failed'))
             raise
@@ -287,7 +288,18 @@ class Client:
 
     def metadata(self, model, version=''):
         """What a model takes and gives: 'inputs' and 'outputs' have name, datatype and shape (-1: any)."""
-        return self._ask('metadata', {'name': model, 'version': version})
+        told = self._ask('metadata', {'name': model, 'version': version})
+        self._known[model, version] = told, time.monotonic()
+        return told
+
+    def check(self, model, inputs, outputs=None, *, version=''):
+        """Raises the Error that a request would get which does not fit its model. Asks about a model once,
+        and again after another version has answered, or a restart; from then on, as after metadata(),
+        requests that do not fit are refused before anything is sent."""
+        if (model, version) not in self._known:
+            self.metadata(model, version)
+        Inference(self, {'model_name': model, 'model_version': version, 'session_id': 0, 'timeout_ns': 0}, inputs, outputs,
+                  {}, {}, {}).check()
 
     def load(self, model, path='', device='', progress=None):
         """Loads a model and waits for it. On the admin socket only. `progress(stage, percent)` is told."""

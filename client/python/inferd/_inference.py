@@ -7,6 +7,7 @@ import numpy
 
 from . import _connection as wire
 from ._call import Pending
+from ._check import check
 from ._errors import Error
 from ._proto import decode, encode
 
@@ -16,6 +17,7 @@ _DTYPES = {
     'FP16': numpy.float16, 'BF16': numpy.uint16, 'FP32': numpy.float32, 'FP64': numpy.float64}
 _NAMES = {numpy.dtype(dtype): name for name, dtype in _DTYPES.items() if name != 'BF16'}
 
+_FRESH_S = 1.0  # for so long what is known of a model is believed when it speaks against a request
 _INLINE_BYTES = 16 << 10  # larger tensors go through shared memory, as in libinferd
 
 
@@ -59,7 +61,23 @@ class Inference:
             call, stream = self._retry(error)
         return Pending(self._client, call, stream, self._retry if again else None)
 
+    def check(self):
+        """Raises what is wrong with the request by what is known of its model, unless that is old: it may
+        have been loaded anew."""
+        told, when = self._client._known.get(self._key, (None, 0))
+        names = {name: _NAMES.get(array.dtype.newbyteorder('=')) for name, array in self._inputs.items()}
+        if told is None or None in names.values():
+            return
+        try:
+            check(told, {name: (names[name], array.shape) for name, array in self._inputs.items()},
+                  [*(self._wanted or ()), *self._keep], None if self._message['session_id'] else self._take)
+        except Error:
+            if time.monotonic() - when < _FRESH_S:
+                raise
+            del self._client._known[self._key]
+
     def _begin(self):
+        self.check()
         try:
             entries, parts, size = self._place_inputs()
             outputs = self._place_outputs()
@@ -152,6 +170,8 @@ class Inference:
                 raise failure
             return self._again()
         reply = decode('ModelInferResponse', frame.meta)
+        if self._key in self._client._known and reply['model_version'] not in self._client._known[self._key][0]['versions']:
+            del self._client._known[self._key]
         outputs, at = {}, 0
         for output in reply['outputs']:
             array, at = self._output(output, frame.data, at)
