@@ -298,6 +298,32 @@ Test(manner, backends_are_listed_with_why_they_are_left_out)
     stop();
 }
 
+// The rule has the slow device, which calls itself a CPU of higher priority; the race has ref.
+Test(manner, advise_says_where_the_rule_is_wrong)
+{
+    struct inf_inferctl run;
+    json_t *told = NULL;
+    start((const char *const[]){"--backends=slow", "--race=always", NULL});
+    for (int tries = 0; tries < 3000; tries++) {
+        inf_inferctl_run(&run, fixture.socket,
+                         (const char *const[]){"advise", "add", "--json", NULL});
+        cr_assert_eq(run.code, 0, "%s", run.err);
+        told = inf_inferctl_json(&run);
+        inf_inferctl_free(&run);
+        if (strcmp(json_string_value(json_object_get(told, "source")), "race") == 0 ||
+            tries == 2999)
+            break;
+        json_decref(told);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    cr_expect_str_eq(json_string_value(json_object_get(told, "rule_device")), "slow");
+    cr_expect_str_eq(json_string_value(json_object_get(told, "measured_device")), "ref");
+    cr_expect_str_eq(json_string_value(json_object_get(told, "judgement")),
+                     "the rule is wrong here");
+    json_decref(told);
+    stop();
+}
+
 // --- what is done beside ---
 
 Test(manner, a_request_in_debug_mode_has_each_node_logged)
