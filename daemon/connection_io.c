@@ -151,7 +151,7 @@ static void feed(struct inf_connection *connection, struct inf_span bytes) INF_O
 
 // Hands the descriptors that came to the assembler.
 static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *message,
-                              struct inf_error *err)
+                              struct inf_error *err) INF_ON_LOOP
 {
     int fds[INF_LIMIT_FRAME_FDS];
     uint32_t count = 0;
