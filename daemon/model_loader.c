@@ -284,6 +284,8 @@ static void run_loader(void *context)
     struct inf_loader *loader = context;
     struct inf_load_job *job;
     struct inf_served *retired;
+    if (loader->options.gives_way)
+        inf_thread_give_way();
     while (take_work(loader, &job, &retired)) {
         free_retired(retired);
         if (job != NULL)

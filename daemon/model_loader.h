@@ -137,6 +137,7 @@ struct inf_loader_options {
     const struct inf_evaluator *evaluator;
     struct inf_calm *calm;         // whether anything is served; outlives the loader
     struct inf_loader *reports_to; // who gets the messages, and outlives this one; NULL: itself
+    bool gives_way;                // to threads that somebody waits for: inf_thread_give_way()
     struct inf_seen *seen;         // what models served last; the loader thread's
     uint32_t batch_rows_max; // rows of different requests that a model may run at once; 1: none
     const struct inf_log *log;

@@ -154,6 +154,7 @@ static enum inf_code fill(struct inf_model_store *store,
     INF_TRY(inf_loader_create(&store->loader, &loader, err));
     struct inf_loader_options racer = loader;
     racer.reports_to = store->loader;
+    racer.gives_way = true;
     return inf_loader_create(&store->racer, &racer, err);
 }
 

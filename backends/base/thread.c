@@ -7,7 +7,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+#define GIVE_WAY_NICE     10
+#define GIVE_WAY_SLICE_NS 100000000u // the longest there is
 
 // The pthread calls below fail on misuse only, which is a programmer error.
 static void must(int result)
@@ -145,4 +150,23 @@ enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *
     INF_TRY(inf_thread_start(&thread, name, run_idle, &call, err));
     inf_thread_join(&thread);
     return INF_OK;
+}
+
+// struct sched_attr of sched_setattr(2), for which the C library has neither name nor call.
+struct attributes {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+void inf_thread_give_way(void)
+{
+    const struct attributes attributes = {.size = sizeof attributes,
+                                          .policy = SCHED_OTHER,
+                                          .nice = GIVE_WAY_NICE,
+                                          .runtime_ns = GIVE_WAY_SLICE_NS};
+    (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }

@@ -62,6 +62,12 @@ enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void
 enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *argument,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Has the calling thread, and those that it starts, give way for good to others that wake up: a nice
+// value of 10 and, from Linux 6.12 on, slices that any other thread's interrupt (sched_setattr(2)).
+// Unlike an idle thread it goes on, more slowly, where processors are never free. Where the system
+// refuses it, all stays as it is.
+void inf_thread_give_way(void);
+
 // Waits for a started thread to end; nothing to do for one never started. Blocks.
 void inf_thread_join(struct inf_thread *thread);
 

@@ -10,6 +10,8 @@
 
 // A candidate that took so many times the best one's time drops out at once.
 #define DROP_FACTOR 2u
+// A run that requests have stopped so often is too long for the calm there is between them.
+#define DISTURBED_MAX 8u
 // Plain loops are not worth a run that takes longer than the budget; this fast they are at least.
 #define HOST_MACS_PER_S 200000000u
 
@@ -27,7 +29,7 @@ struct runner {
     struct inf_model *model;
     const struct inf_shape *shapes;
     uint64_t budget_ns;
-    bool restless; // no calm was found
+    bool restless; // no calm was found, or none that lasts
     struct lane lanes[INF_RACE_ENTRIES];
 };
 
@@ -82,7 +84,8 @@ static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, u
                                      struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_calm *calm = runner->race->calm;
-    for (;;) {
+    for (uint32_t tries = 0;; tries++) {
+        runner->restless = runner->restless || tries >= DISTURBED_MAX;
         INF_TRY(wait_for_calm(runner, err));
         bool watch = calm != NULL && !runner->restless;
         uint64_t begin_ns = inf_clock_ns();

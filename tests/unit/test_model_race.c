@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "backends/base/thread.h"
 #include "backends/ref/ref.h"
 #include "daemon/guard.h"
 #include "daemon/model_store.h"
@@ -281,6 +283,44 @@ Test(model_race, serves_by_the_rule_until_nothing_is_served)
     cr_expect_eq(y[2], -9.f);
     inf_served_unref(&served);
     inf_served_unref(&now);
+    inf_model_store_destroy(&store);
+}
+
+// A user who asks so often that no slow run comes to its end between two requests, and no oftener.
+struct asking {
+    struct inf_calm *calm;
+    atomic_bool enough;
+};
+
+static void ask_often(void *context)
+{
+    struct asking *asking = context;
+    while (!atomic_load(&asking->enough)) {
+        inf_calm_stir(asking->calm);
+        inf_calm_settle(asking->calm);
+        nanosleep(&(struct timespec){.tv_nsec = 6 * INF_CALM_NS / 5}, NULL);
+    }
+}
+
+Test(model_race, is_over_though_no_run_is_left_in_peace)
+{
+    OPEN(&inf_slow_backend);
+    inf_role_enter_loop();
+    make_model("m", NULL, 0);
+    struct inf_model_store *store = make_store();
+    struct asking asking = {.calm = inf_model_store_calm(store)};
+    struct inf_thread thread;
+    cr_assert_eq(inf_thread_start(&thread, "asking", ask_often, &asking, NULL), INF_OK);
+    struct inf_served *served = load(store, "m", false);
+    inf_served_unref(&served);
+    settle(store);
+    served = find(store, "m");
+    expect_on(served, "ref", INF_PRECISION_FP32, INF_PLACE_RACE);
+    inf_served_unref(&served);
+    atomic_store(&asking.enough, true);
+    inf_role_leave();
+    inf_thread_join(&thread);
+    inf_role_enter_loop();
     inf_model_store_destroy(&store);
 }
 
