@@ -6,6 +6,7 @@
 // $INF_LEDGER_REQUESTS says how many (100000).
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -284,11 +285,11 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     for (int i = 0; i < VICTIMS; i++)
         kill_victim(&victims[i]);
     check_books(total_answered);
-    cr_log_info(
-        "%llu sent, %llu answered (%llu with an error), %llu pieces of answers, %u clients "
-        "killed",
-        (unsigned long long)total_sent, (unsigned long long)total_answered,
-        (unsigned long long)total_failed, (unsigned long long)total_pieces, killed);
+    fprintf(stderr,
+            "%llu sent, %llu answered (%llu with an error), %llu pieces of answers, %u clients "
+            "killed\n",
+            (unsigned long long)total_sent, (unsigned long long)total_answered,
+            (unsigned long long)total_failed, (unsigned long long)total_pieces, killed);
     // Else nothing was tried.
     cr_assert_gt(total_pieces, wanted / 10);
     cr_assert_gt(total_failed, wanted / 20);
