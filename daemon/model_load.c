@@ -20,12 +20,24 @@
 
 // --- warm-up ---
 
-// Runs once on zeros: a new executable is nobody else's yet.
+static bool sizes_known(const struct inf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (!inf_shape_known(&graph->values[graph->outputs[i].value].shape))
+            return false;
+    return true;
+}
+
+// Runs once on zeros: a new executable is nobody else's yet. Where sizes hang on values, zeros say
+// nothing of them, and it is left at being compiled.
 static enum inf_code run_once(struct inf_executable *executable,
                               struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_trial trial = {0};
-    enum inf_code code = inf_trial_init(&trial, inf_executable_graph(executable), err);
+    const struct inf_graph *graph = inf_executable_graph(executable);
+    if (!sizes_known(graph))
+        return INF_OK;
+    enum inf_code code = inf_trial_init(&trial, graph, err);
     if (code == INF_OK)
         code = inf_trial_run(&trial, executable, NULL, err);
     inf_trial_fini(&trial);

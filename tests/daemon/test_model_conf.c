@@ -399,6 +399,56 @@ Test(model_conf, a_model_is_compiled_for_the_shapes_of_its_file)
     inf_fixture_stop(&fixture);
 }
 
+// y: INT64 [1,?], where x: FP32 [?] is not 0
+static void write_picking_model(const struct inf_fixture *fixture)
+{
+    struct inf_pb_writer model = {0};
+    inf_onnx_put_head(&model, 13);
+    inf_pb_open(&model, 7);
+    inf_onnx_put_port(&model, 11, "x", 1, (const int64_t[]){-1}, 1);
+    inf_onnx_put_port(&model, 12, "y", 7, (const int64_t[]){1, -1}, 2);
+    inf_onnx_open_node(&model, "NonZero", "x", NULL, "y");
+    inf_pb_close(&model);
+    inf_pb_close(&model);
+    write_file(fixture, "picking.onnx", model.data, model.size);
+    inf_pb_writer_fini(&model);
+}
+
+Test(model_conf, a_model_whose_sizes_hang_on_values_is_compiled_for_shapes_too)
+{
+    struct inf_fixture fixture;
+    inf_fixture_start(&fixture, (const char *const[]){NO_BATCHES, "--device=ref", NULL});
+    inferd_client *client = connect_to(fixture.socket);
+    static const char settings[] = "warmup_shapes = x=5\n";
+    write_file(&fixture, "picking.conf", settings, sizeof settings - 1);
+    write_picking_model(&fixture);
+    cr_assert_eq(kill(fixture.pid, SIGHUP), 0);
+    inferd_model_row row = {0};
+    for (int k = 0; k < 3000 && strcmp(row.state, "READY") != 0; k++) {
+        if (k > 0)
+            pause_briefly();
+        row = row_of(client, "picking");
+        cr_assert_str_neq(row.state, "FAILED", "%s", row.reason);
+    }
+    float x[] = {0, 3, 0, 0, 4};
+    const inferd_tensor input = {
+        .name = "x", .dtype = INFERD_FP32, .rank = 1, .shape = {5}, .data = x, .size = sizeof x};
+    struct inferd_error err;
+    inferd_result *result;
+    cr_assert_eq(
+        inferd_infer(client,
+                     &(inferd_request){.model = "picking", .inputs = &input, .input_count = 1},
+                     &result, &err),
+        0, "%s", err.text);
+    const inferd_tensor *y = inferd_result_output(result, 0);
+    cr_assert_eq(y->shape[1], 2);
+    cr_expect_eq(((const int64_t *)y->data)[0], 1);
+    cr_expect_eq(((const int64_t *)y->data)[1], 4);
+    inferd_result_free(result);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
 Test(model_conf, warm_compiles_without_running)
 {
     struct inf_fixture fixture;
