@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """bench_place.py DAEMON INFERCTL MODELS [--model NAME]... [--runs N] [--check] [--others SERVED:RACING] - where automatic choice puts each model
-of a folder, and what that costs beside the best that could be named.
+of ../shared/models, with the inputs of its first reference case, and what that costs beside the best that could be named.
 
 For each model: a first start (served at once, races when nothing is served), a second one (the decision is there
 already: the first request says where it was answered), and then, in turns, rounds of the model's own placement and of
@@ -12,6 +12,7 @@ after, when its candidates race; how long the race took, and p50 and p99 of SERV
 test."""
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -66,8 +67,28 @@ def find_models():
             yield folder.name, files[0]
 
 
-def median_ms(daemon, model):
-    rows = daemon.ask('bench', model, '-n', str(options.runs))
+def read_cases():
+    """The inputs of each model's first reference case: {model: [{name, shape, file}, ...]}."""
+    with open(options.models / 'manifest.json', encoding='utf-8') as file:
+        models = json.load(file)['models']
+    return {model['id']: model['cases'][0]['inputs'] for model in models if model['cases']}
+
+
+def publish(folder, name, path, inputs):
+    """Puts a model into the repository of `folder`, to be raced for and warmed up for with the shapes of `inputs`."""
+    version = Path(folder, 'models', name, '1')
+    shutil.copytree(path.parent, version)
+    (version / path.name).rename(version / ('model' + path.suffix))
+    shapes = ' '.join(f"{row['name']}={'x'.join(map(str, row['shape'])) or 'scalar'}" for row in inputs)
+    (version.parent / 'model.conf').write_text(f'warmup_shapes = {shapes}\n')
+
+
+def words(inputs):
+    return [word for row in inputs for word in ('-i', f"{row['name']}={options.models / row['file']}")]
+
+
+def median_ms(daemon, model, inputs):
+    rows = daemon.ask('bench', model, '-n', str(options.runs), *words(inputs))
     return (rows[0] if isinstance(rows, list) else rows)['median_ms']
 
 
@@ -88,20 +109,20 @@ def modes_of(told):
     return sorted({(row['device'], row['precision']) for row in raced if row['median_ms'] <= 3 * best})
 
 
-def measure(name, path):
+def measure(name, path, inputs):
     with tempfile.TemporaryDirectory(prefix='bench-place-') as folder:
         Path(folder, 'cache').mkdir()
-        Path(folder, 'models').mkdir()
+        publish(folder, name, path, inputs)
         daemon = Daemon(folder)
         try:
-            daemon.ask('load', name, str(path))
-            first, race_s = wait_for_race(daemon, name)
+            daemon.ask('load', name)
+            _, race_s = wait_for_race(daemon, name)
         finally:
             daemon.stop()
         daemon = Daemon(folder)
         try:
-            daemon.ask('load', name, str(path))
-            early = daemon.ask('bench', name, '-n', '1')
+            daemon.ask('load', name)
+            early = daemon.ask('bench', name, '-n', '1', *words(inputs))
             early = early[0] if isinstance(early, list) else early
             second = daemon.ask('explain', name)
             modes = modes_of(second)
@@ -110,7 +131,7 @@ def measure(name, path):
                 for mode in times:
                     device, precision = mode if mode else ('auto', 'auto')
                     daemon.ask('place', name, device, '--precision', precision)
-                    times[mode].append(median_ms(daemon, name))
+                    times[mode].append(median_ms(daemon, name, inputs))
         finally:
             daemon.stop()
     if early['device'] != second['device']:
@@ -158,9 +179,10 @@ if options.others:
     sys.exit(0)
 print(f"{'model':32} {'auto on':8} {'in':5} {'by':7} {'race s':>6} {'auto ms':>9} {'best pinned':14} {'ms':>9} {'ratio':>6}")
 worst = 0
+cases = read_cases()
 for model, file in find_models():
     try:
-        worst = max(worst, measure(model, file))
+        worst = max(worst, measure(model, file, cases[model]))
     except (RuntimeError, KeyError) as error:
         print(f'{model:32} {error}', flush=True)
 print(f'worst ratio {worst:.3f}, wanted at most {RATIO_MAX}')
