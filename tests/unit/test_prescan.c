@@ -160,12 +160,12 @@ Test(prescan, refuses_a_singular_message_twice_in_no_time)
     wire_message(&bytes, 5, &tensor);
     struct timespec before;
     struct timespec after;
-    clock_gettime(CLOCK_MONOTONIC, &before);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
     refuses(INFER, &bytes, "InferInputTensor.location at byte");
-    clock_gettime(CLOCK_MONOTONIC, &after);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
     double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 +
                 (double)(after.tv_nsec - before.tv_nsec) / 1e6;
-    cr_assert_lt(ms, 5.0, "took %.1f ms", ms);
+    cr_assert_lt(ms, 5.0, "took %.1f ms of the processor", ms);
 }
 
 Test(prescan, tells_the_same_field_of_two_messages_from_a_repetition)
