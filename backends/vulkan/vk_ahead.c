@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/vk_ahead.h"
 
-#include <unistd.h>
-
+#include "backends/base/cores.h"
 #include "backends/vulkan/vk_fuse.h"
 
 // Besides the caller's: drivers gain little from more.
@@ -43,8 +42,7 @@ void vk_ahead(struct vk_device *device, const struct inf_segment *segment)
 {
     struct work work = {.device = device, .segment = segment};
     struct inf_thread helpers[HELPERS_MAX];
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t wanted = (uint32_t)INF_MIN(INF_MAX(processors, 1) - 1, HELPERS_MAX), count = 0;
+    uint32_t wanted = INF_MIN(inf_cores_usable() - 1, HELPERS_MAX), count = 0;
     wanted = INF_MIN(wanted, segment->node_count / 2);
     atomic_init(&work.next, 0);
     while (count < wanted &&

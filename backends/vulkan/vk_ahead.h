@@ -5,9 +5,9 @@
 
 #include "backends/vulkan/vk_kernel.h"
 
-// Makes the pipelines that a segment will need, and the shaders of its trees, on as many threads as there are
-// processors, as far as that is known without its weights. What cannot be made is left to whoever makes the
-// program, who finds out the same and can tell.
+// Makes the pipelines that a segment will need, and the shaders of its trees, on as many threads as the
+// process may use cores, as far as that is known without its weights. What cannot be made is left to
+// whoever makes the program, who finds out the same and can tell.
 void vk_ahead(struct vk_device *device, const struct inf_segment *segment) INF_MAY_BLOCK;
 
 #endif
