@@ -387,6 +387,21 @@ int inferd_memory_info(inferd_client *client, inferd_memory_row **rows, size_t *
                           err);
 }
 
+static int ask_status(inferd_client *client,
+                      enum inf_code (*take)(void *context, const union inf_message *message,
+                                            bool final, struct inf_error *err),
+                      void *context, struct inferd_error *err)
+{
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = INF_METHOD_SERVER_STATUS,
+                                                 .kind = INF_MESSAGE_EMPTY,
+                                                 .reply_kind = INF_MESSAGE_SERVER_STATUS,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
+                                                 .take = take,
+                                                 .context = context},
+                          err);
+}
+
 static enum inf_code take_status(void *context, const union inf_message *message, bool final,
                                  struct inf_error *err)
 {
@@ -414,14 +429,7 @@ static enum inf_code take_status(void *context, const union inf_message *message
 int inferd_status(inferd_client *client, inferd_server_status *status, struct inferd_error *err)
 {
     *status = (inferd_server_status){0};
-    return inf_client_ask(client,
-                          &(struct inf_question){.method = INF_METHOD_SERVER_STATUS,
-                                                 .kind = INF_MESSAGE_EMPTY,
-                                                 .reply_kind = INF_MESSAGE_SERVER_STATUS,
-                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
-                                                 .take = take_status,
-                                                 .context = status},
-                          err);
+    return ask_status(client, take_status, status, err);
 }
 
 static enum inf_code take_checks(void *context, const union inf_message *message, bool final,
@@ -440,14 +448,7 @@ static enum inf_code take_checks(void *context, const union inf_message *message
 int inferd_status_checks(inferd_client *client, inferd_checks *checks, struct inferd_error *err)
 {
     *checks = (inferd_checks){0};
-    return inf_client_ask(client,
-                          &(struct inf_question){.method = INF_METHOD_SERVER_STATUS,
-                                                 .kind = INF_MESSAGE_EMPTY,
-                                                 .reply_kind = INF_MESSAGE_SERVER_STATUS,
-                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
-                                                 .take = take_checks,
-                                                 .context = checks},
-                          err);
+    return ask_status(client, take_checks, checks, err);
 }
 
 // --- orders ---
