@@ -35,19 +35,7 @@ static void print(const inferd_environment *environment, enum output_format form
 static int run(const struct context *context, const struct arguments *arguments)
 {
     (void)arguments;
-    inferd_client *client;
-    int code = command_connect(context, false, &client);
-    if (code != EXIT_OK)
-        return code;
-    struct inferd_error err;
-    inferd_environment *environment = NULL;
-    if (inferd_environment_read(client, &environment, &err) != 0)
-        code = command_failed(&err);
-    else
-        print(environment, context->format);
-    inferd_environment_free(environment);
-    inferd_close(client);
-    return code;
+    return fact_show(context, print);
 }
 
 const struct command command_backends = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/inferctl/command.h"
+#include "client/inferctl/fact.h"
 #include "client/inferctl/table.h"
 
 static void print_facts(const inferd_environment *environment, enum output_format format)
@@ -18,19 +19,17 @@ static void print_facts(const inferd_environment *environment, enum output_forma
     table_print(table, format, false);
 }
 
-// Prints all flags, or the one called `name`; false where there is none.
-static bool print_flags(const inferd_environment *environment, const char *name,
+// Prints all flags, or the one called `name`.
+static void print_flags(const inferd_environment *environment, const char *name,
                         enum output_format format)
 {
     static const char *const columns[] = {"name",   "value",     "default", "origin", "type",
                                           "change", "stability", "wanted",  "help"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    bool found = false;
     for (size_t i = 0; i < environment->flag_count; i++) {
         const inferd_flag *flag = &environment->flags[i];
         if (name != NULL && strcmp(name, flag->name) != 0)
             continue;
-        found = true;
         table_text(table, flag->name);
         table_text(table, flag->value);
         table_text(table, flag->initial);
@@ -42,7 +41,11 @@ static bool print_flags(const inferd_environment *environment, const char *name,
         table_text(table, flag->help);
     }
     table_print(table, format, false);
-    return found;
+}
+
+static void print_all_flags(const inferd_environment *environment, enum output_format format)
+{
+    print_flags(environment, NULL, format);
 }
 
 static void print_settings(const inferd_placement *placement, enum output_format format)
@@ -77,29 +80,10 @@ static int show_model(const struct context *context, const char *model)
     return code;
 }
 
-static int show(const struct context *context, bool facts)
-{
-    inferd_client *client;
-    int code = command_connect(context, false, &client);
-    if (code != EXIT_OK)
-        return code;
-    struct inferd_error err;
-    inferd_environment *environment;
-    if (inferd_environment_read(client, &environment, &err) != 0)
-        code = command_failed(&err);
-    else if (facts)
-        print_facts(environment, context->format);
-    else
-        print_flags(environment, NULL, context->format);
-    inferd_environment_free(environment);
-    inferd_close(client);
-    return code;
-}
-
 static int run_env(const struct context *context, const struct arguments *arguments)
 {
     (void)arguments;
-    return show(context, true);
+    return fact_show(context, print_facts);
 }
 
 static int set(const struct context *context, const char *name, const char *value)
@@ -128,7 +112,7 @@ static int run_flags(const struct context *context, const struct arguments *argu
     if (arguments->option_count > 0)
         return show_model(context, arguments->options[arguments->option_count - 1].value);
     if (names[0] == NULL)
-        return show(context, false);
+        return fact_show(context, print_all_flags);
     if (strcmp(names[0], "set") != 0)
         return command_say(EXIT_USAGE, "flags '%s': wanted nothing, or set NAME VALUE", names[0]);
     if (names[2] == NULL)

@@ -14,3 +14,21 @@ const char *fact_find(const inferd_environment *environment, const char *group, 
             return environment->facts[i].value;
     return "";
 }
+
+int fact_show(const struct context *context,
+              void (*print)(const inferd_environment *environment, enum output_format format))
+{
+    inferd_client *client;
+    int code = command_connect(context, false, &client);
+    if (code != EXIT_OK)
+        return code;
+    struct inferd_error err;
+    inferd_environment *environment = NULL;
+    if (inferd_environment_read(client, &environment, &err) != 0)
+        code = command_failed(&err);
+    else
+        print(environment, context->format);
+    inferd_environment_free(environment);
+    inferd_close(client);
+    return code;
+}
