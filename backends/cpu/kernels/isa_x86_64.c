@@ -42,25 +42,18 @@ static const struct inf_nn nn_avx2 = {
     .depthwise_half = &inf_nn_depthwise_avx2,
     .fast = true,
 };
-static const struct inf_nn nn_avx512 = {
-    .gemm = &inf_nn_gemm_avx512,
-    .gemm_half = &inf_nn_gemm_avx512_half,
-    .depthwise = &inf_nn_depthwise_avx512,
-    .depthwise_half = &inf_nn_depthwise_avx512_half,
-    .gemm_bf16 = &inf_nn_gemm_avx512_bf16,
-    .gemm_bf16_half = &inf_nn_gemm_avx512_bf16_half,
-    .fast = true,
-};
+// What all levels from AVX-512 on have.
+#define NN_AVX512                                                                                  \
+    .gemm = &inf_nn_gemm_avx512, .gemm_half = &inf_nn_gemm_avx512_half,                            \
+    .depthwise = &inf_nn_depthwise_avx512, .depthwise_half = &inf_nn_depthwise_avx512_half,        \
+    .gemm_bf16 = &inf_nn_gemm_avx512_bf16, .gemm_bf16_half = &inf_nn_gemm_avx512_bf16_half,        \
+    .fast = true
+
+static const struct inf_nn nn_avx512 = {NN_AVX512};
 static const struct inf_nn nn_bf16 = {
-    .gemm = &inf_nn_gemm_avx512,
-    .gemm_half = &inf_nn_gemm_avx512_half,
-    .depthwise = &inf_nn_depthwise_avx512,
-    .depthwise_half = &inf_nn_depthwise_avx512_half,
-    .gemm_bf16 = &inf_nn_gemm_avx512_bf16,
-    .gemm_bf16_half = &inf_nn_gemm_avx512_bf16_half,
+    NN_AVX512,
     .gemm_dot = &inf_nn_gemm_avx512_dot,
     .gemm_dot_half = &inf_nn_gemm_avx512_dot_half,
-    .fast = true,
 };
 
 static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
