@@ -35,17 +35,10 @@ struct cpu_program {
 static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segment *segment,
                                struct inf_cpu_choices *choices, struct inf_error *err)
 {
-    const struct inf_node *node = step->node;
     const struct inf_cpu_kernel *kernel;
     struct inf_cpu_chain chain;
     struct inf_cpu_stream stream;
-    step->operands = node->inputs;
-    step->operand_count = node->input_count;
-    step->outputs = inf_arena_alloc(step->arena, (node->output_count + 1) * sizeof(*step->outputs));
-    step->inputs = inf_arena_alloc(step->arena, (node->input_count + 1) * sizeof(*step->inputs));
-    if (step->inputs == NULL || step->outputs == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "node '%s': no memory for its operands", node->name);
+    INF_TRY(inf_cpu_step_take_operands(step, err));
     if (inf_cpu_stream_find(&stream, step->graph, step->index, segment)) {
         INF_TRY(inf_own_stream_create(step, &stream, err));
         inf_cpu_step_bind_start(step);

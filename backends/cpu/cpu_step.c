@@ -10,6 +10,19 @@
 // NULL, which kernels refuse, and so low that no element "at" it can have the address of a real one.
 #define NOWHERE ((void *)64)
 
+enum inf_code inf_cpu_step_take_operands(struct inf_cpu_step *step, struct inf_error *err)
+{
+    const struct inf_node *node = step->node;
+    step->operands = node->inputs;
+    step->operand_count = node->input_count;
+    step->outputs = inf_arena_alloc(step->arena, (node->output_count + 1) * sizeof(*step->outputs));
+    step->inputs = inf_arena_alloc(step->arena, (node->input_count + 1) * sizeof(*step->inputs));
+    if (step->inputs == NULL || step->outputs == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its operands", node->name);
+    return INF_OK;
+}
+
 void inf_cpu_step_bind_start(struct inf_cpu_step *step)
 {
     step->output = NOWHERE;

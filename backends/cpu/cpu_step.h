@@ -6,6 +6,12 @@
 
 #include "backends/cpu/cpu_kernel.h"
 
+// Makes the node's operands those of the step, with room in its arena for where they are.
+//
+// INF_EXHAUSTED  memory.
+enum inf_code inf_cpu_step_take_operands(struct inf_cpu_step *step,
+                                         struct inf_error *err) INF_NODISCARD;
+
 // Points constant operands at their data, all others and the result at an address where nothing is: XNNPACK
 // allocates in the first setup of an operator only, so that it is done before the first run.
 void inf_cpu_step_bind_start(struct inf_cpu_step *step);

@@ -86,26 +86,11 @@ static enum inf_code trial_fill(struct trial *trial, const struct inf_cpu_step *
                                 const struct operands *operands, struct inf_error *err)
 {
     struct inf_cpu_step *step = &trial->step;
-    const struct inf_node *node = like->node;
-    *step = (struct inf_cpu_step){.graph = like->graph,
-                                  .node = node,
-                                  .index = like->index,
-                                  .pool = like->pool,
-                                  .team = &trial->team,
-                                  .arena = &trial->arena,
-                                  .device = like->device,
-                                  .packs = like->packs,
-                                  .bf16 = like->bf16,
-                                  .dots = like->dots,
-                                  .pinned = like->pinned,
-                                  .isa = like->isa,
-                                  .operands = node->inputs,
-                                  .operand_count = node->input_count};
+    *step = *like;
+    step->team = &trial->team;
+    step->arena = &trial->arena;
     trial->team.pool = like->pool;
-    step->outputs = inf_arena_alloc(step->arena, (node->output_count + 1) * sizeof(*step->outputs));
-    step->inputs = inf_arena_alloc(step->arena, (node->input_count + 1) * sizeof(*step->inputs));
-    if (step->inputs == NULL || step->outputs == NULL)
-        return INF_EXHAUSTED;
+    INF_TRY(inf_cpu_step_take_operands(step, err));
     inf_cpu_step_bind_start(step);
     INF_TRY(trial->candidate->kernel->create(step, err));
     bind(step, operands);
