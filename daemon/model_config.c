@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/base/name.h"
 #include "daemon/config_file.h"
 #include "daemon/model_pairs.h"
 #include "daemon/model_shapes.h"
@@ -38,13 +39,10 @@ bool inf_run_mode_parse(const char *text, enum inf_run_mode *mode)
 {
     static const char *const names[] = {
         [INF_RUN_NORMAL] = "normal", [INF_RUN_DEBUG] = "debug", [INF_RUN_PROD] = "prod"};
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++) {
-        if (strcmp(text, names[i]) != 0)
-            continue;
-        *mode = (enum inf_run_mode)i;
-        return true;
-    }
-    return false;
+    size_t index = inf_name_find(names, INF_ARRAY_LENGTH(names), text);
+    if (index < INF_ARRAY_LENGTH(names))
+        *mode = (enum inf_run_mode)index;
+    return index < INF_ARRAY_LENGTH(names);
 }
 
 void inf_model_config_init(struct inf_model_config *config)

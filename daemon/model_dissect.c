@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/name.h"
 #include "proto/core/span.h"
 #include "proto/core/utf8.h"
 
@@ -17,13 +18,10 @@ bool inf_dissect_mode_parse(const char *text, enum inf_dissect_mode *mode)
     static const char *const names[] = {[INF_DISSECT_PROFILE] = "profile",
                                         [INF_DISSECT_DEBUG] = "debug",
                                         [INF_DISSECT_DIFF] = "diff"};
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++) {
-        if (strcmp(text, names[i]) != 0)
-            continue;
-        *mode = (enum inf_dissect_mode)i;
-        return true;
-    }
-    return false;
+    size_t index = inf_name_find(names, INF_ARRAY_LENGTH(names), text);
+    if (index < INF_ARRAY_LENGTH(names))
+        *mode = (enum inf_dissect_mode)index;
+    return index < INF_ARRAY_LENGTH(names);
 }
 
 void inf_dissect_order_destroy(struct inf_dissect_order **order)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/base/name.h"
 #include "backends/graph/shape_infer.h"
 #include "backends/precision/judge.h"
 #include "proto/core/span.h"
@@ -17,18 +18,9 @@ static const char *const policy_names[] = {[INF_PLACE_LATENCY] = "latency",
                                            [INF_PLACE_STABILITY] = "stability",
                                            [INF_PLACE_MEMORY] = "memory"};
 
-// The index of `text` among `count` names; `count` where it is none of them.
-static size_t find_name(const char *const *names, size_t count, const char *text)
-{
-    size_t i = 0;
-    while (i < count && strcmp(names[i], text) != 0)
-        i++;
-    return i;
-}
-
 bool inf_place_races_parse(const char *text, enum inf_place_races *races)
 {
-    size_t index = find_name(races_names, INF_ARRAY_LENGTH(races_names), text);
+    size_t index = inf_name_find(races_names, INF_ARRAY_LENGTH(races_names), text);
     if (index < INF_ARRAY_LENGTH(races_names))
         *races = (enum inf_place_races)index;
     return index < INF_ARRAY_LENGTH(races_names);
@@ -36,7 +28,7 @@ bool inf_place_races_parse(const char *text, enum inf_place_races *races)
 
 bool inf_place_policy_parse(const char *text, enum inf_place_policy *policy)
 {
-    size_t index = find_name(policy_names, INF_PLACE_POLICIES, text);
+    size_t index = inf_name_find(policy_names, INF_PLACE_POLICIES, text);
     if (index < INF_PLACE_POLICIES)
         *policy = (enum inf_place_policy)index;
     return index < INF_PLACE_POLICIES;

@@ -2,7 +2,8 @@
 #include "backends/base/precision.h"
 
 #include <stddef.h>
-#include <string.h>
+
+#include "backends/base/name.h"
 
 static const char *const names[] = {[INF_PRECISION_AUTO] = "auto",
                                     [INF_PRECISION_FP32] = "fp32",
@@ -12,13 +13,10 @@ static const char *const names[] = {[INF_PRECISION_AUTO] = "auto",
 
 bool inf_precision_parse(const char *text, enum inf_precision *precision)
 {
-    for (size_t i = 0; i < INF_PRECISIONS; i++) {
-        if (strcmp(text, names[i]) != 0)
-            continue;
-        *precision = (enum inf_precision)i;
-        return true;
-    }
-    return false;
+    size_t index = inf_name_find(names, INF_PRECISIONS, text);
+    if (index < INF_PRECISIONS)
+        *precision = (enum inf_precision)index;
+    return index < INF_PRECISIONS;
 }
 
 const char *inf_precision_name(enum inf_precision precision)

@@ -4,19 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/base/name.h"
+
 #define SEPARATORS " \t,;"
 
 bool inf_power_parse(const char *text, enum inf_power *power)
 {
     static const char *const names[] = {
         [INF_POWER_ANY] = "any", [INF_POWER_LOW] = "low", [INF_POWER_HIGH] = "high"};
-    for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++) {
-        if (strcmp(text, names[i]) != 0)
-            continue;
-        *power = (enum inf_power)i;
-        return true;
-    }
-    return false;
+    size_t index = inf_name_find(names, INF_ARRAY_LENGTH(names), text);
+    if (index < INF_ARRAY_LENGTH(names))
+        *power = (enum inf_power)index;
+    return index < INF_ARRAY_LENGTH(names);
 }
 
 bool inf_allow_next(const char **list, char *name, size_t size)
