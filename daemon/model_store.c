@@ -395,11 +395,6 @@ static void keep_decision(struct inf_model_store *store, struct inf_place_decisi
     inf_loader_submit(store->loader, job);
 }
 
-static bool same_mode(const struct inf_mode *a, const struct inf_mode *b)
-{
-    return a->precision == b->precision && a->threads == b->threads;
-}
-
 // A race is over: where the winner is what runs already, that is all; else the model is placed anew.
 static void finish_race(struct inf_model_store *store, struct entry *entry,
                         struct inf_load_job *job)
@@ -412,7 +407,8 @@ static void finish_race(struct inf_model_store *store, struct entry *entry,
     struct inf_served *served = entry->served;
     const struct inf_race *race = &job->decision->race;
     const struct inf_race_entry *chosen = &race->entries[race->chosen];
-    if (chosen->device == served->device && same_mode(&chosen->mode, &served->placement.mode)) {
+    if (chosen->device == served->device &&
+        inf_mode_equal(&chosen->mode, &served->placement.mode)) {
         inf_placement_adopt(&served->placement, race);
         if (served->precision == INF_PRECISION_AUTO)
             inf_precision_explain(&served->placement, served->precision_reason);
@@ -439,7 +435,8 @@ void inf_model_store_demote(struct inf_model_store *store, struct inf_served *se
     race->entries[race->chosen].verdict = INF_RACE_WRONG;
     snprintf(race->entries[race->chosen].why, sizeof race->entries[0].why, "%.159s", why);
     for (uint32_t i = 0; i < race->count; i++)
-        if (race->entries[i].device == served->device && same_mode(&race->entries[i].mode, &fp32))
+        if (race->entries[i].device == served->device &&
+            inf_mode_equal(&race->entries[i].mode, &fp32))
             race->chosen = i;
     race->entries[race->chosen].verdict = INF_RACE_CHOSEN;
     race->pin_count = 0;

@@ -9,21 +9,8 @@
 #include "backends/base/thread.h"
 #include "backends/exec/dynamic.h"
 #include "backends/exec/residence.h"
+#include "backends/exec/shape_class.h"
 #include "backends/graph/shape_infer.h"
-
-// An executable for one shape class on one device, or the promise of one.
-struct shape_class {
-    struct shape_class *next;
-    struct inf_device *device; // a reference
-    struct inf_mode mode;
-    struct inf_executable *executable; // NULL while somebody compiles it
-    uint32_t users;                    // that hold it, or wait for it
-    bool pinned;                       // by a review, which is one of them
-    bool retired;     // its device was lost: freed once its last user has given it back
-    uint64_t used_at; // of inf_model.clock, when last acquired
-    uint64_t weight_bytes, arena_bytes;
-    struct inf_shape shapes[]; // one an input
-};
 
 // Nodes that stay fp32 in one precision.
 struct pins {
@@ -40,10 +27,8 @@ struct inf_model {
     uint32_t disabled_passes;
     uint32_t constants;
     struct inf_residence residence;
-    struct inf_mutex mutex; // guards all below
-    struct inf_cond compiled;
-    struct shape_class *classes;
-    uint64_t clock;
+    struct inf_shape_classes classes;
+    struct inf_mutex mutex;                    // guards all below
     const struct inf_device *preferred_device; // that `preferred` is for; NULL: none. Not followed
     struct inf_mode preferred;
     struct pins pins[INF_PRECISIONS];
@@ -51,39 +36,12 @@ struct inf_model {
 
 // --- what is in memory ---
 
-// Holds each executable there is, so that none goes, or lets them go. By one review at a time.
-static void pin(struct inf_model *model, bool more)
-{
-    inf_mutex_lock(&model->mutex);
-    for (struct shape_class *class = model->classes; class != NULL; class = class->next) {
-        if (more && class->executable != NULL) {
-            class->pinned = true;
-            class->users++;
-        } else if (!more && class->pinned) {
-            class->pinned = false;
-            class->users--;
-        }
-    }
-    inf_mutex_unlock(&model->mutex);
-}
-
-// The class after `class` (NULL: the first) that is pinned.
-static struct shape_class *next_pinned(struct inf_model *model, const struct shape_class *class)
-{
-    inf_mutex_lock(&model->mutex);
-    struct shape_class *next = class != NULL ? class->next : model->classes;
-    while (next != NULL && !next->pinned)
-        next = next->next;
-    inf_mutex_unlock(&model->mutex);
-    return next;
-}
-
 static enum inf_code list_constants(struct inf_model *model, struct inf_constants *constants,
                                     struct inf_error *err)
 {
     INF_TRY(inf_constants_add_graph(constants, model->graph, err));
-    struct shape_class *class = NULL;
-    while ((class = next_pinned(model, class)) != NULL)
+    const struct inf_shape_class *class = NULL;
+    while ((class = inf_shape_classes_next_pinned(&model->classes, class)) != NULL)
         INF_TRY(inf_executable_list_constants(class->executable, constants, err));
     return INF_OK;
 }
@@ -94,12 +52,12 @@ static void review(struct inf_model *model) INF_MAY_BLOCK
     struct inf_constants constants = {0};
     if (!inf_residence_begin_review(&model->residence))
         return;
-    pin(model, true);
+    inf_shape_classes_pin(&model->classes, true);
     // Without memory for a list everything stays as it is.
     if (list_constants(model, &constants, NULL) == INF_OK)
         inf_residence_review(&model->residence, &constants, model->constants);
     inf_constants_fini(&constants);
-    pin(model, false);
+    inf_shape_classes_pin(&model->classes, false);
     inf_residence_end_review(&model->residence);
 }
 
@@ -150,7 +108,7 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
         return inf_fail(err, INF_EXHAUSTED, "no memory for a model");
     }
     inf_mutex_init(&model->mutex);
-    inf_cond_init(&model->compiled);
+    inf_shape_classes_init(&model->classes, (*graph)->input_count);
     inf_residence_init(&model->residence);
     atomic_init(&model->references, 1);
     model->graph = *graph;
@@ -172,22 +130,6 @@ struct inf_model *inf_model_ref(struct inf_model *model)
     return model;
 }
 
-static void free_class(struct shape_class *class)
-{
-    inf_executable_destroy(&class->executable);
-    inf_device_unref(&class->device);
-    free(class);
-}
-
-static void free_classes(struct shape_class *classes)
-{
-    while (classes != NULL) {
-        struct shape_class *next = classes->next;
-        free_class(classes);
-        classes = next;
-    }
-}
-
 void inf_model_unref(struct inf_model **pointer)
 {
     struct inf_model *model = *pointer;
@@ -197,16 +139,13 @@ void inf_model_unref(struct inf_model **pointer)
         atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1)
         return;
     inf_role_check_may_block();
-    for (const struct shape_class *class = model->classes; class != NULL; class = class->next)
-        assert(class->users == 0 && "a model freed while one of its executables is held");
-    free_classes(model->classes);
+    inf_shape_classes_fini(&model->classes);
     inf_residence_fini(&model->residence);
     for (size_t i = 0; i < INF_PRECISIONS; i++)
         free(model->pins[i].nodes);
     inf_graph_destroy(&model->graph);
     while (model->host_count > 0)
         inf_device_unref(&model->hosts[--model->host_count]);
-    inf_cond_fini(&model->compiled);
     inf_mutex_fini(&model->mutex);
     free(model);
 }
@@ -229,71 +168,6 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
     *out_graph = copy;
     copy = NULL;
     return INF_OK;
-}
-
-// Modes as they are compared: fp32 by its name.
-static struct inf_mode plain_mode(struct inf_mode mode)
-{
-    if (mode.precision == INF_PRECISION_AUTO)
-        mode.precision = INF_PRECISION_FP32;
-    return mode;
-}
-
-static bool same_mode(const struct inf_mode *a, const struct inf_mode *b)
-{
-    return a->precision == b->precision && a->threads == b->threads;
-}
-
-static bool same_class(const struct inf_model *model, const struct shape_class *class,
-                       const struct inf_device *device, const struct inf_mode *mode,
-                       const struct inf_shape *shapes)
-{
-    if (class->device != device || class->retired || !same_mode(&class->mode, mode))
-        return false;
-    for (uint32_t i = 0; i < model->graph->input_count; i++)
-        if (!inf_shape_equal(&class->shapes[i], &shapes[i]))
-            return false;
-    return true;
-}
-
-static struct shape_class *find_class(struct inf_model *model, const struct inf_device *device,
-                                      const struct inf_mode *mode, const struct inf_shape *shapes)
-    INF_ATTR(requires_capability(model->mutex))
-{
-    struct shape_class *class = model->classes;
-    while (class != NULL && !same_class(model, class, device, mode, shapes))
-        class = class->next;
-    return class;
-}
-
-// Takes out of the list, for the caller to free, the class of `device` that nobody holds and that
-// was not used for longest, if the device has too many.
-static struct shape_class *take_surplus(struct inf_model *model, const struct inf_device *device)
-    INF_ATTR(requires_capability(model->mutex))
-{
-    uint32_t count = 0;
-    struct shape_class **oldest = NULL;
-    for (struct shape_class **link = &model->classes; *link != NULL; link = &(*link)->next) {
-        if ((*link)->device != device)
-            continue;
-        count++;
-        if ((*link)->users == 0 && (oldest == NULL || (*link)->used_at < (*oldest)->used_at))
-            oldest = link;
-    }
-    if (count <= INF_MODEL_SHAPE_CLASSES || oldest == NULL)
-        return NULL;
-    struct shape_class *surplus = *oldest;
-    *oldest = surplus->next;
-    return surplus;
-}
-
-static void remove_class(struct inf_model *model, struct shape_class *class)
-    INF_ATTR(requires_capability(model->mutex))
-{
-    struct shape_class **link = &model->classes;
-    while (*link != class)
-        link = &(*link)->next;
-    *link = class->next;
 }
 
 // The device and the hosts behind it; where it is a host itself, those after it.
@@ -344,7 +218,7 @@ static enum inf_code compile_graph(struct inf_model *model, struct inf_device *d
                                          device_count, err);
 }
 
-static enum inf_code compile(struct inf_model *model, struct shape_class *class,
+static enum inf_code compile(struct inf_model *model, const struct inf_shape_class *class,
                              struct inf_executable **out_executable, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
@@ -406,109 +280,23 @@ void inf_model_discard_apart(struct inf_model *model, struct inf_executable **ex
     release_constants(model);
 }
 
-static struct shape_class *create_class(const struct inf_model *model, struct inf_device *device,
-                                        const struct inf_mode *mode, const struct inf_shape *shapes)
-{
-    size_t shapes_bytes = model->graph->input_count * sizeof *shapes;
-    struct shape_class *class = calloc(1, sizeof *class + shapes_bytes);
-    if (class == NULL)
-        return NULL;
-    class->device = inf_device_ref(device);
-    class->mode = *mode;
-    if (shapes_bytes > 0)
-        memcpy(class->shapes, shapes, shapes_bytes);
-    return class;
-}
-
 // Compiles for a class that is in the list as a promise, and keeps the promise or takes it back.
-static enum inf_code fulfil(struct inf_model *model, struct shape_class *class,
+static enum inf_code fulfil(struct inf_model *model, struct inf_shape_class *promise,
                             struct inf_executable **out_executable, struct inf_error *err)
 {
-    struct inf_executable *executable = NULL;
-    struct inf_executable_memory memory = {0};
     enum inf_code code = inf_residence_acquire(&model->residence, err);
     bool whole = code == INF_OK;
     if (whole)
-        code = compile(model, class, &executable, err);
+        code = compile(model, promise, out_executable, err);
     if (code == INF_OK)
-        inf_executable_add_own_memory(executable, &memory);
-    inf_mutex_lock(&model->mutex);
-    struct shape_class *surplus = NULL;
-    if (code == INF_OK) {
-        class->weight_bytes = memory.weight_bytes;
-        class->arena_bytes = memory.buffer_bytes;
-        class->executable = executable;
-        surplus = take_surplus(model, class->device);
-    } else {
-        remove_class(model, class);
-    }
-    inf_mutex_unlock(&model->mutex);
-    inf_cond_broadcast(&model->compiled);
+        inf_shape_classes_keep(&model->classes, promise, *out_executable);
+    else
+        inf_shape_classes_take_back(&model->classes, promise);
     // Not before it is in the list: a review must see what it reads.
     if (whole)
         inf_residence_release(&model->residence);
-    if (surplus != NULL)
-        free_class(surplus);
-    if (code == INF_OK)
-        *out_executable = executable;
-    else
-        free_class(class);
     review(model);
     return code;
-}
-
-// Retires the classes of `device` that can never run again. Those that nobody holds are taken out of
-// the list for the caller to free; the others are freed by whoever gives them back last.
-static struct shape_class *retire_lost(struct inf_model *model, const struct inf_device *device)
-    INF_ATTR(requires_capability(model->mutex))
-{
-    struct shape_class *unused = NULL;
-    for (struct shape_class **link = &model->classes; *link != NULL;) {
-        struct shape_class *class = *link;
-        if (class->device == device && class->executable != NULL && !class->retired)
-            class->retired = inf_executable_lost(class->executable);
-        if (!class->retired || class->users > 0) {
-            link = &class->next;
-            continue;
-        }
-        *link = class->next;
-        class->next = unused;
-        unused = class;
-    }
-    return unused;
-}
-
-// The executable if there is one, waiting for whoever compiles it just now; NULL with a new promise
-// in *promise where the caller must compile.
-static struct inf_executable *find_or_promise(struct inf_model *model, struct inf_device *device,
-                                              const struct inf_mode *mode,
-                                              const struct inf_shape *shapes,
-                                              struct shape_class **promise)
-{
-    struct inf_executable *executable = NULL;
-    inf_mutex_lock(&model->mutex);
-    struct shape_class *lost = retire_lost(model, device);
-    struct shape_class *class = find_class(model, device, mode, shapes);
-    while (class != NULL && class->executable == NULL) {
-        inf_cond_wait(&model->compiled, &model->mutex);
-        class = find_class(model, device, mode, shapes);
-    }
-    if (class == NULL) {
-        class = create_class(model, device, mode, shapes);
-        *promise = class;
-        if (class != NULL) {
-            class->next = model->classes;
-            model->classes = class;
-        }
-    }
-    if (class != NULL) {
-        class->users++;
-        class->used_at = ++model->clock;
-        executable = class->executable;
-    }
-    inf_mutex_unlock(&model->mutex);
-    free_classes(lost);
-    return executable;
 }
 
 void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
@@ -516,7 +304,7 @@ void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
 {
     inf_mutex_lock(&model->mutex);
     model->preferred_device = device;
-    model->preferred = plain_mode(*mode);
+    model->preferred = inf_mode_plain(*mode);
     inf_mutex_unlock(&model->mutex);
 }
 
@@ -527,7 +315,7 @@ struct inf_mode inf_model_preferred(struct inf_model *model, const struct inf_de
     if (model->preferred_device == device)
         mode = model->preferred;
     inf_mutex_unlock(&model->mutex);
-    return plain_mode(mode);
+    return inf_mode_plain(mode);
 }
 
 enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precision,
@@ -557,9 +345,9 @@ enum inf_code inf_model_acquire_in(struct inf_model *model, struct inf_device *d
                                    struct inf_executable **out_executable, struct inf_error *err)
 {
     inf_role_check_may_block();
-    struct shape_class *promise = NULL;
-    const struct inf_mode plain = plain_mode(*mode);
-    struct inf_executable *executable = find_or_promise(model, device, &plain, shapes, &promise);
+    struct inf_shape_class *promise;
+    const struct inf_shape_key key = {device, inf_mode_plain(*mode), shapes};
+    struct inf_executable *executable = inf_shape_classes_acquire(&model->classes, &key, &promise);
     if (executable != NULL) {
         *out_executable = executable;
         return INF_OK;
@@ -574,18 +362,8 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
 {
     if (*executable == NULL)
         return;
-    inf_mutex_lock(&model->mutex);
-    struct shape_class *class = model->classes;
-    while (class->executable != *executable)
-        class = class->next;
-    class->users--;
-    bool free_now = class->retired && class->users == 0;
-    if (free_now)
-        remove_class(model, class);
-    inf_mutex_unlock(&model->mutex);
+    inf_shape_classes_release(&model->classes, *executable);
     *executable = NULL;
-    if (free_now)
-        free_class(class);
 }
 
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
@@ -599,28 +377,15 @@ void inf_model_drop_in(struct inf_model *model, struct inf_device *device,
                        const struct inf_mode *mode, const struct inf_shape *shapes)
 {
     inf_role_check_may_block();
-    const struct inf_mode plain = plain_mode(*mode);
-    inf_mutex_lock(&model->mutex);
-    struct shape_class *class = find_class(model, device, &plain, shapes);
-    bool free_now = class != NULL && class->users == 0;
-    if (free_now)
-        remove_class(model, class);
-    inf_mutex_unlock(&model->mutex);
-    if (free_now) {
-        free_class(class);
+    const struct inf_shape_key key = {device, inf_mode_plain(*mode), shapes};
+    if (inf_shape_classes_drop(&model->classes, &key))
         review(model);
-    }
 }
 
 uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device *device)
 {
-    uint64_t bytes = 0;
-    inf_mutex_lock(&model->mutex);
-    for (const struct shape_class *class = model->classes; class != NULL; class = class->next)
-        if (class->device == device)
-            bytes += class->weight_bytes + class->arena_bytes;
-    inf_mutex_unlock(&model->mutex);
-    return bytes;
+    struct inf_shape_memory memory = inf_shape_classes_memory(&model->classes, device);
+    return memory.weight_bytes + memory.arena_bytes;
 }
 
 struct inf_model_memory inf_model_memory(struct inf_model *model)
@@ -629,12 +394,9 @@ struct inf_model_memory inf_model_memory(struct inf_model *model)
     struct inf_device_held held = inf_residence_held(&model->residence, &memory.weight_bytes);
     memory.const_bytes = held.bytes;
     memory.const_blobs = held.buffers;
-    inf_mutex_lock(&model->mutex);
-    for (const struct shape_class *class = model->classes; class != NULL; class = class->next) {
-        memory.weight_bytes += class->weight_bytes;
-        memory.arena_bytes += class->arena_bytes;
-        memory.executables += class->executable != NULL;
-    }
-    inf_mutex_unlock(&model->mutex);
+    struct inf_shape_memory own = inf_shape_classes_memory(&model->classes, NULL);
+    memory.weight_bytes += own.weight_bytes;
+    memory.arena_bytes = own.arena_bytes;
+    memory.executables = own.executables;
     return memory;
 }

@@ -6,21 +6,13 @@
 #define INF_BACKENDS_EXEC_MODEL_H
 
 #include "backends/exec/executable.h"
+#include "backends/exec/mode.h"
 #include "backends/graph/pass.h"
-
-// Executables that one model keeps per device.
-#define INF_MODEL_SHAPE_CLASSES 8
 
 // Devices that a model may fall back on.
 #define INF_MODEL_HOSTS 4
 
 struct inf_model;
-
-// A way to compute that is chosen when a model is placed. All zero: in fp32, with all threads.
-struct inf_mode {
-    enum inf_precision precision; // AUTO: fp32
-    uint32_t threads;             // 0: all that the device has
-};
 
 // Takes over `graph` (also on failure), runs the passes and keeps the result. Nodes that the device of
 // an executable cannot run fall to the first of `hosts` behind it that can: `host_count` devices, at

@@ -6,6 +6,7 @@
 #include "backends/base/thread.h"
 #include "backends/device/device_impl.h"
 #include "backends/exec/model.h"
+#include "backends/exec/shape_class.h"
 #include "backends/ref/ref.h"
 
 static struct inf_device *open_ref(void)
@@ -147,7 +148,7 @@ Test(model, compiles_a_shape_class_once_and_forgets_the_oldest)
         cr_assert_neq(other, first);
         inf_model_release(model, &other);
     }
-    cr_assert_eq(inf_model_memory(model).executables, (uint32_t)INF_MODEL_SHAPE_CLASSES);
+    cr_assert_eq(inf_model_memory(model).executables, (uint32_t)INF_SHAPE_CLASSES_MAX);
     same = acquire(model, ref, 1);
     cr_assert_eq(first, same, "what is held is never forgotten");
     inf_model_release(model, &first);

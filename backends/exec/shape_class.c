@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/exec/shape_class.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void inf_shape_classes_init(struct inf_shape_classes *classes, uint32_t input_count)
+{
+    *classes = (struct inf_shape_classes){.input_count = input_count};
+    inf_mutex_init(&classes->mutex);
+    inf_cond_init(&classes->compiled);
+}
+
+static void free_class(struct inf_shape_class *class)
+{
+    inf_executable_destroy(&class->executable);
+    inf_device_unref(&class->device);
+    free(class);
+}
+
+static void free_classes(struct inf_shape_class *classes)
+{
+    while (classes != NULL) {
+        struct inf_shape_class *next = classes->next;
+        free_class(classes);
+        classes = next;
+    }
+}
+
+void inf_shape_classes_fini(struct inf_shape_classes *classes)
+{
+    for (const struct inf_shape_class *class = classes->list; class != NULL; class = class->next)
+        assert(class->users == 0 && "a model freed while one of its executables is held");
+    free_classes(classes->list);
+    inf_cond_fini(&classes->compiled);
+    inf_mutex_fini(&classes->mutex);
+}
+
+static bool same_class(const struct inf_shape_classes *classes, const struct inf_shape_class *class,
+                       const struct inf_shape_key *key)
+{
+    if (class->device != key->device || class->retired || !inf_mode_equal(&class->mode, &key->mode))
+        return false;
+    for (uint32_t i = 0; i < classes->input_count; i++)
+        if (!inf_shape_equal(&class->shapes[i], &key->shapes[i]))
+            return false;
+    return true;
+}
+
+static struct inf_shape_class *find_class(struct inf_shape_classes *classes,
+                                          const struct inf_shape_key *key)
+    INF_ATTR(requires_capability(classes->mutex))
+{
+    struct inf_shape_class *class = classes->list;
+    while (class != NULL && !same_class(classes, class, key))
+        class = class->next;
+    return class;
+}
+
+// Takes out of the list, for the caller to free, the class of `device` that nobody holds and that
+// was not used for longest, if the device has too many.
+static struct inf_shape_class *take_surplus(struct inf_shape_classes *classes,
+                                            const struct inf_device *device)
+    INF_ATTR(requires_capability(classes->mutex))
+{
+    uint32_t count = 0;
+    struct inf_shape_class **oldest = NULL;
+    for (struct inf_shape_class **link = &classes->list; *link != NULL; link = &(*link)->next) {
+        if ((*link)->device != device)
+            continue;
+        count++;
+        if ((*link)->users == 0 && (oldest == NULL || (*link)->used_at < (*oldest)->used_at))
+            oldest = link;
+    }
+    if (count <= INF_SHAPE_CLASSES_MAX || oldest == NULL)
+        return NULL;
+    struct inf_shape_class *surplus = *oldest;
+    *oldest = surplus->next;
+    return surplus;
+}
+
+static void remove_class(struct inf_shape_classes *classes, struct inf_shape_class *class)
+    INF_ATTR(requires_capability(classes->mutex))
+{
+    struct inf_shape_class **link = &classes->list;
+    while (*link != class)
+        link = &(*link)->next;
+    *link = class->next;
+}
+
+// Retires the classes of `device` that can never run again. Those that nobody holds are taken out of
+// the list for the caller to free; the others are freed by whoever gives them back last.
+static struct inf_shape_class *retire_lost(struct inf_shape_classes *classes,
+                                           const struct inf_device *device)
+    INF_ATTR(requires_capability(classes->mutex))
+{
+    struct inf_shape_class *unused = NULL;
+    for (struct inf_shape_class **link = &classes->list; *link != NULL;) {
+        struct inf_shape_class *class = *link;
+        if (class->device == device && class->executable != NULL && !class->retired)
+            class->retired = inf_executable_lost(class->executable);
+        if (!class->retired || class->users > 0) {
+            link = &class->next;
+            continue;
+        }
+        *link = class->next;
+        class->next = unused;
+        unused = class;
+    }
+    return unused;
+}
+
+static struct inf_shape_class *create_class(const struct inf_shape_classes *classes,
+                                            const struct inf_shape_key *key)
+{
+    size_t shapes_bytes = classes->input_count * sizeof *key->shapes;
+    struct inf_shape_class *class = calloc(1, sizeof *class + shapes_bytes);
+    if (class == NULL)
+        return NULL;
+    class->device = inf_device_ref(key->device);
+    class->mode = key->mode;
+    if (shapes_bytes > 0)
+        memcpy(class->shapes, key->shapes, shapes_bytes);
+    return class;
+}
+
+struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *classes,
+                                                 const struct inf_shape_key *key,
+                                                 struct inf_shape_class **promise)
+{
+    struct inf_executable *executable = NULL;
+    *promise = NULL;
+    inf_mutex_lock(&classes->mutex);
+    struct inf_shape_class *lost = retire_lost(classes, key->device);
+    struct inf_shape_class *class = find_class(classes, key);
+    while (class != NULL && class->executable == NULL) {
+        inf_cond_wait(&classes->compiled, &classes->mutex);
+        class = find_class(classes, key);
+    }
+    if (class == NULL) {
+        class = create_class(classes, key);
+        *promise = class;
+        if (class != NULL) {
+            class->next = classes->list;
+            classes->list = class;
+        }
+    }
+    if (class != NULL) {
+        class->users++;
+        class->used_at = ++classes->clock;
+        executable = class->executable;
+    }
+    inf_mutex_unlock(&classes->mutex);
+    free_classes(lost);
+    return executable;
+}
+
+void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_class *promise,
+                            struct inf_executable *executable)
+{
+    struct inf_executable_memory memory = {0};
+    inf_executable_add_own_memory(executable, &memory);
+    inf_mutex_lock(&classes->mutex);
+    promise->weight_bytes = memory.weight_bytes;
+    promise->arena_bytes = memory.buffer_bytes;
+    promise->executable = executable;
+    struct inf_shape_class *surplus = take_surplus(classes, promise->device);
+    inf_mutex_unlock(&classes->mutex);
+    inf_cond_broadcast(&classes->compiled);
+    if (surplus != NULL)
+        free_class(surplus);
+}
+
+void inf_shape_classes_take_back(struct inf_shape_classes *classes, struct inf_shape_class *promise)
+{
+    inf_mutex_lock(&classes->mutex);
+    remove_class(classes, promise);
+    inf_mutex_unlock(&classes->mutex);
+    inf_cond_broadcast(&classes->compiled);
+    free_class(promise);
+}
+
+void inf_shape_classes_release(struct inf_shape_classes *classes,
+                               const struct inf_executable *executable)
+{
+    inf_mutex_lock(&classes->mutex);
+    struct inf_shape_class *class = classes->list;
+    while (class->executable != executable)
+        class = class->next;
+    class->users--;
+    bool free_now = class->retired && class->users == 0;
+    if (free_now)
+        remove_class(classes, class);
+    inf_mutex_unlock(&classes->mutex);
+    if (free_now)
+        free_class(class);
+}
+
+bool inf_shape_classes_drop(struct inf_shape_classes *classes, const struct inf_shape_key *key)
+{
+    inf_mutex_lock(&classes->mutex);
+    struct inf_shape_class *class = find_class(classes, key);
+    bool free_now = class != NULL && class->users == 0;
+    if (free_now)
+        remove_class(classes, class);
+    inf_mutex_unlock(&classes->mutex);
+    if (free_now)
+        free_class(class);
+    return free_now;
+}
+
+void inf_shape_classes_pin(struct inf_shape_classes *classes, bool more)
+{
+    inf_mutex_lock(&classes->mutex);
+    for (struct inf_shape_class *class = classes->list; class != NULL; class = class->next) {
+        if (more && class->executable != NULL) {
+            class->pinned = true;
+            class->users++;
+        } else if (!more && class->pinned) {
+            class->pinned = false;
+            class->users--;
+        }
+    }
+    inf_mutex_unlock(&classes->mutex);
+}
+
+const struct inf_shape_class *inf_shape_classes_next_pinned(struct inf_shape_classes *classes,
+                                                            const struct inf_shape_class *class)
+{
+    inf_mutex_lock(&classes->mutex);
+    const struct inf_shape_class *next = class != NULL ? class->next : classes->list;
+    while (next != NULL && !next->pinned)
+        next = next->next;
+    inf_mutex_unlock(&classes->mutex);
+    return next;
+}
+
+struct inf_shape_memory inf_shape_classes_memory(struct inf_shape_classes *classes,
+                                                 const struct inf_device *device)
+{
+    struct inf_shape_memory memory = {0};
+    inf_mutex_lock(&classes->mutex);
+    for (const struct inf_shape_class *class = classes->list; class != NULL; class = class->next) {
+        if (device != NULL && class->device != device)
+            continue;
+        memory.weight_bytes += class->weight_bytes;
+        memory.arena_bytes += class->arena_bytes;
+        memory.executables += class->executable != NULL;
+    }
+    inf_mutex_unlock(&classes->mutex);
+    return memory;
+}
