@@ -13,17 +13,6 @@
 // Loads that may wait, but for those that a scan of the repository starts.
 #define LOADS_MAX 256u
 
-// A model by name: what is served, and what became of the last load.
-struct entry {
-    char name[INF_LIMIT_MODEL_NAME + 1];
-    uint64_t generation;       // loads of an older one were meant for an entry that is gone
-    struct inf_served *served; // NULL: nothing is ready
-    uint32_t pending;          // loads that wait or are under way
-    uint32_t races;            // the same of races
-    char pending_version[INF_VERSION_TEXT];
-    char reason[256]; // why the last load failed; "" where it did not
-};
-
 struct inf_model_store {
     struct inf_loader *loader;
     struct inf_loader *racer; // reports to the loader
@@ -35,91 +24,21 @@ struct inf_model_store {
     struct inf_seen *seen;             // the loader thread's
     struct inf_place_speeds speeds;
     struct inf_place_rules rules; // for loads to come
-    struct entry **entries;       // by name
-    uint32_t entry_count, entry_capacity;
-    uint64_t generation; // the last one given
+    struct inf_model_table table;
     uint32_t pending;
     uint32_t scans; // of them, readings of the repository
 };
 
-// --- the table ---
-
-// Where the entry called `name` is, or would have to be.
-static uint32_t entry_index(const struct inf_model_store *store, const char *name)
-{
-    uint32_t low = 0, high = store->entry_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (strcmp(store->entries[middle]->name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static struct entry *find_entry(const struct inf_model_store *store, const char *name)
-{
-    uint32_t index = entry_index(store, name);
-    if (index == store->entry_count || strcmp(store->entries[index]->name, name) != 0)
-        return NULL;
-    return store->entries[index];
-}
-
-static bool reserve_entry(struct inf_model_store *store)
-{
-    if (store->entry_count < store->entry_capacity)
-        return true;
-    uint32_t capacity = INF_MAX(store->entry_capacity * 2, 16u);
-    struct entry **entries = realloc(store->entries, capacity * sizeof(struct entry *));
-    if (entries == NULL)
-        return false;
-    store->entries = entries;
-    store->entry_capacity = capacity;
-    return true;
-}
-
-// The entry called `name`, made where there is none; NULL without memory.
-static struct entry *obtain_entry(struct inf_model_store *store, const char *name)
-{
-    struct entry *entry = find_entry(store, name);
-    if (entry != NULL)
-        return entry;
-    entry = calloc(1, sizeof *entry);
-    if (entry == NULL || !reserve_entry(store)) {
-        free(entry);
-        return NULL;
-    }
-    snprintf(entry->name, sizeof entry->name, "%s", name);
-    entry->generation = ++store->generation;
-    uint32_t index = entry_index(store, name);
-    memmove(&store->entries[index + 1], &store->entries[index],
-            (store->entry_count - index) * sizeof(struct entry *));
-    store->entries[index] = entry;
-    store->entry_count++;
-    return entry;
-}
-
-static void free_entry(struct entry *entry)
-{
-    inf_served_unref(&entry->served);
-    free(entry);
-}
-
-static void remove_entry(struct inf_model_store *store, const char *name)
-{
-    uint32_t index = entry_index(store, name);
-    free_entry(store->entries[index]);
-    store->entry_count--;
-    memmove(&store->entries[index], &store->entries[index + 1],
-            (store->entry_count - index) * sizeof(struct entry *));
-}
-
-// --- devices ---
-
 static bool is_default(const char *name)
 {
     return name == NULL || name[0] == '\0' || strcmp(name, "auto") == 0;
+}
+
+static enum inf_code look(const struct inf_model_store *store, const char *name,
+                          const char *version, struct inf_model_entry **out_entry,
+                          struct inf_error *err)
+{
+    return inf_model_table_look(&store->table, name, version, store->scans > 0, out_entry, err);
 }
 
 // --- making and freeing ---
@@ -179,14 +98,12 @@ void inf_model_store_destroy(struct inf_model_store **store)
     struct inf_model_store *self = *store;
     if (self == NULL)
         return;
-    for (uint32_t i = 0; i < self->entry_count; i++)
-        free_entry(self->entries[i]);
+    inf_model_table_fini(&self->table); // the loader frees what was served
     inf_calm_end(&self->calm);
     inf_loader_destroy(&self->racer);
     inf_loader_destroy(&self->loader);
     inf_tune_close(&self->tune);
     inf_seen_close(&self->seen);
-    free(self->entries);
     free(self);
     *store = NULL;
 }
@@ -235,7 +152,7 @@ static bool changes_nothing(const struct inf_load_job *job)
 }
 
 // Puts a load of `entry` into the loader's queue.
-static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
+static enum inf_code submit(struct inf_model_store *store, struct inf_model_entry *entry,
                             const struct inf_load_request *request,
                             const struct load_manner *manner, struct inf_error *err)
 {
@@ -271,6 +188,17 @@ static enum inf_code submit(struct inf_model_store *store, struct entry *entry,
     return INF_OK;
 }
 
+// The same for a load that somebody asks for: not so many may wait.
+static enum inf_code submit_asked(struct inf_model_store *store, struct inf_model_entry *entry,
+                                  const struct inf_load_request *request,
+                                  const struct load_manner *manner, struct inf_error *err)
+{
+    if (store->pending >= LOADS_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s': %u loads wait already", entry->name, store->pending);
+    return submit(store, entry, request, manner, err);
+}
+
 enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request, struct inf_error *err)
 {
@@ -291,15 +219,12 @@ enum inf_code inf_model_store_load(struct inf_model_store *store,
         INF_TRY(
             inf_model_config_ask(&manner.config, INF_MODEL_FLAG_ID_device, request->device, err));
     }
-    if (store->pending >= LOADS_MAX)
-        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
-                               "model '%s': %u loads wait already", request->name, store->pending);
-    struct entry *entry = obtain_entry(store, request->name);
+    struct inf_model_entry *entry = inf_model_table_obtain(&store->table, request->name);
     if (entry == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", request->name);
-    enum inf_code code = submit(store, entry, request, &manner, err);
+    enum inf_code code = submit_asked(store, entry, request, &manner, err);
     if (code != INF_OK && entry->served == NULL && entry->pending == 0)
-        remove_entry(store, request->name);
+        inf_model_table_remove(&store->table, request->name);
     return code;
 }
 
@@ -307,11 +232,10 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request, struct inf_error *err)
 {
     struct load_manner manner = {.again = true};
-    struct inf_served *served = NULL;
+    struct inf_model_entry *entry;
     struct inf_device *device;
-    INF_TRY(inf_model_store_find(store, request->name, request->version, &served, err));
-    manner.config = served->config;
-    inf_served_unref(&served); // the table has it
+    INF_TRY(look(store, request->name, request->version, &entry, err));
+    manner.config = entry->served->config;
     const struct {
         enum inf_model_flag_id id;
         const char *value;
@@ -325,17 +249,14 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
     manner.precision_asked = request->precision[0] != '\0';
     if (!is_default(request->device))
         INF_TRY(inf_model_device_find(store->devices, request->device, &device, err));
-    if (store->pending >= LOADS_MAX)
-        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
-                               "model '%s': %u loads wait already", request->name, store->pending);
     const struct inf_load_request load = {.name = request->name, .token = request->token};
-    return submit(store, find_entry(store, request->name), &load, &manner, err);
+    return submit_asked(store, entry, &load, &manner, err);
 }
 
 // --- races ---
 
 // Begins one for what is served. Its candidates are those of the placement.
-static enum inf_code start_race(struct inf_model_store *store, struct entry *entry,
+static enum inf_code start_race(struct inf_model_store *store, struct inf_model_entry *entry,
                                 struct inf_error *err)
 {
     struct inf_load_job *job = calloc(1, sizeof *job);
@@ -356,18 +277,15 @@ static enum inf_code start_race(struct inf_model_store *store, struct entry *ent
 enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
                                    struct inf_error *err)
 {
-    struct inf_served *served = NULL;
-    INF_TRY(inf_model_store_find(store, name, "", &served, err));
-    bool raceable = served->placement.key != 0;
-    inf_served_unref(&served); // the table has it
-    struct entry *entry = find_entry(store, name);
+    struct inf_model_entry *entry;
+    INF_TRY(look(store, name, "", &entry, err));
     if (entry->races + entry->pending > 0)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
                                "model '%s' is being placed", name);
     // There was nobody to race when it was placed: that may have changed.
     const struct inf_place_request order = {
         .name = name, .version = "", .device = "", .policy = "", .precision = "", .mode = ""};
-    if (!raceable)
+    if (entry->served->placement.key == 0)
         return inf_model_store_place(store, &order, err);
     return start_race(store, entry, err);
 }
@@ -396,7 +314,7 @@ static void keep_decision(struct inf_model_store *store, struct inf_place_decisi
 }
 
 // A race is over: where the winner is what runs already, that is all; else the model is placed anew.
-static void finish_race(struct inf_model_store *store, struct entry *entry,
+static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job)
 {
     store->races--;
@@ -458,13 +376,9 @@ enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char 
 {
     const struct load_manner manner = {.again = true, .dissect = order};
     const struct inf_load_request load = {.name = name, .token = token};
-    struct inf_served *served = NULL;
-    INF_TRY(inf_model_store_find(store, name, "", &served, err));
-    inf_served_unref(&served); // the table has it
-    if (store->pending >= LOADS_MAX)
-        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
-                               "model '%s': %u loads wait already", name, store->pending);
-    return submit(store, find_entry(store, name), &load, &manner, err);
+    struct inf_model_entry *entry;
+    INF_TRY(look(store, name, "", &entry, err));
+    return submit_asked(store, entry, &load, &manner, err);
 }
 
 enum inf_code inf_model_store_precompile(struct inf_model_store *store,
@@ -474,20 +388,16 @@ enum inf_code inf_model_store_precompile(struct inf_model_store *store,
     struct load_manner manner = {.again = true, .shapes = request->shapes};
     const struct inf_load_request load = {.name = request->name, .token = request->token};
     char wanted[INF_FLAG_WANTED_SIZE];
-    struct inf_served *served = NULL;
-    INF_TRY(inf_model_store_find(store, request->name, request->version, &served, err));
-    manner.precompile_on = served->device;
-    inf_served_unref(&served); // the table has it
+    struct inf_model_entry *entry;
+    INF_TRY(look(store, request->name, request->version, &entry, err));
+    manner.precompile_on = entry->served->device;
     if (!is_default(request->device))
         INF_TRY(inf_model_device_find(store->devices, request->device, &manner.precompile_on, err));
     if (!inf_shape_sets_check(request->shapes, wanted, sizeof wanted) ||
         strlen(request->shapes) >= INF_SEEN_TEXT)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "shapes '%.64s': wanted %s", request->shapes, wanted);
-    if (store->pending >= LOADS_MAX)
-        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
-                               "model '%s': %u loads wait already", request->name, store->pending);
-    return submit(store, find_entry(store, request->name), &load, &manner, err);
+    return submit_asked(store, entry, &load, &manner, err);
 }
 
 void inf_model_store_remember(struct inf_model_store *store, struct inf_served *served)
@@ -524,7 +434,7 @@ static void load_found(struct inf_model_store *store, const struct inf_model_nam
 {
     for (uint32_t i = 0; names != NULL && i < names->count; i++) {
         const struct inf_load_request request = {.name = names->names[i]};
-        struct entry *entry = obtain_entry(store, request.name);
+        struct inf_model_entry *entry = inf_model_table_obtain(&store->table, request.name);
         if (entry == NULL)
             return;
         struct load_manner manner = {.if_changed = true};
@@ -540,8 +450,8 @@ static void load_found(struct inf_model_store *store, const struct inf_model_nam
 // --- events ---
 
 // Brings the table up to date with a load that ended.
-static void finish(struct inf_model_store *store, struct entry *entry, struct inf_load_job *job,
-                   struct inf_load_event *event)
+static void finish(struct inf_model_store *store, struct inf_model_entry *entry,
+                   struct inf_load_job *job, struct inf_load_event *event)
 {
     store->pending--;
     if (entry == NULL) {
@@ -576,10 +486,10 @@ static void finish(struct inf_model_store *store, struct entry *entry, struct in
 }
 
 // The entry that a message is about; NULL where it is gone.
-static struct entry *entry_of(const struct inf_model_store *store, const char *name,
-                              const struct inf_load_job *job)
+static struct inf_model_entry *entry_of(const struct inf_model_store *store, const char *name,
+                                        const struct inf_load_job *job)
 {
-    struct entry *entry = find_entry(store, name);
+    struct inf_model_entry *entry = inf_model_table_find(&store->table, name);
     return entry != NULL && (job == NULL || entry->generation == job->generation) ? entry : NULL;
 }
 
@@ -599,7 +509,7 @@ bool inf_model_store_next_event(struct inf_model_store *store, struct inf_load_e
             store->scans--;
             load_found(store, job->names);
         } else if (!ours) {
-            struct entry *entry = entry_of(store, event->name, job);
+            struct inf_model_entry *entry = entry_of(store, event->name, job);
             if (entry != NULL && event->rows == NULL)
                 snprintf(entry->pending_version, sizeof entry->pending_version, "%s",
                          event->version);
@@ -628,7 +538,7 @@ uint32_t inf_model_store_pending(const struct inf_model_store *store)
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
                                      const char *version, struct inf_error *err)
 {
-    const struct entry *entry = find_entry(store, name);
+    const struct inf_model_entry *entry = inf_model_table_find(&store->table, name);
     if (entry == NULL)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
                                "model '%.64s' is not loaded", name);
@@ -637,7 +547,7 @@ enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
                                "model '%s' has no version '%.24s'; it has '%s'", name, version,
                                present);
-    remove_entry(store, name);
+    inf_model_table_remove(&store->table, name);
     return INF_OK;
 }
 
@@ -645,53 +555,14 @@ enum inf_code inf_model_store_find(struct inf_model_store *store, const char *na
                                    const char *version, struct inf_served **out_served,
                                    struct inf_error *err)
 {
-    const struct entry *entry = find_entry(store, name);
-    if (entry == NULL && store->scans > 0)
-        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
-                               "model '%.64s' is not known yet: the repository is being read",
-                               name);
-    if (entry == NULL)
-        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
-                               "model '%.64s' is not loaded", name);
-    if (entry->served == NULL && entry->pending > 0)
-        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
-                               "model '%s' is still being loaded", name);
-    if (entry->served == NULL)
-        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_MODEL_FAILED,
-                               "model '%s' did not load: %s", name, entry->reason);
-    if (version[0] != '\0' && strcmp(version, entry->served->version) != 0)
-        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND,
-                               "model '%s' has no version '%.24s'; it has '%s'", name, version,
-                               entry->served->version);
+    struct inf_model_entry *entry;
+    INF_TRY(look(store, name, version, &entry, err));
     *out_served = inf_served_ref(entry->served);
     return INF_OK;
-}
-
-static void fill_row(struct inf_model_row *row, const struct entry *entry)
-{
-    *row = (struct inf_model_row){.device = "", .platform = ""};
-    snprintf(row->name, sizeof row->name, "%s", entry->name);
-    snprintf(row->reason, sizeof row->reason, "%s", entry->reason);
-    const struct inf_served *served = entry->served;
-    if (served == NULL) {
-        row->state = entry->pending > 0 ? INF_MODEL_LOADING : INF_MODEL_FAILED;
-        snprintf(row->version, sizeof row->version, "%s", entry->pending_version);
-        return;
-    }
-    struct inf_model_memory memory = inf_model_memory(served->model);
-    row->state = INF_MODEL_READY;
-    snprintf(row->version, sizeof row->version, "%s", served->version);
-    row->device = inf_device_info(served->device)->name;
-    row->platform = served->platform;
-    row->memory_bytes = memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
-    row->requests = atomic_load(&served->request_count);
-    row->macs = served->facts.macs;
 }
 
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
                               uint32_t capacity)
 {
-    for (uint32_t i = 0; i < INF_MIN(store->entry_count, capacity); i++)
-        fill_row(&rows[i], store->entries[i]);
-    return store->entry_count;
+    return inf_model_table_list(&store->table, rows, capacity);
 }

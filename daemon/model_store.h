@@ -9,16 +9,9 @@
 
 #include "backends/base/calm.h"
 #include "backends/registry.h"
-#include "daemon/model_loader.h"
-#include "proto/core/limits.h"
+#include "daemon/model_table.h"
 
 struct inf_model_store;
-
-enum inf_model_state {
-    INF_MODEL_LOADING,
-    INF_MODEL_READY,
-    INF_MODEL_FAILED,
-};
 
 struct inf_model_store_options {
     const char *repository;                // directory; NULL: none
@@ -187,17 +180,6 @@ int inf_model_store_fd(const struct inf_model_store *store);
 // until false each time the fd is readable.
 bool inf_model_store_next_event(struct inf_model_store *store,
                                 struct inf_load_event *event) INF_NODISCARD INF_ON_LOOP;
-
-// One row of the list of models.
-struct inf_model_row {
-    char name[INF_LIMIT_MODEL_NAME + 1];
-    char version[INF_VERSION_TEXT];
-    enum inf_model_state state;
-    char reason[256];     // FAILED: why; READY: why the last reload failed, or ""
-    const char *device;   // READY: its name; valid as long as the store's device list
-    const char *platform; // READY: valid until the loop goes on
-    uint64_t memory_bytes, requests, macs;
-};
 
 // Copies at most `capacity` rows, by name and version, and returns how many there are in all.
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
