@@ -31,29 +31,32 @@ static const struct type_row type_rows[] = {
     [INF_FRAME_DATA] = {"DATA", true, false},
 };
 
-static const char *const method_names[] = {
-    [INF_METHOD_SERVER_LIVE] = "ServerLive",
-    [INF_METHOD_SERVER_READY] = "ServerReady",
-    [INF_METHOD_MODEL_READY] = "ModelReady",
-    [INF_METHOD_SERVER_METADATA] = "ServerMetadata",
-    [INF_METHOD_MODEL_METADATA] = "ModelMetadata",
-    [INF_METHOD_MODEL_INFER] = "ModelInfer",
-    [INF_METHOD_REPOSITORY_INDEX] = "RepositoryIndex",
-    [INF_METHOD_REPOSITORY_MODEL_LOAD] = "RepositoryModelLoad",
-    [INF_METHOD_REPOSITORY_MODEL_UNLOAD] = "RepositoryModelUnload",
-    [INF_METHOD_DEVICE_LIST] = "DeviceList",
-    [INF_METHOD_SERVER_STATUS] = "ServerStatus",
-    [INF_METHOD_MEMORY_INFO] = "MemoryInfo",
-    [INF_METHOD_SESSION_OPEN] = "SessionOpen",
-    [INF_METHOD_SESSION_CLOSE] = "SessionClose",
-    [INF_METHOD_SERVER_LIMITS] = "ServerLimits",
+static const struct {
+    uint16_t method;
+    const char *name;
+} method_rows[] = {
+    {INF_METHOD_SERVER_LIVE, "ServerLive"},
+    {INF_METHOD_SERVER_READY, "ServerReady"},
+    {INF_METHOD_MODEL_READY, "ModelReady"},
+    {INF_METHOD_SERVER_METADATA, "ServerMetadata"},
+    {INF_METHOD_MODEL_METADATA, "ModelMetadata"},
+    {INF_METHOD_MODEL_INFER, "ModelInfer"},
+    {INF_METHOD_REPOSITORY_INDEX, "RepositoryIndex"},
+    {INF_METHOD_REPOSITORY_MODEL_LOAD, "RepositoryModelLoad"},
+    {INF_METHOD_REPOSITORY_MODEL_UNLOAD, "RepositoryModelUnload"},
+    {INF_METHOD_DEVICE_LIST, "DeviceList"},
+    {INF_METHOD_SERVER_STATUS, "ServerStatus"},
+    {INF_METHOD_MEMORY_INFO, "MemoryInfo"},
+    {INF_METHOD_SESSION_OPEN, "SessionOpen"},
+    {INF_METHOD_SESSION_CLOSE, "SessionClose"},
+    {INF_METHOD_SERVER_LIMITS, "ServerLimits"},
 
-    [INF_METHOD_MODEL_PLACEMENT] = "ModelPlacement",
-    [INF_METHOD_MODEL_PLACE] = "ModelPlace",
-    [INF_METHOD_ENVIRONMENT] = "Environment",
-    [INF_METHOD_FLAG_SET] = "FlagSet",
-    [INF_METHOD_MODEL_DISSECT] = "ModelDissect",
-    [INF_METHOD_MODEL_PRECOMPILE] = "ModelPrecompile",
+    {INF_METHOD_MODEL_PLACEMENT, "ModelPlacement"},
+    {INF_METHOD_MODEL_PLACE, "ModelPlace"},
+    {INF_METHOD_ENVIRONMENT, "Environment"},
+    {INF_METHOD_FLAG_SET, "FlagSet"},
+    {INF_METHOD_MODEL_DISSECT, "ModelDissect"},
+    {INF_METHOD_MODEL_PRECOMPILE, "ModelPrecompile"},
 };
 
 // Where the fields lie in the header.
@@ -165,7 +168,8 @@ const char *inf_frame_type_name(uint8_t type)
 
 const char *inf_method_name(uint16_t method)
 {
-    if (method < INF_ARRAY_LENGTH(method_names) && method_names[method] != NULL)
-        return method_names[method];
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(method_rows); i++)
+        if (method_rows[i].method == method)
+            return method_rows[i].name;
     return "?";
 }

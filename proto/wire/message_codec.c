@@ -83,12 +83,24 @@ char **inf_encode_texts(const char *const *list, uint32_t count, struct inf_scra
     return texts;
 }
 
+// Fills a message with its type's defaults: in proto3 all are zeros but those of strings.
+static void init(const ProtobufCMessageDescriptor *descriptor, void *wire)
+{
+    memset(wire, 0, descriptor->sizeof_message);
+    ((ProtobufCMessage *)wire)->descriptor = descriptor;
+    for (unsigned i = 0; i < descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
+        if (field->default_value != NULL && field->label != PROTOBUF_C_LABEL_REPEATED)
+            memcpy((char *)wire + field->offset, &field->default_value, sizeof(const char *));
+    }
+}
+
 void *inf_wire_new(const ProtobufCMessageDescriptor *descriptor, struct inf_scratch *scratch,
                    struct inf_error *err)
 {
     void *wire = inf_scratch_array(scratch, 1, descriptor->sizeof_message, err);
     if (wire != NULL)
-        protobuf_c_message_init(descriptor, wire);
+        init(descriptor, wire);
     return wire;
 }
 
