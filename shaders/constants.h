@@ -14,9 +14,12 @@
 #define STATUS_BAD_INDEX 2 // an index is out of range, the one in the two words behind
 #define STATUS_WORDS     5
 
-// Constant 8 has a bit for each binding that is kept in 16 bits, and this one where what is written ends within a
-// vector.
-#define HALVES_RAGGED 0x80000000u
+// Specialisation constants 1 and up that a shader may have of its own; 0 is the size of a work group everywhere.
+#define CONSTANTS_MAX 9
+// This one, behind them, has a bit for each binding that is kept in 16 bits, and the one below where what is
+// written ends within a vector.
+#define HALVES_CONSTANT 10
+#define HALVES_RAGGED   0x80000000u
 // What is at least as large becomes infinity in 16 bits.
 #define HALF_BEYOND 65520.0
 

@@ -19,10 +19,13 @@ layout(constant_id = 5) const bool TRANSPOSED = false;
 layout(constant_id = 6) const bool PRELU = false;
 layout(constant_id = 7) const bool ONE_TAP = false; // 1x1, nothing outside the picture
 
+layout(constant_id = 8) const bool ADDS = false;    // something, of p.added channels, before the activation
+
 READS(0, x)
 READS(1, w)
 layout(binding = 2) readonly buffer B { vec4 bias[]; }; // bias, then the slopes of prelu
-WRITES(3, y)
+READS(3, added)
+WRITES(4, y)
 
 #include "lib/source.glsl"
 
@@ -107,10 +110,15 @@ void main()
     uint width = p.out_w, out_c = p.out_c, group_out = p.group_out;
     uint to = ((image * p.out_h + row) * width + first) * out_c + group * group_out + inner;
     float high = p.high;
+    uint added_c = p.added;
+    bool adds = ADDS && block * 4 < added_c;
     for (uint t = 0; t < PIXELS; t++, to += out_c) {
         if (first + t >= width)
             break;
-        vec4 result = activate4(ACTIVATION, sum[t], low, high);
+        vec4 result = sum[t];
+        if (adds)
+            result += added4(((image * p.out_h + row) * width + first + t) * (added_c / 4) + block);
+        result = activate4(ACTIVATION, result, low, high);
         if (Y_VECTOR) {
             put_y4(to / 4, result);
         } else {

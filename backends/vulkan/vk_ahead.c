@@ -17,14 +17,8 @@ static void prepare(const struct work *work, uint32_t node)
 {
     struct vk_gpu *gpu = work->device->gpu;
     struct vk_lowering lowering = vk_lowering_of(gpu, work->segment, node);
-    struct vk_tree tree;
     lowering.ahead = work->device;
-    if (vk_fused_into(&gpu->base, work->segment, node) != INF_NODE_NONE)
-        return;
-    if (vk_tree_find(&tree, gpu, work->segment, node))
-        (void)!vk_lower_tree(&lowering, &tree, NULL);
-    else
-        (void)!vk_lower(&lowering, NULL);
+    (void)!vk_lower_step(&lowering, work->segment, NULL);
 }
 
 static void run(void *argument)

@@ -2,6 +2,7 @@
 // Convolutions and products with a constant matrix, which are convolutions of one tap.
 #include <string.h>
 
+#include "backends/vulkan/vk_join.h"
 #include "backends/vulkan/vk_kernel.h"
 
 // How the weights of any of them lie in the graph and in the shader.
@@ -60,20 +61,44 @@ struct conv {
     uint32_t bias_index; // of the operand; the slopes of prelu are the next one
     uint32_t images;
     bool transposed, one_tap;
+    const float *slopes; // of prelu; NULL: none
+    uint32_t added, y;   // values: what is added, INF_VALUE_NONE where nothing is, and what is made
 };
 
-static enum inf_code check_activation(const struct vk_lowering *lowering, const struct conv *conv,
+// What a join does behind the convolution.
+static void use_join(const struct vk_lowering *lowering, struct conv *conv)
+{
+    const struct vk_join *join = lowering->join;
+    const struct inf_graph *graph = lowering->graph;
+    conv->y = lowering->node->outputs[0];
+    conv->added = INF_VALUE_NONE;
+    if (join == NULL)
+        return;
+    conv->activation = vk_node_activation(&graph->nodes[join->add]);
+    conv->added = join->added;
+    conv->y = graph->nodes[join->end].outputs[0];
+    conv->window.added = (uint32_t)graph->values[join->added].shape.dims[3];
+    if (join->prelu == INF_NODE_NONE)
+        return;
+    conv->activation = (struct vk_activation){FN_LEAKY_RELU, 0, 0, true};
+    conv->slopes = graph->values[graph->nodes[join->prelu].inputs[1]].data->data;
+}
+
+static enum inf_code check_activation(const struct vk_lowering *lowering, struct conv *conv,
                                       struct inf_error *err)
 {
+    use_join(lowering, conv);
     size_t channels = conv->window.out_c;
     INF_TRY(vk_need_const(lowering, conv->bias_index, channels, err));
     if (conv->activation.function == UINT32_MAX)
         return vk_decline(lowering, err, "its activation is not built");
-    if (!conv->activation.prelu)
+    if (!conv->activation.prelu || conv->slopes != NULL)
         return INF_OK;
     if (!vk_has_input(lowering, conv->bias_index + 1))
         return vk_decline(lowering, err, "prelu has no slopes");
-    return vk_need_const(lowering, conv->bias_index + 1, channels, err);
+    INF_TRY(vk_need_const(lowering, conv->bias_index + 1, channels, err));
+    conv->slopes = vk_const_f32(lowering, conv->bias_index + 1);
+    return INF_OK;
 }
 
 // Pixels that an invocation makes: many, so that weights are loaded seldom, but not many too many.
@@ -107,7 +132,7 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
     size_t depth = (size_t)weights->taps * weights->group_in;
     struct channels channels = {
         .bias = vk_const_f32(lowering, conv->bias_index),
-        .slopes = conv->activation.prelu ? vk_const_f32(lowering, conv->bias_index + 1) : NULL,
+        .slopes = conv->slopes,
         .group_out = weights->group_out,
         .groups = weights->groups,
         .group_blocks = weights->group_blocks,
@@ -116,7 +141,12 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
     INF_TRY(vk_pack_weights(lowering, dispatch, depth * row_bytes, fill_weights, weights, err));
     INF_TRY(vk_pack(lowering, dispatch, row_bytes * (conv->activation.prelu ? 2 : 1), fill_channels,
                     &channels, err));
-    return vk_use(lowering, dispatch, lowering->node->outputs[0], err);
+    if (dispatch->variant.shader == INF_SHADER_CONV) {
+        // Where nothing is added the binding is there all the same; the shader does not read it.
+        bool adds = conv->added != INF_VALUE_NONE;
+        INF_TRY(vk_use(lowering, dispatch, adds ? conv->added : lowering->node->inputs[0], err));
+    }
+    return vk_use(lowering, dispatch, conv->y, err);
 }
 
 static void settle(struct conv *conv, uint32_t pixels)
@@ -147,10 +177,11 @@ static enum inf_code emit_strips(struct vk_lowering *lowering, struct conv *conv
                     {conv->activation.function, strip_pixels(lowering, window->out_w),
                      window->group_in % 4 == 0 && window->in_c % 4 == 0,
                      window->group_out % 4 == 0 && window->out_c % 4 == 0, conv->transposed,
-                     conv->activation.prelu, conv->one_tap}}};
+                     conv->activation.prelu, conv->one_tap, conv->added != INF_VALUE_NONE}}};
     INF_TRY(use_operands(lowering, &dispatch, conv, err));
     vk_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
     vk_view(lowering, &dispatch, 1, true);
+    vk_view(lowering, &dispatch, 3, true);
     settle(conv, settle_pixels(lowering, &dispatch));
     dispatch.invocations = window->count;
     dispatch.cost = count_macs(conv);

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "backends/jit/glsl.h"
+#include "backends/vulkan/vk_join.h"
 #include "backends/vulkan/vk_tree_text.h"
 
 void vk_fusion_init(struct vk_fusion *fusion)
 {
     inf_mutex_init(&fusion->mutex);
     atomic_init(&fusion->off, !inf_glsl_available());
+    atomic_init(&fusion->apart, false);
     atomic_init(&fusion->compiled, 0);
 }
 
@@ -37,7 +39,7 @@ const struct inf_shader *vk_fusion_find(struct vk_fusion *fusion, uint64_t hash)
 
 // --- finding trees ---
 
-static bool has_node(const struct inf_segment *segment, uint32_t node)
+bool vk_segment_has(const struct inf_segment *segment, uint32_t node)
 {
     for (uint32_t i = 0; i < segment->node_count; i++)
         if (segment->nodes[i] == node)
@@ -45,8 +47,7 @@ static bool has_node(const struct inf_segment *segment, uint32_t node)
     return false;
 }
 
-// The one node of the segment that reads what `node` makes, however often, if nothing else does.
-static uint32_t sole_reader(const struct inf_segment *segment, uint32_t node)
+uint32_t vk_sole_reader(const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
     uint32_t value = graph->nodes[node].outputs[0], reader = INF_NODE_NONE;
@@ -62,7 +63,7 @@ static uint32_t sole_reader(const struct inf_segment *segment, uint32_t node)
             reader = n;
         }
     }
-    return reader != INF_NODE_NONE && has_node(segment, reader) ? reader : INF_NODE_NONE;
+    return reader != INF_NODE_NONE && vk_segment_has(segment, reader) ? reader : INF_NODE_NONE;
 }
 
 static struct vk_lowering question(struct vk_gpu *gpu, const struct inf_graph *graph, uint32_t node)
@@ -71,14 +72,15 @@ static struct vk_lowering question(struct vk_gpu *gpu, const struct inf_graph *g
         .gpu = gpu, .graph = graph, .node = &graph->nodes[node], .node_index = node};
 }
 
-// Whether a node is one of floats that a generated shader can compute.
-static bool is_elementwise(struct vk_gpu *gpu, const struct inf_graph *graph, uint32_t node)
+// Whether a node is one of floats that a generated shader can compute, and no convolution computes it already.
+static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
-    struct vk_lowering lowering = question(gpu, graph, node);
+    struct vk_lowering lowering = question(gpu, segment->graph, node);
     struct vk_call call;
+    struct vk_join join;
     if (!vk_node_call(&lowering, &call) || vk_lower(&lowering, NULL) != INF_OK ||
         vk_input_dtype(&lowering, 0) != INF_DTYPE_F32 ||
-        vk_output_dtype(&lowering, 0) != INF_DTYPE_F32)
+        vk_output_dtype(&lowering, 0) != INF_DTYPE_F32 || vk_join_find(&join, gpu, segment, node))
         return false;
     for (uint32_t i = 0; i < call.operands; i++) {
         uint32_t row;
@@ -92,10 +94,10 @@ static bool is_elementwise(struct vk_gpu *gpu, const struct inf_graph *graph, ui
 static uint32_t next_of(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
-    if (!is_elementwise(gpu, graph, node))
+    if (!is_elementwise(gpu, segment, node))
         return INF_NODE_NONE;
-    uint32_t reader = sole_reader(segment, node);
-    if (reader == INF_NODE_NONE || !is_elementwise(gpu, graph, reader))
+    uint32_t reader = vk_sole_reader(segment, node);
+    if (reader == INF_NODE_NONE || !is_elementwise(gpu, segment, reader))
         return INF_NODE_NONE;
     const struct inf_shape *mine = &graph->values[graph->nodes[node].outputs[0]].shape;
     const struct inf_shape *its = &graph->values[graph->nodes[reader].outputs[0]].shape;
@@ -144,7 +146,7 @@ static bool grow(struct vk_tree *tree, struct vk_gpu *gpu, const struct inf_segm
         struct reserve rest = {reserve.nodes, reserve.values + call.operands - 1 - i};
         if (maker != INF_NODE_NONE && has_member(tree, maker))
             continue; // read twice
-        if (maker != INF_NODE_NONE && has_node(segment, maker) &&
+        if (maker != INF_NODE_NONE && vk_segment_has(segment, maker) &&
             next_of(gpu, segment, maker) == node && grow(tree, gpu, segment, maker, rest))
             continue;
         add_value(tree, &lowering, i);
@@ -163,7 +165,7 @@ static uint32_t step_of(struct vk_tree *tree, struct vk_gpu *gpu, const struct i
     if (next != INF_NODE_NONE && has_member(tree, node))
         return step;
     *tree = (struct vk_tree){0};
-    if (is_elementwise(gpu, segment->graph, node))
+    if (is_elementwise(gpu, segment, node))
         (void)!grow(tree, gpu, segment, node, (struct reserve){0, 0});
     return node;
 }
@@ -172,6 +174,9 @@ uint32_t vk_fused_into(struct inf_device *device, const struct inf_segment *segm
 {
     struct vk_gpu *gpu = (struct vk_gpu *)device;
     struct vk_tree tree = {0};
+    struct vk_join join;
+    if (vk_join_find(&join, gpu, segment, node))
+        return node == join.end ? INF_NODE_NONE : join.end;
     if (atomic_load_explicit(&gpu->fusion.off, memory_order_relaxed) ||
         next_of(gpu, segment, node) == INF_NODE_NONE)
         return INF_NODE_NONE;
@@ -184,7 +189,7 @@ bool vk_tree_find(struct vk_tree *tree, struct vk_gpu *gpu, const struct inf_seg
 {
     *tree = (struct vk_tree){0};
     return !atomic_load_explicit(&gpu->fusion.off, memory_order_relaxed) &&
-           is_elementwise(gpu, segment->graph, node) && step_of(tree, gpu, segment, node) == node &&
+           is_elementwise(gpu, segment, node) && step_of(tree, gpu, segment, node) == node &&
            tree->node_count > 1;
 }
 
@@ -283,4 +288,20 @@ enum inf_code vk_lower_tree(struct vk_lowering *lowering, const struct vk_tree *
     if (err != NULL)
         err->code = INF_UNSUPPORTED;
     return INF_UNSUPPORTED;
+}
+
+enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segment *segment,
+                            struct inf_error *err)
+{
+    struct vk_gpu *gpu = lowering->gpu;
+    struct vk_tree tree;
+    struct vk_join join;
+    uint32_t node = lowering->node_index;
+    if (vk_fused_into(&gpu->base, segment, node) != INF_NODE_NONE)
+        return INF_OK;
+    if (vk_join_find(&join, gpu, segment, node))
+        return vk_lower_join(lowering, &join, segment, err);
+    if (vk_tree_find(&tree, gpu, segment, node))
+        return vk_lower_tree(lowering, &tree, err);
+    return vk_lower(lowering, err);
 }

@@ -36,6 +36,17 @@ void vk_fusion_fini(struct vk_fusion *fusion);
 // The shader whose source has the hash; NULL where there is none. Any thread.
 const struct inf_shader *vk_fusion_find(struct vk_fusion *fusion, uint64_t hash);
 
+// Whether node `node` of the graph is one of the segment's.
+bool vk_segment_has(const struct inf_segment *segment, uint32_t node);
+
+// The one node of the segment that reads what `node` makes, however often, if nothing else does.
+uint32_t vk_sole_reader(const struct inf_segment *segment, uint32_t node);
+
+// Makes the dispatches of a step of the lowering's node: of that, and of what is computed on the way to it. None
+// where it is computed at another's.
+enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segment *segment,
+                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
 // The backend's entry: the node at whose step `node` is computed as well.
 uint32_t vk_fused_into(struct inf_device *device, const struct inf_segment *segment, uint32_t node);
 

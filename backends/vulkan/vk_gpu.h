@@ -19,6 +19,7 @@ struct vk_fusion {
     struct inf_mutex mutex; // guards the list
     struct vk_fused *list;
     atomic_bool off;      // built without a compiler, or one of its shaders could not be built
+    atomic_bool apart;    // no convolution adds anything: its shader could not be built (vk_join.h)
     atomic_uint compiled; // shaders that were not on disk
 };
 

@@ -9,6 +9,7 @@
 #include "backends/vulkan/vk_pipeline.h"
 #include "shaders/constants.h"
 
+struct vk_join;
 struct vk_program;
 
 // What a shader that reads through views finds in a texel of an operand.
@@ -52,6 +53,7 @@ struct vk_lowering {
     struct vk_program *program; // NULL: nothing is made, only checked
     struct vk_device *ahead;    // NULL, or without a program: pipelines are made here
     const bool *lowered;        // by value, as in struct inf_segment
+    const struct vk_join *join; // what a convolution does beside its own; NULL: nothing
     bool half_weights;          // weights may be kept in 16 bits
     bool lowers;                // set by vk_emit(): something of the node is in 16 bits
 };
@@ -181,8 +183,9 @@ struct vk_window {
     uint32_t blocks;
     uint32_t group_blocks, group_in, group_out;
     float low, high;
+    uint32_t added;
 };
-_Static_assert(sizeof(struct vk_window) == 88, "as lib/window.glsl");
+_Static_assert(sizeof(struct vk_window) == 92, "as lib/window.glsl");
 
 // The window of a node between the pictures `in` and `out`.
 void vk_window_init(struct vk_window *window, const struct vk_lowering *lowering,

@@ -29,9 +29,9 @@ static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
     VkShaderModule module;
     VK_TRY(device, device->api.CreateShaderModule(device->device, &module_info, NULL, &module),
            err);
-    uint32_t data[2 + VK_CONSTANTS_MAX] = {device->gpu->group_size};
+    uint32_t data[HALVES_CONSTANT + 1] = {device->gpu->group_size};
     memcpy(data + 1, variant->constants, sizeof(variant->constants));
-    data[1 + VK_CONSTANTS_MAX] = variant->halves;
+    data[HALVES_CONSTANT] = variant->halves;
     VkSpecializationMapEntry entries[INF_ARRAY_LENGTH(data)];
     for (uint32_t i = 0; i < INF_ARRAY_LENGTH(data); i++)
         entries[i] = (VkSpecializationMapEntry){

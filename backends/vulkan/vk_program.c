@@ -215,13 +215,7 @@ static enum inf_code lower_step(struct vk_program *program, const struct inf_seg
     struct vk_gpu *gpu = program->device->gpu;
     struct vk_lowering lowering = vk_lowering_of(gpu, segment, node);
     lowering.program = program;
-    struct vk_tree tree;
-    if (vk_fused_into(&gpu->base, segment, node) != INF_NODE_NONE)
-        return INF_OK;
-    if (vk_tree_find(&tree, gpu, segment, node))
-        INF_TRY(vk_lower_tree(&lowering, &tree, err));
-    else
-        INF_TRY(vk_lower(&lowering, err));
+    INF_TRY(vk_lower_step(&lowering, segment, err));
     program->base.lowered_nodes += lowering.lowers;
     return INF_OK;
 }

@@ -8,12 +8,13 @@
 
 #include "backends/base/role.h"
 #include "backends/base/thread.h"
+#include "shaders/constants.h"
 #include "shaders/shaders.h"
 
 struct vk_gpu;
 
 // Specialisation constants 1 and up; constant 0 is the size of a work group everywhere.
-#define VK_CONSTANTS_MAX 7
+#define VK_CONSTANTS_MAX CONSTANTS_MAX
 
 // A shader that was made at run time (vk_fuse.h): constants 1 and 2 are the halves of its hash.
 #define VK_SHADER_FUSED ((uint32_t)(3 * INF_SHADER_COUNT))
@@ -22,7 +23,7 @@ struct vk_gpu;
 struct vk_variant {
     uint32_t shader;                      // enum inf_shader_index, or VK_SHADER_FUSED
     uint32_t constants[VK_CONSTANTS_MAX]; // 0 behind the last
-    uint32_t halves;                      // by binding: floats are kept in 16 bits; constant 8
+    uint32_t halves;                      // by binding: floats are kept in 16 bits; HALVES_CONSTANT
     uint32_t texels;                      // 1: floats are read through views
 };
 

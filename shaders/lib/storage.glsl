@@ -17,7 +17,7 @@ layout(binding = STATUS_BINDING) buffer Status { uint status[STATUS_WORDS]; };
 
 #ifdef HALF
 #extension GL_EXT_shader_16bit_storage : require
-layout(constant_id = 8) const uint HALVES = 0; // by binding
+layout(constant_id = HALVES_CONSTANT) const uint HALVES = 0; // by binding
 
 #define HALF_BUFFERS(slot, access, name)                                          \
     layout(binding = slot) access buffer name##_half_1 { float16_t name##_halves[]; }; \

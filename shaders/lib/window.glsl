@@ -11,4 +11,5 @@ layout(push_constant) uniform Window {
     uint blocks;    // of four channels of y, over all groups
     uint group_blocks, group_in, group_out;
     float low, high; // of the activation
+    uint added;      // channels of what is added to y; those behind them get nothing
 } p;

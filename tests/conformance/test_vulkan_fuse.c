@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of element-wise nodes that the vulkan backend computes with shaders it writes itself: the answers
-// are ref's, however the trees are cut. Built without shaderc, nothing is fused and all of it still holds.
+// Trees of element-wise nodes that the vulkan backend computes with shaders it writes itself, and sums that
+// convolutions compute: the answers are ref's, however the trees are cut. Built without shaderc, there are no trees
+// and all of it still holds.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ static uint32_t row(struct inf_graph *graph, float first)
 static struct inf_graph *finish(struct inf_graph *graph, uint32_t y)
 {
     output(graph, "y", y);
-    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    struct inf_error err = {0};
+    cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
     return graph;
 }
 
@@ -255,6 +257,97 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
     faults->pipeline = VK_ERROR_UNKNOWN;
     cr_assert_eq(run(make_swish(), device, INF_PRECISION_FP32, y), 7u);
     expect_near(y, wanted, 1e-6f);
+    inf_device_unref(&device);
+    inf_device_unref(&ref);
+}
+
+// --- convolutions that add ---
+
+// What stands around a convolution of x.
+struct around {
+    bool swapped; // the convolution is the second operand of the sum
+    bool padded;  // the other one has fewer channels, and zeros behind them
+    bool prelu, relu;
+    bool read_twice; // the convolution's result, which is then not to be joined
+    uint32_t steps;  // wanted
+};
+
+static uint32_t convolve(struct inf_graph *graph, uint32_t x, int64_t channels, float first)
+{
+    float filter[3 * CHANNELS * CHANNELS], bias[CHANNELS];
+    for (int i = 0; i < 3 * CHANNELS * CHANNELS; i++)
+        filter[i] = (float)(i * 7919 % 31 - 15) / 64;
+    for (int i = 0; i < CHANNELS; i++)
+        bias[i] = first - 0.25f * (float)i;
+    uint32_t value =
+        node(graph, INF_OP_CONV2D, "conv", x,
+             constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 1, CHANNELS, channels), filter),
+             constant(graph, INF_DTYPE_F32, INF_SHAPE(channels), bias));
+    last_attrs(graph)->conv2d.padding = INF_PADDING_SAME;
+    return value;
+}
+
+static struct inf_graph *make_sum(const struct around *around)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, ROWS, 1, CHANNELS));
+    uint32_t other = x;
+    static const int32_t behind[8] = {[7] = CHANNELS - 8};
+    if (around->padded)
+        other = node(graph, INF_OP_PAD, "pad", convolve(graph, x, 8, 2),
+                     constant(graph, INF_DTYPE_I32, INF_SHAPE(4, 2), behind));
+    uint32_t conv = convolve(graph, x, CHANNELS, 1);
+    uint32_t sum = around->swapped ? binary(graph, INF_BINARY_ADD, other, conv)
+                                   : binary(graph, INF_BINARY_ADD, conv, other);
+    if (around->relu)
+        last_attrs(graph)->binary.activation = INF_ACTIVATION_RELU;
+    if (around->prelu)
+        sum = node(graph, INF_OP_PRELU, "prelu", sum, row(graph, -0.5f));
+    if (around->read_twice)
+        sum = binary(graph, INF_BINARY_SUB, node(graph, INF_OP_SOFTMAX, "soft", conv), sum);
+    return finish(graph, sum);
+}
+
+static const struct around arounds[] = {
+    {.steps = 1},
+    {.swapped = true, .relu = true, .steps = 1},
+    {.swapped = true, .padded = true, .prelu = true, .steps = 2},
+    {.padded = true, .relu = true, .steps = 2},
+    {.read_twice = true, .steps = 3}, // the sum is a tree with the difference
+};
+
+Test(vulkan_fuse, adds_to_a_convolution_in_its_step)
+{
+    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    float y[ELEMENTS], wanted[ELEMENTS];
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(arounds); i++) {
+        run(make_sum(&arounds[i]), ref, INF_PRECISION_FP32, wanted);
+        uint32_t steps = run(make_sum(&arounds[i]), device, INF_PRECISION_FP32, y);
+        expect_near(y, wanted, 1e-5f);
+        if (inf_glsl_available())
+            cr_assert_eq(steps, arounds[i].steps, "sum %zu took %u steps", i, steps);
+        run(make_sum(&arounds[i]), device, INF_PRECISION_FP16, y);
+        expect_near(y, wanted, 5e-3f);
+    }
+    inf_device_unref(&device);
+    inf_device_unref(&ref);
+}
+
+Test(vulkan_fuse, adds_apart_where_the_driver_cannot_build_it)
+{
+    if (getenv("VULKAN_FAULT_LAYER") == NULL)
+        cr_skip_test("another layer is tested");
+    struct vulkan_faults *faults = vulkan_faults_install();
+    cr_assert_not_null(faults);
+    float y[ELEMENTS], wanted[ELEMENTS];
+    struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
+    const struct around *around = &arounds[1];
+    run(make_sum(around), ref, INF_PRECISION_FP32, wanted);
+    faults->pipeline_word = 8; // ADDS of conv.comp
+    faults->pipeline_value = 1;
+    faults->pipeline = VK_ERROR_UNKNOWN;
+    cr_assert_eq(run(make_sum(around), device, INF_PRECISION_FP32, y), 2u);
+    expect_near(y, wanted, 1e-5f);
     inf_device_unref(&device);
     inf_device_unref(&ref);
 }
