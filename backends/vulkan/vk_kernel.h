@@ -111,6 +111,13 @@ enum inf_code vk_pack_weights(struct vk_lowering *lowering, struct vk_dispatch *
 void vk_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t index,
              bool vectors);
 
+// Bytes that are bound for a tensor of `size_bytes`: shaders read and write whole vectors, and every tensor has room for
+// that behind it.
+static inline VkDeviceSize vk_bound_bytes(size_t size_bytes)
+{
+    return (size_bytes + 15) & ~(VkDeviceSize)15;
+}
+
 // Sets the dispatch's push constants.
 void vk_push(struct vk_dispatch *dispatch, const void *block, size_t size_bytes);
 

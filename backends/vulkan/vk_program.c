@@ -43,7 +43,10 @@ static void settle_halves(struct vk_dispatch *dispatch)
         dispatch->variant.halves |= (dispatch->operands[i].half ? 1u : 0u) << i;
     const struct vk_operand *written = &dispatch->operands[dispatch->operand_count - 1];
     if (written->half && written->size_bytes % (4 * sizeof(uint16_t)) != 0)
-        dispatch->variant.halves |= HALVES_RAGGED;
+        dispatch->variant.halves |=
+            (uint32_t)((vk_bound_bytes(written->size_bytes) - written->size_bytes) /
+                       sizeof(uint16_t))
+            << HALVES_BEHIND;
 }
 
 bool vk_can_build(struct vk_lowering *lowering, struct vk_dispatch *dispatch)

@@ -28,8 +28,7 @@ static enum inf_code find_place(const struct vk_program *program, const struct v
         span = vk_buffer_span(binding->buffer);
         offset = binding->offset;
     }
-    // Shaders read and write whole vectors; every tensor has room for that behind it.
-    VkDeviceSize size = (operand->size_bytes + 15) & ~(VkDeviceSize)15;
+    VkDeviceSize size = vk_bound_bytes(operand->size_bytes);
     if (offset > span->size || size > span->size - offset)
         return inf_fail(err, INF_RANGE, "device '%s': value %u reaches behind its buffer",
                         program->device->name, operand->value);

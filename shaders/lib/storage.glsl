@@ -37,10 +37,14 @@ bool is_lost(float value)
     return !(abs(value) < HALF_BEYOND);
 }
 
-// The last vectors of a tensor that ends within one have numbers that mean nothing, and are not looked at.
+// What lies behind the end of a tensor that ends within a vector means nothing, and is not looked at.
 bool are_lost(vec4 value, uint i, uint vectors)
 {
-    return !all(lessThan(abs(value), vec4(HALF_BEYOND))) && ((HALVES & HALVES_RAGGED) == 0u || i + 2 < vectors);
+    bvec4 fine = lessThan(abs(value), vec4(HALF_BEYOND));
+    uint behind = HALVES >> HALVES_BEHIND;
+    if (behind != 0u)
+        fine = mix(fine, bvec4(true), greaterThanEqual(uvec4(0, 1, 2, 3) + 4 * i, uvec4(4 * vectors - behind)));
+    return !all(fine);
 }
 #else
 #define HALF_BUFFERS(slot, access, name)

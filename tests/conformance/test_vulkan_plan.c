@@ -180,6 +180,60 @@ Test(vulkan_plan, keeps_in_fp32_what_16_bits_do_not_hold)
         cr_assert_eq(y[i], -x[i], "element %d", i);
 }
 
+// double = -x * 2 and |double|, of `count` numbers: double is stored.
+static struct inf_graph *make_doubling(int64_t count)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(count));
+    uint32_t less = node(graph, INF_OP_UNARY, "less", x);
+    uint32_t twice = node(graph, INF_OP_BINARY, "double", less, floats(graph, INF_SHAPE(1), 2));
+    last_attrs(graph)->binary.kind = INF_BINARY_MUL;
+    uint32_t same = node(graph, INF_OP_UNARY, "same", twice);
+    last_attrs(graph)->unary.kind = INF_UNARY_ABS;
+    uint32_t half = node(graph, INF_OP_BINARY, "half", twice, floats(graph, INF_SHAPE(1), 2));
+    last_attrs(graph)->binary.kind = INF_BINARY_DIV;
+    output(graph, "same", same);
+    output(graph, "half", half);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    return graph;
+}
+
+// Whether a number of x that is 40000 at `large` (-1: nowhere) and 1 elsewhere is too large once it is doubled.
+static bool overflows(struct inf_executable *executable, int large)
+{
+    float x[16 + 16], same[16], half[16];
+    struct inf_error err = {0};
+    atomic_bool overflowed = false;
+    for (int i = 0; i < 16; i++)
+        x[i] = i == large ? 40000 : 1;
+    struct inf_execution execution = {.inputs = (const void *[]){x},
+                                      .outputs = (void *[]){same, half},
+                                      .overflowed = &overflowed};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    return atomic_load(&overflowed);
+}
+
+Test(vulkan_plan, watches_every_number_in_16_bits_and_nothing_behind_the_last)
+{
+    struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
+    const struct inf_manner manner = {.precision = INF_PRECISION_FP16};
+    if ((inf_device_info(devices[0])->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) == 0)
+        cr_skip_test("the device has no 16-bit storage");
+    for (int count = 1; count <= 13; count++) {
+        struct inf_graph *graph = make_doubling(count);
+        struct inf_executable *executable = NULL;
+        cr_assert_eq(
+            inf_executable_create_in(&executable, &graph, devices, 2, &manner, NULL), INF_OK);
+        for (int large = 0; large < count; large++) {
+            cr_expect(overflows(executable, large), "number %d of %d", large, count);
+            cr_expect(!overflows(executable, -1), "none of %d after number %d", count, large);
+        }
+        inf_executable_destroy(&executable);
+    }
+    for (int i = 0; i < 2; i++)
+        inf_device_unref(&devices[i]);
+}
+
 Test(vulkan_plan, says_fp32_where_nothing_is_in_16_bits)
 {
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
