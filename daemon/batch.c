@@ -45,6 +45,7 @@ struct run {
     uint32_t piece_count;
     struct piece pieces[INF_BATCH_ROWS_MAX];
     const void *inputs[INF_LIMIT_TENSORS];
+    struct inf_mapping *mappings[INF_LIMIT_TENSORS]; // of inputs that are a job's own
     void *outputs[INF_LIMIT_TENSORS];
 };
 
@@ -131,13 +132,14 @@ static enum inf_code acquire(const struct batch *batch, struct run *run)
 }
 
 // An input for the run: the job's own memory where that will do, else a copy of all the rows.
-static const void *gather(const struct batch *batch, const struct run *run, uint32_t index,
-                          size_t *used)
+static const void *gather(const struct batch *batch, struct run *run, uint32_t index, size_t *used)
 {
     size_t size = row_bytes(run, &run->graph->inputs[index]);
     const struct piece *first = &run->pieces[0];
     const uint8_t *own = (const uint8_t *)first->job->inputs[index] + first->row * size;
-    if (first->count == run->rung_rows && aligned(own))
+    bool is_own = first->count == run->rung_rows && aligned(own);
+    run->mappings[index] = is_own ? first->job->mappings[index] : NULL;
+    if (is_own)
         return own;
     uint8_t *copy = take(batch->means->memory, used, size * run->rung_rows);
     for (uint32_t i = 0; i < run->piece_count; i++) {
@@ -198,6 +200,7 @@ static enum inf_code execute(const struct batch *batch, struct run *run)
         run->outputs[i] = place(batch, run, i, &used);
     const struct inf_execution execution = {
         .inputs = run->inputs,
+        .mappings = run->mappings,
         .outputs = run->outputs,
         .slot = batch->means->slot,
         // One that is alone may be stopped; the others of a batch would have to begin anew.

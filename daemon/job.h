@@ -51,7 +51,8 @@ struct inf_job {
     enum inf_precision precision; // that was asked for; AUTO: as the model is placed
     bool movable; // to another device, once: nobody named this one, and it was not moved yet
     uint32_t input_count;
-    const void *inputs[INF_LIMIT_TENSORS]; // by the model's order
+    const void *inputs[INF_LIMIT_TENSORS];           // by the model's order
+    struct inf_mapping *mappings[INF_LIMIT_TENSORS]; // what an input lies in; NULL: devices copy it
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     uint32_t output_count; // of the model
     struct inf_job_output outputs[INF_LIMIT_TENSORS];

@@ -19,11 +19,13 @@ struct inf_reaper {
 struct task {
     void *memory; // NULL: a file descriptor
     size_t size_bytes;
+    struct inf_mapping *mapping; // of the memory; NULL: there is none
     int fd;
 };
 
-static void perform(const struct task *task)
+static void perform(struct task *task)
 {
+    inf_mapping_destroy(&task->mapping);
     if (task->memory != NULL)
         munmap(task->memory, task->size_bytes);
     else
@@ -71,7 +73,7 @@ void inf_reaper_destroy(struct inf_reaper **reaper)
     *reaper = NULL;
 }
 
-static void hand_over(struct inf_reaper *reaper, const struct task *task)
+static void hand_over(struct inf_reaper *reaper, struct task *task)
 {
     struct task *copy = malloc(sizeof *copy);
     if (copy != NULL) {
@@ -83,9 +85,12 @@ static void hand_over(struct inf_reaper *reaper, const struct task *task)
     perform(task);
 }
 
-void inf_reaper_unmap(struct inf_reaper *reaper, void *memory, size_t size_bytes)
+void inf_reaper_unmap(struct inf_reaper *reaper, void *memory, size_t size_bytes,
+                      struct inf_mapping **mapping)
 {
-    hand_over(reaper, &(struct task){.memory = memory, .size_bytes = size_bytes});
+    hand_over(reaper,
+              &(struct task){.memory = memory, .size_bytes = size_bytes, .mapping = *mapping});
+    *mapping = NULL;
 }
 
 void inf_reaper_close(struct inf_reaper *reaper, int fd)

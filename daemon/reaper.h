@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "backends/device/mapping.h"
 #include "proto/core/status.h"
 
 struct inf_reaper;
@@ -18,8 +19,10 @@ enum inf_code inf_reaper_create(struct inf_reaper **out_reaper,
 // Waits until everything handed over is done, and ends the thread. NULL is fine.
 void inf_reaper_destroy(struct inf_reaper **reaper);
 
-// Unmaps `size_bytes` at `memory`; nobody may look at them any more. Any thread.
-void inf_reaper_unmap(struct inf_reaper *reaper, void *memory, size_t size_bytes);
+// Takes the mapping from devices (NULL: there is none), sets it NULL, and unmaps `size_bytes` at `memory`; nobody may
+// look at them any more. Any thread.
+void inf_reaper_unmap(struct inf_reaper *reaper, void *memory, size_t size_bytes,
+                      struct inf_mapping **mapping);
 
 // Closes `fd`. Any thread.
 void inf_reaper_close(struct inf_reaper *reaper, int fd);

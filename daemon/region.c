@@ -15,6 +15,9 @@
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
+// Less than this is copied sooner than any device is told of it.
+#define MAPPING_BYTES_MIN ((size_t)16 << 10)
+
 #define SEALS_WANTED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 void inf_region_table_init(struct inf_region_table *table, struct inf_reaper *reaper,
@@ -50,7 +53,7 @@ static void drop(struct inf_region *region) INF_ON_LOOP
     assert(region->references > 0);
     if (--region->references > 0)
         return;
-    inf_reaper_unmap(region->reaper, region->memory, region->mapped_bytes);
+    inf_reaper_unmap(region->reaper, region->memory, region->mapped_bytes, &region->mapping);
     region->memory = NULL;
     region->counters->regions--;
     region->counters->region_bytes -= region->size_bytes;
@@ -164,6 +167,10 @@ static enum inf_code map(struct inf_region *region, const struct inf_region_opti
     }
     region->memory = memory;
     region->mapped_bytes = total;
+    // Sealed against being cut, it stays whole while devices read it.
+    if (file_bytes >= MAPPING_BYTES_MIN &&
+        inf_mapping_create(&region->mapping, memory, file_bytes, NULL) != INF_OK)
+        region->mapping = NULL;
     return INF_OK;
 }
 

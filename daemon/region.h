@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "backends/base/role.h"
+#include "backends/device/mapping.h"
 #include "daemon/counters.h"
 #include "daemon/quota.h"
 #include "daemon/reaper.h"
@@ -23,6 +24,7 @@ struct inf_region {
     uint8_t *memory; // followed by INF_BLOB_SLACK_BYTES readable ones
     uint64_t size_bytes;
     size_t mapped_bytes;
+    struct inf_mapping *mapping; // what devices make of it; NULL: they copy
     bool writable;
     bool registered; // false: unregistered, waiting for what is in flight
     uint32_t references;

@@ -133,6 +133,7 @@ static enum inf_code bind_input(struct inf_job *job, uint32_t index,
         return inf_error_prefix(&fault->err, code, "input '%s'", entry->name);
     }
     job->inputs[index] = memory;
+    job->mappings[index] = job->input_regions[index]->mapping;
     return INF_OK;
 }
 
@@ -314,6 +315,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
                                job->served->name, graph->input_count, graph->output_count,
                                INF_LIMIT_TENSORS);
     memset(job->input_regions, 0, graph->input_count * sizeof job->input_regions[0]);
+    memset(job->mappings, 0, graph->input_count * sizeof job->mappings[0]);
     job->input_count = graph->input_count;
     uint64_t given;
     INF_TRY(bind_inputs(job, graph, infer, request, &given, fault));

@@ -21,6 +21,7 @@ static enum inf_code execute(struct inf_worker *worker, struct inf_job *job,
     for (uint32_t i = 0; i < job->output_count; i++)
         outputs[i] = inf_job_output_memory(job, i);
     struct inf_execution execution = {.inputs = job->inputs,
+                                      .mappings = job->mappings,
                                       .outputs = outputs,
                                       .slot = worker->slot,
                                       .cancelled = &job->cancelled};

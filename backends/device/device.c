@@ -39,6 +39,8 @@ enum inf_code inf_device_open(struct inf_device **out_device, const struct inf_b
     atomic_init(&device->held_buffers, 0);
     atomic_init(&device->total_bytes, 0);
     atomic_init(&device->peak_bytes, 0);
+    for (size_t i = 0; i < INF_DEVICE_COUNTS; i++)
+        atomic_init(&device->counts[i], 0);
     assert(device->info.name[0] != '\0' && device->info.slots >= 1);
     assert(power_of_two(device->info.alignment));
     *out_device = device;
@@ -224,6 +226,13 @@ enum inf_code inf_buffer_copy(struct inf_buffer *to, size_t to_offset, struct in
                         device->info.name);
     memmove((char *)to->host + to_offset, (const char *)from->host + from_offset, size);
     return INF_OK;
+}
+
+bool inf_buffer_lost(const struct inf_buffer *buffer)
+{
+    const struct inf_backend *backend = buffer->device->backend;
+    return buffer->origin == INF_BUFFER_BACKEND && backend->buffer_lost != NULL &&
+           backend->buffer_lost(buffer);
 }
 
 void inf_buffer_free(struct inf_buffer **buffer)

@@ -141,6 +141,9 @@ enum inf_code inf_buffer_copy(struct inf_buffer *to, size_t to_offset, struct in
                               size_t from_offset, size_t size,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
+// Whether the buffer can never be used again because its device was lost. Any thread.
+bool inf_buffer_lost(const struct inf_buffer *buffer);
+
 // Frees the buffer; nothing may still run on it. NULL is fine.
 void inf_buffer_free(struct inf_buffer **buffer);
 

@@ -4,6 +4,7 @@
 #ifndef INF_BACKENDS_DEVICE_DEVICE_IMPL_H
 #define INF_BACKENDS_DEVICE_DEVICE_IMPL_H
 
+#include "backends/device/counts.h"
 #include "backends/device/device.h"
 
 // First member of a backend's own device struct.
@@ -18,7 +19,8 @@ struct inf_device {
     _Atomic uint32_t held_buffers;     // counted by device.c
     _Atomic uint64_t total_bytes;      // counted by device.c: all of these
     _Atomic uint64_t peak_bytes;       // counted by device.c: the most that total_bytes was
-    struct inf_device_info info;       // filled by open()
+    _Atomic uint64_t counts[INF_DEVICE_COUNTS]; // inf_device_add_count()
+    struct inf_device_info info;                // filled by open()
 };
 
 // Who made a buffer, and so who frees it.
@@ -100,6 +102,9 @@ struct inf_backend {
     // (optional: memcpy between host pointers)
     enum inf_code (*buffer_copy)(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
                                  size_t from_offset, size_t size, struct inf_error *err);
+
+    // (optional: never) As inf_buffer_lost().
+    bool (*buffer_lost)(const struct inf_buffer *buffer);
 
     // Frees what buffer_alloc or buffer_import made. (optional, as those)
     void (*buffer_free)(struct inf_buffer *buffer);

@@ -5,44 +5,8 @@
 #include <string.h>
 
 #include "backends/exec/dynamic.h"
-#include "backends/exec/staging.h"
-#include "proto/core/limits.h"
+#include "backends/exec/executable_impl.h"
 #include "proto/core/span.h"
-
-// A value whose memory comes with each run.
-struct bound_value {
-    uint32_t value;
-    uint32_t index; // of the graph's input or output
-};
-
-// What one concurrent run has for itself.
-struct slot {
-    struct inf_buffer *arena;        // of the host's
-    struct inf_buffer *device_arena; // of the first device's own memory, where it has such
-    struct inf_buffer *staging;      // what both see
-    struct inf_binding *bindings;    // by value; all but inputs and outputs are set for good
-};
-
-struct inf_executable {
-    struct inf_graph *graph;
-    struct inf_dynamic *dynamic; // NULL, or what stands in for all below
-    struct inf_plan *plan;
-    struct inf_staging staging;
-    struct inf_device **devices;
-    uint32_t device_count;
-    struct inf_program **programs; // by segment
-    struct slot *slots;
-    uint32_t slot_count;
-    enum inf_precision precision; // wanted; AUTO: fp32
-    uint32_t threads;             // wanted of the first device; 0: all
-    bool *pinned;                 // by node: stays fp32; NULL: none
-    bool *lowered;                // by value: lies in 16 bits; NULL: none
-    struct bound_value *inputs;   // values that lie in a graph input
-    uint32_t input_count;
-    struct bound_value *outputs; // values that lie in a graph output
-    uint32_t output_count;
-    uint64_t buffer_bytes; // of all slots
-};
 
 // Which values lie in 16 bits: those that stay in the first device's arena and that no pinned node makes.
 static enum inf_code settle_lowered(struct inf_executable *executable, struct inf_error *err)
@@ -99,7 +63,7 @@ static enum inf_code list_bound_values(struct inf_executable *executable, struct
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u values", graph->value_count);
     for (uint32_t v = 0; v < graph->value_count; v++) {
         const struct inf_storage *storage = &executable->plan->storage[v];
-        struct bound_value bound = {.value = v, .index = storage->index};
+        struct inf_bound_value bound = {.value = v, .index = storage->index};
         if (storage->place == INF_PLACE_INPUT)
             executable->inputs[executable->input_count++] = bound;
         if (storage->place == INF_PLACE_OUTPUT)
@@ -116,7 +80,7 @@ static enum inf_code alloc_buffer(struct inf_executable *executable, struct inf_
     return inf_buffer_alloc(buffer, device, size_bytes, usage, err);
 }
 
-static enum inf_code alloc_slot(struct inf_executable *executable, struct slot *slot,
+static enum inf_code alloc_slot(struct inf_executable *executable, struct inf_slot *slot,
                                 struct inf_error *err)
 {
     const struct inf_plan *plan = executable->plan;
@@ -135,31 +99,7 @@ static enum inf_code alloc_slot(struct inf_executable *executable, struct slot *
                         err);
 }
 
-// Where value `v` is in every run of the slot; nothing for inputs and outputs that are bound.
-static struct inf_binding place(const struct inf_executable *executable, const struct slot *slot,
-                                uint32_t v)
-{
-    const struct inf_storage *storage = &executable->plan->storage[v];
-    size_t staged = executable->staging.offsets[v];
-    if (staged != INF_STAGING_NONE)
-        return (struct inf_binding){.host =
-                                        (unsigned char *)inf_buffer_host(slot->staging) + staged,
-                                    .buffer = slot->staging,
-                                    .offset = staged};
-    if (storage->place == INF_PLACE_ARENA && executable->staging.on_device[v])
-        return (struct inf_binding){.buffer = slot->device_arena, .offset = storage->offset};
-    if (storage->place == INF_PLACE_ARENA)
-        return (struct inf_binding){.host = (unsigned char *)inf_buffer_host(slot->arena) +
-                                            storage->offset,
-                                    .buffer = slot->arena,
-                                    .offset = storage->offset};
-    // Of a constant that no run reads the bytes may be given up: nobody follows this then.
-    if (storage->place == INF_PLACE_CONST && executable->graph->values[v].data != NULL)
-        return (struct inf_binding){.host = executable->graph->values[v].data->data};
-    return (struct inf_binding){0};
-}
-
-static enum inf_code fill_slot(struct inf_executable *executable, struct slot *slot,
+static enum inf_code fill_slot(struct inf_executable *executable, struct inf_slot *slot,
                                struct inf_error *err)
 {
     const struct inf_graph *graph = executable->graph;
@@ -168,8 +108,11 @@ static enum inf_code fill_slot(struct inf_executable *executable, struct slot *s
     slot->bindings = calloc((size_t)graph->value_count + 1, sizeof *slot->bindings);
     if (slot->bindings == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u bindings", graph->value_count);
+    slot->fed = calloc((size_t)executable->input_count + 1, sizeof *slot->fed);
+    if (slot->fed == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for %u inputs", executable->input_count);
     for (uint32_t v = 0; v < graph->value_count; v++)
-        slot->bindings[v] = place(executable, slot, v);
+        slot->bindings[v] = inf_executable_place(executable, slot, v);
     // A renamed constant has no data of its own: it lies where what it renames does.
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const struct inf_node *node = &graph->nodes[n];
@@ -331,6 +274,7 @@ void inf_executable_destroy(struct inf_executable **pointer)
         inf_buffer_free(&executable->slots[i].device_arena);
         inf_buffer_free(&executable->slots[i].staging);
         free(executable->slots[i].bindings);
+        free(executable->slots[i].fed);
     }
     free(executable->slots);
     destroy_plan(executable);
@@ -472,89 +416,6 @@ bool inf_executable_lost(const struct inf_executable *executable)
         if (inf_program_lost(executable->programs[i]))
             return true;
     return false;
-}
-
-// --- running ---
-
-// Where a value that lies in a graph output is written: where the caller wants that, or in the arena.
-static void *output_memory(const struct inf_executable *executable,
-                           const struct inf_execution *execution, const struct bound_value *output)
-{
-    if (execution->outputs[output->index] != NULL)
-        return execution->outputs[output->index];
-    const struct slot *slot = &executable->slots[execution->slot];
-    return (unsigned char *)inf_buffer_host(slot->arena) +
-           executable->plan->storage[output->value].offset;
-}
-
-static bool is_staged(const struct inf_executable *executable, uint32_t value)
-{
-    return executable->staging.offsets[value] != INF_STAGING_NONE;
-}
-
-// Binds the caller's memory, or copies inputs to where the device sees them.
-static void bind(struct inf_executable *executable, const struct inf_execution *execution)
-{
-    struct slot *slot = &executable->slots[execution->slot];
-    const struct inf_plan *plan = executable->plan;
-    for (uint32_t i = 0; i < executable->input_count; i++) {
-        const struct bound_value *input = &executable->inputs[i];
-        size_t size = plan->storage[input->value].size_bytes;
-        if (!is_staged(executable, input->value))
-            // Programs only read their inputs; bindings do not tell the two directions apart.
-            slot->bindings[input->value].host = (void *)(uintptr_t)execution->inputs[input->index];
-        else if (plan->roots[input->value] == input->value && size > 0)
-            memcpy(slot->bindings[input->value].host, execution->inputs[input->index], size);
-    }
-    for (uint32_t i = 0; i < executable->output_count; i++)
-        if (!is_staged(executable, executable->outputs[i].value))
-            slot->bindings[executable->outputs[i].value].host =
-                output_memory(executable, execution, &executable->outputs[i]);
-}
-
-// Copies outputs that lie elsewhere to where the caller wants them.
-static void fetch(const struct inf_executable *executable, const struct inf_execution *execution)
-{
-    const struct inf_plan *plan = executable->plan;
-    const struct slot *slot = &executable->slots[execution->slot];
-    for (uint32_t i = 0; i < executable->output_count; i++) {
-        const struct bound_value *output = &executable->outputs[i];
-        size_t size = plan->storage[output->value].size_bytes;
-        if (is_staged(executable, output->value) && plan->roots[output->value] == output->value &&
-            execution->outputs[output->index] != NULL && size > 0)
-            memcpy(execution->outputs[output->index], slot->bindings[output->value].host, size);
-    }
-    for (uint32_t i = 0; i < plan->copy_count; i++) {
-        uint32_t value = plan->copy_values[i];
-        if (execution->outputs[plan->copy_outputs[i]] != NULL &&
-            plan->storage[value].size_bytes > 0)
-            memcpy(execution->outputs[plan->copy_outputs[i]], slot->bindings[value].host,
-                   plan->storage[value].size_bytes);
-    }
-}
-
-enum inf_code inf_executable_run(struct inf_executable *executable,
-                                 const struct inf_execution *execution, struct inf_error *err)
-{
-    inf_role_check_may_block();
-    if (executable->dynamic != NULL)
-        return inf_dynamic_run(executable->dynamic, execution, err);
-    const struct inf_plan *plan = executable->plan;
-    bind(executable, execution);
-    struct inf_run run = {.bindings = executable->slots[execution->slot].bindings,
-                          .slot = execution->slot,
-                          .cancelled = execution->cancelled,
-                          .profile = execution->profile,
-                          .overflowed = execution->overflowed};
-    for (uint32_t i = 0; i < plan->segment_count; i++) {
-        struct inf_ticket ticket;
-        INF_TRY(inf_program_run(executable->programs[i], &run, &ticket, err));
-        INF_TRY(inf_device_wait(executable->devices[plan->segments[i].device], ticket, UINT64_MAX,
-                                err));
-        INF_TRY(inf_program_finish(executable->programs[i], &run, err));
-    }
-    fetch(executable, execution);
-    return INF_OK;
 }
 
 bool inf_executable_result(const struct inf_executable *executable, uint32_t slot, uint32_t output,

@@ -4,6 +4,7 @@
 #ifndef INF_BACKENDS_EXEC_EXECUTABLE_H
 #define INF_BACKENDS_EXEC_EXECUTABLE_H
 
+#include "backends/device/mapping.h"
 #include "backends/exec/constants.h"
 #include "backends/exec/plan.h"
 #include "backends/graph/pass.h"
@@ -104,8 +105,11 @@ bool inf_executable_lost(const struct inf_executable *executable);
 struct inf_execution {
     const void *const *inputs; // by input index; each holds the input's bytes, plus
                                // INF_BLOB_SLACK_BYTES readable ones behind them
-    void *const *outputs;      // by output index; NULL: that output is not wanted, or its size is
-                               // not known yet
+    struct inf_mapping *const
+        *mappings;        // NULL, or by input index: what the input lies in for longer
+                          // than the run, so that the device may read it in place
+    void *const *outputs; // by output index; NULL: that output is not wanted, or its size is
+                          // not known yet
     uint32_t slot;
     const atomic_bool *cancelled; // NULL, or looked at between steps
     bool profile;

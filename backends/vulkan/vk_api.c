@@ -92,3 +92,8 @@ enum inf_code vk_device_api_load(struct vk_device_api *api, VkDevice device, str
                                missing);
     return INF_OK;
 }
+
+void vk_device_entry(void *entry, VkDevice device, const char *name)
+{
+    (void)!set_entry(entry, process_api.GetDeviceProcAddr(device, name));
+}

@@ -105,4 +105,7 @@ const struct vk_instance_api *vk_instance_api(void) INF_MAY_BLOCK;
 enum inf_code vk_device_api_load(struct vk_device_api *api, VkDevice device,
                                  struct inf_error *err) INF_NODISCARD;
 
+// *entry, a pointer to a function, = the device's entry of that name; NULL where it has none.
+void vk_device_entry(void *entry, VkDevice device, const char *name);
+
 #endif

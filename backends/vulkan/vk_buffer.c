@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/vulkan/vk_memory.h"
+#include "backends/vulkan/vk_import.h"
 
 struct vk_buffer {
     struct inf_buffer base;
     struct vk_device *device; // a reference: the GPU may have another one by now
     struct vk_span span;
+    struct vk_import import; // nothing where the span is of a slab
 };
 
 const struct vk_span *vk_buffer_span(const struct inf_buffer *buffer)
@@ -49,10 +50,27 @@ enum inf_code vk_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device 
 enum inf_code vk_buffer_import(struct inf_buffer **out_buffer, struct inf_device *device,
                                void *host, size_t size_bytes, struct inf_error *err)
 {
-    (void)out_buffer;
-    (void)host;
-    return inf_fail(err, INF_UNSUPPORTED, "device '%s' copies host memory: %zu bytes not imported",
-                    device->info.name, size_bytes);
+    struct vk_buffer *buffer = calloc(1, sizeof(*buffer));
+    if (buffer == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "device '%s': no host memory for a buffer", device->info.name);
+    enum inf_code code = vk_gpu_acquire((struct vk_gpu *)device, &buffer->device, err);
+    if (code == INF_OK)
+        code =
+            vk_import_init(&buffer->import, &buffer->span, buffer->device, host, size_bytes, err);
+    if (code != INF_OK) {
+        vk_device_unref(&buffer->device);
+        free(buffer);
+        return code;
+    }
+    buffer->base.host = host;
+    *out_buffer = &buffer->base;
+    return INF_OK;
+}
+
+bool vk_buffer_lost(const struct inf_buffer *buffer)
+{
+    return vk_device_lost(vk_buffer_device(buffer));
 }
 
 enum inf_code vk_buffer_copy(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
@@ -78,6 +96,7 @@ void vk_buffer_free(struct inf_buffer *base)
 {
     struct vk_buffer *buffer = (struct vk_buffer *)base;
     vk_span_free(buffer->device, &buffer->span);
+    vk_import_fini(&buffer->import, buffer->device);
     vk_device_unref(&buffer->device);
     free(buffer);
 }

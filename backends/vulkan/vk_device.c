@@ -108,9 +108,15 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                .pNext = &storage,
                                .queueCreateInfoCount = 1,
-                               .pQueueCreateInfos = &queue};
+                               .pQueueCreateInfos = &queue,
+                               .enabledExtensionCount = gpu->import_alignment != 0 ? 1 : 0,
+                               .ppEnabledExtensionNames = (const char *const[]){
+                                   VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME}};
     VK_TRY(device, gpu->api->CreateDevice(gpu->physical, &info, NULL, &device->device), err);
     INF_TRY(vk_device_api_load(&device->api, device->device, err));
+    if (gpu->import_alignment != 0)
+        vk_device_entry(&device->get_host_pointer, device->device,
+                        "vkGetMemoryHostPointerPropertiesEXT");
     device->api.GetDeviceQueue(device->device, gpu->queue_family, 0, &device->queue);
     return INF_OK;
 }

@@ -31,6 +31,7 @@ struct vk_device {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout pipeline_layout;
     VkPipelineCache cache;
+    PFN_vkGetMemoryHostPointerPropertiesEXT get_host_pointer; // NULL: host memory is not imported
 
     atomic_bool lost, hung; // for good
 
@@ -40,6 +41,7 @@ struct vk_device {
     struct inf_mutex memory_mutex; // guards the slabs, what is free in them and their sizes
     struct vk_slab *slabs;
     uint64_t heap_bytes[VK_MAX_MEMORY_HEAPS]; // of them, by heap
+    _Atomic uint64_t serials;                 // of buffers so far
 
     struct inf_mutex pipeline_mutex; // guards the list
     struct inf_cond pipeline_made;   // or could not be

@@ -54,9 +54,12 @@ struct vk_gpu {
     uint32_t timestamp_bits; // 0: no profile
     bool half_storage;       // shaders may find floats in 16 bits
     bool budget;             // it tells how much memory may be used
-    bool texels;             // floats are better read through views than from buffers
-    uint64_t backoff_ns;     // VK_BACKOFF_NS
-    uint64_t hang_ns;        // VK_HANG_NS
+    // Host memory is imported at multiples of this; 0: it is not.
+    VkDeviceSize import_alignment;
+    bool imports_any_type; // whatever it says of memory types
+    bool texels;           // floats are better read through views than from buffers
+    uint64_t backoff_ns;   // VK_BACKOFF_NS
+    uint64_t hang_ns;      // VK_HANG_NS
 
     // What a submit may cost so that it takes about VK_SLICE_NS; learnt from runs of several submits.
     _Atomic uint64_t slice_cost;

@@ -20,6 +20,7 @@ struct vk_slab {
     struct vk_slab *next;
     VkDeviceMemory memory;
     VkBuffer buffer;
+    uint64_t serial; // of the buffer
     VkDeviceSize size;
     uint32_t type;
     uint32_t spans; // in use
@@ -58,6 +59,12 @@ bool vk_memory_types(struct vk_gpu *gpu)
 
 // --- slabs ---
 
+uint64_t vk_buffer_serial(struct vk_device *device)
+{
+    // Relaxed: nobody else gets the number.
+    return atomic_fetch_add_explicit(&device->serials, 1, memory_order_relaxed) + 1;
+}
+
 static void free_holes(struct hole *hole)
 {
     while (hole != NULL) {
@@ -86,10 +93,7 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
                                "device '%s': no host memory for a slab", device->name);
     slab->holes->size = slab->size;
     VkBufferCreateInfo buffer = {
-        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-        .size = slab->size,
-        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
-                 VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = slab->size, .usage = VK_SPAN_USAGE};
     VK_TRY(device, device->api.CreateBuffer(device->device, &buffer, NULL, &slab->buffer), err);
     VkMemoryRequirements needs;
     device->api.GetBufferMemoryRequirements(device->device, slab->buffer, &needs);
@@ -181,6 +185,7 @@ static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *de
                                "device '%s': no host memory for a slab", device->name);
     slab->size = size;
     slab->type = type;
+    slab->serial = vk_buffer_serial(device);
     enum inf_code code = check_room(device, size, type, err);
     if (code == INF_OK)
         code = slab_fill(device, slab, err);
@@ -200,6 +205,7 @@ static bool slab_take(struct vk_slab *slab, VkDeviceSize size, struct vk_span *s
             continue;
         *span = (struct vk_span){
             .slab = slab,
+            .serial = slab->serial,
             .buffer = slab->buffer,
             .offset = hole->offset,
             .size = size,

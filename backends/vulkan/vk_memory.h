@@ -9,6 +9,7 @@
 // A stretch of a slab. All zero: nothing.
 struct vk_span {
     struct vk_slab *slab;
+    uint64_t serial; // of the buffer: drivers give a new one the handle of one that is gone
     VkBuffer buffer;
     VkDeviceSize offset; // in the buffer, a multiple of VK_SPAN_ALIGNMENT
     VkDeviceSize size;
@@ -17,6 +18,14 @@ struct vk_span {
 
 // More than any driver wants of the offset of a storage buffer.
 #define VK_SPAN_ALIGNMENT 256
+
+// What the buffers behind spans are used for.
+#define VK_SPAN_USAGE                                                                              \
+    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |               \
+     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
+
+// A serial number for a new buffer of the device. Any thread.
+uint64_t vk_buffer_serial(struct vk_device *device);
 
 // Allocates a span: of memory that the host reads and writes, or of the device's own.
 //
@@ -49,6 +58,7 @@ enum inf_code vk_buffer_import(struct inf_buffer **out_buffer, struct inf_device
                                void *host, size_t size_bytes, struct inf_error *err);
 enum inf_code vk_buffer_copy(struct inf_buffer *to, size_t to_offset, struct inf_buffer *from,
                              size_t from_offset, size_t size, struct inf_error *err);
+bool vk_buffer_lost(const struct inf_buffer *buffer);
 void vk_buffer_free(struct inf_buffer *buffer);
 
 // The span behind a buffer that vk_buffer_alloc() made.

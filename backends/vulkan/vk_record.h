@@ -7,6 +7,7 @@
 
 // Where an operand lies in the recording.
 struct vk_place {
+    uint64_t serial; // of the buffer
     VkBuffer buffer;
     VkDeviceSize offset, size;
 };

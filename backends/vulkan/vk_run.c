@@ -32,7 +32,7 @@ static enum inf_code find_place(const struct vk_program *program, const struct v
     if (offset > span->size || size > span->size - offset)
         return inf_fail(err, INF_RANGE, "device '%s': value %u reaches behind its buffer",
                         program->device->name, operand->value);
-    *place = (struct vk_place){span->buffer, span->offset + offset, size};
+    *place = (struct vk_place){span->serial, span->buffer, span->offset + offset, size};
     return INF_OK;
 }
 
@@ -47,7 +47,7 @@ static enum inf_code bind(const struct vk_program *program, struct vk_recording 
             struct vk_place *old = &recording->places[i * VK_BINDINGS_MAX + k], now;
             INF_TRY(find_place(program, &dispatch->operands[k], run, &now, err));
             *out_moved |=
-                now.buffer != old->buffer || now.offset != old->offset || now.size != old->size;
+                now.serial != old->serial || now.offset != old->offset || now.size != old->size;
             *old = now;
         }
     }

@@ -8,6 +8,7 @@
 
 #include "backends/vulkan/vk_fuse.h"
 #include "backends/vulkan/vk_gpu.h"
+#include "backends/vulkan/vk_import.h"
 #include "backends/vulkan/vk_instance.h"
 #include "backends/vulkan/vk_memory.h"
 #include "backends/vulkan/vk_program.h"
@@ -140,6 +141,7 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
                                "vulkan: '%.64s' has no queue or no memory to use",
                                gpu->properties.deviceName);
     gpu->budget = has_extension(gpu, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    vk_import_examine(gpu, has_extension(gpu, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME));
     gpu->half_storage = has_half_storage(gpu);
     if (gpu->half_storage)
         gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);
@@ -212,6 +214,7 @@ const struct inf_backend inf_vulkan_backend = {
     .buffer_alloc = vk_buffer_alloc,
     .buffer_import = vk_buffer_import,
     .buffer_copy = vk_buffer_copy,
+    .buffer_lost = vk_buffer_lost,
     .buffer_free = vk_buffer_free,
     .compile = vk_program_compile,
     .program_destroy = vk_program_destroy,

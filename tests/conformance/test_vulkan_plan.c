@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "backends/device/counts.h"
 #include "backends/exec/executable.h"
 #include "backends/graph/shape_infer.h"
 #include "backends/ref/ref.h"
@@ -107,6 +108,116 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
     inf_executable_destroy(&executable);
     for (int i = 0; i < 2; i++)
         inf_device_unref(&devices[i]);
+}
+
+// --- in place ---
+
+#define LARGE ((int64_t)1 << 18) // of floats: 1 MiB
+
+// less = -x; more = -index: of as many floats and integers.
+static struct inf_graph *make_pair(int64_t count)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(count));
+    uint32_t index = input(graph, "index", INF_DTYPE_I32, INF_SHAPE(count));
+    output(graph, "less", node(graph, INF_OP_UNARY, "less", x));
+    output(graph, "flat", node(graph, INF_OP_RESHAPE, "flat", x, ints(graph, 2, 2, -1)));
+    output(graph, "twice", node(graph, INF_OP_BINARY, "twice", index, index));
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    return graph;
+}
+
+struct pair {
+    struct inf_device *devices[2];
+    struct inf_executable *executable;
+    int64_t count;
+    float *x;
+    int32_t *index;
+    struct inf_mapping *mapping; // of both
+    float *less, *flat;
+    int32_t *twice;
+};
+
+static void pair_init(struct pair *pair, int64_t count)
+{
+    struct inf_graph *graph = make_pair(count);
+    size_t bytes = (size_t)count * 4;
+    *pair = (struct pair){.devices = {vulkan_open(NULL), open_ref()}, .count = count};
+    cr_assert_eq(inf_executable_create(&pair->executable, &graph, pair->devices, 2, NULL), INF_OK);
+    pair->x = aligned_alloc(4096, 4 * bytes + 4096);
+    pair->index = (int32_t *)(void *)((char *)pair->x + 2 * bytes);
+    cr_assert_eq(inf_mapping_create(&pair->mapping, pair->x, 4 * bytes + 4096, NULL), INF_OK);
+    pair->less = malloc(bytes);
+    pair->flat = malloc(bytes);
+    pair->twice = malloc(bytes);
+}
+
+static void pair_fini(struct pair *pair)
+{
+    inf_mapping_destroy(&pair->mapping);
+    free(pair->x);
+    free(pair->less);
+    free(pair->flat);
+    free(pair->twice);
+    inf_executable_destroy(&pair->executable);
+    for (int i = 0; i < 2; i++)
+        inf_device_unref(&pair->devices[i]);
+}
+
+// Runs it on x = first, first + 1, ... from pair->x + `at` on; how many of its inputs were read in place.
+static uint64_t run_pair(struct pair *pair, int64_t at, float first)
+{
+    struct inf_error err = {0};
+    uint64_t before = inf_device_counted(pair->devices[0], INF_COUNT_INPUTS_IN_PLACE);
+    for (int64_t i = 0; i < pair->count; i++) {
+        pair->x[at + i] = first + (float)i;
+        pair->index[i] = (int32_t)i;
+    }
+    struct inf_execution execution = {
+        .inputs = (const void *[]){pair->x + at, pair->index},
+        .mappings = (struct inf_mapping *const[]){pair->mapping, pair->mapping},
+        .outputs = (void *[]){pair->less, pair->flat, pair->twice}};
+    cr_assert_eq(inf_executable_run(pair->executable, &execution, &err), INF_OK, "%s", err.text);
+    for (int64_t i = 0; i < pair->count; i++) {
+        cr_assert_eq(pair->less[i], -(first + (float)i), "element %lld", (long long)i);
+        cr_assert_eq(pair->flat[i], first + (float)i, "element %lld", (long long)i);
+        cr_assert_eq(pair->twice[i], 2 * i, "element %lld", (long long)i);
+    }
+    return inf_device_counted(pair->devices[0], INF_COUNT_INPUTS_IN_PLACE) - before;
+}
+
+Test(vulkan_plan, reads_large_floats_where_the_caller_has_them)
+{
+    struct pair pair;
+    pair_init(&pair, LARGE);
+    if (((struct vk_gpu *)pair.devices[0])->import_alignment == 0)
+        cr_skip_test("the driver has no VK_EXT_external_memory_host");
+    // Integers are copied: somebody might change them between a look and a use.
+    cr_expect_eq(run_pair(&pair, 0, 1), 1u);
+    cr_expect_eq(run_pair(&pair, 64, 2), 1u);
+    cr_expect_eq(inf_device_counted(pair.devices[0], INF_COUNT_IN_PLACE_BYTES), 2u * LARGE * 4);
+    cr_expect_eq(inf_device_counted(pair.devices[0], INF_COUNT_INPUTS_COPIED), 2u);
+    // From where no alignment lets the device read it is copied.
+    cr_expect_eq(run_pair(&pair, 1, 3), 0u);
+    pair_fini(&pair);
+}
+
+Test(vulkan_plan, reads_smaller_floats_in_place_once_they_stay)
+{
+    struct pair pair;
+    pair_init(&pair, 8192);
+    if (((struct vk_gpu *)pair.devices[0])->import_alignment == 0)
+        cr_skip_test("the driver has no VK_EXT_external_memory_host");
+    cr_expect_eq(run_pair(&pair, 0, 1), 0u);
+    cr_expect_eq(run_pair(&pair, 0, 2), 1u);
+    cr_expect_eq(run_pair(&pair, 0, 3), 1u);
+    cr_expect_eq(run_pair(&pair, 64, 4), 0u);
+    cr_expect_eq(run_pair(&pair, 0, 5), 0u);
+    pair_fini(&pair);
+    pair_init(&pair, 100);
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(run_pair(&pair, 0, (float)i), 0u);
+    pair_fini(&pair);
 }
 
 // --- in 16 bits ---
@@ -222,8 +333,8 @@ Test(vulkan_plan, watches_every_number_in_16_bits_and_nothing_behind_the_last)
     for (int count = 1; count <= 13; count++) {
         struct inf_graph *graph = make_doubling(count);
         struct inf_executable *executable = NULL;
-        cr_assert_eq(
-            inf_executable_create_in(&executable, &graph, devices, 2, &manner, NULL), INF_OK);
+        cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, &manner, NULL),
+                     INF_OK);
         for (int large = 0; large < count; large++) {
             cr_expect(overflows(executable, large), "number %d of %d", large, count);
             cr_expect(!overflows(executable, -1), "none of %d after number %d", count, large);

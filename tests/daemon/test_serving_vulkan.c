@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -150,6 +151,73 @@ Test(serving_vulkan, a_device_lost_time_and_again_is_quarantined)
     cr_assert_str_neq(served_by(""), "vulkan0");
     ask("vulkan0");
     inf_raw_check_failure(&raw, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST);
+    stop();
+}
+
+// --- in place ---
+
+#define ROWS      ((int64_t)1 << 16)
+#define ROW_BYTES ((uint64_t)ROWS * 4 * sizeof(float)) // of an input: 1 MiB
+
+// What vulkan0 has counted under a name.
+static uint64_t counted(const char *what)
+{
+    char name[64];
+    snprintf(name, sizeof name, "device.vulkan0.%s", what);
+    inf_raw_call(&raw, INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});
+    inf_raw_decode(&raw, INF_MESSAGE_ENVIRONMENT);
+    const struct inf_environment_reply *reply = &raw.message.environment;
+    for (uint32_t i = 0; i < reply->fact_count; i++)
+        if (strcmp(reply->facts[i].name, name) == 0)
+            return strtoull(reply->facts[i].value, NULL, 10);
+    cr_assert_fail("there is no fact %s", name);
+    return 0;
+}
+
+// Has a and b added in region 1, whose memory is `memory`, and checks the sums.
+static void add_in_region(float *memory, float first)
+{
+    union inf_message message;
+    const uint64_t count = ROW_BYTES / sizeof(float);
+    for (uint64_t i = 0; i < count; i++) {
+        memory[i] = first + (float)(i % 1000);
+        memory[count + i] = 3;
+        memory[2 * count + i] = -1;
+    }
+    inf_add_request(&message, ROWS);
+    message.infer_request.device = "vulkan0";
+    for (uint32_t i = 0; i < 2; i++)
+        message.infer_request.inputs[i].location = (struct inf_location){
+            .present = true, .region_id = 1, .offset = i * ROW_BYTES, .length = ROW_BYTES};
+    message.infer_request.output_count = 1;
+    message.infer_request.outputs[0] = (struct inf_tensor_entry){
+        .name = "y",
+        .location = {
+            .present = true, .region_id = 1, .offset = 2 * ROW_BYTES, .length = ROW_BYTES}};
+    uint64_t stream = inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                      &message, (struct inf_span){0});
+    inf_raw_expect_infer(&raw, stream);
+    for (uint64_t i = 0; i < count; i++)
+        cr_assert_eq(memory[2 * count + i], first + (float)(i % 1000) + 3, "element %d", (int)i);
+}
+
+Test(serving_vulkan, large_inputs_in_regions_are_read_where_they_are)
+{
+    (void)start_on_gpu();
+    for (int client = 0; client < 3; client++) {
+        int fd = inf_memfd(3 * ROW_BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+        float *memory = mmap(NULL, 3 * ROW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        cr_assert_neq(memory, MAP_FAILED);
+        inf_raw_register(&raw, 1, fd, 3 * ROW_BYTES, true);
+        uint64_t before = counted("in_place_bytes");
+        add_in_region(memory, 1);
+        add_in_region(memory, 2);
+        cr_expect_eq(counted("in_place_bytes") - before, 4 * ROW_BYTES);
+        munmap(memory, 3 * ROW_BYTES);
+        // The region goes with its client, and the device's import with it.
+        inf_raw_close(&raw);
+        inf_raw_open(&raw, fixture.socket);
+    }
     stop();
 }
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/device/counts.h"
+
+#include "backends/device/device_impl.h"
+
+const char *inf_device_count_name(enum inf_device_count count)
+{
+    static const char *const names[INF_DEVICE_COUNTS] = {
+        [INF_COUNT_INPUTS_IN_PLACE] = "inputs_in_place",
+        [INF_COUNT_IN_PLACE_BYTES] = "in_place_bytes",
+        [INF_COUNT_INPUTS_COPIED] = "inputs_copied",
+        [INF_COUNT_COPIED_BYTES] = "copied_bytes",
+    };
+    return names[count];
+}
+
+void inf_device_add_count(struct inf_device *device, enum inf_device_count count, uint64_t amount)
+{
+    // Relaxed: a number for people, which orders nothing.
+    atomic_fetch_add_explicit(&device->counts[count], amount, memory_order_relaxed);
+}
+
+uint64_t inf_device_counted(const struct inf_device *device, enum inf_device_count count)
+{
+    return atomic_load_explicit(&device->counts[count], memory_order_relaxed);
+}

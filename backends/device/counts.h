@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device has counted since it was opened. Only devices with memory of their own have all of it.
+#ifndef INF_BACKENDS_DEVICE_COUNTS_H
+#define INF_BACKENDS_DEVICE_COUNTS_H
+
+#include <stdint.h>
+
+struct inf_device;
+
+enum inf_device_count {
+    INF_COUNT_INPUTS_IN_PLACE, // inputs of runs that it read where the caller has them,
+    INF_COUNT_IN_PLACE_BYTES,
+    INF_COUNT_INPUTS_COPIED, // and those that were copied to memory of its own
+    INF_COUNT_COPIED_BYTES,
+    INF_DEVICE_COUNTS
+};
+
+// Its name: "inputs_in_place". Static.
+const char *inf_device_count_name(enum inf_device_count count);
+
+// Adds to a count. Any thread.
+void inf_device_add_count(struct inf_device *device, enum inf_device_count count, uint64_t amount);
+
+// What it is now. Any thread.
+uint64_t inf_device_counted(const struct inf_device *device, enum inf_device_count count);
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of executables: where inputs and outputs lie this time.
+#include <string.h>
+
+#include "backends/device/counts.h"
+#include "backends/exec/dynamic.h"
+#include "backends/exec/executable_impl.h"
+
+struct inf_binding inf_executable_place(const struct inf_executable *executable,
+                                        const struct inf_slot *slot, uint32_t v)
+{
+    const struct inf_storage *storage = &executable->plan->storage[v];
+    size_t staged = executable->staging.offsets[v];
+    if (staged != INF_STAGING_NONE)
+        return (struct inf_binding){.host =
+                                        (unsigned char *)inf_buffer_host(slot->staging) + staged,
+                                    .buffer = slot->staging,
+                                    .offset = staged};
+    if (storage->place == INF_PLACE_ARENA && executable->staging.on_device[v])
+        return (struct inf_binding){.buffer = slot->device_arena, .offset = storage->offset};
+    if (storage->place == INF_PLACE_ARENA)
+        return (struct inf_binding){.host = (unsigned char *)inf_buffer_host(slot->arena) +
+                                            storage->offset,
+                                    .buffer = slot->arena,
+                                    .offset = storage->offset};
+    // Of a constant that no run reads the bytes may be given up: nobody follows this then.
+    if (storage->place == INF_PLACE_CONST && executable->graph->values[v].data != NULL)
+        return (struct inf_binding){.host = executable->graph->values[v].data->data};
+    return (struct inf_binding){0};
+}
+
+// Where a value that lies in a graph output is written: where the caller wants that, or in the arena.
+static void *output_memory(const struct inf_executable *executable,
+                           const struct inf_execution *execution,
+                           const struct inf_bound_value *output)
+{
+    if (execution->outputs[output->index] != NULL)
+        return execution->outputs[output->index];
+    const struct inf_slot *slot = &executable->slots[execution->slot];
+    return (unsigned char *)inf_buffer_host(slot->arena) +
+           executable->plan->storage[output->value].offset;
+}
+
+static bool is_staged(const struct inf_executable *executable, uint32_t value)
+{
+    return executable->staging.offsets[value] != INF_STAGING_NONE;
+}
+
+// Larger inputs are read in place wherever they lie; smaller ones only where they lay in the last run, since for a
+// new place a program is recorded anew, which takes longer than to copy them. The smallest are always copied.
+#define ANYWHERE_BYTES ((size_t)1 << 20)
+#define IN_PLACE_BYTES ((size_t)16 << 10)
+
+// Binds an input that the first device reads where the caller has it; false where it must be copied. Only floats: what
+// a client writes over during the run must not be an index that was found to be in range before.
+static bool bind_in_place(struct inf_executable *executable, struct inf_slot *slot, uint32_t i,
+                          const struct inf_execution *execution)
+{
+    const struct inf_bound_value *input = &executable->inputs[i];
+    const void *memory = execution->inputs[input->index];
+    size_t size = executable->plan->storage[input->value].size_bytes;
+    bool moved = slot->fed[i] != memory;
+    slot->fed[i] = memory;
+    if (execution->mappings == NULL || execution->mappings[input->index] == NULL ||
+        size < (moved ? ANYWHERE_BYTES : IN_PLACE_BYTES) ||
+        executable->graph->values[input->value].dtype != INF_DTYPE_F32)
+        return false;
+    return inf_mapping_bind(execution->mappings[input->index], executable->devices[0], memory, size,
+                            &slot->bindings[input->value]);
+}
+
+// Binds an input that the first device reads, in place or where it is copied to.
+static void feed(struct inf_executable *executable, struct inf_slot *slot, uint32_t i,
+                 const struct inf_execution *execution)
+{
+    const struct inf_bound_value *input = &executable->inputs[i];
+    struct inf_device *device = executable->devices[0];
+    size_t size = executable->plan->storage[input->value].size_bytes;
+    bool renames = executable->plan->roots[input->value] != input->value;
+    bool in_place = bind_in_place(executable, slot, i, execution);
+    if (!in_place)
+        slot->bindings[input->value] = inf_executable_place(executable, slot, input->value);
+    if (renames || size == 0)
+        return;
+    if (!in_place)
+        memcpy(slot->bindings[input->value].host, execution->inputs[input->index], size);
+    inf_device_add_count(device, in_place ? INF_COUNT_INPUTS_IN_PLACE : INF_COUNT_INPUTS_COPIED, 1);
+    inf_device_add_count(device, in_place ? INF_COUNT_IN_PLACE_BYTES : INF_COUNT_COPIED_BYTES,
+                         size);
+}
+
+// Binds the caller's memory, or copies inputs to where the device sees them.
+static void bind(struct inf_executable *executable, const struct inf_execution *execution)
+{
+    struct inf_slot *slot = &executable->slots[execution->slot];
+    for (uint32_t i = 0; i < executable->input_count; i++) {
+        const struct inf_bound_value *input = &executable->inputs[i];
+        if (!is_staged(executable, input->value))
+            // Programs only read their inputs; bindings do not tell the two directions apart.
+            slot->bindings[input->value].host = (void *)(uintptr_t)execution->inputs[input->index];
+        else
+            feed(executable, slot, i, execution);
+    }
+    for (uint32_t i = 0; i < executable->output_count; i++)
+        if (!is_staged(executable, executable->outputs[i].value))
+            slot->bindings[executable->outputs[i].value].host =
+                output_memory(executable, execution, &executable->outputs[i]);
+}
+
+// Copies outputs that lie elsewhere to where the caller wants them.
+static void fetch(const struct inf_executable *executable, const struct inf_execution *execution)
+{
+    const struct inf_plan *plan = executable->plan;
+    const struct inf_slot *slot = &executable->slots[execution->slot];
+    for (uint32_t i = 0; i < executable->output_count; i++) {
+        const struct inf_bound_value *output = &executable->outputs[i];
+        size_t size = plan->storage[output->value].size_bytes;
+        if (is_staged(executable, output->value) && plan->roots[output->value] == output->value &&
+            execution->outputs[output->index] != NULL && size > 0)
+            memcpy(execution->outputs[output->index], slot->bindings[output->value].host, size);
+    }
+    for (uint32_t i = 0; i < plan->copy_count; i++) {
+        uint32_t value = plan->copy_values[i];
+        if (execution->outputs[plan->copy_outputs[i]] != NULL &&
+            plan->storage[value].size_bytes > 0)
+            memcpy(execution->outputs[plan->copy_outputs[i]], slot->bindings[value].host,
+                   plan->storage[value].size_bytes);
+    }
+}
+
+enum inf_code inf_executable_run(struct inf_executable *executable,
+                                 const struct inf_execution *execution, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    if (executable->dynamic != NULL)
+        return inf_dynamic_run(executable->dynamic, execution, err);
+    const struct inf_plan *plan = executable->plan;
+    bind(executable, execution);
+    struct inf_run run = {.bindings = executable->slots[execution->slot].bindings,
+                          .slot = execution->slot,
+                          .cancelled = execution->cancelled,
+                          .profile = execution->profile,
+                          .overflowed = execution->overflowed};
+    for (uint32_t i = 0; i < plan->segment_count; i++) {
+        struct inf_ticket ticket;
+        INF_TRY(inf_program_run(executable->programs[i], &run, &ticket, err));
+        INF_TRY(inf_device_wait(executable->devices[plan->segments[i].device], ticket, UINT64_MAX,
+                                err));
+        INF_TRY(inf_program_finish(executable->programs[i], &run, err));
+    }
+    fetch(executable, execution);
+    return INF_OK;
+}
