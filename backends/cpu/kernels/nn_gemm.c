@@ -14,14 +14,17 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
     const size_t step = gemm->a_step * sizeof(float);
     const size_t width = vectors * INF_VEC_WIDTH;
     const char *ahead = gemm->ahead;
-    for (size_t s = 0; s < panel->segments; s++) {
+    const size_t depth = panel->depth;
+    const size_t first = gemm->a_first;
+    const float *const *segments_end = gemm->a + panel->segments;
+    for (const float *const *a = gemm->a; a != segments_end; a++) {
         // Pixels 0, 3, 6 and 9: the others are one or two steps behind them.
-        if (gemm->a[s] == NULL) {
-            w += panel->depth * width;
+        if (*a == NULL) {
+            w += depth * width;
             continue;
         }
-        const char *a0 = (const char *)(gemm->a[s] + gemm->a_first);
-        const char *stop = a0 + panel->depth * sizeof(float);
+        const char *a0 = (const char *)(*a + first);
+        const char *stop = a0 + depth * sizeof(float);
         const char *a3 = a0 + 3 * step;
         const char *a6 = a0 + 6 * step;
         const char *a9 = a0 + 9 * step;

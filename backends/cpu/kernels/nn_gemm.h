@@ -42,17 +42,6 @@ INF_VEC_INLINE void store(const struct inf_gemm_panel *panel, const struct inf_g
     }
 }
 
-INF_VEC_INLINE void store_plain(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
-                                const inf_vec *sum, const size_t pixel, const size_t vectors)
-{
-    const inf_vec min = vec_all(panel->min);
-    const inf_vec max = vec_all(panel->max);
-    float *y = gemm->y + pixel * panel->y_step;
-    INF_VEC_UNROLL
-    for (size_t v = 0; v < vectors; v++)
-        vec_store(y + v * INF_VEC_WIDTH, vec_min(max, vec_max(min, sum[v])));
-}
-
 typedef inf_vec inf_gemm_sums[INF_GEMM_ROWS_MAX][INF_GEMM_PANELS];
 
 INF_VEC_INLINE void begin(const struct inf_gemm_panel *panel, inf_gemm_sums sum,
@@ -71,9 +60,17 @@ INF_VEC_INLINE void finish(const struct inf_gemm_panel *panel, const struct inf_
 {
     if (gemm->residual == NULL && panel->slopes == NULL &&
         panel->columns == vectors * INF_VEC_WIDTH) {
+        // What is stored might be what is read: so all of it is read before.
+        const inf_vec min = vec_all(panel->min);
+        const inf_vec max = vec_all(panel->max);
+        const size_t y_step = panel->y_step;
+        float *y = gemm->y;
         INF_VEC_UNROLL
-        for (size_t i = 0; i < pixels; i++)
-            store_plain(panel, gemm, sum[i], i, vectors);
+        for (size_t i = 0; i < pixels; i++, y += y_step) {
+            INF_VEC_UNROLL
+            for (size_t v = 0; v < vectors; v++)
+                vec_store(y + v * INF_VEC_WIDTH, vec_min(max, vec_max(min, sum[i][v])));
+        }
         return;
     }
     INF_VEC_UNROLL
