@@ -26,10 +26,13 @@ void inf_cpu_packs_fini(struct inf_cpu_packs *packs)
 struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns)
 {
     size_t rest = columns - first;
+    size_t whole = nn->gemm->width;
+    size_t half = nn->gemm_half->width;
     struct inf_cpu_panel panel = {.gemm = nn->gemm, .vectors = 1, .first = first};
-    if (rest > nn->gemm->width)
+    // A vector and a half go as two panels.
+    if (rest > whole + (half < whole ? half : 0))
         panel.vectors = 2;
-    else if (rest <= nn->gemm_half->width)
+    else if (rest <= half)
         panel.gemm = nn->gemm_half;
     panel.width = panel.vectors * panel.gemm->width;
     panel.columns = INF_MIN(panel.width, rest);
