@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/cpu/own_round.h"
+#include "backends/cpu/own_window.h"
 
 #define STRIP_PIXELS 48
 // Weights that do not lie near whatever is done come from afar for each strip: then strips are long, but
@@ -276,12 +277,11 @@ const struct inf_window *inf_own_conv_height(const struct inf_own_conv *conv)
 // What lies in scratch memory before operands that are rounded, in whole cache lines.
 static size_t made_count(const struct inf_own_conv *conv, size_t rows)
 {
-    const struct inf_window *w = &conv->width;
     size_t count = 0;
     if (conv->has_depthwise)
         count = rows * conv->row_pixels * conv->inputs;
-    else if (w->pad_before > 0 || w->pad_after > 0)
-        count = conv->segments * (size_t)(w->input + w->pad_before + w->pad_after) * conv->inputs;
+    else if (!conv->pointwise)
+        count = inf_own_window_scratch(conv);
     return (count + 15) / 16 * 16;
 }
 
@@ -352,27 +352,14 @@ void inf_own_conv_pixels(const struct inf_own_conv *conv, const struct inf_own_r
         map_columns(conv, run, panel_first, panel_end);
 }
 
-// A row of x with what pads it, in scratch.
-static const float *padded_row(const struct inf_own_conv *conv, const float *row, float *to)
-{
-    size_t before = (size_t)conv->width.pad_before * conv->inputs;
-    size_t size = (size_t)conv->width.input * conv->inputs;
-    size_t after = (size_t)conv->width.pad_after * conv->inputs;
-    memset(to, 0, before * sizeof(float));
-    memcpy(to + before, row, size * sizeof(float));
-    memset(to + before + size, 0, after * sizeof(float));
-    return to;
-}
-
 // Rows from `row` on, at most `count`, that lie one behind the other where there is room for `rows`.
 static size_t rows_behind(size_t row, size_t count, size_t rows)
 {
     return INF_MIN(count, rows - row % rows);
 }
 
-// Where the results of rows from `row` on go to, and what is added to them.
-static void aim(const struct inf_own_conv *conv, const struct inf_own_conv_io *io, size_t row,
-                struct inf_own_run *run)
+void inf_own_conv_aim(const struct inf_own_conv *conv, const struct inf_own_conv_io *io, size_t row,
+                      struct inf_own_run *run)
 {
     run->y = io->y + row % io->y_rows * conv->row_pixels * conv->outputs;
     if (conv->residual_channels > 0)
@@ -380,42 +367,13 @@ static void aim(const struct inf_own_conv *conv, const struct inf_own_conv_io *i
             io->residual + row % io->residual_rows * conv->row_pixels * conv->residual_channels;
 }
 
-static void window_rows(const struct inf_own_conv *conv, const struct inf_own_conv_io *io,
-                        size_t first, size_t end, float *scratch)
-{
-    const struct inf_window *h = &conv->height;
-    const struct inf_window *w = &conv->width;
-    size_t row_size = (size_t)w->input * conv->inputs;
-    size_t padded_size = row_size + (size_t)(w->pad_before + w->pad_after) * conv->inputs;
-    bool pads = padded_size > row_size;
-    int64_t padded = INT64_MIN; // rows of x below it are in scratch
-    struct inf_own_run run = {.count = conv->row_pixels,
-                              .rounded =
-                                  inf_own_round_room(conv, scratch, made_count(conv, end - first))};
-    for (size_t row = first; row < end; row++) {
-        for (int32_t k = 0; k < h->kernel; k++) {
-            int64_t input = (int64_t)row * h->stride - h->pad_before + k;
-            run.a[k] = NULL;
-            if (input < 0 || input >= h->input)
-                continue;
-            run.a[k] = io->x + (size_t)input % io->x_rows * row_size;
-            if (!pads)
-                continue;
-            float *to = scratch + (size_t)(input % h->kernel) * padded_size;
-            run.a[k] = input < padded ? to : padded_row(conv, run.a[k], to);
-            padded = INF_MAX(padded, input + 1);
-        }
-        aim(conv, io, row, &run);
-        inf_own_conv_pixels(conv, &run, 0, conv->panel_count);
-    }
-}
-
 void inf_own_conv_rows(const struct inf_own_conv *conv, const struct inf_own_conv_io *io,
                        size_t first, size_t end, float *scratch)
 {
     size_t row_size = conv->row_pixels * conv->inputs;
     if (!conv->pointwise) {
-        window_rows(conv, io, first, end, scratch);
+        inf_own_window_rows(conv, io, first, end, scratch,
+                            inf_own_round_room(conv, scratch, made_count(conv, end - first)));
         return;
     }
     if (conv->has_depthwise)
@@ -431,7 +389,7 @@ void inf_own_conv_rows(const struct inf_own_conv *conv, const struct inf_own_con
         run.a[0] = conv->has_depthwise ? scratch + (row - first) * row_size
                                        : io->x + row % io->x_rows * row_size;
         run.count = rows * conv->row_pixels;
-        aim(conv, io, row, &run);
+        inf_own_conv_aim(conv, io, row, &run);
         inf_own_conv_pixels(conv, &run, 0, conv->panel_count);
         row += rows;
     }

@@ -90,6 +90,10 @@ struct inf_own_run {
     float *y;              // of the first pixel
 };
 
+// Where the results of rows from `row` on go to, and what is added to them.
+void inf_own_conv_aim(const struct inf_own_conv *conv, const struct inf_own_conv_io *io, size_t row,
+                      struct inf_own_run *run);
+
 // Computes panels `first` to `end` (exclusive) of a run.
 void inf_own_conv_pixels(const struct inf_own_conv *conv, const struct inf_own_run *run,
                          size_t first, size_t end);
