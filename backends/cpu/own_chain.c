@@ -143,6 +143,7 @@ enum inf_code inf_own_chain_create(struct inf_cpu_step *step, const struct inf_c
     INF_TRY(inf_cpu_state(step, sizeof(struct alone), err));
     struct alone *alone = step->state;
     INF_TRY(inf_own_conv_init(&alone->conv, step, chain, err));
+    alone->conv.depthwise.far = true;
     share(alone, step);
     need_scratch(alone, step);
     uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));

@@ -8,9 +8,11 @@
 // Rows of results of one task, about.
 #define TASK_MACS ((size_t)100000)
 
+// Dilated windows are plain ones over every `dilation`-th pixel: so they must not skip any.
 static bool square(const struct inf_window *h, const struct inf_window *w)
 {
-    return h->kernel == w->kernel && h->stride == w->stride && h->dilation == 1 && w->dilation == 1;
+    return h->kernel == w->kernel && h->stride == w->stride && h->dilation == w->dilation &&
+           (h->dilation == 1 || h->stride == 1);
 }
 
 static struct inf_xnn_activation activation_of(const struct inf_node *node)
@@ -31,9 +33,9 @@ enum inf_code inf_own_depthwise_check(const struct inf_graph *graph, const struc
     inf_node_windows(graph, node, &height, &width);
     if (!square(&height, &width) || inf_depthwise_form(height.kernel, height.stride) < 0)
         return inf_fail(err, INF_UNSUPPORTED,
-                        "cpu: depthwise_conv2d: windows of %" PRId32 "x%" PRId32
-                        " are not built here",
-                        height.kernel, width.kernel);
+                        "cpu: depthwise_conv2d: windows of %" PRId32 "x%" PRId32 " by %" PRId32
+                        ", dilated by %" PRId32 ", are not built here",
+                        height.kernel, width.kernel, height.stride, height.dilation);
     if (filter->dims[3] != 1 || channels < inf_isa_best()->nn->depthwise_half->width)
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: depthwise_conv2d: %zu channels times %" PRId64 " are not built here",
@@ -98,32 +100,70 @@ static void call(const struct inf_own_depthwise *depthwise, struct inf_depthwise
         depthwise->half(rows);
 }
 
+// Every `dilation`-th number below `count`, from `first` on.
+static size_t every(size_t count, size_t first, size_t dilation)
+{
+    return first < count ? (count - first + dilation - 1) / dilation : 0;
+}
+
+// Calls for every `dilation`-th window of a row in turn: these are not dilated, and meet every
+// `dilation`-th pixel only.
+static void call_columns(const struct inf_own_depthwise *depthwise,
+                         const struct inf_depthwise *whole)
+{
+    const struct inf_window *w = &depthwise->width;
+    int64_t dilation = w->dilation;
+    for (int64_t window = 0; window < dilation && window < w->output; window++) {
+        struct inf_depthwise part = *whole;
+        int64_t pixel = window - w->pad_before; // that the first window starts at
+        int64_t first = (pixel % dilation + dilation) % dilation;
+        size_t offset = (size_t)window * depthwise->channels;
+        part.pad = (ptrdiff_t)((first - pixel) / dilation);
+        part.width = every((size_t)w->input, (size_t)first, (size_t)dilation);
+        part.output_width = every((size_t)w->output, (size_t)window, (size_t)dilation);
+        for (size_t i = 0; i < INF_DEPTHWISE_ROWS && part.width > 0; i++)
+            if (part.rows[i] != NULL)
+                part.rows[i] += (size_t)first * depthwise->channels;
+        part.y[0] += offset;
+        if (part.y[1] != NULL)
+            part.y[1] += offset;
+        call(depthwise, &part);
+    }
+}
+
 void inf_own_depthwise_rows(const struct inf_own_depthwise *depthwise, const float *x,
                             size_t x_rows, size_t first, size_t end, float *y)
 {
     const struct inf_window *h = &depthwise->height;
+    size_t dilation = (size_t)h->dilation;
     size_t row_size = (size_t)depthwise->width.output * depthwise->channels;
     size_t input_size = (size_t)depthwise->width.input * depthwise->channels;
     struct inf_depthwise rows = {
-        .pad = depthwise->width.pad_before,
-        .width = (size_t)depthwise->width.input,
-        .output_width = (size_t)depthwise->width.output,
         .channels = depthwise->channels,
+        .step = depthwise->channels * dilation,
         .w = depthwise->w,
         .bias = depthwise->bias,
         .slopes = depthwise->slopes,
         .min = depthwise->end.min,
         .max = depthwise->end.max,
+        .far = depthwise->far,
     };
-    for (size_t row = first; row < end; row += depthwise->rows_max) {
+    // Rows that are computed together lie `dilation` apart, as the rows do that their windows meet.
+    size_t group = depthwise->rows_max * dilation;
+    for (size_t i = 0; i < end - first; i++) {
+        size_t row = first + i;
+        if (i % group >= dilation)
+            continue;
         int64_t input = (int64_t)row * h->stride - h->pad_before;
-        for (int64_t i = 0; i < INF_DEPTHWISE_ROWS; i++)
-            rows.rows[i] = input + i >= 0 && input + i < h->input
-                               ? x + (size_t)(input + i) % x_rows * input_size
-                               : NULL;
-        rows.y[0] = y + (row - first) * row_size;
-        rows.y[1] = depthwise->rows_max > 1 && row + 1 < end ? rows.y[0] + row_size : NULL;
-        call(depthwise, &rows);
+        for (int64_t k = 0; k < INF_DEPTHWISE_ROWS; k++) {
+            int64_t at = input + k * h->dilation;
+            rows.rows[k] = at >= 0 && at < h->input ? x + (size_t)at % x_rows * input_size : NULL;
+        }
+        rows.y[0] = y + i * row_size;
+        rows.y[1] = depthwise->rows_max > 1 && row + dilation < end
+                        ? rows.y[0] + dilation * row_size
+                        : NULL;
+        call_columns(depthwise, &rows);
     }
     if (depthwise->end.map != NULL)
         depthwise->end.map((end - first) * row_size, y, y);
@@ -173,6 +213,7 @@ static enum inf_code alone_create(struct inf_cpu_step *step, struct inf_error *e
     INF_TRY(inf_cpu_state(step, sizeof(struct alone), err));
     struct alone *alone = step->state;
     INF_TRY(inf_own_depthwise_init(&alone->depthwise, step, step->node, err));
+    alone->depthwise.far = true;
     const struct inf_window *h = &alone->depthwise.height;
     const struct inf_window *w = &alone->depthwise.width;
     size_t row_macs = (size_t)(w->output * h->kernel * w->kernel) * alone->depthwise.channels;

@@ -15,6 +15,7 @@ struct inf_own_depthwise {
     size_t full_channels; // that `full` computes; `half` does the rest
     const float *w, *bias, *slopes;
     struct inf_own_end end;
+    bool far; // its input is written long before it is read
 };
 
 // INF_UNSUPPORTED where this family does not compute the depthwise_conv2d node.

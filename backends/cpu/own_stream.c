@@ -51,7 +51,8 @@ static size_t input_first(const struct stage *stage, size_t row)
 static size_t input_end(const struct stage *stage, size_t end)
 {
     const struct inf_window *h = stage->height;
-    int64_t last = ((int64_t)end - 1) * h->stride - h->pad_before + h->kernel;
+    int64_t last =
+        ((int64_t)end - 1) * h->stride - h->pad_before + (h->kernel - 1) * h->dilation + 1;
     return last > 0 ? (size_t)INF_MIN(last, h->input) : 0;
 }
 

@@ -90,6 +90,8 @@ static void slide(struct net *net, int32_t taps, int32_t stride)
         &node(net, INF_OP_DEPTHWISE_CONV2D, inputs, 3)->attrs.depthwise_conv2d;
     attrs->padding = INF_PADDING_SAME;
     attrs->stride_h = attrs->stride_w = stride;
+    if (stride == 1 && draw(net, 4) == 0)
+        attrs->dilation_h = attrs->dilation_w = (int32_t)(2 + draw(net, 2));
     activation(net, &attrs->activation, &attrs->activation_min, &attrs->activation_max,
                &attrs->activation_alpha);
     net->height = (net->height + stride - 1) / stride;

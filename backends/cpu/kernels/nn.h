@@ -53,12 +53,14 @@ struct inf_depthwise {
     float *y[2];                           // rows of results; y[1] NULL: one row only
     ptrdiff_t pad;                         // columns before x that the first window has
     size_t width, output_width;            // pixels of a row of x and of y
-    size_t channels;                       // elements from pixel to pixel in x, y and w
+    size_t channels;                       // elements from tap to tap in w
+    size_t step;                           // elements from pixel to pixel in x and y
     size_t first, end; // channels that are computed, at least; `end` is at least the vector's width
     const float *w;    // [taps][channels]
     const float *bias; // [channels]
     const float *slopes; // [channels]; NULL: none
     float min, max;
+    bool far; // x is in no near cache: what comes next is brought nearer
 };
 
 typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);

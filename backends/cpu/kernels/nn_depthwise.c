@@ -31,8 +31,19 @@ INF_VEC_INLINE void load(const struct inf_depthwise *d, const struct block *bloc
         if (edge && (pixel < 0 || pixel >= (ptrdiff_t)d->width))
             x[i] = vec_all(0);
         else
-            x[i] = vec_load(from + pixel * (ptrdiff_t)d->channels);
+            x[i] = vec_load(from + pixel * (ptrdiff_t)d->step);
     }
+}
+
+// What the next block will look at and this one does not: too many places for the processor to see where
+// they lead.
+INF_VEC_INLINE void bring_nearer(const struct inf_depthwise *d, const struct block *block,
+                                 const float *row, const size_t first, const size_t count)
+{
+    const float *from = row + block->channel;
+    INF_VEC_UNROLL
+    for (size_t i = first; i < first + count; i++)
+        __builtin_prefetch(from + (block->first + (ptrdiff_t)i) * (ptrdiff_t)d->step, 0, 2);
 }
 
 INF_VEC_INLINE void finish(const struct inf_depthwise *d, const struct block *block, inf_vec sum,
@@ -41,7 +52,7 @@ INF_VEC_INLINE void finish(const struct inf_depthwise *d, const struct block *bl
     if (d->slopes != NULL)
         sum = vec_slope(sum, vec_load(d->slopes + block->channel));
     sum = vec_min(vec_all(d->max), vec_max(vec_all(d->min), sum));
-    vec_store(d->y[row] + (block->output + pixel) * d->channels + block->channel, sum);
+    vec_store(d->y[row] + (block->output + pixel) * d->step + block->channel, sum);
 }
 
 INF_VEC_INLINE void compute(const struct inf_depthwise *d, const struct block *block,
@@ -60,7 +71,11 @@ INF_VEC_INLINE void compute(const struct inf_depthwise *d, const struct block *b
     for (size_t r = 0; r < (shape.rows - 1) * shape.stride + shape.taps; r++) {
         if (d->rows[r] == NULL)
             continue;
-        load(d, block, d->rows[r], (pixels - 1) * shape.stride + shape.taps, edge, x);
+        const size_t count = (pixels - 1) * shape.stride + shape.taps;
+        load(d, block, d->rows[r], count, edge, x);
+        // Rows before were met by the rows of results before.
+        if (d->far && r + shape.stride >= shape.taps)
+            bring_nearer(d, block, d->rows[r], count, pixels * shape.stride);
         INF_VEC_UNROLL
         for (size_t o = 0; o < shape.rows; o++) {
             // Rows that this row of results does not meet.
