@@ -6,23 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/build_id.h"
 #include "backends/base/clock.h"
 #include "backends/base/record_file.h"
-#include "backends/cpu/kernel_race.h"
 #include "proto/core/span.h"
 
-// Choices that are kept; a kind of node that is met when there are so many is chosen by rule.
+// Choices that are kept; what is met when there are so many is chosen by rule.
 #define RECORDS_MAX 2048u
 // What all races of a device may take together.
-#define RACES_NS (3 * (uint64_t)INF_NS_PER_S)
-// The rule's row stays unless another takes less than so much of its time: a race is short, and weights
-// of XNNPACK's operators cannot be shared.
-#define CLEARLY      0.9
-#define FAMILY_CHARS 24
+#define RACES_NS (4 * (uint64_t)INF_NS_PER_S)
+// The rule's candidate stays unless another takes less than so much of its time: a race is short, and
+// weights of XNNPACK's operators cannot be shared.
+#define CLEARLY 0.9
 
 struct record {
     uint64_t key;
-    char family[FAMILY_CHARS];
+    char winner[INF_CPU_WINNER_TEXT];
+    bool raced; // else it is not kept
 };
 
 struct inf_cpu_choices {
@@ -36,11 +36,18 @@ struct inf_cpu_choices {
     uint64_t spent_ns;
 
     struct inf_record_file file; // of the thread that writes
+    char header[64];             // its first line
 };
 
 // --- keys ---
 
-static uint64_t hash_value(uint64_t key, const struct inf_graph *graph, uint32_t value)
+uint64_t inf_cpu_choices_key(const struct inf_cpu_choices *choices, pthreadpool_t pool)
+{
+    size_t threads = pthreadpool_get_threads_count(pool);
+    return inf_record_hash(choices->seed, &threads, sizeof threads);
+}
+
+uint64_t inf_cpu_choices_hash_value(uint64_t key, const struct inf_graph *graph, uint32_t value)
 {
     if (value == INF_VALUE_NONE)
         return inf_record_hash(key, "-", 1);
@@ -51,17 +58,12 @@ static uint64_t hash_value(uint64_t key, const struct inf_graph *graph, uint32_t
     return inf_record_hash(key, of->shape.dims, (size_t)of->shape.rank * sizeof of->shape.dims[0]);
 }
 
-// What a choice hangs on: threads, the node's operator, attributes and operands.
-static uint64_t key_of(const struct inf_cpu_choices *choices, const struct inf_cpu_step *step)
+uint64_t inf_cpu_choices_hash_node(uint64_t key, const struct inf_graph *graph, uint32_t index)
 {
-    const struct inf_node *node = step->node;
-    uint64_t key = inf_record_hash_text(choices->seed, inf_op_info(node->op)->name);
-    size_t threads = pthreadpool_get_threads_count(step->pool);
-    key = inf_record_hash(key, &threads, sizeof threads);
+    const struct inf_node *node = &graph->nodes[index];
+    key = inf_record_hash_text(key, inf_op_info(node->op)->name);
     key = inf_record_hash(key, &node->attrs, sizeof node->attrs);
-    for (uint32_t i = 0; i < node->input_count; i++)
-        key = hash_value(key, step->graph, node->inputs[i]);
-    return hash_value(key, step->graph, node->outputs[0]);
+    return inf_cpu_choices_hash_value(key, graph, node->outputs[0]);
 }
 
 // --- records ---
@@ -74,25 +76,53 @@ static const struct record *find(const struct inf_cpu_choices *choices, uint64_t
     return NULL;
 }
 
-static void add(struct inf_cpu_choices *choices, uint64_t key, const char *family)
+static void add(struct inf_cpu_choices *choices, uint64_t key, const char *winner, bool raced)
 {
     if (choices->count == RECORDS_MAX || find(choices, key) != NULL)
         return;
     struct record *record = &choices->records[choices->count++];
     record->key = key;
-    snprintf(record->family, sizeof record->family, "%s", family);
+    record->raced = raced;
+    snprintf(record->winner, sizeof record->winner, "%s", winner);
 }
 
-// KEY FAMILY
+bool inf_cpu_choices_find(struct inf_cpu_choices *choices, uint64_t key,
+                          char winner[INF_CPU_WINNER_TEXT])
+{
+    inf_mutex_lock(&choices->mutex);
+    const struct record *record = find(choices, key);
+    snprintf(winner, INF_CPU_WINNER_TEXT, "%s", record != NULL ? record->winner : "");
+    inf_mutex_unlock(&choices->mutex);
+    return winner[0] != '\0';
+}
+
+bool inf_cpu_choices_may_race(struct inf_cpu_choices *choices)
+{
+    inf_mutex_lock(&choices->mutex);
+    bool may = choices->spent_ns < RACES_NS && choices->count < RECORDS_MAX;
+    inf_mutex_unlock(&choices->mutex);
+    return may;
+}
+
+void inf_cpu_choices_settle(struct inf_cpu_choices *choices, uint64_t key, const char *winner)
+{
+    inf_mutex_lock(&choices->mutex);
+    add(choices, key, winner, false);
+    inf_mutex_unlock(&choices->mutex);
+}
+
+// --- the file ---
+
+// KEY WINNER
 static bool take_line(void *context, const char *line)
 {
     struct inf_cpu_choices *choices = context;
     struct record record;
     int length = -1;
-    if (sscanf(line, "%" SCNx64 " %23[a-z0-9_]%n", &record.key, record.family, &length) != 2 ||
+    if (sscanf(line, "%" SCNx64 " %23[a-z0-9_]%n", &record.key, record.winner, &length) != 2 ||
         length != (int)strlen(line))
         return false;
-    add(choices, record.key, record.family);
+    add(choices, record.key, record.winner, true);
     return true;
 }
 
@@ -100,11 +130,13 @@ static size_t write_line(void *context, uint32_t index, char *line, size_t capac
 {
     const struct inf_cpu_choices *choices = context;
     const struct record *record = &choices->records[index];
-    return (size_t)snprintf(line, capacity, "%016" PRIx64 " %s", record->key, record->family);
+    if (!record->raced)
+        return 0;
+    return (size_t)snprintf(line, capacity, "%016" PRIx64 " %s", record->key, record->winner);
 }
 
 // Appends what the file lacks. No lock is held meanwhile: records never change, and one thread writes.
-static void keep(struct inf_cpu_choices *choices) INF_MAY_BLOCK
+static void append(struct inf_cpu_choices *choices) INF_MAY_BLOCK
 {
     inf_mutex_lock(&choices->mutex);
     bool mine = !choices->writing;
@@ -120,10 +152,10 @@ static void keep(struct inf_cpu_choices *choices) INF_MAY_BLOCK
     inf_mutex_unlock(&choices->mutex);
 }
 
-// --- choices ---
+// --- judging ---
 
-static void tell(const struct inf_cpu_choices *choices, const struct inf_cpu_step *step,
-                 const struct inf_cpu_candidate *candidates, uint32_t count, uint32_t chosen)
+static void tell(const struct inf_cpu_choices *choices, const struct inf_node *node,
+                 const struct inf_cpu_candidate *candidates, uint32_t count, const char *chosen)
 {
     char times[160] = "";
     for (uint32_t i = 0; i < count; i++) {
@@ -131,65 +163,27 @@ static void tell(const struct inf_cpu_choices *choices, const struct inf_cpu_ste
         snprintf(times + used, sizeof times - used, " %s=%.1fus", candidates[i].family,
                  (double)candidates[i].least_ns / 1000);
     }
-    inf_log(choices->log, INF_LOG_DEBUG, "kernels raced node=\"%s\" op=%s%s chosen=%s",
-            step->node->name, inf_op_info(step->node->op)->name, times, candidates[chosen].family);
+    inf_log(choices->log, INF_LOG_DEBUG, "kernels raced node=\"%s\" op=%s%s chosen=%s", node->name,
+            inf_op_info(node->op)->name, times, chosen);
 }
 
-// The candidate that won.
-static uint32_t judge(const struct inf_cpu_candidate *candidates, uint32_t count)
+void inf_cpu_choices_judge(struct inf_cpu_choices *choices, uint64_t key, uint64_t start_ns,
+                           const struct inf_node *node, const struct inf_cpu_candidate *candidates,
+                           uint32_t count)
 {
-    uint32_t best = 0;
+    const char *winner = candidates[0].family;
     double bound = CLEARLY * (double)candidates[0].least_ns;
     for (uint32_t i = 1; i < count; i++)
         if (candidates[i].least_ns > 0 && (double)candidates[i].least_ns < bound) {
-            best = i;
+            winner = candidates[i].family;
             bound = (double)candidates[i].least_ns;
         }
-    return best;
-}
-
-// The candidate that is known to win, or that wins now; 0, the rule's, where there is no race.
-static uint32_t choose(struct inf_cpu_choices *choices, const struct inf_cpu_step *step,
-                       struct inf_cpu_candidate *candidates, uint32_t count) INF_MAY_BLOCK
-{
-    char family[FAMILY_CHARS] = "";
-    uint64_t key = key_of(choices, step);
-    inf_mutex_lock(&choices->mutex);
-    const struct record *record = find(choices, key);
-    if (record != NULL)
-        memcpy(family, record->family, sizeof family);
-    bool race = record == NULL && choices->spent_ns < RACES_NS && choices->count < RECORDS_MAX;
-    inf_mutex_unlock(&choices->mutex);
-    for (uint32_t i = 0; i < count; i++)
-        if (strcmp(candidates[i].family, family) == 0)
-            return i;
-    uint64_t start_ns = inf_clock_ns();
-    if (!race || inf_cpu_race(candidates, count, step, NULL) != INF_OK ||
-        candidates[0].least_ns == 0)
-        return 0;
-    uint32_t chosen = judge(candidates, count);
-    tell(choices, step, candidates, count, chosen);
+    tell(choices, node, candidates, count, winner);
     inf_mutex_lock(&choices->mutex);
     choices->spent_ns += inf_clock_ns() - start_ns;
-    add(choices, key, candidates[chosen].family);
+    add(choices, key, winner, true);
     inf_mutex_unlock(&choices->mutex);
-    keep(choices);
-    return chosen;
-}
-
-enum inf_code inf_cpu_choose(const struct inf_cpu_kernel **out_kernel,
-                             struct inf_cpu_choices *choices, const struct inf_cpu_step *step,
-                             struct inf_error *err)
-{
-    struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];
-    INF_TRY(inf_cpu_kernel_find(out_kernel, step->graph, step->node, err));
-    // In bf16 rows do not compute the same.
-    if (choices == NULL || step->bf16)
-        return INF_OK;
-    uint32_t count = inf_cpu_kernel_list(candidates, step->graph, step->node);
-    if (count > 1)
-        *out_kernel = candidates[choose(choices, step, candidates, count)].kernel;
-    return INF_OK;
+    append(choices);
 }
 
 // --- all of them ---
@@ -198,6 +192,7 @@ enum inf_code inf_cpu_choices_open(struct inf_cpu_choices **out_choices, const c
                                    const struct inf_device_info *info, const struct inf_log *log,
                                    struct inf_error *err)
 {
+    char build[INF_BUILD_ID_TEXT];
     struct inf_cpu_choices *choices = calloc(1, sizeof *choices);
     if (choices != NULL)
         choices->records = calloc(RECORDS_MAX, sizeof *choices->records);
@@ -209,8 +204,11 @@ enum inf_code inf_cpu_choices_open(struct inf_cpu_choices **out_choices, const c
     inf_mutex_init(&choices->mutex);
     choices->log = log;
     choices->seed = inf_record_hash_text(INF_RECORD_HASH_INIT, info->description);
+    // Another build has other kernels.
+    inf_build_id(build);
+    snprintf(choices->header, sizeof choices->header, "inferd-kernels 2 %.40s\n", build);
     choices->file = (struct inf_record_file){.name = "kernels.db",
-                                             .header = "inferd-kernels 1\n",
+                                             .header = choices->header,
                                              .what = "memory of kernels",
                                              .bytes_max = RECORDS_MAX * 128,
                                              .log = log,

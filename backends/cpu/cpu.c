@@ -8,7 +8,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/cpu_program.h"
-#include "backends/cpu/fuse.h"
+#include "backends/cpu/form_choice.h"
 #include "backends/cpu/own_round.h"
 #include "backends/cpu/xnn.h"
 
@@ -101,13 +101,6 @@ static enum inf_code cpu_supports(struct inf_device *device, const struct inf_gr
     return inf_cpu_kernel_find(&kernel, graph, &graph->nodes[node], err);
 }
 
-static uint32_t cpu_fused_into(struct inf_device *device, const struct inf_segment *segment,
-                               uint32_t node)
-{
-    (void)device;
-    return inf_cpu_fused_into(segment->graph, node, segment);
-}
-
 const struct inf_backend inf_cpu_backend = {
     .name = "cpu",
     .priority = CPU_PRIORITY,
@@ -115,7 +108,8 @@ const struct inf_backend inf_cpu_backend = {
     .open = cpu_open,
     .close = cpu_close,
     .supports = cpu_supports,
-    .fused_into = cpu_fused_into,
+    .settle = inf_cpu_settle,
+    .fused_into = inf_cpu_fused_into_chosen,
     .compile = inf_cpu_compile,
     .program_destroy = inf_cpu_program_destroy,
     .packed = inf_cpu_packed,

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "backends/cpu/choices.h"
 #include "backends/cpu/cpu_step.h"
+#include "backends/cpu/form_choice.h"
+#include "backends/cpu/kernel_choice.h"
 #include "backends/cpu/own.h"
 #include "backends/cpu/own_chain.h"
 #include "backends/cpu/own_stream.h"
@@ -33,16 +34,19 @@ struct cpu_program {
 // --- steps ---
 
 static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segment *segment,
-                               struct inf_cpu_choices *choices, struct inf_error *err)
+                               enum inf_cpu_fusing fusing, struct inf_cpu_choices *choices,
+                               struct inf_error *err)
 {
     const struct inf_cpu_kernel *kernel;
     struct inf_cpu_chain chain;
     struct inf_cpu_stream stream;
     INF_TRY(inf_cpu_step_take_operands(step, err));
-    if (inf_cpu_stream_find(&stream, step->graph, step->index, segment)) {
+    if (fusing == INF_CPU_STREAMS &&
+        inf_cpu_stream_find(&stream, step->graph, step->index, segment)) {
         INF_TRY(inf_own_stream_create(step, &stream, err));
         inf_cpu_step_bind_start(step);
-    } else if (inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
+    } else if (fusing != INF_CPU_NODES &&
+               inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
                !inf_cpu_chain_is_node(&chain)) {
         INF_TRY(inf_own_chain_create(step, &chain, err));
         inf_cpu_step_bind_start(step);
@@ -55,12 +59,6 @@ static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segme
 }
 
 // --- programs ---
-
-// False where the step of another node computes this one too.
-static bool has_step(const struct inf_segment *segment, uint32_t node)
-{
-    return inf_cpu_fused_into(segment->graph, node, segment) == INF_NODE_NONE;
-}
 
 // Gives the steps of each slot the same memory for what they need while they run.
 static enum inf_code share_scratch(struct cpu_program *program, struct inf_error *err)
@@ -86,9 +84,8 @@ static enum inf_code share_scratch(struct cpu_program *program, struct inf_error
     return INF_OK;
 }
 
-// The threads of a slot; NULL: the calling one. A pool is used as a whole or not at all.
-static pthreadpool_t pool_of(const struct inf_cpu_device *device, const struct inf_segment *segment,
-                             uint32_t slot)
+pthreadpool_t inf_cpu_pool_of(const struct inf_cpu_device *device,
+                              const struct inf_segment *segment, uint32_t slot)
 {
     if (segment->threads > 0 && segment->threads < device->pools.threads)
         return NULL;
@@ -97,8 +94,47 @@ static pthreadpool_t pool_of(const struct inf_cpu_device *device, const struct i
     return device->pools.pools[slot % device->pools.slots];
 }
 
+// A node that has a step, and what its step may compute beside it.
+struct planned_step {
+    uint32_t node;
+    enum inf_cpu_fusing fusing;
+};
+
+// Lists the steps of the segment, by choice or (`most` not NULL) as large as they may be.
+static uint32_t list_steps(struct planned_step *steps, const struct inf_cpu_device *device,
+                           const struct inf_segment *segment, const enum inf_cpu_fusing *most)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < segment->node_count; i++) {
+        uint32_t node = segment->nodes[i];
+        enum inf_cpu_fusing fusing = most != NULL ? *most : inf_cpu_form_of(device, segment, node);
+        if (inf_cpu_fused_into(segment->graph, node, segment, fusing) == INF_NODE_NONE)
+            steps[count++] = (struct planned_step){node, fusing};
+    }
+    return count;
+}
+
+static void step_init(struct inf_cpu_step *step, struct cpu_program *program,
+                      struct inf_cpu_device *device, const struct inf_segment *segment,
+                      uint32_t slot)
+{
+    step->graph = segment->graph;
+    step->node = &segment->graph->nodes[step->index];
+    step->pool = inf_cpu_pool_of(device, segment, slot);
+    step->team = &program->teams[slot];
+    step->team->pool = step->pool;
+    step->arena = &program->arena;
+    step->device = &device->base;
+    step->packs = &device->packs;
+    step->isa = device->isa;
+    step->bf16 = segment->precision == INF_PRECISION_BF16;
+    step->dots = device->dots;
+    step->pinned = segment->pinned;
+}
+
 static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_device *device,
-                                  const struct inf_segment *segment, struct inf_error *err)
+                                  const struct inf_segment *segment,
+                                  const enum inf_cpu_fusing *most, struct inf_error *err)
 {
     size_t count;
     if (!inf_size_mul(segment->node_count, segment->slots, &count))
@@ -106,51 +142,36 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
     program->steps = calloc(count + 1, sizeof(*program->steps));
     program->teams =
         inf_arena_alloc(&program->arena, ((size_t)segment->slots + 1) * sizeof(*program->teams));
-    if (program->steps == NULL || program->teams == NULL)
+    struct planned_step *planned =
+        inf_arena_alloc(&program->arena, ((size_t)segment->node_count + 1) * sizeof(*planned));
+    if (program->steps == NULL || program->teams == NULL || planned == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "cpu: no memory for %zu steps", count);
     program->slots = segment->slots;
     program->team_macs = (size_t)device->pools.wake_ns * 2 * CORE_MACS_PER_NS;
     program->team_macs = INF_MAX(INF_MIN(program->team_macs, TEAM_MACS_MAX), TEAM_MACS_MIN);
-    for (uint32_t i = 0; i < segment->node_count; i++)
-        program->step_count += has_step(segment, segment->nodes[i]);
-    size_t at = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t slot = (uint32_t)(i / segment->node_count);
-        uint32_t node = segment->nodes[i % segment->node_count];
-        if (!has_step(segment, node))
-            continue;
-        struct inf_cpu_step *step = &program->steps[at++];
-        step->index = node;
-        step->graph = segment->graph;
-        step->node = &segment->graph->nodes[step->index];
-        step->pool = pool_of(device, segment, slot);
-        step->team = &program->teams[slot];
-        step->team->pool = step->pool;
-        step->arena = &program->arena;
-        step->device = &device->base;
-        step->packs = &device->packs;
-        step->isa = device->isa;
-        step->bf16 = segment->precision == INF_PRECISION_BF16;
-        step->dots = device->dots;
-        step->pinned = segment->pinned;
-        INF_TRY(step_fill(step, segment, device->choices, err));
+    program->step_count = list_steps(planned, device, segment, most);
+    for (size_t i = 0; i < (size_t)program->step_count * segment->slots; i++) {
+        struct inf_cpu_step *step = &program->steps[i];
+        const struct planned_step *like = &planned[i % program->step_count];
+        uint32_t slot = (uint32_t)(i / program->step_count);
+        step->index = like->node;
+        step_init(step, program, device, segment, slot);
+        INF_TRY(step_fill(step, segment, like->fusing, device->choices, err));
         program->base.lowered_nodes += slot == 0 ? step->lowered_nodes : 0;
     }
     return share_scratch(program, err);
 }
 
-enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_device *base,
-                              const struct inf_segment *segment, uint32_t flags,
-                              struct inf_error *err)
+static enum inf_code compile(struct inf_program **out_program, struct inf_cpu_device *device,
+                             const struct inf_segment *segment, const enum inf_cpu_fusing *most,
+                             struct inf_error *err)
 {
-    (void)flags;
-    struct inf_cpu_device *device = (struct inf_cpu_device *)base;
     struct cpu_program *program = calloc(1, sizeof(*program));
     if (program == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
     int64_t before = inf_xnn_thread_bytes();
-    enum inf_code code = program_fill(program, device, segment, err);
+    enum inf_code code = program_fill(program, device, segment, most, err);
     if (code != INF_OK) {
         inf_cpu_program_destroy(&program->base);
         return code;
@@ -159,6 +180,21 @@ enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_devic
         (uint64_t)(inf_xnn_thread_bytes() - before) - program->base.scratch_bytes;
     *out_program = &program->base;
     return INF_OK;
+}
+
+enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_device *base,
+                              const struct inf_segment *segment, uint32_t flags,
+                              struct inf_error *err)
+{
+    (void)flags;
+    return compile(out_program, (struct inf_cpu_device *)base, segment, NULL, err);
+}
+
+enum inf_code inf_cpu_compile_form(struct inf_program **out_program, struct inf_cpu_device *device,
+                                   const struct inf_segment *segment, enum inf_cpu_fusing most,
+                                   struct inf_error *err)
+{
+    return compile(out_program, device, segment, &most, err);
 }
 
 void inf_cpu_program_destroy(struct inf_program *base)

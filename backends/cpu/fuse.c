@@ -318,13 +318,59 @@ bool inf_cpu_stream_find(struct inf_cpu_stream *stream, const struct inf_graph *
 }
 
 uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
-                            const struct inf_segment *segment)
+                            const struct inf_segment *segment, enum inf_cpu_fusing most)
 {
+    if (most == INF_CPU_NODES)
+        return INF_NODE_NONE;
     uint32_t next = chain_next(graph, node, segment);
-    if (next != INF_NODE_NONE)
+    if (next != INF_NODE_NONE || most == INF_CPU_CHAINS)
         return next;
     next = link_next(graph, node, segment);
     if (next != INF_NODE_NONE && stream_length(graph, node, segment) > INF_CPU_STREAM_MAX)
         return INF_NODE_NONE;
     return next;
+}
+
+// --- groups ---
+
+static void group_add(struct inf_cpu_group *group, uint32_t node)
+{
+    uint32_t at = group->count;
+    if (node == INF_NODE_NONE)
+        return;
+    for (; at > 0 && group->nodes[at - 1] > node; at--)
+        group->nodes[at] = group->nodes[at - 1];
+    group->nodes[at] = node;
+    group->count++;
+}
+
+static void group_add_chain(struct inf_cpu_group *group, const struct inf_cpu_chain *chain)
+{
+    group_add(group, chain->pad);
+    group_add(group, chain->depthwise);
+    group_add(group, chain->conv);
+    group_add(group, chain->add);
+    group_add(group, chain->prelu);
+}
+
+bool inf_cpu_group_find(struct inf_cpu_group *group, const struct inf_graph *graph, uint32_t node,
+                        const struct inf_segment *segment, enum inf_cpu_fusing most)
+{
+    struct inf_cpu_stream stream;
+    struct inf_cpu_chain chain;
+    uint32_t end = node;
+    for (uint32_t next = node; next != INF_NODE_NONE;
+         next = inf_cpu_fused_into(graph, end, segment, most))
+        end = next;
+    group->count = 0;
+    if (most == INF_CPU_STREAMS) {
+        if (!inf_cpu_stream_find(&stream, graph, end, segment))
+            return false;
+        for (uint32_t i = 0; i < stream.count; i++)
+            group_add_chain(group, &stream.chains[i]);
+    } else if (most == INF_CPU_CHAINS && inf_cpu_chain_find(&chain, graph, end, segment) &&
+               !inf_cpu_chain_is_node(&chain)) {
+        group_add_chain(group, &chain);
+    }
+    return group->count > 1;
 }

@@ -41,9 +41,29 @@ struct inf_cpu_stream {
 bool inf_cpu_stream_find(struct inf_cpu_stream *stream, const struct inf_graph *graph,
                          uint32_t node, const struct inf_segment *segment);
 
-// The node whose step computes `node` on the way to its own result; INF_NODE_NONE where it has a step
-// of its own. As above for `segment`.
+// How much one step may compute.
+enum inf_cpu_fusing {
+    INF_CPU_NODES,  // a node
+    INF_CPU_CHAINS, // a chain
+    INF_CPU_STREAMS // a stream
+};
+
+// The node whose step computes `node` on the way to its own result, where steps are as large as they
+// may be; INF_NODE_NONE where it has a step of its own. As above for `segment`.
 uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
-                            const struct inf_segment *segment);
+                            const struct inf_segment *segment, enum inf_cpu_fusing most);
+
+#define INF_CPU_GROUP_NODES (5 * INF_CPU_STREAM_MAX)
+
+// Nodes that one step may compute, as they stand in the graph.
+struct inf_cpu_group {
+    uint32_t nodes[INF_CPU_GROUP_NODES];
+    uint32_t count;
+};
+
+// The chain (as `most` says) or stream of two nodes or more that `node` is part of. False where there is
+// none.
+bool inf_cpu_group_find(struct inf_cpu_group *group, const struct inf_graph *graph, uint32_t node,
+                        const struct inf_segment *segment, enum inf_cpu_fusing most);
 
 #endif

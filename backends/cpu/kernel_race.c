@@ -11,9 +11,12 @@
 #include "proto/core/span.h"
 
 // Turns of a race, and the time after which there are no more.
-#define TURNS_MAX  9
-#define TURNS_MIN  2
-#define TURNS_NS   (20 * (uint64_t)INF_NS_PER_MS)
+#define TURNS_MAX 9u
+#define TURNS_MIN 2u
+#define TURNS_NS  (20 * (uint64_t)INF_NS_PER_MS)
+// Who takes so many times the best one's time will not win any more.
+#define BEATEN 1.5
+
 #define SLACK_SIZE 64 // XNNPACK reads some bytes behind operands
 
 // Operands of the node, which all candidates share.
@@ -137,6 +140,22 @@ static void take_turn(struct trial *trial)
 
 // --- races ---
 
+bool inf_cpu_race_is_over(const struct inf_cpu_candidate *candidates, uint32_t count,
+                          uint32_t turns, uint64_t start_ns)
+{
+    uint64_t best_ns = UINT64_MAX;
+    uint32_t near = 0;
+    if (turns < TURNS_MIN)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (candidates[i].least_ns > 0)
+            best_ns = INF_MIN(best_ns, candidates[i].least_ns);
+    for (uint32_t i = 0; i < count; i++)
+        near +=
+            candidates[i].least_ns > 0 && (double)candidates[i].least_ns < BEATEN * (double)best_ns;
+    return near < 2 || turns >= TURNS_MAX || inf_clock_ns() - start_ns > TURNS_NS;
+}
+
 enum inf_code inf_cpu_race(struct inf_cpu_candidate *candidates, uint32_t count,
                            const struct inf_cpu_step *step, struct inf_error *err)
 {
@@ -152,12 +171,9 @@ enum inf_code inf_cpu_race(struct inf_cpu_candidate *candidates, uint32_t count,
             trials[i].code = trial_fill(&trials[i], step, &operands, NULL);
         }
         uint64_t start_ns = inf_clock_ns();
-        for (int turn = 0; turn < TURNS_MAX; turn++) {
-            if (turn >= TURNS_MIN && inf_clock_ns() - start_ns > TURNS_NS)
-                break;
+        for (uint32_t turns = 0; !inf_cpu_race_is_over(candidates, count, turns, start_ns); turns++)
             for (uint32_t i = 0; i < count; i++)
                 take_turn(&trials[i]);
-        }
         for (uint32_t i = 0; i < count; i++)
             trial_fini(&trials[i]);
     }

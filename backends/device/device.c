@@ -80,6 +80,12 @@ enum inf_code inf_device_supports(struct inf_device *device, const struct inf_gr
     return device->backend->supports(device, graph, node, err);
 }
 
+void inf_device_settle(struct inf_device *device, const struct inf_segment *segment)
+{
+    if (device->backend->settle != NULL)
+        device->backend->settle(device, segment);
+}
+
 uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segment *segment,
                                uint32_t node)
 {

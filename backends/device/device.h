@@ -165,8 +165,13 @@ struct inf_segment {
     uint32_t threads; // that a run may use; 0: all that the device has
 };
 
+// Finds out what inf_device_fused_into() and inf_program_compile() answer for the segment, where that
+// is chosen by measurement: before either of them is asked. `slots` and `lowered` are not looked at. May
+// compile and run parts of the segment, so constants must have their bytes.
+void inf_device_settle(struct inf_device *device, const struct inf_segment *segment) INF_MAY_BLOCK;
+
 // The later node of the segment whose step also computes `node`; INF_NODE_NONE where `node` has a step
-// of its own. What lies between the two is stored nowhere.
+// of its own. What lies between the two is stored nowhere. `slots` and `lowered` are not looked at.
 uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segment *segment,
                                uint32_t node);
 

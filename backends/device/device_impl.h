@@ -84,6 +84,10 @@ struct inf_backend {
     enum inf_code (*supports)(struct inf_device *device, const struct inf_graph *graph,
                               uint32_t node, struct inf_error *err);
 
+    // (optional: there is nothing to measure) Decides what fused_into() and compile() answer for the
+    // segment; what was decided stays so while the device is open. May block.
+    void (*settle)(struct inf_device *device, const struct inf_segment *segment);
+
     // (optional: none is) The later node of the segment whose step also computes `node`;
     // INF_NODE_NONE where `node` has a step of its own. Its operands stay until that step has run, its
     // result is stored nowhere. compile() decides alike.

@@ -13,7 +13,7 @@ static enum inf_code settle_lowered(struct inf_executable *executable, struct in
 {
     const struct inf_graph *graph = executable->graph;
     const struct inf_plan *plan = executable->plan;
-    if (executable->precision != INF_PRECISION_FP16)
+    if (executable->manner.precision != INF_PRECISION_FP16)
         return INF_OK;
     free(executable->lowered);
     executable->lowered = calloc((size_t)graph->value_count + 1, sizeof *executable->lowered);
@@ -37,17 +37,11 @@ static enum inf_code compile_segments(struct inf_executable *executable, struct 
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u programs", plan->segment_count);
     for (uint32_t i = 0; i < plan->segment_count; i++) {
         struct inf_device *device = executable->devices[plan->segments[i].device];
-        bool offered =
-            (inf_device_info(device)->precisions & INF_PRECISION_BIT(executable->precision)) != 0;
-        struct inf_segment segment = {
-            .graph = executable->graph,
-            .nodes = plan->steps + plan->segments[i].first,
-            .node_count = plan->segments[i].count,
-            .slots = executable->slot_count,
-            .precision = offered ? executable->precision : INF_PRECISION_FP32,
-            .pinned = executable->pinned,
-            .lowered = offered ? executable->lowered : NULL,
-            .threads = plan->segments[i].device == 0 ? executable->threads : 0};
+        struct inf_segment segment =
+            inf_plan_segment(plan, i, executable->graph, device, &executable->manner);
+        segment.slots = executable->slot_count;
+        if (segment.precision == executable->manner.precision)
+            segment.lowered = executable->lowered;
         INF_TRY(inf_program_compile(&executable->programs[i], device, &segment, 0, err));
     }
     return INF_OK;
@@ -156,7 +150,7 @@ static enum inf_code plan_and_compile(struct inf_executable *executable, struct 
     // Once more even where all are supported as before: what was fused may not be any more.
     for (bool again = true;; again = false) {
         INF_TRY(inf_plan_build(&executable->plan, executable->graph, executable->devices,
-                               executable->device_count, err));
+                               executable->device_count, &executable->manner, err));
         INF_TRY(inf_staging_init(&executable->staging, executable->graph, executable->plan,
                                  executable->devices, err));
         INF_TRY(settle_lowered(executable, err));
@@ -191,14 +185,15 @@ static enum inf_code adopt(struct inf_executable *executable, const struct inf_m
                            struct inf_error *err)
 {
     const struct inf_graph *graph = executable->graph;
-    executable->precision = manner->precision;
-    executable->threads = manner->threads;
+    executable->manner.precision = manner->precision;
+    executable->manner.threads = manner->threads;
     if (manner->pinned_count == 0)
         return INF_OK;
     executable->pinned = calloc((size_t)graph->node_count + 1, sizeof *executable->pinned);
     if (executable->pinned == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the pins of %u nodes",
                         graph->node_count);
+    executable->manner.pinned = executable->pinned;
     for (uint32_t n = 0; n < graph->node_count; n++) {
         uint64_t hash = inf_node_hash(&graph->nodes[n]);
         for (uint32_t i = 0; i < manner->pinned_count && !executable->pinned[n]; i++)
@@ -326,7 +321,7 @@ enum inf_precision inf_executable_precision(const struct inf_executable *executa
         return INF_PRECISION_FP32;
     for (uint32_t i = 0; i < executable->plan->segment_count; i++)
         if (inf_program_lowered_nodes(executable->programs[i]) > 0)
-            return executable->precision;
+            return executable->manner.precision;
     return INF_PRECISION_FP32;
 }
 

@@ -31,9 +31,8 @@ struct inf_executable {
     struct inf_program **programs; // by segment
     struct inf_slot *slots;
     uint32_t slot_count;
-    enum inf_precision precision;   // wanted; AUTO: fp32
-    uint32_t threads;               // wanted of the first device; 0: all
-    bool *pinned;                   // by node: stays fp32; NULL: none
+    struct inf_plan_manner manner;  // wanted
+    bool *pinned;                   // which are the manner's; NULL: none
     bool *lowered;                  // by value: lies in 16 bits; NULL: none
     struct inf_bound_value *inputs; // values that lie in a graph input
     uint32_t input_count;

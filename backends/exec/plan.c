@@ -27,6 +27,7 @@ struct planner {
     const struct inf_graph *graph;
     struct inf_device *const *devices;
     uint32_t device_count;
+    const struct inf_plan_manner *manner;
     struct inf_plan *plan;
     uint32_t *root;                // by value: its class's root; becomes the plan's
     struct storage_class *classes; // by root value
@@ -147,15 +148,44 @@ static void cut_segments(struct planner *planner)
     }
 }
 
+struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
+                                    const struct inf_graph *graph, const struct inf_device *device,
+                                    const struct inf_plan_manner *manner)
+{
+    const struct inf_plan_segment *stretch = &plan->segments[index];
+    uint32_t offered = inf_device_info(device)->precisions;
+    return (struct inf_segment){
+        .graph = graph,
+        .nodes = plan->steps + stretch->first,
+        .node_count = stretch->count,
+        .slots = 1,
+        .precision = (offered & INF_PRECISION_BIT(manner->precision)) != 0 ? manner->precision
+                                                                           : INF_PRECISION_FP32,
+        .pinned = manner->pinned,
+        .threads = stretch->device == 0 ? manner->threads : 0,
+    };
+}
+
+static struct inf_segment segment_at(const struct planner *planner, uint32_t index)
+{
+    const struct inf_device *device = planner->devices[planner->plan->segments[index].device];
+    return inf_plan_segment(planner->plan, index, planner->graph, device, planner->manner);
+}
+
+static void settle_segments(const struct planner *planner) INF_MAY_BLOCK
+{
+    for (uint32_t i = 0; i < planner->plan->segment_count; i++) {
+        struct inf_segment segment = segment_at(planner, i);
+        inf_device_settle(planner->devices[planner->plan->segments[i].device], &segment);
+    }
+}
+
 // The step that computes the node of step `step`: a later one where a device computes several nodes
 // in one go.
-static uint32_t computing_step(const struct planner *planner,
-                               const struct inf_plan_segment *stretch, uint32_t step)
+static uint32_t computing_step(const struct planner *planner, uint32_t index, uint32_t step)
 {
-    const struct inf_segment segment = {.graph = planner->graph,
-                                        .nodes = planner->plan->steps + stretch->first,
-                                        .node_count = stretch->count};
-    struct inf_device *device = planner->devices[stretch->device];
+    const struct inf_segment segment = segment_at(planner, index);
+    struct inf_device *device = planner->devices[planner->plan->segments[index].device];
     for (;;) {
         uint32_t next = inf_device_fused_into(device, &segment, planner->plan->steps[step]);
         if (next == INF_NODE_NONE)
@@ -190,10 +220,11 @@ static void find_lifetimes(struct planner *planner)
 {
     for (uint32_t v = 0; v < planner->graph->value_count; v++)
         planner->classes[v].item.first_step = STEP_NONE;
-    const struct inf_plan_segment *segment = planner->plan->segments;
+    const struct inf_plan_segment *segments = planner->plan->segments;
+    uint32_t segment = 0;
     for (uint32_t i = 0; i < planner->plan->step_count; i++) {
         const struct inf_node *node = &planner->graph->nodes[planner->plan->steps[i]];
-        segment += i == segment->first + segment->count;
+        segment += i == segments[segment].first + segments[segment].count;
         uint32_t step = computing_step(planner, segment, i);
         for (uint32_t k = 0; k < node->input_count; k++)
             if (is_stored(planner, node->inputs[k]))
@@ -370,11 +401,12 @@ static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
     return code;
 }
 
-static enum inf_code fill(struct planner *planner, struct inf_error *err)
+static enum inf_code fill(struct planner *planner, struct inf_error *err) INF_MAY_BLOCK
 {
     find_classes(planner);
     INF_TRY(assign_devices(planner, err));
     cut_segments(planner);
+    settle_segments(planner);
     find_lifetimes(planner);
     INF_TRY(place_classes(planner, err));
     pad_classes(planner);
@@ -407,13 +439,16 @@ static bool allocate(struct planner *planner)
 
 enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph *graph,
                              struct inf_device *const *devices, uint32_t device_count,
-                             struct inf_error *err)
+                             const struct inf_plan_manner *manner, struct inf_error *err)
 {
     struct inf_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a plan");
-    struct planner planner = {
-        .graph = graph, .devices = devices, .device_count = device_count, .plan = plan};
+    struct planner planner = {.graph = graph,
+                              .devices = devices,
+                              .device_count = device_count,
+                              .manner = manner,
+                              .plan = plan};
     enum inf_code code =
         allocate(&planner)
             ? fill(&planner, err)

@@ -48,16 +48,29 @@ struct inf_plan {
     uint32_t copy_count;
 };
 
+// How the programs of a plan compute, beside what and where. All zero: in fp32, with all threads.
+struct inf_plan_manner {
+    enum inf_precision precision; // of the devices that offer it
+    uint32_t threads;             // of runs of the first device; 0: all it has
+    const bool *pinned;           // by node: it stays fp32; NULL: none
+};
+
+// Stretch `index` of the plan of `graph` as the device compiles it, of one slot and nothing lowered.
+struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
+                                    const struct inf_graph *graph, const struct inf_device *device,
+                                    const struct inf_plan_manner *manner);
+
 // Plans `graph`, all of whose shapes are known. Each node goes to the first of `devices` that
 // supports it; the last one must support everything (ref). Tensors whose lifetimes do not meet share
-// bytes; reshapes share with what they reshape. *out_plan is the caller's to destroy and keeps no
-// pointer into `graph`.
+// bytes; reshapes share with what they reshape. Devices may measure how they compute best what they get.
+// *out_plan is the caller's to destroy and keeps no pointer into `graph`.
 //
 // INF_UNSUPPORTED  (OPERATOR) nodes that no device supports; the text names them.
 // INF_EXHAUSTED    memory, or intermediates or outputs above INF_LIMIT_ARENA_BYTES.
 enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph *graph,
                              struct inf_device *const *devices, uint32_t device_count,
-                             struct inf_error *err) INF_NODISCARD;
+                             const struct inf_plan_manner *manner,
+                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Frees the plan. NULL is fine.
 void inf_plan_destroy(struct inf_plan **plan);

@@ -6,7 +6,8 @@
 #include "backends/exec/executable.h"
 
 // Prints a line for each node of the plan that several kernels of `device` compute: what each takes at
-// least, alone, the chosen one first.
+// least, alone, the rule's first; and a line for each chain of nodes, and each stream of chains, that one
+// step may compute: what it takes as one, and in pieces.
 //
 // INF_UNSUPPORTED  it is no cpu device.
 enum inf_code tool_compare_kernels(struct inf_device *device,

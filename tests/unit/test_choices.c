@@ -120,9 +120,17 @@ Test(choices, survive_a_broken_file)
 {
     char kernel[32], path[64];
     snprintf(path, sizeof path, "%s/kernels.db", folder);
-    FILE *file = fopen(path, "w");
+    run(true, folder, kernel);
+    FILE *file = fopen(path, "a");
     cr_assert_not_null(file);
-    fputs("inferd-kernels 1\n0123456789abcdef own_conv 0000000000000000\nrubbish", file);
+    fputs("0123456789abcdef own_conv 0000000000000000\nrubbish", file);
+    fclose(file);
+    races = 0;
+    run(true, folder, kernel);
+    cr_assert_eq(races, 0u, "what was sound is kept");
+    file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs("inferd-kernels 2 of another build\n", file);
     fclose(file);
     run(true, folder, kernel);
     races = 0;

@@ -10,6 +10,8 @@
 #include "backends/graph/shape_infer.h"
 #include "proto/core/limits.h"
 
+static const struct inf_plan_manner plain;
+
 // A device that supports what its bit mask says: bit per operator.
 struct fake {
     struct inf_device base;
@@ -87,7 +89,8 @@ static struct inf_plan *build(struct inf_graph *graph, struct fake *fakes, uint3
     struct inf_error err;
     cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
     struct inf_plan *plan = NULL;
-    cr_assert_eq(inf_plan_build(&plan, graph, devices, count, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_plan_build(&plan, graph, devices, count, &plain, &err), INF_OK, "%s",
+                 err.text);
     return plan;
 }
 
@@ -183,7 +186,7 @@ Test(plan, nodes_fall_to_the_next_device)
     fakes[1].operators = 1ull << INF_OP_SOFTMAX;
     struct inf_device *devices[] = {&fakes[0].base, &fakes[1].base};
     struct inf_error err;
-    cr_assert_eq(inf_plan_build(&plan, graph, devices, 2, &err), INF_UNSUPPORTED);
+    cr_assert_eq(inf_plan_build(&plan, graph, devices, 2, &plain, &err), INF_UNSUPPORTED);
     cr_assert(strstr(err.text, "'c'") && strstr(err.text, "binary"), "%s", err.text);
     inf_graph_destroy(&graph);
 }
@@ -418,7 +421,7 @@ Test(plan, refuses_intermediates_beyond_the_limit)
         uint32_t y = add_binary(graph, "sum", a, b);
         cr_assert_eq(inf_graph_add_output(graph, "y", y, NULL), INF_OK);
         cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
-        enum inf_code code = inf_plan_build(&plan, graph, devices, 1, &err);
+        enum inf_code code = inf_plan_build(&plan, graph, devices, 1, &plain, &err);
         cr_assert_eq(code, over ? INF_EXHAUSTED : INF_OK, "%d: %s", over, err.text);
         cr_assert(!over || strstr(err.text, "node 'first'") != NULL, "%s", err.text);
         inf_plan_destroy(&plan);
@@ -438,7 +441,7 @@ Test(plan, refuses_shapes_it_does_not_know)
     struct inf_device *devices[] = {&fake.base};
     struct inf_plan *plan = NULL;
     struct inf_error err;
-    cr_assert_neq(inf_plan_build(&plan, graph, devices, 1, &err), INF_OK);
+    cr_assert_neq(inf_plan_build(&plan, graph, devices, 1, &plain, &err), INF_OK);
     cr_assert_null(plan);
     inf_graph_destroy(&graph);
 }
