@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/question.h"
+#include "client/service.h"
 
 struct waiter {
     bool done;
@@ -56,6 +57,7 @@ static enum inf_code start(inferd_client *client, const struct inf_question *que
     call->start_ns = inf_client_now_ns();
     call->guard_ns = question->limit_ns == 0 ? 0 : call->start_ns + question->limit_ns;
     call->callback = on_done;
+    call->waited = true;
     call->context = waiter;
     call->reply_kind = question->reply_kind;
     call->take = question->take;
@@ -470,7 +472,9 @@ enum inf_code inf_client_take_progress(void *context, const union inf_message *m
         char stage[sizeof progress->stage];
         INF_COPY_TEXT(stage, progress->stage);
         progress->waiting = false;
+        unsigned held = inf_service_callback_begin(progress->client);
         progress->call(progress->context, stage, progress->percent);
+        inf_service_callback_end(progress->client, held);
     }
     progress->running = false;
     return INF_OK;
@@ -479,7 +483,7 @@ enum inf_code inf_client_take_progress(void *context, const union inf_message *m
 int inferd_load(inferd_client *client, const char *name, const char *path, const char *device,
                 inferd_progress progress, void *context, struct inferd_error *err)
 {
-    struct inf_progress told = {.call = progress, .context = context};
+    struct inf_progress told = {.client = client, .call = progress, .context = context};
     char absolute[PATH_MAX]; // the daemon has another working directory
     if (!is_name(name))
         return inf_client_refuse_name(err, name);

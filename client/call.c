@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of requests in flight, the callbacks, and the rounds that drive both.
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "client/client.h"
+#include "client/service.h"
 
 struct inf_call *inf_call_acquire(inferd_client *client, struct inf_error *err)
 {
@@ -178,9 +177,13 @@ void inf_client_dispatch(inferd_client *client)
         struct inferd_error failure; // not `call`'s: the callback may use it for another request
         if (result == NULL)
             failure = call->failure;
+        bool waited = call->waited;
         if (!call->in_table)
             recycle(client, call);
+        unsigned held = waited ? 0 : inf_service_callback_begin(client);
         callback(context, result, result == NULL ? &failure : &no_error);
+        if (!waited)
+            inf_service_callback_end(client, held);
     }
 }
 
@@ -282,10 +285,18 @@ void inf_client_process(inferd_client *client)
     inf_client_again(client);
     inf_client_flush(client);
     inf_client_dispatch(client);
+    inf_service_changed(client);
 }
 
-// How long poll() may wait for `until_ns` and the next guard: milliseconds, -1 for ever.
-static int poll_ms(const inferd_client *client, uint64_t until_ns)
+struct pollfd inf_client_pollfd(const inferd_client *client)
+{
+    if (client->failure.code != INF_OK)
+        return (struct pollfd){.fd = -1};
+    return (struct pollfd){.fd = client->fd,
+                           .events = (short)(POLLIN | (client->out_head != NULL ? POLLOUT : 0))};
+}
+
+int inf_client_poll_ms(const inferd_client *client, uint64_t until_ns)
 {
     uint64_t end_ns = inf_client_wake_ns(client);
     if (until_ns != 0 && (end_ns == 0 || until_ns < end_ns))
@@ -299,21 +310,17 @@ static int poll_ms(const inferd_client *client, uint64_t until_ns)
     return wait_ms > 3600000 ? 3600000 : (int)wait_ms;
 }
 
-int inferd_timeout(const inferd_client *client)
-{
-    return poll_ms(client, 0);
-}
-
 bool inf_client_wait(inferd_client *client, uint64_t until_ns)
 {
+    if (inf_service_is_elsewhere(client))
+        return inf_service_wait(client, until_ns);
     inf_client_dispatch(client);
     bool over = client->failure.code != INF_OK;
     if (client->closing || (over && client->parked == NULL))
         return false;
     if (until_ns != 0 && inf_client_now_ns() >= until_ns)
         return false;
-    struct pollfd poll_fd = {.fd = over ? -1 : client->fd, .events = inferd_events(client)};
-    (void)poll(&poll_fd, 1, poll_ms(client, until_ns)); // EINTR: just another round
+    inf_service_poll(client, inf_client_poll_ms(client, until_ns));
     inf_client_process(client);
     return true;
 }

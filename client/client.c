@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a path to a greeted client, and its end.
-#include "client/client.h"
+#include "client/service.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -120,8 +120,9 @@ static enum inf_code fill(inferd_client *client, const char *path, struct inf_er
     return greet(client, path, until_ns, err);
 }
 
-static void destroy(inferd_client *client)
+void inf_client_destroy(inferd_client *client)
 {
+    inf_service_destroy(&client->service);
     if (client->fd >= 0)
         close(client->fd);
     inf_client_results_fini(client); // results lie in regions and data
@@ -150,7 +151,7 @@ int inferd_connect(inferd_client **out_client, const char *path, struct inferd_e
         return inf_client_report(err, &error);
     }
     if (fill(client, socket_path(path), &error) != INF_OK) {
-        destroy(client);
+        inf_client_destroy(client);
         return inf_client_report(err, &error);
     }
     *out_client = client;
@@ -232,7 +233,9 @@ int inferd_reconnect(inferd_client *client, uint64_t timeout_ms, struct inferd_e
 
 void inferd_set_retry(inferd_client *client, uint64_t limit_ms)
 {
+    inf_client_enter(client);
     client->retry_ns = INF_MIN(limit_ms, UINT32_MAX) * 1000000;
+    inf_client_leave(client);
 }
 
 int inferd_set_manner(inferd_client *client, const char *precision, const char *mode,
@@ -246,62 +249,90 @@ int inferd_set_manner(inferd_client *client, const char *precision, const char *
                                   texts[i], i == 0 ? "precision" : "mode");
             return inf_client_report(err, &why);
         }
+    inf_client_enter(client);
     snprintf(client->precision, sizeof client->precision, "%s", precision != NULL ? precision : "");
     snprintf(client->mode, sizeof client->mode, "%s", mode != NULL ? mode : "");
+    inf_client_leave(client);
     return INFERD_OK;
+}
+
+// The client's own locking, where it is only read.
+static void enter_to_read(const inferd_client *client)
+{
+    inf_client_enter((inferd_client *)client);
+}
+
+static void leave_from_reading(const inferd_client *client)
+{
+    inf_client_leave((inferd_client *)client);
 }
 
 void inferd_epoch(const inferd_client *client, uint64_t epoch[2])
 {
+    enter_to_read(client);
     epoch[0] = client->epoch[0];
     epoch[1] = client->epoch[1];
+    leave_from_reading(client);
 }
 
 void inferd_client_statistics(const inferd_client *client, inferd_statistics *statistics)
 {
+    enter_to_read(client);
     *statistics = client->statistics;
     statistics->memory_bytes = client->region_bytes;
     statistics->in_flight = client->waiting_count;
+    leave_from_reading(client);
 }
 
 void inf_client_enter(inferd_client *client)
 {
+    inf_service_enter(client);
     client->depth++;
 }
 
 void inf_client_leave(inferd_client *client)
 {
-    if (--client->depth == 0 && client->closing)
-        destroy(client);
+    client->depth--;
+    if (client->service != NULL)
+        inf_service_leave(client);
+    else if (client->depth == 0 && client->closing)
+        inf_client_destroy(client);
 }
 
 void inferd_close(inferd_client *client)
 {
     if (client == NULL)
         return;
+    if (client->service != NULL) {
+        inf_service_close(client);
+        return;
+    }
     client->closing = true;
     if (client->depth == 0)
-        destroy(client);
+        inf_client_destroy(client);
 }
 
 int inferd_fd(const inferd_client *client)
 {
-    return client->failure.code == INF_OK ? client->fd : -1;
+    return client->service != NULL ? -1 : inf_client_pollfd(client).fd;
 }
 
 short inferd_events(const inferd_client *client)
 {
-    if (client->failure.code != INF_OK)
-        return 0;
-    return (short)(POLLIN | (client->out_head != NULL ? POLLOUT : 0));
+    return client->service != NULL ? 0 : inf_client_pollfd(client).events;
+}
+
+int inferd_timeout(const inferd_client *client)
+{
+    return client->service != NULL ? -1 : inf_client_poll_ms(client, 0);
 }
 
 int inferd_process(inferd_client *client, struct inferd_error *err)
 {
-    struct inf_error failure;
     inf_client_enter(client);
-    inf_client_process(client);
-    failure = client->failure;
+    if (client->service == NULL)
+        inf_client_process(client);
+    struct inf_error failure = client->failure;
     bool going_on = client->parked != NULL; // a new connection is tried
     inf_client_leave(client);
     return failure.code == INF_OK || going_on ? INFERD_OK : inf_client_report(err, &failure);
@@ -309,12 +340,29 @@ int inferd_process(inferd_client *client, struct inferd_error *err)
 
 int inferd_wait(inferd_client *client, struct inferd_error *err)
 {
-    struct inf_error failure;
     inf_client_enter(client);
-    while (client->waiting_count > 0 && inf_client_wait(client, 0))
+    bool elsewhere = inf_service_is_elsewhere(client);
+    while ((client->waiting_count > 0 || (elsewhere && inf_service_is_calling(client))) &&
+           inf_client_wait(client, 0))
         ;
-    inf_client_dispatch(client);
-    failure = client->failure;
+    if (!elsewhere)
+        inf_client_dispatch(client);
+    struct inf_error failure = client->failure;
     inf_client_leave(client);
     return failure.code == INF_OK ? INFERD_OK : inf_client_report(err, &failure);
+}
+
+int inferd_wait_credit(inferd_client *client, size_t bytes, uint64_t timeout_ms,
+                       struct inferd_error *err)
+{
+    struct inf_error error = {.code = INF_OK};
+    uint64_t until_ns = inf_client_now_ns() + INF_MIN(timeout_ms, UINT32_MAX) * 1000000;
+    inf_client_enter(client);
+    enum inf_code code;
+    while ((code = inf_client_may_send(client, &error)) == INF_EXHAUSTED ||
+           (code == INF_OK && (code = inf_client_may_send_bytes(client, bytes, &error)) != INF_OK))
+        if (!inf_client_wait(client, until_ns))
+            break;
+    inf_client_leave(client);
+    return code == INF_OK ? INFERD_OK : inf_client_report(err, &error);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client is made of; private to client/. One thread at a time, no globals.
+// What a client is made of; private to client/. One thread at a time (service.h), no globals.
 //
 //   infer, admin -> call -> io -> socket
 //        memory  ->  ^      |
@@ -12,6 +12,7 @@
 #ifndef INF_CLIENT_CLIENT_H
 #define INF_CLIENT_CLIENT_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,6 +70,7 @@ struct inf_call {
     bool ended;     // the caller has his, or it waits in the list
     bool in_ended;  // waits in the list
     bool cancelled; // by the caller
+    bool waited;    // the callback is the library's own: it only notes the end for who waits
     uint64_t start_ns;
     uint64_t deadline_ns; // 0: none
     uint64_t guard_ns;    // when to stop waiting for a daemon that hangs; 0: never
@@ -159,7 +161,10 @@ struct inferd_result {
     inferd_timing timing;
 };
 
+struct inf_service;
+
 struct inferd_client {
+    struct inf_service *service; // NULL: the caller's threads serve the client
     int fd;
     char *path;
     uint64_t epoch[2];
@@ -228,10 +233,14 @@ int inf_client_report(struct inferd_error *err, const struct inf_error *error);
 
 // --- client.c ---
 
-// Stands around everything that may run callbacks: a client closed by one of them is freed when the
-// outermost of these ends. The client must not be touched after inf_client_leave().
+// Stands around everything that touches a client: others wait meanwhile (service.h), and a client closed by
+// a callback is freed when the outermost of these ends. The client must not be touched after
+// inf_client_leave().
 void inf_client_enter(inferd_client *client);
 void inf_client_leave(inferd_client *client);
+
+// Frees the client and all that comes from it.
+void inf_client_destroy(inferd_client *client);
 
 // Connects anew, as inferd_reconnect() says.
 //
@@ -324,6 +333,13 @@ struct inf_call *inf_call_acquire(inferd_client *client, struct inf_error *err);
 // INF_EXHAUSTED    (QUOTA_REQUESTS) no credit is left.
 enum inf_code inf_client_may_send(const inferd_client *client, struct inf_error *err) INF_NODISCARD;
 
+// Whether the daemon's credit allows another `bytes` of data. Those of one request alone are the daemon's to
+// judge.
+//
+// INF_EXHAUSTED  (QUOTA_BYTES) beside those in flight they are too many.
+enum inf_code inf_client_may_send_bytes(const inferd_client *client, size_t bytes,
+                                        struct inf_error *err) INF_NODISCARD;
+
 // Puts the call in the table under a new stream, queues its frame and writes.
 void inf_call_send(inferd_client *client, struct inf_call *call, struct inf_outgoing *outgoing,
                    uint16_t method);
@@ -357,9 +373,16 @@ void inf_client_dispatch(inferd_client *client);
 // One round: read, write, look at the clock, call callbacks. Never blocks.
 void inf_client_process(inferd_client *client);
 
-// Waits for the socket, at most until `until_ns` (0: no limit), and does a round. False where there
-// is nothing to wait for: the time is over, or the connection is, or the client has been closed.
+// Waits for the socket, at most until `until_ns` (0: no limit), and does a round; where another thread serves the
+// client, waits until that one has done a round. False where there is nothing to wait for: the time
+// is over, or the connection is, or the client has been closed.
 bool inf_client_wait(inferd_client *client, uint64_t until_ns);
+
+// What poll() has to look for; a descriptor of -1 where the connection is over.
+struct pollfd inf_client_pollfd(const inferd_client *client);
+
+// How long poll() may wait for `until_ns` (0: no limit) and what has a time: milliseconds, -1 for ever.
+int inf_client_poll_ms(const inferd_client *client, uint64_t until_ns);
 
 // Frees every call.
 void inf_client_calls_fini(inferd_client *client);

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "client/question.h"
+#include "client/service.h"
 
 struct listener {
+    inferd_client *client;
     inferd_node_callback call;
     void *context;
 };
@@ -47,8 +49,10 @@ static enum inf_code take_nodes(void *context, const union inf_message *message,
         return inf_client_fail_memory(err);
     for (uint32_t i = 0; i < count; i++)
         copy_node(&nodes[i], &progress->nodes[i]);
+    unsigned held = inf_service_callback_begin(listener->client);
     for (uint32_t i = 0; i < count; i++)
         listener->call(listener->context, &nodes[i]);
+    inf_service_callback_end(listener->client, held);
     free(nodes);
     return INF_OK;
 }
@@ -110,7 +114,7 @@ static int ask(inferd_client *client, const inferd_dissect_request *request,
 int inferd_dissect(inferd_client *client, const inferd_dissect_request *request,
                    inferd_node_callback callback, void *context, struct inferd_error *err)
 {
-    struct listener listener = {callback, context};
+    struct listener listener = {client, callback, context};
     if (request->model == NULL || !inf_model_name_valid(request->model))
         return inf_client_refuse_name(err, request->model);
     if (request->input_count > INF_LIMIT_TENSORS)

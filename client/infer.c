@@ -276,6 +276,11 @@ static enum inf_code build(inferd_client *client, struct inf_call *call,
     return INF_OK;
 }
 
+static size_t data_size(const struct inf_outgoing *frame)
+{
+    return frame->size - INF_FRAME_HEADER_BYTES - frame->meta_size;
+}
+
 // What a blocking inference waits for.
 struct waiter {
     bool done;
@@ -294,11 +299,9 @@ static void on_done(void *context, inferd_result *result, const struct inferd_er
         *waiter->err = *err;
 }
 
-// Whether the daemon's credit allows the data of another request. One alone is the daemon's to judge.
-static enum inf_code check_bytes(const inferd_client *client, const struct inf_outgoing *frame,
-                                 struct inf_error *err)
+enum inf_code inf_client_may_send_bytes(const inferd_client *client, size_t bytes,
+                                        struct inf_error *err)
 {
-    size_t bytes = frame->size - INF_FRAME_HEADER_BYTES - frame->meta_size;
     if (bytes == 0 || client->credit_bytes == 0 || client->bytes_in_flight == 0 ||
         inf_range_ok(client->bytes_in_flight, bytes, client->credit_bytes))
         return INF_OK;
@@ -326,6 +329,7 @@ static enum inf_code start(inferd_client *client, const inferd_request *request,
         return INF_EXHAUSTED;
     call->phase = INF_CALL_INFER;
     call->callback = callback;
+    call->waited = callback == on_done;
     call->context = context;
     call->start_ns = start_ns;
     call->attempts = 1;
@@ -341,7 +345,7 @@ static enum inf_code start(inferd_client *client, const inferd_request *request,
     }
     enum inf_code code = build(client, call, request, err);
     if (code == INF_OK)
-        code = check_bytes(client, call->frame, err);
+        code = inf_client_may_send_bytes(client, data_size(call->frame), err);
     if (code != INF_OK) {
         inf_call_finish(client, call, true);
         return code;
@@ -391,7 +395,7 @@ enum inf_code inf_infer_resend(inferd_client *client, struct inf_call *call, str
     if (call->default_outputs)
         expand_outputs(message, call, learned);
     INF_TRY(place_outputs(client, call, learned, err));
-    size_t data_bytes = old->size - INF_FRAME_HEADER_BYTES - old->meta_size;
+    size_t data_bytes = data_size(old);
     call->frame = NULL;
     enum inf_code code = make_frame(client, call, data_bytes, err);
     if (code == INF_OK)
@@ -418,11 +422,12 @@ int inferd_infer_async(inferd_client *client, const inferd_request *request,
                         "a request and a callback are wanted");
         return inf_client_report(err, &error);
     }
-    if (start(client, request, callback, context, &call, &error) != INF_OK)
-        return inf_client_report(err, &error);
-    if (stream != NULL)
+    inf_client_enter(client);
+    enum inf_code code = start(client, request, callback, context, &call, &error);
+    if (code == INF_OK && stream != NULL)
         *stream = call->handle;
-    return INFERD_OK;
+    inf_client_leave(client);
+    return code == INF_OK ? INFERD_OK : inf_client_report(err, &error);
 }
 
 // Starts a request as soon as there is credit for it.
@@ -544,9 +549,8 @@ int inferd_infer(inferd_client *client, const inferd_request *request, inferd_re
     return code;
 }
 
-int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *err)
+static enum inf_code cancel(inferd_client *client, uint64_t stream, struct inf_error *err)
 {
-    struct inf_error error = {.code = INF_OK};
     for (uint32_t i = 0; i < INF_CLIENT_BUCKETS; i++) {
         for (struct inf_call *call = client->buckets[i]; call != NULL;
              call = call->next_in_bucket) {
@@ -554,11 +558,19 @@ int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *e
                 continue;
             call->cancelled = true;
             inf_call_cancel(client, call);
-            return INFERD_OK;
+            return INF_OK;
         }
     }
     if (inf_parked_cancel(client, stream))
-        return INFERD_OK;
-    inf_fail(&error, INF_NOT_FOUND, "no request %llu is in flight", (unsigned long long)stream);
-    return inf_client_report(err, &error);
+        return INF_OK;
+    return inf_fail(err, INF_NOT_FOUND, "no request %llu is in flight", (unsigned long long)stream);
+}
+
+int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *err)
+{
+    struct inf_error error = {.code = INF_OK};
+    inf_client_enter(client);
+    enum inf_code code = cancel(client, stream, &error);
+    inf_client_leave(client);
+    return code == INF_OK ? INFERD_OK : inf_client_report(err, &error);
 }

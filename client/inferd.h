@@ -14,7 +14,8 @@
 //   inferd_close(client);
 //
 // Functions return 0 or an error code of enum inferd_code and fill *err (which may be NULL). A
-// client and what comes from it may be used by one thread at a time. Strings are UTF-8.
+// client and what comes from it may be used by one thread at a time, or by any after
+// inferd_start_thread(). Strings are UTF-8.
 #ifndef INFERD_H
 #define INFERD_H
 
@@ -114,8 +115,16 @@ INFERD_API inferd_dtype inferd_dtype_parse(const char *name);
 INFERD_API int inferd_connect(inferd_client **client, const char *path, struct inferd_error *err);
 
 // Cancels what is in flight (callbacks are not called), and frees the client, its memory and its
-// results; from within a callback, as soon as the call that runs it ends. NULL is fine.
+// results; from within a callback, as soon as the call that runs it ends. With a thread, any thread may do it: it
+// waits for a callback that runs, calls of other threads end with CANCELLED, and none may begin. NULL is fine.
 INFERD_API void inferd_close(inferd_client *client);
+
+// From now on a thread of the library serves the client, until inferd_close(): it reads answers and calls
+// callbacks, and connects anew as inferd_set_retry() says. Any thread may use the client, and what comes from
+// it, at any time. All callbacks are called by that thread, one after the other: one that takes long holds up the
+// rest. They may call anything, and signals of the program's are blocked there. Calls that wait for an answer leave
+// the client to others meanwhile, but for inferd_reconnect(). Cannot be undone.
+INFERD_API int inferd_start_thread(inferd_client *client, struct inferd_error *err);
 
 // A number that is new at every start of the daemon. What it counted before is gone.
 INFERD_API void inferd_epoch(const inferd_client *client, uint64_t epoch[2]);
@@ -195,15 +204,16 @@ INFERD_API int inferd_check(inferd_client *client, const inferd_request *request
 INFERD_API int inferd_infer(inferd_client *client, const inferd_request *request,
                             inferd_result **result, struct inferd_error *err);
 
-// Called from inferd_process() (or from a blocking call on the same client) with the answer:
-// `result`, now the callback's to free, or NULL and `err`. It may start further requests.
+// Called from inferd_process() (or from a blocking call on the same client), or from the client's thread
+// where it has one, with the answer: `result`, now the callback's to free, or NULL and `err`. It may start further
+// requests.
 typedef void (*inferd_callback)(void *context, inferd_result *result,
                                 const struct inferd_error *err);
 
 // Sends a request and returns; the answer goes to `callback`. The inputs have been copied or are in
 // shared memory (which must not be written until the answer). *stream names the request for
 // inferd_cancel(); it may be NULL. Fails with RESOURCE_EXHAUSTED where the daemon's credit is used
-// up: process answers first.
+// up: process answers first, or inferd_wait_credit().
 INFERD_API int inferd_infer_async(inferd_client *client, const inferd_request *request,
                                   inferd_callback callback, void *context, uint64_t *stream,
                                   struct inferd_error *err);
@@ -212,16 +222,23 @@ INFERD_API int inferd_infer_async(inferd_client *client, const inferd_request *r
 // that was quicker.
 INFERD_API int inferd_cancel(inferd_client *client, uint64_t stream, struct inferd_error *err);
 
+// Waits until the daemon's credit allows another request with `bytes` of data in its frames (those in memory, and
+// tensors of 16 KiB and more, do not count), `timeout_ms` at most; RESOURCE_EXHAUSTED where it does not then.
+// Without a thread answers are processed meanwhile.
+INFERD_API int inferd_wait_credit(inferd_client *client, size_t bytes, uint64_t timeout_ms,
+                                  struct inferd_error *err);
+
 // For a loop of your own: poll inferd_fd() for inferd_events() (POLLIN, POLLOUT), then call
 // inferd_process(), which never blocks; call it after inferd_timeout() milliseconds (-1: none) in any
 // case. After a failure the client is only to be closed, or connected anew. With inferd_set_retry() the
-// three are to be asked for again each time: another connection may be in use.
+// three are to be asked for again each time: another connection may be in use. With a thread there is nothing to
+// poll for (-1, 0, -1), and inferd_process() only tells whether the connection stands.
 INFERD_API int inferd_fd(const inferd_client *client);
 INFERD_API short inferd_events(const inferd_client *client);
 INFERD_API int inferd_timeout(const inferd_client *client);
 INFERD_API int inferd_process(inferd_client *client, struct inferd_error *err);
 
-// Processes until no request is in flight.
+// Processes until no request is in flight; with a thread, waits until that is so and no callback runs.
 INFERD_API int inferd_wait(inferd_client *client, struct inferd_error *err);
 
 // --- results ---

@@ -382,12 +382,13 @@ int inferd_memory_alloc(inferd_client *client, size_t size, inferd_memory **memo
 {
     struct inf_error error = {.code = INF_OK};
     *memory = NULL;
+    inf_client_enter(client);
     if (client->failure.code != INF_OK)
-        return inf_client_report(err, &client->failure);
-    if (inf_memory_acquire(client, size, memory, &error) != INF_OK)
-        return inf_client_report(err, &error);
-    inf_client_flush(client);
-    return INFERD_OK;
+        error = client->failure;
+    else if (inf_memory_acquire(client, size, memory, &error) == INF_OK)
+        inf_client_flush(client);
+    inf_client_leave(client);
+    return error.code == INF_OK ? INFERD_OK : inf_client_report(err, &error);
 }
 
 void *inferd_memory_data(const inferd_memory *memory)
@@ -405,6 +406,8 @@ void inferd_memory_free(inferd_memory *memory)
     if (memory == NULL)
         return;
     inferd_client *client = memory->client;
+    inf_client_enter(client);
     inf_memory_unref(&memory, true);
     inf_client_flush(client);
+    inf_client_leave(client);
 }

@@ -94,7 +94,7 @@ enum inf_code inf_model_check(inferd_client *client, const inferd_request *reque
     return INF_OK;
 }
 
-int inferd_check(inferd_client *client, const inferd_request *request, struct inferd_error *err)
+static int check(inferd_client *client, const inferd_request *request, struct inferd_error *err)
 {
     struct inf_error error = {.code = INF_OK};
     if (request == NULL)
@@ -112,5 +112,13 @@ int inferd_check(inferd_client *client, const inferd_request *request, struct in
         return code;
     code = check_all(request, info, &error) == INF_OK ? INFERD_OK : inf_client_report(err, &error);
     inferd_model_info_free(info);
+    return code;
+}
+
+int inferd_check(inferd_client *client, const inferd_request *request, struct inferd_error *err)
+{
+    inf_client_enter(client);
+    int code = check(client, request, err);
+    inf_client_leave(client);
     return code;
 }

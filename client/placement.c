@@ -121,7 +121,7 @@ void inferd_placement_free(inferd_placement *placement)
 int inferd_place(inferd_client *client, const inferd_place_order *order, inferd_progress progress,
                  void *context, struct inferd_error *err)
 {
-    struct inf_progress told = {.call = progress, .context = context};
+    struct inf_progress told = {.client = client, .call = progress, .context = context};
     if (order->model == NULL || !inf_model_name_valid(order->model))
         return inf_client_refuse_name(err, order->model);
     const struct inf_question question = {
@@ -144,7 +144,7 @@ int inferd_precompile(inferd_client *client, const char *name, const char *versi
                       const char *device, const char *shapes, inferd_progress progress,
                       void *context, struct inferd_error *err)
 {
-    struct inf_progress told = {.call = progress, .context = context};
+    struct inf_progress told = {.client = client, .call = progress, .context = context};
     if (name == NULL || !inf_model_name_valid(name))
         return inf_client_refuse_name(err, name);
     const struct inf_question question = {

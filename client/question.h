@@ -44,6 +44,7 @@ enum inf_code inf_client_fail_memory(struct inf_error *err);
 // Whom to tell of a load's progress. A callback that uses the client may be overtaken by further
 // progress: the last of it is told afterwards.
 struct inf_progress {
+    inferd_client *client;
     inferd_progress call; // NULL: nobody
     void *context;
     bool running, waiting;

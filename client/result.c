@@ -64,6 +64,7 @@ void inferd_result_free(inferd_result *result)
     if (result == NULL)
         return;
     inferd_client *client = result->client;
+    inf_client_enter(client);
     inf_client_data_free(client, result->data, result->data_size);
     result->data = NULL;
     result->data_size = 0;
@@ -71,6 +72,7 @@ void inferd_result_free(inferd_result *result)
     result->output_count = 0;
     unlink_result(result);
     link_result(result, &client->unused_results);
+    inf_client_leave(client);
 }
 
 static void free_list(inferd_client *client, inferd_result *result)

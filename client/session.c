@@ -58,6 +58,30 @@ static int order(inferd_client *client, uint16_t method, enum inf_message_kind k
                           err);
 }
 
+static int make(inferd_client *client, struct inf_session_message *message,
+                inferd_session **session, struct inferd_error *err)
+{
+    struct inf_error error;
+    inferd_session *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        inf_fail_reason(&error, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a session");
+        return inf_client_report(err, &error);
+    }
+    made->client = client;
+    inf_client_enter(client);
+    made->id = message->session_id = ++client->last_session;
+    int code = order(client, INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, message, err);
+    if (code == INFERD_OK) {
+        made->next = client->sessions;
+        client->sessions = made;
+        *session = made;
+    } else {
+        free(made);
+    }
+    inf_client_leave(client);
+    return code;
+}
+
 // Opens a session whose pairs are `states`, or those of a model.
 static int open_session(inferd_client *client, const struct inf_model_request *model,
                         const inferd_session_state *states, size_t count, inferd_session **session,
@@ -65,31 +89,21 @@ static int open_session(inferd_client *client, const struct inf_model_request *m
 {
     struct inf_error error = {.code = INF_OK};
     struct inf_session_message *message = calloc(1, sizeof *message);
-    inferd_session *made = calloc(1, sizeof *made);
     int code;
     *session = NULL;
-    if (message == NULL || made == NULL)
+    if (message == NULL)
         inf_fail_reason(&error, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a session");
     else
         (void)!fill_states(message, states, count, &error);
     if (error.code == INF_OK) {
         message->model_name = model->name;
         message->model_version = model->version;
-        made->client = client;
-        made->id = message->session_id = ++client->last_session;
-        code = order(client, INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, message, err);
+        code = make(client, message, session, err);
     } else {
         code = inf_client_report(err, &error);
     }
     free(message);
-    if (code != INFERD_OK) {
-        free(made);
-        return code;
-    }
-    made->next = client->sessions;
-    client->sessions = made;
-    *session = made;
-    return INFERD_OK;
+    return code;
 }
 
 int inferd_session_open(inferd_client *client, const inferd_session_state *states, size_t count,
@@ -114,10 +128,12 @@ void inferd_session_close(inferd_session *session)
         return;
     inferd_client *client = session->client;
     const struct inf_session_message message = {.session_id = session->id};
+    inf_client_enter(client);
     inferd_session **link = &client->sessions;
     while (*link != session)
         link = &(*link)->next;
     *link = session->next;
     free(session);
     (void)order(client, INF_METHOD_SESSION_CLOSE, INF_MESSAGE_SESSION_CLOSE, &message, NULL);
+    inf_client_leave(client);
 }

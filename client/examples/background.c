@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Has a model run many times without waiting for each answer: a thread of the library takes them in, and
+// the program does what it likes meanwhile (this one waits until the daemon takes more).
+//
+//   background [--socket PATH] MODEL COUNT
+#include <getopt.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/inferd.h"
+
+#define CREDIT_WAIT_MS 60000
+
+// What callbacks count; they are called by the client's thread.
+struct answers {
+    atomic_ulong good, bad;
+};
+
+static int usage(FILE *out, int code)
+{
+    fputs(
+        "usage: background [--socket PATH] MODEL COUNT\n"
+        "Runs MODEL on zeros COUNT times, as many at once as the daemon takes.\n"
+        "  --socket PATH   the daemon's socket (default: $INFERD_SOCKET, /run/inferd/inferd.sock)\n",
+        out);
+    return code;
+}
+
+static int failed(const struct inferd_error *err)
+{
+    fprintf(stderr, "background: %s\n", err->text);
+    return 1;
+}
+
+static void on_answer(void *context, inferd_result *result, const struct inferd_error *err)
+{
+    struct answers *answers = context;
+    if (result == NULL && atomic_fetch_add(&answers->bad, 1) == 0)
+        (void)failed(err);
+    else if (result != NULL)
+        atomic_fetch_add(&answers->good, 1);
+    inferd_result_free(result);
+}
+
+// Gives the inputs zeros, in memory that the daemon reads in place; what a model leaves open is 1.
+static int make_inputs(inferd_client *client, inferd_model_info *info, struct inferd_error *err)
+{
+    for (size_t i = 0; i < info->input_count; i++) {
+        inferd_tensor *input = &info->inputs[i];
+        input->size = inferd_dtype_size(input->dtype);
+        for (int k = 0; k < input->rank; k++) {
+            if (input->shape[k] < 0)
+                input->shape[k] = 1;
+            input->size *= (size_t)input->shape[k];
+        }
+        if (inferd_memory_alloc(client, input->size, &input->memory, err) != INFERD_OK)
+            return err->code;
+        input->data = inferd_memory_data(input->memory);
+        memset(input->data, 0, input->size);
+    }
+    return INFERD_OK;
+}
+
+static int run(inferd_client *client, const char *model, unsigned long count,
+               struct answers *answers, struct inferd_error *err)
+{
+    inferd_model_info *info = NULL;
+    if (inferd_start_thread(client, err) != INFERD_OK ||
+        inferd_model_describe(client, model, NULL, &info, err) != INFERD_OK)
+        return err->code;
+    int code = make_inputs(client, info, err);
+    const inferd_request request = {
+        .model = model, .inputs = info->inputs, .input_count = info->input_count};
+    for (unsigned long i = 0; i < count && code == INFERD_OK; i++) {
+        code = inferd_wait_credit(client, 0, CREDIT_WAIT_MS, err);
+        if (code == INFERD_OK)
+            code = inferd_infer_async(client, &request, on_answer, answers, NULL, err);
+    }
+    if (code == INFERD_OK)
+        code = inferd_wait(client, err); // until the last callback has returned
+    inferd_model_info_free(info);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"socket", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'}, {0}};
+    const char *socket = NULL;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'h')
+            return usage(stdout, 0);
+        if (option != 's')
+            return usage(stderr, 2);
+        socket = optarg;
+    }
+    if (argc - optind != 2)
+        return usage(stderr, 2);
+    struct inferd_error err;
+    inferd_client *client = NULL;
+    struct answers answers = {0};
+    struct timespec begin, end;
+    if (inferd_connect(&client, socket, &err) != INFERD_OK)
+        return failed(&err);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    int code = run(client, argv[optind], strtoul(argv[optind + 1], NULL, 10), &answers, &err);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    inferd_close(client);
+    if (code != INFERD_OK)
+        return failed(&err);
+    double seconds =
+        (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+    printf("%lu answers in %.3f s, %.0f a second; %lu failed\n", atomic_load(&answers.good),
+           seconds, (double)atomic_load(&answers.good) / seconds, atomic_load(&answers.bad));
+    return atomic_load(&answers.bad) == 0 ? 0 : 1;
+}
