@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "backends/base/beneath.h"
 
 static const char *last_part(const char *path)
 {
@@ -47,10 +47,7 @@ enum inf_code inf_file_open_beneath(int *out_fd, uint64_t *out_size_bytes, int d
                                     const char *name, struct inf_error *err)
 {
     inf_role_check_may_block();
-    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-                           .resolve =
-                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-    int fd = (int)syscall(SYS_openat2, directory_fd, name, &how, sizeof how);
+    int fd = inf_beneath_open(directory_fd, name);
     if (fd < 0 && errno == ENOENT)
         return inf_fail(err, INF_NOT_FOUND, "file '%s': does not exist", name);
     if (fd < 0 && (errno == EXDEV || errno == ELOOP))

@@ -17,7 +17,7 @@ enum inf_code inf_directory_open(int *out_fd, const char *path,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Opens the regular file `name` for reading, beneath `directory_fd`: no absolute path, no "..", no
-// symbolic link anywhere (openat2, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), one hard link only.
+// symbolic link anywhere (inf_beneath_open()), one hard link only.
 // The caller closes *out_fd.
 //
 // INF_NOT_FOUND  no such file.

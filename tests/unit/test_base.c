@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/base/arena.h"
+#include "backends/base/beneath.h"
 #include "backends/base/blob.h"
 #include "backends/base/file.h"
 #include "backends/base/half.h"
@@ -261,5 +263,28 @@ Test(file, never_leaves_its_directory)
         struct inf_error err;
         cr_assert_eq(inf_file_open_beneath(&opened, &size, fd, cases[i].name, &err), cases[i].code,
                      "%s: %s", cases[i].name, err.text);
+    }
+}
+
+// As an older kernel's, or a sandbox's, openat2() would have it.
+Test(file, walks_to_a_file_where_the_kernel_cannot)
+{
+    char path[64];
+    int fd = make_directory(path);
+    static const struct {
+        const char *name;
+        int error; // 0: it is opened
+    } cases[] = {
+        {"good", 0},           {"./good", 0},          {"sub/..", EXDEV},
+        {"../x", EXDEV},       {"/etc/passwd", EXDEV}, {"link", ELOOP},
+        {"link/x", ELOOP},     {"good/x", ENOTDIR},    {"missing", ENOENT},
+        {"missing/x", ENOENT}, {"sub/none", ENOENT},   {"", ENOENT},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        int opened = inf_beneath_walk(fd, cases[i].name);
+        int error = opened < 0 ? errno : 0;
+        cr_assert_eq(error, cases[i].error, "%s: %s", cases[i].name, strerror(error));
+        if (opened >= 0)
+            close(opened);
     }
 }
