@@ -34,6 +34,15 @@ static struct inf_xnn_activation activation_of(const struct inf_node *node)
                                        attrs->activation_min, attrs->activation_max};
 }
 
+// What the operator asks for comes first: that is what its user can change.
+static enum inf_code check_level(const char *op, struct inf_error *err)
+{
+    if (!inf_isa_best()->nn->fast)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: no kernel at level '%s' beats XNNPACK's",
+                        op, inf_isa_best()->name);
+    return INF_OK;
+}
+
 enum inf_code inf_own_conv_check(const struct inf_graph *graph, const struct inf_node *node,
                                  struct inf_error *err)
 {
@@ -43,15 +52,16 @@ enum inf_code inf_own_conv_check(const struct inf_graph *graph, const struct inf
     const struct inf_shape *filter = inf_cpu_input_shape(graph, node, 1);
     size_t outputs = (size_t)filter->dims[3];
     inf_node_windows(graph, node, &h, &w);
-    if (!inf_isa_best()->nn->fast || node->attrs.conv2d.groups != 1 || h.dilation != 1 ||
-        w.dilation != 1 || h.kernel > INF_OWN_SEGMENTS_MAX || h.pad_before < 0 || w.pad_before < 0)
+    if (node->attrs.conv2d.groups != 1 || h.dilation != 1 || w.dilation != 1 ||
+        h.kernel > INF_OWN_SEGMENTS_MAX || h.pad_before < 0 || w.pad_before < 0)
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: conv2d: windows of %" PRId32 "x%" PRId32 " are not built here",
                         h.kernel, w.kernel);
     INF_TRY(inf_cpu_need_const(graph, node, 1, inf_shape_elements(filter), err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, outputs, err));
     struct inf_xnn_activation activation = activation_of(node);
-    return inf_own_end_check(graph, node, &activation, 3, outputs, err);
+    INF_TRY(inf_own_end_check(graph, node, &activation, 3, outputs, err));
+    return check_level("conv2d", err);
 }
 
 static struct inf_xnn_activation product_activation(const struct inf_node *node)
@@ -79,7 +89,7 @@ enum inf_code inf_own_conv_check_product(const struct inf_graph *graph, const st
     INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
     size_t depth;
     size_t columns;
-    if (!inf_isa_best()->nn->fast || a->rank < 2 || b->rank < 2)
+    if (a->rank < 2 || b->rank < 2)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: ranks %d and %d are not built here",
                         (int)a->rank, (int)b->rank);
     describe_matrix(graph, node, &depth, &columns);
@@ -90,7 +100,8 @@ enum inf_code inf_own_conv_check_product(const struct inf_graph *graph, const st
     if (node->attrs.matmul.transpose_a && !vector)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: a transposed is not built");
     struct inf_xnn_activation activation = product_activation(node);
-    return inf_own_end_check(graph, node, &activation, 3, columns, err);
+    INF_TRY(inf_own_end_check(graph, node, &activation, 3, columns, err));
+    return check_level("matmul", err);
 }
 
 // --- packing ---
