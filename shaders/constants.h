@@ -104,6 +104,11 @@
 #define PAD_SYMMETRIC 2
 #define PAD_EDGE      3
 
+// What is added to a convolution's result before its activation.
+#define ADDED_NOTHING 0
+#define ADDED_VECTORS 1 // its channels come in fours
+#define ADDED_NUMBERS 2
+
 #define REDUCE_SUM  0
 #define REDUCE_MAX  1
 #define REDUCE_MIN  2

@@ -18,8 +18,7 @@ layout(constant_id = 4) const bool Y_VECTOR = false;
 layout(constant_id = 5) const bool TRANSPOSED = false;
 layout(constant_id = 6) const bool PRELU = false;
 layout(constant_id = 7) const bool ONE_TAP = false; // 1x1, nothing outside the picture
-
-layout(constant_id = 8) const bool ADDS = false;    // something, of p.added channels, before the activation
+layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
 
 READS(0, x)
 READS(1, w)
@@ -28,35 +27,8 @@ READS(3, added)
 WRITES(4, y)
 
 #include "lib/source.glsl"
-
-// Four channels of a pixel, or one. A load that nothing hangs on may be made ahead: what lies outside is 0 behind it.
-vec4 load4(uint at, uint channel)
-{
-#ifdef TEXELS
-    bool outside = !ONE_TAP && at == OUTSIDE;
-    vec4 from = x4(outside ? 0 : (at + channel) / 4);
-    return outside ? vec4(0.0) : from;
-#else
-    vec4 from = vec4(0.0);
-    if (ONE_TAP || at != OUTSIDE)
-        from = x4((at + channel) / 4);
-    return from;
-#endif
-}
-
-float load(uint at, uint channel)
-{
-#ifdef TEXELS
-    bool outside = !ONE_TAP && at == OUTSIDE;
-    float from = x(outside ? 0 : at + channel);
-    return outside ? 0.0 : from;
-#else
-    float from = 0.0;
-    if (ONE_TAP || at != OUTSIDE)
-        from = x(at + channel);
-    return from;
-#endif
-}
+#include "lib/outside.glsl"
+#include "lib/added.glsl"
 
 void main()
 {
@@ -71,19 +43,18 @@ void main()
     uint group = block / p.group_blocks;
     Picture picture = picture_of_window();
     uint last = p.out_w - 1, blocks = p.blocks, group_in = p.group_in;
-    uint taps = ONE_TAP ? 1 : p.kernel_h * p.kernel_w;
+    uint kernel_h = ONE_TAP ? 1 : p.kernel_h, kernel_w = ONE_TAP ? 1 : p.kernel_w;
 
     vec4 sum[PIXELS];
     for (uint t = 0; t < PIXELS; t++)
         sum[t] = bias[block];
-    for (uint tap = 0; tap < taps; tap++) {
-        uint at[PIXELS];
-        for (uint t = 0; t < PIXELS; t++)
-            at[t] = source(picture, image, row, min(first + t, last), tap);
-        uint weights = tap * group_in * blocks + block;
-        uint channel = group * group_in;
-        if (X_VECTOR) {
-            for (uint c = 0; c < group_in; c += 4, weights += 4 * blocks) {
+    uint weights = block, channel = group * group_in;
+    for (uint ky = 0; ky < kernel_h; ky++) {
+        for (uint kx = 0; kx < kernel_w; kx++) {
+            uint at[PIXELS];
+            for (uint t = 0; t < PIXELS; t++)
+                at[t] = source(picture, image, row, min(first + t, last), ky, kx);
+            for (uint c = 0; X_VECTOR && c < group_in; c += 4, weights += 4 * blocks) {
                 vec4 w0 = w4(weights), w1 = w4(weights + blocks);
                 vec4 w2 = w4(weights + 2 * blocks), w3 = w4(weights + 3 * blocks);
                 [[unroll]] for (uint t = 0; t < PIXELS; t++) {
@@ -94,13 +65,10 @@ void main()
                     sum[t] = fma(vec4(from.w), w3, sum[t]);
                 }
             }
-        } else {
-            for (uint c = 0; c < group_in; c++, weights += blocks) {
+            for (uint c = 0; !X_VECTOR && c < group_in; c++, weights += blocks) {
                 vec4 w0 = w4(weights);
-                [[unroll]] for (uint t = 0; t < PIXELS; t++) {
-                    float from = load(at[t], channel + c);
-                    sum[t] = fma(vec4(from), w0, sum[t]);
-                }
+                [[unroll]] for (uint t = 0; t < PIXELS; t++)
+                    sum[t] = fma(vec4(load(at[t], channel + c)), w0, sum[t]);
             }
         }
     }
@@ -111,13 +79,12 @@ void main()
     uint to = ((image * p.out_h + row) * width + first) * out_c + group * group_out + inner;
     float high = p.high;
     uint added_c = p.added;
-    bool adds = ADDS && block * 4 < added_c;
     for (uint t = 0; t < PIXELS; t++, to += out_c) {
         if (first + t >= width)
             break;
         vec4 result = sum[t];
-        if (adds)
-            result += added4(((image * p.out_h + row) * width + first + t) * (added_c / 4) + block);
+        if (ADDED != ADDED_NOTHING)
+            result += added_to((image * p.out_h + row) * width + first + t, block * 4, added_c);
         result = activate4(ACTIVATION, result, low, high);
         if (Y_VECTOR) {
             put_y4(to / 4, result);

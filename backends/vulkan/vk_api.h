@@ -22,6 +22,7 @@
     X(GetPhysicalDeviceMemoryProperties)                                                           \
     X(GetPhysicalDeviceMemoryProperties2)                                                          \
     X(GetPhysicalDeviceProperties)                                                                 \
+    X(GetPhysicalDeviceFormatProperties)                                                           \
     X(GetPhysicalDeviceProperties2)                                                                \
     X(GetPhysicalDeviceQueueFamilyProperties)
 

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products with a constant matrix, which are convolutions of one tap.
-#include <string.h>
-
+// Convolutions, and what is made of them: which shader, its operands.
+#include "backends/vulkan/vk_conv.h"
 #include "backends/vulkan/vk_join.h"
-#include "backends/vulkan/vk_kernel.h"
-
-// How the weights of any of them lie in the graph and in the shader.
-struct weights {
-    const float *from;
-    uint32_t taps;
-    uint32_t group_in, group_out, groups;
-    uint32_t group_blocks; // of four output channels
-    // Elements between neighbours in `from`.
-    size_t tap_stride, in_stride, out_stride;
-};
 
 // [tap][input channel of the group][block of four], groups one behind the other in a row of blocks.
 static void fill_weights(void *bytes, const void *context)
 {
-    const struct weights *weights = context;
+    const struct vk_conv_weights *weights = context;
     size_t row = (size_t)weights->groups * weights->group_blocks * 4;
     for (uint32_t tap = 0; tap < weights->taps; tap++) {
         for (uint32_t in = 0; in < weights->group_in; in++) {
@@ -53,20 +41,48 @@ static void fill_channels(void *bytes, const void *context)
     }
 }
 
-// One convolution of conv.comp or depthwise.comp, all but its operands' places.
-struct conv {
-    struct vk_window window;
-    struct weights weights;
-    struct vk_activation activation;
-    uint32_t bias_index; // of the operand; the slopes of prelu are the next one
-    uint32_t images;
-    bool transposed, one_tap;
-    const float *slopes; // of prelu; NULL: none
-    uint32_t added, y;   // values: what is added, INF_VALUE_NONE where nothing is, and what is made
-};
+enum inf_code vk_conv_pack_channels(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                    const struct vk_conv *conv, uint32_t group_blocks,
+                                    struct inf_error *err)
+{
+    struct channels channels = {
+        .bias = vk_const_f32(lowering, conv->bias_index),
+        .slopes = conv->slopes,
+        .group_out = conv->weights.group_out,
+        .groups = conv->weights.groups,
+        .group_blocks = group_blocks,
+    };
+    size_t row_bytes = (size_t)conv->weights.groups * group_blocks * 16;
+    return vk_pack(lowering, dispatch, row_bytes * (conv->activation.prelu ? 2 : 1), fill_channels,
+                   &channels, err);
+}
+
+uint32_t vk_conv_added_mode(const struct vk_conv *conv)
+{
+    if (conv->added == INF_VALUE_NONE)
+        return ADDED_NOTHING;
+    return conv->window.added % 4 == 0 ? ADDED_VECTORS : ADDED_NUMBERS;
+}
+
+enum inf_code vk_conv_use_added(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                const struct vk_conv *conv, struct inf_error *err)
+{
+    bool adds = conv->added != INF_VALUE_NONE;
+    uint32_t index = dispatch->operand_count;
+    INF_TRY(vk_use(lowering, dispatch, adds ? conv->added : lowering->node->inputs[0], err));
+    vk_view(lowering, dispatch, index, vk_conv_added_mode(conv) != ADDED_NUMBERS);
+    return INF_OK;
+}
+
+uint64_t vk_conv_macs(const struct vk_conv *conv)
+{
+    const struct vk_window *window = &conv->window;
+    return (uint64_t)conv->images * window->out_h * window->out_w * window->out_c *
+           conv->weights.taps * conv->weights.group_in;
+}
 
 // What a join does behind the convolution.
-static void use_join(const struct vk_lowering *lowering, struct conv *conv)
+static void use_join(const struct vk_lowering *lowering, struct vk_conv *conv)
 {
     const struct vk_join *join = lowering->join;
     const struct inf_graph *graph = lowering->graph;
@@ -84,7 +100,7 @@ static void use_join(const struct vk_lowering *lowering, struct conv *conv)
     conv->slopes = graph->values[graph->nodes[join->prelu].inputs[1]].data->data;
 }
 
-static enum inf_code check_activation(const struct vk_lowering *lowering, struct conv *conv,
+static enum inf_code check_activation(const struct vk_lowering *lowering, struct vk_conv *conv,
                                       struct inf_error *err)
 {
     use_join(lowering, conv);
@@ -124,32 +140,21 @@ static uint32_t settle_pixels(struct vk_lowering *lowering, struct vk_dispatch *
 }
 
 static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                                  struct conv *conv, struct inf_error *err)
+                                  struct vk_conv *conv, struct inf_error *err)
 {
-    struct weights *weights = &conv->weights;
+    struct vk_conv_weights *weights = &conv->weights;
     weights->group_blocks = (weights->group_out + 3) / 4;
     size_t row_bytes = (size_t)weights->groups * weights->group_blocks * 16;
     size_t depth = (size_t)weights->taps * weights->group_in;
-    struct channels channels = {
-        .bias = vk_const_f32(lowering, conv->bias_index),
-        .slopes = conv->slopes,
-        .group_out = weights->group_out,
-        .groups = weights->groups,
-        .group_blocks = weights->group_blocks,
-    };
     INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_pack_weights(lowering, dispatch, depth * row_bytes, fill_weights, weights, err));
-    INF_TRY(vk_pack(lowering, dispatch, row_bytes * (conv->activation.prelu ? 2 : 1), fill_channels,
-                    &channels, err));
-    if (dispatch->variant.shader == INF_SHADER_CONV) {
-        // Where nothing is added the binding is there all the same; the shader does not read it.
-        bool adds = conv->added != INF_VALUE_NONE;
-        INF_TRY(vk_use(lowering, dispatch, adds ? conv->added : lowering->node->inputs[0], err));
-    }
+    INF_TRY(vk_conv_pack_channels(lowering, dispatch, conv, weights->group_blocks, err));
+    if (dispatch->variant.shader == INF_SHADER_CONV)
+        INF_TRY(vk_conv_use_added(lowering, dispatch, conv, err));
     return vk_use(lowering, dispatch, conv->y, err);
 }
 
-static void settle(struct conv *conv, uint32_t pixels)
+static void settle(struct vk_conv *conv, uint32_t pixels)
 {
     struct vk_window *window = &conv->window;
     window->group_blocks = conv->weights.group_blocks;
@@ -160,15 +165,8 @@ static void settle(struct conv *conv, uint32_t pixels)
     window->high = conv->activation.high;
 }
 
-static uint64_t count_macs(const struct conv *conv)
-{
-    const struct vk_window *window = &conv->window;
-    return (uint64_t)conv->images * window->out_h * window->out_w * window->out_c *
-           conv->weights.taps * conv->weights.group_in;
-}
-
 // Four channels of a strip of pixels an invocation.
-static enum inf_code emit_strips(struct vk_lowering *lowering, struct conv *conv,
+static enum inf_code emit_strips(struct vk_lowering *lowering, struct vk_conv *conv,
                                  struct inf_error *err)
 {
     struct vk_window *window = &conv->window;
@@ -177,20 +175,19 @@ static enum inf_code emit_strips(struct vk_lowering *lowering, struct conv *conv
                     {conv->activation.function, strip_pixels(lowering, window->out_w),
                      window->group_in % 4 == 0 && window->in_c % 4 == 0,
                      window->group_out % 4 == 0 && window->out_c % 4 == 0, conv->transposed,
-                     conv->activation.prelu, conv->one_tap, conv->added != INF_VALUE_NONE}}};
+                     conv->activation.prelu, conv->one_tap, vk_conv_added_mode(conv)}}};
     INF_TRY(use_operands(lowering, &dispatch, conv, err));
     vk_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
     vk_view(lowering, &dispatch, 1, true);
-    vk_view(lowering, &dispatch, 3, true);
     settle(conv, settle_pixels(lowering, &dispatch));
     dispatch.invocations = window->count;
-    dispatch.cost = count_macs(conv);
+    dispatch.cost = vk_conv_macs(conv);
     vk_push(&dispatch, window, sizeof(*window));
     return vk_emit(lowering, &dispatch, err);
 }
 
-static enum inf_code emit_conv(struct vk_lowering *lowering, struct conv *conv,
-                               struct inf_error *err)
+enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
+                           struct inf_error *err)
 {
     struct vk_window *window = &conv->window;
     INF_TRY(check_activation(lowering, conv, err));
@@ -205,6 +202,11 @@ static enum inf_code emit_conv(struct vk_lowering *lowering, struct conv *conv,
     }
     window->group_in = conv->weights.group_in;
     window->group_out = conv->weights.group_out;
+    bool built = false;
+    if (vk_conv_is_tiled(lowering, conv))
+        INF_TRY(vk_emit_tiles(lowering, conv, &built, err));
+    if (built)
+        return INF_OK;
     return emit_strips(lowering, conv, err);
 }
 
@@ -214,13 +216,13 @@ enum inf_code vk_lower_conv2d(struct vk_lowering *lowering, struct inf_error *er
     const struct inf_shape *filter = vk_input_shape(lowering, 1);
     INF_TRY(vk_need_f32(lowering, 0, err));
     INF_TRY(vk_need_const(lowering, 1, inf_shape_elements(filter), err));
-    struct conv conv = {.activation = vk_node_activation(lowering->node),
-                        .bias_index = 2,
-                        .images = (uint32_t)x->dims[0]};
+    struct vk_conv conv = {.activation = vk_node_activation(lowering->node),
+                           .bias_index = 2,
+                           .images = (uint32_t)x->dims[0]};
     vk_window_init(&conv.window, lowering, x, vk_output_shape(lowering, 0));
     uint32_t groups = (uint32_t)lowering->node->attrs.conv2d.groups;
     uint32_t in = (uint32_t)filter->dims[2], out = (uint32_t)filter->dims[3];
-    conv.weights = (struct weights){
+    conv.weights = (struct vk_conv_weights){
         .from = vk_const_f32(lowering, 1),
         .taps = conv.window.kernel_h * conv.window.kernel_w,
         .group_in = in,
@@ -230,7 +232,7 @@ enum inf_code vk_lower_conv2d(struct vk_lowering *lowering, struct inf_error *er
         .in_stride = out,
         .out_stride = 1,
     };
-    return emit_conv(lowering, &conv, err);
+    return vk_emit_conv(lowering, &conv, err);
 }
 
 enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf_error *err)
@@ -239,12 +241,12 @@ enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf
     const struct inf_shape *filter = vk_input_shape(lowering, 1); // [kh,kw,co,ci]
     INF_TRY(vk_need_f32(lowering, 0, err));
     INF_TRY(vk_need_const(lowering, 1, inf_shape_elements(filter), err));
-    struct conv conv = {.activation = vk_node_activation(lowering->node),
-                        .bias_index = 3,
-                        .images = (uint32_t)x->dims[0]};
+    struct vk_conv conv = {.activation = vk_node_activation(lowering->node),
+                           .bias_index = 3,
+                           .images = (uint32_t)x->dims[0]};
     vk_window_init(&conv.window, lowering, x, vk_output_shape(lowering, 0));
     uint32_t out = (uint32_t)filter->dims[2], in = (uint32_t)filter->dims[3];
-    conv.weights = (struct weights){
+    conv.weights = (struct vk_conv_weights){
         .from = vk_const_f32(lowering, 1),
         .taps = conv.window.kernel_h * conv.window.kernel_w,
         .group_in = in,
@@ -255,7 +257,7 @@ enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf
         .out_stride = in,
     };
     conv.transposed = true;
-    return emit_conv(lowering, &conv, err);
+    return vk_emit_conv(lowering, &conv, err);
 }
 
 // Rows of a tile of a depthwise convolution: as many as registers hold, or llvmpipe has memory for.
@@ -276,13 +278,13 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
     const struct inf_shape *filter = vk_input_shape(lowering, 1); // [kh,kw,c,m]
     INF_TRY(vk_need_f32(lowering, 0, err));
     INF_TRY(vk_need_const(lowering, 1, inf_shape_elements(filter), err));
-    struct conv conv = {.activation = vk_node_activation(lowering->node),
-                        .bias_index = 2,
-                        .images = (uint32_t)x->dims[0]};
+    struct vk_conv conv = {.activation = vk_node_activation(lowering->node),
+                           .bias_index = 2,
+                           .images = (uint32_t)x->dims[0]};
     struct vk_window *window = &conv.window;
     vk_window_init(window, lowering, x, vk_output_shape(lowering, 0));
     INF_TRY(check_activation(lowering, &conv, err));
-    conv.weights = (struct weights){
+    conv.weights = (struct vk_conv_weights){
         .from = vk_const_f32(lowering, 1),
         .taps = window->kernel_h * window->kernel_w,
         .group_in = 1,
@@ -314,118 +316,7 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
     window->count =
         conv.images * ((window->out_h + rows - 1) / rows) * window->strips * window->blocks;
     dispatch.invocations = window->count;
-    dispatch.cost = count_macs(&conv);
+    dispatch.cost = vk_conv_macs(&conv);
     vk_push(&dispatch, window, sizeof(*window));
-    return vk_emit(lowering, &dispatch, err);
-}
-
-// --- products ---
-
-// matmul.comp's push constants.
-struct product {
-    uint32_t count;
-    uint32_t m, n, k;
-    uint32_t a_row, a_column, b_row, b_column;
-    uint32_t batch_axes;
-    uint32_t batch_dims[BATCH_AXES];
-    uint32_t a_batch[BATCH_AXES], b_batch[BATCH_AXES];
-    float low, high;
-};
-_Static_assert(sizeof(struct product) == 92, "as matmul.comp");
-
-// The product as a convolution of one tap over the rows of a.
-static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows, uint32_t k,
-                                    uint32_t n, struct inf_error *err)
-{
-    bool transposed = lowering->node->attrs.matmul.transpose_b;
-    struct conv conv = {
-        .activation = vk_node_activation(lowering->node), .bias_index = 2, .images = 1};
-    conv.window = (struct vk_window){.in_h = 1,
-                                     .in_w = rows,
-                                     .in_c = k,
-                                     .out_h = 1,
-                                     .out_w = rows,
-                                     .out_c = n,
-                                     .kernel_h = 1,
-                                     .kernel_w = 1,
-                                     .stride_h = 1,
-                                     .stride_w = 1,
-                                     .dilation_h = 1,
-                                     .dilation_w = 1};
-    conv.weights = (struct weights){.from = vk_const_f32(lowering, 1),
-                                    .taps = 1,
-                                    .group_in = k,
-                                    .group_out = n,
-                                    .groups = 1,
-                                    .in_stride = transposed ? 1 : n,
-                                    .out_stride = transposed ? k : 1};
-    return emit_conv(lowering, &conv, err);
-}
-
-// Dimension `axis` (counted from the last batch axis, 0) of an operand's batch.
-static uint32_t batch_dim(const struct inf_shape *shape, int32_t axis)
-{
-    int32_t own = shape->rank - 3 - axis;
-    return own < 0 ? 1 : (uint32_t)shape->dims[own];
-}
-
-static enum inf_code fill_batch(const struct vk_lowering *lowering, struct product *product,
-                                struct inf_error *err)
-{
-    const struct inf_shape *a = vk_input_shape(lowering, 0), *b = vk_input_shape(lowering, 1);
-    const struct inf_shape *y = vk_output_shape(lowering, 0);
-    if (y->rank - 2 > BATCH_AXES)
-        return vk_decline(lowering, err, "more than %d batch axes are not built", BATCH_AXES);
-    uint32_t a_step = product->m * product->k, b_step = product->k * product->n;
-    for (int32_t axis = 0; axis < y->rank - 2; axis++) {
-        uint32_t a_dim = batch_dim(a, axis), b_dim = batch_dim(b, axis);
-        product->batch_dims[axis] = batch_dim(y, axis);
-        product->a_batch[axis] = a_dim == 1 ? 0 : a_step;
-        product->b_batch[axis] = b_dim == 1 ? 0 : b_step;
-        a_step *= a_dim;
-        b_step *= b_dim;
-        product->batch_axes++;
-    }
-    return INF_OK;
-}
-
-enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *err)
-{
-    const struct inf_attrs_matmul *attrs = &lowering->node->attrs.matmul;
-    const struct inf_shape *a = vk_input_shape(lowering, 0), *b = vk_input_shape(lowering, 1);
-    const struct inf_shape *y = vk_output_shape(lowering, 0);
-    INF_TRY(vk_need_f32(lowering, 0, err));
-    if (a->rank < 2 || b->rank < 2 || y->rank < 2)
-        return vk_decline(lowering, err, "operands of rank 1 are not built");
-    struct product product = {.m = (uint32_t)y->dims[y->rank - 2],
-                              .n = (uint32_t)y->dims[y->rank - 1],
-                              .k = (uint32_t)a->dims[a->rank - (attrs->transpose_a ? 2 : 1)]};
-    uint32_t m = product.m, n = product.n, k = product.k;
-    if (!attrs->transpose_a && inf_graph_is_const(lowering->graph, lowering->node->inputs[1]) &&
-        inf_shape_elements(b) == (size_t)k * n)
-        return lower_constant(lowering, vk_extent(y, 0, y->rank - 1), k, n, err);
-    struct vk_activation activation = vk_node_activation(lowering->node);
-    if (activation.prelu || activation.function == UINT32_MAX)
-        return vk_decline(lowering, err, "this activation is not built");
-    product.a_row = attrs->transpose_a ? 1 : k;
-    product.a_column = attrs->transpose_a ? m : 1;
-    product.b_row = attrs->transpose_b ? 1 : n;
-    product.b_column = attrs->transpose_b ? k : 1;
-    product.low = activation.low;
-    product.high = activation.high;
-    INF_TRY(fill_batch(lowering, &product, err));
-    product.count = vk_extent(y, 0, y->rank - 2) * ((m + 3) / 4) * ((n + 3) / 4);
-    bool bias = vk_has_input(lowering, 2);
-    struct vk_dispatch dispatch = {.variant = {INF_SHADER_MATMUL, {activation.function, bias}},
-                                   .invocations = product.count,
-                                   .cost = (uint64_t)vk_extent(y, 0, y->rank) * k};
-    vk_push(&dispatch, &product, sizeof(product));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
-    // Without a bias the binding is there all the same; the shader does not read it.
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[bias ? 2 : 1], err));
-    for (uint32_t i = 0; i < 3; i++)
-        vk_view(lowering, &dispatch, i, false);
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
     return vk_emit(lowering, &dispatch, err);
 }

@@ -57,6 +57,8 @@ struct vk_gpu {
     // Host memory is imported at multiples of this; 0: it is not.
     VkDeviceSize import_alignment;
     bool imports_any_type; // whatever it says of memory types
+    bool texel_triples;    // views may be of three numbers
+    bool tiles;            // convolutions are better made by subgroups of eight (vk_tile.c)
     bool texels;           // floats are better read through views than from buffers
     uint64_t backoff_ns;   // VK_BACKOFF_NS
     uint64_t hang_ns;      // VK_HANG_NS

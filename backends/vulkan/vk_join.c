@@ -22,17 +22,16 @@ static uint32_t sole_maker(const struct inf_segment *segment, uint32_t node, uin
     return maker;
 }
 
-// Whether something may be added to what the node makes: its channels come in fours, and nothing is done with them yet.
+// Whether something may be added to what the node makes: nothing is done with it yet.
 static bool is_open_conv(struct vk_gpu *gpu, const struct inf_graph *graph, uint32_t node)
 {
     const struct inf_node *conv = &graph->nodes[node];
     struct vk_lowering lowering = {.gpu = gpu, .graph = graph, .node = conv, .node_index = node};
     return conv->op == INF_OP_CONV2D && conv->attrs.conv2d.activation == INF_ACTIVATION_NONE &&
-           conv->attrs.conv2d.groups == 1 && output_shape(graph, node)->dims[3] % 4 == 0 &&
-           vk_lower(&lowering, NULL) == INF_OK;
+           conv->attrs.conv2d.groups == 1 && vk_lower(&lowering, NULL) == INF_OK;
 }
 
-// Whether the node puts channels of zeros behind those of its input, by fours.
+// Whether the node puts channels of zeros behind those of its input.
 static bool pads_channels(const struct inf_graph *graph, uint32_t node)
 {
     const struct inf_node *pad = &graph->nodes[node];
@@ -42,7 +41,7 @@ static bool pads_channels(const struct inf_graph *graph, uint32_t node)
     int64_t amounts[2 * INF_LIMIT_RANK];
     uint32_t count;
     if (!inf_graph_const_ints(graph, pad->inputs[1], amounts, INF_ARRAY_LENGTH(amounts), &count) ||
-        x->rank != 4 || count != 8 || x->dims[3] % 4 != 0)
+        x->rank != 4 || count != 8)
         return false;
     for (uint32_t i = 0; i < 7; i++)
         if (amounts[i] != 0)

@@ -16,6 +16,7 @@ struct vk_program;
 enum vk_texel {
     VK_TEXEL_NONE, // it has no view
     VK_TEXEL_NUMBER,
+    VK_TEXEL_TRIPLE, // three numbers, where the device has such texels
     VK_TEXEL_VECTOR, // of four
 };
 

@@ -136,19 +136,28 @@ static void barrier(const struct vk_device *device, VkCommandBuffer commands, Vk
 
 // --- recording ---
 
+// What a view finds in a texel.
+static const struct texel {
+    uint32_t numbers;
+    VkFormat full, half;
+} texels[] = {
+    [VK_TEXEL_NUMBER] = {1, VK_FORMAT_R32_SFLOAT, VK_FORMAT_R16_SFLOAT},
+    [VK_TEXEL_TRIPLE] = {3, VK_FORMAT_R32G32B32_SFLOAT, VK_FORMAT_R16G16B16_SFLOAT},
+    [VK_TEXEL_VECTOR] = {4, VK_FORMAT_R32G32B32A32_SFLOAT, VK_FORMAT_R16G16B16A16_SFLOAT},
+};
+
 // A view of where an operand lies, in the place of an earlier one.
 static enum inf_code make_view(VkBufferView *view, struct vk_device *device,
                                const struct vk_operand *operand, const struct vk_place *place,
                                struct inf_error *err)
 {
-    bool vectors = operand->texel == VK_TEXEL_VECTOR;
-    VkFormat full = vectors ? VK_FORMAT_R32G32B32A32_SFLOAT : VK_FORMAT_R32_SFLOAT;
-    VkFormat half = vectors ? VK_FORMAT_R16G16B16A16_SFLOAT : VK_FORMAT_R16_SFLOAT;
+    const struct texel *texel = &texels[operand->texel];
+    VkDeviceSize texel_bytes = texel->numbers * (operand->half ? 2 : 4);
     VkBufferViewCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO,
                                    .buffer = place->buffer,
-                                   .format = operand->half ? half : full,
+                                   .format = operand->half ? texel->half : texel->full,
                                    .offset = place->offset,
-                                   .range = place->size};
+                                   .range = place->size / texel_bytes * texel_bytes};
     device->api.DestroyBufferView(device->device, *view, NULL);
     *view = VK_NULL_HANDLE;
     VK_TRY(device, device->api.CreateBufferView(device->device, &info, NULL, view), err);

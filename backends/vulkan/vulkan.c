@@ -99,6 +99,31 @@ static bool has_half_storage(const struct vk_gpu *gpu)
     return storage.storageBuffer16BitAccess;
 }
 
+static bool has_triples(const struct vk_gpu *gpu)
+{
+    static const VkFormat formats[] = {VK_FORMAT_R32G32B32_SFLOAT, VK_FORMAT_R16G16B16_SFLOAT};
+    bool all = true;
+    for (uint32_t i = 0; i < INF_ARRAY_LENGTH(formats); i++) {
+        VkFormatProperties properties;
+        gpu->api->GetPhysicalDeviceFormatProperties(gpu->physical, formats[i], &properties);
+        all &= (properties.bufferFeatures & VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT) != 0;
+    }
+    return all;
+}
+
+// Whether a subgroup is eight invocations that may read each other's values.
+static bool has_subgroups_of_eight(const struct vk_gpu *gpu)
+{
+    VkPhysicalDeviceSubgroupProperties subgroup = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+    VkPhysicalDeviceProperties2 properties = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &subgroup};
+    gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
+    return subgroup.subgroupSize == 8 &&
+           (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+           (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+}
+
 static bool has_extension(const struct vk_gpu *gpu, const char *name)
 {
     uint32_t count = 0;
@@ -149,6 +174,8 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
     gpu->texels = gpu->base.info.kind == INF_DEVICE_SOFTWARE && gpu->half_storage &&
                   limits->maxTexelBufferElements >= limits->maxStorageBufferRange / sizeof(float);
+    gpu->texel_triples = gpu->texels && has_triples(gpu);
+    gpu->tiles = gpu->texels && has_subgroups_of_eight(gpu);
     // llvmpipe computes eight invocations at a time; GPUs 16 to 64.
     gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
     atomic_init(&gpu->slice_cost,

@@ -9,22 +9,21 @@ struct Picture {
     int stride_h, stride_w;
     int dilation_h, dilation_w;
     int pad_top, pad_left;
-    int kernel_w;
 };
 
 Picture picture_of_window()
 {
     return Picture(int(p.in_h), int(p.in_w), int(p.in_c), int(p.stride_h), int(p.stride_w),
-                   int(p.dilation_h), int(p.dilation_w), p.pad_top, p.pad_left, int(p.kernel_w));
+                   int(p.dilation_h), int(p.dilation_w), p.pad_top, p.pad_left);
 }
 
-// Where a pixel's channels begin for one tap of its window; OUTSIDE where that is padding.
-uint source(Picture a, uint image, uint row, uint column, uint tap)
+// Where a pixel's channels begin for the tap in row `ky` and column `kx` of its window; OUTSIDE where that is padding.
+uint source(Picture a, uint image, uint row, uint column, uint ky, uint kx)
 {
     int y = int(row), x = int(column), before = int(image) * a.in_h;
     if (ONE_TAP)
         return uint(((before + y * a.stride_h) * a.in_w + x * a.stride_w) * a.in_c);
-    int down = int(tap) / a.kernel_w * a.dilation_h, right = int(tap) % a.kernel_w * a.dilation_w;
+    int down = int(ky) * a.dilation_h, right = int(kx) * a.dilation_w;
     if (TRANSPOSED) {
         y += a.pad_top - down;
         x += a.pad_left - right;

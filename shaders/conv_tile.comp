@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution, its transpose, and products with a constant matrix, by subgroups of eight: each invocation makes
+// 4 * VECTORS channels of PIXELS pixels, so that eight neighbours make those of 8 * PIXELS. A weight is loaded by
+// one of the eight and broadcast to all. Weights are [4 * VECTORS output channels][tap][input channel][block of
+// four of them]: the next eight blocks are the next eight vectors. There is one group of channels.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "constants.h"
+#include "lib/storage.glsl"
+#include "lib/functions.glsl"
+#include "lib/window.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint ACTIVATION = FN_NONE;
+layout(constant_id = 2) const uint PIXELS = 4;
+layout(constant_id = 3) const uint DEPTH = 1; // channels of x that are a step: 4 or 3, which are one texel, or 1
+layout(constant_id = 4) const bool Y_VECTOR = false;
+layout(constant_id = 5) const bool TRANSPOSED = false;
+layout(constant_id = 6) const bool PRELU = false;
+layout(constant_id = 7) const bool ONE_TAP = false; // 1x1, nothing outside the picture
+layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
+layout(constant_id = 9) const uint VECTORS = 4;
+
+// Of the weights of a step.
+const uint STEP_VECTORS = DEPTH * VECTORS;
+
+READS(0, x)
+READS(1, w)
+layout(binding = 2) readonly buffer B { vec4 bias[]; }; // bias, then the slopes of prelu
+READS(3, added)
+WRITES(4, y)
+
+#include "lib/source.glsl"
+#include "lib/outside.glsl"
+#include "lib/added.glsl"
+
+// Adds what the vector of weights that invocation `lane` loaded, one of eight from `first` on, makes of its channel of
+// `from`.
+#define MULTIPLY(lane)                                                                              \
+    if (first + lane < STEP_VECTORS) {                                                              \
+        vec4 weight = subgroupShuffle(mine, lane);                                                  \
+        uint c = (first + lane) / VECTORS, v = (first + lane) % VECTORS;                            \
+        [[unroll]] for (uint t = 0; t < PIXELS; t++)                                                \
+            sum[t * VECTORS + v] = fma(vec4(from[t][c]), weight, sum[t * VECTORS + v]);             \
+    }
+
+void main()
+{
+    uint lane = gl_SubgroupInvocationID;
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint tiles = p.group_blocks; // of VECTORS blocks of channels
+    uint tile = group % tiles, strip = group / tiles;
+    uint out_w = p.out_w, out_h = p.out_h, pixels = p.strips;
+    Picture picture = picture_of_window();
+    uint group_in = p.group_in;
+    uint kernel_h = ONE_TAP ? 1 : p.kernel_h, kernel_w = ONE_TAP ? 1 : p.kernel_w;
+
+    // Where there is no such pixel, the last one is made once more, and stored nowhere.
+    vec4 sum[PIXELS * VECTORS], from[PIXELS];
+    uint place[PIXELS], image[PIXELS], row[PIXELS], column[PIXELS];
+    [[unroll]] for (uint t = 0; t < PIXELS; t++) {
+        place[t] = (strip * PIXELS + t) * 8 + lane;
+        uint pixel = min(place[t], pixels - 1);
+        column[t] = pixel % out_w;
+        row[t] = pixel / out_w % out_h;
+        image[t] = pixel / out_w / out_h;
+    }
+    [[unroll]] for (uint v = 0; v < VECTORS; v++) {
+        vec4 start = bias[tile * VECTORS + v];
+        [[unroll]] for (uint t = 0; t < PIXELS; t++)
+            sum[t * VECTORS + v] = start;
+    }
+    uint weights = tile * kernel_h * kernel_w * group_in * VECTORS + lane;
+    for (uint ky = 0; ky < kernel_h; ky++) {
+        for (uint kx = 0; kx < kernel_w; kx++) {
+            uint at[PIXELS];
+            [[unroll]] for (uint t = 0; t < PIXELS; t++)
+                at[t] = source(picture, image[t], row[t], column[t], ky, kx);
+            for (uint c = 0; c < group_in; c += DEPTH, weights += STEP_VECTORS) {
+                [[unroll]] for (uint t = 0; t < PIXELS; t++) {
+                    if (DEPTH == 4)
+                        from[t] = load4(at[t], c);
+                    else if (DEPTH == 3)
+                        from[t] = load3(at[t], c);
+                    else
+                        from[t].x = load(at[t], c);
+                }
+                [[unroll]] for (uint first = 0; first < STEP_VECTORS; first += 8) {
+                    vec4 mine = w4(weights + first);
+                    MULTIPLY(0) MULTIPLY(1) MULTIPLY(2) MULTIPLY(3) MULTIPLY(4) MULTIPLY(5) MULTIPLY(6) MULTIPLY(7)
+                }
+            }
+        }
+    }
+
+    uint blocks = p.blocks, out_c = p.out_c, added_c = p.added;
+    float high = p.high, bottom = p.low;
+    [[unroll]] for (uint v = 0; v < VECTORS; v++) {
+        uint block = tile * VECTORS + v;
+        vec4 low = PRELU ? bias[tiles * VECTORS + block] : vec4(bottom);
+        [[unroll]] for (uint t = 0; t < PIXELS; t++) {
+            if (place[t] >= pixels || block >= blocks)
+                continue;
+            vec4 result = sum[t * VECTORS + v];
+            if (ADDED != ADDED_NOTHING)
+                result += added_to(place[t], block * 4, added_c);
+            result = activate4(ACTIVATION, result, low, high);
+            uint to = place[t] * out_c + block * 4;
+            if (Y_VECTOR) {
+                put_y4(to / 4, result);
+            } else {
+                [[unroll]] for (uint k = 0; k < 4; k++)
+                    if (block * 4 + k < out_c)
+                        put_y(to + k, result[k]);
+            }
+        }
+    }
+}
