@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/base/thread.h"
 #include "backends/registry.h"
 #include "daemon/environment.h"
 #include "daemon/model_device.h"
@@ -195,6 +196,7 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
 static void run_loop(struct daemon *daemon) INF_ON_LOOP
 {
     int ended;
+    inf_thread_be_prompt();
     do {
         int how = EVLOOP_ONCE;
         if (inf_server_look(daemon->server))

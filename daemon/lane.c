@@ -71,8 +71,8 @@ uint64_t inf_lane_finish_ns(struct inf_lane *lane, const struct inf_job *job, ui
 
 // --- jobs ---
 
-// Looks until something is pushed beyond the pushes that were seen, or until `end_ns`; whether it was.
-// The mutex is given up meanwhile.
+// Looks until something is pushed beyond the pushes that were seen, somebody else wants the processor,
+// or `end_ns`; whether it was. The mutex is given up meanwhile.
 static bool look(struct inf_lane *lane, unsigned seen, uint64_t end_ns)
     INF_ATTR(requires_capability(lane->mutex))
 {
@@ -80,8 +80,8 @@ static bool look(struct inf_lane *lane, unsigned seen, uint64_t end_ns)
     inf_mutex_unlock(&lane->mutex);
     // Relaxed: a hint to take the mutex again, which orders what it guards.
     while (atomic_load_explicit(&lane->pushes, memory_order_relaxed) == seen &&
-           inf_clock_ns() < end_ns)
-        inf_patience_breathe();
+           inf_clock_ns() < end_ns && inf_patience_breathe())
+        ;
     inf_mutex_lock(&lane->mutex);
     lane->looking = false;
     return atomic_load_explicit(&lane->pushes, memory_order_relaxed) != seen;
@@ -229,11 +229,13 @@ static void wait_for_rows(struct inf_lane *lane) INF_ATTR(requires_capability(la
     if (most_ns == 0)
         return;
     uint64_t end_ns = now_ns + most_ns;
-    bool stalled = false;
-    while (!stalled && waiting.rows < rows && now_ns < end_ns) {
+    uint64_t stalls_ns = now_ns + INF_BATCH_WAIT_STALL_NS;
+    while (waiting.rows < rows && now_ns < INF_MIN(end_ns, stalls_ns)) {
         unsigned seen = atomic_load_explicit(&lane->pushes, memory_order_relaxed);
-        stalled = !look(lane, seen, INF_MIN(end_ns, now_ns + INF_BATCH_WAIT_STALL_NS));
+        bool came = look(lane, seen, INF_MIN(end_ns, stalls_ns));
         now_ns = inf_clock_ns();
+        if (came)
+            stalls_ns = now_ns + INF_BATCH_WAIT_STALL_NS;
         // Others may have been taken, or have come, in the meantime.
         first = job_of(inf_fair_next(lane->fair, now_ns));
         if (first == NULL || first->rows == 0 || lane->closed || !sum_up(lane, first, &waiting))

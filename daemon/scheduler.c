@@ -12,6 +12,9 @@
 #include "daemon/lane.h"
 #include "daemon/worker.h"
 
+// Runs up to so long are looked for from their beginning on.
+#define LOOK_THROUGH_NS (3 * INF_NS_PER_MS / 2)
+
 // What the loop knows of one device.
 struct station {
     struct inf_lane lane;
@@ -30,11 +33,13 @@ struct inf_scheduler {
     uint32_t
         jobs_max; // submitted and not yet taken back: what `done` and `deadlines` have room for
     uint32_t jobs;
-    bool patient;           // whether it may pay to look rather than to sleep
-    bool looking;           // the loop does
-    uint64_t last_run_ns;   // what the job took that was taken back last
-    uint64_t look_until_ns; // by when all that was worth it is done
-    uint32_t station_count; // prepared so far
+    bool patient;              // whether it may pay to look rather than to sleep
+    bool looking;              // the loop does
+    uint64_t last_run_ns;      // what the job took that was taken back last
+    uint64_t look_from_ns;     // from when it may pay,
+    uint64_t look_until_ns;    // by when all that was worth it is done
+    struct inf_deadline alarm; // wakes the loop at look_from_ns
+    uint32_t station_count;    // prepared so far
     struct station stations[INF_REGISTRY_DEVICES];
 };
 
@@ -72,7 +77,7 @@ static enum inf_code fill(struct inf_scheduler *scheduler,
     for (uint32_t i = 0; i < options->devices->count; i++)
         scheduler->jobs_max += station_jobs_max(options, i);
     INF_TRY(inf_queue_create(&scheduler->done, scheduler->jobs_max, true, err));
-    INF_TRY(inf_deadlines_create(&scheduler->deadlines, scheduler->jobs_max, err));
+    INF_TRY(inf_deadlines_create(&scheduler->deadlines, scheduler->jobs_max + 1, err));
     scheduler->devices = options->devices;
     scheduler->calm = options->calm;
     scheduler->queue_requests_max = options->queue_requests_max;
@@ -154,6 +159,31 @@ static enum inf_code refuse(struct inf_scheduler *scheduler, const struct inf_jo
                            "device '%s': %u requests wait already", device, inf_lane_count(lane));
 }
 
+// Plans when the loop looks for a job that should be done after `wait_ns`, with all that is ahead of it.
+// One that is alone is looked for about then: waking a processor that slept meanwhile would cost more
+// than all else that the daemon does for it.
+static void plan_look(struct inf_scheduler *scheduler, const struct inf_job *job, uint64_t wait_ns)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    uint64_t end_ns = job->accepted_ns + wait_ns;
+    uint64_t margin_ns = INF_MIN(INF_MAX(wait_ns / 8, (uint64_t)INF_PATIENCE_LEAST_NS),
+                                 (uint64_t)INF_PATIENCE_MOST_NS);
+    inf_deadlines_remove(scheduler->deadlines, &scheduler->alarm);
+    if (!scheduler->patient || job->expected.run_ns == 0)
+        return;
+    if (wait_ns <= INF_PATIENCE_LEAST_NS) {
+        scheduler->look_from_ns = job->accepted_ns;
+        scheduler->look_until_ns = job->accepted_ns + INF_PATIENCE_LEAST_NS;
+    } else if (scheduler->jobs == 1) {
+        scheduler->look_from_ns =
+            wait_ns <= LOOK_THROUGH_NS ? job->accepted_ns : end_ns - margin_ns;
+        scheduler->look_until_ns = end_ns + margin_ns;
+        scheduler->alarm.at_ns = scheduler->look_from_ns;
+        if (wait_ns > LOOK_THROUGH_NS)
+            inf_deadlines_add(scheduler->deadlines, &scheduler->alarm);
+    }
+}
+
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault)
 {
@@ -167,8 +197,7 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
     scheduler->jobs++;
     inf_calm_stir(scheduler->calm);
     inf_deadlines_add(scheduler->deadlines, &job->deadline);
-    if (scheduler->patient && job->expected.run_ns != 0 && wait_ns <= INF_PATIENCE_LEAST_NS)
-        scheduler->look_until_ns = job->accepted_ns + INF_PATIENCE_LEAST_NS;
+    plan_look(scheduler, job, wait_ns);
     return INF_OK;
 }
 
@@ -180,13 +209,19 @@ uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index
 
 bool inf_scheduler_look(struct inf_scheduler *scheduler)
 {
-    bool look = scheduler->jobs > 0 && scheduler->look_until_ns != 0 &&
-                inf_clock_ns() < scheduler->look_until_ns;
+    uint64_t now_ns = scheduler->jobs > 0 ? inf_clock_ns() : 0;
+    bool look = now_ns >= scheduler->look_from_ns && now_ns < scheduler->look_until_ns;
     if (look && !scheduler->looking)
         inf_queue_begin_looking(scheduler->done);
     bool late = !look && scheduler->looking && inf_queue_end_looking(scheduler->done);
     scheduler->looking = look;
     return look || late;
+}
+
+bool inf_scheduler_sleep(struct inf_scheduler *scheduler)
+{
+    scheduler->look_until_ns = 0;
+    return inf_scheduler_look(scheduler);
 }
 
 enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job *job,
@@ -274,6 +309,8 @@ int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler)
 struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
 {
     struct inf_deadline *deadline = inf_deadlines_next(scheduler->deadlines);
+    if (deadline == &scheduler->alarm) // the loop is awake now, which is all it is for
+        deadline = inf_deadlines_next(scheduler->deadlines);
     if (deadline == NULL)
         return NULL;
     return (struct inf_job *)((char *)deadline - offsetof(struct inf_job, deadline));

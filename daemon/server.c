@@ -250,8 +250,13 @@ bool inf_server_look(struct inf_server *server)
         take_finished(server);
     if (!expects_request(server, inf_clock_ns()) && !look)
         return false;
-    inf_patience_breathe();
-    return true;
+    if (inf_patience_breathe())
+        return true;
+    // Somebody else has something to do: who sleeps on a processor that is awake is woken soon.
+    server->patience.lately = false;
+    if (inf_service_sleep(server->service))
+        take_finished(server);
+    return false;
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *context)

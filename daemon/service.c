@@ -176,6 +176,11 @@ bool inf_service_look(struct inf_service *service)
     return inf_scheduler_look(service->scheduler);
 }
 
+bool inf_service_sleep(struct inf_service *service)
+{
+    return inf_scheduler_sleep(service->scheduler);
+}
+
 uint64_t inf_service_last_run_ns(const struct inf_service *service)
 {
     return inf_scheduler_last_run_ns(service->scheduler);

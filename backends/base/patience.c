@@ -3,7 +3,11 @@
 
 #include <sched.h>
 
+#include "backends/base/clock.h"
 #include "proto/core/attributes.h"
+
+// Giving the processor away takes longer than this where somebody takes it, and far less elsewhere.
+#define TAKEN_NS 10000u
 
 void inf_patience_init(struct inf_patience *patience, uint32_t cores)
 {
@@ -17,7 +21,7 @@ bool inf_patience_pays(const struct inf_patience *patience)
 
 void inf_patience_worked(struct inf_patience *patience, uint64_t took_ns)
 {
-    uint64_t share_ns = INF_MAX(took_ns / 16, (uint64_t)INF_PATIENCE_LEAST_NS);
+    uint64_t share_ns = INF_MAX(took_ns / 4, (uint64_t)INF_PATIENCE_LEAST_NS);
     patience->limit_ns = INF_MIN(share_ns, (uint64_t)INF_PATIENCE_MOST_NS);
 }
 
@@ -26,7 +30,9 @@ void inf_patience_note(struct inf_patience *patience, uint64_t waited_ns)
     patience->lately = waited_ns <= patience->limit_ns;
 }
 
-void inf_patience_breathe(void)
+bool inf_patience_breathe(void)
 {
+    uint64_t begin_ns = inf_clock_ns();
     sched_yield();
+    return inf_clock_ns() - begin_ns < TAKEN_NS;
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 // How long anybody looks at least, where looking pays: a client and the one that waits for it may both
-// have to be woken in it. After long work a sixteenth of it, but no longer than the most.
+// have to be woken in it. After long work a quarter of it, but no longer than the most.
 #define INF_PATIENCE_LEAST_NS 100000u
 #define INF_PATIENCE_MOST_NS  500000u
 
@@ -31,7 +31,8 @@ void inf_patience_worked(struct inf_patience *patience, uint64_t took_ns);
 // Learns from a wait that is over.
 void inf_patience_note(struct inf_patience *patience, uint64_t waited_ns);
 
-// Between two looks: leaves the processor to whoever else wants it.
-void inf_patience_breathe(void);
+// Between two looks: leaves the processor to whoever else wants it. False where somebody took it: one
+// that has others to run need not be kept awake.
+bool inf_patience_breathe(void);
 
 #endif

@@ -7,12 +7,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define GIVE_WAY_NICE     10
 #define GIVE_WAY_SLICE_NS 100000000u // the longest there is
+#define PROMPT_SLICE_NS   100000u    // the shortest
+#define RESET_ON_FORK     1u         // SCHED_FLAG_RESET_ON_FORK: threads begin with the usual slice
 
 // The pthread calls below fail on misuse only, which is a programmer error.
 static void must(int result)
@@ -161,6 +164,16 @@ struct attributes {
     uint32_t priority;
     uint64_t runtime_ns, deadline_ns, period_ns;
 };
+
+void inf_thread_be_prompt(void)
+{
+    const struct attributes attributes = {.size = sizeof attributes,
+                                          .policy = SCHED_OTHER,
+                                          .flags = RESET_ON_FORK,
+                                          .nice = getpriority(PRIO_PROCESS, 0),
+                                          .runtime_ns = PROMPT_SLICE_NS};
+    (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
 
 void inf_thread_give_way(void)
 {

@@ -17,8 +17,8 @@
 #define SMALL_BYTES  1024
 #define LARGE_FLOATS (1 << 20)
 
-static const char *const null_arguments[] = {"--cpu-threads=1", "--connections-per-uid-max=512",
-                                             NULL};
+static const char *const null_arguments[] = {"--cpu-threads=1", "--race=never",
+                                             "--connections-per-uid-max=512", NULL};
 
 static void start_null(struct rpc_daemon *daemon)
 {
@@ -56,15 +56,15 @@ static void note(struct rounds *rounds, int round, struct rpc_times times)
     rounds->p99[round] = times.p99_us;
 }
 
-static struct rpc_times measure_bare(bool echo, unsigned ms)
+static struct rpc_times measure_bare(bool echo, unsigned clients, unsigned ms)
 {
     struct rpc_bare bare;
     if (echo)
-        rpc_echo_start(&bare, SMALL_BYTES, 1);
+        rpc_echo_start(&bare, SMALL_BYTES, clients);
     else
-        rpc_bare_start(&bare, SMALL_BYTES, 1);
+        rpc_bare_start(&bare, SMALL_BYTES, clients);
     struct rpc_way way = rpc_bare_way(&bare);
-    struct rpc_times times = rpc_measure(&way, 1, ms);
+    struct rpc_times times = rpc_measure(&way, clients, ms);
     rpc_bare_stop(&bare);
     return times;
 }
@@ -79,8 +79,8 @@ static void show_null(struct figures *figures, const struct rpc_daemon *daemon,
     struct rpc_way way = serving_way(&target);
     unsigned ms = 300 * options->seconds;
     for (int round = 0; round < ROUNDS; round++) {
-        note(&bare, round, measure_bare(false, ms));
-        note(&echo, round, measure_bare(true, ms));
+        note(&bare, round, measure_bare(false, 1, ms));
+        note(&echo, round, measure_bare(true, 1, ms));
         note(&null, round, rpc_measure(&way, 1, ms));
     }
     struct rpc_times socket = middle(&bare);
@@ -185,6 +185,7 @@ static double measure_pipeline(const struct rpc_daemon *daemon, unsigned ms)
 static void show_rates(struct figures *figures, const struct rpc_daemon *daemon,
                        const struct serving_options *options)
 {
+    double bare[ROUNDS];
     double closed[ROUNDS];
     double pipelined[ROUNDS];
     double p50[ROUNDS];
@@ -192,11 +193,15 @@ static void show_rates(struct figures *figures, const struct rpc_daemon *daemon,
     struct rpc_way way = serving_way(&target);
     unsigned ms = 300 * options->seconds;
     for (int round = 0; round < ROUNDS; round++) {
+        bare[round] = (double)measure_bare(true, 8, ms).count * 1e3 / ms;
         struct rpc_times times = rpc_measure(&way, 8, ms);
         closed[round] = (double)times.count * 1e3 / ms;
         p50[round] = times.p50_us;
         pipelined[round] = measure_pipeline(daemon, ms);
     }
+    figures_add(figures,
+                &(struct figure){"8 clients, closed loop, bare loop + worker + eventfd",
+                                 serving_quantile(bare, ROUNDS, 0.5), "/s", FIGURE_NONE, 0});
     figures_add(figures,
                 &(struct figure){"8 clients, closed loop, p50", serving_quantile(p50, ROUNDS, 0.5),
                                  "us", FIGURE_NONE, 0});

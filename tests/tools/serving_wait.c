@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -71,6 +72,55 @@ static void *ping(void *context)
         sleep_until(start_ns + 200000);
     }
     inferd_close(client);
+    return NULL;
+}
+
+// As many questions to a bare thread, which waits in read() and answers at once: what two wake-ups take.
+struct bare_pings {
+    int there, back; // eventfds
+    atomic_bool over;
+    size_t count;
+    double us[60000];
+};
+
+static void cross(int fd, bool out)
+{
+    uint64_t one = 1;
+    if ((out ? write(fd, &one, sizeof one) : read(fd, &one, sizeof one)) != sizeof one)
+        rpc_die("an eventfd does not work");
+}
+
+static void *answer_bare(void *context)
+{
+    struct bare_pings *pings = context;
+    while (!atomic_load(&pings->over)) {
+        cross(pings->there, false);
+        cross(pings->back, true);
+    }
+    return NULL;
+}
+
+static void *ping_bare(void *context)
+{
+    struct bare_pings *pings = context;
+    pthread_t other;
+    pings->there = eventfd(0, EFD_CLOEXEC);
+    pings->back = eventfd(0, EFD_CLOEXEC);
+    if (pthread_create(&other, NULL, answer_bare, pings) != 0)
+        rpc_die("cannot start a thread");
+    bool over;
+    do {
+        over = atomic_load(&pings->over);
+        uint64_t start_ns = rpc_now_ns();
+        cross(pings->there, true);
+        cross(pings->back, false);
+        if (pings->count < sizeof pings->us / sizeof pings->us[0])
+            pings->us[pings->count++] = (double)(rpc_now_ns() - start_ns) / 1e3;
+        sleep_until(start_ns + 200000);
+    } while (!over);
+    pthread_join(other, NULL);
+    close(pings->there);
+    close(pings->back);
     return NULL;
 }
 
@@ -146,9 +196,11 @@ void serving_show_deadlines(struct figures *figures, const struct serving_option
 {
     static struct late late;
     static struct pings pings;
+    static struct bare_pings bare;
     struct rpc_daemon daemon;
     char directory[96];
     pthread_t pinger;
+    pthread_t bare_pinger;
     rpc_daemon_make(&daemon);
     rpc_daemon_add_model(&daemon, "null", directory);
     inf_write_null_model(directory, 0);
@@ -166,13 +218,16 @@ void serving_show_deadlines(struct figures *figures, const struct serving_option
     for (int i = 0; i < 4; i++)
         pthread_create(&crowd.threads[i], NULL, keep_busy, &crowd);
     pthread_create(&pinger, NULL, ping, &pings);
+    pthread_create(&bare_pinger, NULL, ping_bare, &bare);
     sleep_until(rpc_now_ns() + 500000000);
     measure_late(&daemon, 250 * options->seconds < 1000 ? 250 * options->seconds : 1000, &late);
     atomic_store(&pings.over, true);
+    atomic_store(&bare.over, true);
     atomic_store(&crowd.over, true);
     for (int i = 0; i < 4; i++)
         pthread_join(crowd.threads[i], NULL);
     pthread_join(pinger, NULL);
+    pthread_join(bare_pinger, NULL);
     const struct figure lines[] = {
         {"a bare sleep meanwhile, late by, p99", serving_quantile(late.slept_ms, late.count, 0.99),
          "ms", FIGURE_NONE, 0},
@@ -186,6 +241,10 @@ void serving_show_deadlines(struct figures *figures, const struct serving_option
          serving_quantile(late.cancel_ms, late.cancels, 0.99), "ms", FIGURE_AT_MOST, 2},
         {"a question meanwhile (a turn of the loop and two wake-ups), p50",
          serving_quantile(pings.us, pings.count, 0.5), "us", FIGURE_NONE, 0},
+        {"a question to a bare thread meanwhile, p50", serving_quantile(bare.us, bare.count, 0.5),
+         "us", FIGURE_NONE, 0},
+        {"a question to a bare thread meanwhile, p99.9",
+         serving_quantile(bare.us, bare.count, 0.999) / 1e3, "ms", FIGURE_NONE, 0},
         {"a question meanwhile, p99.9", serving_quantile(pings.us, pings.count, 0.999) / 1e3, "ms",
          FIGURE_AT_MOST, 1},
     };

@@ -191,9 +191,9 @@ Test(patience, pays_after_a_short_wait_where_others_have_a_processor)
     cr_expect(inf_patience_pays(&patience));
     inf_patience_note(&patience, 100001);
     cr_expect_not(inf_patience_pays(&patience));
-    inf_patience_worked(&patience, 3200000);
+    inf_patience_worked(&patience, 800000);
     inf_patience_note(&patience, 200000);
-    cr_expect(inf_patience_pays(&patience), "a sixteenth of long work may be waited");
+    cr_expect(inf_patience_pays(&patience), "a quarter of long work may be waited");
     inf_patience_note(&patience, 200001);
     cr_expect_not(inf_patience_pays(&patience));
     inf_patience_worked(&patience, 3000000000);
