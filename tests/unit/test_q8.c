@@ -136,3 +136,194 @@ Test(q8, products_are_the_same_bits_at_every_level)
         }
     }
 }
+
+// --- depthwise windows ---
+
+struct windows {
+    size_t rows, kernel, tap_step, x_step, pixels, channels;
+    uint8_t x_flip, y_flip;
+    bool zeros;
+};
+
+// `count` 32-bit numbers in the order of a block's lanes: interleaved as four rows of their bytes.
+static void *interleaved(const struct inf_q8_depthwise *q8, const void *numbers, size_t count)
+{
+    uint8_t planes[4][128] = {0};
+    uint8_t *y = malloc(4 * q8->width);
+    struct inf_q8_columns columns = {.count = 1, .channels = q8->width};
+    for (size_t i = 0; i < 4 * count; i++)
+        planes[i % 4][i / 4] = ((const uint8_t *)numbers)[i];
+    for (size_t row = 0; row < 4; row++)
+        columns.rows[row] = planes[row];
+    q8->interleave(&columns, y);
+    return y;
+}
+
+// Columns of `size` channels, `step` bytes from row to row, in the order of a block's lanes.
+static uint8_t *interleave_all(const struct inf_q8_depthwise *q8, const struct windows *p,
+                               const uint8_t *x, size_t count, uint8_t flip)
+{
+    size_t fours = (p->rows + 3) / 4;
+    uint8_t *y = malloc(count * fours * 4 * q8->width);
+    for (size_t four = 0; four < fours; four++) {
+        struct inf_q8_columns columns = {.step = p->channels,
+                                         .count = count,
+                                         .channels = p->channels,
+                                         .flip = flip,
+                                         .y_step = fours * 4 * q8->width};
+        for (size_t row = 4 * four; row < p->rows && row < 4 * four + 4; row++)
+            columns.rows[row % 4] = x + row * count * p->channels;
+        q8->interleave(&columns, y + four * 4 * q8->width);
+    }
+    return y;
+}
+
+static void check_windows(const struct inf_q8_depthwise *q8, const struct windows *p)
+{
+    size_t columns = (p->pixels - 1) * p->x_step + (p->kernel - 1) * p->tap_step + 1;
+    size_t y_step = p->channels + 3;
+    uint8_t *x = bytes(p->rows * columns * p->channels, 0);
+    uint8_t *w = bytes(p->rows * p->kernel * p->channels, 0);
+    int32_t bias[128] = {0}, zeros[128] = {0};
+    float scales[128] = {0};
+    for (size_t c = 0; c < p->channels; c++) {
+        bias[c] = (int32_t)(bits() % 20000) - 10000;
+        zeros[c] = (int32_t)(bits() % 256) - 128;
+        scales[c] = (float)(bits() % 1000) * 1e-5f;
+    }
+    uint8_t *xs = interleave_all(q8, p, x, columns, p->x_flip);
+    uint8_t *ws = interleave_all(q8, p, w, p->kernel, 0);
+    int32_t *all_bias = interleaved(q8, bias, p->channels);
+    int32_t *all_zeros = interleaved(q8, zeros, p->channels);
+    float *all_scales = interleaved(q8, scales, p->channels);
+    uint8_t *y = guarded(p->pixels * y_step);
+    struct inf_q8_window window = {.kernel = p->kernel,
+                                   .fours = (p->rows + 3) / 4,
+                                   .tap_step = p->tap_step,
+                                   .x_step = p->x_step,
+                                   .y_step = y_step,
+                                   .channels = p->channels,
+                                   .w = (const int8_t *)ws,
+                                   .bias = all_bias,
+                                   .zeros = p->zeros ? all_zeros : NULL,
+                                   .end = {all_scales, -100, 130, 117},
+                                   .y_flip = p->y_flip};
+    q8->run(&window, xs, p->pixels, y + AROUND);
+    for (size_t i = 0; i < p->pixels; i++) {
+        for (size_t c = 0; c < p->channels; c++) {
+            int32_t sum = bias[c];
+            for (size_t row = 0; row < p->rows; row++)
+                for (size_t k = 0; k < p->kernel; k++) {
+                    size_t column = i * p->x_step + k * p->tap_step;
+                    int32_t value = x[(row * columns + column) * p->channels + c] ^ p->x_flip;
+                    sum += value * ((int8_t)w[(row * p->kernel + k) * p->channels + c] -
+                                    (p->zeros ? zeros[c] : 0));
+                }
+            uint8_t wanted = (uint8_t)ending(sum, scales[c], &window.end) ^ p->y_flip;
+            cr_assert_eq(y[AROUND + i * y_step + c], wanted,
+                         "%zu x %zu taps, %zu of %zu channels: pixel %zu, channel %zu", p->rows,
+                         p->kernel, p->channels, q8->width, i, c);
+            y[AROUND + i * y_step + c] = GUARD;
+        }
+    }
+    for (size_t i = 0; i < p->pixels * y_step + (size_t)2 * AROUND; i++)
+        cr_assert_eq(y[i], GUARD, "byte %zu", i);
+    free(x);
+    free(w);
+    free(xs);
+    free(ws);
+    free(all_bias);
+    free(all_zeros);
+    free(all_scales);
+    free(y);
+}
+
+static void check_all_windows(const struct inf_q8_depthwise *q8)
+{
+    for (size_t number = 0; number < 300; number++) {
+        struct windows windows = {.rows = 1 + bits() % 7,
+                                  .kernel = 1 + bits() % 7,
+                                  .tap_step = 1 + bits() % 2,
+                                  .x_step = 1 + bits() % 3,
+                                  .pixels = 1 + bits() % 9,
+                                  .channels = q8->width,
+                                  .x_flip = bits() % 2 ? 0x80 : 0,
+                                  .y_flip = bits() % 2 ? 0x80 : 0,
+                                  .zeros = bits() % 3 == 0};
+        if (number % 3 == 0)
+            windows.rows = windows.kernel = number % 2 ? 3 : 5;
+        if (number % 4 == 0)
+            windows.channels = 1 + bits() % q8->width;
+        check_windows(q8, &windows);
+    }
+}
+
+Test(q8, depthwise_windows_are_the_same_bits_at_every_level)
+{
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        printf("%s\n", inf_isa_level(level)->name);
+        check_all_windows(inf_isa_level(level)->q8->depthwise);
+        check_all_windows(inf_isa_level(level)->q8->depthwise_half);
+    }
+}
+
+// --- element by element ---
+
+static uint8_t settled(float value, const struct inf_q8_scaling *of)
+{
+    const struct inf_q8_end end = {.low = of->low, .high = of->high, .zero = of->zero};
+    return (uint8_t)ending(1, value, &end);
+}
+
+static float meaning(uint8_t byte, const struct inf_q8_scaling *of)
+{
+    return (float)((byte ^ of->flip) - of->zero) * of->scale;
+}
+
+static void check_eltwise(const struct inf_q8_eltwise *q8, size_t count)
+{
+    const struct inf_q8_scaling scalings[] = {
+        {.scale = 0.017f, .zero = 131, .flip = 0x80},
+        {.scale = 0.3f, .zero = 3},
+        {.scale = 0.11f, .zero = 120, .low = -120, .high = 135}};
+    uint8_t *a = bytes(count, 0);
+    uint8_t *b = bytes(count, 0);
+    uint8_t *y = guarded(count);
+    float *x = malloc(count * sizeof(float));
+    float *floats = malloc(count * sizeof(float));
+    for (size_t i = 0; i < count; i++)
+        x[i] = i % 11 == 0 ? (i % 2 ? INFINITY : -INFINITY) : ((float)bits() - 8e6f) * 4e-6f;
+    q8->quantize(count, x, &scalings[2], y + AROUND);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(y[AROUND + i], settled(x[i] / scalings[2].scale, &scalings[2]), "%zu: %g", i,
+                     (double)x[i]);
+    q8->dequantize(count, a, &scalings[0], floats);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(floats[i], meaning(a[i], &scalings[0]), "%zu", i);
+    for (size_t kind = 0; kind < INF_Q8_BINARY_COUNT; kind++) {
+        q8->binary[kind](count, a, b, scalings, y + AROUND);
+        for (size_t i = 0; i < count; i++) {
+            // Products that are rounded before they are added.
+            volatile float of_a = meaning(a[i], &scalings[0]);
+            volatile float of_b = meaning(b[i], &scalings[1]);
+            float value = kind == INF_Q8_ADD ? of_a + of_b : of_a - of_b;
+            value = kind == INF_Q8_MUL ? of_a * of_b : value;
+            cr_assert_eq(y[AROUND + i], settled(value / scalings[2].scale, &scalings[2]),
+                         "kind %zu, %zu", kind, i);
+        }
+    }
+    for (size_t i = 0; i < AROUND; i++)
+        cr_assert(y[i] == GUARD && y[AROUND + count + i] == GUARD, "byte %zu", i);
+    free(a);
+    free(b);
+    free(y);
+    free(x);
+    free(floats);
+}
+
+Test(q8, elements_are_the_same_bits_at_every_level)
+{
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
+        for (size_t count = 1; count < 150; count++)
+            check_eltwise(inf_isa_level(level)->q8->eltwise, count);
+}

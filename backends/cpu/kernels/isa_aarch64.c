@@ -20,15 +20,14 @@ static const struct inf_nn nn_neon = {
     .depthwise_half = &inf_nn_depthwise_neon,
 };
 
-static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8_baseline,
-                                          &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
+static const struct inf_q8 q8_neon = {&inf_gemm_q8_neon, &inf_eltwise_q8_neon,
+                                      &inf_depthwise_q8_neon, &inf_depthwise_q8_neon};
+static const struct inf_q8 q8_dotprod = {&inf_gemm_q8_dotprod, &inf_eltwise_q8_dotprod,
+                                         &inf_depthwise_q8_dotprod, &inf_depthwise_q8_dotprod};
 
-static const struct inf_q8 q8_dotprod = {&inf_gemm_q8_dotprod, &inf_eltwise_q8_baseline,
-                                         &inf_depthwise_q8_baseline, &inf_depthwise_q8_baseline};
-
-// Dot products are of integers: floats have nothing of them. Other loops on 8-bit numbers are plain C.
+// Dot products are of integers: floats have nothing of them.
 const struct inf_isa_row inf_isa_rows[] = {
-    {{"neon", "NEON", &inf_simd_neon, &nn_neon, &q8_baseline}, always},
+    {{"neon", "NEON", &inf_simd_neon, &nn_neon, &q8_neon}, always},
     {{"neon_dotprod", "NEON with dot products", &inf_simd_neon, &nn_neon, &q8_dotprod},
      has_dotprod},
     {.present = NULL},

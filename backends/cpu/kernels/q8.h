@@ -124,10 +124,11 @@ struct inf_q8 {
 
 // Tables that this build may have; the levels of isa.h have those of this processor.
 extern const struct inf_q8_gemms inf_gemm_q8_baseline, inf_gemm_q8_avx2, inf_gemm_q8_vnni,
-    inf_gemm_q8_dotprod;
+    inf_gemm_q8_neon, inf_gemm_q8_dotprod;
 extern const struct inf_q8_eltwise inf_eltwise_q8_baseline, inf_eltwise_q8_avx2,
-    inf_eltwise_q8_vnni;
+    inf_eltwise_q8_vnni, inf_eltwise_q8_neon, inf_eltwise_q8_dotprod;
 extern const struct inf_q8_depthwise inf_depthwise_q8_baseline, inf_depthwise_q8_avx2,
-    inf_depthwise_q8_vnni, inf_depthwise_q8_vnni_half;
+    inf_depthwise_q8_vnni, inf_depthwise_q8_vnni_half, inf_depthwise_q8_neon,
+    inf_depthwise_q8_dotprod;
 
 #endif

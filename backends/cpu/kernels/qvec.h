@@ -366,7 +366,7 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
     return _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
 }
 
-#elif defined(__ARM_FEATURE_DOTPROD)
+#elif defined(__aarch64__)
 
 #include "backends/cpu/kernels/qvec_neon.h"
 
@@ -570,7 +570,7 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
 // scale * sum as bytes: what all kernels end with.
 INF_QVEC_INLINE inf_qvec_float qvec_times(inf_qvec_float a, inf_qvec_float b)
 {
-#if defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
+#if defined(__AVX2__) || defined(__aarch64__)
     return a * b;
 #else
     QVEC_EACH a.v[i] *= b.v[i];
