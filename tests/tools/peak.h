@@ -2,8 +2,12 @@
 #ifndef INF_TESTS_TOOLS_PEAK_H
 #define INF_TESTS_TOOLS_PEAK_H
 
-// GFLOP/s of one core in multiply-adds on numbers in its first cache, by the widest loop that is
-// built; 0 where none is.
-double tool_peak(void);
+// 10^9 multiplications and additions a second of one core, on numbers in its first cache, by the widest loop of each
+// kind that is built; 0 where none is.
+struct tool_peaks {
+    double fp32, bf16, q8;
+};
+
+struct tool_peaks tool_peaks(void);
 
 #endif
