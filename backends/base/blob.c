@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/pages.h"
 #include "proto/core/span.h"
 
 #define ALIGNMENT 64
@@ -23,7 +24,7 @@ static void *allocate(size_t size_bytes)
     if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + ALIGNMENT - 1, &total))
         return NULL;
     total &= ~(size_t)(ALIGNMENT - 1);
-    unsigned char *data = aligned_alloc(ALIGNMENT, total);
+    unsigned char *data = inf_pages_alloc(ALIGNMENT, total);
     if (data != NULL)
         memset(data + size_bytes, 0, total - size_bytes);
     return data;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/base/half.h"
+#include "backends/base/pages.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "proto/core/span.h"
 
@@ -241,7 +242,7 @@ static bool make_room(struct inf_cpu_pack *pack, size_t size)
 {
     bool paired = pack->matrix.paired > 0;
     size = inf_size_align(size, ALIGNMENT);
-    pack->panels = aligned_alloc(ALIGNMENT, size);
+    pack->panels = inf_pages_alloc(ALIGNMENT, size);
     if (pack->panels == NULL)
         return false;
     pack->form.size_bytes = size;

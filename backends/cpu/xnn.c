@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "backends/base/pages.h"
 #include "proto/core/span.h"
 
 // --- memory ---
@@ -57,10 +58,8 @@ static void deallocate(void *context, void *memory)
 static void *aligned_allocate(void *context, size_t alignment, size_t size)
 {
     (void)context;
-    void *memory = NULL;
-    if (posix_memalign(&memory, alignment, size) != 0)
-        return NULL;
-    return count_in(memory);
+    void *memory = inf_pages_alloc(alignment, size);
+    return memory != NULL ? count_in(memory) : NULL;
 }
 
 struct inf_xnn_memory {

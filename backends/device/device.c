@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/pages.h"
 #include "backends/device/device_impl.h"
 #include "proto/core/span.h"
 
@@ -140,7 +141,7 @@ static enum inf_code host_alloc(struct inf_buffer **out_buffer, size_t size_byte
                                "a buffer of %zu bytes is more than memory can be", size_bytes);
     total &= ~(size_t)(HOST_ALIGNMENT - 1);
     struct inf_buffer *buffer = calloc(1, sizeof(*buffer));
-    void *host = aligned_alloc(HOST_ALIGNMENT, total);
+    void *host = inf_pages_alloc(HOST_ALIGNMENT, total);
     if (buffer == NULL || host == NULL) {
         free(host);
         free(buffer);

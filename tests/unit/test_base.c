@@ -14,6 +14,7 @@
 #include "backends/base/blob.h"
 #include "backends/base/file.h"
 #include "backends/base/half.h"
+#include "backends/base/pages.h"
 #include "backends/base/patience.h"
 #include "backends/base/queue.h"
 #include "backends/base/thread.h"
@@ -98,6 +99,19 @@ Test(blob, without_bytes_frees_its_form)
     inf_blob_form_unref(&ours);
     inf_blob_unref(&blob);
     cr_assert(form_is_gone);
+}
+
+Test(pages, are_aligned_as_asked_and_large_blocks_to_large_pages)
+{
+    static const size_t sizes[] = {0, 1, 4097, (2u << 20) - 1, 2u << 20, (6u << 20) + 17};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        unsigned char *memory = inf_pages_alloc(64, sizes[i]);
+        cr_assert_not_null(memory);
+        cr_assert_eq((uintptr_t)memory % (sizes[i] < 2u << 20 ? 64 : 2u << 20), 0u);
+        memset(memory, 0xff, sizes[i]);
+        free(memory);
+    }
+    cr_assert_null(inf_pages_alloc(64, SIZE_MAX / 2));
 }
 
 Test(half, every_value_survives_the_round_trip)
