@@ -73,26 +73,31 @@ void main()
             sum[t * VECTORS + v] = start;
     }
     uint weights = tile * kernel_h * kernel_w * group_in * VECTORS + lane;
-    for (uint ky = 0; ky < kernel_h; ky++) {
-        for (uint kx = 0; kx < kernel_w; kx++) {
-            uint at[PIXELS];
-            [[unroll]] for (uint t = 0; t < PIXELS; t++)
+    // One loop for all three: each costs a driver on the CPU a move of all sums.
+    uint ky = 0, kx = 0, c = 0, at[PIXELS];
+    uint steps = kernel_h * kernel_w * (group_in / DEPTH);
+    [[unroll]] for (uint t = 0; t < PIXELS; t++)
+        at[t] = source(picture, image[t], row[t], column[t], 0, 0);
+    for (uint i = 0; i < steps; i++, weights += STEP_VECTORS) {
+        [[unroll]] for (uint t = 0; t < PIXELS; t++) {
+            if (!ONE_TAP)
                 at[t] = source(picture, image[t], row[t], column[t], ky, kx);
-            for (uint c = 0; c < group_in; c += DEPTH, weights += STEP_VECTORS) {
-                [[unroll]] for (uint t = 0; t < PIXELS; t++) {
-                    if (DEPTH == 4)
-                        from[t] = load4(at[t], c);
-                    else if (DEPTH == 3)
-                        from[t] = load3(at[t], c);
-                    else
-                        from[t].x = load(at[t], c);
-                }
-                [[unroll]] for (uint first = 0; first < STEP_VECTORS; first += 8) {
-                    vec4 mine = w4(weights + first);
-                    MULTIPLY(0) MULTIPLY(1) MULTIPLY(2) MULTIPLY(3) MULTIPLY(4) MULTIPLY(5) MULTIPLY(6) MULTIPLY(7)
-                }
-            }
+            if (DEPTH == 4)
+                from[t] = load4(at[t], c);
+            else if (DEPTH == 3)
+                from[t] = load3(at[t], c);
+            else
+                from[t].x = load(at[t], c);
         }
+        [[unroll]] for (uint first = 0; first < STEP_VECTORS; first += 8) {
+            vec4 mine = w4(weights + first);
+            MULTIPLY(0) MULTIPLY(1) MULTIPLY(2) MULTIPLY(3) MULTIPLY(4) MULTIPLY(5) MULTIPLY(6) MULTIPLY(7)
+        }
+        c += DEPTH;
+        kx += c == group_in ? 1 : 0;
+        c = c == group_in ? 0 : c;
+        ky += kx == kernel_w ? 1 : 0;
+        kx = kx == kernel_w ? 0 : kx;
     }
 
     uint blocks = p.blocks, out_c = p.out_c, added_c = p.added;
