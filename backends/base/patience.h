@@ -31,8 +31,8 @@ void inf_patience_worked(struct inf_patience *patience, uint64_t took_ns);
 // Learns from a wait that is over.
 void inf_patience_note(struct inf_patience *patience, uint64_t waited_ns);
 
-// Between two looks: leaves the processor to whoever else wants it. False where somebody took it: one
-// that has others to run need not be kept awake.
+// Between two looks: leaves the processor to whoever else wants it. False where somebody took it for long:
+// one that has others to run need not be kept awake.
 bool inf_patience_breathe(void);
 
 #endif

@@ -77,8 +77,9 @@ static void *ping(void *context)
 
 // As many questions to a bare thread, which waits in read() and answers at once: what two wake-ups take.
 struct bare_pings {
-    int there, back; // eventfds
-    atomic_bool over;
+    int there, back;   // eventfds
+    atomic_bool over;  // no more questions
+    atomic_bool ended; // nor answers
     size_t count;
     double us[60000];
 };
@@ -93,11 +94,12 @@ static void cross(int fd, bool out)
 static void *answer_bare(void *context)
 {
     struct bare_pings *pings = context;
-    while (!atomic_load(&pings->over)) {
+    for (;;) {
         cross(pings->there, false);
+        if (atomic_load(&pings->ended))
+            return NULL;
         cross(pings->back, true);
     }
-    return NULL;
 }
 
 static void *ping_bare(void *context)
@@ -108,16 +110,16 @@ static void *ping_bare(void *context)
     pings->back = eventfd(0, EFD_CLOEXEC);
     if (pthread_create(&other, NULL, answer_bare, pings) != 0)
         rpc_die("cannot start a thread");
-    bool over;
-    do {
-        over = atomic_load(&pings->over);
+    while (!atomic_load(&pings->over)) {
         uint64_t start_ns = rpc_now_ns();
         cross(pings->there, true);
         cross(pings->back, false);
         if (pings->count < sizeof pings->us / sizeof pings->us[0])
             pings->us[pings->count++] = (double)(rpc_now_ns() - start_ns) / 1e3;
         sleep_until(start_ns + 200000);
-    } while (!over);
+    }
+    atomic_store(&pings->ended, true);
+    cross(pings->there, true);
     pthread_join(other, NULL);
     close(pings->there);
     close(pings->back);
