@@ -51,7 +51,7 @@ static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segme
         INF_TRY(inf_own_chain_create(step, &chain, err));
         inf_cpu_step_bind_start(step);
     } else {
-        INF_TRY(inf_cpu_choose(&kernel, choices, step, err));
+        INF_TRY(inf_cpu_choose(&kernel, segment->by_rule ? NULL : choices, step, err));
         inf_cpu_step_bind_start(step);
         INF_TRY(kernel->create(step, err));
     }

@@ -6,6 +6,9 @@
 #include "backends/cpu/kernels/nn.h"
 #include "backends/cpu/own.h"
 
+#define LINE       16 // floats of a cache line
+#define ROWS_AHEAD 16 // of b, while it is packed
+
 struct matmul {
     const struct inf_nn_gemm *nn;
     size_t rows, depth, columns; // m, k, n
@@ -57,8 +60,14 @@ static void pack_panel(const struct matmul *matmul, const float *b, size_t first
     size_t columns = INF_MIN(width, matmul->columns - first);
     if (columns < width)
         memset(to, 0, matmul->depth * width * sizeof(float));
-    for (size_t k = 0; k < matmul->depth && !matmul->transpose_b; k++)
-        memcpy(to + k * width, b + k * matmul->columns + first, columns * sizeof(float));
+    const float *from_row = b + first;
+    for (size_t k = 0; k < matmul->depth && !matmul->transpose_b; k++) {
+        // Rows lie apart: no processor foresees them.
+        for (size_t line = 0; line < columns; line += LINE)
+            __builtin_prefetch(from_row + ROWS_AHEAD * matmul->columns + line);
+        memcpy(to + k * width, from_row, columns * sizeof(float));
+        from_row += matmul->columns;
+    }
     for (size_t c = 0; c < columns && matmul->transpose_b; c++) {
         const float *from = b + (first + c) * matmul->depth;
         for (size_t k = 0; k < matmul->depth; k++)
@@ -149,6 +158,18 @@ static void describe_batch(struct matmul *matmul, const struct inf_shape *a,
     }
 }
 
+// Products with one matrix b of matrices a that lie one behind the other are one product, for which b is
+// packed once.
+static void join_batch(struct matmul *matmul)
+{
+    for (int32_t axis = 0; axis < matmul->rank; axis++)
+        if (matmul->dims[axis] > 1 && (matmul->b_steps[axis] != 0 || matmul->a_steps[axis] == 0))
+            return;
+    matmul->rows *= matmul->batch;
+    matmul->batch = 1;
+    matmul->rank = 0;
+}
+
 static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;
@@ -167,6 +188,7 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     matmul->panel_width = matmul->nn->width * (matmul->columns > matmul->nn->width ? 2 : 1);
     matmul->panels = (matmul->columns + matmul->panel_width - 1) / matmul->panel_width;
     describe_batch(matmul, a, inf_cpu_input_shape(step->graph, node, 1), y);
+    join_batch(matmul);
     matmul->workers =
         inf_own_workers(step, matmul->batch * matmul->rows * matmul->depth * matmul->columns);
     matmul->scratch_step = ((matmul->depth + 2) * matmul->panel_width + 31) / 16 * 16;

@@ -163,6 +163,7 @@ struct inf_segment {
     // devices of its memory touches them; NULL: none. Their room is that of floats.
     const bool *lowered;
     uint32_t threads; // that a run may use; 0: all that the device has
+    bool by_rule;     // nothing is measured: a run waits for the program
 };
 
 // Finds out what inf_device_fused_into() and inf_program_compile() answer for the segment, where that

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/exec/node_programs.h"
 #include "backends/exec/sides.h"
 #include "backends/graph/verify.h"
 #include "proto/core/span.h"
@@ -22,12 +23,13 @@ struct inf_dynamic {
     struct inf_executable *planned; // takes all inputs of the graph
     uint32_t *planned_nodes;        // by its node: index in the whole graph
     struct inf_graph *rest;
-    struct inf_sides *sides;     // of the rest
-    struct source *rest_sources; // by input of the rest
-    uint32_t *rest_outputs;      // by output of the graph: output of the rest, or NONE
-    uint32_t *planned_outputs;   // by output of the graph: output of the planned part, or NONE
-    uint32_t *graph_outputs;     // by output of the planned part: of the graph, or NONE
-    bool *is_boundary;           // by output of the planned part: the rest takes it
+    struct inf_sides *sides;            // of the rest
+    struct inf_node_programs *programs; // of the rest; NULL: none
+    struct source *rest_sources;        // by input of the rest
+    uint32_t *rest_outputs;             // by output of the graph: output of the rest, or NONE
+    uint32_t *planned_outputs; // by output of the graph: output of the planned part, or NONE
+    uint32_t *graph_outputs;   // by output of the planned part: of the graph, or NONE
+    bool *is_boundary;         // by output of the planned part: the rest takes it
     struct inf_evaluator evaluator;
     struct inf_tensor *results; // by slot and output of the graph
     uint32_t slot_count;
@@ -271,6 +273,9 @@ enum inf_code inf_dynamic_create(struct inf_dynamic **out_dynamic, const struct 
     if (code == INF_OK)
         code = inf_sides_create(&dynamic->sides, dynamic->rest, &dynamic->evaluator, devices,
                                 device_count, err);
+    if (code == INF_OK)
+        code = inf_node_programs_create(&dynamic->programs, devices, device_count,
+                                        dynamic->slot_count, err);
     inf_graph_destroy(&splitter.planned);
     free(splitter.node_planned);
     free(splitter.value_planned);
@@ -292,6 +297,7 @@ void inf_dynamic_destroy(struct inf_dynamic **pointer)
         inf_dynamic_drop_results(dynamic, i);
     inf_executable_destroy(&dynamic->planned);
     inf_sides_destroy(&dynamic->sides);
+    inf_node_programs_destroy(&dynamic->programs);
     inf_graph_destroy(&dynamic->rest);
     free(dynamic->planned_nodes);
     free(dynamic->rest_sources);
@@ -308,6 +314,7 @@ void inf_dynamic_add_own_memory(const struct inf_dynamic *dynamic,
 {
     inf_executable_add_own_memory(dynamic->planned, memory);
     inf_sides_add_own_memory(dynamic->sides, memory);
+    memory->weight_bytes += inf_node_programs_bytes(dynamic->programs);
 }
 
 enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
@@ -458,6 +465,7 @@ static enum inf_code run_all(struct run *run, struct inf_error *err)
     struct inf_interpreter interpreter = {.evaluator = &run->dynamic->evaluator,
                                           .cancelled = run->execution->cancelled,
                                           .sides = run->dynamic->sides,
+                                          .programs = run->dynamic->programs,
                                           .slot = run->execution->slot};
     if (run->planned == NULL || run->inputs == NULL || run->outputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a run");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/exec/node_programs.h"
 #include "backends/exec/sides.h"
 #include "backends/graph/shape_infer.h"
 #include "proto/core/limits.h"
@@ -118,6 +119,25 @@ static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
         elements[i] = (int32_t)shape->dims[i];
 }
 
+// By a program where there is one.
+static enum inf_code evaluate(struct inf_interpreter *interpreter, const struct frame *frame,
+                              uint32_t index, struct inf_blob **blobs, struct inf_error *err)
+{
+    const struct inf_node_run run = {.graph = &frame->graph,
+                                     .source = frame->source,
+                                     .node = index,
+                                     .slot = interpreter->slot,
+                                     .outputs = blobs,
+                                     .cancelled = interpreter->cancelled};
+    bool done = false;
+    if (interpreter->programs != NULL)
+        INF_TRY(inf_node_programs_run(interpreter->programs, &run, &done, err));
+    if (done)
+        return INF_OK;
+    return interpreter->evaluator->run(interpreter->evaluator->context, &frame->graph, index, blobs,
+                                       err);
+}
+
 static enum inf_code compute(struct inf_interpreter *interpreter, struct frame *frame,
                              uint32_t index, struct inf_blob **blobs, struct inf_error *err)
 {
@@ -127,8 +147,7 @@ static enum inf_code compute(struct inf_interpreter *interpreter, struct frame *
     if (node->op == INF_OP_SHAPE)
         write_shape(&frame->graph.values[node->inputs[0]].shape, blobs[0]);
     else
-        INF_TRY(interpreter->evaluator->run(interpreter->evaluator->context, &frame->graph, index,
-                                            blobs, err));
+        INF_TRY(evaluate(interpreter, frame, index, blobs, err));
     for (uint32_t i = 0; i < node->output_count; i++) {
         frame->graph.values[node->outputs[i]].data = blobs[i];
         blobs[i] = NULL;

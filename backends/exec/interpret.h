@@ -10,6 +10,7 @@
 
 #include "backends/graph/pass.h"
 
+struct inf_node_programs;
 struct inf_sides;
 
 // A tensor with its data. All zero is none.
@@ -25,6 +26,7 @@ struct inf_interpreter {
     const atomic_bool *cancelled;          // NULL, or looked at between nodes
     uint64_t bytes;                        // in use now; 0 to begin with
     const struct inf_sides *sides;         // subgraphs that are compiled; NULL: none
+    struct inf_node_programs *programs;    // of nodes; NULL: the evaluator computes all
     uint32_t slot;                         // that those run in
 };
 
