@@ -154,15 +154,17 @@ void inf_call_cancel(inferd_client *client, struct inf_call *call)
         inf_client_flush(client);
 }
 
-void inf_client_dispatch(inferd_client *client)
+bool inf_client_dispatch(inferd_client *client)
 {
     static const struct inferd_error no_error = {.code = INFERD_OK};
+    bool any = false;
     while (client->ended_head != NULL && !client->closing) {
         struct inf_call *call = client->ended_head;
         client->ended_head = call->next_ended;
         if (client->ended_head == NULL)
             client->ended_tail = &client->ended_head;
         call->in_ended = false;
+        any = true;
         inferd_callback callback = call->callback;
         void *context = call->context;
         inferd_result *result = call->result;
@@ -185,6 +187,7 @@ void inf_client_dispatch(inferd_client *client)
         if (!waited)
             inf_service_callback_end(client, held);
     }
+    return any;
 }
 
 // --- calls that the connection ends ---
@@ -284,7 +287,7 @@ void inf_client_process(inferd_client *client)
     expire(client);
     inf_client_again(client);
     inf_client_flush(client);
-    inf_client_dispatch(client);
+    (void)inf_client_dispatch(client);
     inf_service_changed(client);
 }
 
@@ -314,7 +317,8 @@ bool inf_client_wait(inferd_client *client, uint64_t until_ns)
 {
     if (inf_service_is_elsewhere(client))
         return inf_service_wait(client, until_ns);
-    inf_client_dispatch(client);
+    if (inf_client_dispatch(client))
+        return true; // callbacks may have brought what the caller waits for
     bool over = client->failure.code != INF_OK;
     if (client->closing || (over && client->parked == NULL))
         return false;

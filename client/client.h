@@ -367,8 +367,8 @@ void inf_client_drain(inferd_client *client, uint64_t last_stream);
 // Ends the connection: every call in flight gets UNAVAILABLE with the text of `error`.
 void inf_client_fail(inferd_client *client, const struct inf_error *error);
 
-// Calls the callbacks of calls that have ended.
-void inf_client_dispatch(inferd_client *client);
+// Calls the callbacks of calls that have ended. False where there were none.
+bool inf_client_dispatch(inferd_client *client);
 
 // One round: read, write, look at the clock, call callbacks. Never blocks.
 void inf_client_process(inferd_client *client);
