@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferd-check [--json] [--inspect] FILE: what would become of a model file here, without a daemon:
+// inferd-check [--json] [--inspect] [--time RUNS ...] FILE: what would become of a model file here, without a daemon:
 // whether it imports, what it is made of, and on each device which steps run there and what memory
 // it takes; with --inspect also the graph after the passes and each device's plan, step by step.
-// Run by `inferctl check` and `inferctl inspect`; it reads with the rights of whoever runs it.
+// With --time it runs the model instead, and prints how long each run took (JSON).
+// Run by `inferctl check`, `inspect` and `bench --direct`; it reads with the rights of whoever runs it.
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "daemon/check_inspect.h"
+#include "daemon/check_time.h"
 #include "daemon/model_repository.h"
 
 // Exit codes, those of inferctl.
@@ -27,6 +29,7 @@ enum {
 // A model on its way through the check.
 struct check {
     bool inspect;
+    struct inf_time_wanted timing;
     struct inf_device_list devices;
     struct inf_model_location location;
     struct inf_model_info info;
@@ -156,6 +159,10 @@ static enum inf_code run_check(struct check *check, const char *path, struct inf
     const struct inf_device_options options = {.slots = 1};
     INF_TRY(inf_device_list_open(&check->devices, NULL, &options, err));
     INF_TRY(import_model(check, path, err));
+    if (check->timing.runs > 0) {
+        check->report = json_object();
+        return inf_check_time(check->report, check->model, &check->devices, &check->timing, err);
+    }
     const struct inf_graph *graph = inf_model_graph(check->model);
     struct inf_graph_cost cost = inf_graph_cost(graph);
     check->report = json_pack(
@@ -270,6 +277,25 @@ static void fini(struct check *check)
     inf_device_list_close(&check->devices);
 }
 
+// Takes an option of --time, and --time itself; false where it is none, or its value is wrong.
+static bool parse_timing(struct inf_time_wanted *timing, const char *name, const char *value)
+{
+    char *end = NULL;
+    if (strcmp(name, "--device") == 0)
+        timing->device = value;
+    else if (strcmp(name, "--shapes") == 0)
+        timing->shapes = value;
+    else if (strcmp(name, "--precision") == 0)
+        return inf_precision_parse(value, &timing->mode.precision);
+    else if (strcmp(name, "--threads") == 0)
+        timing->mode.threads = (uint32_t)strtoul(value, &end, 10);
+    else if (strcmp(name, "--time") == 0)
+        timing->runs = (uint32_t)strtoul(value, &end, 10);
+    else
+        return false;
+    return end == NULL || (*end == '\0' && end != value);
+}
+
 // Takes the options off the arguments; false where they are wrong.
 static bool parse(int argc, char **argv, struct check *check, bool *as_json)
 {
@@ -279,8 +305,10 @@ static bool parse(int argc, char **argv, struct check *check, bool *as_json)
             *as_json = true;
         else if (strcmp(argv[i], "--inspect") == 0)
             check->inspect = true;
-        else
+        else if (i + 1 == argc || !parse_timing(&check->timing, argv[i], argv[i + 1]))
             return false;
+        else
+            i++;
     }
     return i == argc - 1;
 }
@@ -291,13 +319,17 @@ int main(int argc, char **argv)
     struct check check = {.location = {.directory_fd = -1}};
     struct inf_error err = {0};
     if (!parse(argc, argv, &check, &as_json)) {
-        fputs("usage: inferd-check [--json] [--inspect] FILE\n", stderr);
+        fputs(
+            "usage: inferd-check [--json] [--inspect] FILE\n"
+            "       inferd-check --time RUNS [--device NAME] [--precision NAME] [--threads N] "
+            "[--shapes SHAPES] FILE\n",
+            stderr);
         return EXIT_WRONG_ARGUMENTS;
     }
     enum inf_code code = run_check(&check, argv[argc - 1], &err);
     if (code != INF_OK)
         print_refusal(&check, &err);
-    else if (as_json)
+    else if (as_json || check.timing.runs > 0)
         json_dumpf(check.report, stdout, JSON_INDENT(2));
     else
         print_report(check.report);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/inferctl/open_loop.h"
+
 #define RUNS_DEFAULT 200
 #define RUNS_MAX     10000000
 #define STREAMS_MAX  1024
@@ -48,6 +50,14 @@ static int take_option(struct bench_options *options, const struct option_given 
     case 'B':
         options->beside = true;
         return EXIT_OK;
+    case 'D':
+        options->direct = given->value;
+        return EXIT_OK;
+    case 'C':
+        return command_number("--connections", given->value, 1, OPEN_LOOP_CLIENTS_MAX,
+                              &options->connections)
+                   ? EXIT_OK
+                   : EXIT_USAGE;
     case 'c':
         options->open = false;
         return take_loads(options, "--streams", given->value, STREAMS_MAX);
@@ -76,12 +86,17 @@ static int check_options(const struct bench_options *options)
         return command_say(EXIT_USAGE, "--all-backends: not with --rate or several --streams");
     if (options->beside && (options->open || options->all_backends))
         return command_say(EXIT_USAGE, "--beside: not with --rate or --all-backends");
+    if (options->direct != NULL && (options->open || options->all_backends))
+        return command_say(EXIT_USAGE, "--direct: not with --rate or --all-backends");
+    if (options->connections > 1 && !options->open)
+        return command_say(EXIT_USAGE, "--connections: only with --rate");
     return EXIT_OK;
 }
 
 int bench_options_read(struct bench_options *options, const struct arguments *arguments)
 {
-    *options = (struct bench_options){.runs = RUNS_DEFAULT, .loads = {1}, .load_count = 1};
+    *options = (struct bench_options){
+        .runs = RUNS_DEFAULT, .loads = {1}, .load_count = 1, .connections = 1};
     int code = EXIT_OK;
     for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
         code = take_option(options, &arguments->options[i]);
@@ -93,6 +108,8 @@ const struct option bench_long_options[] = {REQUEST_LONG_OPTIONS,
                                             {"streams", required_argument, NULL, 'c'},
                                             {"all-backends", no_argument, NULL, 'a'},
                                             {"beside", no_argument, NULL, 'B'},
+                                            {"direct", required_argument, NULL, 'D'},
+                                            {"connections", required_argument, NULL, 'C'},
                                             {"rate", required_argument, NULL, 'R'},
                                             {"arrivals", required_argument, NULL, 'A'},
                                             {"plot", required_argument, NULL, 'p'},

@@ -9,6 +9,7 @@
 #include "client/inferctl/bench_options.h"
 #include "client/inferctl/beside.h"
 #include "client/inferctl/command.h"
+#include "client/inferctl/engine_program.h"
 #include "client/inferctl/latency.h"
 #include "client/inferctl/open_loop.h"
 #include "client/inferctl/plot.h"
@@ -20,15 +21,17 @@
 // One benchmark under way.
 struct bench {
     inferd_client *client;
+    inferd_client *const *clients; // the same, and others of an open loop
     inferd_request request;
     struct plot_point *points; // measured so far
     size_t point_count;
     double *total_ms, *queue_ms, *compute_ms, *added_ms; // by answer
+    double *engine_ms; // runs of the engine alone; NULL: not wanted
     double *socket_ms; // round trips of as many bytes through a bare socket; NULL: not wanted
     size_t sent_bytes, received_bytes; // of tensors, in one request and its answer
     unsigned long sent, answered, wanted;
     double first_ms;
-    char device[32];
+    char device[32], precision[16];
     struct progress progress;
     struct inferd_error err; // the first failure; code 0: none
 };
@@ -94,6 +97,7 @@ static bool warm_up(struct bench *bench)
         if (i == 0)
             bench->first_ms = (double)inferd_result_timing(result).total_ns / 1e6;
         snprintf(bench->device, sizeof bench->device, "%s", inferd_result_device(result));
+        snprintf(bench->precision, sizeof bench->precision, "%s", inferd_result_precision(result));
         note_sizes(bench, result);
         inferd_result_free(result);
     }
@@ -108,10 +112,14 @@ static bool warm_up(struct bench *bench)
 static struct table *start_table(const struct bench_options *options)
 {
     static const char *const columns[] = {CLOSED_COLUMNS, "memory_bytes", "failure"};
-    static const char *const beside[] = {CLOSED_COLUMNS, "socket_median_ms"};
+    static const char *const beside[] = {CLOSED_COLUMNS, "socket_median_ms", "engine_median_ms"};
+    static const char *const direct[] = {CLOSED_COLUMNS, "engine_median_ms"};
     size_t count = sizeof columns / sizeof columns[0];
     if (options->beside)
-        return table_create(beside, sizeof beside / sizeof beside[0]);
+        return table_create(beside,
+                            sizeof beside / sizeof beside[0] - (options->direct == NULL ? 1 : 0));
+    if (options->direct != NULL)
+        return table_create(direct, sizeof direct / sizeof direct[0]);
     return table_create(columns, (unsigned)(options->all_backends ? count : count - 2));
 }
 
@@ -173,6 +181,8 @@ static void add_row(struct table *table, struct bench *bench, double elapsed_ms,
         table_real(table, numbers[i], NULL);
     if (bench->socket_ms != NULL)
         table_real(table, latency_of(bench->socket_ms, bench->answered).median, NULL);
+    if (bench->engine_ms != NULL)
+        table_real(table, latency_of(bench->engine_ms, bench->answered).median, NULL);
     note_point(bench, numbers[0], &total);
 }
 
@@ -214,7 +224,8 @@ static bool measure_open(struct bench *bench, const struct bench_options *option
     const struct open_loop_options loop = {
         .rate = (double)rate, .poisson = !options->even, .requests = bench->wanted, .seed = rate};
     struct open_loop_result result;
-    int code = open_loop_run(&bench->client, 1, &bench->request, &loop, bench->total_ms, &result);
+    int code = open_loop_run(bench->clients, options->connections, &bench->request, &loop,
+                             bench->total_ms, &result);
     progress_end(&bench->progress);
     if (code == 0 && result.answered == 0) {
         bench->err = (struct inferd_error){.code = INFERD_RESOURCE_EXHAUSTED};
@@ -228,8 +239,8 @@ static bool measure_open(struct bench *bench, const struct bench_options *option
     return code == 0;
 }
 
-// Adds a row of what it measures; where it fails, bench->err says why.
-static bool measure(struct bench *bench, unsigned long streams, struct table *table)
+// Sends the requests of a row; where it fails, bench->err says why.
+static bool send_all(struct bench *bench, unsigned long streams, double *elapsed_ms)
 {
     struct inferd_error err;
     bench->sent = bench->answered = 0;
@@ -238,32 +249,74 @@ static bool measure(struct bench *bench, unsigned long streams, struct table *ta
         send_next(bench);
     if (inferd_wait(bench->client, &err) != 0 && bench->err.code == 0)
         bench->err = err;
-    double elapsed = now_ms() - started;
+    *elapsed_ms = now_ms() - started;
     progress_end(&bench->progress);
-    if (bench->err.code != 0)
-        return false;
-    if (bench->socket_ms != NULL && beside_socket(bench->sent_bytes, bench->received_bytes,
-                                                  bench->answered, bench->socket_ms) != 0) {
-        bench->err = (struct inferd_error){.code = INFERD_RESOURCE_EXHAUSTED,
-                                           .text = "no memory or threads for a bare socket"};
-        return false;
+    return bench->err.code == 0;
+}
+
+// How many threads a run of the model has where it was measured.
+static unsigned find_threads(struct bench *bench)
+{
+    inferd_placement *placement;
+    unsigned threads = 0;
+    if (inferd_explain(bench->client, bench->request.model, bench->request.version, &placement,
+                       NULL) != 0)
+        return 0;
+    for (size_t i = 0; i < placement->candidate_count; i++) {
+        const inferd_candidate *candidate = &placement->candidates[i];
+        if (strcmp(candidate->device, bench->device) == 0 &&
+            (threads == 0 || strcmp(candidate->verdict, "chosen") == 0))
+            threads = candidate->threads;
     }
-    add_row(table, bench, elapsed, streams);
-    return true;
+    inferd_placement_free(placement);
+    return threads;
+}
+
+// What stands beside a row; where it fails, prints why and returns an exit code.
+static int measure_beside(struct bench *bench, const struct bench_options *options)
+{
+    if (bench->socket_ms != NULL && beside_socket(bench->sent_bytes, bench->received_bytes,
+                                                  bench->answered, bench->socket_ms) != 0)
+        return command_say(EXIT_FAILED, "no memory or threads for a bare socket");
+    if (bench->engine_ms == NULL)
+        return EXIT_OK;
+    const struct engine_timing timing = {.file = options->direct,
+                                         .request = &bench->request,
+                                         .device = bench->device,
+                                         .precision = bench->precision,
+                                         .threads = find_threads(bench),
+                                         .runs = bench->answered};
+    return engine_program_time(&timing, bench->engine_ms);
+}
+
+// Adds a row of what it measures. Where it fails, bench->err says why, or *code is an exit code and the reason
+// has been printed.
+static bool measure(struct bench *bench, const struct bench_options *options, unsigned long streams,
+                    struct table *table, int *code)
+{
+    double elapsed_ms;
+    if (!send_all(bench, streams, &elapsed_ms))
+        return false;
+    *code = measure_beside(bench, options);
+    if (*code == EXIT_OK)
+        add_row(table, bench, elapsed_ms, streams);
+    return *code == EXIT_OK;
 }
 
 // Measures on the device that the request names. Prints why it failed, but with --all-backends, where
 // that becomes a row, and *out_point what was measured: all 0 where nothing was.
-static int bench_device(struct table *table, inferd_client *client, const inferd_request *request,
-                        const struct bench_options *options, struct plot_point *out_point)
+static int bench_device(struct table *table, inferd_client *const *clients,
+                        const inferd_request *request, const struct bench_options *options,
+                        struct plot_point *out_point)
 {
-    // Five times of each run.
-    double *samples = calloc(options->runs, 5 * sizeof *samples);
+    // Six times of each run.
+    double *samples = calloc(options->runs, 6 * sizeof *samples);
     if (samples == NULL)
         return command_say(EXIT_FAILED, "no memory for %lu runs", options->runs);
     struct plot_point points[BENCH_LOADS_MAX];
-    int plot_code = EXIT_OK;
-    struct bench bench = {.client = client,
+    int code = EXIT_OK;
+    struct bench bench = {.client = clients[0],
+                          .clients = clients,
                           .request = *request,
                           .points = points,
                           .wanted = options->runs,
@@ -272,18 +325,19 @@ static int bench_device(struct table *table, inferd_client *client, const inferd
                           .compute_ms = samples + 2 * options->runs,
                           .added_ms = samples + 3 * options->runs,
                           .socket_ms = options->beside ? samples + 4 * options->runs : NULL,
+                          .engine_ms = options->direct != NULL ? samples + 5 * options->runs : NULL,
                           .progress = progress_start(request->model)};
     bool measured = warm_up(&bench);
     for (size_t i = 0; measured && i < options->load_count; i++)
         measured = options->open ? measure_open(&bench, options, options->loads[i], table)
-                                 : measure(&bench, options->loads[i], table);
+                                 : measure(&bench, options, options->loads[i], table, &code);
     free(samples);
     if (measured && options->all_backends)
         *out_point = points[0];
     else if (measured && options->plot != NULL)
-        plot_code = plot_write(options->plot, request->model, points, bench.point_count);
+        code = plot_write(options->plot, request->model, points, bench.point_count);
     if (!options->all_backends)
-        return measured ? plot_code : command_failed(&bench.err);
+        return measured || code != EXIT_OK ? code : command_failed(&bench.err);
     if (measured) {
         add_memory(table, &bench);
         table_text(table, "");
@@ -293,14 +347,14 @@ static int bench_device(struct table *table, inferd_client *client, const inferd
     return EXIT_OK;
 }
 
-static int bench_devices(struct table *table, inferd_client *client, const inferd_request *request,
-                         const struct bench_options *options)
+static int bench_devices(struct table *table, inferd_client *const *clients,
+                         const inferd_request *request, const struct bench_options *options)
 {
     inferd_device_row *devices;
     size_t count, bar_count = 0;
     struct inferd_error err;
     int code = EXIT_OK;
-    if (inferd_devices(client, &devices, &count, &err) != 0)
+    if (inferd_devices(clients[0], &devices, &count, &err) != 0)
         return command_failed(&err);
     struct plot_bar *bars = calloc(count + 1, sizeof *bars);
     if (bars == NULL)
@@ -309,7 +363,7 @@ static int bench_devices(struct table *table, inferd_client *client, const infer
         inferd_request pinned = *request;
         struct plot_point point = {0};
         pinned.device = devices[i].name;
-        code = bench_device(table, client, &pinned, options, &point);
+        code = bench_device(table, clients, &pinned, options, &point);
         if (point.median_ms > 0)
             bars[bar_count++] = (struct plot_bar){devices[i].name, point.median_ms, point.p99_ms};
     }
@@ -320,12 +374,12 @@ static int bench_devices(struct table *table, inferd_client *client, const infer
     return code;
 }
 
-static int bench_request(const struct context *context, inferd_client *client,
+static int bench_request(const struct context *context, inferd_client *const *clients,
                          const inferd_request *request, const struct bench_options *options)
 {
     struct table *table = options->open ? start_open_table() : start_table(options);
-    int code = options->all_backends ? bench_devices(table, client, request, options)
-                                     : bench_device(table, client, request, options, NULL);
+    int code = options->all_backends ? bench_devices(table, clients, request, options)
+                                     : bench_device(table, clients, request, options, NULL);
     if (code == EXIT_OK)
         table_print(table, context->format, !options->all_backends && options->load_count == 1);
     else
@@ -333,21 +387,21 @@ static int bench_request(const struct context *context, inferd_client *client,
     return code;
 }
 
-static int bench_model(const struct context *context, inferd_client *client, const char *model,
-                       const struct bench_options *options)
+static int bench_model(const struct context *context, inferd_client *const *clients,
+                       const char *model, const struct bench_options *options)
 {
     inferd_model_info *info;
-    int code = command_describe(client, model, options->request.version, &info);
+    int code = command_describe(clients[0], model, options->request.version, &info);
     if (code != EXIT_OK)
         return code;
     struct tensor_inputs inputs = {0};
     code = request_options_load(&inputs, &options->request, info);
     if (code == EXIT_OK)
         code = tensor_inputs_complete(&inputs, info, TENSOR_ZEROS);
+    for (unsigned long i = 0; code == EXIT_OK && i < options->connections; i++)
+        code = request_options_apply(&options->request, clients[i], NULL);
     if (code == EXIT_OK)
-        code = request_options_apply(&options->request, client, NULL);
-    if (code == EXIT_OK)
-        code = bench_request(context, client,
+        code = bench_request(context, clients,
                              &(inferd_request){.model = model,
                                                .version = options->request.version,
                                                .device = options->request.device,
@@ -363,14 +417,14 @@ static int bench_model(const struct context *context, inferd_client *client, con
 static int run(const struct context *context, const struct arguments *arguments)
 {
     struct bench_options options;
+    inferd_client *clients[OPEN_LOOP_CLIENTS_MAX] = {NULL};
     int code = bench_options_read(&options, arguments);
-    inferd_client *client;
+    for (unsigned long i = 0; code == EXIT_OK && i < options.connections; i++)
+        code = command_connect(context, false, &clients[i]);
     if (code == EXIT_OK)
-        code = command_connect(context, false, &client);
-    if (code != EXIT_OK)
-        return code;
-    code = bench_model(context, client, arguments->names[0], &options);
-    inferd_close(client);
+        code = bench_model(context, clients, arguments->names[0], &options);
+    for (unsigned long i = 0; i < OPEN_LOOP_CLIENTS_MAX; i++)
+        inferd_close(clients[i]);
     return code;
 }
 

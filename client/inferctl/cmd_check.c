@@ -3,18 +3,15 @@
 // a program of its own, so that this one stays small and needs no daemon.
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/inferctl/command.h"
+#include "client/inferctl/engine_program.h"
 
 // Becomes that program.
 static int run_program(const struct context *context, const char *file, bool inspect)
 {
-    const char *program = getenv("INFERD_CHECK");
-    if (program == NULL || program[0] == '\0')
-        program = INFERD_CHECK_PROGRAM;
+    const char *program = engine_program_path();
     const char *words[5] = {"inferd-check"};
     size_t count = 1;
     if (context->format == OUTPUT_JSON)

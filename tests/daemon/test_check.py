@@ -71,6 +71,17 @@ def main(inferctl, program, models):
     assert run(inferctl, 'check').returncode == 2
     for arguments in ([], ['--inspect'], ['--bad', path], [path, path]):
         assert subprocess.run([program, *arguments], capture_output=True).returncode == 2, arguments
+    # Times of the engine alone, for inferctl bench --direct.
+    with tempfile.TemporaryDirectory() as path:
+        write(Path(path), [layer('Dense', units=3)], [('d/kernel', [4, 3], 12), ('d/bias', [3], 3)])
+        timed = [program, '--time', '7', '--device', 'ref', '--shapes', 'd_input=5x4', path]
+        report = json.loads(subprocess.run(timed, capture_output=True, text=True, check=True).stdout)
+        assert report['device'] == 'ref' and len(report['times_ms']) == 7, report
+        assert all(0 < ms < 1000 for ms in report['times_ms']), report
+        for place, value, words in ((4, 'tpu', "no device 'tpu'"), (6, 'd_input=5x5', '[5,5]'), (6, 'x=1', "'x'")):
+            done = subprocess.run(timed[:place] + [value] + timed[place + 1:], capture_output=True, text=True)
+            assert done.returncode != 0 and words in done.stderr, done
+        assert subprocess.run([program, '--time', 'x', path], capture_output=True).returncode == 2
     os.environ['INFERD_CHECK'] = '/nowhere/inferd-check'
     done = run(inferctl, 'check', path)
     assert done.returncode == 1 and 'comes with the daemon' in done.stderr, done

@@ -374,6 +374,7 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
     json_decref(beside);
     inf_inferctl_free(&run);
     CHECK(2, "--beside: not with", fixture.socket, "bench", "add", "-B", "-R", "5");
+    CHECK(2, "--connections: only with", fixture.socket, "bench", "add", "-C", "2");
     // Each time 40, and three to warm up; the last time 80.
     RUN(&run, fixture.socket, "models", "--json");
     json_t *rows = inf_inferctl_json(&run);
@@ -382,13 +383,31 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
     inf_inferctl_free(&run);
 }
 
+Test(inferctl_daemon, bench_times_the_engine_alone_beside_the_daemon)
+{
+    struct inf_inferctl run;
+    char file[128];
+    snprintf(file, sizeof file, "%s/conv", fixture.repository);
+    RUN(&run, fixture.socket, "bench", "conv", "-n", "40", "--beside", "--direct", file, "--json");
+    cr_assert_eq(run.code, 0, "%s", run.err);
+    json_t *json = inf_inferctl_json(&run);
+    cr_assert_gt(number(json, "socket_median_ms"), 0);
+    cr_assert_gt(number(json, "engine_median_ms"), 0);
+    // It has no way to go to.
+    cr_assert_lt(number(json, "engine_median_ms"), number(json, "median_ms"));
+    json_decref(json);
+    inf_inferctl_free(&run);
+    CHECK(1, "No such file", fixture.socket, "bench", "conv", "-n", "5", "--direct", "/nowhere");
+    CHECK(2, "--direct: not with", fixture.socket, "bench", "conv", "--direct", file, "-R", "5");
+}
+
 Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
 {
     struct inf_inferctl run;
     char plot[128];
     snprintf(plot, sizeof plot, "%s/plot.svg", fixture.directory);
     RUN(&run, fixture.socket, "bench", "add", "-n", "60", "--rate", "200,600", "--arrivals", "even",
-        "--plot", plot, "--json");
+        "--connections", "3", "--plot", plot, "--json");
     cr_assert_eq(run.code, 0, "%s", run.err);
     json_t *rows = inf_inferctl_json(&run);
     cr_assert_eq(json_array_size(rows), 2);
