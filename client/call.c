@@ -79,8 +79,11 @@ void inf_call_send(inferd_client *client, struct inf_call *call, struct inf_outg
         .stream_id = call->stream,
         .method = method,
     };
-    inf_client_queue(client, outgoing, header);
-    inf_client_flush(client);
+    struct inf_error err;
+    if (inf_client_queue_request(client, outgoing, header, &err) == INF_OK)
+        inf_client_flush(client);
+    else
+        inf_client_fail(client, &err); // half of a request may be on its way
 }
 
 void inf_call_answered(inferd_client *client, struct inf_call *call, uint32_t credit)

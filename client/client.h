@@ -51,6 +51,11 @@ struct inf_outgoing {
     size_t meta_size;
     int fd; // goes with the first byte and is then closed; -1: none
     uint32_t references;
+    // Of a piece: the bytes of another frame, which it keeps, that follow its own; and how many of that
+    // one's have been sent when it has.
+    struct inf_outgoing *owner; // NULL: none
+    const uint8_t *tail;
+    size_t tail_size, covers;
 };
 
 enum inf_call_phase {
@@ -159,6 +164,7 @@ struct inferd_result {
     size_t text_capacity;
     const char *model_version, *device, *precision, *id;
     inferd_timing timing;
+    unsigned batch_size;
 };
 
 struct inf_service;
@@ -299,6 +305,16 @@ enum inf_code inf_outgoing_encode(inferd_client *client, struct inf_outgoing *ou
 // number of fds are the frame's.
 void inf_client_queue(inferd_client *client, struct inf_outgoing *outgoing,
                       struct inf_frame_header header);
+
+// As inf_client_queue(), of a request whose data may be more than one frame holds: all but the last of them go ahead
+// in DATA frames.
+enum inf_code inf_client_queue_request(inferd_client *client, struct inf_outgoing *outgoing,
+                                       struct inf_frame_header header,
+                                       struct inf_error *err) INF_NODISCARD;
+
+// The most data that a frame, and a request in all its frames, may have.
+size_t inf_client_frame_data_max(const inferd_client *client);
+size_t inf_client_request_data_max(const inferd_client *client);
 
 // A whole small frame: encodes client->control and queues it. Takes `fd` over (-1: none).
 enum inf_code inf_client_send(inferd_client *client, struct inf_frame_header header,

@@ -2,8 +2,8 @@
 // From a caller's request to a frame. Where tensors go:
 //
 //   inputs   in inferd_memory: where they are. From 16 KiB on, or where the frame would get too large:
-//            copied into a region of the library's, all of a request into one. Others: copied into
-//            the frame.
+//            copied into a region of the library's, all of a request into one. Others, and where
+//            no region can be had: copied into the frame, or into several.
 //   outputs  in inferd_memory: there. Else the daemon puts them into the answer, as far as they fit;
 //            those that the library has seen to take 16 KiB or more get room in a region of its own.
 //            An answer that does not fit tells how much room is missing, and the request is sent
@@ -69,17 +69,16 @@ static enum inf_code place_inputs(inferd_client *client, struct inf_call *call,
                                   struct inf_error *err)
 {
     struct inf_infer_request *message = &client->message.infer_request;
-    size_t limit = INF_MIN(client->limits.data_bytes, INF_LIMIT_DATA_BYTES);
     size_t region_bytes = 0;
     lay_out_inputs(message, request, client->region_from_bytes, inline_bytes, &region_bytes);
-    if (*inline_bytes > limit)
+    if (*inline_bytes > inf_client_frame_data_max(client))
         lay_out_inputs(message, request, 1, inline_bytes, &region_bytes);
     if (region_bytes == 0)
         return INF_OK;
     enum inf_code code = inf_memory_acquire(client, region_bytes, &call->input_block, err);
     if (code != INF_OK) {
         lay_out_inputs(message, request, SIZE_MAX, inline_bytes, &region_bytes);
-        return *inline_bytes <= limit ? INF_OK : code;
+        return *inline_bytes <= inf_client_request_data_max(client) ? INF_OK : code;
     }
     for (size_t i = 0; i < request->input_count; i++) {
         struct inf_location *location = &message->inputs[i].location;

@@ -258,6 +258,8 @@ INFERD_API const char *inferd_result_device(const inferd_result *result);
 INFERD_API const char *inferd_result_precision(const inferd_result *result);
 INFERD_API const char *inferd_result_id(const inferd_result *result);
 INFERD_API inferd_timing inferd_result_timing(const inferd_result *result);
+// The rows that ran together, those of other requests counted; 1 for a model that runs its requests one by one.
+INFERD_API unsigned inferd_result_batch_size(const inferd_result *result);
 // Frees the result. NULL is fine.
 INFERD_API void inferd_result_free(inferd_result *result);
 

@@ -82,6 +82,9 @@ enum inf_code inf_outgoing_acquire(inferd_client *client, size_t capacity,
     }
     outgoing->next = NULL;
     outgoing->size = outgoing->sent = outgoing->meta_size = 0;
+    outgoing->owner = NULL;
+    outgoing->tail = NULL;
+    outgoing->tail_size = outgoing->covers = 0;
     outgoing->fd = -1;
     outgoing->references = 1;
     *out_outgoing = outgoing;
@@ -96,6 +99,7 @@ void inf_outgoing_release(inferd_client *client, struct inf_outgoing **outgoing)
         return;
     if (frame->fd >= 0)
         close(frame->fd);
+    inf_outgoing_release(client, &frame->owner);
     if (client->unused_frame_bytes + frame->capacity > INF_CLIENT_POOL_BYTES) {
         free(frame->bytes);
         free(frame);
@@ -123,7 +127,8 @@ void inf_client_queue(inferd_client *client, struct inf_outgoing *outgoing,
                       struct inf_frame_header header)
 {
     header.meta_bytes = (uint32_t)outgoing->meta_size;
-    header.data_bytes = (uint32_t)(outgoing->size - INF_FRAME_HEADER_BYTES - outgoing->meta_size);
+    header.data_bytes = (uint32_t)(outgoing->size - INF_FRAME_HEADER_BYTES - outgoing->meta_size +
+                                   outgoing->tail_size);
     header.fd_count = outgoing->fd >= 0 ? 1 : 0;
     inf_frame_header_encode(&header, outgoing->bytes);
     if (client->send_dead)
@@ -151,6 +156,62 @@ enum inf_code inf_client_send(inferd_client *client, struct inf_frame_header hea
     return code;
 }
 
+size_t inf_client_frame_data_max(const inferd_client *client)
+{
+    return INF_MIN(client->limits.data_bytes, INF_LIMIT_DATA_BYTES);
+}
+
+size_t inf_client_request_data_max(const inferd_client *client)
+{
+    size_t pieces_max = (size_t)INF_MIN(client->limits.stream_bytes, INF_LIMIT_STREAM_DATA_BYTES);
+    return INF_MAX(inf_client_frame_data_max(client), pieces_max); // 0 of daemons that take none
+}
+
+// Queues [at, at + size) of the whole's data, behind what `piece` has of its own. Lets go of `piece`.
+static void queue_piece(inferd_client *client, struct inf_outgoing *piece,
+                        struct inf_outgoing *whole, const uint8_t *at, size_t size,
+                        struct inf_frame_header header)
+{
+    whole->references++;
+    piece->owner = whole;
+    piece->tail = at;
+    piece->tail_size = size;
+    piece->covers += size;
+    inf_client_queue(client, piece, header);
+    inf_outgoing_release(client, &piece);
+}
+
+enum inf_code inf_client_queue_request(inferd_client *client, struct inf_outgoing *whole,
+                                       struct inf_frame_header header, struct inf_error *err)
+{
+    size_t head_size = INF_FRAME_HEADER_BYTES + whole->meta_size;
+    size_t left = whole->size - head_size, most = inf_client_frame_data_max(client);
+    const uint8_t *at = whole->bytes + head_size;
+    struct inf_outgoing *piece = NULL;
+    if (left <= most) {
+        inf_client_queue(client, whole, header);
+        return INF_OK;
+    }
+    const struct inf_frame_header data = {.type = INF_FRAME_DATA, .stream_id = header.stream_id};
+    client->control.data = (struct inf_data_message){.total_bytes = left};
+    for (; left > most; left -= most, at += most) {
+        INF_TRY(inf_outgoing_acquire(client, SMALL_FRAME_BYTES, &piece, err));
+        enum inf_code code =
+            inf_outgoing_encode(client, piece, &client->control, INF_MESSAGE_DATA, err);
+        if (code != INF_OK) {
+            inf_outgoing_release(client, &piece);
+            return code;
+        }
+        queue_piece(client, piece, whole, at, most, data);
+    }
+    INF_TRY(inf_outgoing_acquire(client, head_size, &piece, err));
+    memcpy(piece->bytes, whole->bytes, head_size);
+    piece->size = piece->covers = head_size;
+    piece->meta_size = whole->meta_size;
+    queue_piece(client, piece, whole, at, left, header);
+    return INF_OK;
+}
+
 static void drop_queue(inferd_client *client)
 {
     while (client->out_head != NULL) {
@@ -167,15 +228,18 @@ static void sent(inferd_client *client, size_t size)
     client->statistics.bytes_sent += size;
     while (client->out_head != NULL) {
         struct inf_outgoing *outgoing = client->out_head;
-        size_t part = INF_MIN(size, outgoing->size - outgoing->sent);
+        size_t all = outgoing->size + outgoing->tail_size;
+        size_t part = INF_MIN(size, all - outgoing->sent);
         outgoing->sent += part;
         size -= part;
         if (part > 0 && outgoing->fd >= 0) {
             close(outgoing->fd);
             outgoing->fd = -1;
         }
-        if (outgoing->sent < outgoing->size)
+        if (outgoing->sent < all)
             return;
+        if (outgoing->owner != NULL)
+            outgoing->owner->sent += outgoing->covers;
         client->out_head = outgoing->next;
         if (client->out_head == NULL)
             client->out_tail = &client->out_head;
@@ -187,7 +251,7 @@ static void sent(inferd_client *client, size_t size)
 // that the descriptor came with, and the frame has to end there too.
 static ssize_t send_some(inferd_client *client)
 {
-    struct iovec parts[SEND_FRAMES];
+    struct iovec parts[2 * SEND_FRAMES];
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -195,14 +259,21 @@ static ssize_t send_some(inferd_client *client)
     struct msghdr message = {.msg_iov = parts};
     struct inf_outgoing *outgoing = client->out_head;
     do {
-        parts[message.msg_iovlen++] = (struct iovec){
-            .iov_base = outgoing->bytes + outgoing->sent,
-            .iov_len = outgoing->size - outgoing->sent,
-        };
+        size_t head = INF_MIN(outgoing->sent, outgoing->size), tail = outgoing->sent - head;
+        if (head < outgoing->size)
+            parts[message.msg_iovlen++] = (struct iovec){
+                .iov_base = outgoing->bytes + head,
+                .iov_len = outgoing->size - head,
+            };
+        if (tail < outgoing->tail_size)
+            parts[message.msg_iovlen++] = (struct iovec){
+                .iov_base = (uint8_t *)outgoing->tail + tail,
+                .iov_len = outgoing->tail_size - tail,
+            };
         if (outgoing->fd >= 0)
             break;
         outgoing = outgoing->next;
-    } while (outgoing != NULL && outgoing->fd < 0 && message.msg_iovlen < SEND_FRAMES);
+    } while (outgoing != NULL && outgoing->fd < 0 && message.msg_iovlen < 2 * SEND_FRAMES - 1);
     if (client->out_head->fd >= 0) {
         memset(&control, 0, sizeof control);
         message.msg_control = control.bytes;

@@ -55,6 +55,7 @@ static void fill_facts(inferd_result *result, const struct inf_call *call,
                        const struct inf_infer_reply *reply, char *text)
 {
     result->model_version = put_text(&text, reply->model_version);
+    result->batch_size = reply->batch_size;
     result->device = put_text(&text, reply->device);
     result->precision = put_text(&text, reply->precision);
     result->id = put_text(&text, reply->id);

@@ -137,3 +137,8 @@ inferd_timing inferd_result_timing(const inferd_result *result)
 {
     return result->timing;
 }
+
+unsigned inferd_result_batch_size(const inferd_result *result)
+{
+    return result->batch_size;
+}

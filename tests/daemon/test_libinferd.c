@@ -7,6 +7,8 @@
 #include "tests/support/fixture.h"
 #include "tests/support/library.h"
 
+#define REGIONS_MOST 1000 // more than a connection may have
+
 Test(libinferd, moves_tensors_of_any_size)
 {
     struct inf_fixture fixture;
@@ -156,6 +158,34 @@ Test(libinferd, takes_large_answers_at_once_in_pieces)
     inferd_client_statistics(client, &statistics);
     cr_assert_eq(statistics.sent_again, 0);
     cr_assert_lt(statistics.bytes_received - received, 10000);
+    inferd_close(client);
+    inf_fixture_stop(&fixture);
+}
+
+Test(libinferd, sends_large_inputs_in_pieces_where_there_is_no_shared_memory)
+{
+    struct inf_fixture fixture;
+    inferd_memory *blocks[REGIONS_MOST] = {NULL};
+    inferd_statistics before, after;
+    size_t count = 0;
+    inf_fixture_start(&fixture, NULL);
+    inferd_client *client = inf_library_connect(fixture.socket);
+    while (count < REGIONS_MOST &&
+           inferd_memory_alloc(client, 1, &blocks[count], NULL) == INFERD_OK)
+        count++;
+    cr_assert_lt(count, REGIONS_MOST);
+    inferd_client_statistics(client, &before);
+    inf_library_add(client, 200001); // two inputs of 3.2 MB, and as much back
+    inf_library_add(client, 65536);  // of 1 MiB each
+    inf_library_add(client, 1);
+    inferd_client_statistics(client, &after);
+    cr_assert_gt(after.bytes_sent - before.bytes_sent, 2 * (200001 + 65536) * 16);
+    cr_assert_eq(after.succeeded - before.succeeded, 3);
+    while (count > 0)
+        inferd_memory_free(blocks[--count]);
+    inf_library_add(client, 200001); // there is shared memory now
+    inferd_client_statistics(client, &before);
+    cr_assert_lt(before.bytes_sent - after.bytes_sent, 100000);
     inferd_close(client);
     inf_fixture_stop(&fixture);
 }
