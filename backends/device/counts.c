@@ -10,6 +10,15 @@ const char *inf_device_count_name(enum inf_device_count count)
         [INF_COUNT_IN_PLACE_BYTES] = "in_place_bytes",
         [INF_COUNT_INPUTS_COPIED] = "inputs_copied",
         [INF_COUNT_COPIED_BYTES] = "copied_bytes",
+        [INF_COUNT_UPLOADS] = "weight_uploads",
+        [INF_COUNT_UPLOAD_BYTES] = "weight_upload_bytes",
+        [INF_COUNT_EVICTIONS] = "weight_evictions",
+        [INF_COUNT_EVICTED_BYTES] = "weight_evicted_bytes",
+        [INF_COUNT_PIPELINES] = "pipelines",
+        [INF_COUNT_PIPELINES_KNOWN] = "pipelines_known",
+        [INF_COUNT_PIPELINES_HIT] = "pipelines_hit",
+        [INF_COUNT_PIPELINE_US] = "pipeline_us",
+        [INF_COUNT_SHADERS_COMPILED] = "shaders_compiled",
     };
     return names[count];
 }

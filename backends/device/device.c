@@ -285,8 +285,8 @@ enum inf_code inf_program_compile(struct inf_program **out_program, struct inf_d
     INF_TRY(device->backend->compile(&program, device, segment, flags, err));
     program->device = device;
     program->slots = segment->slots;
-    count_in(device, &device->weight_bytes, program->weight_bytes);
-    program->counted_bytes = program->weight_bytes;
+    program->counted_bytes = program->weights_move ? 0 : program->weight_bytes;
+    count_in(device, &device->weight_bytes, program->counted_bytes);
     count_in(device, &device->buffer_bytes, program->scratch_bytes);
     *out_program = program;
     return INF_OK;

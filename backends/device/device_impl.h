@@ -45,6 +45,8 @@ struct inf_program {
     uint32_t slots;            // set by device.c
     uint64_t counted_bytes;    // set by device.c: its part of the device's weight_bytes
     uint64_t weight_bytes;     // filled by compile(): what is this program's alone
+    bool
+        weights_move; // filled by compile(): they come and go, and the backend counts them while they are there
     uint64_t scratch_bytes; // filled by compile(): beside the arena, what runs need, of all slots
     uint32_t lowered_nodes; // filled by compile(): computed in less than fp32
 };

@@ -31,8 +31,8 @@ enum inf_code vk_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device 
                                "device '%s': no host memory for a buffer", base->info.name);
     enum inf_code code = vk_gpu_acquire((struct vk_gpu *)base, &buffer->device, err);
     if (code == INF_OK)
-        code = vk_span_alloc(&buffer->span, buffer->device, size_bytes, usage == INF_BUFFER_STAGING,
-                             err);
+        code = vk_span_alloc(&buffer->span, buffer->device, size_bytes,
+                             usage == INF_BUFFER_STAGING ? VK_SPAN_HOST : VK_SPAN_ARENA, err);
     if (code != INF_OK) {
         vk_device_unref(&buffer->device);
         free(buffer);

@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #include "backends/base/file.h"
+#include "backends/vulkan/vk_known.h"
 #include "shaders/shaders.h"
 
-#define VERSION        1
+#define VERSION        2
 #define FILE_BYTES_MAX ((uint64_t)256 << 20)
 
 // What tells the files of a device apart: their first bytes and the ends of their names.
@@ -229,22 +230,45 @@ void vk_cache_trust(struct vk_device *device)
 
 // --- pipelines ---
 
+// Finds the driver's bytes behind the variants that they are of; none where the file has none for us.
+static void find_initial(struct vk_device *device, VkPipelineCacheCreateInfo *info, char **out_file)
+{
+    size_t size;
+    const char *payload = vk_cache_read(device->gpu, VK_CACHE_PIPELINES, out_file, &size);
+    size_t names = payload != NULL ? vk_known_read(&device->loaded, payload, size) : 0;
+    if (names == 0 || !leave_marker(device)) {
+        vk_known_fini(&device->loaded);
+        return;
+    }
+    (void)vk_known_read(&device->known, payload, size);
+    info->pInitialData = payload + names;
+    info->initialDataSize = size - names;
+}
+
 enum inf_code vk_cache_load(struct vk_device *device, struct inf_error *err)
 {
     VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     char *file = NULL;
     device->canary_fd = -1;
-    info.pInitialData =
-        vk_cache_read(device->gpu, VK_CACHE_PIPELINES, &file, &info.initialDataSize);
-    if (info.pInitialData != NULL && !leave_marker(device)) {
-        info.pInitialData = NULL;
-        info.initialDataSize = 0;
-    }
+    find_initial(device, &info, &file);
     VkResult result = device->api.CreatePipelineCache(device->device, &info, NULL, &device->cache);
     free(file);
     if (result != VK_SUCCESS)
         return vk_failure(device, result, "vkCreatePipelineCache", err);
     return INF_OK;
+}
+
+// The names of what the cache has now, to write in front of it; more may come meanwhile. The caller frees them.
+static char *copy_names(struct vk_device *device, size_t room, size_t *out_size)
+{
+    inf_mutex_lock(&device->pipeline_mutex);
+    size_t size = vk_known_bytes(&device->known);
+    char *names = malloc(size + room);
+    if (names != NULL)
+        vk_known_write(&device->known, names);
+    inf_mutex_unlock(&device->pipeline_mutex);
+    *out_size = size;
+    return names;
 }
 
 void vk_cache_store(struct vk_device *device)
@@ -259,10 +283,11 @@ void vk_cache_store(struct vk_device *device)
             VK_SUCCESS ||
         size > FILE_BYTES_MAX)
         return;
-    void *payload = malloc(size);
+    size_t names;
+    char *payload = copy_names(device, size, &names);
     // A thread that makes pipelines meanwhile leaves no room for all of them, and writes them itself.
     if (payload != NULL && device->api.GetPipelineCacheData(device->device, device->cache, &size,
-                                                            payload) == VK_SUCCESS)
-        vk_cache_write(device->gpu, VK_CACHE_PIPELINES, payload, size);
+                                                            payload + names) == VK_SUCCESS)
+        vk_cache_write(device->gpu, VK_CACHE_PIPELINES, payload, names + size);
     free(payload);
 }

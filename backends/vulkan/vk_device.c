@@ -105,13 +105,18 @@ static enum inf_code create_device(struct vk_device *device, struct inf_error *e
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
         .pNext = &timeline,
         .storageBuffer16BitAccess = gpu->half_storage};
+    const char *extensions[2];
+    uint32_t extension_count = 0;
+    if (gpu->import_alignment != 0)
+        extensions[extension_count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+    if (gpu->feedback)
+        extensions[extension_count++] = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME;
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                .pNext = &storage,
                                .queueCreateInfoCount = 1,
                                .pQueueCreateInfos = &queue,
-                               .enabledExtensionCount = gpu->import_alignment != 0 ? 1 : 0,
-                               .ppEnabledExtensionNames = (const char *const[]){
-                                   VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME}};
+                               .enabledExtensionCount = extension_count,
+                               .ppEnabledExtensionNames = extensions};
     VK_TRY(device, gpu->api->CreateDevice(gpu->physical, &info, NULL, &device->device), err);
     INF_TRY(vk_device_api_load(&device->api, device->device, err));
     if (gpu->import_alignment != 0)
@@ -191,6 +196,8 @@ enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu
     atomic_init(&device->lost, true); // until it is made: a loss meanwhile counts as that failure
     inf_mutex_init(&device->queue_mutex);
     inf_mutex_init(&device->memory_mutex);
+    inf_mutex_init(&device->weights_mutex);
+    inf_cond_init(&device->weights_moved);
     inf_mutex_init(&device->pipeline_mutex);
     inf_cond_init(&device->pipeline_made);
     enum inf_code code = fill(device, err);
@@ -243,8 +250,12 @@ void vk_device_unref(struct vk_device **pointer)
     vk_pipelines_free(device);
     vk_slabs_free(device);
     destroy_objects(device);
+    vk_known_fini(&device->known);
+    vk_known_fini(&device->loaded);
     inf_mutex_fini(&device->queue_mutex);
     inf_mutex_fini(&device->memory_mutex);
+    inf_cond_fini(&device->weights_moved);
+    inf_mutex_fini(&device->weights_mutex);
     inf_cond_fini(&device->pipeline_made);
     inf_mutex_fini(&device->pipeline_mutex);
     free(device);

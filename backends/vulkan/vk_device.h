@@ -5,9 +5,11 @@
 #define INF_BACKENDS_VULKAN_VK_DEVICE_H
 
 #include "backends/vulkan/vk_gpu.h"
+#include "backends/vulkan/vk_known.h"
 #include "shaders/constants.h"
 
 struct vk_slab;
+struct vk_weights;
 struct vk_pipeline;
 
 // Storage buffers that one dispatch binds, at most. Behind their bindings are as many for views of them.
@@ -43,9 +45,16 @@ struct vk_device {
     uint64_t heap_bytes[VK_MAX_MEMORY_HEAPS]; // of them, by heap
     _Atomic uint64_t serials;                 // of buffers so far
 
+    struct inf_mutex weights_mutex; // guards the list, and what of its members it says
+    struct inf_cond weights_moved;  // a member's are no longer moving
+    struct vk_weights *weights;     // of all programs
+    uint64_t weights_clock;
+
     struct inf_mutex pipeline_mutex; // guards the list
     struct inf_cond pipeline_made;   // or could not be
     struct vk_pipeline *pipelines;
+    struct vk_known known;   // variants that the cache on disk has,
+    struct vk_known loaded;  // and had when it was read; constant once the device is made
     uint32_t pipelines_made; // since the cache was last written
     int canary_fd;           // of vk_cache.h; -1: there is none
     atomic_bool canary;      // whether there is one

@@ -13,7 +13,6 @@ void vk_fusion_init(struct vk_fusion *fusion)
     inf_mutex_init(&fusion->mutex);
     atomic_init(&fusion->off, !inf_glsl_available());
     atomic_init(&fusion->apart, false);
-    atomic_init(&fusion->compiled, 0);
 }
 
 void vk_fusion_fini(struct vk_fusion *fusion)
@@ -214,7 +213,7 @@ static enum inf_code make_shader(struct vk_gpu *gpu, const char *source, uint64_
         free(fused);
         return code;
     }
-    atomic_fetch_add_explicit(&fusion->compiled, compiled, memory_order_relaxed);
+    inf_device_add_count(&gpu->base, INF_COUNT_SHADERS_COMPILED, compiled);
     fused->hash = *out_hash;
     fused->shader =
         (struct inf_shader){.name = "fused", .words = spirv.words, .size_bytes = spirv.size_bytes};

@@ -18,9 +18,8 @@ struct vk_fused;
 struct vk_fusion {
     struct inf_mutex mutex; // guards the list
     struct vk_fused *list;
-    atomic_bool off;      // built without a compiler, or one of its shaders could not be built
-    atomic_bool apart;    // no convolution adds anything: its shader could not be built (vk_join.h)
-    atomic_uint compiled; // shaders that were not on disk
+    atomic_bool off;   // built without a compiler, or one of its shaders could not be built
+    atomic_bool apart; // no convolution adds anything: its shader could not be built (vk_join.h)
 };
 
 // A lost device is made anew after this long, which doubles with each further loss.
@@ -53,12 +52,14 @@ struct vk_gpu {
     uint32_t host_type;      // for what the host reads and writes
     uint32_t timestamp_bits; // 0: no profile
     bool half_storage;       // shaders may find floats in 16 bits
+    uint64_t largest_heap;   // bytes
     bool budget;             // it tells how much memory may be used
     // Host memory is imported at multiples of this; 0: it is not.
     VkDeviceSize import_alignment;
     bool imports_any_type; // whatever it says of memory types
     bool texel_triples;    // views may be of three numbers
     bool tiles;            // convolutions are better made by subgroups of eight (vk_tile.c)
+    bool feedback;         // it tells which pipelines it had in its cache
     bool texels;           // floats are better read through views than from buffers
     uint64_t backoff_ns;   // VK_BACKOFF_NS
     uint64_t hang_ns;      // VK_HANG_NS

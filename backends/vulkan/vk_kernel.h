@@ -22,8 +22,8 @@ enum vk_texel {
 
 // What a binding of a dispatch is: a value that moves with the run's bindings, or constant memory.
 struct vk_operand {
-    uint32_t value; // INF_VALUE_NONE: constant
-    struct vk_span constant;
+    uint32_t value;    // INF_VALUE_NONE: constant
+    uint32_t constant; // of the program's weights
     size_t size_bytes; // that are bound
     bool words;        // no floats
     bool half;         // floats in 16 bits

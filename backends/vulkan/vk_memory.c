@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/vulkan/vk_weights.h"
 #include "proto/core/span.h"
 
 // Small enough for edge boxes, large enough that a driver's limit of allocations is far away.
 #define SLAB_BYTES ((VkDeviceSize)16 << 20)
+// Those of weights are smaller: a program is one of many, and takes what it needs once.
+#define WEIGHTS_SLAB_BYTES ((VkDeviceSize)4 << 20)
 
 // A part of a slab that nobody has.
 struct hole {
@@ -23,6 +26,7 @@ struct vk_slab {
     uint64_t serial; // of the buffer
     VkDeviceSize size;
     uint32_t type;
+    enum vk_span_use use;
     uint32_t spans; // in use
     void *host;
     struct hole *holes;
@@ -54,6 +58,8 @@ bool vk_memory_types(struct vk_gpu *gpu)
     gpu->local_type = find_type(&gpu->memory, gpu->unified ? local | visible : local);
     if (gpu->local_type == UINT32_MAX)
         gpu->local_type = gpu->host_type;
+    for (uint32_t i = 0; i < gpu->memory.memoryHeapCount; i++)
+        gpu->largest_heap = INF_MAX(gpu->largest_heap, gpu->memory.memoryHeaps[i].size);
     return gpu->host_type != UINT32_MAX;
 }
 
@@ -176,17 +182,23 @@ static void count_slab(struct vk_device *device, const struct vk_slab *slab, boo
     *bytes = made ? *bytes + slab->size : *bytes - slab->size;
 }
 
+static uint32_t type_of(const struct vk_device *device, enum vk_span_use use)
+{
+    return use == VK_SPAN_HOST ? device->gpu->host_type : device->gpu->local_type;
+}
+
 static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *device,
-                                 VkDeviceSize size, uint32_t type, struct inf_error *err)
+                                 VkDeviceSize size, enum vk_span_use use, struct inf_error *err)
 {
     struct vk_slab *slab = calloc(1, sizeof(*slab));
     if (slab == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "device '%s': no host memory for a slab", device->name);
     slab->size = size;
-    slab->type = type;
+    slab->type = type_of(device, use);
+    slab->use = use;
     slab->serial = vk_buffer_serial(device);
-    enum inf_code code = check_room(device, size, type, err);
+    enum inf_code code = check_room(device, size, slab->type, err);
     if (code == INF_OK)
         code = slab_fill(device, slab, err);
     if (code == INF_OK)
@@ -265,36 +277,36 @@ static void unlink_slab(struct vk_device *device, struct vk_slab *slab)
     count_slab(device, slab, false);
 }
 
-static bool take_from_slabs(struct vk_device *device, VkDeviceSize size, uint32_t type,
+static bool take_from_slabs(struct vk_device *device, VkDeviceSize size, enum vk_span_use use,
                             struct vk_span *span)
 {
     bool found = false;
     inf_mutex_lock(&device->memory_mutex);
     for (struct vk_slab *slab = device->slabs; slab != NULL && !found; slab = slab->next)
-        found = slab->type == type && slab_take(slab, size, span);
+        found = slab->use == use && slab_take(slab, size, span);
     inf_mutex_unlock(&device->memory_mutex);
     return found;
 }
 
-enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size_t size_bytes,
-                            bool for_host, struct inf_error *err)
+uint64_t vk_span_bytes(size_t size_bytes)
 {
-    size_t padded;
-    if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + VK_SPAN_ALIGNMENT - 1, &padded) ||
-        padded > PTRDIFF_MAX)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_DEVICE_OOM,
-                               "device '%s': %zu bytes are more than memory can be", device->name,
-                               size_bytes);
-    VkDeviceSize size = padded & ~(size_t)(VK_SPAN_ALIGNMENT - 1);
-    uint32_t type = for_host ? device->gpu->host_type : device->gpu->local_type;
-    if (take_from_slabs(device, size, type, span))
-        return INF_OK;
+    return (size_bytes + INF_BLOB_SLACK_BYTES + VK_SPAN_ALIGNMENT - 1) &
+           ~(uint64_t)(VK_SPAN_ALIGNMENT - 1);
+}
+
+// Cuts the span from a slab, a new one if need be.
+static enum inf_code take(struct vk_span *span, struct vk_device *device, VkDeviceSize size,
+                          enum vk_span_use use, struct inf_error *err)
+{
     struct vk_slab *slab = NULL;
+    if (take_from_slabs(device, size, use, span))
+        return INF_OK;
     // What is large has a slab of its own, so that it is given back to the driver when it goes.
-    VkDeviceSize slab_size = size > SLAB_BYTES / 4 ? size : SLAB_BYTES;
-    enum inf_code code = slab_create(&slab, device, slab_size, type, err);
+    VkDeviceSize usual = use == VK_SPAN_WEIGHTS ? WEIGHTS_SLAB_BYTES : SLAB_BYTES;
+    VkDeviceSize slab_size = size > usual / 4 ? size : usual;
+    enum inf_code code = slab_create(&slab, device, slab_size, use, err);
     if (code == INF_EXHAUSTED && slab_size != size)
-        code = slab_create(&slab, device, size, type, err);
+        code = slab_create(&slab, device, size, use, err);
     INF_TRY(code);
     (void)!slab_take(slab, size, span); // it has one hole as large as itself
     inf_mutex_lock(&device->memory_mutex);
@@ -303,6 +315,23 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
     count_slab(device, slab, true);
     inf_mutex_unlock(&device->memory_mutex);
     return INF_OK;
+}
+
+enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size_t size_bytes,
+                            enum vk_span_use use, struct inf_error *err)
+{
+    size_t padded;
+    if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + VK_SPAN_ALIGNMENT - 1, &padded) ||
+        padded > PTRDIFF_MAX)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_DEVICE_OOM,
+                               "device '%s': %zu bytes are more than memory can be", device->name,
+                               size_bytes);
+    VkDeviceSize size = vk_span_bytes(size_bytes);
+    enum inf_code code = take(span, device, size, use, err);
+    // What cannot be at all is not worth anybody's weights.
+    while (code == INF_EXHAUSTED && size <= device->gpu->largest_heap && vk_weights_evict(device))
+        code = take(span, device, size, use, err);
+    return code;
 }
 
 void vk_span_free(struct vk_device *device, struct vk_span *span)
@@ -393,10 +422,29 @@ enum inf_code vk_span_write(struct vk_device *device, const struct vk_span *span
         return INF_OK;
     }
     struct vk_span staging;
-    INF_TRY(vk_span_alloc(&staging, device, size, true, err));
+    INF_TRY(vk_span_alloc(&staging, device, size, VK_SPAN_HOST, err));
     memcpy(staging.host, bytes, size);
     VkBufferCopy region = {.srcOffset = staging.offset, .dstOffset = span->offset, .size = size};
     enum inf_code code = vk_span_copy(device, &region, span->buffer, staging.buffer, err);
+    vk_span_free(device, &staging);
+    return code;
+}
+
+enum inf_code vk_span_read(struct vk_device *device, const struct vk_span *span, void *bytes,
+                           size_t size, struct inf_error *err)
+{
+    if (size == 0)
+        return INF_OK;
+    if (span->host != NULL) {
+        memcpy(bytes, span->host, size);
+        return INF_OK;
+    }
+    struct vk_span staging;
+    INF_TRY(vk_span_alloc(&staging, device, size, VK_SPAN_HOST, err));
+    VkBufferCopy region = {.srcOffset = span->offset, .dstOffset = staging.offset, .size = size};
+    enum inf_code code = vk_span_copy(device, &region, staging.buffer, span->buffer, err);
+    if (code == INF_OK)
+        memcpy(bytes, staging.host, size);
     vk_span_free(device, &staging);
     return code;
 }

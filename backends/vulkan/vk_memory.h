@@ -27,11 +27,21 @@ struct vk_span {
 // A serial number for a new buffer of the device. Any thread.
 uint64_t vk_buffer_serial(struct vk_device *device);
 
-// Allocates a span: of memory that the host reads and writes, or of the device's own.
+// What a span is for. Spans of different uses share no slab, so that one that is given back as a whole can go.
+enum vk_span_use {
+    VK_SPAN_ARENA,   // the device's own memory
+    VK_SPAN_HOST,    // memory that the host reads and writes
+    VK_SPAN_WEIGHTS, // the device's own, for long
+};
+
+// Bytes that a span for `size_bytes` takes.
+uint64_t vk_span_bytes(size_t size_bytes);
+
+// Allocates a span. Where there is no room, the weights of idle programs make some.
 //
 // INF_EXHAUSTED  (DEVICE_OOM)
 enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size_t size_bytes,
-                            bool for_host, struct inf_error *err) INF_NODISCARD;
+                            enum vk_span_use use, struct inf_error *err) INF_NODISCARD;
 
 // Gives the span back and makes it empty; nothing may still use it.
 void vk_span_free(struct vk_device *device, struct vk_span *span);
@@ -43,6 +53,10 @@ enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region,
 // Writes `size` bytes of host memory to the start of a span.
 enum inf_code vk_span_write(struct vk_device *device, const struct vk_span *span, const void *bytes,
                             size_t size, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Reads `size` bytes from the start of a span.
+enum inf_code vk_span_read(struct vk_device *device, const struct vk_span *span, void *bytes,
+                           size_t size, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Chooses memory types; false where there is none that suits.
 bool vk_memory_types(struct vk_gpu *gpu) INF_NODISCARD;

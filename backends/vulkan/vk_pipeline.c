@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/vk_pipeline.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "backends/base/clock.h"
+#include "backends/device/counts.h"
 
 struct vk_pipeline {
     struct vk_pipeline *next;
@@ -17,6 +21,21 @@ static struct vk_pipeline *find(struct vk_device *device, const struct vk_varian
     while (pipeline != NULL && memcmp(&pipeline->variant, variant, sizeof(*variant)) != 0)
         pipeline = pipeline->next;
     return pipeline;
+}
+
+// Counts a pipeline that was made, and says what it took.
+static void note_made(struct vk_device *device, const struct vk_variant *variant, uint64_t time_ns,
+                      bool hit)
+{
+    struct inf_device *base = &device->gpu->base;
+    bool known = vk_known_has(&device->loaded, variant);
+    inf_device_add_count(base, INF_COUNT_PIPELINES, 1);
+    inf_device_add_count(base, INF_COUNT_PIPELINES_KNOWN, known);
+    inf_device_add_count(base, INF_COUNT_PIPELINES_HIT, hit);
+    inf_device_add_count(base, INF_COUNT_PIPELINE_US, time_ns / 1000);
+    inf_log(device->gpu->log, INF_LOG_DEBUG,
+            "pipeline made device=%s shader=%s us=%" PRIu64 " known=%d hit=%d", device->name,
+            vk_variant_shader(device->gpu, variant)->name, time_ns / 1000, known, hit);
 }
 
 static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
@@ -40,19 +59,32 @@ static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
                                       .pMapEntries = entries,
                                       .dataSize = sizeof(data),
                                       .pData = data};
+    VkPipelineCreationFeedback whole = {0}, stage = {0};
+    VkPipelineCreationFeedbackCreateInfo feedback = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO,
+        .pPipelineCreationFeedback = &whole,
+        .pipelineStageCreationFeedbackCount = 1,
+        .pPipelineStageCreationFeedbacks = &stage};
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .pNext = device->gpu->feedback ? &feedback : NULL,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
                   .pName = "main",
                   .pSpecializationInfo = &constants},
         .layout = device->pipeline_layout};
+    uint64_t begin_ns = inf_clock_ns();
     VkResult result = device->api.CreateComputePipelines(device->device, device->cache, 1, &info,
                                                          NULL, out_pipeline);
     device->api.DestroyShaderModule(device->device, module, NULL);
-    if (result == VK_SUCCESS)
+    const VkPipelineCreationFeedbackFlags hit =
+        VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT |
+        VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;
+    if (result == VK_SUCCESS) {
+        note_made(device, variant, inf_clock_ns() - begin_ns, (whole.flags & hit) == hit);
         return INF_OK;
+    }
     enum inf_code code = vk_failure(device, result, "vkCreateComputePipelines", err);
     // Memory and lost devices say nothing about the shader.
     if (code == INF_INTERNAL) {
@@ -109,10 +141,12 @@ static enum inf_code get(VkPipeline *out_pipeline, struct vk_device *device,
     enum inf_code code = make(&pipeline, device, variant, err);
     inf_mutex_lock(&device->pipeline_mutex);
     fresh->pipeline = pipeline;
-    if (code == INF_OK)
+    if (code == INF_OK) {
         device->pipelines_made++;
-    else
+        vk_known_add(&device->known, variant);
+    } else {
         drop(device, fresh);
+    }
     inf_mutex_unlock(&device->pipeline_mutex);
     inf_cond_broadcast(&device->pipeline_made);
     if (code == INF_OK)

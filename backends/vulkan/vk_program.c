@@ -89,24 +89,6 @@ enum inf_code vk_emit(struct vk_lowering *lowering, const struct vk_dispatch *di
     return INF_OK;
 }
 
-static enum inf_code add_constant(struct vk_lowering *lowering, struct vk_operand *operand,
-                                  uint32_t value, const void *bytes, struct inf_error *err)
-{
-    struct vk_program *program = lowering->program;
-    void *array = program->constants;
-    if (!reserve(&array, program->constant_count, &program->constant_capacity,
-                 sizeof(*program->constants)))
-        return no_memory(program->device, err);
-    program->constants = array;
-    struct vk_constant *constant = &program->constants[program->constant_count];
-    constant->value = value;
-    INF_TRY(vk_span_alloc(&constant->span, program->device, operand->size_bytes, false, err));
-    program->constant_count++;
-    program->base.weight_bytes += constant->span.size;
-    operand->constant = constant->span;
-    return vk_span_write(program->device, &constant->span, bytes, operand->size_bytes, err);
-}
-
 enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t value,
                      struct inf_error *err)
 {
@@ -126,13 +108,11 @@ enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
     struct vk_program *program = lowering->program;
     if (program == NULL)
         return INF_OK;
-    for (uint32_t i = 0; i < program->constant_count; i++) {
-        if (program->constants[i].value != value)
-            continue;
-        operand->constant = program->constants[i].span;
+    operand->constant = vk_weights_find(&program->weights, value);
+    if (operand->constant != VK_CONSTANT_NONE)
         return INF_OK;
-    }
-    return add_constant(lowering, operand, value, used->data->data, err);
+    return vk_weights_add(&program->weights, value, used->data->data, operand->size_bytes,
+                          &operand->constant, err);
 }
 
 // Rounds `count` floats to 16 bits where they lie; false where one of them has no place there.
@@ -166,11 +146,13 @@ static enum inf_code pack(struct vk_lowering *lowering, struct vk_dispatch *disp
         return no_memory(lowering->program->device, err);
     fill(bytes, context);
     operand->half = may_narrow && narrow(bytes, size_bytes / sizeof(float));
-    if (operand->half)
+    if (operand->half) {
         operand->size_bytes /= 2;
-    enum inf_code code = add_constant(lowering, operand, INF_VALUE_NONE, bytes, err);
-    free(bytes);
-    return code;
+        void *shorter = realloc(bytes, operand->size_bytes);
+        bytes = shorter != NULL ? shorter : bytes;
+    }
+    return vk_weights_add(&lowering->program->weights, INF_VALUE_NONE, bytes, operand->size_bytes,
+                          &operand->constant, err);
 }
 
 enum inf_code vk_pack(struct vk_lowering *lowering, struct vk_dispatch *dispatch, size_t size_bytes,
@@ -227,9 +209,12 @@ static enum inf_code fill(struct vk_program *program, const struct inf_segment *
                           struct inf_error *err)
 {
     program->graph = segment->graph;
+    vk_weights_init(&program->weights, program->device);
     vk_ahead(program->device, segment);
     for (uint32_t i = 0; i < segment->node_count; i++)
         INF_TRY(lower_step(program, segment, segment->nodes[i], err));
+    program->base.weight_bytes = program->weights.bytes;
+    program->base.weights_move = true;
     program->slots = calloc(segment->slots, sizeof(*program->slots));
     if (program->slots == NULL)
         return no_memory(program->device, err);
@@ -276,10 +261,8 @@ void vk_program_destroy(struct inf_program *base)
             (void)!vk_device_wait(program->device, program->slots[i].submitted, UINT64_MAX, NULL);
         vk_recording_fini(&program->slots[i], program->device);
     }
-    for (uint32_t i = 0; i < program->constant_count; i++)
-        vk_span_free(program->device, &program->constants[i].span);
+    vk_weights_fini(&program->weights);
     free(program->slots);
-    free(program->constants);
     free(program->dispatches);
     vk_device_unref(&program->device);
     free(program);

@@ -5,20 +5,14 @@
 #define INF_BACKENDS_VULKAN_VK_PROGRAM_H
 
 #include "backends/vulkan/vk_record.h"
-
-// Constant memory of a program.
-struct vk_constant {
-    uint32_t value; // uploaded as it is; INF_VALUE_NONE: made for one operand
-    struct vk_span span;
-};
+#include "backends/vulkan/vk_weights.h"
 
 struct vk_program {
     struct inf_program base;
     struct vk_device *device; // a reference: the GPU may have another one by now
     struct vk_dispatch *dispatches;
     uint32_t dispatch_count, dispatch_capacity;
-    struct vk_constant *constants;
-    uint32_t constant_count, constant_capacity;
+    struct vk_weights weights;
     struct vk_recording *slots;
     uint32_t slot_count;
     const struct inf_graph *graph; // outlives it

@@ -82,7 +82,8 @@ enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device
     if (count == 0)
         return INF_OK;
     INF_TRY(create_pools(recording, device, count, err));
-    INF_TRY(vk_span_alloc(&recording->status, device, count * status_stride(device), true, err));
+    INF_TRY(vk_span_alloc(&recording->status, device, count * status_stride(device), VK_SPAN_HOST,
+                          err));
     return allocate_sets(recording, device, count, err);
 }
 

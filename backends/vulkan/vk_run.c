@@ -14,8 +14,10 @@ static enum inf_code find_place(const struct vk_program *program, const struct v
                                 const struct inf_run *run, struct vk_place *place,
                                 struct inf_error *err)
 {
-    const struct vk_span *span = &operand->constant;
+    const struct vk_span *span = NULL;
     VkDeviceSize offset = 0;
+    if (operand->value == INF_VALUE_NONE)
+        span = &program->weights.constants[operand->constant].span;
     if (operand->value != INF_VALUE_NONE) {
         const struct inf_binding *binding = &run->bindings[operand->value];
         if (binding->buffer == NULL || binding->buffer->device != &program->device->gpu->base)
@@ -108,18 +110,12 @@ static bool is_cut_wrong(const struct vk_recording *recording, uint64_t slice_co
            (recording->slice_count > 1 && slice_cost / 2 > recording->slice_cost);
 }
 
-enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run,
-                             struct inf_ticket *ticket, struct inf_error *err)
+// Records anew if need be, and submits. The weights are there.
+static enum inf_code replay(struct vk_program *program, const struct inf_run *run,
+                            struct inf_error *err)
 {
-    struct vk_program *program = (struct vk_program *)base;
     struct vk_device *device = program->device;
     struct vk_recording *recording = &program->slots[run->slot];
-    if (is_cancelled(run))
-        return inf_fail(err, INF_CANCELLED, "cancelled before it was submitted");
-    if (program->dispatch_count == 0)
-        return INF_OK;
-    if (recording->submitted != 0)
-        INF_TRY(vk_device_wait(device, recording->submitted, UINT64_MAX, err));
     bool moved;
     enum inf_code code = bind(program, recording, run, &moved, err);
     if (code != INF_OK) {
@@ -136,7 +132,25 @@ enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run
     // An earlier run that was given up may have left something.
     if (program->notes)
         memset(recording->status.host, 0, recording->status.size);
-    INF_TRY(submit_slices(recording, device, run, err));
+    return submit_slices(recording, device, run, err);
+}
+
+enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run,
+                             struct inf_ticket *ticket, struct inf_error *err)
+{
+    struct vk_program *program = (struct vk_program *)base;
+    struct vk_device *device = program->device;
+    struct vk_recording *recording = &program->slots[run->slot];
+    if (is_cancelled(run))
+        return inf_fail(err, INF_CANCELLED, "cancelled before it was submitted");
+    if (program->dispatch_count == 0)
+        return INF_OK;
+    if (recording->submitted != 0)
+        INF_TRY(vk_device_wait(device, recording->submitted, UINT64_MAX, err));
+    INF_TRY(vk_weights_acquire(&program->weights, err));
+    enum inf_code code = replay(program, run, err);
+    vk_weights_release(&program->weights, recording->submitted);
+    INF_TRY(code);
     *ticket = make_ticket(device, recording->submitted);
     return INF_OK;
 }

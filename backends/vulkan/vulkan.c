@@ -167,6 +167,7 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
                                gpu->properties.deviceName);
     gpu->budget = has_extension(gpu, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     vk_import_examine(gpu, has_extension(gpu, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME));
+    gpu->feedback = has_extension(gpu, VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME);
     gpu->half_storage = has_half_storage(gpu);
     if (gpu->half_storage)
         gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);

@@ -16,6 +16,9 @@ static struct vulkan_faults *faults = &none;
 static PFN_vkGetInstanceProcAddr next_instance;
 static PFN_vkGetDeviceProcAddr next_device;
 static VkInstance instance;
+// Asked while the instance is made: later the loader would give our own.
+static PFN_vkGetPhysicalDeviceMemoryProperties next_memory_types;
+static PFN_vkGetPhysicalDeviceProperties next_properties;
 static VkDevice any_device;
 
 #define NEXT(name) ((PFN_vk##name)next_device(any_device, "vk" #name))
@@ -51,13 +54,19 @@ static VKAPI_ATTR VkResult VKAPI_CALL counter(VkDevice device, VkSemaphore semap
     return result;
 }
 
+// The memory type of a discrete device's own memory, behind those of the driver: there it is the first.
+static uint32_t own_type;
+
 static VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAllocateInfo *info,
                                                const VkAllocationCallbacks *callbacks,
                                                VkDeviceMemory *memory)
 {
+    VkMemoryAllocateInfo real = *info;
     if (faults->allocate != 0)
         return (VkResult)faults->allocate;
-    VkResult result = NEXT(AllocateMemory)(device, info, callbacks, memory);
+    if (faults->discrete && real.memoryTypeIndex == own_type)
+        real.memoryTypeIndex = 0;
+    VkResult result = NEXT(AllocateMemory)(device, &real, callbacks, memory);
     faults->allocations += result == VK_SUCCESS;
     return result;
 }
@@ -67,6 +76,36 @@ static VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory me
 {
     faults->allocations -= memory != VK_NULL_HANDLE;
     NEXT(FreeMemory)(device, memory, callbacks);
+}
+
+static VKAPI_ATTR void VKAPI_CALL buffer_needs(VkDevice device, VkBuffer buffer,
+                                               VkMemoryRequirements *needs)
+{
+    NEXT(GetBufferMemoryRequirements)(device, buffer, needs);
+    if (faults->discrete)
+        needs->memoryTypeBits |= 1u << own_type;
+}
+
+static VKAPI_ATTR void VKAPI_CALL memory_types(VkPhysicalDevice physical,
+                                               VkPhysicalDeviceMemoryProperties *memory)
+{
+    next_memory_types(physical, memory);
+    if (!faults->discrete)
+        return;
+    own_type = memory->memoryTypeCount;
+    for (uint32_t i = 0; i < own_type; i++)
+        memory->memoryTypes[i].propertyFlags &=
+            ~(VkMemoryPropertyFlags)VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    memory->memoryTypes[memory->memoryTypeCount++] =
+        (VkMemoryType){.propertyFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
+}
+
+static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice physical,
+                                             VkPhysicalDeviceProperties *found)
+{
+    next_properties(physical, found);
+    if (faults->discrete)
+        found->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
 static bool is_meant(const VkComputePipelineCreateInfo *info)
@@ -140,6 +179,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
     PFN_vkCreateInstance create = (PFN_vkCreateInstance)next_instance(NULL, "vkCreateInstance");
     VkResult result = create(info, callbacks, made);
     instance = *made;
+    next_memory_types = (PFN_vkGetPhysicalDeviceMemoryProperties)next_instance(
+        instance, "vkGetPhysicalDeviceMemoryProperties");
+    next_properties =
+        (PFN_vkGetPhysicalDeviceProperties)next_instance(instance, "vkGetPhysicalDeviceProperties");
     return result;
 }
 
@@ -162,6 +205,9 @@ static const struct {
     HOOK(GetSemaphoreCounterValue, counter),
     HOOK(AllocateMemory, allocate),
     HOOK(FreeMemory, free_memory),
+    HOOK(GetBufferMemoryRequirements, buffer_needs),
+    HOOK(GetPhysicalDeviceMemoryProperties, memory_types),
+    HOOK(GetPhysicalDeviceProperties, properties),
     HOOK(CreateComputePipelines, create_pipelines),
     HOOK(GetDeviceProcAddr, device_entry),
     HOOK(CreateDevice, create_device),

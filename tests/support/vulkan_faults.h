@@ -20,6 +20,8 @@ struct vulkan_faults {
     _Atomic int32_t create_device, submit, wait, allocate, pipeline;
     // Pipelines fail only where this word of their specialisation constants has this value.
     _Atomic uint32_t pipeline_word, pipeline_value;
+    // The device is one with memory of its own, which the host does not see. Before it is opened.
+    atomic_bool discrete;
     // Submits go on, but nobody hears that they are done.
     atomic_bool hang;
     // `raised` is set by the submit of this number; 0: by none.

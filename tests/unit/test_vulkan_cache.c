@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/device/counts.h"
 #include "backends/vulkan/vk_cache.h"
 #include "tests/support/vulkan_kit.h"
 
@@ -60,6 +61,31 @@ Test(vulkan_cache, takes_its_own_files_and_no_others)
     cr_assert_null(vk_cache_payload(file, sizeof(file), &other, &size));
 }
 
+Test(vulkan_cache, names_what_it_has)
+{
+    struct vk_known known = {0}, read = {0};
+    struct vk_variant variants[200] = {0};
+    char bytes[201 * sizeof(uint64_t)];
+    for (uint32_t i = 0; i < 200; i++)
+        variants[i] = (struct vk_variant){.shader = i / 50, .halves = i % 50};
+    for (uint32_t i = 0; i < 100; i++) {
+        cr_assert(!vk_known_has(&known, &variants[i]));
+        vk_known_add(&known, &variants[i]);
+        vk_known_add(&known, &variants[i]);
+        cr_assert(vk_known_has(&known, &variants[i]));
+    }
+    size_t size = vk_known_bytes(&known);
+    cr_assert_eq(size, 101 * sizeof(uint64_t));
+    vk_known_write(&known, bytes);
+    for (size_t cut = 0; cut < size; cut++)
+        cr_assert_eq(vk_known_read(&read, bytes, cut), 0u, "%zu bytes", cut);
+    cr_assert_eq(vk_known_read(&read, bytes, sizeof(bytes)), size);
+    for (uint32_t i = 0; i < 200; i++)
+        cr_assert_eq(vk_known_has(&read, &variants[i]), i < 100);
+    vk_known_fini(&known);
+    vk_known_fini(&read);
+}
+
 // --- on disk ---
 
 static char folder[] = "/tmp/inf-vk-cache-XXXXXX";
@@ -79,17 +105,22 @@ static bool find_file(char *path, size_t size)
     return found;
 }
 
-static void run_once(void)
+// Runs a program of one pipeline, which the cache on disk has or not.
+static void run_once(bool known)
 {
     struct inf_device *device = vulkan_open(folder);
     struct negation negation;
     struct inf_error err = {0};
     cr_assert_eq(negation_init(&negation, device, 100, &err), INF_OK, "%s", err.text);
     char path[512];
-    cr_assert(find_file(path, sizeof(path)), "nothing was written while the device is open");
+    if (!known)
+        cr_assert(find_file(path, sizeof(path)), "nothing was written while the device is open");
     cr_assert_eq(negation_run(&negation, device, 0, 3, false, &err), INF_OK, "%s", err.text);
     cr_assert(negation_holds(&negation, 3));
     negation_fini(&negation);
+    cr_assert_eq(inf_device_counted(device, INF_COUNT_PIPELINES), 1u);
+    cr_assert_eq(inf_device_counted(device, INF_COUNT_PIPELINES_KNOWN), known ? 1u : 0u);
+    cr_assert_eq(inf_device_counted(device, INF_COUNT_SHADERS_COMPILED), 0u);
     inf_device_unref(&device);
 }
 
@@ -97,8 +128,9 @@ Test(vulkan_cache, is_written_and_survives_any_damage)
 {
     char path[512];
     cr_assert_not_null(mkdtemp(folder));
-    run_once();
+    run_once(false);
     cr_assert(find_file(path, sizeof(path)), "no file was written");
+    run_once(true);
     struct stat state;
     cr_assert_eq(stat(path, &state), 0);
     cr_assert_eq(state.st_mode & 0777, 0600u);
@@ -109,7 +141,7 @@ Test(vulkan_cache, is_written_and_survives_any_damage)
         FILE *file = fopen(path, "r+");
         cr_assert_eq(fwrite("rubbish", 1, 7, file), 7u);
         fclose(file);
-        run_once();
+        run_once(false);
         cr_assert_eq(stat(path, &state), 0);
         cr_assert_eq(state.st_size, size, "the file was not written anew");
     }
@@ -195,7 +227,7 @@ Test(vulkan_cache, drops_what_crashed_the_process_before)
     cr_assert_eq(inf_buffer_alloc(&buffer, device, 64, INF_BUFFER_STAGING, NULL), INF_OK);
     cr_assert_eq(count_files(), 0u, "the bytes that crashed are still there");
     inf_buffer_free(&buffer);
-    run_once();
+    run_once(false);
     inf_device_unref(&device);
     cr_assert_eq(count_files(), 1u);
     snprintf(line, sizeof(line), "rm -r %s", folder);
