@@ -67,6 +67,8 @@ static void add_device(struct inf_service_environment *reply, const struct inf_d
     (snprintf(name, sizeof name, "device.%s.%s", info->name, what),                                \
      add_fact(reply, name, __VA_ARGS__))
     DEVICE_FACT("description", "%s", info->description);
+    DEVICE_FACT("identity", "%s", info->identity);
+    DEVICE_FACT("features", "%s", info->features);
     DEVICE_FACT("kind", "%s", inf_service_device_kind(info));
     DEVICE_FACT("threads", "%" PRIu32, info->threads);
     DEVICE_FACT("precisions", "%s", inf_service_list_precisions(info, precisions));

@@ -35,6 +35,7 @@ struct inf_device_info {
     char identity
         [128]; // which device and which build of its driver, for what is measured of them; "":
                // the description says it
+    char features[160]; // for people: limits and abilities that matter; "": nothing to say
     enum inf_device_kind kind;
     int priority;          // static preference: vulkan 300, cpu 200, ref 100
     uint32_t slots;        // runs of one program that may go on at once, 1 or more

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/vulkan/vk_import.h"
+#include "backends/vulkan/vk_transfer.h"
 
 struct vk_buffer {
     struct inf_buffer base;

@@ -46,18 +46,6 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
 // Gives the span back and makes it empty; nothing may still use it.
 void vk_span_free(struct vk_device *device, struct vk_span *span);
 
-// Copies between spans on the device and waits for it.
-enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region, VkBuffer to,
-                           VkBuffer from, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
-
-// Writes `size` bytes of host memory to the start of a span.
-enum inf_code vk_span_write(struct vk_device *device, const struct vk_span *span, const void *bytes,
-                            size_t size, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
-
-// Reads `size` bytes from the start of a span.
-enum inf_code vk_span_read(struct vk_device *device, const struct vk_span *span, void *bytes,
-                           size_t size, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
-
 // Chooses memory types; false where there is none that suits.
 bool vk_memory_types(struct vk_gpu *gpu) INF_NODISCARD;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "backends/device/counts.h"
+#include "backends/vulkan/vk_transfer.h"
 
 void vk_weights_init(struct vk_weights *weights, struct vk_device *device)
 {
@@ -111,11 +112,36 @@ static void forget(struct vk_weights *weights)
     }
 }
 
-static enum inf_code upload_one(struct vk_device *device, struct vk_constant *constant,
-                                struct inf_error *err)
+// Moves all of them between the host, where source or `packed` is, and the device.
+static enum inf_code transfer(struct vk_weights *weights, bool down, struct inf_error *err)
 {
-    INF_TRY(vk_span_alloc(&constant->span, device, constant->size_bytes, VK_SPAN_WEIGHTS, err));
-    return vk_span_write(device, &constant->span, constant->source, constant->size_bytes, err);
+    struct vk_device *device = weights->device;
+    struct vk_transfer *transfers = calloc((size_t)weights->count + 1, sizeof(*transfers));
+    uint32_t count = 0;
+    if (transfers == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "device '%s': no host memory to move %u constants", device->name,
+                               weights->count);
+    for (uint32_t i = 0; i < weights->count; i++) {
+        const struct vk_constant *constant = &weights->constants[i];
+        if (!down || constant->packed != NULL)
+            transfers[count++] = (struct vk_transfer){
+                .span = &constant->span,
+                .bytes = down ? constant->packed : (void *)(uintptr_t)constant->source,
+                .size = constant->size_bytes};
+    }
+    enum inf_code code = down ? vk_transfer_read(device, transfers, count, err)
+                              : vk_transfer_write(device, transfers, count, err);
+    free(transfers);
+    return code;
+}
+
+static enum inf_code place_and_write(struct vk_weights *weights, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < weights->count; i++)
+        INF_TRY(vk_span_alloc(&weights->constants[i].span, weights->device,
+                              weights->constants[i].size_bytes, VK_SPAN_WEIGHTS, err));
+    return transfer(weights, false, err);
 }
 
 // Uploads all of them, or none.
@@ -123,14 +149,13 @@ static enum inf_code upload(struct vk_weights *weights, struct inf_error *err)
 {
     struct vk_device *device = weights->device;
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < weights->count; i++) {
-        enum inf_code code = upload_one(device, &weights->constants[i], err);
-        if (code != INF_OK) {
-            (void)free_spans(weights);
-            return inf_error_prefix(err, code, "weights of %" PRIu64 " bytes", weights->bytes);
-        }
-        bytes += weights->constants[i].size_bytes;
+    enum inf_code code = place_and_write(weights, err);
+    if (code != INF_OK) {
+        (void)free_spans(weights);
+        return inf_error_prefix(err, code, "weights of %" PRIu64 " bytes", weights->bytes);
     }
+    for (uint32_t i = 0; i < weights->count; i++)
+        bytes += weights->constants[i].size_bytes;
     forget(weights);
     if (bytes == 0)
         return INF_OK;
@@ -197,16 +222,11 @@ static bool fetch(struct vk_weights *weights)
         if (constant->source != NULL)
             continue;
         constant->packed = malloc(INF_MAX(constant->size_bytes, (size_t)1));
-        if (constant->packed == NULL ||
-            vk_span_read(weights->device, &constant->span, constant->packed, constant->size_bytes,
-                         NULL) != INF_OK) {
-            free(constant->packed);
-            constant->packed = NULL;
-            return false;
-        }
         constant->source = constant->packed;
+        if (constant->packed == NULL)
+            return false;
     }
-    return true;
+    return transfer(weights, true, NULL) == INF_OK;
 }
 
 bool vk_weights_evict(struct vk_device *device)

@@ -140,6 +140,21 @@ static bool has_extension(const struct vk_gpu *gpu, const char *name)
     return found;
 }
 
+// What of its limits and features decides what it computes, and how.
+static void list_features(struct vk_gpu *gpu)
+{
+    const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
+    snprintf(gpu->base.info.features, sizeof gpu->base.info.features,
+             "Vulkan %u.%u, bindings of %u MiB, groups of %u, %u KiB shared%s%s%s%s%s%s",
+             VK_API_VERSION_MAJOR(gpu->properties.apiVersion),
+             VK_API_VERSION_MINOR(gpu->properties.apiVersion), limits->maxStorageBufferRange >> 20,
+             limits->maxComputeWorkGroupInvocations, limits->maxComputeSharedMemorySize >> 10,
+             gpu->unified ? ", unified memory" : "", gpu->half_storage ? ", 16-bit storage" : "",
+             gpu->import_alignment != 0 ? ", host import" : "", gpu->budget ? ", budget" : "",
+             gpu->feedback ? ", cache feedback" : "",
+             gpu->timestamp_bits != 0 ? ", timestamps" : "");
+}
+
 static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
                              const struct inf_device_options *options, struct inf_error *err)
 {
@@ -186,6 +201,7 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
     uint32_t count = INF_ARRAY_LENGTH(families);
     gpu->api->GetPhysicalDeviceQueueFamilyProperties(gpu->physical, &count, families);
     gpu->timestamp_bits = families[gpu->queue_family].timestampValidBits;
+    list_features(gpu);
     if (options->cache_directory != NULL) {
         gpu->cache_directory = strdup(options->cache_directory);
         if (gpu->cache_directory == NULL)

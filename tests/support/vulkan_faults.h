@@ -46,8 +46,14 @@ static inline struct vulkan_faults *vulkan_faults_install(void)
         mmap(NULL, sizeof(struct vulkan_faults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
     setenv(VULKAN_FAULTS_ENV, path, 1);
-    setenv("VK_LAYER_PATH", folder, 1);
-    setenv("VK_INSTANCE_LAYERS", "VK_LAYER_INFERD_faults", 1);
+    // Layers that the test is run under lie behind it, so that they see what the driver sees.
+    const char *others = getenv("VK_INSTANCE_LAYERS");
+    char paths[4096], layers[256];
+    snprintf(paths, sizeof(paths), "%s:/usr/share/vulkan/explicit_layer.d", folder);
+    snprintf(layers, sizeof(layers), "VK_LAYER_INFERD_faults%s%s", others != NULL ? ":" : "",
+             others != NULL ? others : "");
+    setenv("VK_LAYER_PATH", paths, 1);
+    setenv("VK_INSTANCE_LAYERS", layers, 1);
     return memory == MAP_FAILED ? NULL : memory;
 }
 

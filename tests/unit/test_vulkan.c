@@ -24,6 +24,11 @@ Test(vulkan, says_what_it_is)
     if (software)
         cr_assert_eq(info->kind, INF_DEVICE_SOFTWARE);
     cr_assert_gt(info->memory_bytes, 0u);
+    cr_assert_eq(strncmp(info->features, "Vulkan 1.", 9), 0, "%s", info->features);
+    cr_assert_eq(strstr(info->features, "16-bit storage") != NULL,
+                 (info->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) != 0);
+    // UUIDs of the device and of its driver, and the driver's version.
+    cr_assert_eq(strlen(info->identity), 32u + 1 + 32 + 1 + 8, "%s", info->identity);
     cr_assert_eq(inf_device_health(device), INF_DEVICE_OK);
     inf_device_unref(&device);
 }
