@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/base/pages.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -9,13 +10,13 @@
 void *inf_pages_alloc(size_t alignment, size_t size)
 {
     void *memory = NULL;
-    size_t whole = size & ~(LARGE_PAGE - 1);
-    if (whole > 0 && alignment < LARGE_PAGE)
-        alignment = LARGE_PAGE;
     if (posix_memalign(&memory, alignment, size) != 0)
         return NULL;
-    // What is left over stays in small pages: it would take memory that nobody asked for.
-    if (whole > 0)
-        (void)madvise(memory, whole, MADV_HUGEPAGE);
+    // Only large pages that lie in it: more would take memory that nobody asked for, and so would beginning
+    // at one.
+    uintptr_t first = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
+    uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(LARGE_PAGE - 1);
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
     return memory;
 }

@@ -9,8 +9,8 @@
 #include "proto/core/attributes.h"
 
 // Memory of `size` bytes, not set, at a multiple of `alignment`, which is a power of two and at least that of
-// a pointer; NULL without memory. Where it is as large as a large page it begins at one, and asks the kernel
-// for large pages, which may give them or not. Whoever takes it frees it with free().
+// a pointer; NULL without memory. Of the kernel it asks large pages where whole ones lie in it, which may be
+// given or not. Whoever takes it frees it with free().
 void *inf_pages_alloc(size_t alignment, size_t size) INF_NODISCARD;
 
 #endif
