@@ -24,11 +24,12 @@ static uint64_t key_of(const struct inf_cpu_choices *choices, const struct inf_c
 static uint32_t choose(struct inf_cpu_choices *choices, const struct inf_cpu_step *step,
                        struct inf_cpu_candidate *candidates, uint32_t count) INF_MAY_BLOCK
 {
-    char winner[INF_CPU_WINNER_TEXT];
+    char winner[INF_CPU_WINNER_TEXT] = "";
     uint64_t key = key_of(choices, step);
     if (!inf_cpu_choices_find(choices, key, winner) && inf_cpu_choices_may_race(choices)) {
         uint64_t start_ns = inf_clock_ns();
-        if (inf_cpu_race(candidates, count, step, NULL) != INF_OK || candidates[0].least_ns == 0)
+        if (inf_cpu_race_kernels(candidates, count, step, NULL) != INF_OK ||
+            candidates[0].least_ns == 0)
             return 0;
         inf_cpu_choices_judge(choices, key, start_ns, step->node, candidates, count);
         (void)inf_cpu_choices_find(choices, key, winner);

@@ -11,16 +11,11 @@
 // some 20 ms at most. A candidate that fails keeps 0.
 //
 // INF_EXHAUSTED  memory for operands.
-enum inf_code inf_cpu_race(struct inf_cpu_candidate *candidates, uint32_t count,
-                           const struct inf_cpu_step *step,
-                           struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_cpu_race_kernels(struct inf_cpu_candidate *candidates, uint32_t count,
+                                   const struct inf_cpu_step *step,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Whether there are to be no more turns of a race that began at `start_ns` and has had `turns`: they were
-// enough, they took long enough, or one candidate is far ahead.
-bool inf_cpu_race_is_over(const struct inf_cpu_candidate *candidates, uint32_t count,
-                          uint32_t turns, uint64_t start_ns);
-
-// As inf_cpu_race() for a node of `graph`, whose shapes are known, on slot 0 of a cpu device that runs nothing;
+// As inf_cpu_race_kernels() for a node of `graph`, whose shapes are known, on slot 0 of a cpu device that runs nothing;
 // *out_count says how many rows compute it. For tools.
 enum inf_code inf_cpu_race_node(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
                                 uint32_t *out_count, struct inf_device *device,
