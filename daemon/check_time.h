@@ -18,8 +18,9 @@ struct inf_time_wanted {
 // Runs the model on zeros, one run after the other, and adds to `report` the times, the device and its
 // threads.
 //
-// INF_NOT_FOUND    there is no such device.
-// INF_UNSUPPORTED  the size of an output hangs on values.
+// INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists them.
+// INF_INVALID    the size of an output hangs on values.
+// INF_EXHAUSTED  memory.
 enum inf_code inf_check_time(json_t *report, struct inf_model *model,
                              const struct inf_device_list *devices,
                              const struct inf_time_wanted *wanted,

@@ -209,8 +209,11 @@ uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index
 
 bool inf_scheduler_look(struct inf_scheduler *scheduler)
 {
-    uint64_t now_ns = scheduler->jobs > 0 ? inf_clock_ns() : 0;
-    bool look = now_ns >= scheduler->look_from_ns && now_ns < scheduler->look_until_ns;
+    bool look = false;
+    if (scheduler->jobs > 0) {
+        uint64_t now_ns = inf_clock_ns();
+        look = now_ns >= scheduler->look_from_ns && now_ns < scheduler->look_until_ns;
+    }
     if (look && !scheduler->looking)
         inf_queue_begin_looking(scheduler->done);
     bool late = !look && scheduler->looking && inf_queue_end_looking(scheduler->done);

@@ -45,15 +45,14 @@ static void add_machine(struct inf_service_environment *reply, const struct inf_
         add_fact(reply, "memory.limit_bytes", "%" PRIu64, facts->memory_limit_bytes);
 }
 
-// What a device has counted, in so far as it has.
+// What a device with memory of its own has counted.
 static void add_counts(struct inf_service_environment *reply, const struct inf_device *device)
 {
     char name[sizeof reply->fact_names[0]];
     for (enum inf_device_count i = 0; i < INF_DEVICE_COUNTS; i++) {
         snprintf(name, sizeof name, "device.%s.%s", inf_device_info(device)->name,
                  inf_device_count_name(i));
-        if (!inf_device_info(device)->host_memory)
-            add_fact(reply, name, "%" PRIu64, inf_device_counted(device, i));
+        add_fact(reply, name, "%" PRIu64, inf_device_counted(device, i));
     }
 }
 
@@ -74,7 +73,8 @@ static void add_device(struct inf_service_environment *reply, const struct inf_d
     DEVICE_FACT("precisions", "%s", inf_service_list_precisions(info, precisions));
     if (info->memory_bytes > 0)
         DEVICE_FACT("memory_bytes", "%" PRIu64, info->memory_bytes);
-    add_counts(reply, device);
+    if (!info->host_memory)
+        add_counts(reply, device);
     if (speed == NULL || speed->macs_per_s <= 0)
         return;
     DEVICE_FACT("gmacs_per_s", "%.1f", speed->macs_per_s / 1e9);
