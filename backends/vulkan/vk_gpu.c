@@ -26,39 +26,74 @@ static enum inf_code refuse(const struct vk_gpu *gpu, struct inf_error *err)
         retry_at_ns > now_ns ? (retry_at_ns - now_ns + INF_NS_PER_MS - 1) / INF_NS_PER_MS : 0);
 }
 
-// Makes the device, or makes it anew.
-static enum inf_code make(struct vk_gpu *gpu, struct inf_error *err)
-    INF_ATTR(requires_capability(gpu->device_mutex))
+// Makes a logical device, the one after `old`, which is dropped. No lock is held: drivers take their time.
+static enum inf_code make(struct vk_gpu *gpu, struct vk_device *old, uint32_t generation,
+                          struct vk_device **out_device, struct inf_error *err) INF_MAY_BLOCK
 {
-    if (vk_gpu_health(gpu) != INF_DEVICE_OK)
-        return refuse(gpu, err);
     // Frees it unless programs and buffers are left, the last of which does.
-    vk_device_unref(&gpu->device);
+    vk_device_unref(&old);
     uint64_t begin_ns = inf_clock_ns();
     struct inf_error why = {0};
-    if (vk_device_create(&gpu->device, gpu, gpu->generation, &why) != INF_OK) {
+    if (vk_device_create(out_device, gpu, generation, &why) != INF_OK) {
         vk_gpu_note_loss(gpu, begin_ns);
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
                                "device '%s' cannot be made: %.200s", gpu->base.info.name, why.text);
     }
-    inf_log(gpu->log, gpu->generation == 0 ? INF_LOG_DEBUG : INF_LOG_WARNING,
-            "device %s device=%s us=%" PRIu64, gpu->generation == 0 ? "started" : "made anew",
+    inf_log(gpu->log, generation == 0 ? INF_LOG_DEBUG : INF_LOG_WARNING,
+            "device %s device=%s us=%" PRIu64, generation == 0 ? "started" : "made anew",
             gpu->base.info.name, (inf_clock_ns() - begin_ns) / 1000);
-    gpu->generation++;
     atomic_store_explicit(&gpu->retry_at_ns, 0, memory_order_relaxed);
     return INF_OK;
+}
+
+// Takes a reference to the device in use, if there is one, or else the right to make the next, with *out_old to
+// drop; then settle() must follow. Waits for another who makes it.
+static enum inf_code claim(struct vk_gpu *gpu, struct vk_device **out_device,
+                           struct vk_device **out_old, bool *out_makes, struct inf_error *err)
+{
+    enum inf_code code = INF_OK;
+    inf_mutex_lock(&gpu->device_mutex);
+    while (gpu->making)
+        inf_cond_wait(&gpu->device_made, &gpu->device_mutex);
+    *out_makes = gpu->device == NULL || vk_device_lost(gpu->device);
+    if (!*out_makes) {
+        *out_device = vk_device_ref(gpu->device);
+    } else if (vk_gpu_health(gpu) != INF_DEVICE_OK) {
+        *out_makes = false;
+        code = refuse(gpu, err);
+    } else {
+        *out_old = gpu->device;
+        gpu->device = NULL;
+        gpu->making = true;
+    }
+    inf_mutex_unlock(&gpu->device_mutex);
+    return code;
+}
+
+// Ends the making: `device` is in use from now on; NULL where it could not be made.
+static void settle(struct vk_gpu *gpu, struct vk_device *device)
+{
+    inf_mutex_lock(&gpu->device_mutex);
+    gpu->device = device;
+    gpu->generation += device != NULL;
+    gpu->making = false;
+    inf_mutex_unlock(&gpu->device_mutex);
+    inf_cond_broadcast(&gpu->device_made);
 }
 
 enum inf_code vk_gpu_acquire(struct vk_gpu *gpu, struct vk_device **out_device,
                              struct inf_error *err)
 {
-    enum inf_code code = INF_OK;
-    inf_mutex_lock(&gpu->device_mutex);
-    if (gpu->device == NULL || vk_device_lost(gpu->device))
-        code = make(gpu, err);
+    struct vk_device *old = NULL, *made = NULL;
+    bool makes;
+    INF_TRY(claim(gpu, out_device, &old, &makes, err));
+    if (!makes)
+        return INF_OK;
+    // Constant while it is being made.
+    enum inf_code code = make(gpu, old, gpu->generation, &made, err);
     if (code == INF_OK)
-        *out_device = vk_device_ref(gpu->device);
-    inf_mutex_unlock(&gpu->device_mutex);
+        *out_device = vk_device_ref(made);
+    settle(gpu, made);
     return code;
 }
 

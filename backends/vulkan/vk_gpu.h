@@ -72,9 +72,11 @@ struct vk_gpu {
     struct vk_variants broken; // that the driver cannot build
     struct vk_fusion fusion;   // shaders made at run time
 
-    struct inf_mutex device_mutex; // guards the two below, and is held while a device is made
-    struct vk_device *device;      // in use, a reference; NULL: not made yet
+    struct inf_mutex device_mutex; // guards those below
+    struct inf_cond device_made;   // or could not be
+    struct vk_device *device;      // in use, a reference; NULL: there is none now
     uint32_t generation;           // of the next one
+    bool making;                   // a thread makes it; others who want it wait
 
     // Written when a device is lost or made; read anywhere.
     atomic_uint losses;           // in a row
@@ -88,7 +90,8 @@ struct vk_gpu {
 enum inf_code vk_gpu_acquire(struct vk_gpu *gpu, struct vk_device **out_device,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// The logical device that gave out the ticket; NULL where it is gone. The caller drops the reference.
+// The logical device that gave out the ticket; NULL where it is gone. The caller drops the reference. Does not
+// wait for one that is being made.
 struct vk_device *vk_gpu_find(struct vk_gpu *gpu, uint32_t generation);
 
 // Notes that a logical device was lost that was made at `made_ns`; sets when the next may be made.

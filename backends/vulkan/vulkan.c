@@ -223,6 +223,7 @@ static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
         return code;
     }
     inf_mutex_init(&gpu->device_mutex);
+    inf_cond_init(&gpu->device_made);
     vk_variants_init(gpu);
     vk_fusion_init(&gpu->fusion);
     *out_device = &gpu->base;
@@ -235,6 +236,7 @@ static void vulkan_close(struct inf_device *base)
     vk_gpu_stop(gpu);
     vk_fusion_fini(&gpu->fusion);
     vk_variants_fini(gpu);
+    inf_cond_fini(&gpu->device_made);
     inf_mutex_fini(&gpu->device_mutex);
     free(gpu->cache_directory);
     free(gpu);

@@ -23,13 +23,44 @@ static VkDevice any_device;
 
 #define NEXT(name) ((PFN_vk##name)next_device(any_device, "vk" #name))
 
+// --- what calls take ---
+
+struct moment {
+    uint64_t wall_ns, cpu_ns;
+};
+
+static struct moment now(void)
+{
+    struct timespec wall = {0}, cpu = {0};
+    if (faults->timed) {
+        clock_gettime(CLOCK_MONOTONIC, &wall);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    }
+    return (struct moment){(uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec,
+                           (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec};
+}
+
+static void add_time(_Atomic uint64_t *wall_ns, _Atomic uint64_t *cpu_ns, struct moment begin)
+{
+    struct moment end = now();
+    *wall_ns += end.wall_ns - begin.wall_ns;
+    *cpu_ns += end.cpu_ns - begin.cpu_ns;
+}
+
+// --- calls ---
+
 static VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, uint32_t count,
                                              const VkSubmitInfo *submits, VkFence fence)
 {
     if (++faults->submits == faults->raise_at)
         faults->raised = true;
-    return faults->submit != 0 ? (VkResult)faults->submit
-                               : NEXT(QueueSubmit)(queue, count, submits, fence);
+    if (faults->submit != 0)
+        return (VkResult)faults->submit;
+    PFN_vkQueueSubmit next = NEXT(QueueSubmit);
+    struct moment begin = now();
+    VkResult result = next(queue, count, submits, fence);
+    add_time(&faults->submit_ns, &faults->submit_cpu_ns, begin);
+    return result;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWaitInfo *info,
@@ -41,7 +72,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWai
         return VK_TIMEOUT;
     }
     // What was submitted is let finish: the driver here is not lost in truth.
-    VkResult result = NEXT(WaitSemaphores)(device, info, timeout);
+    PFN_vkWaitSemaphores next = NEXT(WaitSemaphores);
+    struct moment begin = now();
+    VkResult result = next(device, info, timeout);
+    add_time(&faults->wait_ns, &faults->wait_cpu_ns, begin);
     return faults->wait != 0 ? (VkResult)faults->wait : result;
 }
 
@@ -145,6 +179,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
     PFN_vkGetInstanceProcAddr next = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
     faults->devices++;
+    struct timespec pause = {.tv_nsec = 1000000};
+    while (faults->delay_device)
+        nanosleep(&pause, NULL);
     if (faults->create_device != 0)
         return (VkResult)faults->create_device;
     PFN_vkCreateDevice create = (PFN_vkCreateDevice)next(instance, "vkCreateDevice");

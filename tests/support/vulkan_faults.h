@@ -24,6 +24,8 @@ struct vulkan_faults {
     atomic_bool discrete;
     // Submits go on, but nobody hears that they are done.
     atomic_bool hang;
+    // A device is being made while this is set.
+    atomic_bool delay_device;
     // `raised` is set by the submit of this number; 0: by none.
     _Atomic uint32_t raise_at;
     atomic_bool raised;
@@ -31,6 +33,10 @@ struct vulkan_faults {
     _Atomic uint32_t devices, submits, pipelines;
     // Allocations that were not freed.
     _Atomic int32_t allocations;
+    // Nanoseconds that the driver took of callers of submits and waits while `timed`: of the clock, and of the
+    // calling thread's processor.
+    atomic_bool timed;
+    _Atomic uint64_t submit_ns, submit_cpu_ns, wait_ns, wait_cpu_ns;
 };
 
 // Puts the layer before the driver of this process and those it starts. Call it before Vulkan is first

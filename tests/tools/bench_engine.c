@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--input FILE.npy]...
-//              [--profile | --declined | --compare-kernels | --first DIR]
+//              [--profile | --declined | --compare-kernels | --first DIR | --host]
 //              (--threads N --ms MS | N MS) MODEL...
 //
 // Times one inference after the other, in process, and prints a line a model:
@@ -19,6 +19,9 @@
 // --first prints how long it took from before the device was opened, with its caches in DIR, to the first answer.
 // Mesa's drivers keep what they compiled in MESA_SHADER_CACHE_DIR.
 //
+// --host prints what of a run on a Vulkan device the calling thread spends in our code and in the driver's submits
+// and waits; VULKAN_FAULT_LAYER is the folder of the layer that times the driver (tests/support of the build).
+//
 // --compare-kernels runs nothing. It prints the least time of each kernel of the cpu device that computes a
 // node, in us, for nodes that several compute, each alone; and of the forms of nodes that one step may compute.
 //
@@ -29,6 +32,7 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
+#include "tests/tools/bench_host.h"
 #include "tests/tools/bench_profile.h"
 #include "tests/tools/compare_kernels.h"
 
@@ -41,9 +45,10 @@ struct bench {
     uint32_t threads;
     double ms;
     struct bench_inputs inputs;
-    bool profile, declined, compare;
-    const char *cache; // --first
-    uint64_t begin_ns; // of the process
+    bool profile, declined, compare, host;
+    struct vulkan_faults *faults; // --host
+    const char *cache;            // --first
+    uint64_t begin_ns;            // of the process
     struct tool_engine engine;
 };
 
@@ -137,6 +142,8 @@ static enum inf_code bench_model(const struct bench *bench, const char *model,
         code = tool_compare_kernels(bench->engine.device, subject->executable, err);
     else if (code == INF_OK && bench->cache != NULL)
         code = run_first(subject, bench, err);
+    else if (code == INF_OK && bench->host)
+        code = bench_host(subject, bench->faults, bench->ms, err);
     else if (code == INF_OK)
         code = measure(subject, bench, err);
     if (code == INF_OK && bench->profile && !bench->declined && !bench->compare)
@@ -150,7 +157,7 @@ static int usage(void)
 {
     fputs(
         "usage: bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--input FILE.npy]...\n"
-        "                    [--profile | --declined | --compare-kernels | --first DIR]\n"
+        "                    [--profile | --declined | --compare-kernels | --first DIR | --host]\n"
         "                    (--threads N --ms MS | N MS) MODEL...\n",
         stderr);
     return 2;
@@ -158,17 +165,13 @@ static int usage(void)
 
 static bool parse(struct bench *bench, int argc, char **argv)
 {
-    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"ms", required_argument, NULL, 'm'},
-                                            {"dim", required_argument, NULL, 'd'},
-                                            {"profile", no_argument, NULL, 'p'},
-                                            {"declined", no_argument, NULL, 'n'},
-                                            {"compare-kernels", no_argument, NULL, 'c'},
-                                            {"isa-max", required_argument, NULL, 'i'},
-                                            {"first", required_argument, NULL, 'f'},
-                                            {"input", required_argument, NULL, 'x'},
-                                            {0}};
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'},   {"threads", required_argument, NULL, 't'},
+        {"ms", required_argument, NULL, 'm'},        {"dim", required_argument, NULL, 'd'},
+        {"profile", no_argument, NULL, 'p'},         {"declined", no_argument, NULL, 'n'},
+        {"compare-kernels", no_argument, NULL, 'c'}, {"isa-max", required_argument, NULL, 'i'},
+        {"first", required_argument, NULL, 'f'},     {"host", no_argument, NULL, 'h'},
+        {"input", required_argument, NULL, 'x'},     {0}};
     struct bench_inputs *inputs = &bench->inputs;
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -192,6 +195,8 @@ static bool parse(struct bench *bench, int argc, char **argv)
             bench->compare = true;
         else if (option == 'n')
             bench->declined = true;
+        else if (option == 'h')
+            bench->host = true;
         else
             return false;
     }
@@ -212,6 +217,10 @@ int main(int argc, char **argv)
                                                .threads = bench.threads,
                                                .isa_max = bench.isa_max,
                                                .cache_directory = bench.cache};
+    if (bench.host && bench_host_prepare(&bench.faults, &err) != INF_OK) {
+        fprintf(stderr, "bench_engine: %s\n", err.text);
+        return 2;
+    }
     if (tool_engine_open_with(&bench.engine, bench.backend, &options, &err) != INF_OK) {
         fprintf(stderr, "bench_engine: %s\n", err.text);
         return 2;

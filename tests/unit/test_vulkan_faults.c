@@ -147,6 +147,38 @@ Test(vulkan_faults, a_driver_that_makes_no_device_counts_as_a_loss)
     inf_device_unref(&device);
 }
 
+static void acquire_and_release(void *argument)
+{
+    struct vk_device *device;
+    if (vk_gpu_acquire(argument, &device, NULL) == INF_OK)
+        vk_device_unref(&device);
+}
+
+Test(vulkan_faults, nobody_waits_for_a_device_that_another_makes_but_who_wants_it)
+{
+    struct inf_device *device = open_impatient(NULL);
+    struct negation negation;
+    struct inf_thread maker = {0};
+    struct timespec pause = {.tv_nsec = 1000000};
+    make(&negation, device);
+    faults->wait = VK_ERROR_DEVICE_LOST;
+    expect_run_fails(device, &negation, INF_REASON_DEVICE_LOST);
+    faults->wait = 0;
+    faults->delay_device = true;
+    cr_assert_eq(inf_thread_start(&maker, "maker", acquire_and_release, device, NULL), INF_OK);
+    while (faults->devices < 2)
+        nanosleep(&pause, NULL);
+    // A ticket of the device before, whose wait ends at once though the next one is not made.
+    cr_assert_eq(inf_device_wait(device, (struct inf_ticket){1}, UINT64_MAX, NULL),
+                 INF_UNAVAILABLE);
+    faults->delay_device = false;
+    expect_works(device); // waits for it
+    inf_thread_join(&maker);
+    cr_assert_eq(faults->devices, 2u);
+    negation_fini(&negation);
+    inf_device_unref(&device);
+}
+
 // --- hanging ---
 
 static void expect_hangs(struct inf_device *device, struct negation *negation)
