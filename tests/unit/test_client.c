@@ -8,17 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inferd.h"
-#include "tests/support/fake_daemon.h"
-
-static inferd_client *connect_to(struct fake_daemon *daemon)
-{
-    struct inferd_error err;
-    inferd_client *client = NULL;
-    int code = inferd_connect(&client, fake_daemon_path(daemon), &err);
-    cr_assert_eq(code, INFERD_OK, "%s", err.text);
-    return client;
-}
+#include "tests/support/client_case.h"
 
 static inferd_tensor bytes_tensor(const char *name, void *data, size_t size)
 {
@@ -28,16 +18,6 @@ static inferd_tensor bytes_tensor(const char *name, void *data, size_t size)
                            .shape = {(int64_t)size},
                            .data = data,
                            .size = size};
-}
-
-static inferd_tensor count_tensor(int32_t *count)
-{
-    return (inferd_tensor){.name = "n",
-                           .dtype = INFERD_INT32,
-                           .rank = 1,
-                           .shape = {1},
-                           .data = count,
-                           .size = sizeof *count};
 }
 
 static void fill(uint8_t *bytes, size_t size, unsigned seed)
@@ -73,7 +53,7 @@ static void check_echo(inferd_client *client, size_t size, unsigned seed)
 // Asks the model "grow" for `count` bytes and compares.
 static void check_grow(inferd_client *client, int32_t count)
 {
-    inferd_tensor in = count_tensor(&count);
+    inferd_tensor in = client_case_tensor(&count);
     inferd_request request = {.model = "grow", .inputs = &in, .input_count = 1};
     inferd_result *result = NULL;
     struct inferd_error err;
@@ -95,7 +75,7 @@ static void check_grow(inferd_client *client, int32_t count)
 Test(client, gets_back_what_it_sends_whatever_the_size)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     static const size_t sizes[] = {1,         0,       63,     64,    65,    4099,
                                    16383,     16384,   16385,  65536, 65537, (1 << 20) - 1,
                                    (1 << 20), 1200007, 1 << 22};
@@ -110,9 +90,9 @@ Test(client, gets_back_what_it_sends_whatever_the_size)
 Test(client, tells_what_the_answer_says)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     int32_t count = 5;
-    inferd_tensor in = count_tensor(&count);
+    inferd_tensor in = client_case_tensor(&count);
     inferd_tensor wanted[] = {{.name = "big"}, {.name = "small"}};
     inferd_request request = {.model = "grow",
                               .id = "request 7",
@@ -144,7 +124,7 @@ Test(client, tells_what_the_answer_says)
 Test(client, makes_one_region_for_many_requests)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     for (unsigned i = 0; i < 200; i++)
         check_echo(client, 100000, i);
     struct fake_counts *counts = fake_daemon_counts(daemon);
@@ -158,7 +138,7 @@ Test(client, makes_one_region_for_many_requests)
 Test(client, finds_room_for_large_outputs_once)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     struct fake_counts *counts = fake_daemon_counts(daemon);
     check_grow(client, 3000001); // refused; metadata; 1 MiB is too small; fits
     cr_assert_eq(counts->requests, 3u);
@@ -180,7 +160,7 @@ Test(client, finds_room_for_outputs_that_grow)
 {
     // An answer may have 32 KiB only, so that every path is taken with small tensors.
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.reply_bytes = 32768});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     check_grow(client, 100);
     check_grow(client, 50000);
     check_grow(client, 20000);
@@ -193,9 +173,9 @@ Test(client, finds_room_for_outputs_that_grow)
 Test(client, names_the_wanted_large_output_only)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.reply_bytes = 32768});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     int32_t count = 70000;
-    inferd_tensor in = count_tensor(&count);
+    inferd_tensor in = client_case_tensor(&count);
     inferd_tensor wanted = {.name = "big"};
     inferd_request request = {
         .model = "grow", .inputs = &in, .input_count = 1, .outputs = &wanted, .output_count = 1};
@@ -216,7 +196,7 @@ Test(client, names_the_wanted_large_output_only)
 Test(client, uses_the_callers_memory_in_place)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     inferd_memory *memory = NULL;
     cr_assert_eq(inferd_memory_alloc(client, 300000, &memory, NULL), INFERD_OK);
     cr_assert_eq(inferd_memory_size(memory), 300000u);
@@ -250,7 +230,7 @@ Test(client, uses_the_callers_memory_in_place)
 Test(client, keeps_within_the_daemons_number_of_regions)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.regions = 2});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     inferd_memory *memories[3] = {NULL};
     struct inferd_error err;
     cr_assert_eq(inferd_memory_alloc(client, 1, &memories[0], &err), INFERD_OK);
@@ -338,7 +318,7 @@ static int start_number(inferd_client *client, struct async *async, uint64_t *st
                         struct inferd_error *err)
 {
     int32_t number = async->number;
-    inferd_tensor in = count_tensor(&number);
+    inferd_tensor in = client_case_tensor(&number);
     inferd_request request = {.model = "grow", .inputs = &in, .input_count = 1};
     return inferd_infer_async(client, &request, count_answer, async, stream, err);
 }
@@ -348,7 +328,7 @@ Test(client, matches_answers_that_come_out_of_order)
     struct held held = {.count = 0};
     struct fake_daemon *daemon =
         fake_daemon_start(&(struct fake_options){.on_frame = hold_eight, .context = &held});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     struct tally tally = {0};
     struct async asyncs[8];
     uint64_t last_stream = 0;
@@ -371,7 +351,7 @@ Test(client, matches_answers_that_come_out_of_order)
 Test(client, works_in_a_loop_of_the_callers)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.byte_at_a_time = true});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     struct tally tally = {0};
     struct async asyncs[20];
     for (int i = 0; i < 20; i++) {
@@ -410,7 +390,7 @@ Test(client, refuses_async_and_delays_blocking_requests_without_credit)
     struct gate gate = {.open = false};
     struct fake_daemon *daemon = fake_daemon_start(
         &(struct fake_options){.on_frame = wait_for_gate, .context = &gate, .credit = 2});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     struct tally tally = {0};
     struct async asyncs[3] = {{&tally, 0}, {&tally, 1}, {&tally, 2}};
     struct inferd_error err;
@@ -432,7 +412,7 @@ Test(client, does_not_block_on_a_daemon_that_does_not_read)
     struct gate gate = {.open = false};
     struct fake_daemon *daemon = fake_daemon_start(
         &(struct fake_options){.on_frame = wait_for_gate, .context = &gate, .credit = 500});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     uint8_t bytes[15000];
     fill(bytes, sizeof bytes, 1);
     inferd_tensor in = bytes_tensor("in", bytes, sizeof bytes);
@@ -468,7 +448,7 @@ static void go_on(void *context, inferd_result *result, const struct inferd_erro
         return;
     chain->left--;
     int32_t number = 1;
-    inferd_tensor in = count_tensor(&number);
+    inferd_tensor in = client_case_tensor(&number);
     inferd_request request = {.model = "grow", .inputs = &in, .input_count = 1};
     if (chain->blocking)
         check_grow(chain->client, 100);
@@ -478,9 +458,9 @@ static void go_on(void *context, inferd_result *result, const struct inferd_erro
 static void run_chain(bool blocking)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    struct chain chain = {.client = connect_to(daemon), .left = 100, .blocking = blocking};
+    struct chain chain = {.client = client_case_connect(daemon), .left = 100, .blocking = blocking};
     int32_t number = 1;
-    inferd_tensor in = count_tensor(&number);
+    inferd_tensor in = client_case_tensor(&number);
     inferd_request request = {.model = "grow", .inputs = &in, .input_count = 1};
     for (int i = 0; i < 3; i++)
         cr_assert_eq(inferd_infer_async(chain.client, &request, go_on, &chain, NULL, NULL),
@@ -513,9 +493,9 @@ static void close_it(void *context, inferd_result *result, const struct inferd_e
 Test(client, lets_a_callback_close_the_client)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    struct chain chain = {.client = connect_to(daemon)};
+    struct chain chain = {.client = client_case_connect(daemon)};
     int32_t number = 1;
-    inferd_tensor in = count_tensor(&number);
+    inferd_tensor in = client_case_tensor(&number);
     inferd_request request = {.model = "grow", .inputs = &in, .input_count = 1};
     for (int i = 0; i < 3; i++)
         cr_assert_eq(inferd_infer_async(chain.client, &request, close_it, &chain, NULL, NULL),
@@ -533,7 +513,7 @@ Test(client, lets_a_callback_close_the_client)
 Test(client, needs_no_more_memory_after_warming_up)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     uint8_t bytes[1000];
     fill(bytes, sizeof bytes, 1);
     inferd_tensor in = bytes_tensor("in", bytes, sizeof bytes);
@@ -558,7 +538,7 @@ Test(client, needs_no_more_memory_after_warming_up)
 static void *use_a_client(void *context)
 {
     struct fake_daemon *daemon = context;
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     for (unsigned i = 0; i < 50; i++)
         check_echo(client, 10 + i * 2000, i);
     check_grow(client, 2000000);

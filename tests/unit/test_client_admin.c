@@ -7,17 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/inferd.h"
-#include "tests/support/fake_daemon.h"
-
-static inferd_client *connect_to(struct fake_daemon *daemon)
-{
-    struct inferd_error err;
-    inferd_client *client = NULL;
-    int code = inferd_connect(&client, fake_daemon_path(daemon), &err);
-    cr_assert_eq(code, INFERD_OK, "%s", err.text);
-    return client;
-}
+#include "tests/support/client_case.h"
 
 static void answer(struct fake_daemon *daemon, const struct fake_frame *frame, bool final,
                    const union inf_message *message, enum inf_message_kind kind)
@@ -172,7 +162,7 @@ static struct fake_daemon *start(struct asked *asked)
 Test(client_admin, describes_a_model)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     inferd_model_info *info = NULL;
     struct inferd_error err;
     int code = inferd_model_describe(client, "grow", NULL, &info, &err);
@@ -201,7 +191,7 @@ Test(client_admin, describes_a_model)
 Test(client_admin, lists_models_and_devices)
 {
     struct fake_daemon *daemon = start(NULL);
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     inferd_model_row *models = NULL;
     inferd_device_row *devices = NULL;
     size_t count = 0;
@@ -231,7 +221,7 @@ Test(client_admin, tells_what_devices_hold)
 {
     struct asked asked;
     struct fake_daemon *daemon = start(&asked);
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     inferd_memory_row *rows = NULL;
     inferd_memory_total total;
     size_t count = 0;
@@ -259,7 +249,7 @@ Test(client_admin, tells_how_the_daemon_fares)
 {
     struct asked asked;
     struct fake_daemon *daemon = start(&asked);
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     inferd_server_status status;
     cr_assert_eq(inferd_status(client, &status, NULL), INFERD_OK);
     cr_assert_str_eq(status.version, "0.1.0");
@@ -294,7 +284,7 @@ Test(client_admin, loads_with_progress_and_unloads)
 {
     struct asked asked;
     struct fake_daemon *daemon = start(&asked);
-    struct seen seen = {.client = connect_to(daemon)};
+    struct seen seen = {.client = client_case_connect(daemon)};
     struct inferd_error err;
     int code = inferd_load(seen.client, "face", "/models/face.json", "cpu0", see, &seen, &err);
     cr_assert_eq(code, INFERD_OK, "%s", err.text);
@@ -330,7 +320,7 @@ Test(client_admin, lets_a_progress_callback_use_the_client)
 {
     struct asked asked;
     struct fake_daemon *daemon = start(&asked);
-    struct seen seen = {.client = connect_to(daemon), .status_code = -1};
+    struct seen seen = {.client = client_case_connect(daemon), .status_code = -1};
     cr_assert_eq(inferd_load(seen.client, "face", NULL, NULL, see_and_ask, &seen, NULL), INFERD_OK);
     cr_assert_eq(seen.status_code, INFERD_OK);
     cr_assert_str_eq(seen.stages[0], "read");
@@ -345,7 +335,7 @@ Test(client_admin, makes_a_path_absolute)
 {
     struct asked asked;
     struct fake_daemon *daemon = start(&asked);
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     struct inferd_error err;
     cr_assert_eq(chdir("/usr"), 0);
     cr_assert_eq(inferd_load(client, "face", "../usr/../tmp", NULL, NULL, NULL, &err), INFERD_OK);

@@ -1,80 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a client does when the daemon refuses, breaks the protocol, hangs, drains or vanishes.
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "client/inferd.h"
-#include "tests/support/fake_daemon.h"
-
-static inferd_client *connect_to(struct fake_daemon *daemon)
-{
-    struct inferd_error err;
-    inferd_client *client = NULL;
-    int code = inferd_connect(&client, fake_daemon_path(daemon), &err);
-    cr_assert_eq(code, INFERD_OK, "%s", err.text);
-    return client;
-}
-
-static inferd_tensor count_tensor(int32_t *count)
-{
-    return (inferd_tensor){.name = "n",
-                           .dtype = INFERD_INT32,
-                           .rank = 1,
-                           .shape = {1},
-                           .data = count,
-                           .size = sizeof *count};
-}
-
-// Runs "grow" for 7 bytes.
-static int ask_seven(inferd_client *client, uint64_t timeout_ms, struct inferd_error *err)
-{
-    int32_t count = 7;
-    inferd_tensor in = count_tensor(&count);
-    inferd_request request = {
-        .model = "grow", .inputs = &in, .input_count = 1, .timeout_ms = timeout_ms};
-    inferd_result *result = NULL;
-    int code = inferd_infer(client, &request, &result, err);
-    cr_assert_eq(code == INFERD_OK, result != NULL);
-    inferd_result_free(result);
-    return code;
-}
-
-struct answers {
-    unsigned ok, failed;
-    struct inferd_error last;
-};
-
-static void count_answer(void *context, inferd_result *result, const struct inferd_error *err)
-{
-    struct answers *answers = context;
-    answers->ok += result != NULL;
-    answers->failed += result == NULL;
-    answers->last = *err;
-    inferd_result_free(result);
-}
-
-static uint64_t start_seven(inferd_client *client, struct answers *answers)
-{
-    int32_t count = 7;
-    inferd_tensor in = count_tensor(&count);
-    inferd_request request = {.model = "grow", .inputs = &in, .input_count = 1};
-    uint64_t stream = 0;
-    struct inferd_error err;
-    int code = inferd_infer_async(client, &request, count_answer, answers, &stream, &err);
-    cr_assert_eq(code, INFERD_OK, "%s", err.text);
-    return stream;
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
+#include "tests/support/client_case.h"
 
 // --- refusals ---
 
@@ -95,9 +26,9 @@ Test(client_refusal, tells_code_reason_text_and_when_to_try_again)
                                 .retry_after_ms = 40};
     struct fake_daemon *daemon =
         fake_daemon_start(&(struct fake_options){.on_frame = refuse_requests, .context = &status});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     struct inferd_error err;
-    cr_assert_eq(ask_seven(client, 0, &err), INFERD_RESOURCE_EXHAUSTED);
+    cr_assert_eq(client_case_ask(client, 0, &err), INFERD_RESOURCE_EXHAUSTED);
     cr_assert_eq(err.code, INFERD_RESOURCE_EXHAUSTED);
     cr_assert_str_eq(err.reason, "QUEUE_FULL");
     cr_assert_str_eq(err.text, "the queue of cpu0 is full (64 requests)");
@@ -115,9 +46,9 @@ Test(client_refusal, of_outputs_ends_although_more_room_never_helps)
                                 .tensor = "big"};
     struct fake_daemon *daemon =
         fake_daemon_start(&(struct fake_options){.on_frame = refuse_requests, .context = &status});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     int32_t count = 7;
-    inferd_tensor in = count_tensor(&count);
+    inferd_tensor in = client_case_tensor(&count);
     inferd_tensor wanted = {.name = "big"};
     inferd_request request = {
         .model = "grow", .inputs = &in, .input_count = 1, .outputs = &wanted, .output_count = 1};
@@ -155,7 +86,7 @@ Test(client_refusal, of_shared_memory_is_explained)
 {
     struct fake_daemon *daemon =
         fake_daemon_start(&(struct fake_options){.on_frame = refuse_regions});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     uint8_t *bytes = calloc(1, 100000);
     inferd_tensor in = {.name = "in",
                         .dtype = INFERD_UINT8,
@@ -191,10 +122,10 @@ Test(client_disconnect, answers_every_request_once_with_unavailable)
     unsigned count = 0;
     struct fake_daemon *daemon =
         fake_daemon_start(&(struct fake_options){.on_frame = hang_up_at_fifth, .context = &count});
-    inferd_client *client = connect_to(daemon);
-    struct answers answers = {0};
+    inferd_client *client = client_case_connect(daemon);
+    struct client_answers answers = {0};
     for (int i = 0; i < 5; i++)
-        start_seven(client, &answers);
+        client_case_start(client, &answers);
     struct inferd_error err;
     cr_assert_eq(inferd_wait(client, &err), INFERD_UNAVAILABLE);
     cr_assert_eq(answers.failed, 5u);
@@ -202,7 +133,7 @@ Test(client_disconnect, answers_every_request_once_with_unavailable)
     cr_assert_eq(answers.last.code, INFERD_UNAVAILABLE);
     cr_assert_str_eq(answers.last.reason, "DISCONNECT");
     cr_assert_str_eq(err.text, "the daemon closed the connection");
-    cr_assert_eq(ask_seven(client, 0, &err), INFERD_UNAVAILABLE);
+    cr_assert_eq(client_case_ask(client, 0, &err), INFERD_UNAVAILABLE);
     cr_assert_eq(inferd_process(client, &err), INFERD_UNAVAILABLE);
     inferd_memory *memory = NULL;
     cr_assert_eq(inferd_memory_alloc(client, 10, &memory, &err), INFERD_UNAVAILABLE);
@@ -244,10 +175,10 @@ Test(client_disconnect, tells_which_requests_a_draining_daemon_has_not_begun)
     struct farewell farewell = {0};
     struct fake_daemon *daemon =
         fake_daemon_start(&(struct fake_options){.on_frame = say_goodbye, .context = &farewell});
-    inferd_client *client = connect_to(daemon);
-    struct answers answers = {0};
+    inferd_client *client = client_case_connect(daemon);
+    struct client_answers answers = {0};
     for (int i = 0; i < 3; i++)
-        start_seven(client, &answers);
+        client_case_start(client, &answers);
     struct inferd_error err;
     cr_assert_eq(inferd_wait(client, &err), INFERD_OK, "%s", err.text);
     cr_assert_eq(answers.ok, 2u);
@@ -256,7 +187,7 @@ Test(client_disconnect, tells_which_requests_a_draining_daemon_has_not_begun)
         poll(NULL, 0, 1);
         cr_assert_eq(inferd_process(client, &err), INFERD_OK, "%s", err.text);
     }
-    cr_assert_eq(ask_seven(client, 0, &err), INFERD_UNAVAILABLE);
+    cr_assert_eq(client_case_ask(client, 0, &err), INFERD_UNAVAILABLE);
     cr_assert_str_eq(err.reason, "DRAINING");
     inferd_close(client);
     fake_daemon_stop(daemon);
@@ -356,10 +287,10 @@ Test(client_breach, ends_the_connection_and_every_request)
     for (enum breach breach = 0; breach < BREACH_COUNT; breach++) {
         struct fake_daemon *daemon =
             fake_daemon_start(&(struct fake_options){.on_frame = breach_it, .context = &breach});
-        inferd_client *client = connect_to(daemon);
-        struct answers answers = {0};
+        inferd_client *client = client_case_connect(daemon);
+        struct client_answers answers = {0};
         for (int i = 0; i < 3; i++)
-            start_seven(client, &answers);
+            client_case_start(client, &answers);
         struct inferd_error err;
         cr_expect_eq(inferd_wait(client, &err), INFERD_UNAVAILABLE, "breach %d", breach);
         cr_expect_eq(answers.failed, 3u, "breach %d: %u", breach, answers.failed);
@@ -385,163 +316,14 @@ static bool ping_first(struct fake_daemon *daemon, const struct fake_frame *fram
 Test(client_breach, is_none_in_pings_and_unknown_frames)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.on_frame = ping_first});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     for (int i = 0; i < 3; i++)
-        cr_assert_eq(ask_seven(client, 0, NULL), INFERD_OK);
+        cr_assert_eq(client_case_ask(client, 0, NULL), INFERD_OK);
     struct fake_counts *counts = fake_daemon_counts(daemon);
     for (int i = 0; i < 1000 && counts->pongs < 3; i++)
         poll(NULL, 0, 1);
     cr_assert_eq(counts->pongs, 3u);
     inferd_close(client);
-    fake_daemon_stop(daemon);
-}
-
-// --- cancel and time ---
-
-// Answers nothing but cancels, and what comes after "release".
-struct sleeper {
-    atomic_bool awake;
-    uint64_t stream;
-};
-
-static bool sleep_on_it(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
-{
-    struct sleeper *sleeper = context;
-    if (sleeper->awake)
-        return false;
-    if (frame->header.type == INF_FRAME_CANCEL)
-        fake_refuse(daemon, frame->header.stream_id,
-                    &(struct inf_status){.code = INF_CANCELLED,
-                                         .reason = INF_REASON_BY_CLIENT,
-                                         .message = "cancelled"});
-    return frame->header.type == INF_FRAME_REQUEST;
-}
-
-Test(client_cancel, ends_with_cancelled_and_gives_the_memory_up)
-{
-    struct sleeper sleeper = {.awake = false};
-    struct fake_daemon *daemon =
-        fake_daemon_start(&(struct fake_options){.on_frame = sleep_on_it, .context = &sleeper});
-    inferd_client *client = connect_to(daemon);
-    struct answers answers = {0};
-    struct inferd_error err;
-    uint8_t *bytes = calloc(1, 50000);
-    inferd_tensor in = {.name = "in",
-                        .dtype = INFERD_UINT8,
-                        .rank = 1,
-                        .shape = {50000},
-                        .data = bytes,
-                        .size = 50000};
-    inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1};
-    uint64_t stream = 0;
-    cr_assert_eq(inferd_infer_async(client, &request, count_answer, &answers, &stream, &err),
-                 INFERD_OK);
-    cr_assert_eq(inferd_cancel(client, stream, &err), INFERD_OK);
-    cr_assert_eq(inferd_wait(client, &err), INFERD_OK);
-    cr_assert_eq(answers.failed, 1u);
-    cr_assert_eq(answers.last.code, INFERD_CANCELLED);
-    cr_assert_str_eq(answers.last.reason, "BY_CLIENT");
-    cr_assert_eq(inferd_cancel(client, stream, &err), INFERD_NOT_FOUND);
-    sleeper.awake = true;
-    cr_assert_eq(ask_seven(client, 0, &err), INFERD_OK);
-    // The device may still have been reading: the region is not used for the next request.
-    cr_assert_eq(fake_daemon_counts(daemon)->releases, 1u);
-    free(bytes);
-    inferd_close(client);
-    fake_daemon_stop(daemon);
-}
-
-// Hangs on the first request; answers it together with the second.
-static bool hang_on_first(struct fake_daemon *daemon, const struct fake_frame *frame, void *context)
-{
-    struct sleeper *sleeper = context;
-    if (frame->header.type != INF_FRAME_REQUEST)
-        return true;
-    if (sleeper->stream == 0) {
-        sleeper->stream = frame->header.stream_id;
-        return true;
-    }
-    fake_refuse(daemon, sleeper->stream,
-                &(struct inf_status){
-                    .code = INF_DEADLINE, .reason = INF_REASON_IN_EXEC, .message = "at last"});
-    return false;
-}
-
-Test(client_time, is_up_even_if_the_daemon_hangs)
-{
-    struct sleeper sleeper = {.awake = false};
-    struct fake_daemon *daemon =
-        fake_daemon_start(&(struct fake_options){.on_frame = hang_on_first, .context = &sleeper});
-    inferd_client *client = connect_to(daemon);
-    struct inferd_error err;
-    uint64_t start_ms = now_ms();
-    cr_assert_eq(ask_seven(client, 50, &err), INFERD_DEADLINE_EXCEEDED);
-    uint64_t took_ms = now_ms() - start_ms;
-    cr_assert_geq(took_ms, 1050u, "the daemon gets a second's grace");
-    cr_assert_lt(took_ms, 1900u);
-    cr_assert_eq(ask_seven(client, 1000, &err), INFERD_OK, "the late answer does no harm: %s",
-                 err.text);
-    cr_assert_eq(fake_daemon_counts(daemon)->cancels, 1u);
-    inferd_close(client);
-    fake_daemon_stop(daemon);
-}
-
-static bool look_at_timeout(struct fake_daemon *daemon, const struct fake_frame *frame,
-                            void *context)
-{
-    (void)daemon;
-    atomic_ullong *timeout_ns = context;
-    if (frame->header.type == INF_FRAME_REQUEST)
-        *timeout_ns = frame->message->infer_request.timeout_ns;
-    return false;
-}
-
-Test(client_time, goes_to_the_daemon)
-{
-    atomic_ullong timeout_ns = 1;
-    struct fake_daemon *daemon = fake_daemon_start(
-        &(struct fake_options){.on_frame = look_at_timeout, .context = &timeout_ns});
-    inferd_client *client = connect_to(daemon);
-    cr_assert_eq(ask_seven(client, 0, NULL), INFERD_OK);
-    cr_assert_eq(timeout_ns, 0u);
-    cr_assert_eq(ask_seven(client, 1500, NULL), INFERD_OK);
-    cr_assert_eq(timeout_ns, 1500000000u);
-    cr_assert_eq(ask_seven(client, UINT64_MAX, NULL), INFERD_OK);
-    cr_assert_eq(timeout_ns, 0u, "a time beyond the clock is no limit");
-    inferd_close(client);
-    fake_daemon_stop(daemon);
-}
-
-// --- nothing is left over ---
-
-static unsigned open_fds(void)
-{
-    unsigned count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    while (readdir(directory) != NULL)
-        count++;
-    closedir(directory);
-    return count;
-}
-
-Test(client_close, leaves_no_file_descriptor_behind)
-{
-    struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.connections = 20});
-    unsigned before = open_fds();
-    for (int i = 0; i < 20; i++) {
-        inferd_client *client = connect_to(daemon);
-        inferd_memory *memory = NULL;
-        cr_assert_eq(inferd_memory_alloc(client, 123456, &memory, NULL), INFERD_OK);
-        cr_assert_eq(ask_seven(client, 0, NULL), INFERD_OK);
-        cr_assert_eq(open_fds(), before + 2, "the socket's two ends; regions need none");
-        struct answers answers = {0};
-        start_seven(client, &answers);
-        inferd_close(client); // with a request in flight and memory in use
-        for (int wait = 0; wait < 1000 && open_fds() > before; wait++)
-            poll(NULL, 0, 1); // the fake closes its end
-        cr_assert_eq(answers.ok + answers.failed, 0u);
-    }
-    cr_assert_eq(open_fds(), before);
     fake_daemon_stop(daemon);
 }
 
@@ -604,9 +386,9 @@ Test(client_failure, in_the_pieces_of_an_answer_ends_the_connection)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct fake_daemon *daemon = fake_daemon_start(
             &(struct fake_options){.on_frame = answer_in_pieces, .context = &cases[i]});
-        inferd_client *client = connect_to(daemon);
+        inferd_client *client = client_case_connect(daemon);
         struct inferd_error err;
-        int code = ask_seven(client, 0, &err);
+        int code = client_case_ask(client, 0, &err);
         if (cases[i].problem == NULL) {
             cr_assert_eq(code, INFERD_OK, "case %zu: %s", i, err.text);
         } else {
@@ -644,9 +426,9 @@ Test(client_failure, amid_the_pieces_of_an_answer_leaves_nothing)
         bool context = refuse != 0;
         struct fake_daemon *daemon = fake_daemon_start(
             &(struct fake_options){.on_frame = answer_by_halves, .context = &context});
-        inferd_client *client = connect_to(daemon);
+        inferd_client *client = client_case_connect(daemon);
         struct inferd_error err;
-        cr_assert_eq(ask_seven(client, 0, &err),
+        cr_assert_eq(client_case_ask(client, 0, &err),
                      refuse ? INFERD_RESOURCE_EXHAUSTED : INFERD_UNAVAILABLE);
         inferd_close(client);
         fake_daemon_stop(daemon);

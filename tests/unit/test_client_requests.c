@@ -4,41 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inferd.h"
-#include "tests/support/fake_daemon.h"
-
-static inferd_client *connect_to(struct fake_daemon *daemon)
-{
-    struct inferd_error err;
-    inferd_client *client = NULL;
-    int code = inferd_connect(&client, fake_daemon_path(daemon), &err);
-    cr_assert_eq(code, INFERD_OK, "%s", err.text);
-    return client;
-}
-
-static inferd_tensor count_tensor(int32_t *count)
-{
-    return (inferd_tensor){.name = "n",
-                           .dtype = INFERD_INT32,
-                           .rank = 1,
-                           .shape = {1},
-                           .data = count,
-                           .size = sizeof *count};
-}
-
-// Runs "grow" for 7 bytes.
-static int ask_seven(inferd_client *client, uint64_t timeout_ms, struct inferd_error *err)
-{
-    int32_t count = 7;
-    inferd_tensor in = count_tensor(&count);
-    inferd_request request = {
-        .model = "grow", .inputs = &in, .input_count = 1, .timeout_ms = timeout_ms};
-    inferd_result *result = NULL;
-    int code = inferd_infer(client, &request, &result, err);
-    cr_assert_eq(code == INFERD_OK, result != NULL);
-    inferd_result_free(result);
-    return code;
-}
+#include "tests/support/client_case.h"
 
 // --- connecting ---
 
@@ -155,10 +121,10 @@ static void check_refused_here(inferd_client *client, const inferd_request *requ
 Test(client_request, is_checked_before_it_is_sent)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){0});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     int32_t count = 1;
     const int invalid = INFERD_INVALID_ARGUMENT;
-    inferd_tensor in = count_tensor(&count);
+    inferd_tensor in = client_case_tensor(&count);
     inferd_request request = {.model = "grow", .inputs = &in, .input_count = 1};
     inferd_request bad = request;
     bad.model = "../etc";
@@ -176,29 +142,29 @@ Test(client_request, is_checked_before_it_is_sent)
     check_refused_here(client, &bad, invalid, "BAD_PARAMETER", "inputs");
     in.name = "";
     check_refused_here(client, &request, invalid, "BAD_PARAMETER", "input 0 has no name");
-    in = count_tensor(&count);
+    in = client_case_tensor(&count);
     in.size = 5;
     check_refused_here(client, &request, invalid, "SIZE_MISMATCH",
                        "input 'n': 5 bytes were given; INT32 [1] has 4");
-    in = count_tensor(&count);
+    in = client_case_tensor(&count);
     in.rank = 9;
     check_refused_here(client, &request, invalid, "BAD_PARAMETER", "rank 9");
     in.rank = -1;
     check_refused_here(client, &request, invalid, "BAD_PARAMETER", "rank -1");
-    in = count_tensor(&count);
+    in = client_case_tensor(&count);
     in.dtype = (inferd_dtype)99;
     check_refused_here(client, &request, invalid, "BAD_PARAMETER", "NONE [1]");
-    in = count_tensor(&count);
+    in = client_case_tensor(&count);
     in.shape[0] = -1;
     check_refused_here(client, &request, invalid, "BAD_PARAMETER", "INT32 [?]");
-    in = count_tensor(&count);
+    in = client_case_tensor(&count);
     in.rank = 3;
     in.shape[0] = in.shape[1] = in.shape[2] = INT64_MAX;
     check_refused_here(client, &request, invalid, "BAD_PARAMETER", "no tensor can be");
-    in = count_tensor(NULL);
+    in = client_case_tensor(NULL);
     check_refused_here(client, &request, invalid, "BAD_PARAMETER", "input 'n' has no data");
     cr_assert_eq(fake_daemon_counts(daemon)->requests, 0u);
-    cr_assert_eq(ask_seven(client, 0, NULL), INFERD_OK, "the client goes on");
+    cr_assert_eq(client_case_ask(client, 0, NULL), INFERD_OK, "the client goes on");
     inferd_close(client);
     fake_daemon_stop(daemon);
 }
@@ -206,7 +172,7 @@ Test(client_request, is_checked_before_it_is_sent)
 Test(client_request, is_checked_against_the_memory_it_names)
 {
     struct fake_daemon *daemon = fake_daemon_start(&(struct fake_options){.connections = 1});
-    inferd_client *client = connect_to(daemon);
+    inferd_client *client = client_case_connect(daemon);
     inferd_memory *memory = NULL;
     struct inferd_error err;
     cr_assert_eq(inferd_memory_alloc(client, 0, &memory, &err), INFERD_INVALID_ARGUMENT);
