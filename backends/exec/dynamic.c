@@ -1,64 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/exec/dynamic.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/exec/dynamic_split.h"
 #include "backends/exec/node_programs.h"
 #include "backends/exec/sides.h"
-#include "backends/graph/verify.h"
 #include "proto/core/span.h"
-
-#define NONE UINT32_MAX
-
-// Where a tensor comes from: one of these is set, the other is NONE.
-struct source {
-    uint32_t input;   // of the whole graph
-    uint32_t planned; // output of the planned part
-};
 
 struct inf_dynamic {
     const struct inf_graph *graph;
-    struct inf_executable *planned; // takes all inputs of the graph
-    uint32_t *planned_nodes;        // by its node: index in the whole graph
-    struct inf_graph *rest;
+    struct inf_split split; // its planned part is the executable's
+    struct inf_executable *planned;
     struct inf_sides *sides;            // of the rest
     struct inf_node_programs *programs; // of the rest; NULL: none
-    struct source *rest_sources;        // by input of the rest
-    uint32_t *rest_outputs;             // by output of the graph: output of the rest, or NONE
-    uint32_t *planned_outputs; // by output of the graph: output of the planned part, or NONE
-    uint32_t *graph_outputs;   // by output of the planned part: of the graph, or NONE
-    bool *is_boundary;         // by output of the planned part: the rest takes it
     struct inf_evaluator evaluator;
     struct inf_tensor *results; // by slot and output of the graph
     uint32_t slot_count;
 };
-
-// --- splitting ---
-
-// What is known on the way through the nodes, and while the parts are made.
-struct splitter {
-    struct inf_dynamic *dynamic;
-    bool *node_planned;
-    bool *value_planned;       // by value: an input, a constant, or made by a planned node
-    uint32_t *value_output;    // by value: output of the planned part, or NONE
-    struct inf_graph *planned; // while it is made
-};
-
-static bool is_planned(const struct splitter *splitter, const struct inf_graph *graph,
-                       const struct inf_node *node)
-{
-    if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
-        return false;
-    for (uint32_t i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != INF_VALUE_NONE && !splitter->value_planned[node->inputs[i]])
-            return false;
-    for (uint32_t i = 0; i < node->output_count; i++)
-        if (!inf_shape_known(&graph->values[node->outputs[i]].shape))
-            return false;
-    return true;
-}
 
 bool inf_graph_needs_values(const struct inf_graph *graph)
 {
@@ -73,185 +33,6 @@ bool inf_graph_needs_values(const struct inf_graph *graph)
     return false;
 }
 
-static void mark(struct splitter *splitter)
-{
-    const struct inf_graph *graph = splitter->dynamic->graph;
-    for (uint32_t v = 0; v < graph->value_count; v++) {
-        splitter->value_planned[v] = graph->values[v].producer == INF_NODE_NONE;
-        splitter->value_output[v] = NONE;
-    }
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        const struct inf_node *node = &graph->nodes[i];
-        splitter->node_planned[i] = is_planned(splitter, graph, node);
-        for (uint32_t k = 0; k < node->output_count; k++)
-            splitter->value_planned[node->outputs[k]] = splitter->node_planned[i];
-    }
-}
-
-// A copy of the graph with only the nodes for which `planned` says so, and no ports.
-static enum inf_code clone_part(const struct splitter *splitter, bool planned,
-                                struct inf_graph **out_graph, struct inf_error *err)
-{
-    const struct inf_graph *graph = splitter->dynamic->graph;
-    INF_TRY(inf_graph_clone(out_graph, graph, err));
-    uint32_t *map = calloc((size_t)graph->node_count + 1, sizeof *map);
-    if (map == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory to split a graph");
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        map[i] = splitter->node_planned[i] == planned ? kept++ : INF_NODE_NONE;
-        if (planned && map[i] != INF_NODE_NONE)
-            splitter->dynamic->planned_nodes[map[i]] = i;
-    }
-    inf_graph_compact_nodes(*out_graph, map);
-    free(map);
-    (void)inf_graph_compact_subgraphs(*out_graph);
-    (*out_graph)->output_count = 0;
-    if (!planned)
-        (*out_graph)->input_count = 0;
-    return INF_OK;
-}
-
-// Makes `value` an output of the planned part, once.
-static enum inf_code add_planned_output(struct splitter *splitter, uint32_t value,
-                                        struct inf_error *err)
-{
-    char name[32];
-    if (splitter->value_output[value] != NONE)
-        return INF_OK;
-    splitter->value_output[value] = splitter->planned->output_count;
-    snprintf(name, sizeof name, "%u", value);
-    return inf_graph_add_output(splitter->planned, name, value, err);
-}
-
-static uint32_t find_input(const struct inf_graph *graph, uint32_t value)
-{
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        if (graph->inputs[i].value == value)
-            return i;
-    return NONE;
-}
-
-// Makes `value`, which is known when the rest begins, an input of the rest.
-static enum inf_code add_boundary(struct splitter *splitter, uint32_t value, struct inf_error *err)
-{
-    struct inf_dynamic *dynamic = splitter->dynamic;
-    struct source source = {.input = find_input(dynamic->graph, value), .planned = NONE};
-    char name[32];
-    if (source.input == NONE) {
-        INF_TRY(add_planned_output(splitter, value, err));
-        source.planned = splitter->value_output[value];
-        dynamic->is_boundary[source.planned] = true;
-    }
-    dynamic->rest_sources[dynamic->rest->input_count] = source;
-    snprintf(name, sizeof name, "%u", value);
-    return inf_graph_add_input(dynamic->rest, name, value, err);
-}
-
-// What the rest takes from outside. `seen` is by value.
-static enum inf_code add_boundaries(struct splitter *splitter, bool *seen, struct inf_error *err)
-{
-    const struct inf_graph *graph = splitter->dynamic->graph;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        const struct inf_node *node = &graph->nodes[i];
-        for (uint32_t k = 0; !splitter->node_planned[i] && k < node->input_count; k++) {
-            uint32_t value = node->inputs[k];
-            if (value == INF_VALUE_NONE || seen[value] || !splitter->value_planned[value] ||
-                graph->values[value].data != NULL)
-                continue;
-            seen[value] = true;
-            INF_TRY(add_boundary(splitter, value, err));
-        }
-    }
-    return INF_OK;
-}
-
-static enum inf_code add_outputs(struct splitter *splitter, struct inf_error *err)
-{
-    struct inf_dynamic *dynamic = splitter->dynamic;
-    for (uint32_t i = 0; i < dynamic->graph->output_count; i++) {
-        const struct inf_port *port = &dynamic->graph->outputs[i];
-        dynamic->rest_outputs[i] = dynamic->planned_outputs[i] = NONE;
-        if (splitter->value_planned[port->value]) {
-            INF_TRY(add_planned_output(splitter, port->value, err));
-            dynamic->planned_outputs[i] = splitter->value_output[port->value];
-            dynamic->graph_outputs[dynamic->planned_outputs[i]] = i;
-        } else {
-            dynamic->rest_outputs[i] = dynamic->rest->output_count;
-            INF_TRY(inf_graph_add_output(dynamic->rest, port->name, port->value, err));
-        }
-    }
-    return INF_OK;
-}
-
-// Drops the data of constants that a part has no use for.
-static enum inf_code drop_unused(struct inf_graph *graph, bool *used, struct inf_error *err)
-{
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        for (uint32_t k = 0; k < graph->nodes[i].input_count; k++)
-            if (graph->nodes[i].inputs[k] != INF_VALUE_NONE)
-                used[graph->nodes[i].inputs[k]] = true;
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        used[graph->outputs[i].value] = true;
-    for (uint32_t v = 0; v < graph->value_count; v++)
-        if (!used[v])
-            inf_blob_unref(&graph->values[v].data);
-    return inf_graph_verify(graph, err);
-}
-
-static enum inf_code split(struct splitter *splitter, struct inf_error *err)
-{
-    struct inf_dynamic *dynamic = splitter->dynamic;
-    size_t values = (size_t)dynamic->graph->value_count + 1;
-    bool *flags = calloc(values, 3 * sizeof *flags);
-    if (flags == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory to split a graph");
-    mark(splitter);
-    enum inf_code code = clone_part(splitter, true, &splitter->planned, err);
-    if (code == INF_OK)
-        code = clone_part(splitter, false, &dynamic->rest, err);
-    if (code == INF_OK)
-        code = add_boundaries(splitter, flags, err);
-    if (code == INF_OK)
-        code = add_outputs(splitter, err);
-    if (code == INF_OK)
-        code = drop_unused(splitter->planned, flags + values, err);
-    if (code == INF_OK)
-        code = drop_unused(dynamic->rest, flags + 2 * values, err);
-    free(flags);
-    if (code == INF_OK) {
-        inf_graph_trim(splitter->planned);
-        inf_graph_trim(dynamic->rest);
-    }
-    return code;
-}
-
-static enum inf_code allocate(struct splitter *splitter, struct inf_error *err)
-{
-    struct inf_dynamic *dynamic = splitter->dynamic;
-    size_t values = (size_t)dynamic->graph->value_count + 1;
-    size_t nodes = (size_t)dynamic->graph->node_count + 1;
-    size_t outputs = (size_t)dynamic->graph->output_count + 1;
-    splitter->node_planned = calloc(nodes, sizeof *splitter->node_planned);
-    splitter->value_planned = calloc(values, sizeof *splitter->value_planned);
-    splitter->value_output = calloc(values, sizeof *splitter->value_output);
-    dynamic->planned_nodes = calloc(nodes, sizeof *dynamic->planned_nodes);
-    dynamic->rest_sources = calloc(values, sizeof *dynamic->rest_sources);
-    dynamic->graph_outputs = malloc(values * sizeof *dynamic->graph_outputs);
-    dynamic->is_boundary = calloc(values, sizeof *dynamic->is_boundary);
-    dynamic->rest_outputs = calloc(outputs, sizeof *dynamic->rest_outputs);
-    dynamic->planned_outputs = calloc(outputs, sizeof *dynamic->planned_outputs);
-    dynamic->results = calloc(outputs * dynamic->slot_count, sizeof *dynamic->results);
-    if (splitter->node_planned == NULL || splitter->value_planned == NULL ||
-        splitter->value_output == NULL || dynamic->planned_nodes == NULL ||
-        dynamic->rest_sources == NULL || dynamic->graph_outputs == NULL ||
-        dynamic->is_boundary == NULL || dynamic->rest_outputs == NULL ||
-        dynamic->planned_outputs == NULL || dynamic->results == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory to split a graph");
-    memset(dynamic->graph_outputs, 0xff, values * sizeof *dynamic->graph_outputs); // NONE
-    return INF_OK;
-}
-
 enum inf_code inf_dynamic_create(struct inf_dynamic **out_dynamic, const struct inf_graph *graph,
                                  const struct inf_evaluator *evaluator,
                                  struct inf_device *const *devices, uint32_t device_count,
@@ -263,23 +44,22 @@ enum inf_code inf_dynamic_create(struct inf_dynamic **out_dynamic, const struct 
     dynamic->graph = graph;
     dynamic->evaluator = *evaluator;
     dynamic->slot_count = inf_device_info(devices[0])->slots;
-    struct splitter splitter = {.dynamic = dynamic};
-    enum inf_code code = allocate(&splitter, err);
+    size_t results = ((size_t)graph->output_count + 1) * dynamic->slot_count;
+    dynamic->results = calloc(results, sizeof *dynamic->results);
+    enum inf_code code = INF_OK;
+    if (dynamic->results == NULL)
+        code = inf_fail(err, INF_EXHAUSTED, "no memory for an executable");
     if (code == INF_OK)
-        code = split(&splitter, err);
+        code = inf_split_init(&dynamic->split, graph, err);
     if (code == INF_OK)
-        code =
-            inf_executable_create(&dynamic->planned, &splitter.planned, devices, device_count, err);
+        code = inf_executable_create(&dynamic->planned, &dynamic->split.planned, devices,
+                                     device_count, err);
     if (code == INF_OK)
-        code = inf_sides_create(&dynamic->sides, dynamic->rest, &dynamic->evaluator, devices,
+        code = inf_sides_create(&dynamic->sides, dynamic->split.rest, &dynamic->evaluator, devices,
                                 device_count, err);
     if (code == INF_OK)
         code = inf_node_programs_create(&dynamic->programs, devices, device_count,
                                         dynamic->slot_count, err);
-    inf_graph_destroy(&splitter.planned);
-    free(splitter.node_planned);
-    free(splitter.value_planned);
-    free(splitter.value_output);
     if (code == INF_OK)
         *out_dynamic = dynamic;
     else
@@ -298,13 +78,7 @@ void inf_dynamic_destroy(struct inf_dynamic **pointer)
     inf_executable_destroy(&dynamic->planned);
     inf_sides_destroy(&dynamic->sides);
     inf_node_programs_destroy(&dynamic->programs);
-    inf_graph_destroy(&dynamic->rest);
-    free(dynamic->planned_nodes);
-    free(dynamic->rest_sources);
-    free(dynamic->graph_outputs);
-    free(dynamic->is_boundary);
-    free(dynamic->rest_outputs);
-    free(dynamic->planned_outputs);
+    inf_split_fini(&dynamic->split);
     free(dynamic->results);
     free(dynamic);
 }
@@ -321,7 +95,7 @@ enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
                                          struct inf_constants *constants, struct inf_error *err)
 {
     INF_TRY(inf_executable_list_constants(dynamic->planned, constants, err));
-    return inf_sides_list_constants(dynamic->sides, dynamic->rest, constants, err);
+    return inf_sides_list_constants(dynamic->sides, dynamic->split.rest, constants, err);
 }
 
 bool inf_dynamic_lost(const struct inf_dynamic *dynamic)
@@ -336,7 +110,7 @@ const struct inf_executable *inf_dynamic_planned(const struct inf_dynamic *dynam
 
 uint32_t inf_dynamic_planned_node(const struct inf_dynamic *dynamic, uint32_t node)
 {
-    return dynamic->planned_nodes[node];
+    return dynamic->split.planned_nodes[node];
 }
 
 // --- running ---
@@ -364,9 +138,9 @@ static enum inf_code run_planned(struct run *run, struct inf_error *err)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a run");
     enum inf_code code = INF_OK;
     for (uint32_t i = 0; i < graph->output_count && code == INF_OK; i++) {
-        uint32_t wanted = dynamic->graph_outputs[i];
-        if (!dynamic->is_boundary[i]) {
-            outputs[i] = wanted != NONE ? run->execution->outputs[wanted] : NULL;
+        uint32_t wanted = dynamic->split.graph_outputs[i];
+        if (!dynamic->split.is_boundary[i]) {
+            outputs[i] = wanted != INF_SPLIT_NONE ? run->execution->outputs[wanted] : NULL;
             continue;
         }
         size_t size_bytes = 0;
@@ -392,17 +166,17 @@ static void copy_planned(const struct run *run)
 {
     const struct inf_dynamic *dynamic = run->dynamic;
     for (uint32_t i = 0; i < dynamic->graph->output_count; i++) {
-        uint32_t from = dynamic->planned_outputs[i];
-        if (from == NONE || run->execution->outputs[i] == NULL)
+        uint32_t from = dynamic->split.planned_outputs[i];
+        if (from == INF_SPLIT_NONE || run->execution->outputs[i] == NULL)
             continue;
-        if (dynamic->is_boundary[from]) {
+        if (dynamic->split.is_boundary[from]) {
             memcpy(run->execution->outputs[i], run->planned[from]->data,
                    run->planned[from]->size_bytes);
-        } else if (dynamic->graph_outputs[from] != i) {
+        } else if (dynamic->split.graph_outputs[from] != i) {
             // Two outputs of the graph are one value: the planned part wrote the last one.
             const struct inf_value *value = output_value(dynamic->graph, i);
             size_t size_bytes = 0;
-            const void *other = run->execution->outputs[dynamic->graph_outputs[from]];
+            const void *other = run->execution->outputs[dynamic->split.graph_outputs[from]];
             if (other != NULL && inf_shape_bytes(&value->shape, value->dtype, &size_bytes))
                 memcpy(run->execution->outputs[i], other, size_bytes);
         }
@@ -414,11 +188,12 @@ static void copy_planned(const struct run *run)
 static enum inf_code bind_rest(struct run *run, struct inf_error *err)
 {
     const struct inf_dynamic *dynamic = run->dynamic;
-    for (uint32_t i = 0; i < dynamic->rest->input_count; i++) {
-        const struct source *source = &dynamic->rest_sources[i];
-        const struct inf_value *value = &dynamic->rest->values[dynamic->rest->inputs[i].value];
+    for (uint32_t i = 0; i < dynamic->split.rest->input_count; i++) {
+        const struct inf_split_source *source = &dynamic->split.rest_sources[i];
+        const struct inf_value *value =
+            &dynamic->split.rest->values[dynamic->split.rest->inputs[i].value];
         run->inputs[i] = (struct inf_tensor){.dtype = value->dtype, .shape = value->shape};
-        if (source->planned != NONE) {
+        if (source->planned != INF_SPLIT_NONE) {
             run->inputs[i].data = inf_blob_ref(run->planned[source->planned]);
             continue;
         }
@@ -441,9 +216,9 @@ static enum inf_code finish_outputs(struct run *run, struct inf_error *err)
     struct inf_tensor *results =
         &dynamic->results[(size_t)run->execution->slot * dynamic->graph->output_count];
     for (uint32_t i = 0; i < dynamic->graph->output_count; i++) {
-        if (dynamic->rest_outputs[i] == NONE)
+        if (dynamic->split.rest_outputs[i] == INF_SPLIT_NONE)
             continue;
-        struct inf_tensor *tensor = &run->outputs[dynamic->rest_outputs[i]];
+        struct inf_tensor *tensor = &run->outputs[dynamic->split.rest_outputs[i]];
         const struct inf_value *value = output_value(dynamic->graph, i);
         if (!inf_shape_known(&value->shape)) {
             results[i] = *tensor;
@@ -472,7 +247,7 @@ static enum inf_code run_all(struct run *run, struct inf_error *err)
     INF_TRY(run_planned(run, err));
     copy_planned(run);
     INF_TRY(bind_rest(run, err));
-    INF_TRY(inf_interpret(&interpreter, run->dynamic->rest, run->inputs, run->outputs, err));
+    INF_TRY(inf_interpret(&interpreter, run->dynamic->split.rest, run->inputs, run->outputs, err));
     return finish_outputs(run, err);
 }
 
@@ -484,16 +259,16 @@ enum inf_code inf_dynamic_run(struct inf_dynamic *dynamic, const struct inf_exec
         .dynamic = dynamic,
         .execution = execution,
         .planned = calloc((size_t)planned->output_count + 1, sizeof *run.planned),
-        .inputs = calloc((size_t)dynamic->rest->input_count + 1, sizeof *run.inputs),
-        .outputs = calloc((size_t)dynamic->rest->output_count + 1, sizeof *run.outputs),
+        .inputs = calloc((size_t)dynamic->split.rest->input_count + 1, sizeof *run.inputs),
+        .outputs = calloc((size_t)dynamic->split.rest->output_count + 1, sizeof *run.outputs),
     };
     inf_dynamic_drop_results(dynamic, execution->slot);
     enum inf_code code = run_all(&run, err);
     for (uint32_t i = 0; run.planned != NULL && i < planned->output_count; i++)
         inf_blob_unref(&run.planned[i]);
-    for (uint32_t i = 0; run.inputs != NULL && i < dynamic->rest->input_count; i++)
+    for (uint32_t i = 0; run.inputs != NULL && i < dynamic->split.rest->input_count; i++)
         inf_tensor_clear(&run.inputs[i]);
-    for (uint32_t i = 0; run.outputs != NULL && i < dynamic->rest->output_count; i++)
+    for (uint32_t i = 0; run.outputs != NULL && i < dynamic->split.rest->output_count; i++)
         inf_tensor_clear(&run.outputs[i]);
     free(run.planned);
     free(run.inputs);
