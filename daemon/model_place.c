@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/name.h"
@@ -306,6 +307,29 @@ void inf_placement_adopt(struct inf_placement *placement, const struct inf_race 
     placement->race.calm = calm;
     placement->race_due = false;
     decide(placement, INF_PLACE_RACE, race->chosen, reasons[race->aim]);
+}
+
+struct inf_place_decision *inf_placement_demote(struct inf_placement *placement,
+                                                const struct inf_device *device, const char *why)
+{
+    struct inf_race *race = &placement->race;
+    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    struct inf_race_entry *wrong = &race->entries[race->chosen];
+    wrong->verdict = INF_RACE_WRONG;
+    snprintf(wrong->why, sizeof wrong->why, "%.159s", why);
+    for (uint32_t i = 0; i < race->count; i++)
+        if (race->entries[i].device == device && inf_mode_equal(&race->entries[i].mode, &fp32))
+            race->chosen = i;
+    race->entries[race->chosen].verdict = INF_RACE_CHOSEN;
+    race->pin_count = 0;
+    placement->mode = fp32;
+    struct inf_place_decision *decision = placement->key != 0 ? calloc(1, sizeof *decision) : NULL;
+    if (decision != NULL) {
+        decision->key = placement->key;
+        decision->race = *race;
+        decision->race.calm = NULL;
+    }
+    return decision;
 }
 
 // Goes by what was measured, if anything was.

@@ -120,4 +120,9 @@ struct inf_device *inf_placement_choose(struct inf_placement *placement,
 // Takes a race's outcome over into what is placed as it has chosen.
 void inf_placement_adopt(struct inf_placement *placement, const struct inf_race *race);
 
+// What is placed has turned out wrong for the reason `why`: it is in fp32 on `device`, where it runs, from now on.
+// The decision to keep, the caller's to free; NULL: there is nothing to keep it under, or no memory.
+struct inf_place_decision *inf_placement_demote(struct inf_placement *placement,
+                                                const struct inf_device *device, const char *why);
+
 #endif

@@ -345,29 +345,13 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
 void inf_model_store_demote(struct inf_model_store *store, struct inf_served *served,
                             const char *why)
 {
-    struct inf_placement *placement = &served->placement;
-    struct inf_race *race = &placement->race;
     const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
     snprintf(served->precision_reason, sizeof served->precision_reason, "%.255s", why);
     inf_model_prefer(served->model, served->device, &fp32);
-    race->entries[race->chosen].verdict = INF_RACE_WRONG;
-    snprintf(race->entries[race->chosen].why, sizeof race->entries[0].why, "%.159s", why);
-    for (uint32_t i = 0; i < race->count; i++)
-        if (race->entries[i].device == served->device &&
-            inf_mode_equal(&race->entries[i].mode, &fp32))
-            race->chosen = i;
-    race->entries[race->chosen].verdict = INF_RACE_CHOSEN;
-    race->pin_count = 0;
-    placement->mode = fp32;
-    struct inf_place_decision *decision = calloc(1, sizeof *decision);
-    if (decision == NULL || placement->key == 0) {
-        free(decision);
-        return;
-    }
-    decision->key = placement->key;
-    decision->race = *race;
-    decision->race.calm = NULL;
-    keep_decision(store, decision);
+    struct inf_place_decision *decision =
+        inf_placement_demote(&served->placement, served->device, why);
+    if (decision != NULL)
+        keep_decision(store, decision);
 }
 
 enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char *name,
