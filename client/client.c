@@ -238,6 +238,16 @@ void inferd_set_retry(inferd_client *client, uint64_t limit_ms)
     inf_client_leave(client);
 }
 
+void inferd_set_queue_timeout(inferd_client *client, uint64_t timeout_ms)
+{
+    uint64_t timeout_ns;
+    if (__builtin_mul_overflow(timeout_ms, (uint64_t)1000000, &timeout_ns))
+        timeout_ns = 0; // centuries are for ever
+    inf_client_enter(client);
+    client->queue_timeout_ns = timeout_ns;
+    inf_client_leave(client);
+}
+
 int inferd_set_manner(inferd_client *client, const char *precision, const char *mode,
                       struct inferd_error *err)
 {

@@ -164,7 +164,7 @@ struct inferd_result {
     size_t text_capacity;
     const char *model_version, *device, *precision, *id;
     inferd_timing timing;
-    unsigned batch_size;
+    unsigned batch_size, padded_size, flags;
 };
 
 struct inf_service;
@@ -176,6 +176,7 @@ struct inferd_client {
     uint64_t epoch[2];
     uint64_t retry_ns;            // how long inferd_infer() tries; 0: once
     char precision[16], mode[16]; // of requests; "": as the model is placed and told
+    uint64_t queue_timeout_ns;    // of requests; 0: none
     inferd_statistics statistics;
     uint32_t depth;           // calls of the library on the stack
     bool closing;             // inferd_close() came from a callback

@@ -206,6 +206,7 @@ static void fill_request(inferd_client *client, struct inf_call *call,
     message->id = request->id != NULL ? request->id : "";
     message->device = request->device != NULL ? request->device : "";
     message->timeout_ns = call->deadline_ns == 0 ? 0 : call->deadline_ns - call->start_ns;
+    message->queue_timeout_ns = client->queue_timeout_ns;
     message->priority = (enum inf_wire_priority)request->priority;
     message->order_key = request->order_key;
     message->session_id = request->session != NULL ? request->session->id : 0;

@@ -151,6 +151,11 @@ INFERD_API void inferd_set_retry(inferd_client *client, uint64_t limit_ms);
 INFERD_API int inferd_set_manner(inferd_client *client, const char *precision, const char *mode,
                                  struct inferd_error *err);
 
+// How long requests of this client may wait from now on until they are begun, in milliseconds; 0, as at first:
+// as long as their timeout lets them. One that waits longer, or would as far as can be told when it comes, ends
+// with DEADLINE_EXCEEDED; one that was begun in time may take the time it takes.
+INFERD_API void inferd_set_queue_timeout(inferd_client *client, uint64_t timeout_ms);
+
 // What a client has done since inferd_connect().
 typedef struct inferd_statistics {
     uint64_t requests;   // inferences asked for
@@ -260,6 +265,17 @@ INFERD_API const char *inferd_result_id(const inferd_result *result);
 INFERD_API inferd_timing inferd_result_timing(const inferd_result *result);
 // The rows that ran together, those of other requests counted; 1 for a model that runs its requests one by one.
 INFERD_API unsigned inferd_result_batch_size(const inferd_result *result);
+// The rows that were computed, padding and all, where some were nobody's; else as above.
+INFERD_API unsigned inferd_result_padded_size(const inferd_result *result);
+// How a request was computed.
+enum inferd_result_flag {
+    INFERD_PADDED = 1, // beside rows that are nobody's, since that size is quicker
+    INFERD_SPLIT = 2,  // its rows in several runs
+    INFERD_AGAIN = 4,  // once more in fp32: what came in less was not finite
+    INFERD_MOVED = 8   // on another device, since the first failed
+};
+// Bits of enum inferd_result_flag; others may come with later daemons.
+INFERD_API unsigned inferd_result_flags(const inferd_result *result);
 // Frees the result. NULL is fine.
 INFERD_API void inferd_result_free(inferd_result *result);
 

@@ -56,6 +56,8 @@ static void fill_facts(inferd_result *result, const struct inf_call *call,
 {
     result->model_version = put_text(&text, reply->model_version);
     result->batch_size = reply->batch_size;
+    result->padded_size = INF_MAX(reply->padded_to, reply->batch_size);
+    result->flags = reply->flags;
     result->device = put_text(&text, reply->device);
     result->precision = put_text(&text, reply->precision);
     result->id = put_text(&text, reply->id);

@@ -142,3 +142,13 @@ unsigned inferd_result_batch_size(const inferd_result *result)
 {
     return result->batch_size;
 }
+
+unsigned inferd_result_padded_size(const inferd_result *result)
+{
+    return result->padded_size;
+}
+
+unsigned inferd_result_flags(const inferd_result *result)
+{
+    return result->flags;
+}

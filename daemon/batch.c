@@ -209,6 +209,12 @@ static enum inf_code execute(const struct batch *batch, struct run *run)
         struct inf_job *job = run->pieces[i].job;
         if (job->result.begin_ns == 0)
             job->result.begin_ns = inf_clock_ns();
+        else
+            job->result.flags |= INF_INFER_SPLIT;
+        if (run->rung_rows > run->rows) {
+            job->result.flags |= INF_INFER_PADDED;
+            job->result.padded_to = INF_MAX(job->result.padded_to, run->rung_rows);
+        }
         job->result.batch_rows = INF_MAX(job->result.batch_rows, run->rows);
     }
     const struct inf_job *first = batch->jobs[0];
@@ -219,6 +225,8 @@ static enum inf_code execute(const struct batch *batch, struct run *run)
     for (uint32_t i = 0; i < run->piece_count; i++) {
         run->pieces[i].job->result.end_ns = end_ns;
         run->pieces[i].job->result.precision = precision;
+        if (precision != inf_executable_precision(run->executable))
+            run->pieces[i].job->result.flags |= INF_INFER_AGAIN;
     }
     scatter(run);
     return INF_OK;
@@ -272,7 +280,8 @@ void inf_batch_run(struct inf_job *const *jobs, uint32_t count, const struct inf
         batch.rows_left += jobs[i]->rows;
         inf_fault_init(&jobs[i]->result.fault);
         jobs[i]->result.begin_ns = jobs[i]->result.end_ns = 0;
-        jobs[i]->result.batch_rows = 0;
+        jobs[i]->result.batch_rows = jobs[i]->result.padded_to = 0;
+        jobs[i]->result.flags &= INF_INFER_MOVED;
     }
     place_outputs(&batch, inf_model_graph(jobs[0]->served->model));
     enum inf_code code = batch.count > 0 ? run_all(&batch) : INF_OK;

@@ -23,9 +23,9 @@ static uint32_t grant(uint32_t wanted, uint32_t usual, uint32_t most)
 }
 
 // What this server can do beyond the protocol's first version.
-static const char *const features[] = {"model_repository", "inferd.memfd",   "inferd.deadline",
-                                       "inferd.cancel",    "inferd.session", "inferd.order",
-                                       "inferd.alloc",     "inferd.credit",  "inferd.data"};
+static const char *const features[] = {
+    "model_repository", "inferd.memfd", "inferd.deadline", "inferd.cancel", "inferd.session",
+    "inferd.order",     "inferd.alloc", "inferd.credit",   "inferd.data",   "inferd.queue_timeout"};
 
 // How many requests may be in flight on a connection: what was granted, or less by an admin's will.
 static uint32_t credit_of(const struct inf_connection *connection)

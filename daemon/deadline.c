@@ -18,6 +18,15 @@ struct inf_deadlines {
     struct inf_deadline *heap[]; // from 1, the earliest first
 };
 
+uint64_t inf_deadline_after(uint64_t from_ns, uint64_t timeout_ns)
+{
+    uint64_t at_ns;
+    if (timeout_ns == 0 || __builtin_add_overflow(from_ns, timeout_ns, &at_ns) ||
+        at_ns >= INT64_MAX)
+        return 0;
+    return at_ns;
+}
+
 enum inf_code inf_deadlines_create(struct inf_deadlines **out_deadlines, uint32_t capacity,
                                    struct inf_error *err)
 {

@@ -13,9 +13,13 @@
 struct inf_deadline {
     uint64_t at_ns; // of inf_clock_ns(); 0: none
     uint32_t index; // in the heap, from 1; 0: not in it
+    uint32_t kind;  // the owner's: tells apart those that one object has
 };
 
 struct inf_deadlines;
+
+// The time `timeout_ns` after `from_ns`; 0, none, for a timeout of 0 and for what does not fit the clock.
+uint64_t inf_deadline_after(uint64_t from_ns, uint64_t timeout_ns);
 
 // Makes room for `capacity` deadlines at once. *out_deadlines is the caller's to destroy.
 enum inf_code inf_deadlines_create(struct inf_deadlines **out_deadlines, uint32_t capacity,

@@ -76,6 +76,8 @@ struct inf_job {
         enum inf_precision precision;     // of the answer
         struct inf_shadow_sample *sample; // NULL: its answer is not checked
         uint32_t batch_rows;              // of the run, those of other jobs counted
+        uint32_t padded_to;               // rows of the run with its padding; 0: none
+        uint32_t flags;                   // of enum inf_infer_flag
     } result;
 
     // The lane's, under its mutex; user, model and priority of `turn` are set by the loop before.
@@ -86,8 +88,9 @@ struct inf_job {
     uint64_t expected_end_ns;
 
     // The loop's alone.
-    struct inf_deadline deadline; // at_ns 0: none
-    uint8_t *data;                // the request's data segment, of the pool; NULL where none
+    struct inf_deadline deadline;       // at_ns 0: none
+    struct inf_deadline queue_deadline; // only while no worker has it; at_ns 0: none
+    uint8_t *data;                      // the request's data segment, of the pool; NULL where none
     size_t data_bytes;
     struct inf_region *input_regions[INF_LIMIT_TENSORS]; // held; NULL where inline
     uint32_t order_count;                                // outputs in the request's order

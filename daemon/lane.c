@@ -50,14 +50,20 @@ static uint64_t ahead_ns(const struct inf_lane *lane, const struct inf_job *job,
            lane->workers;
 }
 
-// Whether a job that came now would still run when its deadline passes. One that a worker can begin at
-// once is always let try: it takes nobody's place, and what it takes is news.
-static bool late(struct inf_lane *lane, const struct inf_job *job, uint64_t now_ns)
+// Whether a job that came now would be begun, or done, too late for one of its deadlines. One that a
+// worker can begin at once is always let try: it takes nobody's place, and what it takes is news.
+static enum inf_lane_verdict foresee(struct inf_lane *lane, const struct inf_job *job,
+                                     uint64_t now_ns)
 {
-    if (job->deadline.at_ns == 0 || job->expected.run_ns == 0 ||
-        lane->count + lane->running < lane->workers)
-        return false;
-    return now_ns + ahead_ns(lane, job, now_ns) + job->expected.run_ns > job->deadline.at_ns;
+    uint64_t end_at_ns = job->expected.run_ns != 0 ? job->deadline.at_ns : 0;
+    uint64_t begin_at_ns = job->queue_deadline.at_ns;
+    if ((end_at_ns == 0 && begin_at_ns == 0) || lane->count + lane->running < lane->workers)
+        return INF_LANE_TAKEN;
+    uint64_t begin_ns = now_ns + ahead_ns(lane, job, now_ns);
+    if (begin_at_ns != 0 && begin_ns > begin_at_ns)
+        return INF_LANE_LONG;
+    return end_at_ns != 0 && begin_ns + job->expected.run_ns > end_at_ns ? INF_LANE_LATE
+                                                                         : INF_LANE_TAKEN;
 }
 
 uint64_t inf_lane_finish_ns(struct inf_lane *lane, const struct inf_job *job, uint64_t run_ns)
@@ -133,8 +139,9 @@ static enum inf_lane_verdict try_push(struct inf_lane *lane, struct inf_job *job
         drop_held(lane, job);
     if (lane->closed || (!held && !fits(lane, job)))
         return INF_LANE_FULL;
-    if (!held && late(lane, job, job->accepted_ns))
-        return INF_LANE_LATE;
+    enum inf_lane_verdict verdict = held ? INF_LANE_TAKEN : foresee(lane, job, job->accepted_ns);
+    if (verdict != INF_LANE_TAKEN)
+        return verdict;
     job->turn.cost_ns = job->expected.run_ns != 0 ? job->expected.share_ns : lane->typical_ns;
     job->turn.since_ns = job->accepted_ns;
     job->place = INF_JOB_QUEUE;
@@ -160,19 +167,25 @@ enum inf_lane_verdict inf_lane_push(struct inf_lane *lane, struct inf_job *job,
     return verdict;
 }
 
-bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job)
+bool inf_lane_recall(struct inf_lane *lane, struct inf_job *job)
 {
     inf_mutex_lock(&lane->mutex);
     bool queued = job->place != INF_JOB_WORKER;
     if (job->place == INF_JOB_HELD) {
         drop_held(lane, job);
-    } else if (queued) {
+    } else if (job->place == INF_JOB_QUEUE) {
         inf_fair_remove(lane->fair, &job->turn);
         lane->count--;
         lane->bytes -= job->data_bytes;
         job->place = INF_JOB_LOOP;
     }
     inf_mutex_unlock(&lane->mutex);
+    return queued;
+}
+
+bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job)
+{
+    bool queued = inf_lane_recall(lane, job);
     // Relaxed: a hint to stop early; the job's result reaches the loop through the queue's lock.
     if (!queued)
         atomic_store_explicit(&job->cancelled, true, memory_order_relaxed);
@@ -191,6 +204,12 @@ static void begin(struct inf_lane *lane, struct inf_job *job, uint64_t now_ns)
     lane->ends_sum_ns += job->expected_end_ns;
 }
 
+// The earlier of two times, where 0 is none.
+static uint64_t earliest(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns == 0 || (b_ns != 0 && b_ns < a_ns) ? b_ns : a_ns;
+}
+
 // Sums up what waits beside `first`, which has rows. False where something else waits as well, which
 // must not be held up.
 static bool sum_up(struct inf_lane *lane, struct inf_job *first, struct inf_batch_waiting *waiting)
@@ -201,12 +220,11 @@ static bool sum_up(struct inf_lane *lane, struct inf_job *first, struct inf_batc
     *waiting = (struct inf_batch_waiting){.model = first->turn.model};
     for (uint32_t i = 0; i < found; i++) {
         const struct inf_job *job = job_of(turns[i]);
-        uint64_t deadline_ns = job->deadline.at_ns;
         waiting->rows += job->rows;
         if (job->accepted_ns >= lane->batch_wait.end_ns)
             waiting->fresh += job->rows;
-        if (deadline_ns != 0 && (waiting->deadline_ns == 0 || deadline_ns < waiting->deadline_ns))
-            waiting->deadline_ns = deadline_ns;
+        waiting->deadline_ns = earliest(waiting->deadline_ns, job->deadline.at_ns);
+        waiting->deadline_ns = earliest(waiting->deadline_ns, job->queue_deadline.at_ns);
     }
     return found == lane->count;
 }

@@ -67,6 +67,7 @@ enum inf_lane_verdict {
     INF_LANE_TAKEN,
     INF_LANE_FULL, // or closed
     INF_LANE_LATE, // its deadline would pass before it is done
+    INF_LANE_LONG, // its time in the queue would run out before it is begun
 };
 
 // Keeps a place for a job that may not run yet; its place becomes INF_JOB_HELD. Never INF_LANE_LATE.
@@ -86,7 +87,10 @@ enum inf_lane_verdict inf_lane_push(struct inf_lane *lane, struct inf_job *job,
 uint64_t inf_lane_finish_ns(struct inf_lane *lane, const struct inf_job *job,
                             uint64_t run_ns) INF_ON_LOOP;
 
-// Takes a job back that no worker has begun; false, and job->cancelled set, where one has.
+// Takes a job back that no worker has begun; true also where that was done before. False: a worker has it.
+bool inf_lane_recall(struct inf_lane *lane, struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
+
+// As inf_lane_recall(); where a worker has the job, job->cancelled is set.
 bool inf_lane_withdraw(struct inf_lane *lane, struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
 // Takes the job whose turn it is, waiting for one, and with it those that had best run together with

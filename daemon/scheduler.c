@@ -77,7 +77,7 @@ static enum inf_code fill(struct inf_scheduler *scheduler,
     for (uint32_t i = 0; i < options->devices->count; i++)
         scheduler->jobs_max += station_jobs_max(options, i);
     INF_TRY(inf_queue_create(&scheduler->done, scheduler->jobs_max, true, err));
-    INF_TRY(inf_deadlines_create(&scheduler->deadlines, scheduler->jobs_max + 1, err));
+    INF_TRY(inf_deadlines_create(&scheduler->deadlines, 2 * scheduler->jobs_max + 1, err));
     scheduler->devices = options->devices;
     scheduler->calm = options->calm;
     scheduler->queue_requests_max = options->queue_requests_max;
@@ -150,6 +150,11 @@ static enum inf_code refuse(struct inf_scheduler *scheduler, const struct inf_jo
     struct inf_lane *lane = &scheduler->stations[job->device_index].lane;
     fault->retry_after_ms = retry_after_ms(wait_ns);
     fault->phase = "queue";
+    if (verdict == INF_LANE_LONG)
+        return inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_PREDICTED,
+                               "device '%s': the time given for the queue, %" PRIu64
+                               " us, would run out before the request is begun",
+                               device, (job->queue_deadline.at_ns - job->accepted_ns) / 1000);
     if (verdict == INF_LANE_LATE)
         return inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_PREDICTED,
                                "device '%s': the time given, %" PRIu64
@@ -157,6 +162,28 @@ static enum inf_code refuse(struct inf_scheduler *scheduler, const struct inf_jo
                                device, (job->deadline.at_ns - job->accepted_ns) / 1000);
     return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_QUEUE_FULL,
                            "device '%s': %u requests wait already", device, inf_lane_count(lane));
+}
+
+// Which of a job's deadlines one is.
+enum {
+    DEADLINE_END,
+    DEADLINE_QUEUE
+};
+
+static void add_deadlines(struct inf_scheduler *scheduler, struct inf_job *job)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    job->deadline.kind = DEADLINE_END;
+    job->queue_deadline.kind = DEADLINE_QUEUE;
+    inf_deadlines_add(scheduler->deadlines, &job->deadline);
+    inf_deadlines_add(scheduler->deadlines, &job->queue_deadline);
+}
+
+static void remove_deadlines(struct inf_scheduler *scheduler, struct inf_job *job)
+    INF_ATTR(requires_capability(inf_role_loop))
+{
+    inf_deadlines_remove(scheduler->deadlines, &job->deadline);
+    inf_deadlines_remove(scheduler->deadlines, &job->queue_deadline);
 }
 
 // Plans when the loop looks for a job that should be done after `wait_ns`, with all that is ahead of it.
@@ -196,7 +223,7 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
         return refuse(scheduler, job, verdict, wait_ns, fault);
     scheduler->jobs++;
     inf_calm_stir(scheduler->calm);
-    inf_deadlines_add(scheduler->deadlines, &job->deadline);
+    add_deadlines(scheduler, job);
     plan_look(scheduler, job, wait_ns);
     return INF_OK;
 }
@@ -236,7 +263,7 @@ enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job
         return refuse(scheduler, job, INF_LANE_FULL, 0, fault);
     scheduler->jobs++;
     inf_calm_stir(scheduler->calm);
-    inf_deadlines_add(scheduler->deadlines, &job->deadline);
+    add_deadlines(scheduler, job);
     return INF_OK;
 }
 
@@ -274,7 +301,7 @@ void inf_scheduler_fail(struct inf_scheduler *scheduler, struct inf_job *job)
 bool inf_scheduler_withdraw(struct inf_scheduler *scheduler, struct inf_job *job)
 {
     struct inf_lane *lane = &scheduler->stations[job->device_index].lane;
-    inf_deadlines_remove(scheduler->deadlines, &job->deadline);
+    remove_deadlines(scheduler, job);
     bool queued = inf_lane_withdraw(lane, job);
     if (queued) {
         scheduler->jobs--;
@@ -296,7 +323,7 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
     job->place = INF_JOB_LOOP;
     scheduler->jobs--;
     inf_calm_settle(scheduler->calm);
-    inf_deadlines_remove(scheduler->deadlines, &job->deadline);
+    remove_deadlines(scheduler, job);
     struct station *station = &scheduler->stations[job->device_index];
     station->requests++;
     station->busy_ns += job->result.device_ns;
@@ -311,12 +338,18 @@ int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler)
 
 struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
 {
-    struct inf_deadline *deadline = inf_deadlines_next(scheduler->deadlines);
-    if (deadline == &scheduler->alarm) // the loop is awake now, which is all it is for
-        deadline = inf_deadlines_next(scheduler->deadlines);
-    if (deadline == NULL)
-        return NULL;
-    return (struct inf_job *)((char *)deadline - offsetof(struct inf_job, deadline));
+    struct inf_deadline *passed;
+    while ((passed = inf_deadlines_next(scheduler->deadlines)) != NULL) {
+        if (passed == &scheduler->alarm) // the loop is awake now, which is all it is for
+            continue;
+        if (passed->kind == DEADLINE_END)
+            return (struct inf_job *)((char *)passed - offsetof(struct inf_job, deadline));
+        struct inf_job *job =
+            (struct inf_job *)((char *)passed - offsetof(struct inf_job, queue_deadline));
+        if (inf_lane_recall(&scheduler->stations[job->device_index].lane, job))
+            return job;
+    }
+    return NULL;
 }
 
 void inf_scheduler_set_limits(struct inf_scheduler *scheduler, uint32_t queue_requests_max,

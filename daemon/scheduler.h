@@ -38,7 +38,8 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler);
 // Gives a job to its device's lane, and starts its deadline. On failure it stays the caller's.
 //
 // INF_EXHAUSTED  (QUEUE_FULL) with the time after which there should be room.
-// INF_DEADLINE   (PREDICTED) its deadline would pass before it is done, as far as the past tells.
+// INF_DEADLINE   (PREDICTED) its deadline would pass before it is done, or its time in the queue before
+//                it is begun, as far as the past tells.
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
@@ -82,7 +83,8 @@ bool inf_scheduler_sleep(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // Readable while a deadline may have passed. Call next_expired until NULL.
 int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler);
-// The next job whose deadline has passed, or NULL. It still has to be withdrawn.
+// The next job whose deadline has passed, or whose time in the queue has while it waited, or NULL. It
+// still has to be withdrawn.
 struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // Changes how much may wait for a device: requests up to what the scheduler was made with. What waits

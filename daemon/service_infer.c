@@ -29,6 +29,7 @@ static struct inf_job *acquire_job(struct inf_service *service)
     job->kept_input_count = job->kept_output_count = 0;
     job->shadowed = job->traced = false;
     job->result.sample = NULL;
+    job->result.flags = job->result.padded_to = 0;
     job->call.previous = job->call.next = NULL;
     atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
     return job;
@@ -331,12 +332,8 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     job->turn.user = request->uid;
     job->turn.model = (uintptr_t)job->served;
     job->turn.priority = priority_of(infer->priority);
-    job->deadline.at_ns = 0;
-    // A time that does not fit the clock is no limit at all.
-    uint64_t at_ns;
-    if (infer->timeout_ns != 0 &&
-        !__builtin_add_overflow(job->accepted_ns, infer->timeout_ns, &at_ns) && at_ns < INT64_MAX)
-        job->deadline.at_ns = at_ns;
+    job->deadline.at_ns = inf_deadline_after(job->accepted_ns, infer->timeout_ns);
+    job->queue_deadline.at_ns = inf_deadline_after(job->accepted_ns, infer->queue_timeout_ns);
     return INF_OK;
 }
 
@@ -468,6 +465,8 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
     reply->device = inf_device_info(job->device)->name;
     reply->precision = inf_precision_name(job->result.precision);
     reply->credit_return = 1;
+    reply->flags = job->result.flags;
+    reply->padded_to = job->result.padded_to;
     atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
     watch(service, job);
     heed_guard(service, job->served);

@@ -120,6 +120,8 @@ bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
         atomic_load_explicit(&job->cancelled, memory_order_relaxed) || !move_job(service, job))
         return false;
     inf_service_measure_job(job);
+    job->result.flags = INF_INFER_MOVED;
+    job->queue_deadline.at_ns = 0; // it was begun in time
     // Where it gets no place, the first failure is the answer.
     struct inf_fault refused;
     inf_fault_init(&refused);

@@ -29,6 +29,8 @@ static enum inf_code execute(struct inf_worker *worker, struct inf_job *job,
     enum inf_code code = inf_guard_run(job->served, job->device, executable, &execution,
                                        &job->result.precision, &job->result.fault.err);
     job->result.end_ns = inf_clock_ns();
+    if (job->result.precision != inf_executable_precision(executable))
+        job->result.flags |= INF_INFER_AGAIN;
     if (code == INF_OK && late)
         code = inf_job_collect_late(job, executable, worker->slot, worker->pool);
     inf_executable_drop_results(executable, worker->slot);
@@ -57,6 +59,7 @@ static void run_alone(struct inf_worker *worker, struct inf_job *job)
 {
     job->result.begin_ns = job->result.end_ns = 0;
     job->result.batch_rows = 1;
+    job->result.flags &= INF_INFER_MOVED;
     inf_fault_init(&job->result.fault);
     enum inf_code code = acquire_and_execute(worker, job);
     // Whatever was forgotten on the way, the loop must not take a failure for an answer.

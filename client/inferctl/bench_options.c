@@ -70,6 +70,11 @@ static int take_option(struct bench_options *options, const struct option_given 
         return command_number("--timeout", given->value, 1, 86400000, &options->timeout_ms)
                    ? EXIT_OK
                    : EXIT_USAGE;
+    case 'q':
+        return command_number("--queue-timeout", given->value, 1, 86400000,
+                              &options->queue_timeout_ms)
+                   ? EXIT_OK
+                   : EXIT_USAGE;
     case 'p':
         options->plot = given->value;
         return EXIT_OK;
@@ -113,5 +118,6 @@ const struct option bench_long_options[] = {REQUEST_LONG_OPTIONS,
                                             {"rate", required_argument, NULL, 'R'},
                                             {"arrivals", required_argument, NULL, 'A'},
                                             {"plot", required_argument, NULL, 'p'},
+                                            {"queue-timeout", required_argument, NULL, 'q'},
                                             {"timeout", required_argument, NULL, 't'},
                                             {0}};

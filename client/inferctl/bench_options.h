@@ -10,7 +10,7 @@
 
 struct bench_options {
     struct request_options request;
-    unsigned long runs, timeout_ms;
+    unsigned long runs, timeout_ms, queue_timeout_ms;
     unsigned long loads[BENCH_LOADS_MAX]; // streams, or with `open` requests a second: a row each
     size_t load_count;
     bool open, even, all_backends, beside;
@@ -24,7 +24,7 @@ int bench_options_read(struct bench_options *options, const struct arguments *ar
 
 // For struct command.
 extern const struct option bench_long_options[];
-#define BENCH_SHORT_OPTIONS REQUEST_SHORT_OPTIONS "n:c:aBD:R:A:C:p:t:"
+#define BENCH_SHORT_OPTIONS REQUEST_SHORT_OPTIONS "n:c:aBD:R:A:C:p:t:q:"
 #define BENCH_OPTIONS_HELP                                                                          \
     "  -n, --runs N           requests (default 200)\n"                                             \
     "  -c, --streams N,...    requests in flight at once (default 1); a row each\n"                 \
@@ -33,6 +33,7 @@ extern const struct option bench_long_options[];
     "  -C, --connections N    of an open loop: connections that take turns (default 1)\n"           \
     "  -t, --timeout MS       that each request may take; an open loop counts those that may not\n" \
     "                         as refused\n"                                                         \
+    "  -q, --queue-timeout MS that each request may wait until it is begun; counted likewise\n"     \
     "  -p, --plot FILE        write latency against throughput to FILE, as SVG; with -a, a bar\n"   \
     "                         for each device\n"                                                    \
     "  -B, --beside           after each row, as many bytes through a bare socket: its median\n"    \

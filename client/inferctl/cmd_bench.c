@@ -400,6 +400,8 @@ static int bench_model(const struct context *context, inferd_client *const *clie
         code = tensor_inputs_complete(&inputs, info, TENSOR_ZEROS);
     for (unsigned long i = 0; code == EXIT_OK && i < options->connections; i++)
         code = request_options_apply(&options->request, clients[i], NULL);
+    for (unsigned long i = 0; code == EXIT_OK && i < options->connections; i++)
+        inferd_set_queue_timeout(clients[i], options->queue_timeout_ms);
     if (code == EXIT_OK)
         code = bench_request(context, clients,
                              &(inferd_request){.model = model,

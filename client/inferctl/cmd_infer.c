@@ -12,7 +12,7 @@
 
 struct options {
     struct request_options request;
-    unsigned long timeout_ms;
+    unsigned long timeout_ms, queue_timeout_ms;
     const char *mode; // NULL: the model's
     struct result_view view;
     const char *trace; // file; NULL: none
@@ -74,6 +74,7 @@ static int infer_and_show(const struct context *context, const char *model, stru
     if (code != EXIT_OK)
         return code;
     code = request_options_apply(&options->request, client, options->mode);
+    inferd_set_queue_timeout(client, options->queue_timeout_ms);
     if (code == EXIT_OK)
         code = infer(client, model, options, &result);
     if (code == EXIT_OK) {
@@ -104,6 +105,9 @@ static int take_option(struct options *options, const struct option_given *given
         options->mode = given->value;
     else if (given->option == 'k')
         ok = command_number("--top", given->value, 0, RESULT_TOP_MAX, &options->view.top);
+    else if (given->option == 'q')
+        ok = command_number("--queue-timeout", given->value, 1, 86400000,
+                            &options->queue_timeout_ms);
     else
         ok = command_number("--timeout", given->value, 1, 86400000, &options->timeout_ms);
     return ok ? EXIT_OK : EXIT_USAGE;
@@ -133,6 +137,7 @@ static const struct option long_options[] = {REQUEST_LONG_OPTIONS,
                                              {"labels", required_argument, NULL, 'l'},
                                              {"top", required_argument, NULL, 'k'},
                                              {"timeout", required_argument, NULL, 't'},
+                                             {"queue-timeout", required_argument, NULL, 'q'},
                                              {"trace", required_argument, NULL, 'T'},
                                              {"mode", required_argument, NULL, 'm'},
                                              {0}};
@@ -145,6 +150,7 @@ const struct command command_infer = {
     .summary = "run MODEL once on files and show what comes out",
     .help = REQUEST_HELP
     "  -t, --timeout MS       give up after so many milliseconds\n"
+    "  -q, --queue-timeout MS give up where it has not been begun after so many\n"
     "  -o, --output DIR       write each output to DIR/NAME.npy\n"
     "  -k, --top N            show the N best classes of a class vector (default 5)\n"
     "  -l, --labels FILE      their names, a line each\n"
@@ -152,7 +158,7 @@ const struct command command_infer = {
     "                         chrome://tracing; needs the admin socket\n"
     "  -m, --mode MODE        normal, prod (not checked again) or debug (each node goes to the\n"
     "                         daemon's log; needs the admin socket)\n",
-    .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:T:m:",
+    .short_options = REQUEST_SHORT_OPTIONS "o:l:k:t:q:T:m:",
     .long_options = long_options,
     .run = run,
 };

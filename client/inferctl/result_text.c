@@ -8,6 +8,18 @@
 #include "client/inferctl/table.h"
 #include "client/inferctl/tensor_text.h"
 
+// How a request may have been computed.
+static const struct {
+    unsigned flag;
+    const char *name, *text;
+} flag_texts[] = {
+    {INFERD_PADDED, "padded", "with rows that are nobody's"},
+    {INFERD_SPLIT, "split", "in several runs"},
+    {INFERD_AGAIN, "again", "once more in fp32, since what came was not finite"},
+    {INFERD_MOVED, "moved", "after another device had failed"},
+};
+#define FLAGS (sizeof flag_texts / sizeof flag_texts[0])
+
 // --- for people ---
 
 static void print_top(const inferd_tensor *tensor, const struct result_view *view)
@@ -65,9 +77,21 @@ static void print_people(const inferd_result *result, const struct result_view *
            inferd_result_model_version(result), inferd_result_device(result),
            inferd_result_precision(result), (double)timing.queue_ns / 1e6,
            (double)timing.compute_ns / 1e6, (double)timing.total_ns / 1e6);
+    for (size_t i = 0; i < FLAGS; i++)
+        if ((inferd_result_flags(result) & flag_texts[i].flag) != 0)
+            printf("computed %s\n", flag_texts[i].text);
 }
 
 // --- for programs ---
+
+static json_t *flags_json(const inferd_result *result)
+{
+    json_t *flags = json_value_must(json_array());
+    for (size_t i = 0; i < FLAGS; i++)
+        if ((inferd_result_flags(result) & flag_texts[i].flag) != 0)
+            json_array_append_new(flags, json_value_text(flag_texts[i].name));
+    return flags;
+}
 
 static json_t *top_json(const inferd_tensor *tensor, const struct result_view *view)
 {
@@ -126,6 +150,9 @@ static void print_programs(const inferd_result *result, const struct result_view
     json_object_set_new(answer, "version", json_value_text(inferd_result_model_version(result)));
     json_object_set_new(answer, "device", json_value_text(inferd_result_device(result)));
     json_object_set_new(answer, "precision", json_value_text(inferd_result_precision(result)));
+    json_object_set_new(answer, "batch_size", json_value_whole(inferd_result_batch_size(result)));
+    json_object_set_new(answer, "padded_size", json_value_whole(inferd_result_padded_size(result)));
+    json_object_set_new(answer, "flags", flags_json(result));
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         json_object_set_new(answer, times[i].name, json_value_whole((int64_t)times[i].ns));
     json_value_print(answer);

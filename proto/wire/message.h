@@ -56,12 +56,21 @@ enum inf_wire_priority {
     INF_WIRE_PRIORITY_COUNT
 };
 
+// How a request was computed: bits of inf_infer_reply.flags.
+enum inf_infer_flag {
+    INF_INFER_PADDED = 1, // with rows that are nobody's
+    INF_INFER_SPLIT = 2,  // its rows in several runs
+    INF_INFER_AGAIN = 4,  // once more in fp32: what came was not finite
+    INF_INFER_MOVED = 8   // on another device, since the first failed
+};
+
 struct inf_infer_request {
     const char *model_name;
     const char *model_version; // "": the server's choice
     const char *id;            // echoed
     const char *device;        // "": the model's placement
     uint64_t timeout_ns;       // 0: none
+    uint64_t queue_timeout_ns; // 0: none
     enum inf_wire_priority priority;
     uint64_t session_id;   // 0: none
     uint64_t order_key;    // 0: none
@@ -90,6 +99,8 @@ struct inf_infer_reply {
     const char *device;
     const char *precision;
     uint32_t credit_return;
+    uint32_t flags;     // of enum inf_infer_flag
+    uint32_t padded_to; // rows; 0: no padding
 };
 
 // A failure on the wire.

@@ -94,6 +94,7 @@ static enum inf_code decode_request(union inf_message *message, const void *from
     request->id = wire->id;
     request->device = wire->device;
     request->timeout_ns = wire->timeout_ns;
+    request->queue_timeout_ns = wire->queue_timeout_ns;
     request->session_id = wire->session_id;
     request->order_key = wire->order_key;
     INF_TRY(inf_check_model_name("model_name", wire->model_name, err));
@@ -144,6 +145,7 @@ static enum inf_code encode_request(const union inf_message *message, void *to,
     wire->id = inf_wire_text(request->id);
     wire->device = inf_wire_text(request->device);
     wire->timeout_ns = request->timeout_ns;
+    wire->queue_timeout_ns = request->queue_timeout_ns;
     wire->priority = request->priority;
     wire->session_id = request->session_id;
     wire->order_key = request->order_key;
@@ -218,6 +220,8 @@ static enum inf_code decode_reply(union inf_message *message, const void *from,
     reply->device = wire->device;
     reply->precision = wire->precision;
     reply->credit_return = wire->credit_return;
+    reply->flags = wire->flags;
+    reply->padded_to = wire->padded_to;
     if (wire->n_raw_output_contents != 0)
         return fail_raw("raw_output_contents", err);
     return decode_outputs(reply, wire, err);
@@ -247,6 +251,8 @@ static enum inf_code encode_reply(const union inf_message *message, void *to,
     wire->device = inf_wire_text(reply->device);
     wire->precision = inf_wire_text(reply->precision);
     wire->credit_return = reply->credit_return;
+    wire->flags = reply->flags;
+    wire->padded_to = reply->padded_to;
     wire->timing = inf_wire_new(&inference__timing__descriptor, scratch, err);
     wire->n_outputs = reply->output_count;
     wire->outputs = inf_wire_list(&inference__model_infer_response__infer_output_tensor__descriptor,

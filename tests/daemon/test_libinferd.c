@@ -115,10 +115,19 @@ Test(libinferd, gives_up_by_time_and_by_cancel)
     request.timeout_ms = 50;
     inf_library_check_failure(client, &request, INFERD_DEADLINE_EXCEEDED, "IN_EXEC");
     request.timeout_ms = 0;
+    struct ending hopeless = {.code = -1};
     struct ending ending = {.code = -1};
     uint64_t stream = 0;
     cr_assert_eq(inferd_infer_async(client, &request, note_ending, &ending, &stream, NULL),
                  INFERD_OK);
+    inferd_set_queue_timeout(client, 30);
+    cr_assert_eq(inferd_infer_async(client, &request, note_ending, &hopeless, NULL, NULL),
+                 INFERD_OK);
+    inferd_set_queue_timeout(client, 0);
+    while (hopeless.count == 0)
+        cr_assert_eq(inferd_process(client, NULL), INFERD_OK);
+    cr_assert_eq(hopeless.code, INFERD_DEADLINE_EXCEEDED);
+    cr_assert_eq(ending.count, 0u);
     cr_assert_eq(inferd_cancel(client, stream, NULL), INFERD_OK);
     cr_assert_eq(inferd_wait(client, NULL), INFERD_OK);
     cr_assert_eq(ending.code, INFERD_CANCELLED);

@@ -267,6 +267,14 @@ class Streams(Case):
         self.fails('DEADLINE_EXCEEDED', 'IN_EXEC', self.client.infer, 'slow', {'x': self.x}, timeout=0.05)
         self.assertLess(time.monotonic() - begin, 5)
 
+    def test_a_request_has_to_be_begun_in_time(self):
+        running = self.client.submit('slow', {'x': self.x}, queue_timeout=10)
+        waiting = self.client.submit('slow', {'x': self.x}, queue_timeout=0.02)
+        self.fails('DEADLINE_EXCEEDED', 'IN_QUEUE', waiting.result)
+        self.assertFalse(running.done)
+        running.cancel()
+        self.fails('CANCELLED', 'BY_CLIENT', running.result)
+
     def test_waiting_can_end_before_the_request(self):
         pending = self.client.submit('slow', {'x': self.x})
         with self.assertRaises(TimeoutError):

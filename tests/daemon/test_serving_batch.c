@@ -67,6 +67,8 @@ static uint32_t check_sum(struct inf_raw *client, int64_t rows, float base)
     for (int64_t i = 0; i < rows * 4; i++)
         cr_assert_eq(y[i], base + (float)i + 1000.0f, "element %ld of %ld rows", (long)i,
                      (long)rows);
+    cr_assert_eq((reply->flags & INF_INFER_PADDED) != 0, reply->padded_to != 0);
+    cr_assert(reply->padded_to == 0 || reply->padded_to > reply->batch_size);
     return reply->batch_size;
 }
 

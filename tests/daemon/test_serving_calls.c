@@ -237,6 +237,40 @@ Test(serving_calls, end_at_their_deadline_although_the_device_is_busy)
     inf_raw_expect_infer(&raw, stream);
 }
 
+// As send_slow(), with a time by which it has to be begun.
+static uint64_t send_impatient(uint64_t queue_timeout_ns, uint64_t timeout_ns)
+{
+    union inf_message message;
+    inf_slow_request(&message);
+    message.infer_request.queue_timeout_ns = queue_timeout_ns;
+    message.infer_request.timeout_ns = timeout_ns;
+    return inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                           inf_slow_data());
+}
+
+Test(serving_calls, have_to_be_begun_in_time_and_may_then_take_longer)
+{
+    int64_t begin = now_us();
+    uint64_t running = send_impatient(50000000, 0);
+    uint64_t waiting = send_impatient(100000000, 0);
+    uint64_t patient = send_impatient(UINT64_MAX, 0);
+    uint64_t sooner = send_impatient(3000000000, 20000000);
+    expect_failure(&raw, sooner, INF_DEADLINE, INF_REASON_IN_QUEUE);
+    expect_failure(&raw, waiting, INF_DEADLINE, INF_REASON_IN_QUEUE);
+    cr_assert_str_eq(raw.message.status.phase, "queue");
+    int64_t took = now_us() - begin;
+    cr_assert(took >= 100000 && took < 100000 + LATE_MAX_US, "after %ld us", (long)took);
+    // The first one's time in the queue is over too, but it was begun; the third has for ever.
+    cancel(&raw, patient);
+    expect_failure(&raw, patient, INF_CANCELLED, INF_REASON_BY_CLIENT);
+    cr_assert_str_eq(raw.message.status.phase, "queue");
+    cancel(&raw, running);
+    expect_failure(&raw, running, INF_CANCELLED, INF_REASON_BY_CLIENT);
+    cr_assert_str_eq(raw.message.status.phase, "exec");
+    inf_raw_expect_infer(&raw, send_add(&raw, "ref"));
+    cr_assert_not(inf_raw_next(&raw, 100), "a reply too many");
+}
+
 Test(serving_calls, with_no_time_at_all_end_at_once)
 {
     send_slow(&raw, 0);

@@ -142,6 +142,8 @@ static void send_one(struct client *client)
     } else if (roll(5) == 0) {
         message.infer_request.timeout_ns = 1 + roll(300000);
     }
+    if (roll(10) == 0)
+        message.infer_request.queue_timeout_ns = 1 + roll(100000);
     message.infer_request.priority = (enum inf_wire_priority)roll(INF_WIRE_PRIORITY_COUNT);
     message.infer_request.device = roll(2) == 0 ? "ref" : "";
     if (roll(8) == 0)

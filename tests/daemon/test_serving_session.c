@@ -327,18 +327,22 @@ Test(serving_session, a_request_that_waits_can_be_cancelled_or_run_out_of_time)
     message.infer_request.timeout_ns = 20000000;
     uint64_t late = send_a(&message, 1000);
     message.infer_request.timeout_ns = 0;
+    message.infer_request.queue_timeout_ns = 30000000;
+    uint64_t impatient = send_a(&message, 2000);
+    message.infer_request.queue_timeout_ns = 0;
     uint64_t last = send_a(&message, 7);
     cancel(cancelled);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         inf_raw_expect(&raw, INF_FRAME_RESPONSE);
         bool was_cancelled = raw.frame.header.stream_id == cancelled;
-        cr_assert(was_cancelled || raw.frame.header.stream_id == late);
+        cr_assert(was_cancelled || raw.frame.header.stream_id == late ||
+                  raw.frame.header.stream_id == impatient);
         inf_raw_check_failure(&raw, was_cancelled ? INF_CANCELLED : INF_DEADLINE,
                               was_cancelled ? INF_REASON_BY_CLIENT : INF_REASON_IN_QUEUE);
     }
     cancel(slow); // nobody waits for its end
     expect_cancelled(slow);
-    expect_sum(last, 7); // neither of the two left a trace
+    expect_sum(last, 7); // none of the three left a trace
 }
 
 Test(serving_session, leaving_with_requests_of_all_kinds_leaves_nothing)

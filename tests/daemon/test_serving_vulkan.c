@@ -117,6 +117,7 @@ Test(serving_vulkan, requests_move_off_a_lost_device_and_back_once_it_is_made_an
     faults->wait = DEVICE_LOST;
     // In flight while it is lost: moved. Right after: it is known to be lost.
     cr_assert_str_neq(served_by(""), "vulkan0");
+    cr_assert_eq(raw.message.infer_reply.flags, INF_INFER_MOVED);
     cr_assert_eq(faults->devices, 1u);
     // Who names the device wants that one or none.
     ask("vulkan0");

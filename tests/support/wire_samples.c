@@ -13,6 +13,7 @@ static void sample_request(struct inf_infer_request *request)
     request->id = "frame-17";
     request->device = "cpu";
     request->timeout_ns = 5000000000;
+    request->queue_timeout_ns = 40000000;
     request->priority = INF_WIRE_PRIORITY_LOW;
     request->session_id = UINT64_MAX;
     request->order_key = UINT64_MAX - 1;
@@ -54,6 +55,8 @@ static void sample_reply(struct inf_infer_reply *reply)
     reply->device = "vulkan0";
     reply->precision = "fp16";
     reply->credit_return = UINT32_MAX;
+    reply->flags = INF_INFER_SPLIT | INF_INFER_MOVED;
+    reply->padded_to = 4;
 }
 
 static void sample_metadata(struct inf_model_metadata *metadata)

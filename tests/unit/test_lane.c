@@ -126,6 +126,15 @@ Test(lane, refuses_at_once_what_would_be_late)
     hopeless = make_job(1, 3500);
     cr_expect_eq(push(hopeless), INF_LANE_LATE);
     free(hopeless);
+    // The same by when it would be begun.
+    struct inf_job *impatient = make_job(1, 0);
+    impatient->queue_deadline.at_ns = impatient->accepted_ns + 2500 * MS;
+    cr_expect_eq(push(impatient), INF_LANE_LONG);
+    impatient->queue_deadline.at_ns = impatient->accepted_ns + 3500 * MS;
+    cr_expect_eq(push(impatient), INF_LANE_TAKEN);
+    cr_expect(withdraw(impatient));
+    cr_expect(withdraw(impatient), "it is the loop's already");
+    free(impatient);
     // What is more urgent goes before those.
     struct inf_job *urgent = make_job(1, 2500);
     urgent->turn.priority = INF_PRIORITY_HIGH;

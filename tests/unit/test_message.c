@@ -58,6 +58,7 @@ Test(message, infer_request_goes_round)
     SAME_TEXT(infer_request.id);
     SAME_TEXT(infer_request.device);
     SAME(infer_request.timeout_ns);
+    SAME(infer_request.queue_timeout_ns);
     SAME(infer_request.priority);
     SAME(infer_request.session_id);
     SAME(infer_request.order_key);
@@ -92,6 +93,8 @@ Test(message, infer_reply_goes_round)
     SAME_TEXT(infer_reply.device);
     SAME_TEXT(infer_reply.precision);
     SAME(infer_reply.credit_return);
+    SAME(infer_reply.flags);
+    SAME(infer_reply.padded_to);
 }
 
 Test(message, status_goes_round)

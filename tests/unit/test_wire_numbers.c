@@ -162,7 +162,7 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "inference.ModelMetadataResponse.TensorMetadata", "bool unranked=100; "},
         {&inference__model_infer_request__descriptor, "inference.ModelInferRequest",
          "uint64 timeout_ns=100; string device=101; "
-         "uint32 priority=102; uint64 session_id=110; uint64 order_key=111; "
+         "uint32 priority=102; uint64 queue_timeout_ns=103; uint64 session_id=110; uint64 order_key=111; "
          "string mode=120; string against=121; double tolerance=122; "
          "string precision=123; "},
         {&inference__model_infer_request__infer_input_tensor__descriptor,
@@ -173,7 +173,7 @@ Test(wire_numbers, of_our_own_in_the_protocols_messages_stay)
          "Location location=100; string session_tensor=101; "},
         {&inference__model_infer_response__descriptor, "inference.ModelInferResponse",
          "Timing timing=100; uint32 batch_size=101; string device=102; string precision=103; "
-         "uint32 credit_return=104; "},
+         "uint32 credit_return=104; uint32 flags=105; uint32 padded_to=106; "},
         {&inference__model_infer_response__infer_output_tensor__descriptor,
          "inference.ModelInferResponse.InferOutputTensor", "Location location=100; "},
         {&inference__repository_index_response__model_index__descriptor,

@@ -29,6 +29,10 @@ _METHODS = {
     'status': (65, 'Empty', 'ServerStatusResponse'), 'open_session': (80, 'SessionOpenRequest', 'Empty'),
     'limits': (82, 'ServerLimitsRequest', 'ServerLimitsResponse'), 'close_session': (81, 'SessionCloseRequest', 'Empty')}
 
+def _nanoseconds(seconds):
+    return 0 if seconds is None else max(int(seconds * 1e9), 1)
+
+
 class Client:
     """A connection to the daemon. For one thread at a time; a context manager.
 
@@ -326,28 +330,29 @@ class Client:
         region = self._memory.take(max(math.prod(shape) * dtype.itemsize, 1))
         return self._memory.array(region, shape, dtype)
 
-    def infer(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None, priority='normal',
-              id='', order_key=0, precision='', mode=''):
+    def infer(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None,
+              queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode=''):
         """Runs a model and waits for the Result.
 
         inputs    {name: array}; what is no array is made one. Arrays of empty() are not copied
         outputs   the names wanted; None: all
         out       {name: array of empty()}: written there, and not copied
         timeout   seconds that it may take, in the queue and on the device
+        queue_timeout  seconds that it may wait until it is begun
         priority  'high', 'normal' or 'low', among the requests of this user
         order_key not 0: answers of equal keys come in the order of the requests
         precision 'fp32', 'fp16', 'bf16' or 'int8', where the device offers it; the result tells what was done
         mode      'normal', 'prod' (not checked again) or 'debug' (each node goes to the log; admins)
         """
         return self.submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
-                           priority=priority, id=id, order_key=order_key, precision=precision, mode=mode).result()
+                           queue_timeout=queue_timeout, priority=priority, id=id, order_key=order_key, precision=precision, mode=mode).result()
 
-    def submit(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None, priority='normal',
-               id='', order_key=0, precision='', mode=''):
+    def submit(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None,
+               queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode=''):
         """As infer(), without waiting: returns a Pending. Where the daemon's credit is used up, waits
         for an answer first."""
         return self._submit(model, inputs, outputs, out=out, version=version, device=device, timeout=timeout,
-                            priority=priority, id=id, order_key=order_key, precision=precision, mode=mode)
+                            queue_timeout=queue_timeout, priority=priority, id=id, order_key=order_key, precision=precision, mode=mode)
 
     def session(self, states=None, shapes=None, model='', version=''):
         """Opens a Session: tensors that the daemon keeps between requests.
@@ -360,13 +365,13 @@ class Client:
         """
         return Session(self, states or {}, shapes or {}, model, version)
 
-    def _submit(self, model, inputs, outputs, *, out=None, version='', device='', timeout=None, priority='normal',
-                id='', order_key=0, precision='', mode='', session_id=0, take=None, keep=None):
+    def _submit(self, model, inputs, outputs, *, out=None, version='', device='', timeout=None,
+                queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode='', session_id=0, take=None, keep=None):
         if priority not in _PRIORITIES:
             raise ValueError(f"priority '{priority}', wanted one of {', '.join(_PRIORITIES)}")
         request = Inference(self, {
             'model_name': model, 'model_version': version, 'id': id, 'device': device,
-            'timeout_ns': 0 if timeout is None else max(int(timeout * 1e9), 1),
+            'timeout_ns': _nanoseconds(timeout), 'queue_timeout_ns': _nanoseconds(queue_timeout),
             'priority': _PRIORITIES[priority], 'session_id': session_id, 'order_key': order_key,
             'precision': precision, 'mode': mode}, inputs, outputs,
             out or {}, take or {}, keep or {})

@@ -17,6 +17,7 @@ _DTYPES = {
     'FP16': numpy.float16, 'BF16': numpy.uint16, 'FP32': numpy.float32, 'FP64': numpy.float64}
 _NAMES = {numpy.dtype(dtype): name for name, dtype in _DTYPES.items() if name != 'BF16'}
 
+_FLAGS = {1: 'padded', 2: 'split', 4: 'again', 8: 'moved'}
 _FRESH_S = 1.0  # for so long what is known of a model is believed when it speaks against a request
 _INLINE_BYTES = 16 << 10  # larger tensors go through shared memory, as in libinferd
 
@@ -27,13 +28,21 @@ def _aligned(size):
 
 class Result(dict):
     """The outputs of one inference, by name, as arrays; and how it went. Large ones lie in memory
-    shared with the daemon, which is used anew once the arrays are gone."""
+    shared with the daemon, which is used anew once the arrays are gone.
+
+    flags        how it was computed: 'padded' with rows that are nobody's, 'split' in several runs, 'again' in
+                 fp32 since what came was not finite, 'moved' from a device that failed
+    batch_size   rows that ran together, those of other requests counted
+    padded_size  the same with padding
+    """
 
     def __init__(self, outputs, reply):
         super().__init__(outputs)
         self.model, self.version, self.id = reply['model_name'], reply['model_version'], reply['id']
         self.device, self.precision = reply['device'], reply['precision']
         self.batch_size = reply['batch_size']
+        self.padded_size = max(reply['padded_to'], reply['batch_size'])
+        self.flags = frozenset(name for bit, name in _FLAGS.items() if reply['flags'] & bit)
         self.timing = reply['timing'] or {}  # queue_ns, input_ns, compute_ns, output_ns
 
 

@@ -12,14 +12,14 @@ MESSAGES = {
     'ModelInferRequest': {
         1: ('model_name', 's'), 2: ('model_version', 's'), 3: ('id', 's'), 5: ('inputs', '*InferInputTensor'),
         6: ('outputs', '*InferRequestedOutputTensor'), 100: ('timeout_ns', 'u'), 101: ('device', 's'),
-        102: ('priority', 'u'), 110: ('session_id', 'u'), 111: ('order_key', 'u'),
+        102: ('priority', 'u'), 103: ('queue_timeout_ns', 'u'), 110: ('session_id', 'u'), 111: ('order_key', 'u'),
         120: ('mode', 's'), 123: ('precision', 's')},
     'Timing': {1: ('queue_ns', 'u'), 2: ('input_ns', 'u'), 3: ('compute_ns', 'u'), 4: ('output_ns', 'u')},
     'InferOutputTensor': {1: ('name', 's'), 2: ('datatype', 's'), 3: ('shape', '*i'), 100: ('location', 'Location')},
     'ModelInferResponse': {
         1: ('model_name', 's'), 2: ('model_version', 's'), 3: ('id', 's'), 5: ('outputs', '*InferOutputTensor'),
         100: ('timing', 'Timing'), 101: ('batch_size', 'u'), 102: ('device', 's'), 103: ('precision', 's'),
-        104: ('credit_return', 'u')},
+        104: ('credit_return', 'u'), 105: ('flags', 'u'), 106: ('padded_to', 'u')},
     'ServerLiveResponse': {1: ('live', 'b')},
     'ServerReadyResponse': {1: ('ready', 'b')},
     'ServerMetadataResponse': {1: ('name', 's'), 2: ('version', 's'), 3: ('extensions', '*s')},
