@@ -98,6 +98,7 @@ extern const struct inf_cpu_kernel inf_cpu_pool_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_unary_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_resample_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_eltwise_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_element_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_reduce_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_move_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];

@@ -3,6 +3,7 @@
 // runs a binary operator on one thread where nothing is broadcast, clamps what is not a number away,
 // has no tanh, and its sigmoid of 1e30 is not a number.
 #include "backends/cpu/own.h"
+#include "backends/cpu/own_broadcast.h"
 #include "backends/cpu/xnn.h"
 
 // Elements that one task computes: 16 KiB of each operand, so that all stay in the first cache.
@@ -117,23 +118,17 @@ static enum inf_code map_create(struct inf_cpu_step *step, struct inf_error *err
 
 // --- two inputs ---
 
-// The loops of a broadcast: axes that both operands walk alike are one axis.
 struct binary {
     inf_simd_binary_fn *inner;
     float min, max;
-    size_t row;                    // elements of the innermost axis
-    size_t row_step_a, row_step_b; // 0 where the operand is a scalar along it, else 1
-    int32_t rank;                  // of the axes around it
-    size_t rows;                   // their product
-    size_t dims[INF_LIMIT_RANK];
-    size_t step_a[INF_LIMIT_RANK], step_b[INF_LIMIT_RANK]; // elements; 0 where it stretches
+    struct inf_own_broadcast broadcast;
 };
 
 struct binary_task {
     const struct binary *binary;
     const float *a, *b;
     float *y;
-    size_t rows, columns; // of a tile
+    struct inf_own_broadcast_tiles tiles;
 };
 
 static enum inf_simd_binary binary_function(enum inf_binary_kind kind)
@@ -158,106 +153,40 @@ static enum inf_simd_binary binary_function(enum inf_binary_kind kind)
     }
 }
 
-// Dimension `axis` of y in an operand, aligned at the last one.
-static size_t operand_dim(const struct inf_shape *operand, const struct inf_shape *y, int32_t axis)
-{
-    int32_t own = axis - (y->rank - operand->rank);
-    return own < 0 ? 1 : (size_t)operand->dims[own];
-}
-
-// Fills dims and steps with the axes of y from the innermost (index 0) outwards, merged.
-static void binary_axes(struct binary *binary, const struct inf_shape *a, const struct inf_shape *b,
-                        const struct inf_shape *y)
-{
-    size_t step_a = 1;
-    size_t step_b = 1;
-    int32_t rank = 0;
-    for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
-        size_t dim = (size_t)y->dims[axis];
-        size_t dim_a = operand_dim(a, y, axis);
-        size_t dim_b = operand_dim(b, y, axis);
-        if (dim == 1)
-            continue;
-        size_t next_a = dim_a == 1 ? 0 : step_a;
-        size_t next_b = dim_b == 1 ? 0 : step_b;
-        bool same = rank > 0 && (next_a == 0) == (binary->step_a[rank - 1] == 0) &&
-                    (next_b == 0) == (binary->step_b[rank - 1] == 0);
-        if (same) {
-            binary->dims[rank - 1] *= dim;
-        } else {
-            binary->dims[rank] = dim;
-            binary->step_a[rank] = next_a;
-            binary->step_b[rank++] = next_b;
-        }
-        step_a *= dim_a;
-        step_b *= dim_b;
-    }
-    binary->rank = rank;
-}
-
 static void binary_describe(struct binary *binary, const struct inf_cpu_step *step)
 {
-    const struct inf_graph *graph = step->graph;
-    const struct inf_node *node = step->node;
-    const struct inf_shape *y = inf_cpu_output_shape(graph, node);
-    binary_axes(binary, inf_cpu_input_shape(graph, node, 0), inf_cpu_input_shape(graph, node, 1),
-                y);
-    binary->row = 1;
-    if (binary->rank > 0) {
-        binary->row = binary->dims[0];
-        binary->row_step_a = binary->step_a[0];
-        binary->row_step_b = binary->step_b[0];
-        binary->rank--;
-        for (int32_t i = 0; i < binary->rank; i++) {
-            binary->dims[i] = binary->dims[i + 1];
-            binary->step_a[i] = binary->step_a[i + 1];
-            binary->step_b[i] = binary->step_b[i + 1];
-        }
-    }
-    binary->rows = inf_shape_elements(y) / binary->row;
+    const struct inf_own_broadcast *broadcast = &binary->broadcast;
+    inf_own_broadcast_init(&binary->broadcast, step->graph, step->node, 2);
     enum inf_simd_form form = INF_SIMD_BOTH;
-    if (binary->row > 1 && binary->row_step_a == 0)
+    if (broadcast->row > 1 && broadcast->row_step[0] == 0)
         form = INF_SIMD_A_SCALAR;
-    else if (binary->row > 1 && binary->row_step_b == 0)
+    else if (broadcast->row > 1 && broadcast->row_step[1] == 0)
         form = INF_SIMD_B_SCALAR;
-    binary->inner = step->isa->simd->binary[binary_function(node->attrs.binary.kind)][form];
+    binary->inner = step->isa->simd->binary[binary_function(step->node->attrs.binary.kind)][form];
 }
 
-static void binary_tile(const void *context, size_t tile, size_t worker)
+static void binary_tile(const void *context, size_t number, size_t worker)
 {
     (void)worker;
     const struct binary_task *task = context;
     const struct binary *binary = task->binary;
-    size_t across = (binary->row + task->columns - 1) / task->columns; // tiles
-    size_t column = tile % across * task->columns;
-    size_t columns = INF_MIN(task->columns, binary->row - column);
-    size_t row = tile / across * task->rows;
-    size_t end = INF_MIN(row + task->rows, binary->rows);
-    for (size_t i = row; i < end; i++) {
-        size_t rest = i;
-        size_t a = column * binary->row_step_a;
-        size_t b = column * binary->row_step_b;
-        for (int32_t axis = 0; axis < binary->rank; axis++) {
-            size_t index = rest % binary->dims[axis];
-            rest /= binary->dims[axis];
-            a += index * binary->step_a[axis];
-            b += index * binary->step_b[axis];
-        }
-        binary->inner(columns, task->a + a, task->b + b, task->y + i * binary->row + column,
-                      binary->min, binary->max);
+    const struct inf_own_broadcast *broadcast = &binary->broadcast;
+    struct inf_own_broadcast_tile tile = inf_own_broadcast_tile(broadcast, &task->tiles, number);
+    struct inf_own_broadcast_walk walk;
+    inf_own_broadcast_start(&walk, broadcast, tile.row);
+    for (size_t row = tile.row; row < tile.end; row++, inf_own_broadcast_next(&walk, broadcast)) {
+        binary->inner(tile.columns, task->a + walk.at[0] + tile.column * broadcast->row_step[0],
+                      task->b + walk.at[1] + tile.column * broadcast->row_step[1],
+                      task->y + row * broadcast->row + tile.column, binary->min, binary->max);
     }
 }
 
 static void binary_run(const struct inf_cpu_step *step)
 {
     const struct binary *binary = step->state;
-    size_t columns = INF_MIN(binary->row, (size_t)TILE_ELEMENTS);
-    size_t rows = INF_MIN(binary->rows, TILE_ELEMENTS / columns);
     struct binary_task task = {binary, step->inputs[0], step->inputs[1], step->output,
-                               rows,   columns};
-    struct inf_own_work work = {binary_tile, &task,
-                                (binary->rows + rows - 1) / rows *
-                                    ((binary->row + columns - 1) / columns)};
+                               inf_own_broadcast_cut(&binary->broadcast, TILE_ELEMENTS)};
+    struct inf_own_work work = {binary_tile, &task, task.tiles.count};
     inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 

@@ -277,6 +277,9 @@ static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
     case INF_OP_REDUCE:
     case INF_OP_MATMUL:
     case INF_OP_DEPTHWISE_CONV2D:
+    case INF_OP_CAST:
+    case INF_OP_COMPARE:
+    case INF_OP_SELECT:
         return 100;
     default:
         return 0;

@@ -5,6 +5,7 @@
 #ifndef INF_BACKENDS_CPU_KERNELS_ISA_H
 #define INF_BACKENDS_CPU_KERNELS_ISA_H
 
+#include "backends/cpu/kernels/element.h"
 #include "backends/cpu/kernels/nn.h"
 #include "backends/cpu/kernels/q8.h"
 #include "backends/cpu/kernels/simd.h"
@@ -13,6 +14,7 @@ struct inf_isa {
     const char *name;  // as the setting cpu_isa_max has it
     const char *title; // for people
     const struct inf_simd *simd;
+    const struct inf_element *element;
     const struct inf_nn *nn;
     const struct inf_q8 *q8;
 };

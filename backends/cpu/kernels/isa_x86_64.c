@@ -65,10 +65,14 @@ static const struct inf_q8 q8_vnni = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
 
 // VNNI multiplies integers: floats have nothing of it.
 const struct inf_isa_row inf_isa_rows[] = {
-    {{"baseline", "SSE2", &inf_simd_baseline, &nn_baseline, &q8_baseline}, always},
-    {{"avx2", "AVX2", &inf_simd_avx2, &nn_avx2, &q8_avx2}, has_avx2},
-    {{"avx512", "AVX-512", &inf_simd_avx512, &nn_avx512, &q8_avx2}, has_avx512},
-    {{"avx512_vnni", "AVX-512 VNNI", &inf_simd_avx512, &nn_avx512, &q8_vnni}, has_avx512_vnni},
-    {{"avx512_bf16", "AVX-512 BF16", &inf_simd_avx512, &nn_bf16, &q8_vnni}, has_avx512_bf16},
+    {{"baseline", "SSE2", &inf_simd_baseline, &inf_element_baseline, &nn_baseline, &q8_baseline},
+     always},
+    {{"avx2", "AVX2", &inf_simd_avx2, &inf_element_avx2, &nn_avx2, &q8_avx2}, has_avx2},
+    {{"avx512", "AVX-512", &inf_simd_avx512, &inf_element_avx512, &nn_avx512, &q8_avx2},
+     has_avx512},
+    {{"avx512_vnni", "AVX-512 VNNI", &inf_simd_avx512, &inf_element_avx512, &nn_avx512, &q8_vnni},
+     has_avx512_vnni},
+    {{"avx512_bf16", "AVX-512 BF16", &inf_simd_avx512, &inf_element_avx512, &nn_bf16, &q8_vnni},
+     has_avx512_bf16},
     {.present = NULL},
 };
