@@ -59,7 +59,7 @@ enum inf_code inf_dynamic_create(struct inf_dynamic **out_dynamic, const struct 
                                 device_count, err);
     if (code == INF_OK)
         code = inf_node_programs_create(&dynamic->programs, devices, device_count,
-                                        dynamic->slot_count, err);
+                                        dynamic->slot_count, dynamic->split.rest, err);
     if (code == INF_OK)
         *out_dynamic = dynamic;
     else
@@ -95,6 +95,8 @@ enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
                                          struct inf_constants *constants, struct inf_error *err)
 {
     INF_TRY(inf_executable_list_constants(dynamic->planned, constants, err));
+    INF_TRY(
+        inf_node_programs_list_constants(dynamic->programs, dynamic->split.rest, constants, err));
     return inf_sides_list_constants(dynamic->sides, dynamic->split.rest, constants, err);
 }
 

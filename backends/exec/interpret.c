@@ -60,7 +60,7 @@ enum inf_code inf_interpreter_create_blob(struct inf_interpreter *interpreter, c
         return inf_fail(err, INF_EXHAUSTED,
                         "'%s' of %zu bytes: more than %" PRIu64 " bytes of tensors in one run",
                         name, size_bytes, (uint64_t)INF_LIMIT_DYNAMIC_BYTES);
-    *out_blob = inf_blob_create(size_bytes);
+    *out_blob = inf_blob_create_unset(size_bytes);
     if (*out_blob == NULL)
         return no_memory(err, size_bytes);
     interpreter->bytes += size_bytes;
@@ -309,8 +309,8 @@ static enum inf_code run_control(struct inf_interpreter *interpreter, struct fra
 
 // --- a graph ---
 
-static enum inf_code begin(struct frame *frame, const struct inf_graph *source,
-                           struct inf_error *err)
+static enum inf_code begin(const struct inf_interpreter *interpreter, struct frame *frame,
+                           const struct inf_graph *source, struct inf_error *err)
 {
     size_t count = (size_t)source->value_count + 1;
     *frame = (struct frame){.graph = *source, .source = source};
@@ -327,7 +327,8 @@ static enum inf_code begin(struct frame *frame, const struct inf_graph *source,
     for (uint32_t i = 0; i < source->output_count; i++)
         frame->uses[source->outputs[i].value]++;
     for (uint32_t i = 0; i < source->value_count; i++)
-        if (source->values[i].data != NULL && source->values[i].data->data == NULL)
+        if (source->values[i].data != NULL && source->values[i].data->data == NULL &&
+            !inf_node_programs_hold(interpreter->programs, source, i))
             return inf_fail_reason(err, INF_INTERNAL, INF_REASON_BUG,
                                    "'%s' is interpreted, but only its compiled form is there",
                                    source->values[i].name);
@@ -387,7 +388,7 @@ enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct in
     struct frame frame;
     if (interpreter->sides != NULL && inf_sides_fit(interpreter->sides, graph, inputs))
         return inf_sides_run(interpreter->sides, interpreter, graph, inputs, outputs, err);
-    enum inf_code code = begin(&frame, graph, err);
+    enum inf_code code = begin(interpreter, &frame, graph, err);
     if (code == INF_OK)
         code = bind_inputs(&frame, inputs, err);
     if (code == INF_OK)

@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "backends/base/record.h"
+#include "backends/exec/constants.h"
+#include "backends/exec/node_graph.h"
+#include "backends/exec/node_packs.h"
 #include "proto/core/span.h"
 
 // Programs that a slot keeps: places by key, in sets of some, of which the one that was not used for the
@@ -20,8 +23,7 @@
 struct entry {
     uint64_t key; // 0: none
     uint64_t used;
-    struct inf_graph *graph;     // the node alone
-    uint32_t *operands;          // by input of the node: value of `graph`, or INF_VALUE_NONE
+    struct inf_node_graph alone;
     struct inf_program *program; // NULL: the device declines the node
 };
 
@@ -36,12 +38,14 @@ struct inf_node_programs {
     struct inf_device *device; // a reference
     struct table *tables;      // by slot
     uint32_t slots;
+    struct inf_node_packs *packs;
     _Atomic uint64_t bytes;
 };
 
 enum inf_code inf_node_programs_create(struct inf_node_programs **out_programs,
                                        struct inf_device *const *devices, uint32_t device_count,
-                                       uint32_t slots, struct inf_error *err)
+                                       uint32_t slots, const struct inf_graph *graph,
+                                       struct inf_error *err)
 {
     *out_programs = NULL;
     for (uint32_t i = 0; i + 1 < device_count; i++) {
@@ -56,8 +60,12 @@ enum inf_code inf_node_programs_create(struct inf_node_programs **out_programs,
         }
         programs->device = inf_device_ref(devices[i]);
         programs->slots = slots;
-        *out_programs = programs;
-        return INF_OK;
+        enum inf_code code = inf_node_packs_create(&programs->packs, graph, programs->device, err);
+        if (code == INF_OK)
+            *out_programs = programs;
+        else
+            inf_node_programs_destroy(&programs);
+        return code;
     }
     return INF_OK;
 }
@@ -72,8 +80,7 @@ static void entry_clear(struct inf_node_programs *programs, struct entry *entry)
 {
     atomic_fetch_sub_explicit(&programs->bytes, bytes_of(entry->program), memory_order_relaxed);
     inf_program_destroy(&entry->program);
-    inf_graph_destroy(&entry->graph);
-    free(entry->operands);
+    inf_node_graph_fini(&entry->alone);
     *entry = (struct entry){0};
 }
 
@@ -94,6 +101,7 @@ void inf_node_programs_destroy(struct inf_node_programs **pointer)
         free(programs->tables[slot].bindings);
     }
     free(programs->tables);
+    inf_node_packs_destroy(&programs->packs);
     inf_device_unref(&programs->device);
     free(programs);
 }
@@ -104,6 +112,26 @@ uint64_t inf_node_programs_bytes(const struct inf_node_programs *programs)
 }
 
 // --- keys ---
+
+bool inf_node_programs_hold(const struct inf_node_programs *programs, const struct inf_graph *graph,
+                            uint32_t value)
+{
+    return programs != NULL && inf_node_packs_form(programs->packs, graph, value) != NULL;
+}
+
+enum inf_code inf_node_programs_list_constants(const struct inf_node_programs *programs,
+                                               const struct inf_graph *graph,
+                                               struct inf_constants *constants,
+                                               struct inf_error *err)
+{
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        struct inf_blob_form *form =
+            programs != NULL ? inf_node_packs_form(programs->packs, graph, v) : NULL;
+        if (graph->values[v].data != NULL)
+            INF_TRY(inf_constants_add(constants, graph->values[v].data, form, err));
+    }
+    return INF_OK;
+}
 
 static bool is_const(const struct inf_node_run *run, uint32_t value)
 {
@@ -131,118 +159,48 @@ static uint64_t key_of(const struct inf_node_run *run)
 static bool fits(const struct entry *entry, const struct inf_node_run *run)
 {
     const struct inf_node *node = &run->graph->nodes[run->node];
-    const struct inf_node *mine = &entry->graph->nodes[0];
+    const struct inf_node *mine = &entry->alone.graph->nodes[0];
     if (mine->input_count != node->input_count || mine->output_count != node->output_count ||
         strcmp(mine->name, node->name) != 0)
         return false;
     for (uint32_t i = 0; i < node->input_count; i++) {
-        if ((entry->operands[i] == INF_VALUE_NONE) != (node->inputs[i] == INF_VALUE_NONE))
+        if ((entry->alone.operands[i] == INF_VALUE_NONE) != (node->inputs[i] == INF_VALUE_NONE))
             return false;
         if (node->inputs[i] == INF_VALUE_NONE || is_const(run, node->inputs[i]))
             continue;
         const struct inf_value *value = &run->graph->values[node->inputs[i]];
-        const struct inf_value *like = &entry->graph->values[entry->operands[i]];
+        const struct inf_value *like = &entry->alone.graph->values[entry->alone.operands[i]];
         if (value->dtype != like->dtype || !inf_shape_equal(&value->shape, &like->shape))
             return false;
     }
     for (uint32_t i = 0; i < node->output_count; i++)
         if (!inf_shape_equal(&run->graph->values[node->outputs[i]].shape,
-                             &entry->graph->values[mine->outputs[i]].shape))
+                             &entry->alone.graph->values[mine->outputs[i]].shape))
             return false;
     return true;
 }
 
 // --- making ---
 
-// A convolution that is a product of each pixel with a matrix: it may be written as one.
-static bool is_product(const struct inf_node_run *run, const struct inf_node *node)
-{
-    if (node->op != INF_OP_CONV2D)
-        return false;
-    const struct inf_attrs_conv2d *attrs = &node->attrs.conv2d;
-    const struct inf_shape *x = &run->graph->values[node->inputs[0]].shape;
-    const struct inf_shape *filter = &run->graph->values[node->inputs[1]].shape;
-    const struct inf_shape *y = &run->graph->values[node->outputs[0]].shape;
-    return filter->dims[0] == 1 && filter->dims[1] == 1 && filter->dims[2] == x->dims[3] &&
-           attrs->stride_h == 1 && attrs->stride_w == 1 && y->dims[1] == x->dims[1] &&
-           y->dims[2] == x->dims[2];
-}
-
-// Whether the operand is the matrix of a product: packed for a program of its own it would take as much
-// memory again, so that it is read in each run.
-static bool is_matrix(const struct inf_node_run *run, const struct inf_node *node, uint32_t input)
-{
-    return input == 1 && (node->op == INF_OP_MATMUL || is_product(run, node));
-}
-
-static enum inf_code add_operand(struct entry *entry, const struct inf_node_run *run,
-                                 uint32_t input, struct inf_error *err)
-{
-    const struct inf_node *node = &run->graph->nodes[run->node];
-    uint32_t value = node->inputs[input];
-    entry->operands[input] = INF_VALUE_NONE;
-    if (value == INF_VALUE_NONE)
-        return INF_OK;
-    const struct inf_value *like = &run->graph->values[value];
-    struct inf_shape shape = like->shape;
-    if (input == 1 && is_product(run, node))
-        shape = INF_SHAPE(like->shape.dims[2], like->shape.dims[3]);
-    if (is_const(run, value) && !is_matrix(run, node, input))
-        return inf_graph_add_const(entry->graph, like->name, like->dtype, &shape,
-                                   inf_blob_ref(like->data), &entry->operands[input], err);
-    return inf_graph_add_value(entry->graph, like->name, like->dtype, &shape,
-                               &entry->operands[input], err);
-}
-
-static void set_attrs(struct inf_node *node, const struct inf_node *like)
-{
-    if (node->op == like->op) {
-        node->attrs = like->attrs;
-        return;
-    }
-    const struct inf_attrs_conv2d *attrs = &like->attrs.conv2d;
-    node->attrs.matmul.activation = attrs->activation;
-    node->attrs.matmul.activation_alpha = attrs->activation_alpha;
-    node->attrs.matmul.activation_min = attrs->activation_min;
-    node->attrs.matmul.activation_max = attrs->activation_max;
-}
-
-// Makes the graph of the node alone.
-static enum inf_code make_graph(struct entry *entry, const struct inf_node_run *run,
-                                struct inf_error *err)
-{
-    const struct inf_node *node = &run->graph->nodes[run->node];
-    uint32_t index;
-    enum inf_op op = is_product(run, node) ? INF_OP_MATMUL : node->op;
-    INF_TRY(inf_graph_create(&entry->graph, err));
-    entry->operands = calloc((size_t)node->input_count + 1, sizeof *entry->operands);
-    if (entry->operands == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for a program of a node");
-    for (uint32_t i = 0; i < node->input_count; i++)
-        INF_TRY(add_operand(entry, run, i, err));
-    INF_TRY(inf_graph_add_node(entry->graph, op, node->name, node->source, entry->operands,
-                               node->input_count, node->output_count, &index, err));
-    struct inf_node *mine = &entry->graph->nodes[index];
-    set_attrs(mine, node);
-    for (uint32_t i = 0; i < node->output_count; i++) {
-        const struct inf_value *like = &run->graph->values[node->outputs[i]];
-        entry->graph->values[mine->outputs[i]].dtype = like->dtype;
-        entry->graph->values[mine->outputs[i]].shape = like->shape;
-    }
-    return INF_OK;
-}
-
-// Compiles the node; an entry without a program where that fails.
+// Compiles the node; an entry without a program where that fails, and the evaluator can do it.
 static enum inf_code make(struct inf_node_programs *programs, struct entry *entry,
                           const struct inf_node_run *run, struct inf_error *err) INF_MAY_BLOCK
 {
     static const uint32_t nodes[] = {0};
-    INF_TRY(make_graph(entry, run, err));
+    const struct inf_node *node = &run->graph->nodes[run->node];
+    bool packed = inf_node_packs_has(programs->packs, run->source, run->node);
+    bool must = packed && inf_shape_elements(&run->graph->values[node->outputs[0]].shape) > 0;
+    struct inf_error *why = must ? err : NULL;
+    INF_TRY(inf_node_graph_init(&entry->alone, run->graph, run->source, run->node, packed, err));
     const struct inf_segment segment = {
-        .graph = entry->graph, .nodes = nodes, .node_count = 1, .slots = 1, .by_rule = true};
-    if (inf_device_supports(programs->device, entry->graph, 0, NULL) != INF_OK ||
-        inf_program_compile(&entry->program, programs->device, &segment, 0, NULL) != INF_OK)
+        .graph = entry->alone.graph, .nodes = nodes, .node_count = 1, .slots = 1, .by_rule = true};
+    enum inf_code code = inf_device_supports(programs->device, entry->alone.graph, 0, why);
+    if (code == INF_OK)
+        code = inf_program_compile(&entry->program, programs->device, &segment, 0, why);
+    if (code != INF_OK) {
         entry->program = NULL;
+        return must ? code : INF_OK;
+    }
     atomic_fetch_add_explicit(&programs->bytes, bytes_of(entry->program), memory_order_relaxed);
     return INF_OK;
 }
@@ -297,20 +255,20 @@ static enum inf_code bind(struct table *table, const struct entry *entry,
                           const struct inf_node_run *run, struct inf_error *err)
 {
     const struct inf_node *node = &run->graph->nodes[run->node];
-    if (table->binding_count < entry->graph->value_count) {
+    if (table->binding_count < entry->alone.graph->value_count) {
         free(table->bindings);
         table->binding_count = 0;
-        table->bindings = calloc(entry->graph->value_count, sizeof *table->bindings);
+        table->bindings = calloc(entry->alone.graph->value_count, sizeof *table->bindings);
         if (table->bindings == NULL)
             return inf_fail(err, INF_EXHAUSTED, "no memory for a run");
-        table->binding_count = entry->graph->value_count;
+        table->binding_count = entry->alone.graph->value_count;
     }
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != INF_VALUE_NONE)
-            table->bindings[entry->operands[i]] =
+            table->bindings[entry->alone.operands[i]] =
                 (struct inf_binding){.host = run->graph->values[node->inputs[i]].data->data};
     for (uint32_t i = 0; i < node->output_count; i++)
-        table->bindings[entry->graph->nodes[0].outputs[i]] =
+        table->bindings[entry->alone.graph->nodes[0].outputs[i]] =
             (struct inf_binding){.host = run->outputs[i]->data};
     return INF_OK;
 }

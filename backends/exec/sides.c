@@ -128,7 +128,6 @@ void inf_sides_add_own_memory(const struct inf_sides *sides, struct inf_executab
 enum inf_code inf_sides_list_constants(const struct inf_sides *sides, const struct inf_graph *graph,
                                        struct inf_constants *constants, struct inf_error *err)
 {
-    INF_TRY(inf_constants_add_values(constants, graph, true, err));
     for (uint32_t i = 0; i < graph->subgraph_count; i++) {
         const struct inf_graph *subgraph = graph->subgraphs[i];
         struct inf_executable *executable = find(sides, subgraph);
@@ -136,10 +135,12 @@ enum inf_code inf_sides_list_constants(const struct inf_sides *sides, const stru
             continue;
         // The shapes that it is compiled for are those that its node passes on in every run: it is
         // never interpreted.
-        if (executable != NULL)
+        if (executable != NULL) {
             INF_TRY(inf_executable_list_constants(executable, constants, err));
-        else
-            INF_TRY(inf_sides_list_constants(sides, subgraph, constants, err));
+            continue;
+        }
+        INF_TRY(inf_constants_add_values(constants, subgraph, true, err));
+        INF_TRY(inf_sides_list_constants(sides, subgraph, constants, err));
     }
     return INF_OK;
 }

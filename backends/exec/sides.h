@@ -37,8 +37,8 @@ enum inf_code inf_sides_run(const struct inf_sides *sides, struct inf_interprete
 // As inf_executable_add_own_memory(), for all of them.
 void inf_sides_add_own_memory(const struct inf_sides *sides, struct inf_executable_memory *memory);
 
-// As inf_executable_list_constants(), for `graph`, which is interpreted, and all that is compiled of its
-// subgraphs.
+// As inf_executable_list_constants(), for the subgraphs of `graph`, which is interpreted: those that are
+// compiled, and those that are not.
 enum inf_code inf_sides_list_constants(const struct inf_sides *sides, const struct inf_graph *graph,
                                        struct inf_constants *constants,
                                        struct inf_error *err) INF_NODISCARD;

@@ -14,8 +14,11 @@ enum inf_code inf_ref_shape(const struct inf_ref_call *call, struct inf_error *e
 enum inf_code inf_ref_fill(const struct inf_ref_call *call, struct inf_error *err)
 {
     (void)err;
-    for (size_t i = 0; i < call->outputs[0].count; i++)
-        inf_ref_copy(&call->outputs[0], i, &call->inputs[1], 0, 1);
+    const struct inf_ref_tensor *y = &call->outputs[0];
+    if (y->count > 0)
+        inf_ref_copy(y, 0, &call->inputs[1], 0, 1);
+    for (size_t done = 1; done < y->count; done *= 2)
+        inf_ref_copy(y, done, y, 0, INF_MIN(done, y->count - done));
     return INF_OK;
 }
 

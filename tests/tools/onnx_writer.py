@@ -35,10 +35,10 @@ def attribute(name, value):
     return field(1, name) + b"".join(field(8, number) for number in value) + field(20, ATTRIBUTE_INTS)
 
 
-def port(name, dims):
-    """An input or output of a graph: floats."""
-    shape = b"".join(field(1, field(1, dim)) for dim in dims)
-    return field(1, name) + field(2, field(1, field(1, FLOAT) + field(2, shape)))
+def port(name, dims, dtype=FLOAT):
+    """An input or output of a graph; a dimension that only a run tells is a name."""
+    shape = b"".join(field(1, field(2 if isinstance(dim, str) else 1, dim)) for dim in dims)
+    return field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape)))
 
 
 def tensor(dtype, dims, values, name=""):
@@ -70,17 +70,25 @@ class Graph:
             size *= dim
         return self.const(FLOAT, dims, (self.block * (size // len(self.block) + 1))[:size])
 
-    def node(self, op, inputs, **attributes):
-        """Adds a node of one output, which it returns."""
-        output = f"v{len(self.nodes)}"
-        body = b"".join(field(1, name) for name in inputs) + field(2, output) + field(4, op)
+    def add(self, op, inputs, outputs, **attributes):
+        """Adds a node of so many outputs, which it returns."""
+        names = [f"v{len(self.nodes)}" + f"_{i}" * (i > 0) for i in range(outputs)]
+        body = b"".join(field(1, name) for name in inputs) + b"".join(field(2, name) for name in names) + field(4, op)
         body += b"".join(field(5, attribute(name, value)) for name, value in attributes.items())
         self.nodes.append(field(1, body))
-        return output
+        return names
+
+    def node(self, op, inputs, **attributes):
+        """Adds a node of one output, which it returns."""
+        return self.add(op, inputs, 1, **attributes)[0]
 
     def write(self, path, name, x_dims, y, y_dims):
         """Writes the model from x to `y`."""
+        self.write_ports(path, name, [port("x", x_dims)], [port(y, y_dims)])
+
+    def write_ports(self, path, name, inputs, outputs):
+        """Writes the model with these ports."""
         body = b"".join(self.nodes) + field(2, name) + b"".join(self.constants)
-        body += field(11, port("x", x_dims)) + field(12, port(y, y_dims))
+        body += b"".join(field(11, one) for one in inputs) + b"".join(field(12, one) for one in outputs)
         with open(path, "wb") as file:
             file.write(field(1, IR_VERSION) + field(7, body) + field(8, field(2, OPSET)))
