@@ -2,6 +2,7 @@
 // The largest or the mean of a window's elements inside the picture.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "constants.h"
 #include "lib/storage.glsl"
 #include "lib/invocation.glsl"
@@ -10,38 +11,59 @@
 
 layout(constant_id = 1) const bool LARGEST = false;
 layout(constant_id = 2) const bool VECTOR = false;
+layout(constant_id = 3) const uint SQUARE = 0; // height and width of windows that all lie inside the picture; 0: of any others
+layout(constant_id = 4) const uint PIXELS = 1; // neighbours in a row that an invocation makes
 
 READS(0, x)
 WRITES(1, y)
+
+// A NaN is never larger: max pooling passes over it.
+vec4 pooled(vec4 result, uint at)
+{
+    vec4 from = VECTOR ? x4(at) : vec4(x(at));
+    return LARGEST ? mix(result, from, greaterThan(from, result)) : result + from;
+}
+
+// The pixel of y at `row` and `column`.
+vec4 pool(uint image, uint row, uint column, uint channel)
+{
+    vec4 result = vec4(LARGEST ? -INFINITY : 0.0);
+    float count = 0.0;
+    if (SQUARE != 0) {
+        uint corner = ((image * p.in_h + row * p.stride_h) * p.in_w + column * p.stride_w) * p.blocks + channel;
+        [[unroll]] for (uint i = 0; i < SQUARE; i++)
+            [[unroll]] for (uint k = 0; k < SQUARE; k++)
+                result = pooled(result, corner + (i * p.in_w + k) * p.blocks);
+        count = float(SQUARE * SQUARE);
+    } else {
+        int top = int(row * p.stride_h) - p.pad_top, left = int(column * p.stride_w) - p.pad_left;
+        int rows_end = min(top + int(p.kernel_h), int(p.in_h));
+        int columns_end = min(left + int(p.kernel_w), int(p.in_w));
+        for (int i = max(top, 0); i < rows_end; i++) {
+            for (int k = max(left, 0); k < columns_end; k++) {
+                result = pooled(result, ((image * p.in_h + uint(i)) * p.in_w + uint(k)) * p.blocks + channel);
+                count += 1.0;
+            }
+        }
+    }
+    return LARGEST ? result : result / vec4(count);
+}
 
 void main()
 {
     uint id = invocation();
     if (id >= p.count)
         return;
-    uint channel = id % p.blocks; // p.blocks: vectors or channels of a pixel
-    uint pixel = id / p.blocks;
-    uint column = pixel % p.out_w, row = pixel / p.out_w % p.out_h;
-    uint image = pixel / p.out_w / p.out_h;
-    int top = int(row * p.stride_h) - p.pad_top, left = int(column * p.stride_w) - p.pad_left;
-    uint rows_end = uint(min(top + int(p.kernel_h), int(p.in_h)));
-    uint columns_end = uint(min(left + int(p.kernel_w), int(p.in_w)));
-
-    vec4 result = vec4(LARGEST ? -INFINITY : 0.0);
-    float count = 0.0;
-    for (uint i = uint(max(top, 0)); i < rows_end && int(rows_end) > 0; i++) {
-        for (uint k = uint(max(left, 0)); k < columns_end && int(columns_end) > 0; k++) {
-            uint at = ((image * p.in_h + i) * p.in_w + k) * p.blocks + channel;
-            vec4 from = VECTOR ? x4(at) : vec4(x(at));
-            // A NaN is never larger: max pooling passes over it.
-            result = LARGEST ? mix(result, from, greaterThan(from, result)) : result + from;
-            count += 1.0;
-        }
+    // Where the processor computes, divisions cost more than all else: strips share them.
+    uint pixel = id / p.blocks, channel = id - pixel * p.blocks; // p.blocks: vectors or channels of a pixel
+    uint line = pixel / p.strips, column = (pixel - line * p.strips) * PIXELS;
+    uint image = line / p.out_h, row = line - image * p.out_h;
+    uint to = (line * p.out_w + column) * p.blocks + channel;
+    [[unroll]] for (uint i = 0; i < PIXELS; i++, to += p.blocks) {
+        vec4 result = pool(image, row, column + i, channel);
+        if (VECTOR)
+            put_y4(to, result);
+        else
+            put_y(to, result.x);
     }
-    if (!LARGEST)
-        result /= vec4(count);
-    if (VECTOR)
-        put_y4(id, result);
-    else
-        put_y(id, result.x);
 }

@@ -153,8 +153,10 @@ void inf_buffer_free(struct inf_buffer **buffer);
 // A stretch of a plan's steps that one device runs. Read during compile only.
 struct inf_segment {
     const struct inf_graph *graph; // shapes known; outlives the program
-    const uint32_t *nodes;         // indices of the nodes to run, in order
+    const uint32_t *nodes;         // indices of the nodes to run, ascending
     uint32_t node_count;
+    // As inf_graph_sole_readers() has it, for devices that compute several nodes at once; NULL: not known.
+    const uint32_t *readers;
     uint32_t slots; // how many runs may go on at once, each with a slot number of its own
     // What products and what is stored between steps may be in, one of the device's precisions. Sums
     // are in fp32 in any case, and so is all that comes and goes by bindings. AUTO, FP32: in fp32.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backends/exec/arena_plan.h"
+#include "backends/graph/readers.h"
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
@@ -158,6 +159,7 @@ struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
         .graph = graph,
         .nodes = plan->steps + stretch->first,
         .node_count = stretch->count,
+        .readers = plan->readers,
         .slots = 1,
         .precision = (offered & INF_PRECISION_BIT(manner->precision)) != 0 ? manner->precision
                                                                            : INF_PRECISION_FP32,
@@ -404,6 +406,7 @@ static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
 static enum inf_code fill(struct planner *planner, struct inf_error *err) INF_MAY_BLOCK
 {
     find_classes(planner);
+    inf_graph_sole_readers(planner->graph, planner->plan->readers);
     INF_TRY(assign_devices(planner, err));
     cut_segments(planner);
     settle_segments(planner);
@@ -428,13 +431,14 @@ static bool allocate(struct planner *planner)
     planner->step_devices = calloc(nodes, sizeof *planner->step_devices);
     plan->steps = calloc(nodes, sizeof *plan->steps);
     plan->segments = calloc(nodes, sizeof *plan->segments);
+    plan->readers = calloc(nodes, sizeof *plan->readers);
     plan->storage = calloc(values, sizeof *plan->storage);
     plan->copy_values = calloc(outputs, sizeof *plan->copy_values);
     plan->copy_outputs = calloc(outputs, sizeof *plan->copy_outputs);
     plan->value_count = planner->graph->value_count;
     return planner->root != NULL && planner->classes != NULL && planner->step_devices != NULL &&
-           plan->steps != NULL && plan->segments != NULL && plan->storage != NULL &&
-           plan->copy_values != NULL && plan->copy_outputs != NULL;
+           plan->readers != NULL && plan->steps != NULL && plan->segments != NULL &&
+           plan->storage != NULL && plan->copy_values != NULL && plan->copy_outputs != NULL;
 }
 
 enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph *graph,
@@ -471,6 +475,7 @@ void inf_plan_destroy(struct inf_plan **plan)
     free((*plan)->segments);
     free((*plan)->storage);
     free((*plan)->roots);
+    free((*plan)->readers);
     free((*plan)->copy_values);
     free((*plan)->copy_outputs);
     free(*plan);

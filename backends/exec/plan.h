@@ -38,6 +38,7 @@ struct inf_plan {
     struct inf_storage *storage; // by value index
     uint32_t *roots; // by value index: the value whose bytes it renames, itself for most
     uint32_t value_count;
+    uint32_t *readers;     // by node index: as inf_graph_sole_readers() has it
     size_t arena_bytes;    // that the intermediates need in one slot
     size_t live_max_bytes; // most bytes alive at once: the lower bound of arena_bytes
     size_t memory_bytes;   // arena_bytes, or more where outputs that nobody wants need it

@@ -40,28 +40,20 @@ const struct inf_shader *vk_fusion_find(struct vk_fusion *fusion, uint64_t hash)
 
 bool vk_segment_has(const struct inf_segment *segment, uint32_t node)
 {
-    for (uint32_t i = 0; i < segment->node_count; i++)
-        if (segment->nodes[i] == node)
-            return true;
-    return false;
+    uint32_t begin = 0, end = segment->node_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (segment->nodes[middle] < node)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin < segment->node_count && segment->nodes[begin] == node;
 }
 
 uint32_t vk_sole_reader(const struct inf_segment *segment, uint32_t node)
 {
-    const struct inf_graph *graph = segment->graph;
-    uint32_t value = graph->nodes[node].outputs[0], reader = INF_NODE_NONE;
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        if (graph->outputs[i].value == value)
-            return INF_NODE_NONE;
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        for (uint32_t i = 0; i < graph->nodes[n].input_count; i++) {
-            if (graph->nodes[n].inputs[i] != value || n == reader)
-                continue;
-            if (reader != INF_NODE_NONE)
-                return INF_NODE_NONE;
-            reader = n;
-        }
-    }
+    uint32_t reader = segment->readers != NULL ? segment->readers[node] : INF_NODE_NONE;
     return reader != INF_NODE_NONE && vk_segment_has(segment, reader) ? reader : INF_NODE_NONE;
 }
 

@@ -39,7 +39,8 @@ const struct inf_shader *vk_fusion_find(struct vk_fusion *fusion, uint64_t hash)
 // Whether node `node` of the graph is one of the segment's.
 bool vk_segment_has(const struct inf_segment *segment, uint32_t node);
 
-// The one node of the segment that reads what `node` makes, however often, if nothing else does.
+// The one node of the segment that reads what `node` makes, however often, if nothing else does; INF_NODE_NONE too where
+// the segment does not tell readers.
 uint32_t vk_sole_reader(const struct inf_segment *segment, uint32_t node);
 
 // Makes the dispatches of a step of the lowering's node: of that, and of what is computed on the way to it. None

@@ -13,6 +13,7 @@
 struct copy {
     VkBuffer to, from;
     VkBufferCopy region;
+    void *bytes; // of the host: where those of its piece come from or go to
 };
 
 static enum inf_code record_copies(struct vk_device *device, VkCommandBuffer commands,
@@ -79,8 +80,7 @@ struct progress {
     size_t offset;  // from here
 };
 
-// The stretches that go next, by a piece of memory that the host sees. On the
-// way to the device their bytes are written there.
+// The stretches that go next, by a piece of memory that the host sees, whose bytes follow each other.
 static uint32_t plan_piece(struct progress *progress, const struct vk_span *piece, bool down,
                            struct copy *copies)
 {
@@ -90,14 +90,13 @@ static uint32_t plan_piece(struct progress *progress, const struct vk_span *piec
         const struct vk_transfer *transfer = &progress->transfers[progress->index];
         size_t size = INF_MIN(transfer->size - progress->offset, PIECE_BYTES - used);
         VkDeviceSize near = piece->offset + used, far = transfer->span->offset + progress->offset;
-        if (!down && size > 0)
-            memcpy((char *)piece->host + used, (char *)transfer->bytes + progress->offset, size);
         if (size > 0)
             copies[count++] = (struct copy){.to = down ? piece->buffer : transfer->span->buffer,
                                             .from = down ? transfer->span->buffer : piece->buffer,
                                             .region = {.srcOffset = down ? far : near,
                                                        .dstOffset = down ? near : far,
-                                                       .size = size}};
+                                                       .size = size},
+                                            .bytes = (char *)transfer->bytes + progress->offset};
         used += size;
         progress->offset += size;
         if (progress->offset == transfer->size) {
@@ -108,24 +107,20 @@ static uint32_t plan_piece(struct progress *progress, const struct vk_span *piec
     return count;
 }
 
-// Gives the bytes of a piece to whom they belong: what plan_piece() made of `progress`, which it had then.
-static void hand_out(struct progress progress, const struct vk_span *piece,
-                     const struct copy *copies, uint32_t count)
+// Moves bytes between the host's memory and what the host sees of the device's.
+static void copy_bytes(void *bytes, void *seen, size_t size, bool down)
 {
-    size_t used = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct vk_transfer *transfer = &progress.transfers[progress.index];
-        while (transfer->size == 0)
-            transfer = &progress.transfers[++progress.index];
-        size_t size = (size_t)copies[i].region.size;
-        memcpy((char *)transfer->bytes + progress.offset, (const char *)piece->host + used, size);
-        used += size;
-        progress.offset += size;
-        if (progress.offset == transfer->size) {
-            progress.index++;
-            progress.offset = 0;
-        }
-    }
+    if (size > 0)
+        memcpy(down ? bytes : seen, down ? seen : bytes, size);
+}
+
+// Moves what the copies name between the host's memory and a piece.
+static void copy_piece(const struct vk_span *piece, const struct copy *copies, uint32_t count,
+                       bool down)
+{
+    char *seen = piece->host;
+    for (uint32_t i = 0; i < count; seen += copies[i++].region.size)
+        copy_bytes(copies[i].bytes, seen, (size_t)copies[i].region.size, down);
 }
 
 static enum inf_code move(struct vk_device *device, struct progress *progress, bool down,
@@ -141,37 +136,37 @@ static enum inf_code move(struct vk_device *device, struct progress *progress, b
     INF_TRY(vk_span_alloc(&piece, device, INF_MIN(total, PIECE_BYTES), VK_SPAN_HOST, err));
     enum inf_code code = INF_OK;
     while (code == INF_OK && progress->index < progress->count) {
-        const struct progress before = *progress;
         uint32_t count = plan_piece(progress, &piece, down, copies);
+        if (!down)
+            copy_piece(&piece, copies, count, false);
         if (count > 0)
             code = run_copies(device, copies, count, err);
         if (code == INF_OK && down)
-            hand_out(before, &piece, copies, count);
+            copy_piece(&piece, copies, count, true);
     }
     vk_span_free(device, &piece);
     return code;
 }
 
-enum inf_code vk_transfer_write(struct vk_device *device, const struct vk_transfer *transfers,
-                                uint32_t count, struct inf_error *err)
+static enum inf_code transfer(struct vk_device *device, const struct vk_transfer *transfers,
+                              uint32_t count, bool down, struct inf_error *err)
 {
     struct progress progress = {.transfers = transfers, .count = count};
     if (count == 0 || transfers[0].span->host == NULL)
-        return move(device, &progress, false, err);
+        return move(device, &progress, down, err);
     for (uint32_t i = 0; i < count; i++)
-        if (transfers[i].size > 0)
-            memcpy(transfers[i].span->host, transfers[i].bytes, transfers[i].size);
+        copy_bytes(transfers[i].bytes, transfers[i].span->host, transfers[i].size, down);
     return INF_OK;
+}
+
+enum inf_code vk_transfer_write(struct vk_device *device, const struct vk_transfer *transfers,
+                                uint32_t count, struct inf_error *err)
+{
+    return transfer(device, transfers, count, false, err);
 }
 
 enum inf_code vk_transfer_read(struct vk_device *device, const struct vk_transfer *transfers,
                                uint32_t count, struct inf_error *err)
 {
-    struct progress progress = {.transfers = transfers, .count = count};
-    if (count == 0 || transfers[0].span->host == NULL)
-        return move(device, &progress, true, err);
-    for (uint32_t i = 0; i < count; i++)
-        if (transfers[i].size > 0)
-            memcpy(transfers[i].bytes, transfers[i].span->host, transfers[i].size);
-    return INF_OK;
+    return transfer(device, transfers, count, true, err);
 }

@@ -14,6 +14,28 @@ static bool settle(struct vk_window *window, const struct inf_shape *y)
     return vector;
 }
 
+// Larger windows take as long either way, and each size is a pipeline.
+#define SQUARE_MAX 3
+
+// The height and width of a pool's windows, where they are alike, small, and none reaches outside the picture; else 0.
+static uint32_t square_inside(const struct vk_window *window)
+{
+    uint32_t kernel = window->kernel_h;
+    bool inside = window->pad_top == 0 && window->pad_left == 0 &&
+                  (window->out_h - 1) * window->stride_h + kernel <= window->in_h &&
+                  (window->out_w - 1) * window->stride_w + kernel <= window->in_w;
+    return inside && window->kernel_w == kernel && kernel <= SQUARE_MAX ? kernel : 0;
+}
+
+// Pixels of a row that an invocation makes, of which none is over.
+static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
+{
+    uint32_t pixels = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 1;
+    while (width % pixels != 0)
+        pixels /= 2;
+    return pixels;
+}
+
 enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
 {
     const struct inf_shape *y = vk_output_shape(lowering, 0);
@@ -24,8 +46,12 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
     bool largest = lowering->node->attrs.pool2d.kind == INF_POOL_MAX;
     if (!largest && lowering->node->attrs.pool2d.kind != INF_POOL_AVERAGE)
         return vk_decline(lowering, err, "this kind is not built");
-    struct vk_dispatch dispatch = {.variant = {INF_SHADER_POOL, {largest, vector}},
-                                   .invocations = window.count};
+    uint32_t pixels = strip_pixels(lowering, window.out_w);
+    window.strips = window.out_w / pixels;
+    window.count /= pixels;
+    struct vk_dispatch dispatch = {
+        .variant = {INF_SHADER_POOL, {largest, vector, square_inside(&window), pixels}},
+        .invocations = window.count};
     vk_push(&dispatch, &window, sizeof(window));
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
     vk_view(lowering, &dispatch, 0, vector);

@@ -1,41 +1,37 @@
 // Loads of a window's pixels. Wants what lib/source.glsl does, and x.
 
-// Four channels of a pixel, or one, or three. A load that nothing hangs on may be made ahead: what lies outside is 0 behind it.
+// The body of a load of `read(place)`, or of 0 where `at` is outside of the picture. Through a view a load that nothing hangs on
+// may be made ahead: what lies outside is loaded from elsewhere, and not used.
+#ifdef TEXELS
+#define LOAD_INSIDE(type, at, read, place)    \
+    bool outside = !ONE_TAP && at == OUTSIDE; \
+    type from = read(outside ? 0 : (place));  \
+    return outside ? type(0.0) : from;
+#else
+#define LOAD_INSIDE(type, at, read, place) \
+    type from = type(0.0);                 \
+    if (ONE_TAP || at != OUTSIDE)          \
+        from = read(place);                \
+    return from;
+#endif
+
+// Four channels of a pixel.
 vec4 load4(uint at, uint channel)
 {
-#ifdef TEXELS
-    bool outside = !ONE_TAP && at == OUTSIDE;
-    vec4 from = x4(outside ? 0 : (at + channel) / 4);
-    return outside ? vec4(0.0) : from;
-#else
-    vec4 from = vec4(0.0);
-    if (ONE_TAP || at != OUTSIDE)
-        from = x4((at + channel) / 4);
-    return from;
-#endif
+    LOAD_INSIDE(vec4, at, x4, (at + channel) / 4)
 }
 
+// One channel.
 float load(uint at, uint channel)
 {
-#ifdef TEXELS
-    bool outside = !ONE_TAP && at == OUTSIDE;
-    float from = x(outside ? 0 : at + channel);
-    return outside ? 0.0 : from;
-#else
-    float from = 0.0;
-    if (ONE_TAP || at != OUTSIDE)
-        from = x(at + channel);
-    return from;
-#endif
+    LOAD_INSIDE(float, at, x, at + channel)
 }
 
 // Three, behind a view of threes.
 vec4 load3(uint at, uint channel)
 {
 #ifdef TEXELS
-    bool outside = !ONE_TAP && at == OUTSIDE;
-    vec4 from = x4(outside ? 0 : (at + channel) / 3);
-    return outside ? vec4(0.0) : from;
+    LOAD_INSIDE(vec4, at, x4, (at + channel) / 3)
 #else
     return vec4(load(at, channel), load(at, channel + 1), load(at, channel + 2), 0.0);
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/graph/readers.h"
 #include "backends/graph/shape_infer.h"
 #include "tests/unit/graph_kit.h"
 
@@ -302,5 +303,26 @@ Test(graph, trim_drops_what_nothing_uses_and_renumbers_the_rest)
     cr_assert_eq(graph->values[3].producer, 1u);
     node(graph, INF_OP_UNARY, "more", graph->outputs[0].value); // it can still grow
     cr_assert_eq(graph->value_count, 5u);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, tells_the_one_node_that_reads_what_a_node_makes)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2)), readers[6];
+    uint32_t once = node(graph, INF_OP_UNARY, "once", x);
+    uint32_t twice = node(graph, INF_OP_UNARY, "twice", once);
+    uint32_t square = node(graph, INF_OP_BINARY, "square", twice, twice);
+    uint32_t shared = node(graph, INF_OP_UNARY, "shared", square);
+    uint32_t given = node(graph, INF_OP_UNARY, "given", shared);
+    (void)!node(graph, INF_OP_BINARY, "last", shared, given);
+    output(graph, "y", given);
+    inf_graph_sole_readers(graph, readers);
+    cr_expect_eq(readers[0], 1u);
+    cr_expect_eq(readers[1], 2u, "one node that reads it twice");
+    cr_expect_eq(readers[2], 3u);
+    cr_expect_eq(readers[3], INF_NODE_NONE, "two nodes");
+    cr_expect_eq(readers[4], INF_NODE_NONE, "a node and the graph's output");
+    cr_expect_eq(readers[5], INF_NODE_NONE, "nobody");
     inf_graph_destroy(&graph);
 }
