@@ -12,18 +12,18 @@
 #define RATE_MAX     1000000
 
 // Reads "1,2,4": a row each.
-static int take_loads(struct bench_options *options, const char *name, const char *list,
+static int take_loads(struct bench_loads *loads, const char *name, const char *list,
                       unsigned long most)
 {
     char text[24];
-    options->load_count = 0;
+    loads->count = 0;
     do {
         size_t length = strcspn(list, ",");
-        if (options->load_count == BENCH_LOADS_MAX)
+        if (loads->count == BENCH_LOADS_MAX)
             return command_say(EXIT_USAGE, "%s: more than %d numbers", name, BENCH_LOADS_MAX);
         snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1),
                  list);
-        if (!command_number(name, text, 1, most, &options->loads[options->load_count++]))
+        if (!command_number(name, text, 1, most, &loads->values[loads->count++]))
             return EXIT_USAGE;
         list += length + (list[length] == ',');
     } while (*list != '\0');
@@ -59,11 +59,9 @@ static int take_option(struct bench_options *options, const struct option_given 
                    ? EXIT_OK
                    : EXIT_USAGE;
     case 'c':
-        options->open = false;
-        return take_loads(options, "--streams", given->value, STREAMS_MAX);
+        return take_loads(&options->streams, "--streams", given->value, STREAMS_MAX);
     case 'R':
-        options->open = true;
-        return take_loads(options, "--rate", given->value, RATE_MAX);
+        return take_loads(&options->rates, "--rate", given->value, RATE_MAX);
     case 'A':
         return take_arrivals(options, given->value);
     case 't':
@@ -87,24 +85,25 @@ static int take_option(struct bench_options *options, const struct option_given 
 // A device that does not run the model makes a row of its own, which knows no rates.
 static int check_options(const struct bench_options *options)
 {
-    if (options->all_backends && (options->open || options->load_count > 1))
+    if (options->all_backends && (options->rates.count > 0 || options->streams.count > 1))
         return command_say(EXIT_USAGE, "--all-backends: not with --rate or several --streams");
-    if (options->beside && (options->open || options->all_backends))
-        return command_say(EXIT_USAGE, "--beside: not with --rate or --all-backends");
-    if (options->direct != NULL && (options->open || options->all_backends))
-        return command_say(EXIT_USAGE, "--direct: not with --rate or --all-backends");
-    if (options->connections > 1 && !options->open)
+    if (options->beside && options->all_backends)
+        return command_say(EXIT_USAGE, "--beside: not with --all-backends");
+    if (options->direct != NULL && options->all_backends)
+        return command_say(EXIT_USAGE, "--direct: not with --all-backends");
+    if (options->connections > 1 && options->rates.count == 0)
         return command_say(EXIT_USAGE, "--connections: only with --rate");
     return EXIT_OK;
 }
 
 int bench_options_read(struct bench_options *options, const struct arguments *arguments)
 {
-    *options = (struct bench_options){
-        .runs = RUNS_DEFAULT, .loads = {1}, .load_count = 1, .connections = 1};
+    *options = (struct bench_options){.runs = RUNS_DEFAULT, .connections = 1};
     int code = EXIT_OK;
     for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
         code = take_option(options, &arguments->options[i]);
+    if (options->streams.count == 0 && options->rates.count == 0)
+        options->streams = (struct bench_loads){.values = {1}, .count = 1};
     return code == EXIT_OK ? check_options(options) : code;
 }
 

@@ -8,12 +8,16 @@
 
 #define BENCH_LOADS_MAX 32
 
+struct bench_loads {
+    unsigned long values[BENCH_LOADS_MAX];
+    size_t count;
+};
+
 struct bench_options {
     struct request_options request;
     unsigned long runs, timeout_ms, queue_timeout_ms;
-    unsigned long loads[BENCH_LOADS_MAX]; // streams, or with `open` requests a second: a row each
-    size_t load_count;
-    bool open, even, all_backends, beside;
+    struct bench_loads streams, rates; // of closed loops, of open ones: a row each
+    bool even, all_backends, beside;
     unsigned long connections; // of an open loop
     const char *plot;          // file; NULL: none
     const char *direct;        // the model's file, for the engine alone; NULL: not wanted
@@ -28,7 +32,8 @@ extern const struct option bench_long_options[];
 #define BENCH_OPTIONS_HELP                                                                          \
     "  -n, --runs N           requests (default 200)\n"                                             \
     "  -c, --streams N,...    requests in flight at once (default 1); a row each\n"                 \
-    "  -R, --rate N,...       an open loop of so many requests a second; a row each\n"              \
+    "  -R, --rate N,...       an open loop of so many requests a second; a row each. With -c as\n"  \
+    "                         well: first the rows of -c, then these\n"                             \
     "  -A, --arrivals HOW     of an open loop: poisson (default) or even\n"                         \
     "  -C, --connections N    of an open loop: connections that take turns (default 1)\n"           \
     "  -t, --timeout MS       that each request may take; an open loop counts those that may not\n" \

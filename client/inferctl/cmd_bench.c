@@ -7,14 +7,13 @@
 #include <time.h>
 
 #include "client/inferctl/bench_options.h"
+#include "client/inferctl/bench_table.h"
 #include "client/inferctl/beside.h"
 #include "client/inferctl/command.h"
 #include "client/inferctl/engine_program.h"
-#include "client/inferctl/latency.h"
 #include "client/inferctl/open_loop.h"
 #include "client/inferctl/plot.h"
 #include "client/inferctl/progress.h"
-#include "client/inferctl/table.h"
 
 #define WARMUP_RUNS 3
 
@@ -23,6 +22,8 @@ struct bench {
     inferd_client *client;
     inferd_client *const *clients; // the same, and others of an open loop
     inferd_request request;
+    struct table *table;       // of `parts`
+    unsigned parts;            // of enum bench_part
     struct plot_point *points; // measured so far
     size_t point_count;
     double *total_ms, *queue_ms, *compute_ms, *added_ms; // by answer
@@ -104,105 +105,22 @@ static bool warm_up(struct bench *bench)
     return true;
 }
 
-#define CLOSED_COLUMNS                                                                             \
-    "model", "device", "requests", "streams", "per_second", "first_ms", "median_ms", "mean_ms",    \
-        "p95_ms", "p99_ms", "min_ms", "max_ms", "queue_median_ms", "compute_median_ms",            \
-        "added_median_ms"
+// --- rows ---
 
-static struct table *start_table(const struct bench_options *options)
+static unsigned parts_of(const struct bench_options *options)
 {
-    static const char *const columns[] = {CLOSED_COLUMNS, "memory_bytes", "failure"};
-    static const char *const beside[] = {CLOSED_COLUMNS, "socket_median_ms", "engine_median_ms"};
-    static const char *const direct[] = {CLOSED_COLUMNS, "engine_median_ms"};
-    size_t count = sizeof columns / sizeof columns[0];
-    if (options->beside)
-        return table_create(beside,
-                            sizeof beside / sizeof beside[0] - (options->direct == NULL ? 1 : 0));
-    if (options->direct != NULL)
-        return table_create(direct, sizeof direct / sizeof direct[0]);
-    return table_create(columns, (unsigned)(options->all_backends ? count : count - 2));
+    return (options->streams.count > 0 ? BENCH_CLOSED : 0u) |
+           (options->rates.count > 0 ? BENCH_OPEN : 0u) | (options->beside ? BENCH_SOCKET : 0u) |
+           (options->direct != NULL ? BENCH_ENGINE : 0u) |
+           (options->all_backends ? BENCH_DEVICES : 0u);
 }
 
-static struct table *start_open_table(void)
-{
-    static const char *const columns[] = {
-        "model",   "device", "requests", "rate",   "per_second", "refused", "median_ms",
-        "mean_ms", "p95_ms", "p99_ms",   "min_ms", "max_ms",     "late_ms"};
-    return table_create(columns, sizeof columns / sizeof columns[0]);
-}
-
-static void note_point(struct bench *bench, double per_second, const struct latency *total)
-{
-    bench->points[bench->point_count++] = (struct plot_point){
-        .per_second = per_second, .median_ms = total->median, .p99_ms = total->p99};
-}
-
-static void add_open_row(struct table *table, struct bench *bench, unsigned long rate,
-                         const struct open_loop_result *result)
-{
-    struct latency total = latency_of(bench->total_ms, result->answered);
-    double per_second = (double)result->answered / result->elapsed_ms * 1e3;
-    table_text(table, bench->request.model);
-    table_text(table, bench->device);
-    table_whole(table, (int64_t)bench->wanted, NULL);
-    table_whole(table, (int64_t)rate, NULL);
-    table_real(table, per_second, NULL);
-    table_whole(table, (int64_t)(result->refused + result->expired), NULL);
-    const double numbers[] = {total.median, total.mean, total.p95,      total.p99,
-                              total.min,    total.max,  result->late_ms};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        table_real(table, numbers[i], NULL);
-    note_point(bench, per_second, &total);
-}
-
-static void add_row(struct table *table, struct bench *bench, double elapsed_ms,
-                    unsigned long streams)
-{
-    struct latency total = latency_of(bench->total_ms, bench->answered);
-    struct latency queue = latency_of(bench->queue_ms, bench->answered);
-    struct latency compute = latency_of(bench->compute_ms, bench->answered);
-    struct latency added = latency_of(bench->added_ms, bench->answered);
-    table_text(table, bench->request.model);
-    table_text(table, bench->device);
-    table_whole(table, (int64_t)bench->answered, NULL);
-    table_whole(table, (int64_t)streams, NULL);
-    const double numbers[] = {(double)bench->answered / elapsed_ms * 1e3,
-                              bench->first_ms,
-                              total.median,
-                              total.mean,
-                              total.p95,
-                              total.p99,
-                              total.min,
-                              total.max,
-                              queue.median,
-                              compute.median,
-                              added.median};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        table_real(table, numbers[i], NULL);
-    if (bench->socket_ms != NULL)
-        table_real(table, latency_of(bench->socket_ms, bench->answered).median, NULL);
-    if (bench->engine_ms != NULL)
-        table_real(table, latency_of(bench->engine_ms, bench->answered).median, NULL);
-    note_point(bench, numbers[0], &total);
-}
-
-// A device that does not run the model.
-static void add_failure(struct table *table, const struct bench *bench)
-{
-    table_text(table, bench->request.model);
-    table_text(table, bench->request.device);
-    for (int i = 0; i < 14; i++)
-        table_value(table, json_null(), "-");
-    table_text(table, bench->err.text);
-}
-
-// What the model takes on the device it was measured on; nothing where the daemon does not say.
-static void add_memory(struct table *table, const struct bench *bench)
+// What the model takes on the device it was measured on; 0 where the daemon does not say.
+static int64_t find_memory(const struct bench *bench)
 {
     struct inferd_error err;
     inferd_placement *placement;
     uint64_t bytes = 0;
-    char text[16];
     if (inferd_explain(bench->client, bench->request.model, bench->request.version, &placement,
                        &err) == 0)
         // A device may be there several times, in several precisions: the most that it took.
@@ -211,48 +129,41 @@ static void add_memory(struct table *table, const struct bench *bench)
                 placement->candidates[i].memory_bytes > bytes)
                 bytes = placement->candidates[i].memory_bytes;
     inferd_placement_free(placement);
-    if (bytes > 0)
-        table_whole(table, (int64_t)bytes, table_bytes(bytes, text));
-    else
-        table_value(table, json_null(), "-");
+    return (int64_t)bytes;
 }
 
-// As measure(), with requests at a rate.
-static bool measure_open(struct bench *bench, const struct bench_options *options,
-                         unsigned long rate, struct table *table)
+// Adds what was measured to the table and to the points: `row` has what only its kind of loop has.
+static void add_row(struct bench *bench, struct bench_row row, double elapsed_ms)
 {
-    const struct open_loop_options loop = {
-        .rate = (double)rate, .poisson = !options->even, .requests = bench->wanted, .seed = rate};
-    struct open_loop_result result;
-    int code = open_loop_run(bench->clients, options->connections, &bench->request, &loop,
-                             bench->total_ms, &result);
-    progress_end(&bench->progress);
-    if (code == 0 && result.answered == 0) {
-        bench->err = (struct inferd_error){.code = INFERD_RESOURCE_EXHAUSTED};
-        snprintf(bench->err.text, sizeof bench->err.text,
-                 "at %lu requests a second all were refused", rate);
-        return false;
-    }
-    bench->err = result.err;
-    if (code == 0)
-        add_open_row(table, bench, rate, &result);
-    return code == 0;
+    row.model = bench->request.model;
+    row.device = bench->device;
+    row.per_second = (double)bench->answered / elapsed_ms * 1e3;
+    row.total = latency_of(bench->total_ms, bench->answered);
+    if (bench->socket_ms != NULL)
+        row.socket_ms = latency_of(bench->socket_ms, bench->answered).median;
+    if (bench->engine_ms != NULL)
+        row.engine_ms = latency_of(bench->engine_ms, bench->answered).median;
+    if ((bench->parts & BENCH_DEVICES) != 0)
+        row.memory_bytes = find_memory(bench);
+    bench_table_add(bench->table, bench->parts, &row);
+    bench->points[bench->point_count++] =
+        (struct plot_point){.open = row.rate != 0,
+                            .load = (unsigned long)(row.rate != 0 ? row.rate : row.streams),
+                            .per_second = row.per_second,
+                            .median_ms = row.total.median,
+                            .p99_ms = row.total.p99};
 }
 
-// Sends the requests of a row; where it fails, bench->err says why.
-static bool send_all(struct bench *bench, unsigned long streams, double *elapsed_ms)
+// A device that does not run the model.
+static void add_failure(const struct bench *bench)
 {
-    struct inferd_error err;
-    bench->sent = bench->answered = 0;
-    double started = now_ms();
-    for (unsigned long i = 0; i < streams; i++)
-        send_next(bench);
-    if (inferd_wait(bench->client, &err) != 0 && bench->err.code == 0)
-        bench->err = err;
-    *elapsed_ms = now_ms() - started;
-    progress_end(&bench->progress);
-    return bench->err.code == 0;
+    bench_table_add(bench->table, bench->parts,
+                    &(struct bench_row){.model = bench->request.model,
+                                        .device = bench->request.device,
+                                        .failure = bench->err.text});
 }
+
+// --- what stands beside ---
 
 // How many threads a run of the model has where it was measured.
 static unsigned find_threads(struct bench *bench)
@@ -289,18 +200,85 @@ static int measure_beside(struct bench *bench, const struct bench_options *optio
     return engine_program_time(&timing, bench->engine_ms);
 }
 
-// Adds a row of what it measures. Where it fails, bench->err says why, or *code is an exit code and the reason
-// has been printed.
-static bool measure(struct bench *bench, const struct bench_options *options, unsigned long streams,
-                    struct table *table, int *code)
+// --- loops ---
+
+// Sends the requests of a closed loop; where it fails, bench->err says why.
+static bool send_all(struct bench *bench, unsigned long streams, double *elapsed_ms)
+{
+    struct inferd_error err;
+    bench->sent = bench->answered = 0;
+    double started = now_ms();
+    for (unsigned long i = 0; i < streams; i++)
+        send_next(bench);
+    if (inferd_wait(bench->client, &err) != 0 && bench->err.code == 0)
+        bench->err = err;
+    *elapsed_ms = now_ms() - started;
+    progress_end(&bench->progress);
+    return bench->err.code == 0;
+}
+
+// Adds a row of what a closed loop measures. Where it fails, bench->err says why, or *code is an exit code and the
+// reason has been printed.
+static bool measure_closed(struct bench *bench, const struct bench_options *options,
+                           unsigned long streams, int *code)
 {
     double elapsed_ms;
     if (!send_all(bench, streams, &elapsed_ms))
         return false;
     *code = measure_beside(bench, options);
     if (*code == EXIT_OK)
-        add_row(table, bench, elapsed_ms, streams);
+        add_row(
+            bench,
+            (struct bench_row){.streams = (int64_t)streams,
+                               .requests = (int64_t)bench->answered,
+                               .first_ms = bench->first_ms,
+                               .queue_ms = latency_of(bench->queue_ms, bench->answered).median,
+                               .compute_ms = latency_of(bench->compute_ms, bench->answered).median,
+                               .added_ms = latency_of(bench->added_ms, bench->answered).median},
+            elapsed_ms);
     return *code == EXIT_OK;
+}
+
+// As measure_closed(), with requests at a rate.
+static bool measure_open(struct bench *bench, const struct bench_options *options,
+                         unsigned long rate, int *code)
+{
+    const struct open_loop_options loop = {
+        .rate = (double)rate, .poisson = !options->even, .requests = bench->wanted, .seed = rate};
+    struct open_loop_result result;
+    int failed = open_loop_run(bench->clients, options->connections, &bench->request, &loop,
+                               bench->total_ms, &result);
+    progress_end(&bench->progress);
+    bench->answered = result.answered;
+    bench->err = result.err;
+    if (failed == 0 && result.answered == 0) {
+        bench->err.code = INFERD_RESOURCE_EXHAUSTED;
+        snprintf(bench->err.text, sizeof bench->err.text,
+                 "at %lu requests a second all were refused", rate);
+        return false;
+    }
+    if (failed != 0)
+        return false;
+    *code = measure_beside(bench, options);
+    if (*code == EXIT_OK)
+        add_row(bench,
+                (struct bench_row){.rate = (int64_t)rate,
+                                   .requests = (int64_t)bench->wanted,
+                                   .refused = (int64_t)(result.refused + result.expired),
+                                   .late_ms = result.late_ms},
+                result.elapsed_ms);
+    return *code == EXIT_OK;
+}
+
+// All rows, one after the other.
+static bool measure_all(struct bench *bench, const struct bench_options *options, int *code)
+{
+    bool measured = warm_up(bench);
+    for (size_t i = 0; measured && i < options->streams.count; i++)
+        measured = measure_closed(bench, options, options->streams.values[i], code);
+    for (size_t i = 0; measured && i < options->rates.count; i++)
+        measured = measure_open(bench, options, options->rates.values[i], code);
+    return measured;
 }
 
 // Measures on the device that the request names. Prints why it failed, but with --all-backends, where
@@ -313,11 +291,13 @@ static int bench_device(struct table *table, inferd_client *const *clients,
     double *samples = calloc(options->runs, 6 * sizeof *samples);
     if (samples == NULL)
         return command_say(EXIT_FAILED, "no memory for %lu runs", options->runs);
-    struct plot_point points[BENCH_LOADS_MAX];
+    struct plot_point points[2 * BENCH_LOADS_MAX];
     int code = EXIT_OK;
     struct bench bench = {.client = clients[0],
                           .clients = clients,
                           .request = *request,
+                          .table = table,
+                          .parts = parts_of(options),
                           .points = points,
                           .wanted = options->runs,
                           .total_ms = samples,
@@ -327,10 +307,7 @@ static int bench_device(struct table *table, inferd_client *const *clients,
                           .socket_ms = options->beside ? samples + 4 * options->runs : NULL,
                           .engine_ms = options->direct != NULL ? samples + 5 * options->runs : NULL,
                           .progress = progress_start(request->model)};
-    bool measured = warm_up(&bench);
-    for (size_t i = 0; measured && i < options->load_count; i++)
-        measured = options->open ? measure_open(&bench, options, options->loads[i], table)
-                                 : measure(&bench, options, options->loads[i], table, &code);
+    bool measured = measure_all(&bench, options, &code);
     free(samples);
     if (measured && options->all_backends)
         *out_point = points[0];
@@ -338,12 +315,8 @@ static int bench_device(struct table *table, inferd_client *const *clients,
         code = plot_write(options->plot, request->model, points, bench.point_count);
     if (!options->all_backends)
         return measured || code != EXIT_OK ? code : command_failed(&bench.err);
-    if (measured) {
-        add_memory(table, &bench);
-        table_text(table, "");
-    } else {
-        add_failure(table, &bench);
-    }
+    if (!measured)
+        add_failure(&bench);
     return EXIT_OK;
 }
 
@@ -377,11 +350,12 @@ static int bench_devices(struct table *table, inferd_client *const *clients,
 static int bench_request(const struct context *context, inferd_client *const *clients,
                          const inferd_request *request, const struct bench_options *options)
 {
-    struct table *table = options->open ? start_open_table() : start_table(options);
+    struct table *table = bench_table_start(parts_of(options));
     int code = options->all_backends ? bench_devices(table, clients, request, options)
                                      : bench_device(table, clients, request, options, NULL);
     if (code == EXIT_OK)
-        table_print(table, context->format, !options->all_backends && options->load_count == 1);
+        table_print(table, context->format,
+                    !options->all_backends && options->streams.count + options->rates.count == 1);
     else
         table_free(table);
     return code;

@@ -13,34 +13,48 @@
 #define HEIGHT 440.0
 #define LEFT   70.0
 #define RIGHT  20.0
-#define TOP    40.0
+#define TOP    56.0
 #define BOTTOM 50.0
 #define TICKS  5
 
+#define MEDIAN_COLOUR "#36c"
+#define P99_COLOUR    "#c33"
+
+// Throughput from 0 on, times on a logarithmic scale.
 struct scale {
-    double x_max, y_max;
+    double x_max;
+    double y_min, y_max;
 };
 
-// The next of 1, 2, 5, 10, 20 ... that is at least `value`.
-static double round_up(double value)
+// The next of 1, 2, 5, 10, 20 ... that is at least `value` or, `down`, at most.
+static double round_to(double value, bool down)
 {
-    double step = pow(10, floor(log10(fmax(value, 1e-9))));
     static const double factors[] = {1, 2, 5, 10};
-    for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++)
-        if (step * factors[i] >= value)
-            return step * factors[i];
-    return step * 10;
+    double step = pow(10, floor(log10(fmax(value, 1e-9))));
+    double last = step;
+    // A hair's breadth: powers of ten are not exact.
+    for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
+        double next = step * factors[i];
+        if (next >= value * (1 - 1e-9))
+            return down && next > value * (1 + 1e-9) ? last : next;
+        last = next;
+    }
+    return last;
 }
 
 static struct scale scale_of(const struct plot_point *points, size_t count)
 {
     double x = 0;
-    double y = 0;
+    double low = points[0].median_ms;
+    double high = points[0].p99_ms;
     for (size_t i = 0; i < count; i++) {
         x = fmax(x, points[i].per_second);
-        y = fmax(y, fmax(points[i].median_ms, points[i].p99_ms));
+        low = fmin(low, fmin(points[i].median_ms, points[i].p99_ms));
+        high = fmax(high, fmax(points[i].median_ms, points[i].p99_ms));
     }
-    return (struct scale){round_up(x), round_up(y)};
+    low = round_to(low, true);
+    high = round_to(high, false);
+    return (struct scale){round_to(x, false), low, high > low ? high : 2 * low};
 }
 
 static double to_x(const struct scale *scale, double per_second)
@@ -50,7 +64,8 @@ static double to_x(const struct scale *scale, double per_second)
 
 static double to_y(const struct scale *scale, double ms)
 {
-    return HEIGHT - BOTTOM - ms / scale->y_max * (HEIGHT - TOP - BOTTOM);
+    double part = log(fmax(ms, scale->y_min) / scale->y_min) / log(scale->y_max / scale->y_min);
+    return HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
 }
 
 // Text between tags: what XML reads otherwise is written as it wants.
@@ -64,41 +79,149 @@ static void write_text(FILE *file, const char *text)
     }
 }
 
-static void write_axes(FILE *file, const struct scale *scale)
+static void write_label(FILE *file, double x, double y, const char *anchor, const char *text)
 {
-    for (int i = 0; i <= TICKS; i++) {
-        double x = scale->x_max * i / TICKS;
-        double y = scale->y_max * i / TICKS;
-        fprintf(file, "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#ddd\"/>\n", to_x(scale, x), TOP,
-                HEIGHT - BOTTOM);
-        fprintf(file, "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#ddd\"/>\n", LEFT, to_y(scale, y),
-                WIDTH - RIGHT);
-        fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%g</text>\n",
-                to_x(scale, x), HEIGHT - BOTTOM + 18, x);
-        fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 8,
-                to_y(scale, y) + 4, y);
-    }
-    fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">answers a second</text>\n",
-            (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12);
-    fprintf(file, "<text x=\"12\" y=\"%.1f\">ms</text>\n", TOP - 10);
+    fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
+    write_text(file, text);
+    fputs("</text>\n", file);
 }
 
-static void write_curve(FILE *file, const struct scale *scale, const struct plot_point *points,
-                        size_t count, bool p99)
+static void write_axes(FILE *file, const struct scale *scale)
 {
-    const char *colour = p99 ? "#c33" : "#36c";
-    fprintf(file, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"", colour);
+    char text[32];
+    for (int i = 0; i <= TICKS; i++) {
+        double x = scale->x_max * i / TICKS;
+        fprintf(file, "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#ddd\"/>\n", to_x(scale, x), TOP,
+                HEIGHT - BOTTOM);
+        snprintf(text, sizeof text, "%g", x);
+        write_label(file, to_x(scale, x), HEIGHT - BOTTOM + 18, "middle", text);
+    }
+    for (double y = scale->y_min; y <= scale->y_max * (1 + 1e-6); y = round_to(y * 1.01, false)) {
+        fprintf(file, "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#ddd\"/>\n", LEFT, to_y(scale, y),
+                WIDTH - RIGHT);
+        snprintf(text, sizeof text, "%g", y);
+        write_label(file, LEFT - 8, to_y(scale, y) + 4, "end", text);
+    }
+    write_label(file, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, "middle", "answers a second");
+    write_label(file, LEFT - 8, TOP - 16, "end", "ms");
+}
+
+// --- curves ---
+
+// A point's mark: a disc of a closed loop, a square of an open one.
+static void write_mark(FILE *file, double x, double y, bool open, const char *colour)
+{
+    if (open)
+        fprintf(file,
+                "<rect x=\"%.1f\" y=\"%.1f\" width=\"7\" height=\"7\" fill=\"#fff\" stroke=\"%s\" "
+                "stroke-width=\"2\"/>\n",
+                x - 3.5, y - 3.5, colour);
+    else
+        fprintf(file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n", x, y, colour);
+}
+
+// The points of one kind of loop, joined.
+static void write_curve(FILE *file, const struct scale *scale, const struct plot_point *points,
+                        size_t count, bool open, bool p99)
+{
+    const char *colour = p99 ? P99_COLOUR : MEDIAN_COLOUR;
+    fprintf(file, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", colour,
+            open ? " stroke-dasharray=\"6 4\"" : "");
     for (size_t i = 0; i < count; i++)
-        fprintf(file, "%.1f,%.1f ", to_x(scale, points[i].per_second),
-                to_y(scale, p99 ? points[i].p99_ms : points[i].median_ms));
+        if (points[i].open == open)
+            fprintf(file, "%.1f,%.1f ", to_x(scale, points[i].per_second),
+                    to_y(scale, p99 ? points[i].p99_ms : points[i].median_ms));
     fputs("\"/>\n", file);
     for (size_t i = 0; i < count; i++)
-        fprintf(file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n",
-                to_x(scale, points[i].per_second),
-                to_y(scale, p99 ? points[i].p99_ms : points[i].median_ms), colour);
-    fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\" text-anchor=\"end\">%s</text>\n",
-            WIDTH - RIGHT - (p99 ? 0 : 50), TOP - 10, colour, p99 ? "p99" : "median");
+        if (points[i].open == open)
+            write_mark(file, to_x(scale, points[i].per_second),
+                       to_y(scale, p99 ? points[i].p99_ms : points[i].median_ms), open, colour);
 }
+
+// A hairline ties a load's median to its p99, so that the label at one tells both.
+static void write_ties(FILE *file, const struct scale *scale, const struct plot_point *points,
+                       size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        fprintf(file, "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#999\" stroke-width=\"0.7\"/>\n",
+                to_x(scale, points[i].per_second), to_y(scale, points[i].median_ms),
+                to_y(scale, points[i].p99_ms));
+}
+
+// --- labels of loads ---
+
+#define LETTER_WIDTH 6.6
+#define LINE_HEIGHT  12.0
+#define MARK_SIZE    5.0 // half
+
+struct box {
+    double left, top, right, bottom;
+};
+
+static bool overlap(const struct box *a, const struct box *b)
+{
+    return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
+}
+
+// Where a label may stand beside its point, the best place first: its middle, in widths of itself and lines.
+static const struct place {
+    double widths, lines;
+} places[] = {{0, -1},     {0.5, -0.7},  {-0.5, -0.7}, {0.5, 0.4}, {-0.5, 0.4},
+              {0.6, -1.6}, {-0.6, -1.6}, {0, -2},      {0, -3},    {0, -4}};
+#define PLACES (sizeof places / sizeof places[0])
+
+static struct box box_of(double x, double y, double width, const struct place *place)
+{
+    double middle = x + place->widths * (width + 2 * MARK_SIZE);
+    double base = y + place->lines * LINE_HEIGHT;
+    return (struct box){middle - width / 2, base - LINE_HEIGHT / 2, middle + width / 2,
+                        base + LINE_HEIGHT / 2};
+}
+
+static bool is_free(const struct box *box, const struct box *taken, size_t count)
+{
+    if (box->left < LEFT || box->right > WIDTH - RIGHT || box->top < TOP - LINE_HEIGHT ||
+        box->bottom > HEIGHT - BOTTOM)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (overlap(box, &taken[i]))
+            return false;
+    return true;
+}
+
+// Writes what load each point is beside its p99, clear of marks and of other labels; one for which there is no
+// room is left out.
+static void write_loads(FILE *file, const struct scale *scale, const struct plot_point *points,
+                        size_t count)
+{
+    struct box taken[3 * PLOT_POINTS_MAX];
+    size_t taken_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        double x = to_x(scale, points[i].per_second);
+        const double marks[] = {to_y(scale, points[i].median_ms), to_y(scale, points[i].p99_ms)};
+        for (size_t k = 0; k < 2; k++)
+            taken[taken_count++] = (struct box){x - MARK_SIZE, marks[k] - MARK_SIZE, x + MARK_SIZE,
+                                                marks[k] + MARK_SIZE};
+    }
+    for (size_t i = 0; i < count; i++) {
+        char text[32];
+        snprintf(text, sizeof text, points[i].open ? "%lu/s" : "%lu", points[i].load);
+        double width = LETTER_WIDTH * (double)strlen(text);
+        for (size_t k = 0; k < PLACES; k++) {
+            struct box box = box_of(to_x(scale, points[i].per_second),
+                                    to_y(scale, points[i].p99_ms), width, &places[k]);
+            if (!is_free(&box, taken, taken_count))
+                continue;
+            fputs("<g stroke=\"#fff\" stroke-width=\"3\" paint-order=\"stroke\">", file);
+            write_label(file, (box.left + box.right) / 2, box.bottom - 2, "middle", text);
+            fputs("</g>\n", file);
+            taken[taken_count++] = box;
+            break;
+        }
+    }
+}
+
+// --- the picture ---
 
 static FILE *begin(const char *path, const char *title, double height)
 {
@@ -110,7 +233,7 @@ static FILE *begin(const char *path, const char *title, double height)
             "font-family=\"sans-serif\" font-size=\"12\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text x=\"%.1f\" y=\"%.1f\" "
             "font-size=\"14\">",
-            WIDTH, height, LEFT, TOP - 10);
+            WIDTH, height, LEFT, 22.0);
     write_text(file, title);
     fputs("</text>\n", file);
     return file;
@@ -127,14 +250,40 @@ static int end(FILE *file, const char *path)
     return EXIT_OK;
 }
 
+// Tells colours and marks apart, right of the title and below it.
+static void write_legend(FILE *file, const bool *has)
+{
+    static const char *const loops[] = {"4: requests in flight", "4/s: requests sent a second"};
+    static const double widths[] = {150, 185};
+    double x = WIDTH - RIGHT;
+    write_mark(file, x - 100, 14, false, MEDIAN_COLOUR);
+    write_label(file, x - 92, 18, "start", "median");
+    write_mark(file, x - 34, 14, false, P99_COLOUR);
+    write_label(file, x - 26, 18, "start", "p99");
+    for (int open = 1; open >= 0; open--) {
+        if (!has[open])
+            continue;
+        x -= widths[open];
+        write_mark(file, x, 32, open != 0, "#666");
+        write_label(file, x + 8, 36, "start", loops[open]);
+    }
+}
+
 int plot_write(const char *path, const char *title, const struct plot_point *points, size_t count)
 {
     struct scale scale = scale_of(points, count);
     FILE *file = begin(path, title, HEIGHT);
+    bool has[2] = {false, false};
+    for (size_t i = 0; i < count; i++)
+        has[points[i].open] = true;
     if (file != NULL) {
         write_axes(file, &scale);
-        write_curve(file, &scale, points, count, false);
-        write_curve(file, &scale, points, count, true);
+        write_ties(file, &scale, points, count);
+        for (int curve = 0; curve < 4; curve++)
+            if (has[curve / 2])
+                write_curve(file, &scale, points, count, curve / 2 != 0, curve % 2 != 0);
+        write_loads(file, &scale, points, count);
+        write_legend(file, has);
     }
     return end(file, path);
 }

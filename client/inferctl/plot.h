@@ -3,16 +3,22 @@
 #ifndef INF_CLIENT_INFERCTL_PLOT_H
 #define INF_CLIENT_INFERCTL_PLOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#define PLOT_POINTS_MAX 64
 
 // One measurement.
 struct plot_point {
+    bool open; // of an open loop
+    unsigned long
+        load; // requests in flight, of an open loop requests sent a second: the point's label
     double per_second;
     double median_ms, p99_ms;
 };
 
-// Writes the points (one or more), joined in the order they come, with both axes from 0. Prints what
-// is wrong and returns an exit code.
+// Writes the points (1 to PLOT_POINTS_MAX), those of closed loops and those of open ones joined in the order
+// they come; throughput from 0, times logarithmic. Prints what is wrong and returns an exit code.
 int plot_write(const char *path, const char *title, const struct plot_point *points, size_t count);
 
 // One device's times.

@@ -373,7 +373,7 @@ Test(inferctl_daemon, bench_measures_so_many_requests)
     }
     json_decref(beside);
     inf_inferctl_free(&run);
-    CHECK(2, "--beside: not with", fixture.socket, "bench", "add", "-B", "-R", "5");
+    CHECK(2, "--beside: not with", fixture.socket, "bench", "add", "-B", "-a");
     CHECK(2, "--connections: only with", fixture.socket, "bench", "add", "-C", "2");
     // Each time 40, and three to warm up; the last time 80.
     RUN(&run, fixture.socket, "models", "--json");
@@ -398,7 +398,7 @@ Test(inferctl_daemon, bench_times_the_engine_alone_beside_the_daemon)
     json_decref(json);
     inf_inferctl_free(&run);
     CHECK(1, "No such file", fixture.socket, "bench", "conv", "-n", "5", "--direct", "/nowhere");
-    CHECK(2, "--direct: not with", fixture.socket, "bench", "conv", "--direct", file, "-R", "5");
+    CHECK(2, "--direct: not with", fixture.socket, "bench", "conv", "--direct", file, "-a");
 }
 
 Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
@@ -433,6 +433,26 @@ Test(inferctl_daemon, bench_sends_at_a_rate_and_draws_what_came_of_it)
     cr_expect_eq(integer(json_array_get(rows, 2), "streams"), 4);
     json_decref(rows);
     inf_inferctl_free(&run);
+    // Both kinds of loop: one table, one picture, and what only one kind has is null for the other.
+    RUN(&run, fixture.socket, "bench", "add", "-n", "20", "-R", "400,800", "-c", "1,3", "-B", "-p",
+        plot, "--json");
+    cr_assert_eq(run.code, 0, "%s", run.err);
+    rows = inf_inferctl_json(&run);
+    cr_assert_eq(json_array_size(rows), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *row = json_array_get(rows, i);
+        cr_expect_eq(json_is_null(json_object_get(row, "streams")), i >= 2);
+        cr_expect_eq(json_is_null(json_object_get(row, "rate")), i < 2);
+        cr_expect_eq(json_is_null(json_object_get(row, "refused")), i < 2);
+        cr_expect_eq(json_is_null(json_object_get(row, "compute_median_ms")), i >= 2);
+        cr_expect_gt(number(row, "median_ms"), 0);
+        cr_expect_gt(number(row, "socket_median_ms"), 0);
+    }
+    cr_expect_eq(integer(json_array_get(rows, 1), "streams"), 3);
+    cr_expect_eq(integer(json_array_get(rows, 2), "rate"), 400);
+    json_decref(rows);
+    inf_inferctl_free(&run);
+    cr_assert_eq(unlink(plot), 0);
     CHECK(2, "wanted poisson or even", fixture.socket, "bench", "add", "-R", "5", "-A", "odd");
     CHECK(2, "wanted a whole number", fixture.socket, "bench", "add", "-R", "5,x");
     CHECK(2, "--all-backends: not with", fixture.socket, "bench", "add", "-a", "-R", "5");

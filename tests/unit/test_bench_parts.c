@@ -74,21 +74,54 @@ static int count_of(const char *text, const char *what)
 
 Test(bench_parts, a_plot_has_both_curves_through_all_points)
 {
-    static const struct plot_point points[] = {{100, 1, 2}, {200, 2, 4}, {400, 5, 10}};
+    static const struct plot_point points[] = {
+        {false, 1, 100, 1, 2}, {false, 2, 200, 2, 4}, {false, 8, 400, 5, 10}};
     close(mkstemp(path));
     cr_assert_eq(plot_write(path, "a<b&c", points, 3), EXIT_OK);
     const char *text = read_plot();
     cr_expect_eq(strncmp(text, "<svg ", 5), 0);
     cr_expect_eq(strcmp(text + strlen(text) - 7, "</svg>\n"), 0);
     cr_expect_eq(count_of(text, "<polyline"), 2);
-    cr_expect_eq(count_of(text, "<circle"), 6);
+    cr_expect_eq(count_of(text, "<circle"), 6 + 3, "and those of the legend");
+    cr_expect_eq(count_of(text, "in flight"), 1);
+    cr_expect_eq(count_of(text, "sent a second"), 0);
+    cr_expect_eq(count_of(text, ">8</text>"), 1);
     cr_expect_not_null(strstr(text, "a&lt;b&amp;c"));
-    // The axes end at 500 a second and 10 ms: the last p99 is at the top, at 4/5 of the width.
-    cr_expect_not_null(strstr(text, "cx=\"574.0\" cy=\"40.0\""), "%s", text);
+    // The axes end at 500 a second, at 1 ms and at 10 ms: the last p99 is at the top, at 4/5 of the width; the
+    // first median at the bottom, at 1/5.
+    cr_expect_not_null(strstr(text, "cx=\"574.0\" cy=\"56.0\""), "%s", text);
+    cr_expect_not_null(strstr(text, "cx=\"196.0\" cy=\"390.0\""), "%s", text);
+}
+
+Test(bench_parts, a_plot_has_open_and_closed_loops_with_their_loads)
+{
+    static const struct plot_point points[] = {
+        {false, 1, 100, 3, 3}, {false, 4, 150, 3, 3}, {true, 90, 90, 3, 3}, {true, 140, 140, 3, 3}};
+    close(mkstemp(path));
+    cr_assert_eq(plot_write(path, "m", points, 4), EXIT_OK);
+    const char *text = read_plot();
+    cr_expect_eq(count_of(text, "<polyline"), 4);
+    cr_expect_eq(count_of(text, "stroke-dasharray"), 2);
+    static const char *const labels[] = {">1</text>", ">4</text>", ">90/s</text>", ">140/s</text>"};
+    for (int i = 0; i < 4; i++)
+        cr_expect_eq(count_of(text, labels[i]), 1, "%s", labels[i]);
+    cr_expect_null(strstr(text, "nan"));
+    cr_expect_null(strstr(text, "inf\""));
+}
+
+Test(bench_parts, labels_that_have_no_room_are_left_out)
+{
+    struct plot_point points[PLOT_POINTS_MAX];
+    for (size_t i = 0; i < PLOT_POINTS_MAX; i++)
+        points[i] = (struct plot_point){i % 2 != 0, 1000 + i, 500, 1, 1.5};
+    close(mkstemp(path));
+    cr_assert_eq(plot_write(path, "m", points, PLOT_POINTS_MAX), EXIT_OK);
+    int labels = count_of(read_plot(), "<g ");
+    cr_expect(labels > 0 && labels < 12, "%d", labels);
 }
 
 Test(bench_parts, a_plot_that_cannot_be_written_is_said)
 {
-    static const struct plot_point point = {1, 1, 1};
+    static const struct plot_point point = {false, 1, 1, 1, 1};
     cr_expect_eq(plot_write("/proc/none/plot.svg", "m", &point, 1), EXIT_FILE);
 }
