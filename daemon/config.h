@@ -75,6 +75,7 @@ struct inf_config {
     uint64_t reply_bytes_soft_max;             // of replies that it has not read ...
     uint32_t reply_soft_ms;                    // ... for so long
     uint64_t reply_bytes_hard_max;             // ... for no time at all
+    uint32_t direct_reply_bytes; // replies of so many bytes are written by workers; 0: none
     // What one user may have at once:
     uint32_t connections_per_uid_max;
     uint32_t fds_per_uid_max;           // connections, and what comes with frames

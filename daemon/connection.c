@@ -97,7 +97,7 @@ bool inf_connections_idle(const struct inf_connections *connections)
     for (const struct inf_connection *connection = connections->all; connection != NULL;
          connection = connection->next)
         if (connection->in_flight > 0 || connection->uploads != NULL ||
-            connection->output.first != NULL)
+            connection->output.first != NULL || inf_gate_busy(connection->gate))
             return false;
     return true;
 }
@@ -117,6 +117,7 @@ static void free_connection(struct inf_connection *connection) INF_ON_LOOP
         inf_quota_refund(connection->user, INF_QUOTA_FDS, connection->fds);
     }
     inf_quota_unref(&connection->user);
+    inf_gate_unref(&connection->gate);
     free(connection);
 }
 
@@ -153,7 +154,7 @@ void inf_connection_close(struct inf_connection *connection)
     event_del(connection->read_event);
     event_del(connection->write_event);
     event_del(connection->timer_event);
-    close(connection->fd);
+    inf_gate_close(connection->gate);
 
     if (connection->previous != NULL)
         connection->previous->next = connection->next;
@@ -242,6 +243,7 @@ static enum inf_code fill(struct inf_connection *connection, struct inf_connecti
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a connection");
     INF_TRY(open_account(connection, set, peer, err));
+    INF_TRY(inf_gate_create(&connection->gate, set->options.returns, peer->fd, connection, err));
     connection->set = set;
     connection->reading = true;
     connection->fd = peer->fd;

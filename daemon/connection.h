@@ -25,6 +25,7 @@ struct inf_connections_options {
     struct inf_service *service;
     struct inf_pool *pool;
     struct inf_reaper *reaper;
+    struct inf_gate_returns *returns;
     struct inf_counters *counters;
     const struct inf_log *log;
     const char *version; // of the daemon
@@ -54,8 +55,9 @@ struct inf_peer {
 enum inf_code inf_connections_add(struct inf_connections *connections, const struct inf_peer *peer,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Answers a call that the service says is done, unless it was answered before, and releases it.
-void inf_connections_finish(struct inf_connections *connections, struct inf_call *call) INF_ON_LOOP;
+// Takes the calls that are done, answers those that are not answered yet, and goes on writing where workers
+// have left something to be written.
+void inf_connections_take_done(struct inf_connections *connections) INF_ON_LOOP;
 
 // Answers a call whose deadline has passed.
 void inf_connections_expire(struct inf_connections *connections, struct inf_call *call) INF_ON_LOOP;

@@ -245,6 +245,13 @@ static void answer_now(struct inf_connection *connection, const struct inf_frame
     inf_connection_report_released(connection);
 }
 
+// Whether a worker is to write the answer. Where more requests of the client are in flight, the loop writes
+// several answers with one call.
+static bool answers_directly(const struct inf_connection *connection)
+{
+    return connection->in_flight == 0 && connection->set->options.config->direct_reply_bytes > 0;
+}
+
 // Admits and handles a request; its data, where the service took them, are gone from the frame.
 static enum inf_code try_request(struct inf_connection *connection, struct inf_frame *frame,
                                  struct inf_upload *upload, struct inf_answer *answer,
@@ -258,7 +265,10 @@ static enum inf_code try_request(struct inf_connection *connection, struct inf_f
                                   .sessions = &connection->sessions,
                                   .uid = connection->uid,
                                   .admin = connection->admin,
-                                  .reply_bytes_max = (uint32_t)connection->reply_bytes_max};
+                                  .reply_bytes_max = (uint32_t)connection->reply_bytes_max,
+                                  .gate = answers_directly(connection) ? connection->gate : NULL,
+                                  .stream_id = frame->header.stream_id,
+                                  .frame_bytes_max = connection->limits.data_bytes};
     INF_TRY(admit(connection, frame, upload, fault));
     if (upload != NULL)
         return handle_uploaded(connection, &request, upload, answer, fault);

@@ -4,6 +4,7 @@
 #define INF_DAEMON_CONNECTION_IMPL_H
 
 #include "daemon/connection.h"
+#include "daemon/gate.h"
 #include "daemon/output.h"
 #include "proto/wire/assembler.h"
 
@@ -44,7 +45,8 @@ struct inf_connection {
     struct inf_connection *next_over;       // in set->over
     bool dirty;
     enum inf_connection_state state;
-    int fd;
+    int fd; // the gate's
+    struct inf_gate *gate;
     uid_t uid;
     struct inf_quota_user *user; // a reference
     uint32_t fds; // that the user is charged for: the socket, and what came with frames

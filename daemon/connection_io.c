@@ -234,7 +234,9 @@ void inf_connection_on_readable(int fd, short what, void *context)
     inf_role_enter_loop();
     struct inf_connection *connection = context;
     struct inf_connections *set = connection->set;
-    for (int i = 0; i < READS_PER_TURN; i++)
+    // Whoever has been answered may ask again: what he was answered must be in the books.
+    inf_connections_take_done(set);
+    for (int i = 0; connection->state <= INF_CONNECTION_OPEN && i < READS_PER_TURN; i++)
         if (!read_once(connection) || connection->state > INF_CONNECTION_OPEN)
             break;
     if (connection->state <= INF_CONNECTION_OPEN) {
@@ -271,8 +273,14 @@ void inf_connection_flush(struct inf_connection *connection)
     struct inf_output *output = &connection->output;
     if (connection->state == INF_CONNECTION_OVER)
         return;
-    enum inf_output_state state =
-        inf_output_flush(output, &connection->set->output_store, connection->fd);
+    enum inf_output_state state = INF_OUTPUT_EMPTY;
+    if (output->first != NULL || connection->state == INF_CONNECTION_CLOSING) {
+        if (!inf_gate_enter_loop(connection->gate))
+            return;
+        state = inf_output_flush(output, &connection->set->output_store, connection->fd);
+        if (state == INF_OUTPUT_EMPTY)
+            inf_gate_leave_loop(connection->gate);
+    }
     if (state == INF_OUTPUT_BROKEN ||
         (state == INF_OUTPUT_EMPTY && connection->state == INF_CONNECTION_CLOSING)) {
         inf_connection_close(connection);

@@ -190,6 +190,20 @@ static void mark_answered(struct inf_connection *connection, struct inf_call *ca
     connection->bytes_in_flight -= call->paid_bytes;
 }
 
+// A worker has answered a call, or is about to: it comes back as done.
+static void leave_to_worker(struct inf_connection *connection, struct inf_call *call,
+                            enum inf_call_end end) INF_ON_LOOP
+{
+    bool queued = inf_service_withdraw(connection->set->options.service, call);
+    assert(!queued);
+    (void)queued;
+    if (end != INF_CALL_END_DISCONNECT)
+        return;
+    unlink_call(connection, call);
+    mark_answered(connection, call);
+    call->connection = NULL;
+}
+
 static void explain_end(struct inf_fault *fault, enum inf_call_end end, bool queued)
 {
     fault->phase = queued ? "queue" : "exec";
@@ -214,6 +228,10 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
     const struct inf_reply reply = {
         .stream_id = call->stream_id, .method = call->method, .order_key = call->order_key};
     bool answer = !call->answered;
+    if (answer && !inf_service_claim(call)) {
+        leave_to_worker(connection, call, end);
+        return;
+    }
     unlink_call(connection, call);
     if (answer)
         mark_answered(connection, call);
@@ -242,27 +260,66 @@ void inf_connection_end_call(struct inf_connection *connection, struct inf_call 
     inf_connection_report_released(connection);
 }
 
-void inf_connections_finish(struct inf_connections *connections, struct inf_call *call)
+// Answers a call that is done, unless it has been answered.
+static void answer_done(struct inf_connection *connection, struct inf_call *call) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    const struct inf_reply reply = {
+        .stream_id = call->stream_id, .method = call->method, .order_key = call->order_key};
+    struct inf_answer answer;
+    inf_fault_init(&set->fault);
+    enum inf_code code = inf_service_result(set->options.service, call, &answer, &set->fault);
+    inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &set->fault);
+}
+
+// A call is done: it is answered, unless it was, and released.
+static void finish(struct inf_connections *connections, struct inf_call *call) INF_ON_LOOP
 {
     struct inf_connection *connection = call->connection;
-    struct inf_service *service = connections->options.service;
-    if (connection == NULL) {
-        release_call(connections, call);
-        return;
-    }
-    unlink_call(connection, call);
-    if (!call->answered) {
-        const struct inf_reply reply = {
-            .stream_id = call->stream_id, .method = call->method, .order_key = call->order_key};
-        struct inf_answer answer;
-        inf_fault_init(&connections->fault);
+    struct inf_counters *counters = connections->options.counters;
+    bool by_worker = !inf_service_claim(call);
+    bool open = connection != NULL;
+    if (open)
+        unlink_call(connection, call);
+    bool answer = open && !call->answered;
+    if (answer)
         mark_answered(connection, call);
-        enum inf_code code = inf_service_result(service, call, &answer, &connections->fault);
-        inf_connection_answer(connection, &reply, &answer,
-                              code == INF_OK ? NULL : &connections->fault);
+    if (by_worker) {
+        counters->requests_in_flight--;
+        counters->requests_ok++;
+        inf_service_note_answered(connections->options.service, call);
+    } else if (answer) {
+        answer_done(connection, call);
     }
     release_call(connections, call);
-    inf_connection_report_released(connection);
+    if (open)
+        inf_connection_report_released(connection);
+}
+
+// Goes on where a worker has left a connection.
+static void resume(struct inf_connections *connections,
+                   const struct inf_gate_rest *rest) INF_ON_LOOP
+{
+    struct inf_connection *connection = rest->owner;
+    mark_dirty(connection);
+    if (rest->buffer != NULL &&
+        inf_output_push_rest(&connection->output, &connections->output_store, rest->buffer,
+                             rest->size_bytes, NULL) != INF_OK) {
+        inf_connection_close(connection);
+        return;
+    }
+    if (connection->output.first == NULL)
+        inf_gate_leave_loop(connection->gate);
+}
+
+void inf_connections_take_done(struct inf_connections *connections)
+{
+    struct inf_call *call;
+    struct inf_gate_rest rest;
+    while ((call = inf_service_next_finished(connections->options.service)) != NULL)
+        finish(connections, call);
+    while (inf_gate_returns_next(connections->options.returns, &rest))
+        resume(connections, &rest);
 }
 
 void inf_connections_expire(struct inf_connections *connections, struct inf_call *call)

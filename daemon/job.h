@@ -12,6 +12,7 @@
 #include "daemon/estimate.h"
 #include "daemon/fair.h"
 #include "daemon/fault.h"
+#include "daemon/gate.h"
 #include "daemon/model_store.h"
 #include "daemon/region.h"
 #include "daemon/session.h"
@@ -41,6 +42,13 @@ enum inf_job_place {
     INF_JOB_WORKER // taken by a worker, or in the queue of those that are done
 };
 
+// Who gives the final answer of a job.
+enum inf_job_answerer {
+    INF_JOB_BY_NOBODY, // yet
+    INF_JOB_BY_LOOP,
+    INF_JOB_BY_WORKER,
+};
+
 struct inf_job {
     struct inf_call call; // the loop's
 
@@ -61,8 +69,16 @@ struct inf_job {
     uint64_t estimate_key;
     uint32_t rows; // that may run together with those of other jobs of the model; 0: none may
 
+    struct {                   // for a worker that writes the reply itself
+        struct inf_gate *gate; // a reference; NULL: the loop is to answer
+        uint64_t stream_id;
+        uint32_t data_bytes_max; // in one frame
+    } direct;
+
     // Set by the loop at any time, looked at by the worker between steps.
     atomic_bool cancelled;
+    // Who gives the final answer; changed by inf_job_claim() only.
+    _Atomic enum inf_job_answerer answerer;
 
     // The worker's until it posts the job; then the loop's.
     struct {
@@ -105,5 +121,15 @@ struct inf_job {
     struct inf_session_port kept_outputs[INF_LIMIT_TENSORS];
     char id[INF_LIMIT_REQUEST_ID + 1];
 };
+
+// Takes it on to answer a job: true for exactly one who asks, and whenever the same asks again.
+static inline bool inf_job_claim(struct inf_job *job, enum inf_job_answerer who)
+{
+    enum inf_job_answerer answerer = INF_JOB_BY_NOBODY;
+    // Relaxed: it says who, and what the answer consists of is handed over elsewhere.
+    return atomic_compare_exchange_strong_explicit(&job->answerer, &answerer, who,
+                                                   memory_order_relaxed, memory_order_relaxed) ||
+           answerer == who;
+}
 
 #endif

@@ -26,6 +26,7 @@ struct inf_output_frame {
     uint8_t *buffer; // that holds `data`; NULL: that of a frame behind this one does
     size_t capacity;
     size_t sent_bytes; // of head and data together
+    bool begun;        // some of it is written
     int fd;            // goes with the first byte; -1: none
     uint8_t own[HEAD_BYTES];
 };
@@ -76,6 +77,7 @@ static struct inf_output_frame *acquire(struct inf_output_store *store, size_t h
     frame->data = NULL;
     frame->buffer = NULL;
     frame->sent_bytes = 0;
+    frame->begun = false;
     frame->fd = -1;
     frame->head_bytes = head_bytes;
     frame->head = frame->own;
@@ -114,6 +116,28 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
         output->first = frame;
     output->last = frame;
     output->bytes += frame->head_bytes + frame->data_bytes;
+    return INF_OK;
+}
+
+enum inf_code inf_output_push_rest(struct inf_output *output, struct inf_output_store *store,
+                                   uint8_t *buffer, size_t size_bytes, struct inf_error *err)
+{
+    assert(output->first == NULL || !output->first->begun);
+    struct inf_output_frame *frame = acquire(store, 0);
+    if (frame == NULL) {
+        inf_pool_release(store->pool, buffer, size_bytes);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to queue %zu bytes", size_bytes);
+    }
+    frame->data = frame->buffer = buffer;
+    frame->data_bytes = frame->capacity = size_bytes;
+    frame->begun = true;
+    frame->next = output->first;
+    output->first = frame;
+    if (output->last == NULL)
+        output->last = frame;
+    output->bytes += size_bytes;
+    output->first_since_ns = 0;
     return INF_OK;
 }
 
@@ -165,6 +189,7 @@ static void advance(struct inf_output *output, struct inf_output_store *store, s
         size_t rest = frame->head_bytes + frame->data_bytes - frame->sent_bytes;
         if (size < rest) {
             frame->sent_bytes += size;
+            frame->begun = size > 0 || frame->begun;
             return;
         }
         size -= rest;
@@ -238,7 +263,7 @@ static void take_buffer(struct inf_output_frame *frame)
 void inf_output_cut(struct inf_output *output, struct inf_output_store *store)
 {
     struct inf_output_frame *begun = output->first;
-    if (begun == NULL || begun->sent_bytes == 0) {
+    if (begun == NULL || !begun->begun) {
         inf_output_clear(output, store);
         return;
     }

@@ -50,6 +50,14 @@ enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store
                               const struct inf_output_item *item,
                               struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
+// Puts the rest of a frame that was begun elsewhere ahead of all others; none of them is begun. `buffer` is
+// of the pool, and taken over, also on failure.
+//
+// INF_EXHAUSTED  (HOST_OOM)
+enum inf_code inf_output_push_rest(struct inf_output *output, struct inf_output_store *store,
+                                   uint8_t *buffer, size_t size_bytes,
+                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
 // Appends all frames of `from`, none of which has been written, and leaves it empty.
 void inf_output_append(struct inf_output *output, struct inf_output *from) INF_ON_LOOP;
 

@@ -14,6 +14,7 @@
 #include "backends/base/cores.h"
 #include "backends/base/patience.h"
 #include "daemon/connection.h"
+#include "daemon/gate.h"
 #include "daemon/listener.h"
 #include "daemon/quota.h"
 
@@ -54,19 +55,22 @@ struct inf_server {
     struct inf_pool *pool;
     struct inf_reaper *reaper;
     struct inf_quota *quota;
+    struct inf_gate_returns *returns;
     struct inf_service *service;
     struct inf_connections *connections;
     uint32_t door_count;
     struct door doors[DOORS_MAX];
     struct event *pause_event;    // doors open again
     struct event *finished_event; // inferences are done
+    struct event *returned_event; // workers have left something to be written
     struct event *deadline_event; // deadlines have passed
     struct event *load_event;     // loads report
     struct event *drain_event;    // the next look at a drain
     uint64_t drain_end_ns;        // when its time is up
     struct inf_patience patience; // with clients, between an answer and the next request
-    uint64_t accepted_before;     // requests, at the last turn of the loop
-    uint64_t busy_ns;             // when the last came or was answered
+    // Requests, at the last turn of the loop.
+    uint64_t accepted_before, answered_before;
+    uint64_t busy_ns; // when the last came or was answered
 };
 
 // --- the end ---
@@ -213,12 +217,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
 
 static void take_finished(struct inf_server *server) INF_ON_LOOP
 {
-    struct inf_call *call;
-    while ((call = inf_service_next_finished(server->service)) != NULL) {
-        inf_connections_finish(server->connections, call);
-        server->busy_ns = inf_clock_ns();
-        inf_patience_worked(&server->patience, inf_service_last_run_ns(server->service));
-    }
+    inf_connections_take_done(server->connections);
     inf_connections_settle(server->connections);
 }
 
@@ -233,12 +232,18 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
 // Whether the next request is likely to come sooner than the loop could be woken for it.
 static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_LOOP
 {
-    uint64_t accepted = server->counters.requests_accepted;
-    if (accepted != server->accepted_before) {
-        inf_patience_note(&server->patience, now_ns - server->busy_ns);
-        server->accepted_before = accepted;
+    const struct inf_counters *counters = &server->counters;
+    uint64_t answered = counters->requests_ok + counters->requests_failed;
+    bool asked = counters->requests_accepted != server->accepted_before;
+    bool gave = answered != server->answered_before;
+    if (gave)
+        inf_patience_worked(&server->patience, inf_service_last_run_ns(server->service));
+    if (asked)
+        inf_patience_note(&server->patience, gave ? 0 : now_ns - server->busy_ns);
+    if (asked || gave)
         server->busy_ns = now_ns;
-    }
+    server->accepted_before = counters->requests_accepted;
+    server->answered_before = answered;
     return inf_patience_pays(&server->patience) && inf_service_idle(server->service) &&
            now_ns - server->busy_ns < server->patience.limit_ns;
 }
@@ -348,6 +353,7 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
     const struct inf_config *config = options->config;
     INF_TRY(inf_pool_create(&server->pool, POOL_KEPT_BYTES, err));
     INF_TRY(inf_reaper_create(&server->reaper, err));
+    INF_TRY(inf_gate_returns_create(&server->returns, server->pool, err));
     uint64_t most[INF_QUOTA_KIND_COUNT];
     inf_service_quota_limits(config, most);
     INF_TRY(inf_quota_create(&server->quota, most, err));
@@ -366,6 +372,7 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
                                                         .service = server->service,
                                                         .pool = server->pool,
                                                         .reaper = server->reaper,
+                                                        .returns = server->returns,
                                                         .counters = &server->counters,
                                                         .log = options->log,
                                                         .version = options->version,
@@ -382,16 +389,23 @@ static enum inf_code make_event(struct inf_server *server, struct event **event,
     return *event != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for events");
 }
 
+// Edge-triggered: the eventfd need not be read, which would be a system call for each reply.
+static enum inf_code make_edge_event(struct inf_server *server, struct event **event, int fd,
+                                     struct inf_error *err)
+{
+    *event = event_new(server->options.base, fd, EV_READ | EV_PERSIST | EV_ET, on_finished, server);
+    return *event != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for events");
+}
+
 static enum inf_code make_events(struct inf_server *server, struct inf_error *err)
 {
     struct inf_service *service = server->service;
     INF_TRY(make_event(server, &server->pause_event, -1, on_pause_over, err));
     INF_TRY(make_event(server, &server->drain_event, -1, on_drain_tick, err));
-    // Edge-triggered: the eventfd need not be read, which would be a system call for each reply.
-    server->finished_event = event_new(server->options.base, inf_service_finished_fd(service),
-                                       EV_READ | EV_PERSIST | EV_ET, on_finished, server);
-    if (server->finished_event == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for events");
+    INF_TRY(
+        make_edge_event(server, &server->finished_event, inf_service_finished_fd(service), err));
+    INF_TRY(make_edge_event(server, &server->returned_event, inf_gate_returns_fd(server->returns),
+                            err));
     INF_TRY(make_event(server, &server->deadline_event, inf_service_timer_fd(service), on_deadline,
                        err));
     INF_TRY(make_event(server, &server->load_event, inf_service_load_fd(service), on_load, err));
@@ -434,6 +448,7 @@ enum inf_code inf_server_start(struct inf_server *server, struct inf_error *err)
 {
     assert(server->state == SERVER_IDLE);
     int failed = event_add(server->finished_event, NULL);
+    failed |= event_add(server->returned_event, NULL);
     failed |= event_add(server->deadline_event, NULL);
     failed |= event_add(server->load_event, NULL);
     for (uint32_t i = 0; i < server->door_count; i++)
@@ -477,12 +492,14 @@ void inf_server_destroy(struct inf_server **server)
     }
     free_event(gone->pause_event);
     free_event(gone->finished_event);
+    free_event(gone->returned_event);
     free_event(gone->deadline_event);
     free_event(gone->load_event);
     free_event(gone->drain_event);
     inf_connections_destroy(&gone->connections);
     inf_service_destroy(&gone->service);
     inf_quota_destroy(&gone->quota);
+    inf_gate_returns_destroy(&gone->returns);
     inf_reaper_destroy(&gone->reaper);
     inf_pool_destroy(&gone->pool);
     free(gone);

@@ -211,6 +211,16 @@ enum inf_code inf_service_result(struct inf_service *service, struct inf_call *c
     return inf_service_job_result(service, (struct inf_job *)call, answer, fault);
 }
 
+bool inf_service_claim(struct inf_call *call)
+{
+    return call->kind != INF_CALL_INFER || inf_job_claim((struct inf_job *)call, INF_JOB_BY_LOOP);
+}
+
+void inf_service_note_answered(struct inf_service *service, struct inf_call *call)
+{
+    inf_service_note_job(service, (struct inf_job *)call);
+}
+
 void inf_service_release(struct inf_service *service, struct inf_call *call)
 {
     if (call->kind == INF_CALL_INFER)

@@ -18,6 +18,7 @@
 #include "daemon/session.h"
 #include "proto/wire/message.h"
 
+struct inf_gate;
 struct inf_service;
 
 // Everything pointed to outlives the service.
@@ -60,6 +61,9 @@ struct inf_request {
     uint32_t uid;             // of the client
     bool admin;               // it may administrate
     uint32_t reply_bytes_max; // of a reply's data segment
+    struct inf_gate *gate;    // through which a worker may answer; NULL: none may
+    uint64_t stream_id;
+    uint32_t frame_bytes_max; // of a frame's data segment
 };
 
 // What becomes of it: a message to be sent now, or a call.
@@ -102,6 +106,11 @@ uint64_t inf_service_last_run_ns(const struct inf_service *service) INF_ON_LOOP;
 enum inf_code inf_service_result(struct inf_service *service, struct inf_call *call,
                                  struct inf_answer *answer,
                                  struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+// Takes it on to answer a call. False: a worker has done so, and the call comes back as done, if it has not
+// yet.
+bool inf_service_claim(struct inf_call *call) INF_NODISCARD INF_ON_LOOP;
+// Notes that a worker has answered a call that is done.
+void inf_service_note_answered(struct inf_service *service, struct inf_call *call) INF_ON_LOOP;
 // Frees a call that is done.
 void inf_service_release(struct inf_service *service, struct inf_call *call) INF_ON_LOOP;
 

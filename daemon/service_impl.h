@@ -191,6 +191,9 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
                                      struct inf_answer *answer,
                                      struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
+// A job has been answered with its result, by whomever: what that tells of the model.
+void inf_service_note_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
+
 // Takes a load off the list and frees it.
 void inf_service_release_load(struct inf_service *service, struct inf_load *load) INF_ON_LOOP;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
+#include "daemon/job_reply.h"
 #include "daemon/service_impl.h"
 
 static struct inf_job *acquire_job(struct inf_service *service)
@@ -22,6 +23,7 @@ static struct inf_job *acquire_job(struct inf_service *service)
             return NULL;
         job->call.kind = INF_CALL_INFER;
         atomic_init(&job->cancelled, false);
+        atomic_init(&job->answerer, INF_JOB_BY_NOBODY);
     }
     job->call.connection = NULL;
     job->call.answered = false;
@@ -32,6 +34,7 @@ static struct inf_job *acquire_job(struct inf_service *service)
     job->result.flags = job->result.padded_to = 0;
     job->call.previous = job->call.next = NULL;
     atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
+    atomic_store_explicit(&job->answerer, INF_JOB_BY_NOBODY, memory_order_relaxed);
     return job;
 }
 
@@ -49,6 +52,7 @@ void inf_service_release_job(struct inf_service *service, struct inf_job *job)
     job->data = job->result.data = NULL;
     inf_shadow_sample_destroy(&job->result.sample);
     inf_served_unref(&job->served);
+    inf_gate_unref(&job->direct.gate);
     job->call.next = service->unused_jobs;
     service->unused_jobs = &job->call;
 }
@@ -337,11 +341,25 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     return INF_OK;
 }
 
+// Leaves it to the worker to answer, where nothing has to be done before that only the loop can do.
+static void let_worker_answer(const struct inf_service *service, struct inf_job *job,
+                              const struct inf_request *request)
+{
+    if (request->gate == NULL || job->shadowed || job->traced)
+        return;
+    job->direct.gate = inf_gate_ref(request->gate);
+    job->direct.stream_id = request->stream_id;
+    job->direct.data_bytes_max =
+        INF_MIN(request->frame_bytes_max, service->options.environment->config->direct_reply_bytes);
+}
+
 enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_request *request,
                                       struct inf_answer *answer, struct inf_fault *fault)
 {
     struct inf_infer_request *infer = &service->request.infer_request;
     answer->order_key = infer->order_key;
+    if (infer->order_key != 0)
+        request->gate = NULL; // it may have to wait for others
     inf_fault_model(fault, infer->model_name, infer->model_version);
     INF_TRY(inf_infer_request_resolve_inline(infer, request->data_bytes, &fault->err));
     struct inf_job *job = acquire_job(service);
@@ -358,6 +376,7 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
         } else {
             inf_service_measure_job(job);
             inf_service_route(service, job);
+            let_worker_answer(service, job, request);
             code = inf_scheduler_submit(service->scheduler, job, fault);
         }
     }
@@ -366,27 +385,6 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
     else
         inf_service_release_job(service, job);
     return code;
-}
-
-static void fill_outputs(const struct inf_job *job, struct inf_infer_reply *reply)
-{
-    const struct inf_graph *graph = inf_model_graph(job->served->model);
-    reply->output_count = 0;
-    for (uint32_t i = 0; i < job->order_count; i++) {
-        uint32_t index = job->order[i];
-        const struct inf_job_output *output = &job->outputs[index];
-        if (!output->returned)
-            continue;
-        reply->outputs[reply->output_count++] = (struct inf_tensor_entry){
-            .name = graph->outputs[index].name,
-            .dtype = output->dtype,
-            .shape = output->shape,
-            .location = {.present = true,
-                         .region_id = output->region != NULL ? output->region_id : 0,
-                         .offset = output->region != NULL ? output->region_offset : output->offset,
-                         .length = output->size_bytes},
-        };
-    }
 }
 
 // Has devices race anew for a model that has become slower where it runs. Nothing comes of it where
@@ -438,6 +436,21 @@ static void heed_guard(struct inf_service *service, struct inf_served *served)
     inf_model_store_demote(service->options.store, served, why);
 }
 
+void inf_service_note_job(struct inf_service *service, struct inf_job *job)
+{
+    atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
+    watch(service, job);
+    heed_guard(service, job->served);
+    if (job->shadowed || job->traced)
+        inf_shadow_submit(service->shadow, job,
+                          service->options.environment->config->race_tolerance);
+    struct inf_served *served = job->served;
+    if (served->config.remember_shapes &&
+        inf_seen_note(&served->seen, job->estimate_key, job->shapes, job->input_count,
+                      job->result.done_ns))
+        inf_model_store_remember(service->options.store, served);
+}
+
 enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job *job,
                                      struct inf_answer *answer, struct inf_fault *fault)
 {
@@ -450,34 +463,8 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
         inf_fault_model(fault, job->served->name, job->served->version);
         return fault->err.code;
     }
-    struct inf_infer_reply *reply = &service->reply.infer_reply;
-    reply->model_name = job->served->name;
-    reply->model_version = job->served->version;
-    reply->id = job->id;
-    fill_outputs(job, reply);
-    reply->timing = (struct inf_timing){
-        .queue_ns = job->result.start_ns - job->accepted_ns,
-        .input_ns = job->result.begin_ns - job->result.start_ns,
-        .compute_ns = job->result.end_ns - job->result.begin_ns,
-        .output_ns = job->result.done_ns - job->result.end_ns,
-    };
-    reply->batch_size = job->result.batch_rows;
-    reply->device = inf_device_info(job->device)->name;
-    reply->precision = inf_precision_name(job->result.precision);
-    reply->credit_return = 1;
-    reply->flags = job->result.flags;
-    reply->padded_to = job->result.padded_to;
-    atomic_fetch_add_explicit(&job->served->request_count, 1, memory_order_relaxed);
-    watch(service, job);
-    heed_guard(service, job->served);
-    if (job->shadowed || job->traced)
-        inf_shadow_submit(service->shadow, job,
-                          service->options.environment->config->race_tolerance);
-    struct inf_served *served = job->served;
-    if (served->config.remember_shapes &&
-        inf_seen_note(&served->seen, job->estimate_key, job->shapes, job->input_count,
-                      job->result.done_ns))
-        inf_model_store_remember(service->options.store, served);
+    inf_job_reply_fill(job, &service->reply.infer_reply);
+    inf_service_note_job(service, job);
     *answer = (struct inf_answer){.kind = INF_MESSAGE_INFER_REPLY,
                                   .message = &service->reply,
                                   .data = job->result.data,

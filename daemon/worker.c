@@ -120,6 +120,20 @@ static void give_up(struct inf_job *job)
     job->result.device_ns = 0;
 }
 
+// Answers a job, if the worker may, and has the loop have it.
+static void post(struct inf_worker *worker, struct inf_job *job)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    struct inf_job_letter letter;
+    bool mine = inf_job_replier_begin(worker->replier, job, &letter);
+    bool posted =
+        mine ? inf_queue_push_quietly(worker->done, job) : inf_queue_push(worker->done, job);
+    assert(posted && "the queue has room for every job there can be");
+    (void)posted;
+    if (mine)
+        inf_job_replier_end(worker->replier, &letter);
+}
+
 static void work(void *context) INF_ATTR(no_thread_safety_analysis)
 {
     struct inf_worker *worker = context;
@@ -132,21 +146,24 @@ static void work(void *context) INF_ATTR(no_thread_safety_analysis)
         else
             run_jobs(worker, jobs, count);
         inf_lane_settle(worker->lane, jobs, count);
-        for (uint32_t i = 0; i < count; i++) {
-            bool posted = inf_queue_push(worker->done, jobs[i]);
-            assert(posted && "the queue has room for every job there can be");
-            (void)posted;
-        }
+        for (uint32_t i = 0; i < count; i++)
+            post(worker, jobs[i]);
+        inf_queue_announce(worker->done);
     }
     inf_batch_memory_fini(&worker->batch_memory);
 }
 
 enum inf_code inf_worker_start(struct inf_worker *worker, struct inf_error *err)
 {
-    return inf_thread_start(&worker->thread, "inferd-worker", work, worker, err);
+    INF_TRY(inf_job_replier_create(&worker->replier, worker->pool, err));
+    enum inf_code code = inf_thread_start(&worker->thread, "inferd-worker", work, worker, err);
+    if (code != INF_OK)
+        inf_job_replier_destroy(&worker->replier);
+    return code;
 }
 
 void inf_worker_join(struct inf_worker *worker)
 {
     inf_thread_join(&worker->thread);
+    inf_job_replier_destroy(&worker->replier);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that runs jobs of one device in one slot: takes them from the lane, some together, runs them, posts
-// them to the queue of those that are done. It knows no connection and touches no socket.
+// them to the queue of those that are done. Small replies it writes through a gate; it
+// knows no connection.
 #ifndef INF_DAEMON_WORKER_H
 #define INF_DAEMON_WORKER_H
 
@@ -9,6 +10,7 @@
 #include "backends/base/queue.h"
 #include "backends/base/thread.h"
 #include "daemon/batch.h"
+#include "daemon/job_reply.h"
 #include "daemon/lane.h"
 #include "daemon/pool.h"
 
@@ -21,7 +23,8 @@ struct inf_worker {
 
     struct inf_thread thread;
     struct inf_batch_memory batch_memory; // the thread's
-    _Atomic uint64_t busy_since_ns;       // of inf_clock_ns(); 0: idle
+    struct inf_job_replier *replier;
+    _Atomic uint64_t busy_since_ns; // of inf_clock_ns(); 0: idle
 };
 
 // Starts the thread; it ends once the lane is closed and empty.

@@ -17,6 +17,7 @@ struct inf_queue {
     size_t count;
     size_t waiting; // threads inside inf_queue_pop()
     bool looking;   // the reader sees items without the eventfd
+    bool announced; // the eventfd has been written to since the queue was empty last
     bool closed;
     int fd; // -1 without one
     void *items[];
@@ -63,23 +64,49 @@ static void wake_fd(const struct inf_queue *queue)
         ;
 }
 
-bool inf_queue_push(struct inf_queue *queue, void *item)
+// Whether the eventfd is to be written to now: one write for a burst.
+static bool announce(struct inf_queue *queue) INF_ATTR(requires_capability(queue->mutex))
+{
+    bool wake = queue->count > 0 && !queue->announced && !queue->looking;
+    queue->announced |= wake;
+    return wake;
+}
+
+static bool push(struct inf_queue *queue, void *item, bool quietly)
 {
     inf_mutex_lock(&queue->mutex);
     bool accepted = !queue->closed && queue->count < queue->capacity;
-    bool wake_reader = queue->count == 0 && !queue->looking;
     bool wake = false;
     if (accepted) {
         queue->items[(queue->head + queue->count++) % queue->capacity] = item;
         wake = queue->waiting > 0;
     }
+    bool wake_reader = accepted && !quietly && announce(queue);
     inf_mutex_unlock(&queue->mutex);
     if (wake)
         inf_cond_signal(&queue->filled);
-    // A queue that was not empty has woken its loop already: one write for a burst.
-    if (accepted && wake_reader)
+    if (wake_reader)
         wake_fd(queue);
     return accepted;
+}
+
+bool inf_queue_push(struct inf_queue *queue, void *item)
+{
+    return push(queue, item, false);
+}
+
+bool inf_queue_push_quietly(struct inf_queue *queue, void *item)
+{
+    return push(queue, item, true);
+}
+
+void inf_queue_announce(struct inf_queue *queue)
+{
+    inf_mutex_lock(&queue->mutex);
+    bool wake = announce(queue);
+    inf_mutex_unlock(&queue->mutex);
+    if (wake)
+        wake_fd(queue);
 }
 
 static void *take(struct inf_queue *queue)
@@ -89,6 +116,7 @@ static void *take(struct inf_queue *queue)
     void *item = queue->items[queue->head];
     queue->head = (queue->head + 1) % queue->capacity;
     queue->count--;
+    queue->announced &= queue->count > 0;
     return item;
 }
 

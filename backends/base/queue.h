@@ -27,6 +27,11 @@ void inf_queue_destroy(struct inf_queue **queue);
 // Appends `item`; false where the queue is full or closed. Never blocks longer than a swap.
 bool inf_queue_push(struct inf_queue *queue, void *item) INF_NODISCARD;
 
+// As inf_queue_push(), but whoever watches the eventfd is told by inf_queue_announce() only, which has to follow.
+bool inf_queue_push_quietly(struct inf_queue *queue, void *item) INF_NODISCARD;
+// Makes the eventfd readable where items wait for which it has not been, unless the reader looks by itself.
+void inf_queue_announce(struct inf_queue *queue);
+
 // Takes the oldest item, waiting for one; NULL once the queue is closed and empty. Blocks.
 void *inf_queue_pop(struct inf_queue *queue) INF_MAY_BLOCK;
 

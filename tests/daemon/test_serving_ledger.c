@@ -299,6 +299,35 @@ Test(serving_ledger, every_accepted_request_has_one_final_reply)
     cr_assert_gt(killed, VICTIMS);
 }
 
+// With one request in flight a connection, workers write the answers themselves, while the loop is told of
+// cancels, deadlines and clients that vanish.
+Test(serving_ledger, answers_of_workers_are_the_only_ones)
+{
+    static struct client clients[CLIENTS];
+    const char *text = getenv("INF_LEDGER_REQUESTS");
+    uint64_t wanted = text != NULL ? strtoull(text, NULL, 10) / 10 : 10000;
+    for (int i = 0; i < CLIENTS; i++)
+        open_client(&clients[i]);
+    while (total_sent < wanted) {
+        struct client *client = &clients[roll(CLIENTS)];
+        bool vanish = roll(100) == 0;
+        if (!vanish)
+            read_until(client, 0);
+        if (vanish || client->sent == client->limit) {
+            inf_raw_close(&client->raw);
+            open_client(client);
+        }
+        send_one(client);
+        if (roll(4) == 0)
+            cancel_one(client);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        end_client(&clients[i]);
+    check_books(total_answered);
+    cr_assert_gt(total_failed, wanted / 20);
+    cr_assert_gt(total_answered - total_failed, wanted / 4);
+}
+
 Test(serving_ledger, clients_that_are_killed_leave_nothing_behind)
 {
     static struct victim victims[VICTIMS];

@@ -110,6 +110,38 @@ Test(serving_output, beyond_the_soft_limit_for_long_ends_the_connection)
     cr_assert_eq(inf_raw_server_status(&raw).connections, 1);
 }
 
+// Each is the only one in flight, so that workers write them, until the socket takes no more in the middle of
+// one: that and what follows are the loop's.
+Test(serving_output, of_requests_one_by_one_waits_whole_for_who_does_not_read)
+{
+    static float data[2 * REPLY_BYTES / sizeof(float)];
+    struct inf_raw lazy;
+    union inf_message message;
+    inf_raw_open(&lazy, fixture.socket);
+    uint64_t before = inf_raw_server_status(&raw).requests_ok;
+    uint32_t asked = 0;
+    for (uint32_t i = 0; i < 12; i++) {
+        for (size_t k = 0; k < INF_ARRAY_LENGTH(data); k++)
+            data[k] = (float)(k % 1000 + i);
+        inf_add_request(&message, REPLY_BYTES / 16);
+        inf_raw_request(&lazy, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                        (struct inf_span){(const uint8_t *)data, sizeof data});
+        // Each question how it stands counts as well, once it is answered.
+        while (inf_raw_server_status(&raw).requests_ok < before + ++asked + i + 1)
+            ;
+    }
+    for (uint32_t i = 0; i < 12; i++) {
+        inf_raw_expect_infer(&lazy, i + 1);
+        cr_assert_eq(lazy.frame.header.data_bytes, REPLY_BYTES);
+        const float *sums = (const float *)(const void *)lazy.frame.data;
+        size_t half = REPLY_BYTES / sizeof(float);
+        for (size_t k = 0; k < half; k++)
+            cr_assert_eq(sums[k], (float)(k % 1000 + i) + (float)((k + half) % 1000 + i));
+    }
+    inf_raw_close(&lazy);
+    inf_raw_wait_for(&raw, 0, 0);
+}
+
 Test(serving_output, below_the_soft_limit_may_wait)
 {
     struct inf_raw lazy;

@@ -195,6 +195,35 @@ Test(queue, leaves_its_fd_alone_while_its_reader_looks)
     inf_queue_destroy(&queue);
 }
 
+Test(queue, tells_of_what_came_quietly_once_it_is_announced)
+{
+    struct inf_queue *queue;
+    cr_assert_eq(inf_queue_create(&queue, 3, true, NULL), INF_OK);
+    struct pollfd poll_fd = {.fd = inf_queue_fd(queue), .events = POLLIN};
+    inf_queue_announce(queue);
+    cr_expect_eq(poll(&poll_fd, 1, 0), 0, "there is nothing to be told");
+    cr_assert(inf_queue_push_quietly(queue, queue));
+    cr_expect_eq(poll(&poll_fd, 1, 0), 0);
+    inf_queue_announce(queue);
+    cr_expect_eq(poll(&poll_fd, 1, 0), 1);
+    inf_queue_fd_clear(queue);
+    inf_queue_announce(queue);
+    cr_expect_eq(poll(&poll_fd, 1, 0), 0, "it was told");
+    cr_expect_not_null(inf_queue_try_pop(queue));
+    cr_assert(inf_queue_push_quietly(queue, queue));
+    cr_assert(inf_queue_push(queue, queue));
+    cr_expect_eq(poll(&poll_fd, 1, 0), 1, "a loud one tells of those before it");
+    inf_queue_fd_clear(queue);
+    cr_expect_not_null(inf_queue_try_pop(queue));
+    cr_expect_not_null(inf_queue_try_pop(queue));
+    inf_queue_begin_looking(queue);
+    cr_assert(inf_queue_push_quietly(queue, queue));
+    inf_queue_announce(queue);
+    cr_expect_eq(poll(&poll_fd, 1, 0), 0, "the reader looks");
+    cr_expect(inf_queue_end_looking(queue));
+    inf_queue_destroy(&queue);
+}
+
 Test(patience, pays_after_a_short_wait_where_others_have_a_processor)
 {
     struct inf_patience patience;

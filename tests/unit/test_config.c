@@ -414,7 +414,8 @@ Test(config, help_names_every_setting_once)
                                         "request_bytes_per_connection_max=BYTES",
                                         "reply_bytes_soft_max=BYTES",
                                         "reply_soft_ms=MS",
-                                        "reply_bytes_hard_max=BYTES"};
+                                        "reply_bytes_hard_max=BYTES",
+                                        "direct_reply_bytes=BYTES"};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(names); i++) {
         char option[64];
         snprintf(option, sizeof option, "  --%s", names[i]);
