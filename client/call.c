@@ -139,6 +139,9 @@ void inf_call_finish(inferd_client *client, struct inf_call *call, bool daemon_d
     for (size_t i = 0; i < call->memory_count; i++)
         inf_memory_unref(&call->memories[i], daemon_done);
     call->memory_count = 0;
+    free(call->homes);
+    call->homes = NULL;
+    call->home_count = 0;
     inf_outgoing_release(client, &call->frame);
     if (!call->in_table && !call->in_ended)
         recycle(client, call);
@@ -336,6 +339,7 @@ static void free_call(inferd_client *client, struct inf_call *call)
 {
     inf_outgoing_release(client, &call->frame);
     drop_pieces(client, call);
+    free(call->homes);
     free(call->memories);
     free(call);
 }

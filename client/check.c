@@ -48,9 +48,6 @@ static enum inf_code check_memory(const inferd_client *client, const inferd_tens
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "%s '%s': its place in the memory is no multiple of %d bytes", role,
                                tensor->name, INF_FRAME_DATA_ALIGNMENT);
-    if (tensor->memory->refused)
-        return inf_fail(err, INF_EXHAUSTED, "%s '%s': the daemon refused its memory: %s", role,
-                        tensor->name, tensor->memory->refusal);
     return INF_OK;
 }
 

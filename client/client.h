@@ -106,6 +106,17 @@ struct inf_call {
     inferd_memory *input_block, *output_block;
     inferd_memory **memories; // the caller's, one reference each
     size_t memory_count, memory_capacity;
+    struct inf_output_home *homes; // of outputs that come through the socket
+    size_t home_count;
+    bool plain; // what should have been in shared memory goes through the socket
+};
+
+// Where an output belongs that comes in the answer.
+struct inf_output_home {
+    uint32_t index; // among those of the answer
+    size_t size;    // of the room
+    uint8_t *data;
+    inferd_memory *memory; // the caller's, which the call has a reference to
 };
 
 // A region: memory shared with the daemon.
@@ -219,6 +230,8 @@ struct inferd_client {
     uint64_t region_generation;
     uint64_t region_clock;
     size_t idle_bytes;
+    uint64_t
+        memory_from_ns; // the daemon has refused a region: none for the library's own use before
 
     struct inf_learned *learned;
     inferd_result *results, *unused_results;
@@ -421,6 +434,11 @@ enum inf_code inf_memory_acquire(inferd_client *client, size_t size, inferd_memo
 // One more reference.
 void inf_memory_ref(inferd_memory *memory);
 
+// As inf_memory_acquire(), for what could go through the socket as well: no new region is made just after the
+// daemon has refused one.
+enum inf_code inf_memory_acquire_block(inferd_client *client, size_t size, inferd_memory **memory,
+                                       struct inf_error *err) INF_NODISCARD;
+
 // Gives a reference back and clears the pointer. Where the daemon may go on using the memory
 // (`daemon_done` false), the region is not used again but given up.
 void inf_memory_unref(inferd_memory **memory, bool daemon_done);
@@ -448,11 +466,25 @@ void inf_client_memory_fini(inferd_client *client);
 // Checks a request before anything is done for it.
 //
 // INF_INVALID    (BAD_PARAMETER, SIZE_MISMATCH, REGION_BOUNDS) the text names what is wrong.
-// INF_EXHAUSTED  the daemon has refused the memory that a tensor is in.
 enum inf_code inf_request_check(const inferd_client *client, const inferd_request *request,
                                 struct inf_error *err) INF_NODISCARD;
 
 // --- infer.c ---
+
+// Who gets the answer.
+struct inf_infer_answer {
+    inferd_callback callback;
+    void *context;
+    bool waited; // for: by a call of the caller's, which tries again by itself
+};
+
+// Sends an inference, or parks it until there is a connection.
+//
+// INF_EXHAUSTED    (QUOTA_REQUESTS, QUOTA_BYTES) the daemon's credit is used up.
+// INF_UNAVAILABLE  there is no connection, and it may not wait for one.
+enum inf_code inf_infer_start(inferd_client *client, const inferd_request *request,
+                              const struct inf_infer_answer *answer, struct inf_call **out_call,
+                              struct inf_error *err) INF_NODISCARD;
 
 // Sends an inference again: with outputs placed as is now known, and the time that is left.
 enum inf_code inf_infer_resend(inferd_client *client, struct inf_call *call,
@@ -497,6 +529,29 @@ void inf_client_forget_infos(inferd_client *client);
 
 // Frees the list.
 void inf_client_learned_fini(inferd_client *client);
+
+// --- fallback.c ---
+
+// Memory of the call's that the daemon has refused; NULL where there is none.
+const inferd_memory *inf_call_refused(const struct inf_call *call);
+
+// Counts the call, once, among those that go without memory they should have had.
+void inf_call_note_plain(inferd_client *client, struct inf_call *call);
+
+// Places inputs that lie in refused memory behind the `data_bytes` of the frame's data, and returns how many bytes
+// there are then. sources[i] is where the elements of input i are now; NULL: it stays where it is.
+size_t inf_fallback_inputs(const struct inf_call *call, struct inf_infer_request *message,
+                           size_t data_bytes, const uint8_t *sources[INF_LIMIT_TENSORS]);
+
+// Has outputs that belong in refused memory come in the answer, and notes where they belong.
+enum inf_code inf_fallback_outputs(struct inf_call *call, struct inf_infer_request *message,
+                                   struct inf_error *err) INF_NODISCARD;
+
+// Copies outputs where they belong.
+//
+// INF_RANGE  (OUTPUT_TOO_SMALL) one does not fit there.
+enum inf_code inf_fallback_return(const struct inf_call *call, inferd_result *result,
+                                  struct inf_error *err) INF_NODISCARD;
 
 // --- result.c ---
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a caller's request to a frame. Where tensors go:
 //
-//   inputs   in inferd_memory: where they are. From 16 KiB on, or where the frame would get too large:
+//   inputs   in inferd_memory: where they are, unless the daemon has refused that. From 16 KiB on, or where the frame would get too large:
 //            copied into a region of the library's, all of a request into one. Others, and where
 //            no region can be had: copied into the frame, or into several.
 //   outputs  in inferd_memory: there. Else the daemon puts them into the answer, as far as they fit;
@@ -49,7 +49,7 @@ static void lay_out_inputs(struct inf_infer_request *message, const inferd_reque
         if (input->session_tensor != NULL)
             continue;
         *location = (struct inf_location){.present = true, .length = input->size};
-        if (input->memory != NULL) {
+        if (input->memory != NULL && !input->memory->refused) {
             location->region_id = input->memory->region_id;
             location->offset = (uint64_t)((const uint8_t *)input->data - input->memory->data);
             continue;
@@ -75,8 +75,9 @@ static enum inf_code place_inputs(inferd_client *client, struct inf_call *call,
         lay_out_inputs(message, request, 1, inline_bytes, &region_bytes);
     if (region_bytes == 0)
         return INF_OK;
-    enum inf_code code = inf_memory_acquire(client, region_bytes, &call->input_block, err);
+    enum inf_code code = inf_memory_acquire_block(client, region_bytes, &call->input_block, err);
     if (code != INF_OK) {
+        inf_call_note_plain(client, call);
         lay_out_inputs(message, request, SIZE_MAX, inline_bytes, &region_bytes);
         return *inline_bytes <= inf_client_request_data_max(client) ? INF_OK : code;
     }
@@ -142,9 +143,11 @@ static void expand_outputs(struct inf_infer_request *message, struct inf_call *c
         message->outputs[i] = (struct inf_tensor_entry){.name = learned->outputs[i].name};
 }
 
-// Gives outputs known to be large room in one region of the library's.
+// Gives outputs known to be large room in one region of the library's; where there is none, and not `must`, they
+// come in the answer.
 static enum inf_code place_outputs(inferd_client *client, struct inf_call *call,
-                                   const struct inf_learned *learned, struct inf_error *err)
+                                   const struct inf_learned *learned, bool must,
+                                   struct inf_error *err)
 {
     struct inf_infer_request *message = &client->message.infer_request;
     size_t end = 0;
@@ -163,9 +166,11 @@ static enum inf_code place_outputs(inferd_client *client, struct inf_call *call,
     }
     if (end == 0)
         return INF_OK;
-    enum inf_code code = inf_memory_acquire(client, end, &call->output_block, err);
-    if (code != INF_OK && call->attempts > 1)
-        return code; // it has been tried without
+    enum inf_code code = inf_memory_acquire_block(client, end, &call->output_block, err);
+    if (code != INF_OK && must)
+        return code;
+    if (code != INF_OK)
+        inf_call_note_plain(client, call);
     for (uint32_t i = 0; i < message->output_count; i++) {
         struct inf_location *location = &message->outputs[i].location;
         if (location->region_id == UINT64_MAX && code == INF_OK)
@@ -261,6 +266,9 @@ static enum inf_code build(inferd_client *client, struct inf_call *call,
     struct inf_infer_request *message = &client->message.infer_request;
     fill_request(client, call, request);
     INF_TRY(keep_memories(call, request, err));
+    if (inf_call_refused(call) != NULL)
+        inf_call_note_plain(client, call);
+    INF_TRY(inf_fallback_outputs(call, message, err));
     size_t data_bytes = 0;
     INF_TRY(place_inputs(client, call, request, &data_bytes, err));
     const struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
@@ -269,7 +277,7 @@ static enum inf_code build(inferd_client *client, struct inf_call *call,
     call->default_outputs = request->output_count == 0 && request->session == NULL;
     if (call->default_outputs)
         expand_outputs(message, call, learned);
-    INF_TRY(place_outputs(client, call, learned, err));
+    INF_TRY(place_outputs(client, call, learned, false, err));
     INF_TRY(make_frame(client, call, data_bytes, err));
     copy_inline(message, request,
                 call->frame->bytes + INF_FRAME_HEADER_BYTES + call->frame->meta_size, data_bytes);
@@ -279,24 +287,6 @@ static enum inf_code build(inferd_client *client, struct inf_call *call,
 static size_t data_size(const struct inf_outgoing *frame)
 {
     return frame->size - INF_FRAME_HEADER_BYTES - frame->meta_size;
-}
-
-// What a blocking inference waits for.
-struct waiter {
-    bool done;
-    inferd_result *result;
-    struct inferd_error *err; // the caller's, or NULL
-    int code;
-};
-
-static void on_done(void *context, inferd_result *result, const struct inferd_error *err)
-{
-    struct waiter *waiter = context;
-    waiter->done = true;
-    waiter->result = result;
-    waiter->code = err->code;
-    if (result == NULL && waiter->err != NULL)
-        *waiter->err = *err;
 }
 
 enum inf_code inf_client_may_send_bytes(const inferd_client *client, size_t bytes,
@@ -311,13 +301,13 @@ enum inf_code inf_client_may_send_bytes(const inferd_client *client, size_t byte
                            bytes, (unsigned long long)client->credit_bytes);
 }
 
-static enum inf_code start(inferd_client *client, const inferd_request *request,
-                           inferd_callback callback, void *context, struct inf_call **out_call,
-                           struct inf_error *err)
+enum inf_code inf_infer_start(inferd_client *client, const inferd_request *request,
+                              const struct inf_infer_answer *answer, struct inf_call **out_call,
+                              struct inf_error *err)
 {
     uint64_t start_ns = inf_client_now_ns();
     // Without a connection, an asynchronous request may wait for the next one.
-    bool again = callback != on_done && client->retry_ns != 0;
+    bool again = !answer->waited && client->retry_ns != 0;
     enum inf_code ready = inf_client_may_send(client, err);
     if (ready != INF_OK && (ready != INF_UNAVAILABLE || !again))
         return ready;
@@ -328,9 +318,9 @@ static enum inf_code start(inferd_client *client, const inferd_request *request,
     if (call == NULL)
         return INF_EXHAUSTED;
     call->phase = INF_CALL_INFER;
-    call->callback = callback;
-    call->waited = callback == on_done;
-    call->context = context;
+    call->callback = answer->callback;
+    call->waited = answer->waited;
+    call->context = answer->context;
     call->start_ns = start_ns;
     call->attempts = 1;
     snprintf(call->model, sizeof call->model, "%s", request->model); // checked: they fit
@@ -370,6 +360,25 @@ static enum inf_code start(inferd_client *client, const inferd_request *request,
     return INF_OK;
 }
 
+// Fills the data of a frame that is sent again: with those of the old one, and behind them inputs that were elsewhere.
+static void copy_again(const struct inf_infer_request *message, struct inf_outgoing *frame,
+                       const struct inf_outgoing *old,
+                       const uint8_t *const sources[INF_LIMIT_TENSORS])
+{
+    uint8_t *data = frame->bytes + INF_FRAME_HEADER_BYTES + frame->meta_size;
+    size_t end = data_size(old);
+    if (end > 0)
+        memcpy(data, old->bytes + INF_FRAME_HEADER_BYTES + old->meta_size, end);
+    for (uint32_t i = 0; i < message->input_count; i++) {
+        const struct inf_location *location = &message->inputs[i].location;
+        if (sources[i] == NULL)
+            continue;
+        memset(data + end, 0, location->offset - end);
+        memcpy(data + location->offset, sources[i], location->length);
+        end = location->offset + location->length;
+    }
+}
+
 enum inf_code inf_infer_resend(inferd_client *client, struct inf_call *call, struct inf_error *err)
 {
     if (client->draining)
@@ -387,6 +396,18 @@ enum inf_code inf_infer_resend(inferd_client *client, struct inf_call *call, str
                                err));
     if (call->deadline_ns != 0)
         message->timeout_ns = call->deadline_ns - now_ns;
+    const uint8_t *sources[INF_LIMIT_TENSORS];
+    bool refused = inf_call_refused(call) != NULL;
+    size_t old_bytes = data_size(old);
+    size_t data_bytes = inf_fallback_inputs(call, message, old_bytes, sources);
+    if (data_bytes > inf_client_request_data_max(client))
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                               "%zu bytes of inputs are too many for the socket, and the daemon "
+                               "refused the shared memory: %s",
+                               data_bytes, inf_call_refused(call)->refusal);
+    INF_TRY(inf_fallback_outputs(call, message, err));
+    if (refused)
+        inf_call_note_plain(client, call);
     for (uint32_t i = 0; i < message->output_count && call->output_block != NULL; i++)
         if (message->outputs[i].location.region_id == call->output_block->region_id)
             message->outputs[i].location = (struct inf_location){.present = false};
@@ -394,16 +415,17 @@ enum inf_code inf_infer_resend(inferd_client *client, struct inf_call *call, str
     const struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
     if (call->default_outputs)
         expand_outputs(message, call, learned);
-    INF_TRY(place_outputs(client, call, learned, err));
-    size_t data_bytes = data_size(old);
+    // Where an answer without room was the reason, another try without it makes no sense.
+    INF_TRY(place_outputs(client, call, learned, !refused, err));
     call->frame = NULL;
     enum inf_code code = make_frame(client, call, data_bytes, err);
     if (code == INF_OK)
-        memcpy(call->frame->bytes + INF_FRAME_HEADER_BYTES + call->frame->meta_size,
-               old->bytes + INF_FRAME_HEADER_BYTES + old->meta_size, data_bytes);
+        copy_again(message, call->frame, old, sources);
     inf_outgoing_release(client, &old);
     if (code != INF_OK)
         return code;
+    if (call->input_block != NULL && call->input_block->refused)
+        inf_memory_unref(&call->input_block, true);
     call->phase = INF_CALL_INFER;
     inf_call_send(client, call, call->frame, INF_METHOD_MODEL_INFER);
     return INF_OK;
@@ -423,130 +445,12 @@ int inferd_infer_async(inferd_client *client, const inferd_request *request,
         return inf_client_report(err, &error);
     }
     inf_client_enter(client);
-    enum inf_code code = start(client, request, callback, context, &call, &error);
+    const struct inf_infer_answer answer = {.callback = callback, .context = context};
+    enum inf_code code = inf_infer_start(client, request, &answer, &call, &error);
     if (code == INF_OK && stream != NULL)
         *stream = call->handle;
     inf_client_leave(client);
     return code == INF_OK ? INFERD_OK : inf_client_report(err, &error);
-}
-
-// Starts a request as soon as there is credit for it.
-static enum inf_code start_waiting(inferd_client *client, const inferd_request *request,
-                                   struct waiter *waiter, struct inf_error *err)
-{
-    struct inf_call *call = NULL;
-    inferd_request left = *request;
-    uint64_t start_ns = inf_client_now_ns();
-    uint64_t timeout_ms = INF_MIN(request->timeout_ms, UINT32_MAX);
-    uint64_t until_ns = timeout_ms == 0 ? 0 : start_ns + timeout_ms * 1000000;
-    for (;;) {
-        enum inf_code code = inf_client_may_send(client, err);
-        if (code != INF_EXHAUSTED || client->open_count == 0)
-            code = start(client, &left, on_done, waiter, &call, err);
-        if (code != INF_EXHAUSTED || client->open_count == 0 ||
-            (err->reason != INF_REASON_QUOTA_REQUESTS && err->reason != INF_REASON_QUOTA_BYTES))
-            return code;
-        (void)inf_client_wait(client, until_ns);
-        uint64_t waited_ms = (inf_client_now_ns() - start_ns) / 1000000;
-        if (timeout_ms != 0 && waited_ms >= timeout_ms)
-            return inf_fail_reason(err, INF_DEADLINE, INF_REASON_IN_QUEUE,
-                                   "the time ran out before the daemon allowed another request");
-        left.timeout_ms = timeout_ms == 0 ? 0 : request->timeout_ms - waited_ms;
-    }
-}
-
-// Runs a request once.
-static int infer_once(inferd_client *client, const inferd_request *request, inferd_result **result,
-                      struct inferd_error *err)
-{
-    struct inf_error error = {.code = INF_OK};
-    struct waiter waiter = {.err = err, .code = INFERD_CANCELLED};
-    if (start_waiting(client, request, &waiter, &error) != INF_OK)
-        return inf_client_report(err, &error);
-    while (!waiter.done && inf_client_wait(client, 0))
-        ;
-    if (!waiter.done) // only a callback that closed the client ends the loop without an answer
-        inf_client_report(err, &(struct inf_error){.code = INF_CANCELLED,
-                                                   .reason = INF_REASON_BY_CLIENT,
-                                                   .text = "the client was closed meanwhile"});
-    *result = waiter.result;
-    return waiter.code;
-}
-
-static bool is_unbegun(const struct inferd_error *err)
-{
-    static const enum inf_reason reasons[] = {INF_REASON_DRAINING, INF_REASON_QUEUE_FULL,
-                                              INF_REASON_QUOTA_REQUESTS, INF_REASON_QUOTA_TIME,
-                                              INF_REASON_LOADING};
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
-        if (inf_reason_is_unbegun((enum inf_code)err->code, reasons[i]) &&
-            strcmp(err->reason, inf_reason_name(reasons[i])) == 0)
-            return true;
-    return false;
-}
-
-// Does what has to be done before a request is sent again. False where the time does not allow it.
-static bool prepare_again(inferd_client *client, uint64_t until_ns, struct inferd_error *err)
-{
-    struct inf_error error = {.code = INF_OK};
-    if (client->failure.code != INF_OK || client->draining) {
-        if (inf_client_reconnect(client, until_ns, &error) == INF_OK)
-            return true;
-        inf_client_report(err, &error);
-        return false;
-    }
-    uint64_t wait_ns = INF_MAX(err->retry_after_ms, 1) * (uint64_t)1000000;
-    uint64_t wake_ns = inf_client_now_ns() + wait_ns;
-    if (wake_ns >= until_ns)
-        return false;
-    while (inf_client_now_ns() < wake_ns && client->failure.code == INF_OK && !client->closing)
-        (void)inf_client_wait(client, wake_ns);
-    return !client->closing;
-}
-
-// As infer_once(), as often as it takes.
-static int infer_again(inferd_client *client, const inferd_request *request, inferd_result **result,
-                       struct inferd_error *err)
-{
-    uint64_t start_ns = inf_client_now_ns();
-    uint64_t until_ns = start_ns + client->retry_ns;
-    inferd_request left = *request;
-    struct inferd_error last;
-    int code;
-    if (request->timeout_ms != 0 && request->timeout_ms < UINT32_MAX)
-        until_ns = INF_MIN(until_ns, start_ns + request->timeout_ms * 1000000);
-    for (;;) {
-        // Where the connection has ended already, the request does not leave this process.
-        bool unsent = client->failure.code != INF_OK;
-        code = infer_once(client, &left, result, &last);
-        if (code == INFERD_OK || client->closing || (!unsent && !is_unbegun(&last)) ||
-            !prepare_again(client, until_ns, &last))
-            break;
-        client->statistics.sent_again++;
-        uint64_t spent_ms = (inf_client_now_ns() - start_ns) / 1000000;
-        if (request->timeout_ms != 0)
-            left.timeout_ms = request->timeout_ms > spent_ms ? request->timeout_ms - spent_ms : 1;
-    }
-    if (code != INFERD_OK && err != NULL)
-        *err = last;
-    return code == INFERD_OK ? INFERD_OK : last.code;
-}
-
-int inferd_infer(inferd_client *client, const inferd_request *request, inferd_result **result,
-                 struct inferd_error *err)
-{
-    struct inf_error error = {.code = INF_OK};
-    if (request == NULL || result == NULL) {
-        inf_fail_reason(&error, INF_INVALID, INF_REASON_BAD_PARAMETER,
-                        "a request and a place for the result are wanted");
-        return inf_client_report(err, &error);
-    }
-    *result = NULL;
-    inf_client_enter(client);
-    int code = client->retry_ns == 0 ? infer_once(client, request, result, err)
-                                     : infer_again(client, request, result, err);
-    inf_client_leave(client);
-    return code;
 }
 
 static enum inf_code cancel(inferd_client *client, uint64_t stream, struct inf_error *err)

@@ -166,6 +166,9 @@ typedef struct inferd_statistics {
     uint64_t bytes_sent, bytes_received; // through the socket
     uint64_t memory_bytes;               // shared with the daemon now
     uint32_t in_flight;                  // inferences now
+    uint32_t
+        without_memory; // inferences whose tensors went through the socket since the daemon, or this
+                        // machine, had no shared memory for them
 } inferd_statistics;
 
 // Reads them.
@@ -176,7 +179,9 @@ INFERD_API void inferd_client_statistics(const inferd_client *client,
 
 // Tensors of 16 KiB and more travel through shared memory, smaller ones through the socket; those in
 // inferd_memory are not copied at all. The library learns how much room a model's outputs need: the
-// first request for large ones takes another round trip or two, but the model runs only once.
+// first request for large ones takes another round trip or two, but the model runs only once. Where the daemon refuses
+// shared memory, or there is none, what would lie in it goes through the socket, at the cost of copies; the statistics
+// tell. Requests with a session or an order key that are under way when the daemon refuses fail.
 typedef enum inferd_priority {
     INFERD_PRIORITY_NORMAL,
     INFERD_PRIORITY_HIGH,

@@ -13,7 +13,8 @@
 
 #define SLOT_BITS        9u
 #define CLASS_MIN_BYTES  ((size_t)64 << 10) // a multiple of any page size
-#define NOEXEC_SEAL_FLAG 0x0008u            // MFD_NOEXEC_SEAL, which older headers lack
+#define REFUSED_PAUSE_NS ((uint64_t)1000 * 1000 * 1000)
+#define NOEXEC_SEAL_FLAG 0x0008u // MFD_NOEXEC_SEAL, which older headers lack
 
 _Static_assert(INF_CLIENT_REGION_SLOTS == 1u << SLOT_BITS, "a slot's number fits the id");
 
@@ -244,6 +245,16 @@ enum inf_code inf_memory_acquire(inferd_client *client, size_t size, inferd_memo
     return INF_OK;
 }
 
+enum inf_code inf_memory_acquire_block(inferd_client *client, size_t size,
+                                       inferd_memory **out_memory, struct inf_error *err)
+{
+    if (inf_client_now_ns() < client->memory_from_ns && find_idle(client, size_class(size)) == NULL)
+        return inf_fail_reason(
+            err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+            "the daemon has just refused shared memory, and %zu bytes are wanted", size);
+    return inf_memory_acquire(client, size, out_memory, err);
+}
+
 void inf_memory_ref(inferd_memory *memory)
 {
     memory->references++;
@@ -306,6 +317,7 @@ bool inf_memory_answer(inferd_client *client, const struct inf_frame *frame,
     if (refusal == NULL || memory->retired)
         return true;
     memory->refused = true;
+    client->memory_from_ns = inf_client_now_ns() + REFUSED_PAUSE_NS;
     snprintf(memory->refusal, sizeof memory->refusal, "%.*s", (int)sizeof memory->refusal - 1,
              refusal->text);
     if (memory->references == 0)
@@ -315,6 +327,7 @@ bool inf_memory_answer(inferd_client *client, const struct inf_frame *frame,
 
 void inf_client_memory_reset(inferd_client *client)
 {
+    client->memory_from_ns = 0;
     for (uint32_t slot = 0; slot < INF_CLIENT_REGION_SLOTS; slot++) {
         inferd_memory *memory = client->regions[slot];
         if (memory == NULL)

@@ -218,6 +218,9 @@ static bool try_again(inferd_client *client, struct inf_call *call, struct refus
     if (call->expanded && refusal->error.reason == INF_REASON_TENSOR_UNKNOWN) {
         if (learned != NULL)
             inf_learned_reset(learned); // the model has been replaced by another
+    } else if (refusal->error.reason == INF_REASON_REGION_NOT_FOUND) {
+        if (inf_call_refused(call) == NULL)
+            return false;
     } else if (!is_too_small(refusal)) {
         return false;
     } else if (call->default_outputs && (learned == NULL || !learned->complete)) {
@@ -256,14 +259,7 @@ static void explain_region(const struct inf_call *call, struct inf_error *error)
 {
     if (error->reason != INF_REASON_REGION_NOT_FOUND)
         return;
-    const inferd_memory *refused = NULL;
-    if (call->input_block != NULL && call->input_block->refused)
-        refused = call->input_block;
-    if (call->output_block != NULL && call->output_block->refused)
-        refused = call->output_block;
-    for (size_t i = 0; i < call->memory_count; i++)
-        if (call->memories[i]->refused)
-            refused = call->memories[i];
+    const inferd_memory *refused = inf_call_refused(call);
     if (refused != NULL)
         inf_fail_reason(error, INF_EXHAUSTED, INF_REASON_REGION_NOT_FOUND,
                         "the daemon refused the shared memory: %s", refused->refusal);
@@ -352,6 +348,12 @@ static bool take_result(inferd_client *client, struct inf_call *call, struct inf
     }
     learn(client, call);
     inf_call_answered(client, call, reply->credit_return);
+    if (inf_fallback_return(call, result, &failure) != INF_OK) {
+        inferd_result_free(result);
+        inf_call_end(client, call, &failure, 0);
+        inf_call_finish(client, call, true);
+        return true;
+    }
     result->data = frame->data;
     result->data_size = frame->header.data_bytes;
     frame->data = NULL;

@@ -94,7 +94,8 @@ Test(client_refusal, of_shared_memory_is_explained)
                         .shape = {100000},
                         .data = bytes,
                         .size = 100000};
-    inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1};
+    // With an order it is not sent again without: libinferd_fallback has those that are.
+    inferd_request request = {.model = "echo", .inputs = &in, .input_count = 1, .order_key = 1};
     inferd_result *result = NULL;
     struct inferd_error err;
     cr_assert_eq(inferd_infer(client, &request, &result, &err), INFERD_RESOURCE_EXHAUSTED);
