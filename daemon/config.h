@@ -66,6 +66,7 @@ struct inf_config {
     uint32_t cpu_threads;                 // 0: chosen
     char cpu_isa_max[INF_CONFIG_TEXT];    // best instruction set of cpu's own loops; "auto"
     uint32_t gpu_handoff_elements;        // steps on fewer stay on the CPU; 0: none
+    uint64_t gpu_memory_bytes;            // used on each GPU at most; 0: what its driver allows
     char vulkan_loader[INF_CONFIG_TEXT];  // its library; "": where the system has it
     char vulkan_drivers[INF_CONFIG_TEXT]; // manifests, with colons between; "": all there are
     uint32_t connections_max;             // open at once

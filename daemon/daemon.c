@@ -120,6 +120,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         .isa_max = config->cpu_isa_max,
         .kernel_races = strcmp(config->race, "never") != 0,
         .handoff_elements = config->gpu_handoff_elements,
+        .memory_bytes = config->gpu_memory_bytes,
         .vulkan_loader = config->vulkan_loader[0] != '\0' ? config->vulkan_loader : NULL,
         .vulkan_drivers = config->vulkan_drivers[0] != '\0' ? config->vulkan_drivers : NULL,
         .log = daemon->log,

@@ -57,8 +57,10 @@ struct inf_device_options {
     uint32_t threads; // 0: the backend's choice
     const char
         *isa_max; // best instruction set of the backend's own loops; NULL or "auto": the best
-    const struct inf_log *log;  // NULL: no log; must outlive the device
-    uint32_t handoff_elements;  // of devices with memory of their own, for their info; 0: none
+    const struct inf_log *log; // NULL: no log; must outlive the device
+    uint32_t handoff_elements; // of devices with memory of their own, for their info; 0: none
+    uint64_t
+        memory_bytes; // that is used on devices with memory of their own, at most; 0: what there is
     const char *vulkan_loader;  // the library, of the vulkan backend; NULL: where the system has it
     const char *vulkan_drivers; // its drivers' manifests, with colons between; NULL: all there are
     const char *cache_directory; // for what is compiled once for all starts; NULL: none. Copied

@@ -42,7 +42,8 @@ struct vk_device {
 
     struct inf_mutex memory_mutex; // guards the slabs, what is free in them and their sizes
     struct vk_slab *slabs;
-    uint64_t heap_bytes[VK_MAX_MEMORY_HEAPS]; // of them, by heap
+    uint64_t heap_bytes[VK_MAX_MEMORY_HEAPS]; // of them, by heap,
+    uint64_t slab_bytes;                      // and of all
     _Atomic uint64_t serials;                 // of buffers so far
 
     struct inf_mutex weights_mutex; // guards the list, and what of its members it says

@@ -53,6 +53,7 @@ struct vk_gpu {
     uint32_t timestamp_bits; // 0: no profile
     bool half_storage;       // shaders may find floats in 16 bits
     uint64_t largest_heap;   // bytes
+    uint64_t memory_bytes;   // of slabs at most; UINT64_MAX: as many as there is room for
     bool budget;             // it tells how much memory may be used
     // Host memory is imported at multiples of this; 0: it is not.
     VkDeviceSize import_alignment;

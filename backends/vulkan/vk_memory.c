@@ -174,12 +174,38 @@ static enum inf_code check_room(struct vk_device *device, VkDeviceSize size, uin
     return INF_OK;
 }
 
-// Counts a slab that was made, or is to be freed.
-static void count_slab(struct vk_device *device, const struct vk_slab *slab, bool made)
+static uint64_t *heap_of(struct vk_device *device, const struct vk_slab *slab)
+{
+    return &device->heap_bytes[device->gpu->memory.memoryTypes[slab->type].heapIndex];
+}
+
+// Counts a slab that is to be made.
+//
+// INF_EXHAUSTED  (DEVICE_OOM) it is more than may be used.
+static enum inf_code count_slab(struct vk_device *device, const struct vk_slab *slab,
+                                struct inf_error *err)
+{
+    inf_mutex_lock(&device->memory_mutex);
+    uint64_t used = device->slab_bytes, most = device->gpu->memory_bytes;
+    bool fits = slab->size <= most && used <= most - slab->size;
+    if (fits) {
+        *heap_of(device, slab) += slab->size;
+        device->slab_bytes += slab->size;
+    }
+    inf_mutex_unlock(&device->memory_mutex);
+    if (fits)
+        return INF_OK;
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_DEVICE_OOM,
+                           "device '%s': no room for %" PRIu64 " bytes, %" PRIu64 " of the %" PRIu64
+                           " that may be used (gpu_memory_bytes) are in use",
+                           device->name, (uint64_t)slab->size, used, most);
+}
+
+static void uncount_slab(struct vk_device *device, const struct vk_slab *slab)
     INF_ATTR(requires_capability(device->memory_mutex))
 {
-    uint64_t *bytes = &device->heap_bytes[device->gpu->memory.memoryTypes[slab->type].heapIndex];
-    *bytes = made ? *bytes + slab->size : *bytes - slab->size;
+    *heap_of(device, slab) -= slab->size;
+    device->slab_bytes -= slab->size;
 }
 
 static uint32_t type_of(const struct vk_device *device, enum vk_span_use use)
@@ -199,12 +225,19 @@ static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *de
     slab->use = use;
     slab->serial = vk_buffer_serial(device);
     enum inf_code code = check_room(device, size, slab->type, err);
-    if (code == INF_OK)
+    bool counted = code == INF_OK && (code = count_slab(device, slab, err)) == INF_OK;
+    if (counted)
         code = slab_fill(device, slab, err);
-    if (code == INF_OK)
+    if (code == INF_OK) {
         *out_slab = slab;
-    else
-        slab_free(device, slab);
+        return INF_OK;
+    }
+    if (counted) {
+        inf_mutex_lock(&device->memory_mutex);
+        uncount_slab(device, slab);
+        inf_mutex_unlock(&device->memory_mutex);
+    }
+    slab_free(device, slab);
     return code;
 }
 
@@ -274,7 +307,7 @@ static void unlink_slab(struct vk_device *device, struct vk_slab *slab)
     while (*link != slab)
         link = &(*link)->next;
     *link = slab->next;
-    count_slab(device, slab, false);
+    uncount_slab(device, slab);
 }
 
 static bool take_from_slabs(struct vk_device *device, VkDeviceSize size, enum vk_span_use use,
@@ -312,7 +345,6 @@ static enum inf_code take(struct vk_span *span, struct vk_device *device, VkDevi
     inf_mutex_lock(&device->memory_mutex);
     slab->next = device->slabs;
     device->slabs = slab;
-    count_slab(device, slab, true);
     inf_mutex_unlock(&device->memory_mutex);
     return INF_OK;
 }
@@ -329,7 +361,8 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
     VkDeviceSize size = vk_span_bytes(size_bytes);
     enum inf_code code = take(span, device, size, use, err);
     // What cannot be at all is not worth anybody's weights.
-    while (code == INF_EXHAUSTED && size <= device->gpu->largest_heap && vk_weights_evict(device))
+    VkDeviceSize most = INF_MIN(device->gpu->largest_heap, device->gpu->memory_bytes);
+    while (code == INF_EXHAUSTED && size <= most && vk_weights_evict(device))
         code = take(span, device, size, use, err);
     return code;
 }

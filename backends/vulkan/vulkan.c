@@ -82,7 +82,8 @@ static void describe(struct vk_gpu *gpu, uint32_t index, const struct inf_device
     info->handoff_elements = options->handoff_elements;
     info->alignment = INF_MAX(gpu->properties.limits.minStorageBufferOffsetAlignment,
                               gpu->properties.limits.minTexelBufferOffsetAlignment);
-    info->memory_bytes = local_bytes(&gpu->memory);
+    gpu->memory_bytes = options->memory_bytes != 0 ? options->memory_bytes : UINT64_MAX;
+    info->memory_bytes = INF_MIN(local_bytes(&gpu->memory), gpu->memory_bytes);
     snprintf(info->name, sizeof(info->name), "vulkan%u", index);
     snprintf(info->backend, sizeof(info->backend), "vulkan");
     snprintf(info->description, sizeof(info->description), "%.48s, %.36s",

@@ -395,6 +395,7 @@ Test(config, help_names_every_setting_once)
                                         "check\n",
                                         "queue_bytes_max=BY",
                                         "batch_rows_max=N",
+                                        "gpu_memory_bytes=BYTES",
                                         "vulkan_loader=PATH",
                                         "vulkan_drivers=PATHS",
                                         "drain_timeout_ms=MS",

@@ -242,6 +242,36 @@ Test(vulkan_weights, make_room_where_the_host_does_not_see_them)
     make_room();
 }
 
+Test(vulkan_weights, make_room_where_a_setting_bounds_memory)
+{
+    const uint64_t most = 12 * MIB;
+    struct inf_device_options options = {.slots = 1, .memory_bytes = most};
+    struct inf_device *device = vulkan_open(NULL); // or skips
+    struct product products[3];
+    struct vk_device *made;
+    inf_device_unref(&device);
+    cr_assert_eq(inf_device_open(&device, &inf_vulkan_backend, 0, &options, NULL), INF_OK);
+    cr_expect_eq(inf_device_info(device)->memory_bytes, most);
+    for (int i = 0; i < 3; i++)
+        product_init(&products[i], device, (float)i + 2);
+    cr_assert_eq(vk_gpu_acquire((struct vk_gpu *)device, &made, NULL), INF_OK);
+    for (int i = 0; i < 6; i++) {
+        expect_runs(&products[i % 3], device, (float)i);
+        cr_expect_leq(made->slab_bytes, most);
+    }
+    cr_expect_gt(counted(device, INF_COUNT_EVICTIONS), 0u);
+    struct inf_buffer *buffer = NULL;
+    struct inf_error err = {0};
+    cr_expect_eq(inf_buffer_alloc(&buffer, device, most + 1, INF_BUFFER_ARENA, &err),
+                 INF_EXHAUSTED);
+    cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM);
+    cr_expect_not_null(strstr(err.text, "gpu_memory_bytes"), "%s", err.text);
+    vk_device_unref(&made);
+    for (int i = 0; i < 3; i++)
+        product_fini(&products[i]);
+    inf_device_unref(&device);
+}
+
 Test(vulkan_weights, make_room_for_buffers_too)
 {
     struct inf_device *device = vulkan_open(NULL);
