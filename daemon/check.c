@@ -87,13 +87,15 @@ static json_t *describe_executable(struct check *check, const struct inf_executa
     struct inf_executable_memory memory = {0};
     if (inf_executable_memory(executable, &memory, NULL) != INF_OK)
         return NULL;
-    json_t *row = json_pack(
-        "{s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:I}", "loads", 1, "steps", (json_int_t)plan->step_count,
-        "elsewhere", describe_elsewhere(executable), "const_bytes", (json_int_t)memory.const_bytes,
-        "weight_bytes", (json_int_t)(memory.weight_bytes + memory.shared_bytes), "arena_bytes",
-        (json_int_t)plan->arena_bytes, "live_max_bytes", (json_int_t)plan->live_max_bytes,
-        "buffer_bytes", (json_int_t)memory.buffer_bytes, "interpreted",
-        (json_int_t)inf_executable_interpreted_nodes(executable));
+    json_t *row =
+        json_pack("{s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "loads", 1, "steps",
+                  (json_int_t)plan->step_count, "elsewhere", describe_elsewhere(executable),
+                  "const_bytes", (json_int_t)memory.const_bytes, "weight_bytes",
+                  (json_int_t)(memory.weight_bytes + memory.shared_bytes), "packing_us",
+                  (json_int_t)(memory.packing_ns / 1000), "arena_bytes",
+                  (json_int_t)plan->arena_bytes, "live_max_bytes", (json_int_t)plan->live_max_bytes,
+                  "buffer_bytes", (json_int_t)memory.buffer_bytes, "interpreted",
+                  (json_int_t)inf_executable_interpreted_nodes(executable));
     if (check->inspect)
         json_object_set_new(row, "plan", inf_inspect_plan(executable));
     return row;
@@ -217,11 +219,12 @@ static void print_device(json_t *row)
         return;
     }
     printf(
-        "%-10s loads: %lld steps, %.2f MB of packed weights, %.2f MB as they are, arena %.2f MB (at "
-        "least %.2f MB live at once)\n",
+        "%-10s loads: %lld steps, %.2f MB of packed weights (packed in %.1f ms), %.2f MB as they are, "
+        "arena %.2f MB (at least %.2f MB live at once)\n",
         name, (long long)json_integer_value(json_object_get(row, "steps")),
-        mega(row, "weight_bytes"), mega(row, "const_bytes"), mega(row, "arena_bytes"),
-        mega(row, "live_max_bytes"));
+        mega(row, "weight_bytes"),
+        (double)json_integer_value(json_object_get(row, "packing_us")) / 1e3,
+        mega(row, "const_bytes"), mega(row, "arena_bytes"), mega(row, "live_max_bytes"));
     json_object_foreach(json_object_get(row, "elsewhere"), key, count)
         printf("%-10s not here: %s, %lld times\n", "", key, (long long)json_integer_value(count));
     if (json_integer_value(json_object_get(row, "interpreted")) > 0)

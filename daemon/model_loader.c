@@ -121,10 +121,13 @@ static void log_outcome(const struct inf_loader *loader, const struct inf_load_j
         return;
     struct inf_model_memory memory = inf_model_memory(job->served->model);
     inf_log(loader->options.log, INF_LOG_INFO,
-            "model loaded name=%s version=%s device=%s ms=%llu memory_bytes=%llu", job->name,
-            job->version, inf_device_info(job->served->device)->name,
+            "model loaded name=%s version=%s device=%s ms=%llu memory_bytes=%llu packed_bytes=%llu "
+            "packing_us=%llu",
+            job->name, job->version, inf_device_info(job->served->device)->name,
             (unsigned long long)((inf_clock_ns() - start_ns) / INF_NS_PER_MS),
-            (unsigned long long)(memory.const_bytes + memory.weight_bytes + memory.arena_bytes));
+            (unsigned long long)(memory.const_bytes + memory.weight_bytes + memory.arena_bytes),
+            (unsigned long long)memory.weight_bytes,
+            (unsigned long long)(memory.packing_ns / 1000));
 }
 
 static void load(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK

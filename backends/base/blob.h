@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "proto/core/attributes.h"
 
@@ -21,6 +22,7 @@
 struct inf_blob_form {
     _Atomic size_t references;
     size_t size_bytes; // that the form takes
+    uint64_t made_ns;  // what making it took; 0: not known
     // Writes the blob's bytes to `data`. Any thread.
     void (*restore)(const struct inf_blob_form *form, void *data);
     // Frees the form: nobody has a reference any more. Any thread.

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/base/clock.h"
 #include "backends/base/half.h"
 #include "backends/base/pages.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "proto/core/span.h"
 
-#define ALIGNMENT 64 // of the panels: no vector of weights lies in two cache lines
+#define ALIGNMENT  64 // of the panels: no vector of weights lies in two cache lines
+#define LINE       16 // floats of a cache line
+#define ROWS_AHEAD 16 // of a matrix, while it is packed
 
 void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn)
 {
@@ -54,16 +57,45 @@ size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_
     return count;
 }
 
-static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
-                       const float *from, float *to)
+// Calls `copy` with each stretch of the matrix that a panel has: `count` elements that lie one behind the other
+// in it, and `step` apart in the panel.
+static void for_stretches(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
+                          float *plain, float *packed,
+                          void (*copy)(float *plain, float *packed, size_t count, size_t step))
 {
-    for (size_t row = 0; row < matrix->rows; row++, to += panel->width) {
-        const float *at = matrix->transposed ? from + panel->first * matrix->rows + row
-                                             : from + row * matrix->columns + panel->first;
-        size_t step = matrix->transposed ? matrix->rows : 1;
-        for (size_t i = 0; i < panel->width; i++)
-            to[i] = i < panel->columns ? at[i * step] : 0.0f;
+    if (!matrix->transposed) {
+        plain += panel->first;
+        for (size_t row = 0; row < matrix->rows; row++, plain += matrix->columns) {
+            // Rows lie apart: no processor foresees them.
+            for (size_t line = 0; line < panel->columns; line += LINE)
+                __builtin_prefetch(plain + ROWS_AHEAD * matrix->columns + line);
+            copy(plain, packed + row * panel->width, panel->columns, 1);
+        }
+        return;
     }
+    plain += panel->first * matrix->rows;
+    for (size_t row = 0; row < matrix->rows; row += LINE)
+        for (size_t c = 0; c < panel->columns; c++)
+            copy(plain + c * matrix->rows + row, packed + row * panel->width + c,
+                 INF_MIN((size_t)LINE, matrix->rows - row), panel->width);
+}
+
+static void pack_stretch(float *plain, float *packed, size_t count, size_t step)
+{
+    if (step == 1)
+        memcpy(packed, plain, count * sizeof(float));
+    else
+        for (size_t i = 0; i < count; i++)
+            packed[i * step] = plain[i];
+}
+
+static void unpack_stretch(float *plain, float *packed, size_t count, size_t step)
+{
+    if (step == 1)
+        memcpy(plain, packed, count * sizeof(float));
+    else
+        for (size_t i = 0; i < count; i++)
+            plain[i] = packed[i * step];
 }
 
 // Of magnitudes below it the nearest bf16, away from 0 where two are as near, and the lower half together
@@ -149,18 +181,6 @@ static size_t packed_rows(const struct inf_cpu_matrix *matrix)
     return matrix->rows / matrix->paired * ((matrix->paired + 1) / 2);
 }
 
-static void unpack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
-                         const float *from, float *to)
-{
-    for (size_t row = 0; row < matrix->rows; row++, from += panel->width) {
-        float *at = matrix->transposed ? to + panel->first * matrix->rows + row
-                                       : to + row * matrix->columns + panel->first;
-        size_t step = matrix->transposed ? matrix->rows : 1;
-        for (size_t i = 0; i < panel->columns; i++)
-            at[i * step] = from[i];
-    }
-}
-
 // The matrix of the form, from its panels.
 static void restore(const struct inf_blob_form *form, void *data)
 {
@@ -174,7 +194,8 @@ static void restore(const struct inf_blob_form *form, void *data)
                                       (uint16_t *)pack->lower + 2 * at},
                       join_element);
         else
-            unpack_panel(matrix, &panel, pack->panels + at, data);
+            for_stretches(matrix, &panel, data, (float *)(uintptr_t)pack->panels + at,
+                          unpack_stretch);
         at += packed_rows(matrix) * panel.width;
         first += panel.columns;
     }
@@ -256,6 +277,14 @@ static bool make_room(struct inf_cpu_pack *pack, size_t size)
     return pack->lower != NULL;
 }
 
+static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
+                       float *to)
+{
+    if (panel->columns < panel->width)
+        memset(to, 0, matrix->rows * panel->width * sizeof(float));
+    for_stretches(matrix, panel, matrix->blob->data, to, pack_stretch);
+}
+
 static void fill(const struct inf_cpu_pack *pack)
 {
     const struct inf_cpu_matrix *matrix = &pack->matrix;
@@ -269,7 +298,7 @@ static void fill(const struct inf_cpu_pack *pack)
                                       lower != NULL ? lower + 2 * at : NULL},
                       split_element);
         else
-            pack_panel(matrix, &panel, matrix->blob->data, panels + at);
+            pack_panel(matrix, &panel, panels + at);
         at += packed_rows(matrix) * panel.width;
         first += panel.columns;
     }
@@ -284,6 +313,7 @@ static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs
     inf_cpu_panel_count(packs->nn, matrix->columns, &width);
     struct inf_cpu_pack *pack = calloc(1, sizeof(*pack));
     bool made = false;
+    uint64_t start_ns = inf_clock_ns();
     if (pack != NULL && inf_size_mul(packed_rows(matrix), width * sizeof(float), &size)) {
         pack->matrix = *matrix;
         made = make_room(pack, size);
@@ -297,6 +327,7 @@ static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs
     }
     pack->nn = packs->nn;
     fill(pack);
+    pack->form.made_ns = inf_clock_ns() - start_ns;
     pack->form.restore = restore;
     pack->form.destroy = destroy;
     atomic_init(&pack->form.references, 1);

@@ -74,20 +74,26 @@ static void sort(struct inf_constants *constants)
         qsort(constants->uses, constants->count, sizeof *constants->uses, compare_uses);
 }
 
-uint64_t inf_constants_form_bytes(struct inf_constants *constants)
+static void add_form(struct inf_form_cost *cost, const struct inf_blob_form *form)
 {
-    uint64_t bytes = 0;
+    cost->bytes += form->size_bytes;
+    cost->made_ns += form->made_ns;
+}
+
+struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants)
+{
+    struct inf_form_cost cost = {0};
     sort(constants);
     for (size_t i = 0; i < constants->count; i++) {
         const struct inf_constant_use *use = &constants->uses[i];
         bool repeated = i > 0 && compare_uses(use, use - 1) == 0;
         bool first = i == 0 || use->blob != (use - 1)->blob;
         if (use->form != NULL && !repeated && use->form != use->blob->form)
-            bytes += use->form->size_bytes;
+            add_form(&cost, use->form);
         if (first && use->blob->form != NULL)
-            bytes += use->blob->form->size_bytes;
+            add_form(&cost, use->blob->form);
     }
-    return bytes;
+    return cost;
 }
 
 void inf_constants_merge(struct inf_constants *constants)

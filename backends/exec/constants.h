@@ -42,8 +42,14 @@ enum inf_code inf_constants_add_graph(struct inf_constants *constants,
 enum inf_code inf_constants_add(struct inf_constants *constants, struct inf_blob *blob,
                                 struct inf_blob_form *form, struct inf_error *err) INF_NODISCARD;
 
-// Bytes of all forms in the list, each once, and of those that stand in for constants of the list.
-uint64_t inf_constants_form_bytes(struct inf_constants *constants);
+// What forms take.
+struct inf_form_cost {
+    uint64_t bytes;
+    uint64_t made_ns; // what making them took, one after the other
+};
+
+// Of all forms in the list, each once, and of those that stand in for constants of the list.
+struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants);
 
 // Leaves one entry a constant: read if any of its uses reads it, and with one of its forms.
 void inf_constants_merge(struct inf_constants *constants);

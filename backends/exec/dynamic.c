@@ -7,6 +7,7 @@
 #include "backends/exec/dynamic_split.h"
 #include "backends/exec/node_programs.h"
 #include "backends/exec/sides.h"
+#include "backends/exec/spares.h"
 #include "proto/core/span.h"
 
 struct inf_dynamic {
@@ -17,6 +18,7 @@ struct inf_dynamic {
     struct inf_node_programs *programs; // of the rest; NULL: none
     struct inf_evaluator evaluator;
     struct inf_tensor *results; // by slot and output of the graph
+    struct inf_spares *spares;  // by slot
     uint32_t slot_count;
 };
 
@@ -46,8 +48,9 @@ enum inf_code inf_dynamic_create(struct inf_dynamic **out_dynamic, const struct 
     dynamic->slot_count = inf_device_info(devices[0])->slots;
     size_t results = ((size_t)graph->output_count + 1) * dynamic->slot_count;
     dynamic->results = calloc(results, sizeof *dynamic->results);
+    dynamic->spares = calloc((size_t)dynamic->slot_count + 1, sizeof *dynamic->spares);
     enum inf_code code = INF_OK;
-    if (dynamic->results == NULL)
+    if (dynamic->results == NULL || dynamic->spares == NULL)
         code = inf_fail(err, INF_EXHAUSTED, "no memory for an executable");
     if (code == INF_OK)
         code = inf_split_init(&dynamic->split, graph, err);
@@ -75,11 +78,14 @@ void inf_dynamic_destroy(struct inf_dynamic **pointer)
         return;
     for (uint32_t i = 0; dynamic->results != NULL && i < dynamic->slot_count; i++)
         inf_dynamic_drop_results(dynamic, i);
+    for (uint32_t i = 0; dynamic->spares != NULL && i < dynamic->slot_count; i++)
+        inf_spares_fini(&dynamic->spares[i]);
     inf_executable_destroy(&dynamic->planned);
     inf_sides_destroy(&dynamic->sides);
     inf_node_programs_destroy(&dynamic->programs);
     inf_split_fini(&dynamic->split);
     free(dynamic->results);
+    free(dynamic->spares);
     free(dynamic);
 }
 
@@ -89,6 +95,9 @@ void inf_dynamic_add_own_memory(const struct inf_dynamic *dynamic,
     inf_executable_add_own_memory(dynamic->planned, memory);
     inf_sides_add_own_memory(dynamic->sides, memory);
     memory->weight_bytes += inf_node_programs_bytes(dynamic->programs);
+    for (uint32_t i = 0; i < dynamic->slot_count; i++)
+        memory->buffer_bytes +=
+            atomic_load_explicit(&dynamic->spares[i].bytes, memory_order_relaxed);
 }
 
 enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
@@ -243,7 +252,8 @@ static enum inf_code run_all(struct run *run, struct inf_error *err)
                                           .cancelled = run->execution->cancelled,
                                           .sides = run->dynamic->sides,
                                           .programs = run->dynamic->programs,
-                                          .slot = run->execution->slot};
+                                          .slot = run->execution->slot,
+                                          .spares = &run->dynamic->spares[run->execution->slot]};
     if (run->planned == NULL || run->inputs == NULL || run->outputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a run");
     INF_TRY(run_planned(run, err));

@@ -391,7 +391,9 @@ enum inf_code inf_executable_memory(const struct inf_executable *executable,
     inf_executable_add_own_memory(executable, memory);
     enum inf_code code = inf_executable_list_constants(executable, &constants, err);
     if (code == INF_OK) {
-        memory->shared_bytes = inf_constants_form_bytes(&constants);
+        struct inf_form_cost forms = inf_constants_form_cost(&constants);
+        memory->shared_bytes = forms.bytes;
+        memory->packing_ns = forms.made_ns;
         inf_constants_merge(&constants);
     }
     for (size_t i = 0; code == INF_OK && i < constants.count; i++)

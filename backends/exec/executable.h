@@ -76,6 +76,7 @@ struct inf_executable_memory {
     uint64_t const_bytes;  // constants that its runs, or compiling, need as they are
     uint64_t weight_bytes; // on the devices, packed or uploaded for it alone
     uint64_t shared_bytes; // on the devices, packed for it and others
+    uint64_t packing_ns;   // what packing those took
     uint64_t buffer_bytes; // arenas and whatever else runs need, of all slots
 };
 

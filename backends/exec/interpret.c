@@ -7,6 +7,7 @@
 
 #include "backends/exec/node_programs.h"
 #include "backends/exec/sides.h"
+#include "backends/exec/spares.h"
 #include "backends/graph/shape_infer.h"
 #include "proto/core/limits.h"
 
@@ -35,7 +36,7 @@ static void drop(struct inf_interpreter *interpreter, struct inf_blob **data)
     // Relaxed: what others can see, constants and inputs, has a reference beside ours.
     if (*data != NULL && atomic_load_explicit(&(*data)->references, memory_order_relaxed) == 1)
         interpreter->bytes -= INF_MIN(interpreter->bytes, (*data)->size_bytes);
-    inf_blob_unref(data);
+    inf_spares_give(interpreter->spares, data);
 }
 
 // Drops a value's data, unless it is a constant of the graph's own.
@@ -60,7 +61,9 @@ enum inf_code inf_interpreter_create_blob(struct inf_interpreter *interpreter, c
         return inf_fail(err, INF_EXHAUSTED,
                         "'%s' of %zu bytes: more than %" PRIu64 " bytes of tensors in one run",
                         name, size_bytes, (uint64_t)INF_LIMIT_DYNAMIC_BYTES);
-    *out_blob = inf_blob_create_unset(size_bytes);
+    *out_blob = inf_spares_take(interpreter->spares, size_bytes);
+    if (*out_blob == NULL)
+        *out_blob = inf_blob_create_unset(size_bytes);
     if (*out_blob == NULL)
         return no_memory(err, size_bytes);
     interpreter->bytes += size_bytes;

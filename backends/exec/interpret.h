@@ -12,6 +12,7 @@
 
 struct inf_node_programs;
 struct inf_sides;
+struct inf_spares;
 
 // A tensor with its data. All zero is none.
 struct inf_tensor {
@@ -28,6 +29,7 @@ struct inf_interpreter {
     const struct inf_sides *sides;         // subgraphs that are compiled; NULL: none
     struct inf_node_programs *programs;    // of nodes; NULL: the evaluator computes all
     uint32_t slot;                         // that those run in
+    struct inf_spares *spares;             // of the slot
 };
 
 // Runs `graph` (verified) on inputs[i], one for each of its inputs, which stay the caller's, and

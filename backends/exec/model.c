@@ -391,7 +391,10 @@ uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device
 struct inf_model_memory inf_model_memory(struct inf_model *model)
 {
     struct inf_model_memory memory = {.constants = model->constants};
-    struct inf_device_held held = inf_residence_held(&model->residence, &memory.weight_bytes);
+    struct inf_form_cost forms;
+    struct inf_device_held held = inf_residence_held(&model->residence, &forms);
+    memory.weight_bytes = forms.bytes;
+    memory.packing_ns = forms.made_ns;
     memory.const_bytes = held.bytes;
     memory.const_blobs = held.buffers;
     struct inf_shape_memory own = inf_shape_classes_memory(&model->classes, NULL);

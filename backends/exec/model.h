@@ -133,6 +133,7 @@ struct inf_model_memory {
     uint32_t constants;    // constants of the graph, in memory or not
     uint32_t const_blobs;  // that const_bytes are in
     uint64_t weight_bytes; // packed and uploaded weights; what several share counts once
+    uint64_t packing_ns;   // what packing the part of weight_bytes took that executables share
     uint64_t arena_bytes;  // arenas of its executables, all slots
     uint32_t executables;  // kept now
 };

@@ -163,7 +163,7 @@ void inf_residence_review(struct inf_residence *residence, struct inf_constants 
                           uint32_t tensors)
 {
     struct inf_device_held held = {.tensors = tensors};
-    uint64_t form_bytes = inf_constants_form_bytes(constants);
+    struct inf_form_cost forms = inf_constants_form_cost(constants);
     inf_constants_merge(constants);
     if (gives_up(residence))
         give_up(residence, constants);
@@ -171,7 +171,7 @@ void inf_residence_review(struct inf_residence *residence, struct inf_constants 
     inf_mutex_lock(&residence->mutex);
     recount(residence->device, &residence->held, &held);
     residence->held = held;
-    residence->form_bytes = form_bytes;
+    residence->forms = forms;
     inf_mutex_unlock(&residence->mutex);
 }
 
@@ -197,11 +197,12 @@ void inf_residence_charge(struct inf_residence *residence, struct inf_device *de
     inf_device_unref(&old);
 }
 
-struct inf_device_held inf_residence_held(struct inf_residence *residence, uint64_t *form_bytes)
+struct inf_device_held inf_residence_held(struct inf_residence *residence,
+                                          struct inf_form_cost *forms)
 {
     inf_mutex_lock(&residence->mutex);
     struct inf_device_held held = residence->held;
-    *form_bytes = residence->form_bytes;
+    *forms = residence->forms;
     inf_mutex_unlock(&residence->mutex);
     return held;
 }

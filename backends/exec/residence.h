@@ -19,7 +19,7 @@ struct inf_residence {
     struct inf_blob **gone; // a reference each
     size_t gone_count;
     struct inf_device_held held; // constants, as they are in memory now
-    uint64_t form_bytes;         // of what stands in for the others, or is beside them
+    struct inf_form_cost forms;  // that stand in for the others, or are beside them
     struct inf_device *device;   // a reference; that `held` is counted at, or NULL
 };
 
@@ -56,7 +56,8 @@ void inf_residence_end_review(struct inf_residence *residence);
 void inf_residence_review(struct inf_residence *residence, struct inf_constants *constants,
                           uint32_t tensors) INF_MAY_BLOCK;
 
-// What is in memory, and the bytes of other forms. Any thread.
-struct inf_device_held inf_residence_held(struct inf_residence *residence, uint64_t *form_bytes);
+// What is in memory, and what other forms take. Any thread.
+struct inf_device_held inf_residence_held(struct inf_residence *residence,
+                                          struct inf_form_cost *forms);
 
 #endif

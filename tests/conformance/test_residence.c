@@ -191,12 +191,15 @@ Test(residence, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
     cr_assert_eq(inf_model_memory(model).const_bytes, A_BYTES + B_BYTES, "not settled");
     uint64_t one = inf_model_memory(model).weight_bytes;
     cr_assert_geq(one, A_BYTES + B_BYTES);
+    uint64_t packing_ns = inf_model_memory(model).packing_ns;
+    cr_assert_eq(packing_ns > 0, packs_itself());
     inf_model_settle(model);
     for (int64_t rows = 1; rows <= 5; rows++)
         for (uint32_t slot = 0; slot < SLOTS; slot++)
             check_run(model, cpu, rows, slot);
     struct inf_model_memory memory = inf_model_memory(model);
     cr_assert_eq(memory.executables, 5u);
+    cr_assert_eq(memory.packing_ns, packing_ns, "packed once");
     if (packs_itself()) {
         cr_assert_eq(memory.const_bytes, 0u);
         cr_assert_eq(memory.const_blobs, 0u);

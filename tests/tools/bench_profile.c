@@ -152,6 +152,18 @@ static enum inf_code time_steps(const struct bench_subject *subject, struct time
     return INF_OK;
 }
 
+// What the model's weights take, and what packing them took.
+static enum inf_code print_weights(const struct bench_subject *subject, struct inf_error *err)
+{
+    struct inf_executable_memory memory;
+    INF_TRY(inf_executable_memory(subject->executable, &memory, err));
+    printf(
+        "  weights: %.1f KiB packed in %.2f ms, %.1f KiB for this program alone, %.1f KiB as they are\n",
+        (double)memory.shared_bytes / 1024, (double)memory.packing_ns / 1e6,
+        (double)memory.weight_bytes / 1024, (double)memory.const_bytes / 1024);
+    return INF_OK;
+}
+
 // What a run takes of the calling thread's processor.
 static enum inf_code print_host(const struct bench_subject *subject,
                                 struct inf_error *err) INF_MAY_BLOCK
@@ -190,6 +202,8 @@ enum inf_code bench_profile(const struct bench_subject *subject, const struct to
         print_profile(subject->graph, &timed, &peaks, engine);
         (void)!bench_subject_run(subject, false, NULL); // without timestamps again
         code = print_host(subject, err);
+        if (code == INF_OK)
+            code = print_weights(subject, err);
     }
     free(timed.nodes);
     free(timed.best_us);
