@@ -78,7 +78,7 @@ def main(inferctl, program, models):
         report = json.loads(subprocess.run(timed, capture_output=True, text=True, check=True).stdout)
         assert report['device'] == 'ref' and len(report['times_ms']) == 7, report
         assert all(0 < ms < 1000 for ms in report['times_ms']), report
-        for place, value, words in ((4, 'tpu', "no device 'tpu'"), (6, 'd_input=5x5', '[5,5]'), (6, 'x=1', "'x'")):
+        for place, value, words in ((4, 'tpu', "device 'tpu'"), (6, 'd_input=5x5', '[5,5]'), (6, 'x=1', "'x'")):
             done = subprocess.run(timed[:place] + [value] + timed[place + 1:], capture_output=True, text=True)
             assert done.returncode != 0 and words in done.stderr, done
         assert subprocess.run([program, '--time', 'x', path], capture_output=True).returncode == 2
