@@ -106,6 +106,54 @@ class Case(unittest.TestCase):
         self.assertEqual((caught.exception.code, caught.exception.reason), (code, reason), caught.exception)
         return caught.exception
 
+class WithoutMemory(Case):
+    """Another client of this user has all the regions there may be."""
+
+    def setUp(self):
+        super().setUp()
+        self.holder = inferd.Client(daemon.socket)
+        self.held = self.holder.empty(4)
+        self.allow(1)
+        self.addCleanup(self.allow, 1024)
+        self.addCleanup(self.holder.close)
+
+    def allow(self, regions):
+        with inferd.Client(daemon.admin) as admin:
+            admin.limits(regions_per_uid_max=regions)
+
+    def test_large_tensors_go_through_the_socket_and_are_counted(self):
+        self.add(3)
+        self.assertEqual(self.client.statistics['without_memory'], 0)
+        for rows in (1024, 65537, 200001, 1025):  # from 16 KiB each to several frames
+            self.add(rows)
+        self.assertEqual(self.client.statistics['without_memory'], 4)
+        self.assertEqual(self.client.statistics['requests'], 5)
+
+    def test_arrays_of_empty_and_outputs_work_all_the_same(self):
+        a, y = self.client.empty((5000, 4)), self.client.empty((5000, 4))
+        a[...] = 3
+        result = self.client.infer('add', {'a': a, 'b': a}, out={'y': y})
+        self.assertTrue((y == 6).all() and (result['y'] == 6).all())
+
+    def test_memory_is_shared_again_once_the_daemon_allows_it(self):
+        self.add(1024)
+        self.allow(1024)
+        end = time.monotonic() + 20
+        before = 0
+        while self.client.statistics['without_memory'] > before and time.monotonic() < end:
+            before = self.client.statistics['without_memory']
+            time.sleep(0.1)
+            self.add(1024)
+        self.assertLess(time.monotonic(), end)
+
+    def test_what_was_shared_and_is_refused_to_the_next_connection_is_copied(self):
+        a = self.holder.empty((5000, 4))  # refused: the one region is the first array's
+        self.holder.reconnect()
+        self.held[...], a[...] = 2, 5
+        result = self.holder.infer('add', {'a': a, 'b': a})
+        self.assertTrue((result['y'] == 10).all())
+
+
 class Sessions(Case):
     def ones(self, factor):
         return numpy.full((1, 4), factor, numpy.float32)
@@ -213,7 +261,14 @@ class Inference(Case):
         error = self.fails('OUT_OF_RANGE', 'OUTPUT_TOO_SMALL', self.client.infer, 'add', {'a': a, 'b': a}, out={'y': y})
         self.assertEqual((error.tensor, error.expected), ('y', '1600'))
         with self.assertRaises(ValueError):
-            self.client.infer('add', {'a': a, 'b': a}, out={'y': numpy.zeros((100, 4), numpy.float32)})
+            self.client.infer('add', {'a': a, 'b': a}, out={'y': numpy.zeros((100, 8), numpy.float32)[:, ::2]})
+
+    def test_outputs_go_to_any_array(self):
+        a, y = numpy.ones((100, 4), numpy.float32), numpy.zeros((100, 4), numpy.float32)
+        result = self.client.infer('add', {'a': a, 'b': a}, out={'y': y})
+        self.assertTrue((y == 2).all())
+        self.assertTrue(numpy.shares_memory(result['y'], y))
+        self.fails('OUT_OF_RANGE', 'OUTPUT_TOO_SMALL', self.client.infer, 'add', {'a': a, 'b': a}, out={'y': y[:3]})
 
     def test_arrays_in_any_layout(self):
         a = numpy.arange(24, dtype='>f4').reshape(4, 6)[:, 1:5]  # big-endian, not contiguous

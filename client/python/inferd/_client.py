@@ -39,6 +39,10 @@ class Client:
         with inferd.Client() as client:
             result = client.infer('mobilenet', {'input': pixels})
             print(result['output'].argmax(), result.device)
+
+    statistics counts the inferences: 'requests' asked for, 'sent_again' (for more room, or since they had not been
+    begun), 'without_memory' (their large tensors went through the socket, since the daemon had no shared memory
+    for them); and 'reconnects'.
     """
 
     def __init__(self, path=None, connect_timeout=10.0, retry=0.0):
@@ -54,6 +58,7 @@ class Client:
         self._last_session = 0
         self.closed = False
         self._outputs = {}  # (model, version): what is known of large outputs
+        self.statistics = {'requests': 0, 'sent_again': 0, 'reconnects': 0, 'without_memory': 0}
         self._memory = Memory(self._register, self._unregister)
         self._connect(connect_timeout)
 
@@ -90,6 +95,7 @@ class Client:
             try:
                 self._connect(max(end - time.monotonic(), 0.01))
                 self._memory.register_all()
+                self.statistics['reconnects'] += 1
                 return
             except (Disconnected, Error):
                 if time.monotonic() >= end:
@@ -232,7 +238,11 @@ class Client:
         self._last_stream += 1
         call = Call(method, finish, progress)
         try:
-            self._connection.send(wire.REQUEST, self._last_stream, meta, parts, data_bytes, number)
+            if data_bytes > self._greeting['limits']['data_bytes']:
+                parts, data_bytes_last = self._send_pieces(parts, data_bytes)
+            else:
+                data_bytes_last = data_bytes
+            self._connection.send(wire.REQUEST, self._last_stream, meta, parts, data_bytes_last, number)
         except Disconnected:
             self._draining = True  # answers may still be there to be read
             raise
@@ -240,6 +250,19 @@ class Client:
         call.data_bytes = data_bytes
         self._bytes_in_flight += data_bytes
         return call, self._last_stream
+
+    def _send_pieces(self, parts, data_bytes):
+        """Sends all but the last of a request's data ahead; the last piece as a list of parts, and its size."""
+        limits = self._greeting['limits']
+        if 'inferd.data' not in self.features or data_bytes > limits['stream_bytes']:
+            raise Error('RESOURCE_EXHAUSTED', 'FRAME_TOO_LARGE',
+                        f'{data_bytes} bytes of inputs are too many for the socket, and shared memory was refused')
+        whole, most = memoryview(b''.join(parts)), limits['data_bytes']
+        meta = encode('Data', {'total_bytes': data_bytes})
+        while len(whole) > most:
+            self._connection.send(wire.DATA, self._last_stream, meta, [whole[:most]], most)
+            whole = whole[most:]
+        return [whole], len(whole)
 
     def _wait(self, call, timeout=None):
         return Pending(self, call, 0).result(timeout)
@@ -324,11 +347,12 @@ class Client:
     def empty(self, shape, dtype=numpy.float32):
         """An array in memory shared with the daemon: as an input or in `out` it is not copied. The
         memory comes back for the next one when the array is gone; until the answer has come, do not
-        let it go, nor write to an input."""
+        let it go, nor write to an input. Where the daemon refuses to share memory it is an ordinary array,
+        which works the same but for the copies."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         dtype = numpy.dtype(dtype)
         region = self._memory.take(max(math.prod(shape) * dtype.itemsize, 1))
-        return self._memory.array(region, shape, dtype)
+        return numpy.empty(shape, dtype) if region is None else self._memory.array(region, shape, dtype)
 
     def infer(self, model, inputs, outputs=None, *, out=None, version='', device='', timeout=None,
               queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode=''):
@@ -336,7 +360,7 @@ class Client:
 
         inputs    {name: array}; what is no array is made one. Arrays of empty() are not copied
         outputs   the names wanted; None: all
-        out       {name: array of empty()}: written there, and not copied
+        out       {name: array}: written there, and not copied where it is one of empty()
         timeout   seconds that it may take, in the queue and on the device
         queue_timeout  seconds that it may wait until it is begun
         priority  'high', 'normal' or 'low', among the requests of this user

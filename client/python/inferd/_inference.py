@@ -54,13 +54,21 @@ class Inference:
         self._inputs = {name: numpy.asarray(value) for name, value in inputs.items()}
         self._wanted = list(outputs) if outputs is not None else list(out) or None
         self._out, self._take, self._keep = out, take, keep
+        for name, array in out.items():
+            if not (isinstance(array, numpy.ndarray) and array.flags.c_contiguous and array.flags.writeable):
+                raise ValueError(f"out '{name}': wanted a contiguous array that can be written to")
         self._key = message['model_name'], message['model_version']
         self._held = []  # regions with copies of inputs
         self._rooms = {}  # regions for outputs
+        self._plain = False  # what should lie in shared memory goes through the socket
         self._began = time.monotonic()
         self._until = self._began + message['timeout_ns'] / 1e9
 
     def send(self):
+        self._client.statistics['requests'] += 1
+        return self._send()
+
+    def _send(self):
         again = self._client.retry > 0 and not self._message['session_id'] and not self._message['order_key']
         try:
             call, stream = self._begin()
@@ -91,6 +99,8 @@ class Inference:
             entries, parts, size = self._place_inputs()
             outputs = self._place_outputs()
             meta = encode('ModelInferRequest', {**self._message, 'inputs': entries, 'outputs': outputs})
+            self._client.statistics['without_memory'] += self._plain
+            self._plain = False
             return self._client._begin('infer', meta, self._finish, parts, size)
         except Error:
             self._release(True)
@@ -110,6 +120,7 @@ class Inference:
                     time.sleep(wait)
                 if self._message['timeout_ns']:
                     self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
+                self._client.statistics['sent_again'] += 1
                 return self._begin()
             except Error as again:
                 if not again.unbegun:
@@ -129,6 +140,7 @@ class Inference:
             region, offset = self._client._memory.find(array)
             if region is None and array.nbytes >= _INLINE_BYTES:
                 region, offset = self._copy(array), 0
+                self._plain |= region is None
             if region is not None and offset % wire.ALIGNMENT == 0:
                 entry['location'] = {'offset': offset, 'length': array.nbytes, 'region_id': region.id}
                 continue
@@ -139,8 +151,9 @@ class Inference:
 
     def _copy(self, array):
         region = self._client._memory.take(array.nbytes)
-        self._held.append(region)
-        region.bytes()[:array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
+        if region is not None:
+            self._held.append(region)
+            region.bytes()[:array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
         return region
 
     def _place_outputs(self):
@@ -152,15 +165,16 @@ class Inference:
         for name in wanted or ():
             entry = {'name': name}
             entries.append(entry)
+            region = None
             if name in self._out:
                 region, offset = self._client._memory.find(self._out[name])
-                if region is None:
-                    raise ValueError(f"out '{name}': the array is not one of empty(), or not contiguous")
                 room = self._out[name].nbytes
             elif name in learnt:
                 region, offset, room = self._client._memory.take(learnt[name]), 0, learnt[name]
-                self._rooms[name] = region
-            else:
+                self._plain |= region is None
+                if region is not None:
+                    self._rooms[name] = region
+            if region is None:
                 continue
             entry['location'] = {'offset': offset, 'length': room, 'region_id': region.id}
         return entries
@@ -195,6 +209,8 @@ class Inference:
         location = output['location'] or {'region_id': 0, 'offset': _aligned(at)}
         if location['region_id'] == 0:
             offset = location['offset']
+            if name in self._out:
+                return self._keep_out(name, data[offset:offset + size], shape, dtype), offset + size
             if len(data) > self._client._greeting['limits']['data_bytes'] and size >= _INLINE_BYTES and not (
                     self._message['session_id'] or self._message['order_key']):
                 self._client._outputs.setdefault(self._key, {})[name] = size  # next time it has a room
@@ -203,6 +219,16 @@ class Inference:
             return self._client._memory.array(self._rooms.pop(name), shape, dtype), at
         whole = self._out[name].reshape(-1).view(numpy.uint8)
         return whole[:size].view(dtype).reshape(shape), at
+
+    def _keep_out(self, name, data, shape, dtype):
+        """Copies an output to where the caller wants it."""
+        whole = self._out[name].reshape(-1).view(numpy.uint8)
+        if len(data) > len(whole):
+            raise Error('OUT_OF_RANGE', 'OUTPUT_TOO_SMALL',
+                        f"output '{name}': {len(data)} bytes, but the room given is {len(whole)}", tensor=name,
+                        expected=str(len(data)), actual=str(len(whole)))
+        whole[:len(data)] = data
+        return whole[:len(data)].view(dtype).reshape(shape)
 
     def _learn(self, failure):
         """Notes how much room an output needs, where the failure tells of one that is too large. Requests of
@@ -224,4 +250,5 @@ class Inference:
         """Sends the request once more, with rooms as learnt, and waits. Nothing ran the first time."""
         if self._message['timeout_ns']:
             self._message['timeout_ns'] = max(int((self._until - time.monotonic()) * 1e9), 1)
-        return self.send().result()
+        self._client.statistics['sent_again'] += 1
+        return self._send().result()

@@ -4,20 +4,24 @@ import bisect
 import fcntl
 import mmap
 import os
+import time
 import weakref
 
 import numpy
 
+from ._errors import Error
+
 _ADD_SEALS = 1033
 _SEALS = 1 | 2 | 4  # SEAL, SHRINK, GROW: the daemon wants all three
 _SMALLEST = 64 << 10
+_REFUSED_S = 1.0  # for so long after a refusal no other region is tried
 
 
 class Region:
     """One memfd, mapped. `array` is all of it as bytes; what is made of that keeps the mapping alive."""
 
     def __init__(self, id, size):
-        self.id, self.size = id, size
+        self.id, self.size, self.refused = id, size, False
         self.fd = os.memfd_create('inferd-python', os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.posix_fallocate(self.fd, 0, size)
@@ -46,26 +50,50 @@ class Memory:
         self._regions = []
         self._unused = {}  # size: regions
         self._returned = []  # filled by finalizers, which may run anywhere
+        self._try_from = 0.0
 
     def take(self, size):
-        """A region of at least `size` bytes that nobody uses."""
+        """A region of at least `size` bytes that nobody uses; None where the daemon refuses it, or did so just
+        now, or there is no memory."""
         for region in self._drain_returned():
-            self._unused.setdefault(region.size, []).append(region)
+            if region.refused:
+                self._forget(region)
+            else:
+                self._unused.setdefault(region.size, []).append(region)
         room = max(_SMALLEST, 1 << (size - 1).bit_length())
         if self._unused.get(room):
             return self._unused[room].pop()
+        if time.monotonic() < self._try_from:
+            return None
         self._last_id += 1
-        region = Region(self._last_id, room)
-        self._register(region)
+        try:
+            region = Region(self._last_id, room)
+        except OSError:
+            return None
+        if not self._share(region):
+            return None
         at = bisect.bisect(self._addresses, region.address)
         self._addresses.insert(at, region.address)
         self._regions.insert(at, region)
         return region
 
+    def _share(self, region):
+        try:
+            self._register(region)
+        except Error as error:
+            if error.code == 'UNAVAILABLE':
+                raise
+            self._try_from = time.monotonic() + _REFUSED_S
+            region.refused = True
+            return False
+        region.refused = False
+        return True
+
     def register_all(self):
         """Tells a new connection of what the last one knew."""
+        self._try_from = 0.0
         for region in self._regions:
-            self._register(region)
+            self._share(region)
 
     def _drain_returned(self):
         while self._returned:
@@ -77,9 +105,12 @@ class Memory:
 
     def drop(self, region):
         """The daemon may be at the region for a while yet: nobody takes it again."""
+        self._forget(region)
+        self._unregister(region)
+
+    def _forget(self, region):
         at = self._regions.index(region)
         del self._addresses[at], self._regions[at]
-        self._unregister(region)
 
     def array(self, region, shape, dtype):
         """An array at the region's start; with the last reference to it the region comes back."""
@@ -89,11 +120,12 @@ class Memory:
         return whole[:size].view(dtype).reshape(shape)
 
     def find(self, array):
-        """(region, offset) of an array that lies in one of the regions, else (None, 0)."""
+        """(region, offset) of an array that lies in one of the regions that the daemon knows, else (None, 0)."""
         address = array.__array_interface__['data'][0]
         at = bisect.bisect(self._addresses, address) - 1
         if at < 0 or not array.flags.c_contiguous:
             return None, 0
         region = self._regions[at]
         offset = address - region.address
-        return (region, offset) if offset + array.nbytes <= region.size else (None, 0)
+        known = not region.refused and offset + array.nbytes <= region.size
+        return (region, offset) if known else (None, 0)
