@@ -49,26 +49,35 @@ static void *ask_on(void *context)
     return NULL;
 }
 
+#define REPLACED 3
+
+// Replaces the daemon a few times while `work` goes on with `worker` in a thread; `stop` ends it.
+static void replace_daemons(struct inf_fixture *fixture, void *(*work)(void *), void *worker,
+                            atomic_bool *stop)
+{
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, work, worker), 0);
+    for (int i = 0; i < REPLACED; i++) {
+        usleep(50000);
+        inf_fixture_restart(fixture, NULL);
+    }
+    usleep(50000);
+    atomic_store(stop, true);
+    pthread_join(thread, NULL);
+}
+
 Test(libinferd_restart, loses_no_request_and_sends_none_twice_while_daemons_are_replaced,
      .timeout = 120)
 {
     struct inf_fixture fixture;
     struct asker asker = {.err = {.code = INFERD_OK}};
-    pthread_t thread;
     inf_fixture_start(&fixture, NULL);
     snprintf(asker.socket, sizeof asker.socket, "%s", fixture.socket);
-    cr_assert_eq(pthread_create(&thread, NULL, ask_on, &asker), 0);
-    for (int i = 0; i < 3; i++) {
-        usleep(50000);
-        inf_fixture_restart(&fixture, NULL);
-    }
-    usleep(50000);
-    atomic_store(&asker.stop, true);
-    pthread_join(thread, NULL);
+    replace_daemons(&fixture, ask_on, &asker, &asker.stop);
     cr_assert_eq(asker.err.code, INFERD_OK, "after %u: %s %s", asker.answered, asker.err.reason,
                  asker.err.text);
     cr_assert_gt(asker.answered, 3);
-    cr_assert_geq(asker.statistics.reconnects, 3);
+    cr_assert_geq(asker.statistics.reconnects, REPLACED);
     cr_assert_eq(asker.statistics.succeeded, asker.answered);
     // Each answer is one request's, and each that was sent beyond those had been refused.
     cr_assert_eq(asker.statistics.requests, asker.statistics.succeeded + asker.statistics.failed);
@@ -202,23 +211,15 @@ Test(libinferd_restart, sends_asynchronous_requests_again_while_daemons_are_repl
 {
     struct inf_fixture fixture;
     struct looper looper = {.err = {.code = INFERD_OK}};
-    pthread_t thread;
     inf_fixture_start(&fixture, NULL);
     snprintf(looper.socket, sizeof looper.socket, "%s", fixture.socket);
-    cr_assert_eq(pthread_create(&thread, NULL, loop_on, &looper), 0);
-    for (int i = 0; i < 3; i++) {
-        usleep(50000);
-        inf_fixture_restart(&fixture, NULL);
-    }
-    usleep(50000);
-    atomic_store(&looper.stop, true);
-    pthread_join(thread, NULL);
+    replace_daemons(&fixture, loop_on, &looper, &looper.stop);
     cr_assert_eq(looper.err.code, INFERD_OK, "after %u: %s %s", looper.answered, looper.err.reason,
                  looper.err.text);
     cr_assert_eq(looper.answered, looper.sent);
     cr_assert_eq(looper.in_flight, 0);
     cr_assert_gt(looper.answered, 3);
-    cr_assert_geq(looper.statistics.reconnects, 3);
+    cr_assert_geq(looper.statistics.reconnects, REPLACED);
     cr_assert_eq(looper.statistics.requests, looper.sent);
     cr_assert_eq(looper.statistics.succeeded, looper.sent);
     inf_fixture_stop(&fixture);

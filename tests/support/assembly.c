@@ -69,6 +69,39 @@ void assembly_feed(struct assembly *assembly, const uint8_t *bytes, size_t size)
     cr_assert_eq(used, size);
 }
 
+size_t assembly_feed_some(struct assembly *assembly, const uint8_t *bytes, size_t size)
+{
+    size_t used;
+    struct inf_error err;
+    cr_assert_eq(
+        inf_assembler_feed(&assembly->assembler, (struct inf_span){bytes, size}, &used, &err),
+        INF_OK, "%s", err.text);
+    return used;
+}
+
+void assembly_feed_bad(struct assembly *assembly, const uint8_t *bytes, size_t size,
+                       enum inf_code code, enum inf_reason reason, struct inf_error *err)
+{
+    size_t used;
+    cr_assert_eq(
+        inf_assembler_feed(&assembly->assembler, (struct inf_span){bytes, size}, &used, err), code);
+    cr_assert_eq(err->reason, reason);
+    cr_assert_eq(assembly->assembler.state, INF_ASSEMBLER_BROKEN);
+}
+
+void assembly_take_rejected(struct assembly *assembly, uint64_t stream, enum inf_reason reason)
+{
+    struct inf_frame frame;
+    assembly_take(assembly, &frame);
+    cr_assert_eq(frame.rejected.code, INF_EXHAUSTED);
+    cr_assert_eq(frame.rejected.reason, reason);
+    cr_assert_eq(frame.header.stream_id, stream);
+    cr_assert_eq(frame.meta.size, 0);
+    cr_assert_null(frame.data);
+    cr_assert_eq(frame.fd_count, 0);
+    cr_assert_eq(assembly->memory.live, 0);
+}
+
 void assembly_take(struct assembly *assembly, struct inf_frame *frame)
 {
     cr_assert_eq(assembly->assembler.state, INF_ASSEMBLER_READY);

@@ -28,6 +28,17 @@ size_t assembly_put(uint8_t *to, uint64_t stream, uint32_t meta, uint32_t data, 
 // Feeds bytes in one piece; they must all be used.
 void assembly_feed(struct assembly *assembly, const uint8_t *bytes, size_t size);
 
+// As assembly_feed(), of what the assembler takes at once: how many bytes.
+size_t assembly_feed_some(struct assembly *assembly, const uint8_t *bytes, size_t size);
+
+// Feeds bytes that must be refused with this code and reason; *err tells the rest.
+void assembly_feed_bad(struct assembly *assembly, const uint8_t *bytes, size_t size,
+                       enum inf_code code, enum inf_reason reason, struct inf_error *err);
+
+// Takes a frame that must be rejected, with code INF_EXHAUSTED and this reason, and whose bytes and descriptors must
+// be gone.
+void assembly_take_rejected(struct assembly *assembly, uint64_t stream, enum inf_reason reason);
+
 // Takes the frame that must be ready. Its data is the caller's, to give to assembly_free().
 void assembly_take(struct assembly *assembly, struct inf_frame *frame);
 

@@ -45,6 +45,20 @@ void wire_round_go(enum inf_message_kind kind)
     wire_round_decode(kind);
 }
 
+void wire_same_fields(const void *got, const void *sent, const struct wire_field *fields,
+                      size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const void *a = (const char *)got + fields[i].offset;
+        const void *b = (const char *)sent + fields[i].offset;
+        if (fields[i].size == 0)
+            cr_assert_str_eq(*(const char *const *)a, *(const char *const *)b, "%s",
+                             fields[i].name);
+        else
+            cr_assert_eq(memcmp(a, b, fields[i].size), 0, "%s", fields[i].name);
+    }
+}
+
 void wire_same_entry(const struct inf_tensor_entry *a, const struct inf_tensor_entry *b)
 {
     cr_assert_str_eq(a->name, b->name);

@@ -3,6 +3,8 @@
 #ifndef INF_TESTS_SUPPORT_WIRE_ROUND_H
 #define INF_TESTS_SUPPORT_WIRE_ROUND_H
 
+#include <stddef.h>
+
 #include "proto/wire/message.h"
 #include "tests/support/wire_bytes.h"
 
@@ -27,6 +29,28 @@ void wire_round_go(enum inf_message_kind kind);
 
 #define SAME(member)      cr_assert_eq(wire_round.got.member, wire_round.sent.member)
 #define SAME_TEXT(member) cr_assert_str_eq(wire_round.got.member, wire_round.sent.member)
+
+// A field of a struct that goes round.
+struct wire_field {
+    const char *name;
+    size_t offset;
+    size_t size; // 0: it is a text
+};
+#define WIRE_TEXT(type, member)                                                                    \
+    {                                                                                              \
+#member, offsetof(struct type, member), 0                                                  \
+    }
+#define WIRE_VALUE(type, member)                                                                   \
+    {                                                                                              \
+#member, offsetof(struct type, member), sizeof(((struct type *)0)->member)                 \
+    }
+
+// Asserts that these fields of a part of the message are what they were.
+#define SAME_FIELDS(part, fields)                                                                  \
+    wire_same_fields(&wire_round.got.part, &wire_round.sent.part, fields,                          \
+                     sizeof(fields) / sizeof((fields)[0]))
+void wire_same_fields(const void *got, const void *sent, const struct wire_field *fields,
+                      size_t count);
 
 // Asserts that they are the same.
 void wire_same_entry(const struct inf_tensor_entry *a, const struct inf_tensor_entry *b);

@@ -37,11 +37,7 @@ Test(assembler, assembles_whatever_the_split)
             uint64_t stream = 1;
             for (size_t part = 0; part < 2; part++) {
                 while (at < ends[part]) {
-                    size_t used;
-                    struct inf_span span = {bytes + at, ends[part] - at};
-                    cr_assert_eq(inf_assembler_feed(&assembly.assembler, span, &used, NULL),
-                                 INF_OK);
-                    at += used;
+                    at += assembly_feed_some(&assembly, bytes + at, ends[part] - at);
                     if (assembly.assembler.state == INF_ASSEMBLER_READY)
                         assembly_take_expected(&assembly, stream++, sizes[k][0], sizes[k][1]);
                 }
@@ -60,16 +56,11 @@ Test(assembler, stops_behind_the_first_of_two_frames)
     uint8_t bytes[200];
     size_t first = assembly_put(bytes, 1, 3, 5, 0);
     size_t size = first + assembly_put(bytes + first, 2, 4, 0, 0);
-    size_t used;
-    cr_assert_eq(
-        inf_assembler_feed(&assembly.assembler, (struct inf_span){bytes, size}, &used, NULL),
-        INF_OK);
-    cr_assert_eq(used, first);
-    struct inf_span rest = {bytes + first, size - first};
-    cr_assert_eq(inf_assembler_feed(&assembly.assembler, rest, &used, NULL), INF_OK);
-    cr_assert_eq(used, 0, "nothing is taken in while a frame waits");
+    cr_assert_eq(assembly_feed_some(&assembly, bytes, size), first);
+    cr_assert_eq(assembly_feed_some(&assembly, bytes + first, size - first), 0,
+                 "nothing is taken in while a frame waits");
     assembly_take_expected(&assembly, 1, 3, 5);
-    assembly_feed(&assembly, rest.data, rest.size);
+    assembly_feed(&assembly, bytes + first, size - first);
     assembly_take_expected(&assembly, 2, 4, 0);
     assembly_end(&assembly);
 }
@@ -146,14 +137,7 @@ static void skips(uint32_t meta, uint32_t data)
         assembly_feed(&assembly, bytes + 24, piece);
         left -= piece;
     }
-    struct inf_frame frame;
-    assembly_take(&assembly, &frame);
-    cr_assert_eq(frame.rejected.code, INF_EXHAUSTED);
-    cr_assert_eq(frame.rejected.reason, INF_REASON_FRAME_TOO_LARGE);
-    cr_assert_eq(frame.header.stream_id, 77);
-    cr_assert_eq(frame.meta.size, 0);
-    cr_assert_null(frame.data);
-    cr_assert_eq(assembly.memory.live, 0);
+    assembly_take_rejected(&assembly, 77, INF_REASON_FRAME_TOO_LARGE);
     size_t size = assembly_put(bytes, 78, 2, 0, 0);
     assembly_feed(&assembly, bytes, size);
     assembly_take_expected(&assembly, 78, 2, 0);
@@ -177,13 +161,8 @@ static void breaks(uint32_t meta, uint32_t data)
     memcpy(bytes, &meta, 4);
     memcpy(bytes + 4, &data, 4);
     for (int again = 0; again < 2; again++) {
-        size_t used;
         struct inf_error err;
-        cr_assert_eq(
-            inf_assembler_feed(&assembly.assembler, (struct inf_span){bytes, 24}, &used, &err),
-            INF_EXHAUSTED);
-        cr_assert_eq(err.reason, INF_REASON_FRAME_TOO_LARGE);
-        cr_assert_eq(assembly.assembler.state, INF_ASSEMBLER_BROKEN);
+        assembly_feed_bad(&assembly, bytes, 24, INF_EXHAUSTED, INF_REASON_FRAME_TOO_LARGE, &err);
         cr_assert_eq(assembly.assembler.header.stream_id, 77);
     }
     assembly_end(&assembly);
@@ -205,12 +184,7 @@ Test(assembler, skips_a_frame_that_finds_no_memory)
     uint8_t bytes[400];
     size_t size = assembly_put(bytes, 4, 20, 300, 0);
     assembly_feed(&assembly, bytes, size);
-    struct inf_frame frame;
-    assembly_take(&assembly, &frame);
-    cr_assert_eq(frame.rejected.code, INF_EXHAUSTED);
-    cr_assert_eq(frame.rejected.reason, INF_REASON_HOST_OOM);
-    cr_assert_eq(frame.meta.size, 0);
-    cr_assert_null(frame.data);
+    assembly_take_rejected(&assembly, 4, INF_REASON_HOST_OOM);
     assembly.memory.refuse = false;
     assembly_feed(&assembly, bytes, size);
     assembly_take_expected(&assembly, 4, 20, 300);
@@ -225,14 +199,9 @@ Test(assembler, breaks_on_a_bad_header_for_good)
     assembly_put(bytes, 1, 0, 0, 0);
     assembly_put(bytes + 24, 2, 0, 0, 0);
     bytes[22] = 1;
-    size_t used;
     struct inf_error err;
-    struct inf_span span = {bytes, 48};
-    cr_assert_eq(inf_assembler_feed(&assembly.assembler, span, &used, &err), INF_INVALID);
-    cr_assert_eq(err.reason, INF_REASON_BAD_FRAME);
-    span = (struct inf_span){bytes + 24, 24};
-    cr_assert_eq(inf_assembler_feed(&assembly.assembler, span, &used, &err), INF_INVALID);
-    cr_assert_eq(used, 0);
+    assembly_feed_bad(&assembly, bytes, 48, INF_INVALID, INF_REASON_BAD_FRAME, &err);
+    assembly_feed_bad(&assembly, bytes + 24, 24, INF_INVALID, INF_REASON_BAD_FRAME, &err);
     cr_assert_not_null(strstr(err.text, "reserved"), "the first cause is kept: %s", err.text);
     cr_assert_not(inf_assembler_partial(&assembly.assembler));
     assembly_end(&assembly);

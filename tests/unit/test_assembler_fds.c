@@ -41,11 +41,8 @@ Test(assembler_fds, gives_fds_to_the_frame_they_came_with)
             at = before;
         }
         cr_assert_eq(inf_assembler_add_fds(&assembly.assembler, fds, 2, NULL), INF_OK);
-        size_t used;
         size_t until = split == before ? size : split;
-        struct inf_span span = {bytes + at, until - at};
-        cr_assert_eq(inf_assembler_feed(&assembly.assembler, span, &used, NULL), INF_OK);
-        at += used;
+        at += assembly_feed_some(&assembly, bytes + at, until - at);
         if (split != before) {
             assembly_take_expected(&assembly, 1, 5, 6);
             assembly_feed(&assembly, bytes + at, until - at);
@@ -76,9 +73,7 @@ Test(assembler_fds, keeps_fds_of_neighbouring_frames_apart)
     cr_assert_eq(inf_assembler_add_fds(&assembly.assembler, fds, 1, NULL), INF_OK);
     assembly_feed(&assembly, bytes, 10);
     cr_assert_eq(inf_assembler_add_fds(&assembly.assembler, fds + 1, 2, NULL), INF_OK);
-    size_t used;
-    struct inf_span span = {bytes + 10, size - 10};
-    cr_assert_eq(inf_assembler_feed(&assembly.assembler, span, &used, NULL), INF_OK);
+    size_t used = assembly_feed_some(&assembly, bytes + 10, size - 10);
     struct inf_frame frame;
     assembly_take(&assembly, &frame);
     cr_assert_eq(frame.fd_count, 1);
@@ -104,11 +99,8 @@ static void refuses_fds(uint8_t declared, uint32_t given)
     for (uint32_t i = 0; i < given; i++)
         fds[i] = open_fd();
     cr_assert_eq(inf_assembler_add_fds(&assembly.assembler, fds, given, NULL), INF_OK);
-    size_t used;
     struct inf_error err;
-    struct inf_span span = {bytes, size};
-    cr_assert_eq(inf_assembler_feed(&assembly.assembler, span, &used, &err), INF_INVALID);
-    cr_assert_eq(err.reason, INF_REASON_BAD_FRAME);
+    assembly_feed_bad(&assembly, bytes, size, INF_INVALID, INF_REASON_BAD_FRAME, &err);
     cr_assert_not_null(strstr(err.text, "file descriptors declared"), "%s", err.text);
     for (uint32_t i = 0; i < given; i++)
         cr_assert_not(is_open(fds[i]), "closed at once");
@@ -139,8 +131,7 @@ Test(assembler_fds, refuses_another_number_of_fds_behind_data_read_in_place)
     inf_assembler_advance(&assembly.assembler, size);
     cr_assert_eq(assembly.assembler.state, INF_ASSEMBLER_BROKEN);
     struct inf_error err;
-    cr_assert_eq(inf_assembler_feed(&assembly.assembler, (struct inf_span){0}, &size, &err),
-                 INF_INVALID);
+    assembly_feed_bad(&assembly, NULL, 0, INF_INVALID, INF_REASON_BAD_FRAME, &err);
     cr_assert_not_null(strstr(err.text, "1 file descriptors declared, 0 came"), "%s", err.text);
     assembly_end(&assembly);
 }
@@ -175,10 +166,7 @@ Test(assembler_fds, closes_fds_of_skipped_and_of_unfinished_frames)
     int fd = open_fd();
     cr_assert_eq(inf_assembler_add_fds(&assembly.assembler, &fd, 1, NULL), INF_OK);
     assembly_feed(&assembly, bytes, sizeof bytes);
-    struct inf_frame frame;
-    assembly_take(&assembly, &frame);
-    cr_assert_eq(frame.rejected.reason, INF_REASON_FRAME_TOO_LARGE);
-    cr_assert_eq(frame.fd_count, 0);
+    assembly_take_rejected(&assembly, 3, INF_REASON_FRAME_TOO_LARGE);
     cr_assert_not(is_open(fd));
 
     assembly_put(bytes, 4, 8, 0, 1);
@@ -235,12 +223,7 @@ static size_t receive(struct assembly *assembly, int socket, size_t size, uint64
     }
     size_t count = 0;
     for (size_t at = 0; got > 0 && at < (size_t)got;) {
-        size_t used;
-        struct inf_error err;
-        struct inf_span span = {buffer + at, (size_t)got - at};
-        cr_assert_eq(inf_assembler_feed(&assembly->assembler, span, &used, &err), INF_OK, "%s",
-                     err.text);
-        at += used;
+        at += assembly_feed_some(assembly, buffer + at, (size_t)got - at);
         if (assembly->assembler.state != INF_ASSEMBLER_READY)
             continue;
         struct inf_frame frame;

@@ -4,6 +4,134 @@
 
 #include "tests/support/wire_round.h"
 
+static const struct wire_field model_request_fields[] = {
+    WIRE_TEXT(inf_model_request, name),
+    WIRE_TEXT(inf_model_request, version),
+    WIRE_TEXT(inf_model_request, device),
+    WIRE_TEXT(inf_model_request, path),
+};
+
+static const struct wire_field model_index_fields[] = {
+    WIRE_TEXT(inf_model_index_entry, name),          WIRE_TEXT(inf_model_index_entry, version),
+    WIRE_TEXT(inf_model_index_entry, state),         WIRE_TEXT(inf_model_index_entry, reason),
+    WIRE_TEXT(inf_model_index_entry, device),        WIRE_TEXT(inf_model_index_entry, platform),
+    WIRE_VALUE(inf_model_index_entry, memory_bytes), WIRE_VALUE(inf_model_index_entry, requests),
+    WIRE_VALUE(inf_model_index_entry, macs),
+};
+
+static const struct wire_field device_fields[] = {
+    WIRE_TEXT(inf_device_entry, name),          WIRE_TEXT(inf_device_entry, backend),
+    WIRE_TEXT(inf_device_entry, kind),          WIRE_TEXT(inf_device_entry, description),
+    WIRE_TEXT(inf_device_entry, health),        WIRE_VALUE(inf_device_entry, priority),
+    WIRE_VALUE(inf_device_entry, slots),        WIRE_VALUE(inf_device_entry, threads),
+    WIRE_VALUE(inf_device_entry, queue_depth),  WIRE_VALUE(inf_device_entry, queue_limit),
+    WIRE_VALUE(inf_device_entry, requests),     WIRE_VALUE(inf_device_entry, busy_ns),
+    WIRE_VALUE(inf_device_entry, memory_bytes),
+};
+
+static const struct wire_field node_fields[] = {
+    WIRE_TEXT(inf_node_entry, name),       WIRE_TEXT(inf_node_entry, op),
+    WIRE_TEXT(inf_node_entry, kernel),     WIRE_TEXT(inf_node_entry, device),
+    WIRE_TEXT(inf_node_entry, shape),      WIRE_TEXT(inf_node_entry, inputs),
+    WIRE_TEXT(inf_node_entry, verdict),    WIRE_VALUE(inf_node_entry, start_ns),
+    WIRE_VALUE(inf_node_entry, time_ns),   WIRE_VALUE(inf_node_entry, macs),
+    WIRE_VALUE(inf_node_entry, bytes),     WIRE_VALUE(inf_node_entry, nan_count),
+    WIRE_VALUE(inf_node_entry, inf_count), WIRE_VALUE(inf_node_entry, least),
+    WIRE_VALUE(inf_node_entry, largest),   WIRE_VALUE(inf_node_entry, max_abs),
+    WIRE_VALUE(inf_node_entry, max_rel),
+};
+
+static const struct wire_field server_status_fields[] = {
+    WIRE_TEXT(inf_server_status, version),
+    WIRE_TEXT(inf_server_status, state),
+    WIRE_VALUE(inf_server_status, uptime_ns),
+    WIRE_VALUE(inf_server_status, connections),
+    WIRE_VALUE(inf_server_status, requests_in_flight),
+    WIRE_VALUE(inf_server_status, regions),
+    WIRE_VALUE(inf_server_status, models_ready),
+    WIRE_VALUE(inf_server_status, connections_total),
+    WIRE_VALUE(inf_server_status, requests_accepted),
+    WIRE_VALUE(inf_server_status, requests_ok),
+    WIRE_VALUE(inf_server_status, requests_failed),
+    WIRE_VALUE(inf_server_status, region_bytes),
+    WIRE_VALUE(inf_server_status, resident_bytes),
+    WIRE_VALUE(inf_server_status, log_lines_dropped),
+};
+
+static const struct wire_field memory_fields[] = {
+    WIRE_TEXT(inf_memory_entry, name),
+    WIRE_VALUE(inf_memory_entry, num_tensors),
+    WIRE_VALUE(inf_memory_entry, num_data_buffers),
+    WIRE_VALUE(inf_memory_entry, num_bytes),
+    WIRE_VALUE(inf_memory_entry, constant_bytes),
+    WIRE_VALUE(inf_memory_entry, weight_bytes),
+    WIRE_VALUE(inf_memory_entry, buffer_bytes),
+    WIRE_VALUE(inf_memory_entry, budget_bytes),
+    WIRE_VALUE(inf_memory_entry, peak_bytes),
+};
+
+static const struct wire_field limit_fields[] = {
+    WIRE_TEXT(inf_limit_entry, name),
+    WIRE_VALUE(inf_limit_entry, value),
+    WIRE_VALUE(inf_limit_entry, least),
+    WIRE_VALUE(inf_limit_entry, most),
+};
+
+static const struct wire_field placement_request_fields[] = {
+    WIRE_TEXT(inf_placement_request, name),      WIRE_TEXT(inf_placement_request, version),
+    WIRE_TEXT(inf_placement_request, device),    WIRE_TEXT(inf_placement_request, policy),
+    WIRE_TEXT(inf_placement_request, precision),
+};
+
+static const struct wire_field placement_reply_fields[] = {
+    WIRE_TEXT(inf_placement_reply, name),
+    WIRE_TEXT(inf_placement_reply, version),
+    WIRE_TEXT(inf_placement_reply, device),
+    WIRE_TEXT(inf_placement_reply, backend),
+    WIRE_TEXT(inf_placement_reply, precision),
+    WIRE_TEXT(inf_placement_reply, precision_reason),
+    WIRE_TEXT(inf_placement_reply, policy),
+    WIRE_TEXT(inf_placement_reply, source),
+    WIRE_TEXT(inf_placement_reply, reason),
+    WIRE_TEXT(inf_placement_reply, rule_device),
+    WIRE_TEXT(inf_placement_reply, rule_reason),
+    WIRE_VALUE(inf_placement_reply, macs),
+    WIRE_VALUE(inf_placement_reply, const_bytes),
+    WIRE_VALUE(inf_placement_reply, steps),
+    WIRE_VALUE(inf_placement_reply, interpreted),
+    WIRE_VALUE(inf_placement_reply, small_ops_webgl),
+    WIRE_VALUE(inf_placement_reply, small_ops_webgpu),
+    WIRE_VALUE(inf_placement_reply, shadow_checked),
+    WIRE_VALUE(inf_placement_reply, shadow_drifted),
+    WIRE_VALUE(inf_placement_reply, shadow_dropped),
+    WIRE_VALUE(inf_placement_reply, recomputed),
+    WIRE_TEXT(inf_placement_reply, shadow_alarm),
+};
+
+static const struct wire_field candidate_fields[] = {
+    WIRE_TEXT(inf_candidate_entry, device),        WIRE_TEXT(inf_candidate_entry, backend),
+    WIRE_TEXT(inf_candidate_entry, kind),          WIRE_TEXT(inf_candidate_entry, precision),
+    WIRE_TEXT(inf_candidate_entry, verdict),       WIRE_TEXT(inf_candidate_entry, reason),
+    WIRE_VALUE(inf_candidate_entry, runs),         WIRE_VALUE(inf_candidate_entry, prior_ns),
+    WIRE_VALUE(inf_candidate_entry, first_ns),     WIRE_VALUE(inf_candidate_entry, median_ns),
+    WIRE_VALUE(inf_candidate_entry, memory_bytes), WIRE_VALUE(inf_candidate_entry, threads),
+};
+
+static const struct wire_field declined_fields[] = {
+    WIRE_TEXT(inf_declined_entry, op),
+    WIRE_VALUE(inf_declined_entry, nodes),
+    WIRE_TEXT(inf_declined_entry, device),
+    WIRE_TEXT(inf_declined_entry, reason),
+};
+
+static const struct wire_field flag_fields[] = {
+    WIRE_TEXT(inf_flag_entry, name),   WIRE_TEXT(inf_flag_entry, type),
+    WIRE_TEXT(inf_flag_entry, value),  WIRE_TEXT(inf_flag_entry, initial),
+    WIRE_TEXT(inf_flag_entry, origin), WIRE_TEXT(inf_flag_entry, stability),
+    WIRE_VALUE(inf_flag_entry, live),  WIRE_TEXT(inf_flag_entry, wanted),
+    WIRE_TEXT(inf_flag_entry, help),
+};
+
 TestSuite(message_control, .init = wire_round_open, .fini = wire_round_close);
 
 Test(message_control, model_requests_go_round)
@@ -13,10 +141,7 @@ Test(message_control, model_requests_go_round)
         INF_MESSAGE_MODEL_LOAD_REQUEST, INF_MESSAGE_MODEL_UNLOAD_REQUEST};
     for (size_t i = 0; i < 4; i++) {
         wire_round_go(kinds[i]);
-        SAME_TEXT(model.name);
-        SAME_TEXT(model.version);
-        SAME_TEXT(model.device);
-        SAME_TEXT(model.path);
+        SAME_FIELDS(model, model_request_fields);
     }
 }
 
@@ -65,15 +190,7 @@ Test(message_control, model_index_goes_round)
     wire_round_go(INF_MESSAGE_MODEL_INDEX);
     cr_assert_eq(wire_round.got.model_index.count, 2);
     for (int i = 0; i < 2; i++) {
-        SAME_TEXT(model_index.entries[i].name);
-        SAME_TEXT(model_index.entries[i].version);
-        SAME_TEXT(model_index.entries[i].state);
-        SAME_TEXT(model_index.entries[i].reason);
-        SAME_TEXT(model_index.entries[i].device);
-        SAME_TEXT(model_index.entries[i].platform);
-        SAME(model_index.entries[i].memory_bytes);
-        SAME(model_index.entries[i].requests);
-        SAME(model_index.entries[i].macs);
+        SAME_FIELDS(model_index.entries[i], model_index_fields);
     }
 }
 
@@ -82,19 +199,7 @@ Test(message_control, device_index_goes_round)
     wire_round_go(INF_MESSAGE_DEVICE_INDEX);
     cr_assert_eq(wire_round.got.device_index.count, 3);
     for (int i = 0; i < 3; i++) {
-        SAME_TEXT(device_index.entries[i].name);
-        SAME_TEXT(device_index.entries[i].backend);
-        SAME_TEXT(device_index.entries[i].kind);
-        SAME_TEXT(device_index.entries[i].description);
-        SAME_TEXT(device_index.entries[i].health);
-        SAME(device_index.entries[i].priority);
-        SAME(device_index.entries[i].slots);
-        SAME(device_index.entries[i].threads);
-        SAME(device_index.entries[i].queue_depth);
-        SAME(device_index.entries[i].queue_limit);
-        SAME(device_index.entries[i].requests);
-        SAME(device_index.entries[i].busy_ns);
-        SAME(device_index.entries[i].memory_bytes);
+        SAME_FIELDS(device_index.entries[i], device_fields);
     }
 }
 
@@ -105,43 +210,14 @@ Test(message_control, load_progress_goes_round)
     SAME(load_progress.percent);
     cr_assert_eq(wire_round.got.load_progress.node_count, 2u);
     for (int i = 0; i < 2; i++) {
-        SAME_TEXT(load_progress.nodes[i].name);
-        SAME_TEXT(load_progress.nodes[i].op);
-        SAME_TEXT(load_progress.nodes[i].kernel);
-        SAME_TEXT(load_progress.nodes[i].device);
-        SAME_TEXT(load_progress.nodes[i].shape);
-        SAME_TEXT(load_progress.nodes[i].inputs);
-        SAME_TEXT(load_progress.nodes[i].verdict);
-        SAME(load_progress.nodes[i].start_ns);
-        SAME(load_progress.nodes[i].time_ns);
-        SAME(load_progress.nodes[i].macs);
-        SAME(load_progress.nodes[i].bytes);
-        SAME(load_progress.nodes[i].nan_count);
-        SAME(load_progress.nodes[i].inf_count);
-        SAME(load_progress.nodes[i].least);
-        SAME(load_progress.nodes[i].largest);
-        SAME(load_progress.nodes[i].max_abs);
-        SAME(load_progress.nodes[i].max_rel);
+        SAME_FIELDS(load_progress.nodes[i], node_fields);
     }
 }
 
 Test(message_control, server_status_goes_round)
 {
     wire_round_go(INF_MESSAGE_SERVER_STATUS);
-    SAME_TEXT(server_status.version);
-    SAME_TEXT(server_status.state);
-    SAME(server_status.uptime_ns);
-    SAME(server_status.connections);
-    SAME(server_status.requests_in_flight);
-    SAME(server_status.regions);
-    SAME(server_status.models_ready);
-    SAME(server_status.connections_total);
-    SAME(server_status.requests_accepted);
-    SAME(server_status.requests_ok);
-    SAME(server_status.requests_failed);
-    SAME(server_status.region_bytes);
-    SAME(server_status.resident_bytes);
-    SAME(server_status.log_lines_dropped);
+    SAME_FIELDS(server_status, server_status_fields);
 }
 
 Test(message_control, memory_info_goes_round)
@@ -151,15 +227,7 @@ Test(message_control, memory_info_goes_round)
     SAME(memory_info.resident_bytes);
     cr_assert_eq(wire_round.got.memory_info.count, 2);
     for (int i = 0; i < 2; i++) {
-        SAME_TEXT(memory_info.entries[i].name);
-        SAME(memory_info.entries[i].num_tensors);
-        SAME(memory_info.entries[i].num_data_buffers);
-        SAME(memory_info.entries[i].num_bytes);
-        SAME(memory_info.entries[i].constant_bytes);
-        SAME(memory_info.entries[i].weight_bytes);
-        SAME(memory_info.entries[i].buffer_bytes);
-        SAME(memory_info.entries[i].budget_bytes);
-        SAME(memory_info.entries[i].peak_bytes);
+        SAME_FIELDS(memory_info.entries[i], memory_fields);
     }
     SAME(memory_info.session_bytes);
     SAME(memory_info.sessions);
@@ -171,10 +239,7 @@ Test(message_control, limits_and_credit_go_round)
         wire_round_go((enum inf_message_kind)kind);
         cr_assert_eq(wire_round.got.limit_list.count, 2);
         for (int i = 0; i < 2; i++) {
-            SAME_TEXT(limit_list.entries[i].name);
-            SAME(limit_list.entries[i].value);
-            SAME(limit_list.entries[i].least);
-            SAME(limit_list.entries[i].most);
+            SAME_FIELDS(limit_list.entries[i], limit_fields);
         }
     }
     wire_round_go(INF_MESSAGE_CREDIT);
@@ -223,54 +288,15 @@ Test(message_control, sessions_go_round)
 Test(message_control, placement_goes_round)
 {
     wire_round_go(INF_MESSAGE_PLACEMENT_REQUEST);
-    SAME_TEXT(placement_request.name);
-    SAME_TEXT(placement_request.version);
-    SAME_TEXT(placement_request.device);
-    SAME_TEXT(placement_request.policy);
-    SAME_TEXT(placement_request.precision);
+    SAME_FIELDS(placement_request, placement_request_fields);
     wire_round_go(INF_MESSAGE_PLACEMENT_REPLY);
-    SAME_TEXT(placement_reply.name);
-    SAME_TEXT(placement_reply.version);
-    SAME_TEXT(placement_reply.device);
-    SAME_TEXT(placement_reply.backend);
-    SAME_TEXT(placement_reply.precision);
-    SAME_TEXT(placement_reply.precision_reason);
-    SAME_TEXT(placement_reply.policy);
-    SAME_TEXT(placement_reply.source);
-    SAME_TEXT(placement_reply.reason);
-    SAME_TEXT(placement_reply.rule_device);
-    SAME_TEXT(placement_reply.rule_reason);
-    SAME(placement_reply.macs);
-    SAME(placement_reply.const_bytes);
-    SAME(placement_reply.steps);
-    SAME(placement_reply.interpreted);
-    SAME(placement_reply.small_ops_webgl);
-    SAME(placement_reply.small_ops_webgpu);
-    SAME(placement_reply.shadow_checked);
-    SAME(placement_reply.shadow_drifted);
-    SAME(placement_reply.shadow_dropped);
-    SAME(placement_reply.recomputed);
-    SAME_TEXT(placement_reply.shadow_alarm);
+    SAME_FIELDS(placement_reply, placement_reply_fields);
     cr_assert_eq(wire_round.got.placement_reply.candidate_count, 2u);
     for (int i = 0; i < 2; i++) {
-        SAME_TEXT(placement_reply.candidates[i].device);
-        SAME_TEXT(placement_reply.candidates[i].backend);
-        SAME_TEXT(placement_reply.candidates[i].kind);
-        SAME_TEXT(placement_reply.candidates[i].precision);
-        SAME_TEXT(placement_reply.candidates[i].verdict);
-        SAME_TEXT(placement_reply.candidates[i].reason);
-        SAME(placement_reply.candidates[i].runs);
-        SAME(placement_reply.candidates[i].prior_ns);
-        SAME(placement_reply.candidates[i].first_ns);
-        SAME(placement_reply.candidates[i].median_ns);
-        SAME(placement_reply.candidates[i].memory_bytes);
-        SAME(placement_reply.candidates[i].threads);
+        SAME_FIELDS(placement_reply.candidates[i], candidate_fields);
     }
     cr_assert_eq(wire_round.got.placement_reply.declined_count, 1u);
-    SAME_TEXT(placement_reply.declined[0].op);
-    SAME(placement_reply.declined[0].nodes);
-    SAME_TEXT(placement_reply.declined[0].device);
-    SAME_TEXT(placement_reply.declined[0].reason);
+    SAME_FIELDS(placement_reply.declined[0], declined_fields);
 }
 
 Test(message_control, environment_goes_round)
@@ -285,13 +311,5 @@ Test(message_control, environment_goes_round)
         SAME_TEXT(environment.facts[i].value);
     }
     cr_assert_eq(wire_round.got.environment.flag_count, 1u);
-    SAME_TEXT(environment.flags[0].name);
-    SAME_TEXT(environment.flags[0].type);
-    SAME_TEXT(environment.flags[0].value);
-    SAME_TEXT(environment.flags[0].initial);
-    SAME_TEXT(environment.flags[0].origin);
-    SAME_TEXT(environment.flags[0].stability);
-    SAME(environment.flags[0].live);
-    SAME_TEXT(environment.flags[0].wanted);
-    SAME_TEXT(environment.flags[0].help);
+    SAME_FIELDS(environment.flags[0], flag_fields);
 }
