@@ -10,6 +10,9 @@
 void inf_own_map(const struct inf_cpu_step *step, inf_simd_map_fn *map, size_t count,
                  float *values);
 
+// The loop of a unary function without parameters; NULL where there is none.
+inf_simd_map_fn *inf_own_map_of(const struct inf_simd *simd, enum inf_unary_kind kind);
+
 // What happens to the results of a convolution before they are stored.
 struct inf_own_end {
     const float *slopes; // below zero, one a channel; NULL: none

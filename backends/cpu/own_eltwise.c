@@ -48,8 +48,7 @@ void inf_own_map(const struct inf_cpu_step *step, inf_simd_map_fn *function, siz
     inf_own_split(step, &(struct inf_own_split){map_tile, &task, count, TILE_ELEMENTS});
 }
 
-// The loop of a function without parameters; NULL where there is none.
-static inf_simd_map_fn *map_function(const struct inf_simd *simd, enum inf_unary_kind kind)
+inf_simd_map_fn *inf_own_map_of(const struct inf_simd *simd, enum inf_unary_kind kind)
 {
     switch (kind) {
     case INF_UNARY_TANH:
@@ -88,7 +87,7 @@ static enum inf_code map_supports(const struct inf_graph *graph, const struct in
     case INF_UNARY_RELU6:
         return INF_OK;
     default:
-        if (map_function(inf_isa_best()->simd, node->attrs.unary.kind) != NULL)
+        if (inf_own_map_of(inf_isa_best()->simd, node->attrs.unary.kind) != NULL)
             return INF_OK;
         return inf_fail(err, INF_UNSUPPORTED, "cpu: unary %s is not built",
                         inf_unary_name(node->attrs.unary.kind));
@@ -110,7 +109,7 @@ static enum inf_code map_create(struct inf_cpu_step *step, struct inf_error *err
     } else if (node->attrs.unary.kind == INF_UNARY_RELU6) {
         map->max = 6.0f;
     } else if (node->attrs.unary.kind != INF_UNARY_RELU) {
-        map->function = map_function(step->isa->simd, node->attrs.unary.kind);
+        map->function = inf_own_map_of(step->isa->simd, node->attrs.unary.kind);
         step->kernel = inf_unary_name(node->attrs.unary.kind);
     }
     return INF_OK;

@@ -43,6 +43,13 @@ struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, siz
     return panel;
 }
 
+struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
+                                          const struct inf_cpu_matrix *matrix, size_t first)
+{
+    size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
+    return inf_cpu_panel_at(nn, first, first - first % group + group);
+}
+
 size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width)
 {
     size_t count = 0;
@@ -188,7 +195,7 @@ static void restore(const struct inf_blob_form *form, void *data)
     const struct inf_cpu_matrix *matrix = &pack->matrix;
     size_t at = 0;
     for (size_t first = 0; first < matrix->columns;) {
-        struct inf_cpu_panel panel = inf_cpu_panel_at(pack->nn, first, matrix->columns);
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
         if (matrix->paired > 0)
             for_pairs(&(struct pairs){matrix, &panel, data, (uint16_t *)(pack->panels + at),
                                       (uint16_t *)pack->lower + 2 * at},
@@ -212,7 +219,7 @@ static struct inf_cpu_pack **bucket_of(struct inf_cpu_packs *packs, const struct
 static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_matrix *b)
 {
     return a->blob == b->blob && a->rows == b->rows && a->columns == b->columns &&
-           a->transposed == b->transposed && a->paired == b->paired;
+           a->transposed == b->transposed && a->paired == b->paired && a->group == b->group;
 }
 
 // Another reference, unless the last one is gone already: whoever dropped it is about to free the pack.
@@ -292,7 +299,7 @@ static void fill(const struct inf_cpu_pack *pack)
     uint16_t *lower = (uint16_t *)(uintptr_t)pack->lower;
     size_t at = 0;
     for (size_t first = 0; first < matrix->columns;) {
-        struct inf_cpu_panel panel = inf_cpu_panel_at(pack->nn, first, matrix->columns);
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
         if (matrix->paired > 0)
             for_pairs(&(struct pairs){matrix, &panel, matrix->blob->data, (uint16_t *)(panels + at),
                                       lower != NULL ? lower + 2 * at : NULL},
@@ -308,9 +315,11 @@ static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs
                             struct inf_device *device, const struct inf_cpu_matrix *matrix,
                             struct inf_error *err)
 {
-    size_t width;
+    size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
+    size_t width; // of a group
     size_t size;
-    inf_cpu_panel_count(packs->nn, matrix->columns, &width);
+    inf_cpu_panel_count(packs->nn, group, &width);
+    width *= matrix->columns / group;
     struct inf_cpu_pack *pack = calloc(1, sizeof(*pack));
     bool made = false;
     uint64_t start_ns = inf_clock_ns();

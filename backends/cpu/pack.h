@@ -22,6 +22,8 @@ struct inf_cpu_matrix {
     // 0, or it is packed in bf16: neighbours among so many rows, of which `rows` is a multiple, are pairs
     // that lie in 32 bits. What rounding took away lies beside them, where no run looks.
     size_t paired;
+    // 0, or columns are groups of so many, and no panel has columns of two.
+    size_t group;
 };
 
 struct inf_cpu_pack {
@@ -70,6 +72,10 @@ struct inf_cpu_panel {
 
 // The panel that begins with column `first`, below `columns`.
 struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns);
+
+// The panel of a matrix that begins with column `first`.
+struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
+                                          const struct inf_cpu_matrix *matrix, size_t first);
 
 // How many panels `columns` columns are; *out_width (NULL allowed) is the sum of their widths.
 size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width);

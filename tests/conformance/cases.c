@@ -76,7 +76,7 @@ const struct case_family case_families[INF_OP_COUNT] = {
     [INF_OP_QMATMUL] = {make_qmatmul, 1000},
     [INF_OP_QBINARY] = {make_qbinary, 1000},
     [INF_OP_LOOKUP] = {make_lookup, 300},
-    [INF_OP_RNN] = {make_rnn, 200},
+    [INF_OP_RNN] = {make_rnn, 600},
 };
 
 // --- numbers ---

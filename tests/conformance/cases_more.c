@@ -436,6 +436,51 @@ void make_dequantize(struct one_node *one, struct random *random, uint32_t numbe
         add_like(one, random, each);
 }
 
+// An operand of an rnn that mostly is a constant, as weights are.
+static void add_weights(struct one_node *one, struct random *random, bool constant,
+                        struct inf_shape shape)
+{
+    struct operand operand = {
+        .dtype = INF_DTYPE_F32, .shape = shape, .filling = FILL_UNIT, .constant = constant};
+    add_operand(one, random, &operand);
+}
+
+static void add_or_leave_out(struct one_node *one, struct random *random, bool constant,
+                             struct inf_shape shape)
+{
+    if (random_once_in(random, 2))
+        add_weights(one, random, constant, shape);
+    else
+        one_node_absent(one);
+}
+
+static void add_lengths(struct one_node *one, struct random *random, int64_t batch, int64_t steps)
+{
+    int32_t lengths[3];
+    if (random_once_in(random, 2)) {
+        one_node_absent(one);
+        return;
+    }
+    for (int64_t i = 0; i < batch; i++)
+        lengths[i] = (int32_t)random_in(random, -1, steps + 1);
+    one_node_input(one, INF_DTYPE_I32, INF_SHAPE(batch), lengths);
+}
+
+static void choose_activations(struct inf_attrs_rnn *attrs, struct random *random, int64_t ways)
+{
+    static const enum inf_unary_kind kinds[] = {INF_UNARY_SIGMOID, INF_UNARY_TANH, INF_UNARY_RELU,
+                                                INF_UNARY_HARD_SIGMOID, INF_UNARY_SOFTSIGN};
+    static const int32_t counts[] = {3, 2, 1};
+    attrs->activation_alpha = 0.25f;
+    attrs->activation_beta = 0.5f;
+    if (random_once_in(random, 2))
+        return;
+    attrs->activations.count = (int32_t)ways * counts[attrs->kind];
+    for (int32_t i = 0; i < attrs->activations.count; i++)
+        attrs->activations.values[i] =
+            kinds[random_in(random, 0, (int64_t)(sizeof(kinds) / sizeof(kinds[0])) - 1)];
+}
+
 void make_rnn(struct one_node *one, struct random *random, uint32_t number)
 {
     static const int64_t gates[] = {4, 3, 1};
@@ -443,15 +488,29 @@ void make_rnn(struct one_node *one, struct random *random, uint32_t number)
     attrs->kind = (enum inf_rnn_kind)(number % INF_RNN_COUNT);
     attrs->direction = (enum inf_direction)random_in(random, 0, INF_DIRECTION_COUNT - 1);
     attrs->linear_before_reset = random_once_in(random, 2);
+    attrs->input_forget = random_once_in(random, 4);
+    attrs->clip = random_once_in(random, 4) ? 0.75f : 0.0f;
     one->output_count = attrs->kind == INF_RNN_LSTM ? 3 : 2;
     int64_t ways = attrs->direction == INF_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    choose_activations(attrs, random, ways);
+    bool large = random_once_in(random, 4), constant = !random_once_in(random, 4);
     int64_t steps = random_in(random, 0, 4), batch = random_in(random, 1, 3);
-    int64_t in = random_in(random, 1, 5), hidden = random_in(random, 1, 5);
+    int64_t in = random_in(random, 1, large ? 19 : 5);
+    int64_t hidden = random_in(random, 1, large ? 37 : 5);
     int64_t rows = gates[attrs->kind] * hidden;
-    struct operand x = {.dtype = INF_DTYPE_F32, .shape = INF_SHAPE(steps, batch, in)};
+    struct operand x = {.dtype = INF_DTYPE_F32,
+                        .shape = INF_SHAPE(steps, batch, in),
+                        .extremes = random_once_in(random, 4) ? EXTREME_ZERO | EXTREME_INFINITE |
+                                                                    EXTREME_NAN | EXTREME_DENORM
+                                                              : 0};
     add_operand(one, random, &x);
-    add_like(one, random, INF_SHAPE(ways, rows, in));
-    add_like(one, random, INF_SHAPE(ways, rows, hidden));
-    if (random_once_in(random, 2))
-        add_like(one, random, INF_SHAPE(ways, 2 * rows));
+    add_weights(one, random, constant, INF_SHAPE(ways, rows, in));
+    add_weights(one, random, constant, INF_SHAPE(ways, rows, hidden));
+    add_or_leave_out(one, random, constant, INF_SHAPE(ways, 2 * rows));
+    add_lengths(one, random, batch, steps);
+    add_or_leave_out(one, random, false, INF_SHAPE(ways, batch, hidden));
+    if (attrs->kind != INF_RNN_LSTM)
+        return;
+    add_or_leave_out(one, random, false, INF_SHAPE(ways, batch, hidden));
+    add_or_leave_out(one, random, constant, INF_SHAPE(ways, 3 * hidden));
 }

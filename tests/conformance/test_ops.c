@@ -280,6 +280,7 @@ static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
     case INF_OP_CAST:
     case INF_OP_COMPARE:
     case INF_OP_SELECT:
+    case INF_OP_RNN:
         return 100;
     default:
         return 0;

@@ -4,7 +4,7 @@
 
 A generated model on the cpu device and on onnxruntime-node, in turn, round after round; ratios are taken
 within a round. MODEL is int8 or float, MobileNet v2 of 8-bit numbers or of floats (gen_mobilenet_v2.py), or
-encoder, two layers of BERT-base (gen_bert.py). DIR of --harness holds ort_bench.js, NODE_PATH says where
+encoder, two layers of BERT-base (gen_bert.py), or one of the recurrent networks below (gen_rnn.py). DIR of --harness holds ort_bench.js, NODE_PATH says where
 onnxruntime-node is; --build is a meson build folder. --precision is what the cpu device computes in.
 """
 import argparse
@@ -17,7 +17,9 @@ import tempfile
 
 
 GENERATORS = {"int8": ["gen_mobilenet_v2.py"], "float": ["gen_mobilenet_v2.py", "--float"],
-              "encoder": ["gen_bert.py", "--layers", "2"]}
+              "encoder": ["gen_bert.py", "--layers", "2"],
+              "lstm": ["gen_rnn.py"], "lstm-both": ["gen_rnn.py", "--both"], "lstm-large": ["gen_rnn.py", "--width", "1024"],
+              "lstm-batch": ["gen_rnn.py", "--batch", "16"], "gru": ["gen_rnn.py", "--kind", "GRU"]}
 
 
 def measure(command):

@@ -6,7 +6,7 @@ import random
 FLOAT, UINT8, INT8, INT32, INT64 = 1, 2, 3, 6, 7  # TensorProto.DataType
 CODES = {FLOAT: "f", UINT8: "B", INT8: "b", INT32: "i", INT64: "q"}
 IR_VERSION, OPSET = 8, 13
-ATTRIBUTE_INT, ATTRIBUTE_INTS = 2, 7  # AttributeProto.AttributeType
+ATTRIBUTE_INT, ATTRIBUTE_STRING, ATTRIBUTE_INTS = 2, 3, 7  # AttributeProto.AttributeType
 
 
 def varint(value):
@@ -29,7 +29,9 @@ def field(number, value):
 
 
 def attribute(name, value):
-    """An integer or a list of them."""
+    """An integer, a text or a list of integers."""
+    if isinstance(value, str):
+        return field(1, name) + field(4, value) + field(20, ATTRIBUTE_STRING)
     if isinstance(value, int):
         return field(1, name) + field(3, value) + field(20, ATTRIBUTE_INT)
     return field(1, name) + b"".join(field(8, number) for number in value) + field(20, ATTRIBUTE_INTS)

@@ -63,8 +63,8 @@ static uint32_t element_of(const struct inf_cpu_pack *pack, size_t row, size_t c
     const struct inf_cpu_matrix *matrix = &pack->matrix;
     const float *at = pack->panels;
     for (size_t first = 0;;) {
-        struct inf_cpu_panel panel = inf_cpu_panel_at(pack->nn, first, matrix->columns);
-        if (column < first + panel.width) {
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
+        if (column < first + panel.columns) {
             uint32_t bits;
             memcpy(&bits, &at[row * panel.width + column - first], sizeof bits);
             return bits;
@@ -74,10 +74,10 @@ static uint32_t element_of(const struct inf_cpu_pack *pack, size_t row, size_t c
     }
 }
 
-static void check(size_t rows, size_t columns, bool transposed)
+static void check_groups(size_t rows, size_t columns, bool transposed, size_t group)
 {
     struct inf_blob *blob = blob_of(rows * columns);
-    const struct inf_cpu_matrix matrix = {blob, rows, columns, transposed};
+    const struct inf_cpu_matrix matrix = {blob, rows, columns, transposed, .group = group};
     struct inf_cpu_pack *pack = get(&matrix);
     const uint32_t *bits = blob->data;
     for (size_t r = 0; r < rows; r++)
@@ -91,6 +91,19 @@ static void check(size_t rows, size_t columns, bool transposed)
     cr_assert_eq(inf_device_memory(device).weight_bytes, pack->form.size_bytes);
     put(pack);
     inf_blob_unref(&blob);
+}
+
+static void check(size_t rows, size_t columns, bool transposed)
+{
+    check_groups(rows, columns, transposed, 0);
+}
+
+Test(pack, begins_every_group_of_columns_with_a_panel)
+{
+    for (size_t group = 1; group <= 70; group++) {
+        check_groups(3, 4 * group, false, group);
+        check_groups(5, 6 * group, true, group);
+    }
 }
 
 Test(pack, has_every_element_and_gives_the_constant_back_bit_by_bit)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled once for each instruction set with INF_RNN_TABLE, the name of the table it defines.
+#include "backends/cpu/kernels/rnn.h"
+
+static void cut(size_t count, float *x, float bound)
+{
+    for (size_t i = 0; i < count; i++) {
+        float above = x[i] > -bound ? x[i] : -bound;
+        x[i] = above < bound ? above : bound;
+    }
+}
+
+static void hard_sigmoid(size_t count, float *x, float alpha, float beta)
+{
+    for (size_t i = 0; i < count; i++) {
+        float y = alpha * x[i] + beta;
+        y = y < 0.0f ? 0.0f : y;
+        x[i] = y > 1.0f ? 1.0f : y;
+    }
+}
+
+static void complement(size_t count, const float *x, float *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = 1.0f - x[i];
+}
+
+static void multiply(size_t count, const float *a, const float *b, float *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = a[i] * b[i];
+}
+
+static void add_product(size_t count, const float *a, const float *b, float *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] += a[i] * b[i];
+}
+
+static void keep(size_t count, const float *forget, const float *in, const float *made, float *cell)
+{
+    for (size_t i = 0; i < count; i++)
+        cell[i] = forget[i] * cell[i] + in[i] * made[i];
+}
+
+static void blend(size_t count, const float *update, const float *made, const float *before,
+                  float *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = (1.0f - update[i]) * made[i] + update[i] * before[i];
+}
+
+const struct inf_rnn INF_RNN_TABLE = {
+    .cut = cut,
+    .hard_sigmoid = hard_sigmoid,
+    .complement = complement,
+    .multiply = multiply,
+    .add_product = add_product,
+    .keep = keep,
+    .blend = blend,
+};

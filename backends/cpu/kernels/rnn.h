@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inner loops of recurrent networks beside products and the functions of simd.h: what gates do to states.
+// rnn.c is compiled once for each instruction set, each giving one table. Operands are of `count` floats and
+// do not overlap but where they are the same.
+#ifndef INF_BACKENDS_CPU_KERNELS_RNN_H
+#define INF_BACKENDS_CPU_KERNELS_RNN_H
+
+#include <stddef.h>
+
+struct inf_rnn {
+    // x[i] = min(max(x[i], -bound), bound), -bound where x[i] is not a number.
+    void (*cut)(size_t count, float *x, float bound);
+    // x[i] = min(max(alpha * x[i] + beta, 0), 1); what is not a number stays so.
+    void (*hard_sigmoid)(size_t count, float *x, float alpha, float beta);
+    // y[i] = 1 - x[i]
+    void (*complement)(size_t count, const float *x, float *y);
+    // y[i] = a[i] * b[i]
+    void (*multiply)(size_t count, const float *a, const float *b, float *y);
+    // y[i] += a[i] * b[i]
+    void (*add_product)(size_t count, const float *a, const float *b, float *y);
+    // cell[i] = forget[i] * cell[i] + in[i] * made[i]
+    void (*keep)(size_t count, const float *forget, const float *in, const float *made,
+                 float *cell);
+    // y[i] = (1 - update[i]) * made[i] + update[i] * before[i]
+    void (*blend)(size_t count, const float *update, const float *made, const float *before,
+                  float *y);
+};
+
+// Tables that this build may have; which it has is known from isa.h only.
+extern const struct inf_rnn inf_rnn_baseline, inf_rnn_avx2, inf_rnn_avx512, inf_rnn_neon;
+
+#endif
