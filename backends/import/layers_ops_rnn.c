@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers, written out step by step where there are not too many: what the input adds to a
-// step is one product for all steps then. A layer of one cell may have any number of steps.
+// Recurrent layers. One cell is a node of the operator rnn, with any number of steps; what it has not, masks
+// and stacks of cells, is written out step by step where there are not too many: what the input adds to a step
+// is one product for all steps then.
 #include <stdio.h>
 #include <string.h>
 
@@ -19,9 +20,10 @@ struct rnn {
     uint32_t cell_count;
     bool return_sequences, return_state, backwards;
     int64_t time;
+    bool at_once;      // as one node, not written out
     uint32_t mask;     // bool [batch,time], or INF_VALUE_NONE
     uint32_t *outputs; // [batch,1,units] of each step, in the order of time
-    uint32_t whole;    // [batch,time,units], the same where it is not written out
+    uint32_t whole;    // [batch,time,units], the same at once
 };
 
 // Which of the two directions of a Bidirectional layer, if any.
@@ -76,7 +78,7 @@ static enum inf_code read_flags(struct inf_layers_scope *scope, struct rnn *rnn,
     return INF_OK;
 }
 
-static bool is_written_out(const struct rnn *rnn)
+static bool may_be_written_out(const struct rnn *rnn)
 {
     return rnn->time >= 1 && rnn->time <= TIME_MAX;
 }
@@ -100,14 +102,17 @@ static enum inf_code read_rnn(struct inf_layers_scope *scope, struct rnn *rnn,
     if (rnn->mask == INF_LAYERS_MASK_MIXED)
         return inf_layers_fail(scope, err, INF_UNSUPPORTED,
                                "its input is made of tensors with different masks");
-    if (!is_written_out(rnn) && rnn->mask != INF_VALUE_NONE)
+    if (!may_be_written_out(rnn) && rnn->mask != INF_VALUE_NONE)
         return fail_time(scope, rnn, "a mask", err);
     if (scope->layer->part_count > 0)
         INF_TRY(add_wrapped_cells(scope, rnn, err));
     else
         INF_TRY(inf_layers_cell_read(&rnn->cells[rnn->cell_count++], scope, err));
-    if (!is_written_out(rnn) && rnn->cell_count > 1)
+    if (!may_be_written_out(rnn) && rnn->cell_count > 1)
         return fail_time(scope, rnn, "several cells", err);
+    rnn->at_once =
+        !may_be_written_out(rnn) || (rnn->mask == INF_VALUE_NONE && rnn->cell_count == 1 &&
+                                     inf_layers_sequence_has(&rnn->cells[0], scope));
     return INF_OK;
 }
 
@@ -176,7 +181,7 @@ static enum inf_code run_steps(struct inf_layers_scope *scope, struct rnn *rnn,
                                struct inf_error *err)
 {
     uint32_t x, *inputs = NULL, *conditions = NULL;
-    if (!is_written_out(rnn))
+    if (rnn->at_once)
         return inf_layers_sequence_run(&rnn->cells[0], scope, inf_layers_x(scope), rnn->backwards,
                                        &rnn->whole, err);
     INF_TRY(inf_layers_spend(scope, (uint64_t)rnn->time * rnn->cell_count, err));
@@ -207,14 +212,14 @@ static enum inf_code finish_output(struct inf_layers_scope *scope, const struct 
     if (!rnn->return_sequences)
         return inf_layers_squeeze(scope, rnn->cells[rnn->cell_count - 1].states[0], 1, out_value,
                                   err);
-    if (!is_written_out(rnn) && turned) {
+    if (rnn->at_once && turned) {
         struct inf_layers_node turn =
             inf_layers_node(INF_OP_REVERSE, rnn->whole, INF_VALUE_NONE, INF_VALUE_NONE);
         turn.attrs.reverse.axes = (struct inf_ints){.count = 1, .values = {1}};
         return inf_layers_emit(scope, &turn, out_value, err);
     }
     *out_value = rnn->whole;
-    if (!is_written_out(rnn))
+    if (rnn->at_once)
         return INF_OK;
     struct inf_layers_node node = {.op = INF_OP_CONCAT, .list = rnn->outputs, .input_count = count};
     inf_attrs_init(&node.attrs, node.op);

@@ -50,6 +50,13 @@ static enum inf_code set_attributes(const struct inf_layers_cell *cell,
                                        : INF_OK;
 }
 
+bool inf_layers_sequence_has(const struct inf_layers_cell *cell, struct inf_layers_scope *scope)
+{
+    union inf_attrs attrs;
+    inf_attrs_init(&attrs, INF_OP_RNN);
+    return set_attributes(cell, scope, &attrs.rnn, NULL) == INF_OK;
+}
+
 // --- weights ---
 
 static enum inf_code join(struct inf_layers_scope *scope, const uint32_t *parts, uint32_t count,

@@ -441,6 +441,7 @@ Test(layers_model, models_that_multiply_are_bounded)
     free(text);
 }
 
+// Softmax is no function of one number: such layers are written out.
 Test(layers_model, recurrent_layers_are_bounded_together)
 {
     char *text = malloc(1 << 16);
@@ -453,7 +454,7 @@ Test(layers_model, recurrent_layers_are_bounded_together)
             (size_t)sprintf(text + used,
                             ",{'class_name':'Bidirectional','config':{'name':'b%u','merge_mode':"
                             "'sum','layer':{'class_name':'SimpleRNN','config':{'name':'l','units':"
-                            "1,'return_sequences':true}}}}",
+                            "1,'activation':'softmax','return_sequences':true}}}}",
                             i);
     strcpy(text + used, "]}");
     char *document = wrap(
