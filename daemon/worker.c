@@ -120,12 +120,13 @@ static void give_up(struct inf_job *job)
     job->result.device_ns = 0;
 }
 
-// Answers a job, if the worker may, and has the loop have it.
-static void post(struct inf_worker *worker, struct inf_job *job)
+// Answers a job, if the worker may, and has the loop have it. Answers to several that ran together are the
+// loop's: it writes them while the worker goes on.
+static void post(struct inf_worker *worker, struct inf_job *job, bool alone)
     INF_ATTR(requires_capability(inf_role_worker))
 {
     struct inf_job_letter letter;
-    bool mine = inf_job_replier_begin(worker->replier, job, &letter);
+    bool mine = alone && inf_job_replier_begin(worker->replier, job, &letter);
     bool posted =
         mine ? inf_queue_push_quietly(worker->done, job) : inf_queue_push(worker->done, job);
     assert(posted && "the queue has room for every job there can be");
@@ -147,7 +148,7 @@ static void work(void *context) INF_ATTR(no_thread_safety_analysis)
             run_jobs(worker, jobs, count);
         inf_lane_settle(worker->lane, jobs, count);
         for (uint32_t i = 0; i < count; i++)
-            post(worker, jobs[i]);
+            post(worker, jobs[i], count == 1);
         inf_queue_announce(worker->done);
     }
     inf_batch_memory_fini(&worker->batch_memory);

@@ -14,8 +14,9 @@
 
 #define GIVE_WAY_NICE     10
 #define GIVE_WAY_SLICE_NS 100000000u // the longest there is
-#define PROMPT_SLICE_NS   100000u    // the shortest
-#define RESET_ON_FORK     1u         // SCHED_FLAG_RESET_ON_FORK: threads begin with the usual slice
+#define PROMPT_NICE       (-10)
+#define PROMPT_SLICE_NS   100000u // the shortest
+#define RESET_ON_FORK     1u      // SCHED_FLAG_RESET_ON_FORK: threads begin with the usual slice
 
 // The pthread calls below fail on misuse only, which is a programmer error.
 static void must(int result)
@@ -167,11 +168,15 @@ struct attributes {
 
 void inf_thread_be_prompt(void)
 {
-    const struct attributes attributes = {.size = sizeof attributes,
-                                          .policy = SCHED_OTHER,
-                                          .flags = RESET_ON_FORK,
-                                          .nice = getpriority(PRIO_PROCESS, 0),
-                                          .runtime_ns = PROMPT_SLICE_NS};
+    int nice = getpriority(PRIO_PROCESS, 0);
+    struct attributes attributes = {.size = sizeof attributes,
+                                    .policy = SCHED_OTHER,
+                                    .flags = RESET_ON_FORK,
+                                    .nice = INF_MIN(nice, PROMPT_NICE),
+                                    .runtime_ns = PROMPT_SLICE_NS};
+    if (syscall(SYS_sched_setattr, 0, &attributes, 0) == 0)
+        return;
+    attributes.nice = nice; // a higher one has to be granted
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 

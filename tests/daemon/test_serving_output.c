@@ -17,7 +17,8 @@ static struct inf_raw raw;
 static void start(void)
 {
     static const char *const arguments[] = {"--reply_bytes_soft_max=1M", "--reply_soft_ms=2000",
-                                            "--reply_bytes_hard_max=4M", NULL};
+                                            "--reply_bytes_hard_max=4M", "--direct_reply_bytes=64K",
+                                            NULL};
     inf_fixture_start(&fixture, arguments);
     inf_raw_open(&raw, fixture.socket);
 }

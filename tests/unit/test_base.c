@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -222,6 +223,43 @@ Test(queue, tells_of_what_came_quietly_once_it_is_announced)
     cr_expect_eq(poll(&poll_fd, 1, 0), 0, "the reader looks");
     cr_expect(inf_queue_end_looking(queue));
     inf_queue_destroy(&queue);
+}
+
+struct promptness {
+    int before, after, heir;
+};
+
+static void note_nice(void *context)
+{
+    *(int *)context = getpriority(PRIO_PROCESS, 0);
+}
+
+static void be_prompt(void *context)
+{
+    struct promptness *seen = context;
+    struct inf_thread heir;
+    struct inf_error err;
+    note_nice(&seen->before);
+    inf_thread_be_prompt();
+    note_nice(&seen->after);
+    cr_assert_eq(inf_thread_start(&heir, "heir", note_nice, &seen->heir, &err), INF_OK);
+    inf_thread_join(&heir);
+}
+
+// How far it may go is the system's to say.
+Test(thread, is_prompt_as_far_as_that_is_granted_and_its_heirs_are_not)
+{
+    struct promptness seen;
+    struct inf_thread thread;
+    struct inf_error err;
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_NICE, &limit), 0);
+    cr_assert_eq(inf_thread_start(&thread, "prompt", be_prompt, &seen, &err), INF_OK);
+    inf_thread_join(&thread);
+    cr_expect(seen.after == -10 || seen.after == seen.before, "%d", seen.after);
+    if (limit.rlim_cur >= 30)
+        cr_expect_eq(seen.after, -10);
+    cr_expect_geq(seen.heir, 0);
 }
 
 Test(patience, pays_after_a_short_wait_where_others_have_a_processor)
