@@ -154,6 +154,34 @@ class WithoutMemory(Case):
         self.assertTrue((result['y'] == 10).all())
 
 
+class Mistakes(Case):
+    """What no daemon has to look at says what was wrong and what was wanted."""
+
+    def test_arguments_are_checked(self):
+        array = numpy.zeros((1, 4), numpy.float32)
+        good = {'a': array, 'b': array}
+        for kind, text, inputs, options in (
+                (TypeError, r'inputs: a ndarray, wanted {name: array}', array, {}),
+                (TypeError, r'out: a list, wanted {name: array}', good, {'out': [array]}),
+                (TypeError, r'device 0, wanted a str', good, {'device': 0}),
+                (ValueError, r"timeout '1', wanted seconds above 0, or None", good, {'timeout': '1'}),
+                (ValueError, r'queue_timeout -1, wanted seconds above 0', good, {'queue_timeout': -1}),
+                (ValueError, r'order_key -1, wanted a whole number', good, {'order_key': -1}),
+                (ValueError, r"priority 'urgent', wanted one of normal, high, low", good, {'priority': 'urgent'})):
+            with self.assertRaisesRegex(kind, text):
+                self.client.infer('add', inputs, **options)
+        with self.assertRaisesRegex(TypeError, 'model None, wanted a str'):
+            self.client.infer(None, good)
+        with self.assertRaisesRegex(ValueError, r'shape \(-1, 4\), wanted sizes from 0'):
+            self.client.empty((-1, 4))
+        self.add(1)
+
+    def test_a_device_that_is_not_there_is_told_with_those_that_are(self):
+        error = self.fails('NOT_FOUND', 'NO_DEVICE', self.add, 1, device='gpu7')
+        self.assertIn("'gpu7'", error.message)
+        self.assertIn('wanted one of: ref', error.message)
+
+
 class Sessions(Case):
     def ones(self, factor):
         return numpy.full((1, 4), factor, numpy.float32)

@@ -15,4 +15,9 @@ from ._errors import Disconnected, Error
 from ._inference import Result
 from ._session import Session
 
+# Where people find them is what tracebacks and help() name.
+for _class in (Client, Disconnected, Error, Pending, Result, Session):
+    _class.__module__ = __name__
+del _class
+
 __all__ = ['Client', 'Disconnected', 'Error', 'Pending', 'Result', 'Session']

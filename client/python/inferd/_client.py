@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connection to the daemon: what goes, what comes, and what can be asked."""
+import collections.abc
 import math
+import numbers
 import os
 import time
 
@@ -29,8 +31,18 @@ _METHODS = {
     'status': (65, 'Empty', 'ServerStatusResponse'), 'open_session': (80, 'SessionOpenRequest', 'Empty'),
     'limits': (82, 'ServerLimitsRequest', 'ServerLimitsResponse'), 'close_session': (81, 'SessionCloseRequest', 'Empty')}
 
-def _nanoseconds(seconds):
-    return 0 if seconds is None else max(int(seconds * 1e9), 1)
+def _nanoseconds(name, seconds):
+    if seconds is None:
+        return 0
+    if not isinstance(seconds, numbers.Real) or not 0 < seconds < math.inf:
+        raise ValueError(f'{name} {seconds!r}, wanted seconds above 0, or None')
+    return min(max(int(seconds * 1e9), 1), (1 << 63) - 1)
+
+
+def _tensors(name, tensors):
+    if not isinstance(tensors, collections.abc.Mapping):
+        raise TypeError(f'{name}: a {type(tensors).__name__}, wanted {{name: array}}')
+    return tensors
 
 
 class Client:
@@ -350,6 +362,8 @@ class Client:
         let it go, nor write to an input. Where the daemon refuses to share memory it is an ordinary array,
         which works the same but for the copies."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if any(size < 0 for size in shape):
+            raise ValueError(f'shape {shape}, wanted sizes from 0')
         dtype = numpy.dtype(dtype)
         region = self._memory.take(max(math.prod(shape) * dtype.itemsize, 1))
         return numpy.empty(shape, dtype) if region is None else self._memory.array(region, shape, dtype)
@@ -393,10 +407,17 @@ class Client:
                 queue_timeout=None, priority='normal', id='', order_key=0, precision='', mode='', session_id=0, take=None, keep=None):
         if priority not in _PRIORITIES:
             raise ValueError(f"priority '{priority}', wanted one of {', '.join(_PRIORITIES)}")
+        if not isinstance(order_key, int) or not 0 <= order_key < 1 << 64:
+            raise ValueError(f'order_key {order_key!r}, wanted a whole number from 0 to 2**64 - 1')
+        for name, text in (('model', model), ('version', version), ('id', id), ('device', device),
+                           ('precision', precision), ('mode', mode)):
+            if not isinstance(text, str):
+                raise TypeError(f'{name} {text!r}, wanted a str')
         request = Inference(self, {
             'model_name': model, 'model_version': version, 'id': id, 'device': device,
-            'timeout_ns': _nanoseconds(timeout), 'queue_timeout_ns': _nanoseconds(queue_timeout),
+            'timeout_ns': _nanoseconds('timeout', timeout),
+            'queue_timeout_ns': _nanoseconds('queue_timeout', queue_timeout),
             'priority': _PRIORITIES[priority], 'session_id': session_id, 'order_key': order_key,
-            'precision': precision, 'mode': mode}, inputs, outputs,
-            out or {}, take or {}, keep or {})
+            'precision': precision, 'mode': mode}, _tensors('inputs', inputs), outputs,
+            _tensors('out', out or {}), take or {}, keep or {})
         return request.send()
