@@ -127,6 +127,8 @@ void inf_service_drain(struct inf_service *service)
     service->draining = true;
 }
 
+#define LOADING_RETRY_MS 50
+
 static const struct method *find_method(uint16_t number)
 {
     for (size_t i = 0; i < INF_ARRAY_LENGTH(methods); i++)
@@ -153,7 +155,11 @@ enum inf_code inf_service_handle(struct inf_service *service, struct inf_request
     INF_TRY(inf_message_decode(&service->request, method->request_kind, request->meta,
                                service->scratch, &fault->err));
     *answer = (struct inf_answer){.kind = INF_MESSAGE_EMPTY, .message = &service->reply};
-    return method->handle(service, request, answer, fault);
+    enum inf_code code = method->handle(service, request, answer, fault);
+    // How long a load takes nobody knows; asking again so often costs nothing.
+    if (code == INF_UNAVAILABLE && fault->err.reason == INF_REASON_LOADING)
+        fault->retry_after_ms = LOADING_RETRY_MS;
+    return code;
 }
 
 bool inf_service_withdraw(struct inf_service *service, struct inf_call *call)

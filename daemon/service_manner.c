@@ -2,6 +2,7 @@
 // Where and how a request runs: device, precision, and what is done beside.
 #include <string.h>
 
+#include "daemon/model_device.h"
 #include "daemon/service_impl.h"
 
 // --- the device ---
@@ -45,8 +46,8 @@ static enum inf_code choose_device(const struct inf_service *service, struct inf
             (void)move_job(service, job);
         return INF_OK;
     }
-    return inf_fail_reason(&fault->err, INF_NOT_FOUND, INF_REASON_NO_DEVICE,
-                           "device '%s': there is none of this name", name);
+    struct inf_device *none; // it tells those that there are
+    return inf_model_device_find(devices, name, &none, &fault->err);
 }
 
 // --- the precision ---

@@ -162,6 +162,27 @@ Test(serving_life, lets_only_admins_load_and_unload)
     inf_raw_close(&admin);
 }
 
+Test(serving_life, says_when_to_come_again_while_a_model_loads)
+{
+    const union inf_message slow = {.model = {.name = "slow"}};
+    union inf_message message;
+    struct inf_raw admin;
+    inf_raw_open(&admin, fixture.admin_socket);
+    call(&admin, INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST, &slow);
+    cr_assert_eq(admin.frame.header.flags, INF_FRAME_FINAL);
+    inf_raw_request(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, &slow,
+                    (struct inf_span){0});
+    inf_slow_request(&message);
+    uint64_t early = inf_raw_request(&admin, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                     &message, inf_slow_data());
+    do {
+        inf_raw_expect(&admin, INF_FRAME_RESPONSE);
+    } while (admin.frame.header.stream_id != early);
+    inf_raw_check_failure(&admin, INF_UNAVAILABLE, INF_REASON_LOADING);
+    cr_assert_gt(admin.message.status.retry_after_ms, 0u);
+    inf_raw_close(&admin);
+}
+
 Test(serving_life, finishes_a_load_whose_client_has_gone)
 {
     const union inf_message message = {.model = {.name = "slow"}};
