@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/inferd.h"
+#include <inferd.h>
 
 #define CREDIT_WAIT_MS 60000
 

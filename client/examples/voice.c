@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/inferd.h"
+#include <inferd.h>
 
 #define RATE    16000
 #define CHUNK   512 // samples: 32 ms
