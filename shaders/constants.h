@@ -15,10 +15,10 @@
 #define STATUS_WORDS     5
 
 // Specialisation constants 1 and up that a shader may have of its own; 0 is the size of a work group everywhere.
-#define CONSTANTS_MAX 9
+#define CONSTANTS_MAX 10
 // This one, behind them, has a bit for each binding that is kept in 16 bits. From the bit below on it says, where what
 // is written ends within a vector, how many numbers of its binding lie behind that end.
-#define HALVES_CONSTANT 10
+#define HALVES_CONSTANT 11
 #define HALVES_BEHIND   28
 // What is at least as large becomes infinity in 16 bits.
 #define HALF_BEYOND 65520.0

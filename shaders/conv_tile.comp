@@ -22,6 +22,7 @@ layout(constant_id = 6) const bool PRELU = false;
 layout(constant_id = 7) const bool ONE_TAP = false; // 1x1, nothing outside the picture
 layout(constant_id = 8) const uint ADDED = ADDED_NOTHING;
 layout(constant_id = 9) const uint VECTORS = 4;
+layout(constant_id = 10) const bool BY_ROW = false; // each row of x has weights of its own
 
 // Of the weights of a step.
 const uint STEP_VECTORS = DEPTH * VECTORS;
@@ -72,7 +73,7 @@ void main()
         [[unroll]] for (uint t = 0; t < PIXELS; t++)
             sum[t * VECTORS + v] = start;
     }
-    uint weights = tile * kernel_h * kernel_w * group_in * VECTORS + lane;
+    uint weights = (BY_ROW ? row[0] * tiles + tile : tile) * kernel_h * kernel_w * group_in * VECTORS + lane;
     // One loop for all three: each costs a driver on the CPU a move of all sums.
     uint ky = 0, kx = 0, c = 0, at[PIXELS];
     uint steps = kernel_h * kernel_w * (group_in / DEPTH);

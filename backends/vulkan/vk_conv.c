@@ -203,7 +203,9 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
     window->group_in = conv->weights.group_in;
     window->group_out = conv->weights.group_out;
     bool built = false;
-    if (vk_conv_is_tiled(lowering, conv))
+    if (vk_conv_is_winograd(lowering, conv))
+        INF_TRY(vk_emit_winograd(lowering, conv, &built, err));
+    if (!built && vk_conv_is_tiled(lowering, conv))
         INF_TRY(vk_emit_tiles(lowering, conv, &built, err));
     if (built)
         return INF_OK;

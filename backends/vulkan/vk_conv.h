@@ -49,6 +49,13 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
 // Whether conv_tile.comp makes it, on this device: where it can, and was measured to be quicker.
 bool vk_conv_is_tiled(const struct vk_lowering *lowering, const struct vk_conv *conv);
 
+// Whether Winograd's algorithm makes it, on this device: where it can, and was measured to be quicker.
+bool vk_conv_is_winograd(const struct vk_lowering *lowering, const struct vk_conv *conv);
+
+// Makes the dispatches of it by that. *out_built is false where the driver cannot build them: nothing was made then.
+enum inf_code vk_emit_winograd(struct vk_lowering *lowering, const struct vk_conv *conv,
+                               bool *out_built, struct inf_error *err) INF_NODISCARD;
+
 // Makes the dispatch by conv_tile.comp. *out_built is false where the driver cannot build it: nothing was made then.
 enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, bool *out_built,
                             struct inf_error *err) INF_NODISCARD;

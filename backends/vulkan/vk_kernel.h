@@ -27,6 +27,8 @@ struct vk_operand {
     size_t size_bytes; // that are bound
     bool words;        // no floats
     bool half;         // floats in 16 bits
+    bool scratch;      // neither: memory between the dispatches of a node,
+    size_t offset;     // from here
     enum vk_texel texel;
 };
 
@@ -93,6 +95,11 @@ bool vk_can_build(struct vk_lowering *lowering, struct vk_dispatch *dispatch);
 // Appends value `value` to the dispatch's operands: constants are uploaded as they are.
 enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t value,
                      struct inf_error *err) INF_NODISCARD;
+
+// Appends `size_bytes` from `offset` on of memory that the dispatches of a node have between them. Each slot has its own,
+// which all nodes share.
+enum inf_code vk_use_scratch(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                             size_t offset, size_t size_bytes, struct inf_error *err) INF_NODISCARD;
 
 // Fills `size_bytes` zeroed bytes; `context` is the caller's.
 typedef void vk_fill_fn(void *bytes, const void *context);

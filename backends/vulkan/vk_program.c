@@ -115,6 +115,19 @@ enum inf_code vk_use(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                           &operand->constant, err);
 }
 
+enum inf_code vk_use_scratch(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                             size_t offset, size_t size_bytes, struct inf_error *err)
+{
+    if (size_bytes > lowering->gpu->properties.limits.maxStorageBufferRange)
+        return vk_decline(lowering, err, "%zu bytes are more than can be bound", size_bytes);
+    dispatch->operands[dispatch->operand_count++] = (struct vk_operand){
+        .value = INF_VALUE_NONE, .scratch = true, .offset = offset, .size_bytes = size_bytes};
+    if (lowering->program != NULL)
+        lowering->program->scratch_bytes =
+            INF_MAX(lowering->program->scratch_bytes, offset + size_bytes);
+    return INF_OK;
+}
+
 // Rounds `count` floats to 16 bits where they lie; false where one of them has no place there.
 static bool narrow(void *bytes, size_t count)
 {
@@ -222,6 +235,9 @@ static enum inf_code fill(struct vk_program *program, const struct inf_segment *
     for (uint32_t i = 0; i < segment->slots; i++)
         INF_TRY(
             vk_recording_init(&program->slots[i], program->device, program->dispatch_count, err));
+    for (uint32_t i = 0; i < segment->slots && program->scratch_bytes > 0; i++)
+        INF_TRY(vk_span_alloc(&program->slots[i].scratch, program->device, program->scratch_bytes,
+                              VK_SPAN_ARENA, err));
     return INF_OK;
 }
 

@@ -15,6 +15,7 @@ struct vk_program {
     struct vk_weights weights;
     struct vk_recording *slots;
     uint32_t slot_count;
+    size_t scratch_bytes;          // of each slot: vk_use_scratch()
     const struct inf_graph *graph; // outlives it
     bool notes;                    // a dispatch may note something in its status
 };

@@ -90,6 +90,7 @@ enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device
 void vk_recording_fini(struct vk_recording *recording, struct vk_device *device)
 {
     vk_span_free(device, &recording->status);
+    vk_span_free(device, &recording->scratch);
     if (!vk_device_abandoned(device)) {
         for (uint32_t i = 0; i < recording->view_count; i++)
             device->api.DestroyBufferView(device->device, recording->views[i], NULL);

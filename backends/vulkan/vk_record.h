@@ -33,8 +33,9 @@ struct vk_recording {
     uint32_t view_count;      // of `views`, made or not
     struct vk_place *touched; // since the last barrier, with `written`
     bool *written;
-    struct vk_span status; // by dispatch, vk_status() says where
-    VkQueryPool queries;   // none where the device has no timestamps
+    struct vk_span status;  // by dispatch, vk_status() says where
+    struct vk_span scratch; // what lies between the dispatches of a node
+    VkQueryPool queries;    // none where the device has no timestamps
     bool recorded, timed;
     uint64_t submitted; // the timeline's value once the last run is done; 0: there was none
 };

@@ -10,13 +10,17 @@
 // Of a ticket that are the timeline's value; those above are the device's generation.
 #define TICKET_BITS 48
 
-static enum inf_code find_place(const struct vk_program *program, const struct vk_operand *operand,
-                                const struct inf_run *run, struct vk_place *place,
-                                struct inf_error *err)
+static enum inf_code find_place(const struct vk_program *program,
+                                const struct vk_recording *recording,
+                                const struct vk_operand *operand, const struct inf_run *run,
+                                struct vk_place *place, struct inf_error *err)
 {
     const struct vk_span *span = NULL;
     VkDeviceSize offset = 0;
-    if (operand->value == INF_VALUE_NONE)
+    if (operand->scratch) {
+        span = &recording->scratch;
+        offset = operand->offset;
+    } else if (operand->value == INF_VALUE_NONE)
         span = &program->weights.constants[operand->constant].span;
     if (operand->value != INF_VALUE_NONE) {
         const struct inf_binding *binding = &run->bindings[operand->value];
@@ -47,7 +51,7 @@ static enum inf_code bind(const struct vk_program *program, struct vk_recording 
         const struct vk_dispatch *dispatch = &program->dispatches[i];
         for (uint32_t k = 0; k < dispatch->operand_count; k++) {
             struct vk_place *old = &recording->places[i * VK_BINDINGS_MAX + k], now;
-            INF_TRY(find_place(program, &dispatch->operands[k], run, &now, err));
+            INF_TRY(find_place(program, recording, &dispatch->operands[k], run, &now, err));
             *out_moved |=
                 now.serial != old->serial || now.offset != old->offset || now.size != old->size;
             *old = now;

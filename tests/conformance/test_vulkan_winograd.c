@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions that the vulkan backend computes by Winograd's algorithm where it is worth it: the answers are ref's.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "backends/exec/executable.h"
+#include "backends/graph/shape_infer.h"
+#include "backends/ref/ref.h"
+#include "tests/support/vulkan_faults.h"
+#include "tests/support/vulkan_kit.h"
+#include "tests/unit/graph_kit.h"
+
+// Two pictures whose sides are no multiples of a tile's, and more tiles than are made at a time.
+#define IMAGES   2
+#define HEIGHT   94
+#define WIDTH    101
+#define IN       24
+#define OUT      28
+#define ELEMENTS ((size_t)IMAGES * HEIGHT * WIDTH * OUT)
+
+static float some(size_t i)
+{
+    return (float)(i * 7919 % 61) / 30 - 1;
+}
+
+static uint32_t numbers(struct inf_graph *graph, struct inf_shape shape, float scale)
+{
+    size_t count = inf_shape_elements(&shape);
+    float *data = malloc(count * sizeof(*data));
+    cr_assert_not_null(data);
+    for (size_t i = 0; i < count; i++)
+        data[i] = some(i) * scale;
+    uint32_t value = constant(graph, INF_DTYPE_F32, shape, data);
+    free(data);
+    return value;
+}
+
+// A convolution alone, or with a sum and a prelu behind it.
+static struct inf_graph *make(enum inf_padding padding, bool summed)
+{
+    struct inf_graph *graph = new_graph();
+    struct inf_error err = {0};
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(IMAGES, HEIGHT, WIDTH, IN));
+    uint32_t y =
+        node(graph, INF_OP_CONV2D, "conv", x, numbers(graph, INF_SHAPE(3, 3, IN, OUT), 0.25f),
+             numbers(graph, INF_SHAPE(OUT), 1));
+    last_attrs(graph)->conv2d.padding = padding;
+    if (summed) {
+        y = node(
+            graph, INF_OP_BINARY, "sum", y,
+            node(graph, INF_OP_SOFTMAX, "other",
+                 node(graph, INF_OP_CONV2D, "one", x, numbers(graph, INF_SHAPE(1, 1, IN, OUT), 1),
+                      numbers(graph, INF_SHAPE(OUT), 1))));
+        y = node(graph, INF_OP_PRELU, "prelu", y, numbers(graph, INF_SHAPE(OUT), 0.5f));
+    } else {
+        last_attrs(graph)->conv2d.activation = INF_ACTIVATION_RELU;
+    }
+    output(graph, "y", y);
+    cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
+    return graph;
+}
+
+static struct inf_device *open_ref(void)
+{
+    struct inf_device *ref = NULL;
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
+                 INF_OK);
+    return ref;
+}
+
+// Runs the graph, which it takes over; whether a step of it was Winograd's.
+static bool run(struct inf_graph *graph, struct inf_device *device, float *y)
+{
+    struct inf_device *devices[] = {device, open_ref()};
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    uint32_t count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
+    static float x[IMAGES * HEIGHT * WIDTH * IN];
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, count,
+                                          &(struct inf_manner){0}, &err),
+                 INF_OK, "%s", err.text);
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(x); i++)
+        x[i] = some(i + 7);
+    struct inf_execution execution = {
+        .inputs = (const void *[]){x}, .outputs = (void *[]){y}, .profile = true};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    struct inf_node_profile steps[8];
+    uint32_t ran = inf_executable_profile(executable, 0, steps, 8);
+    bool found = false;
+    for (uint32_t i = 0; i < ran; i++)
+        found |= steps[i].kernel != NULL && strstr(steps[i].kernel, "winograd") != NULL;
+    inf_executable_destroy(&executable);
+    inf_device_unref(&devices[1]);
+    return found;
+}
+
+static void expect_agrees(struct inf_device *device, enum inf_padding padding, bool summed,
+                          bool by_winograd)
+{
+    float *y = calloc(ELEMENTS + 16, sizeof(*y)), *wanted = calloc(ELEMENTS + 16, sizeof(*wanted));
+    cr_assert(y != NULL && wanted != NULL);
+    struct inf_device *ref = open_ref();
+    run(make(padding, summed), ref, wanted);
+    cr_expect_eq(run(make(padding, summed), device, y), by_winograd);
+    for (size_t i = 0; i < ELEMENTS; i++)
+        cr_assert_leq(fabsf(y[i] - wanted[i]), 1e-4f * fmaxf(1, fabsf(wanted[i])),
+                      "element %zu is %g, ref has %g", i, (double)y[i], (double)wanted[i]);
+    inf_device_unref(&ref);
+    free(y);
+    free(wanted);
+}
+
+TestSuite(vulkan_winograd, .timeout = 120);
+
+Test(vulkan_winograd, agrees_with_ref)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    bool chosen = ((struct vk_gpu *)device)->tiles;
+    expect_agrees(device, INF_PADDING_SAME, false, chosen);
+    expect_agrees(device, INF_PADDING_VALID, false, chosen);
+    expect_agrees(device, INF_PADDING_SAME, true, chosen);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_winograd, is_left_out_where_the_driver_cannot_build_it)
+{
+    if (getenv("VULKAN_FAULT_LAYER") == NULL)
+        cr_skip_test("another layer is tested");
+    struct vulkan_faults *faults = vulkan_faults_install();
+    cr_assert_not_null(faults);
+    struct inf_device *device = vulkan_open(NULL);
+    faults->pipeline_word = 10; // BY_ROW of conv_tile.comp
+    faults->pipeline_value = 1;
+    faults->pipeline = VK_ERROR_UNKNOWN;
+    expect_agrees(device, INF_PADDING_SAME, false, false);
+    inf_device_unref(&device);
+}
