@@ -101,6 +101,7 @@ extern const struct inf_cpu_kernel inf_cpu_eltwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_element_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_reduce_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_rnn_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_normalize_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_pick_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_move_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_strided_kernels[];

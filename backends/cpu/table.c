@@ -17,6 +17,7 @@ static const struct {
     {"own_reduce", inf_cpu_reduce_kernels},
     {"own_rnn", inf_cpu_rnn_kernels},
     {"own_pick", inf_cpu_pick_kernels},
+    {"own_normalize", inf_cpu_normalize_kernels},
     {"xnn_resample", inf_cpu_resample_kernels},
     {"own_move", inf_cpu_move_kernels},
     {"own_strided", inf_cpu_strided_kernels},

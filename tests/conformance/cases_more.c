@@ -329,11 +329,22 @@ void make_normalize(struct one_node *one, struct random *random, uint32_t number
 {
     struct inf_shape shape = add_x(one, random, DTYPES_FLOAT, 1, 4);
     one->attrs.normalize.kind = (enum inf_normalize_kind)(number % INF_NORMALIZE_COUNT);
+    struct inf_ints *axes = &one->attrs.normalize.axes;
+    int32_t first = (int32_t)random_in(random, 0, shape.rank - 1);
+    int32_t end = (int32_t)random_in(random, first, shape.rank);
+    bool together = !random_once_in(random, 4); // as layers do
     for (int32_t i = 0; i < shape.rank; i++)
-        if (random_once_in(random, 2))
-            one->attrs.normalize.axes.values[one->attrs.normalize.axes.count++] = i;
-    if (random_once_in(random, 2))
-        add_like(one, random, random_broadcastable(random, &shape));
+        if (together ? i >= first && i < end : random_once_in(random, 2))
+            axes->values[axes->count++] = random_once_in(random, 4) ? i - shape.rank : i;
+    for (int parameter = 0; parameter < 2; parameter++) {
+        struct inf_shape part = random_broadcastable(random, &shape);
+        if (random_once_in(random, 4))
+            one_node_absent(one);
+        else if (together && random_once_in(random, 2))
+            add_like(one, random, INF_SHAPE(shape.dims[shape.rank - 1]));
+        else
+            add_like(one, random, part);
+    }
 }
 
 void make_resample(struct one_node *one, struct random *random, uint32_t number)

@@ -281,6 +281,7 @@ static uint32_t fenced_min(enum inf_op op, const struct inf_device *device)
     case INF_OP_COMPARE:
     case INF_OP_SELECT:
     case INF_OP_RNN:
+    case INF_OP_NORMALIZE:
     case INF_OP_ARG:
     case INF_OP_TOPK:
         return 100;

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels/element.h"
 #include "backends/cpu/kernels/nn.h"
+#include "backends/cpu/kernels/norm.h"
 #include "backends/cpu/kernels/pick.h"
 #include "backends/cpu/kernels/q8.h"
 #include "backends/cpu/kernels/rnn.h"
@@ -19,6 +20,7 @@ struct inf_isa {
     const struct inf_element *element;
     const struct inf_rnn *rnn;
     const struct inf_pick *pick;
+    const struct inf_norm *norm;
     const struct inf_nn *nn;
     const struct inf_q8 *q8;
 };

@@ -27,11 +27,11 @@ static const struct inf_q8 q8_dotprod = {&inf_gemm_q8_dotprod, &inf_eltwise_q8_d
 
 // Dot products are of integers: floats have nothing of them.
 const struct inf_isa_row inf_isa_rows[] = {
-    {{"neon", "NEON", &inf_simd_neon, &inf_element_neon, &inf_rnn_neon, &inf_pick_neon, &nn_neon,
-      &q8_neon},
+    {{"neon", "NEON", &inf_simd_neon, &inf_element_neon, &inf_rnn_neon, &inf_pick_neon,
+      &inf_norm_neon, &nn_neon, &q8_neon},
      always},
     {{"neon_dotprod", "NEON with dot products", &inf_simd_neon, &inf_element_neon, &inf_rnn_neon,
-      &inf_pick_neon, &nn_neon, &q8_dotprod},
+      &inf_pick_neon, &inf_norm_neon, &nn_neon, &q8_dotprod},
      has_dotprod},
     {.present = NULL},
 };

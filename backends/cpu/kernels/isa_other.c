@@ -18,7 +18,7 @@ static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8
 
 const struct inf_isa_row inf_isa_rows[] = {
     {{"baseline", "plain C", &inf_simd_baseline, &inf_element_baseline, &inf_rnn_baseline,
-      &inf_pick_baseline, &nn_baseline, &q8_baseline},
+      &inf_pick_baseline, &inf_norm_baseline, &nn_baseline, &q8_baseline},
      always},
     {.present = NULL},
 };
