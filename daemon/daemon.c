@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/base/build_id.h"
 #include "backends/base/thread.h"
 #include "backends/registry.h"
 #include "daemon/environment.h"
@@ -21,7 +22,8 @@ static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
 struct daemon {
     struct inf_daemon_options options;
-    const struct inf_log *log; // the options' writer's
+    const struct inf_log *log;          // the options' writer's
+    char build[32 + INF_BUILD_ID_TEXT]; // version and build: what was measured holds for one only
     struct inf_device_list devices;
     struct inf_model_store *store;
     struct inf_environment environment;
@@ -136,13 +138,16 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
     enum inf_power power = INF_POWER_ANY;
     (void)inf_place_races_parse(config->race, &races); // the configuration has seen to it
     (void)inf_power_parse(config->power, &power);
+    char build[INF_BUILD_ID_TEXT];
+    inf_build_id(build);
+    snprintf(daemon->build, sizeof daemon->build, "%.31s %s", daemon->options.version, build);
     const struct inf_model_store_options store = {
         .repository = config->repository[0] != '\0' ? config->repository : NULL,
         .devices = &daemon->devices,
         .default_device = config->device,
         .rules = {.races = races, .tolerance = config->race_tolerance, .power = power},
         .cache_directory = options.cache_directory,
-        .version = daemon->options.version,
+        .version = daemon->build,
         .batch_rows_max = config->batch_rows_max,
         .log = daemon->log,
     };

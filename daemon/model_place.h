@@ -87,7 +87,7 @@ struct inf_place_options {
     struct inf_tune *tune;           // what earlier races found; this thread's
     struct inf_place_speeds *speeds; // measured when the first model is placed
     const char *cache_directory;     // where they are kept; NULL: nowhere
-    const char *version;             // of inferd
+    const char *version;             // and build of inferd
     const struct inf_log *log;
 };
 

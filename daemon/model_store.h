@@ -20,7 +20,7 @@ struct inf_model_store_options {
     const char *default_device;            // "" or "auto": each model's best
     struct inf_place_rules rules;          // how that is found
     const char *cache_directory;           // where races are remembered; NULL: nowhere
-    const char *version;                   // of inferd, which they hold for; NULL: ""
+    const char *version;                   // and build of inferd, which they hold for; NULL: ""
     const struct inf_log *log;             // outlives the store
 };
 

@@ -14,12 +14,23 @@
 
 // --- reading ---
 
+// Whether the first line is whole, and a header of ours but for what comes behind its first word.
+static bool is_of_another_version(const struct inf_record_file *file, const char *text)
+{
+    size_t name = strcspn(file->header, " \n");
+    return strchr(text, '\n') != NULL && strncmp(text, file->header, name) == 0 &&
+           text[name] == ' ';
+}
+
 static void read_text(struct inf_record_file *file, char *text)
 {
     uint32_t broken = 0, kept = 0;
     if (strncmp(text, file->header, strlen(file->header)) != 0) {
-        inf_log(file->log, INF_LOG_WARNING, "%s begun anew reason=\"%s is none of this version\"",
-                file->what, file->name);
+        // After an update that is as it should be.
+        enum inf_log_level level =
+            is_of_another_version(file, text) ? INF_LOG_INFO : INF_LOG_WARNING;
+        inf_log(file->log, level, "%s begun anew reason=\"%s is none of this version\"", file->what,
+                file->name);
         file->damaged = true;
         return;
     }

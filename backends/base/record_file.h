@@ -32,7 +32,7 @@ struct inf_record_file {
 };
 
 // Opens DIRECTORY/NAME and gives each of its lines to `take`; NULL as directory: nothing is kept. Never
-// fails: what is wrong is logged, as a warning.
+// fails: what is wrong is logged, as a warning, another version's file for information.
 void inf_record_file_open(struct inf_record_file *file, const char *directory) INF_MAY_BLOCK;
 
 // Appends record `index` of `count`; all of them into a new file, where the old one will not do.

@@ -330,8 +330,10 @@ static enum inf_code begin(const struct inf_interpreter *interpreter, struct fra
     for (uint32_t i = 0; i < source->output_count; i++)
         frame->uses[source->outputs[i].value]++;
     for (uint32_t i = 0; i < source->value_count; i++)
-        if (source->values[i].data != NULL && source->values[i].data->data == NULL &&
-            !inf_node_programs_hold(interpreter->programs, source, i))
+        // What the programs hold may go and come back meanwhile: nobody looks.
+        if (source->values[i].data != NULL &&
+            !inf_node_programs_hold(interpreter->programs, source, i) &&
+            source->values[i].data->data == NULL)
             return inf_fail_reason(err, INF_INTERNAL, INF_REASON_BUG,
                                    "'%s' is interpreted, but only its compiled form is there",
                                    source->values[i].name);

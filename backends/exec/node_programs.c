@@ -264,7 +264,8 @@ static enum inf_code bind(struct table *table, const struct entry *entry,
         table->binding_count = entry->alone.graph->value_count;
     }
     for (uint32_t i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != INF_VALUE_NONE)
+        if (node->inputs[i] != INF_VALUE_NONE &&
+            entry->alone.graph->values[entry->alone.operands[i]].data == NULL)
             table->bindings[entry->alone.operands[i]] =
                 (struct inf_binding){.host = run->graph->values[node->inputs[i]].data->data};
     for (uint32_t i = 0; i < node->output_count; i++)

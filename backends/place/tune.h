@@ -32,7 +32,7 @@ struct inf_tune_record {
 };
 
 // What a decision holds for: the model's bytes, the shapes of its `count` inputs, the candidates of
-// the race with their drivers (UUID and build, of GPUs) and modes, what it was about, and this version of inferd.
+// the race with their drivers (UUID and build, of GPUs) and modes, what it was about, and this version or build of inferd.
 uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uint32_t count,
                       const struct inf_race *race, const char *version);
 

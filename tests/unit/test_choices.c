@@ -14,7 +14,8 @@
 
 static char folder[] = "/tmp/inf-choices-XXXXXX";
 static struct inf_graph *graph;
-static unsigned races; // that the log told of
+static unsigned races;
+static unsigned warnings; // that the log told of
 
 static void begin(void)
 {
@@ -53,7 +54,7 @@ TestSuite(choices, .init = begin, .fini = end, .timeout = 60);
 static void count_races(void *context, enum inf_log_level level, const char *line)
 {
     (void)context;
-    (void)level;
+    warnings += level == INF_LOG_WARNING;
     races += strncmp(line, "kernels raced", 13) == 0;
 }
 
@@ -132,10 +133,12 @@ Test(choices, survive_a_broken_file)
     cr_assert_not_null(file);
     fputs("inferd-kernels 2 of another build\n", file);
     fclose(file);
+    warnings = 0;
     run(true, folder, kernel);
     races = 0;
     run(true, folder, kernel);
     cr_assert_eq(races, 0u, "it was begun anew");
+    cr_assert_eq(warnings, 0u, "after an update that is as it should be");
 }
 
 Test(choices, every_candidate_of_a_race_has_run)

@@ -560,7 +560,9 @@ Test(model_race, a_damaged_or_foreign_database_is_begun_anew)
         write_file(cases[i].text, cases[i].size);
         warnings = 0;
         cr_expect(!is_recalled(), "%s", cases[i].what);
-        cr_expect_geq(warnings, 1u, "%s", cases[i].what);
+        // After an update another version's file is as it should be.
+        bool warns = i + 1 < sizeof cases / sizeof cases[0];
+        cr_expect_eq(warnings > 0, warns, "%s", cases[i].what);
         cr_expect(is_recalled(), "%s: written anew", cases[i].what);
     }
 }
