@@ -289,9 +289,10 @@ Test(serving_queue, is_bounded, .timeout = 120)
     static const char *const arguments[] = {"--queue-requests-max=2", NULL};
     start_with(arguments);
     uint64_t streams[5];
-    // One with the worker, two in the queue; whether the worker has taken the first is a race.
+    // One with the worker, two in the queue: the worker has so long to take the first, which runs for more
+    // than a second.
     streams[0] = send_slow(&raw, 0);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     for (int i = 1; i < 5; i++)
         streams[i] = send_slow(&raw, 0);
     expect_failure(&raw, streams[3], INF_EXHAUSTED, INF_REASON_QUEUE_FULL);
