@@ -33,7 +33,7 @@ struct inf_own_rnn {
     size_t rows_max; // of a product
     size_t chunk;    // steps whose input is multiplied in one go
     inf_simd_map_fn *activations[2][3];
-    bool hard[2][3], relu[2][3]; // instead of a function
+    bool hard[2][3]; // instead of a function
     struct inf_own_rnn_panel *panels;
     size_t panel_count, width;      // of a gate
     const float *w, *r;             // panels by direction and gate
