@@ -87,16 +87,15 @@ static enum inf_code lower_batch_norm(struct inf_layers_scope *scope, struct inf
     return inf_layers_finish(scope, value, err);
 }
 
-// Adds kind(value, weight), the weight having one element for each place along the axes.
-static enum inf_code apply_weight(struct inf_layers_scope *scope, const struct norm *norm,
-                                  enum inf_binary_kind kind, const char *name, uint32_t *value,
-                                  struct inf_error *err)
+// The weight with one element for each place of `value` along the axes, which stretches to it.
+static enum inf_code stretched_weight(struct inf_layers_scope *scope, const struct norm *norm,
+                                      const char *name, uint32_t value, uint32_t *out_value,
+                                      struct inf_error *err)
 {
-    const struct inf_shape *shape = inf_layers_shape_of(scope, *value);
+    const struct inf_shape *shape = inf_layers_shape_of(scope, value);
     const struct inf_weight *weight;
     struct inf_shape want = {.rank = (int32_t)norm->axis_count};
     struct inf_shape as = {.rank = shape->rank};
-    uint32_t constant;
     for (uint32_t i = 0; i < norm->axis_count; i++)
         want.dims[i] = shape->dims[norm->axes[i]];
     INF_TRY(inf_layers_weight_data(scope, name, &want, &weight, err));
@@ -104,8 +103,43 @@ static enum inf_code apply_weight(struct inf_layers_scope *scope, const struct n
         as.dims[i] = 1;
     for (uint32_t i = 0; i < norm->axis_count; i++)
         as.dims[norm->axes[i]] = weight->shape.dims[i];
-    INF_TRY(inf_layers_weight(scope, name, &want, &as, &constant, err));
+    return inf_layers_weight(scope, name, &want, &as, out_value, err);
+}
+
+// Adds kind(value, weight).
+static enum inf_code apply_weight(struct inf_layers_scope *scope, const struct norm *norm,
+                                  enum inf_binary_kind kind, const char *name, uint32_t *value,
+                                  struct inf_error *err)
+{
+    uint32_t constant;
+    INF_TRY(stretched_weight(scope, norm, name, *value, &constant, err));
     return inf_layers_binary(scope, kind, *value, constant, value, err);
+}
+
+// Whether the axes, which are in order, are the last ones: devices have a kernel for those.
+static bool are_last(const struct norm *norm, int32_t rank)
+{
+    return norm->axes[0] == rank - (int32_t)norm->axis_count;
+}
+
+// As normalize(), as one node.
+static enum inf_code normalize_rows(struct inf_layers_scope *scope, const struct norm *norm,
+                                    uint32_t value, uint32_t *out_value, struct inf_error *err)
+{
+    uint32_t inputs[3] = {value, INF_VALUE_NONE, INF_VALUE_NONE};
+    struct inf_layers_node node =
+        inf_layers_node(INF_OP_NORMALIZE, value, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_ints *axes = &node.attrs.normalize.axes;
+    node.list = inputs;
+    node.input_count = norm->center ? 3 : norm->scale ? 2 : 1;
+    node.attrs.normalize.epsilon = norm->epsilon;
+    for (uint32_t i = 0; i < norm->axis_count; i++)
+        axes->values[axes->count++] = norm->axes[i];
+    if (norm->scale)
+        INF_TRY(stretched_weight(scope, norm, "gamma", value, &inputs[1], err));
+    if (norm->center)
+        INF_TRY(stretched_weight(scope, norm, "beta", value, &inputs[2], err));
+    return inf_layers_emit(scope, &node, out_value, err);
 }
 
 // Adds x normalised along its axes, with the weights of the scope.
@@ -114,6 +148,8 @@ static enum inf_code normalize(struct inf_layers_scope *scope, const struct norm
 {
     uint32_t mean, variance;
     struct inf_attrs_reduce how = {.kind = INF_REDUCE_MEAN, .keep_dims = true};
+    if (are_last(norm, inf_layers_shape_of(scope, value)->rank))
+        return normalize_rows(scope, norm, value, out_value, err);
     for (uint32_t i = 0; i < norm->axis_count; i++)
         how.axes.values[how.axes.count++] = norm->axes[i];
     INF_TRY(inf_layers_reduce(scope, &how, value, &mean, err));

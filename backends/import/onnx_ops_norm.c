@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations, as means and variances along axes.
+// Normalisations: the graph's operator where devices have a kernel for it, else means and variances
+// along axes.
 #include <math.h>
 
 #include "backends/import/onnx_lower.h"
@@ -30,6 +31,40 @@ static struct normalized normalize(struct inf_onnx_scope *s, uint32_t x,
         inf_ox_unary(s, INF_UNARY_RECIPROCAL, inf_ox_unary(s, INF_UNARY_SQRT, variance));
     result.value = inf_ox_mul(s, centred, result.inverse);
     return result;
+}
+
+// The graph's operator, of x, scale and offset; the last two may be INF_VALUE_NONE.
+static uint32_t normalize_whole(struct inf_onnx_scope *s, enum inf_normalize_kind kind,
+                                const uint32_t operands[3], const struct inf_ints *axes,
+                                float epsilon)
+{
+    struct inf_ox_call call = inf_ox_call(INF_OP_NORMALIZE, operands, 3);
+    call.attrs.normalize.kind = kind;
+    call.attrs.normalize.axes = *axes;
+    call.attrs.normalize.epsilon = epsilon;
+    while (call.input_count > 1 && operands[call.input_count - 1] == INF_VALUE_NONE)
+        call.input_count--;
+    return inf_ox_value(s, &call);
+}
+
+// Whether it is one normalisation of f32, which devices have a kernel for, along the last axis with a
+// weight for each place. Layouts move through the parts of others.
+static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype stash)
+{
+    int32_t rank = inf_ox_rank(s, s->inputs[0]);
+    if (!inf_ox_ok(s) || stash != INF_DTYPE_F32 || axis != rank - 1)
+        return false;
+    int64_t width = inf_ox_dim(s, s->inputs[0], -1);
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t value = inf_ox_in(s, i);
+        if (value == INF_VALUE_NONE)
+            continue;
+        if (inf_ox_dtype(s, value) != INF_DTYPE_F32 ||
+            (i > 0 &&
+             (inf_ox_rank(s, value) != 1 || width < 1 || inf_ox_dim(s, value, 0) != width)))
+            return false;
+    }
+    return true;
 }
 
 // One number a channel, made to stand at axis 1 of a tensor of that rank.
@@ -108,7 +143,13 @@ static void lower_layer_norm(struct inf_onnx_scope *s)
     int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", -1), rank);
     struct inf_ints axes = axes_from(axis, rank);
     float epsilon = inf_ox_attr_float(s, "epsilon", 1e-5f);
-    struct normalized y = normalize(s, inf_ox_cast(s, x, stash_type(s)), &axes, epsilon);
+    enum inf_dtype stash = stash_type(s);
+    if (!inf_ox_wants(s, 1) && !inf_ox_wants(s, 2) && is_row_norm(s, axis, stash)) {
+        uint32_t operands[3] = {x, s->inputs[1], inf_ox_in(s, 2)};
+        s->outputs[0] = normalize_whole(s, INF_NORMALIZE_STANDARD, operands, &axes, epsilon);
+        return;
+    }
+    struct normalized y = normalize(s, inf_ox_cast(s, x, stash), &axes, epsilon);
     uint32_t scaled = inf_ox_mul(s, inf_ox_cast(s, y.value, dtype), s->inputs[1]);
     if (inf_ox_in(s, 2) != INF_VALUE_NONE)
         scaled = inf_ox_add(s, scaled, s->inputs[2]);
@@ -121,14 +162,21 @@ static void lower_layer_norm(struct inf_onnx_scope *s)
 
 static void lower_rms_norm(struct inf_onnx_scope *s)
 {
-    uint32_t x = inf_ox_cast(s, s->inputs[0], stash_type(s));
-    int32_t rank = inf_ox_rank(s, x);
+    enum inf_dtype stash = stash_type(s);
+    int32_t rank = inf_ox_rank(s, s->inputs[0]);
     int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", -1), rank);
     struct inf_ints axes = axes_from(axis, rank);
+    float epsilon = inf_ox_attr_float(s, "epsilon", 1e-5f);
+    if (is_row_norm(s, axis, stash)) {
+        uint32_t operands[3] = {s->inputs[0], s->inputs[1], INF_VALUE_NONE};
+        s->outputs[0] = normalize_whole(s, INF_NORMALIZE_RMS, operands, &axes, epsilon);
+        return;
+    }
+    uint32_t x = inf_ox_cast(s, s->inputs[0], stash);
     uint32_t mean =
         inf_ox_reduce(s, INF_REDUCE_MEAN, inf_ox_unary(s, INF_UNARY_SQUARE, x), &axes, true);
-    double epsilon = (double)inf_ox_attr_float(s, "epsilon", 1e-5f);
-    mean = inf_ox_unary(s, INF_UNARY_SQRT, inf_ox_binary_number(s, INF_BINARY_ADD, mean, epsilon));
+    mean = inf_ox_binary_number(s, INF_BINARY_ADD, mean, (double)epsilon);
+    mean = inf_ox_unary(s, INF_UNARY_SQRT, mean);
     uint32_t y = inf_ox_cast(s, inf_ox_div(s, x, mean), inf_ox_dtype(s, s->inputs[0]));
     s->outputs[0] =
         inf_ox_cast(s, inf_ox_mul(s, y, inf_ox_cast(s, s->inputs[1], inf_ox_dtype(s, y))),
@@ -151,7 +199,11 @@ static void lower_group_norm(struct inf_onnx_scope *s)
     int64_t dims[] = {shape.dims[0], groups, -1};
     struct inf_ints axes = axes_from(2, 3);
     uint32_t y = inf_ox_reshape(s, inf_ox_cast(s, x, stash), dims, 3);
-    y = inf_ox_cast(s, normalize(s, y, &axes, epsilon).value, dtype);
+    y = stash == INF_DTYPE_F32
+            ? normalize_whole(s, INF_NORMALIZE_STANDARD,
+                              (uint32_t[]){y, INF_VALUE_NONE, INF_VALUE_NONE}, &axes, epsilon)
+            : normalize(s, y, &axes, epsilon).value;
+    y = inf_ox_cast(s, y, dtype);
     if (by_channel)
         y = inf_ox_reshape(s, y, shape.dims, shape.rank);
     int32_t rank = by_channel ? shape.rank : 3;

@@ -22,6 +22,7 @@ static vk_lower_fn *const functions[INF_OP_COUNT] = {
     [INF_OP_MATMUL] = vk_lower_matmul,
     [INF_OP_POOL2D] = vk_lower_pool,
     [INF_OP_BATCH_NORM] = vk_lower_batch_norm,
+    [INF_OP_NORMALIZE] = vk_lower_normalize,
     [INF_OP_RESIZE] = vk_lower_resize,
     [INF_OP_IDENTITY] = vk_lower_copy,
     [INF_OP_RESHAPE] = vk_lower_copy,

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer, instance and group normalisation: along the middle axis of [outer, n, inner], one line an invocation.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "constants.h"
+#include "lib/storage.glsl"
+#include "lib/invocation.glsl"
+
+layout(constant_id = 1) const bool RMS = false;
+layout(constant_id = 2) const bool SCALED = false;
+layout(constant_id = 3) const bool SHIFTED = false;
+
+READS(0, x)
+READS(1, scale)
+READS(2, offset)
+WRITES(3, y)
+layout(push_constant) uniform P {
+    uint count, n, inner;
+    uint scale_under, scale_count; // neighbours of y that one element is for, and how many there are
+    uint offset_under, offset_count;
+    float epsilon;
+} p;
+
+void main()
+{
+    uint id = invocation();
+    if (id >= p.count)
+        return;
+    uint first = id / p.inner * p.n * p.inner + id % p.inner;
+    uint end = first + p.n * p.inner;
+    // About the first element, so that a large mean costs no digits.
+    float about = RMS ? 0.0 : x(first);
+    float mean = 0.0;
+    for (uint at = first; !RMS && at < end; at += p.inner)
+        mean += x(at) - about;
+    mean /= float(p.n);
+    float squares = 0.0;
+    for (uint at = first; at < end; at += p.inner) {
+        float distance = x(at) - about - mean;
+        squares += distance * distance;
+    }
+    float factor = 1.0 / sqrt(squares / float(p.n) + p.epsilon);
+    for (uint at = first; at < end; at += p.inner) {
+        float value = (x(at) - about - mean) * factor;
+        if (SCALED)
+            value *= scale(at / p.scale_under % p.scale_count);
+        if (SHIFTED)
+            value += offset(at / p.offset_under % p.offset_count);
+        put_y(at, value);
+    }
+}
