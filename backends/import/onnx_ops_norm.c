@@ -59,9 +59,10 @@ static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype s
         uint32_t value = inf_ox_in(s, i);
         if (value == INF_VALUE_NONE)
             continue;
+        // Whose rank is not known, the parts take as well.
+        const struct inf_shape *shape = &s->graph->values[value].shape;
         if (inf_ox_dtype(s, value) != INF_DTYPE_F32 ||
-            (i > 0 &&
-             (inf_ox_rank(s, value) != 1 || width < 1 || inf_ox_dim(s, value, 0) != width)))
+            (i > 0 && (shape->rank != 1 || width < 1 || shape->dims[0] != width)))
             return false;
     }
     return true;
