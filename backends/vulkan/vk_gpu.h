@@ -60,6 +60,7 @@ struct vk_gpu {
     bool imports_any_type; // whatever it says of memory types
     bool texel_triples;    // views may be of three numbers
     bool tiles;            // convolutions are better made by subgroups of eight (vk_tile.c)
+    uint32_t lanes;        // of a subgroup that adds up what its invocations have; 0: none does
     bool feedback;         // it tells which pipelines it had in its cache
     bool texels;           // floats are better read through views than from buffers
     uint64_t backoff_ns;   // VK_BACKOFF_NS

@@ -238,6 +238,7 @@ static enum inf_code fill(struct vk_program *program, const struct inf_segment *
     for (uint32_t i = 0; i < segment->slots && program->scratch_bytes > 0; i++)
         INF_TRY(vk_span_alloc(&program->slots[i].scratch, program->device, program->scratch_bytes,
                               VK_SPAN_ARENA, err));
+    program->base.scratch_bytes = program->scratch_bytes * segment->slots;
     return INF_OK;
 }
 

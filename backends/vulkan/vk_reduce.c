@@ -2,6 +2,25 @@
 // Reductions, indices of extremes, softmax, batch normalisation.
 #include "backends/vulkan/vk_kernel.h"
 
+// Shorter rows were measured to take longer so: docs/VULKAN.md.
+#define STEPS_MIN 8u
+
+// Makes the dispatch, whose operands are all there, one in which a subgroup makes a row (lib/rows.glsl), where the device
+// can do that and rows are too few to keep it busy with one invocation each, and long enough to be shared.
+static void try_rows(struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t shader,
+                     uint32_t rows, uint32_t length)
+{
+    const struct vk_gpu *gpu = lowering->gpu;
+    if (gpu->lanes == 0 || rows >= 2 * gpu->group_size || length / gpu->lanes < STEPS_MIN)
+        return;
+    struct vk_dispatch shared = *dispatch;
+    uint32_t at_once = INF_MAX(gpu->group_size / gpu->lanes, 1u);
+    shared.variant.shader = shader;
+    shared.invocations = (rows + at_once - 1) / at_once * gpu->group_size;
+    if (vk_can_build(lowering, &shared))
+        *dispatch = shared;
+}
+
 // --- reduce ---
 
 // reduce.comp's push constants.
@@ -109,6 +128,7 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
     vk_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
+    try_rows(lowering, &dispatch, INF_SHADER_REDUCE_ROWS, reduction.count, reduction.terms);
     return vk_emit(lowering, &dispatch, err);
 }
 
@@ -127,15 +147,13 @@ static struct axis_push axis_push(const struct inf_shape *x, int64_t attribute)
         .count = vk_extent(x, 0, axis) * inner, .n = (uint32_t)x->dims[axis], .inner = inner};
 }
 
-static enum inf_code emit_axis(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                               const struct axis_push *push, struct inf_error *err)
+static enum inf_code use_axis(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                              const struct axis_push *push, struct inf_error *err)
 {
-    dispatch->invocations = push->count;
     vk_push(dispatch, push, sizeof(*push));
     INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
     vk_view(lowering, dispatch, 0, false);
-    INF_TRY(vk_use(lowering, dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, dispatch, err);
+    return vk_use(lowering, dispatch, lowering->node->outputs[0], err);
 }
 
 enum inf_code vk_lower_arg(struct vk_lowering *lowering, struct inf_error *err)
@@ -147,8 +165,10 @@ enum inf_code vk_lower_arg(struct vk_lowering *lowering, struct inf_error *err)
     struct axis_push push = axis_push(vk_input_shape(lowering, 0), attrs->axis);
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_ARG,
-                    {attrs->kind == INF_ARG_MAX, vk_output_dtype(lowering, 0) == INF_DTYPE_I64}}};
-    return emit_axis(lowering, &dispatch, &push, err);
+                    {attrs->kind == INF_ARG_MAX, vk_output_dtype(lowering, 0) == INF_DTYPE_I64}},
+        .invocations = push.count};
+    INF_TRY(use_axis(lowering, &dispatch, &push, err));
+    return vk_emit(lowering, &dispatch, err);
 }
 
 enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *err)
@@ -156,8 +176,12 @@ enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *e
     const struct inf_attrs_softmax *attrs = &lowering->node->attrs.softmax;
     INF_TRY(vk_need_f32(lowering, 0, err));
     struct axis_push push = axis_push(vk_input_shape(lowering, 0), attrs->axis);
-    struct vk_dispatch dispatch = {.variant = {INF_SHADER_SOFTMAX, {attrs->log}}};
-    return emit_axis(lowering, &dispatch, &push, err);
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_SOFTMAX, {attrs->log}},
+                                   .invocations = push.count};
+    INF_TRY(use_axis(lowering, &dispatch, &push, err));
+    if (push.inner == 1)
+        try_rows(lowering, &dispatch, INF_SHADER_SOFTMAX_ROWS, push.count, push.n);
+    return vk_emit(lowering, &dispatch, err);
 }
 
 // --- batch normalisation ---

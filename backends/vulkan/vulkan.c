@@ -112,17 +112,21 @@ static bool has_triples(const struct vk_gpu *gpu)
     return all;
 }
 
-// Whether a subgroup is eight invocations that may read each other's values.
-static bool has_subgroups_of_eight(const struct vk_gpu *gpu)
+// Facts of subgroups: their size where shaders may compute across them, and whether one is eight invocations that may
+// read each other's values.
+static void examine_subgroups(struct vk_gpu *gpu)
 {
     VkPhysicalDeviceSubgroupProperties subgroup = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
     VkPhysicalDeviceProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &subgroup};
     gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
-    return subgroup.subgroupSize == 8 &&
-           (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-           (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+    if ((subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0)
+        return;
+    if ((subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0)
+        gpu->lanes = subgroup.subgroupSize;
+    gpu->tiles = gpu->texels && subgroup.subgroupSize == 8 &&
+                 (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
 }
 
 static bool has_extension(const struct vk_gpu *gpu, const char *name)
@@ -192,7 +196,7 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
     gpu->texels = gpu->base.info.kind == INF_DEVICE_SOFTWARE && gpu->half_storage &&
                   limits->maxTexelBufferElements >= limits->maxStorageBufferRange / sizeof(float);
     gpu->texel_triples = gpu->texels && has_triples(gpu);
-    gpu->tiles = gpu->texels && has_subgroups_of_eight(gpu);
+    examine_subgroups(gpu);
     // llvmpipe computes eight invocations at a time; GPUs 16 to 64.
     gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
     atomic_init(&gpu->slice_cost,

@@ -1,0 +1,62 @@
+// What reductions have in common, whoever makes an element of the result.
+#include "numbers.glsl"
+
+layout(constant_id = 1) const uint KIND = REDUCE_SUM;
+layout(constant_id = 2) const bool VECTOR = false;
+
+READS(0, x)
+WRITES(1, y)
+layout(push_constant) uniform P {
+    uint count, terms;
+    uint kept_axes, reduced_axes;
+    uint kept_dims[REDUCE_AXES], kept_strides[REDUCE_AXES]; // innermost first
+    uint reduced_dims[REDUCE_AXES], reduced_strides[REDUCE_AXES];
+    float divisor; // of the sum
+} p;
+
+bvec4 are_nan(vec4 value)
+{
+    return greaterThan(floatBitsToUint(value) & uvec4(0x7fffffffu), uvec4(0x7f800000u));
+}
+
+// What every `step`th term of element `id` from `first` on makes.
+vec4 reduce(uint id, uint first, uint step)
+{
+    // The outermost axis needs no division, which is what terms cost.
+    uint base = 0, rest = id, i = 0;
+    for (; i + 1 < p.kept_axes; i++) {
+        base += rest % p.kept_dims[i] * p.kept_strides[i];
+        rest /= p.kept_dims[i];
+    }
+    base += rest * p.kept_strides[i];
+    vec4 result = vec4(KIND == REDUCE_MAX ? -INFINITY : KIND == REDUCE_MIN ? INFINITY : KIND == REDUCE_PROD ? 1.0 : 0.0);
+    for (uint term = first; term < p.terms; term += step) {
+        uint at = base;
+        rest = term;
+        for (i = 0; i + 1 < p.reduced_axes; i++) {
+            at += rest % p.reduced_dims[i] * p.reduced_strides[i];
+            rest /= p.reduced_dims[i];
+        }
+        at += rest * p.reduced_strides[i];
+        vec4 value = VECTOR ? x4(at) : vec4(x(at));
+        if (KIND == REDUCE_MAX)
+            result = mix(result, value, mix(greaterThan(value, result), bvec4(true), are_nan(value)));
+        else if (KIND == REDUCE_MIN)
+            result = mix(result, value, mix(lessThan(value, result), bvec4(true), are_nan(value)));
+        else if (KIND == REDUCE_PROD)
+            result *= value;
+        else
+            result += value;
+    }
+    return result;
+}
+
+void put_result(uint id, vec4 result)
+{
+    if (KIND == REDUCE_SUM)
+        result /= vec4(p.divisor);
+    if (VECTOR)
+        put_y4(id, result);
+    else
+        put_y(id, result.x);
+}

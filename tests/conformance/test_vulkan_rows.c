@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Few and long reductions and rows of softmax, each of which a subgroup makes on devices that can: the answers are ref's.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/exec/executable.h"
+#include "backends/graph/shape_infer.h"
+#include "backends/ref/ref.h"
+#include "tests/support/vulkan_kit.h"
+#include "tests/unit/graph_kit.h"
+
+// Enough for any subgroup, and a multiple of none; channels are made by fours.
+#define ROWS     3
+#define COLUMNS  1501
+#define CHANNELS 8
+#define ELEMENTS ((size_t)ROWS * COLUMNS * CHANNELS)
+
+#define NOTHING (-1)
+
+// What is made of x [ROWS, COLUMNS, CHANNELS].
+struct made {
+    enum inf_op op;
+    int32_t kind; // of a reduction; of a softmax, whether it is the logarithm
+    bool rows;    // of [ROWS, COLUMNS * CHANNELS]; or the columns of each channel
+};
+
+static struct inf_graph *make(const struct made *made)
+{
+    struct inf_graph *graph = new_graph();
+    struct inf_error err = {0};
+    struct inf_shape shape =
+        made->rows ? INF_SHAPE(ROWS, COLUMNS * CHANNELS) : INF_SHAPE(ROWS, COLUMNS, CHANNELS);
+    uint32_t y = node(graph, made->op, "y", input(graph, "x", INF_DTYPE_F32, shape));
+    if (made->op == INF_OP_SOFTMAX) {
+        last_attrs(graph)->softmax.axis = 1;
+        last_attrs(graph)->softmax.log = made->kind != 0;
+    } else {
+        last_attrs(graph)->reduce.kind = (enum inf_reduce_kind)made->kind;
+        last_attrs(graph)->reduce.axes = (struct inf_ints){.count = 1, .values = {1}};
+    }
+    output(graph, "y", y);
+    cr_assert_eq(inf_shape_infer(graph, &err), INF_OK, "%s", err.text);
+    return graph;
+}
+
+// Runs it; whether a subgroup made each row. Column `nan` of the second row is NaN.
+static bool run(const struct made *made, struct inf_device *device, int32_t nan, float *y)
+{
+    struct inf_device *ref = NULL;
+    cr_assert_eq(inf_device_open(&ref, &inf_ref_backend, 0, &(struct inf_device_options){0}, NULL),
+                 INF_OK);
+    struct inf_graph *graph = make(made);
+    struct inf_device *devices[] = {device != NULL ? device : ref, ref};
+    struct inf_executable *executable = NULL;
+    struct inf_error err = {0};
+    float *x = malloc(ELEMENTS * sizeof(*x));
+    cr_assert_not_null(x);
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, device != NULL ? 2 : 1,
+                                          &(struct inf_manner){0}, &err),
+                 INF_OK, "%s", err.text);
+    // Near 1, so that their product stays in range.
+    for (size_t i = 0; i < ELEMENTS; i++)
+        x[i] = 1 + ((float)(i * 7919 % 61) - 30) / 6000;
+    if (nan != NOTHING)
+        x[(size_t)(COLUMNS + nan) * CHANNELS] = NAN;
+    struct inf_execution execution = {
+        .inputs = (const void *[]){x}, .outputs = (void *[]){y}, .profile = true};
+    cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
+    struct inf_node_profile steps[4];
+    uint32_t ran = inf_executable_profile(executable, 0, steps, 4);
+    bool found = false;
+    for (uint32_t i = 0; i < ran; i++)
+        found |= steps[i].kernel != NULL && strstr(steps[i].kernel, "_rows") != NULL;
+    inf_executable_destroy(&executable);
+    inf_device_unref(&ref);
+    free(x);
+    return found;
+}
+
+static void expect_agrees(const struct made *made, struct inf_device *device, int32_t nan,
+                          bool by_rows)
+{
+    size_t count =
+        made->op == INF_OP_SOFTMAX ? ELEMENTS : (size_t)ROWS * (made->rows ? 1 : CHANNELS);
+    float *y = calloc(ELEMENTS + 16, sizeof(*y)), *wanted = calloc(ELEMENTS + 16, sizeof(*wanted));
+    cr_assert(y != NULL && wanted != NULL);
+    run(made, NULL, nan, wanted);
+    cr_expect_eq(run(made, device, nan, y), by_rows, "op %d, kind %d", (int)made->op, made->kind);
+    for (size_t i = 0; i < count; i++)
+        cr_assert((isnan(y[i]) && isnan(wanted[i])) ||
+                      fabsf(y[i] - wanted[i]) <= 2e-5f * fabsf(wanted[i]),
+                  "op %d, kind %d: element %zu is %g, ref has %g", (int)made->op, made->kind, i,
+                  (double)y[i], (double)wanted[i]);
+    free(y);
+    free(wanted);
+}
+
+static const struct made all[] = {
+    {INF_OP_REDUCE, INF_REDUCE_SUM, true},  {INF_OP_REDUCE, INF_REDUCE_SUM, false},
+    {INF_OP_REDUCE, INF_REDUCE_MEAN, true}, {INF_OP_REDUCE, INF_REDUCE_MEAN, false},
+    {INF_OP_REDUCE, INF_REDUCE_MAX, true},  {INF_OP_REDUCE, INF_REDUCE_MAX, false},
+    {INF_OP_REDUCE, INF_REDUCE_MIN, true},  {INF_OP_REDUCE, INF_REDUCE_MIN, false},
+    {INF_OP_REDUCE, INF_REDUCE_PROD, true}, {INF_OP_REDUCE, INF_REDUCE_PROD, false},
+    {INF_OP_SOFTMAX, false, true},          {INF_OP_SOFTMAX, true, true},
+};
+
+TestSuite(vulkan_rows, .timeout = 120);
+
+Test(vulkan_rows, agree_with_ref)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    bool chosen = ((struct vk_gpu *)device)->lanes > 0;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(all); i++)
+        expect_agrees(&all[i], device, NOTHING, chosen);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_rows, have_an_extreme_of_nan_where_one_element_is)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    bool chosen = ((struct vk_gpu *)device)->lanes > 0;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(all); i++)
+        if (all[i].op == INF_OP_REDUCE &&
+            (all[i].kind == INF_REDUCE_MAX || all[i].kind == INF_REDUCE_MIN))
+            expect_agrees(&all[i], device, COLUMNS / 2, chosen);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_rows, are_made_by_one_invocation_where_subgroups_cannot_add)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    ((struct vk_gpu *)device)->lanes = 0;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(all); i++)
+        expect_agrees(&all[i], device, NOTHING, false);
+    inf_device_unref(&device);
+}
