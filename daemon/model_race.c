@@ -78,12 +78,16 @@ static enum inf_code judge(struct runner *runner, enum inf_precision precision,
         return INF_OK;
     }
     char text[INF_PRECISION_REASON];
-    inf_precision_print(report, text, sizeof text);
-    if (!report->admissible || report->error > tolerance_of(&runner->race, precision)) {
-        bar(&runner->race, precision, text);
-        return INF_OK;
-    }
-    return inf_model_pin(runner->model, precision, report->pins, report->pinned_nodes, err);
+    double tolerance = tolerance_of(&runner->race, precision);
+    if (!report->admissible)
+        inf_precision_print(report, text, sizeof text);
+    else if (report->error > tolerance)
+        snprintf(text, sizeof text, "output '%.100s' would move by %.2g, a race allows %g",
+                 report->output, report->error, tolerance);
+    else
+        return inf_model_pin(runner->model, precision, report->pins, report->pinned_nodes, err);
+    bar(&runner->race, precision, text);
+    return INF_OK;
 }
 
 // --- the race ---
