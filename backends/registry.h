@@ -4,7 +4,7 @@
 #define INF_BACKENDS_REGISTRY_H
 
 #include "backends/device/device.h"
-#include "backends/graph/pass.h"
+#include "backends/graph/pass/pass.h"
 
 // The built-in backends, highest priority first, ended by NULL. Static.
 const struct inf_backend *const *inf_registry_backends(void);

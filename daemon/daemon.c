@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/base/build_id.h"
+#include "backends/storage/build_id.h"
 #include "backends/base/thread.h"
 #include "backends/registry.h"
-#include "daemon/environment.h"
-#include "daemon/model_device.h"
-#include "daemon/model_store.h"
-#include "daemon/notify.h"
+#include "daemon/service/environment.h"
+#include "daemon/model/devices.h"
+#include "daemon/store/store.h"
+#include "daemon/system/notify.h"
 #include "daemon/server.h"
 
 // Signals that the loop takes.

@@ -5,8 +5,8 @@
 #define INF_DAEMON_DAEMON_H
 
 #include "backends/base/role.h"
-#include "daemon/config.h"
-#include "daemon/log.h"
+#include "daemon/config/config.h"
+#include "daemon/system/log.h"
 
 // What the process exits with; inferd(8) lists them.
 enum inf_exit_code {

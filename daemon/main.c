@@ -5,9 +5,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/daemon.h"
-#include "daemon/log.h"
+#include "daemon/system/log.h"
 
 // One file descriptor a connection, more for regions: as many as the system allows.
 static void raise_fd_limit(void)

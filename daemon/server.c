@@ -12,11 +12,11 @@
 
 #include "backends/base/clock.h"
 #include "backends/base/cores.h"
-#include "backends/base/patience.h"
-#include "daemon/connection.h"
-#include "daemon/gate.h"
-#include "daemon/listener.h"
-#include "daemon/quota.h"
+#include "backends/base/spin_wait.h"
+#include "daemon/connection/connection.h"
+#include "daemon/output/reply_writer.h"
+#include "daemon/system/listener.h"
+#include "daemon/resource/quota.h"
 
 // Clients let in at one turn of the loop, so that a flood of them leaves room for those that are in.
 #define ACCEPTS_PER_TURN 64

@@ -6,8 +6,8 @@
 
 #include "backends/base/role.h"
 #include "backends/registry.h"
-#include "daemon/config.h"
-#include "daemon/model_store.h"
+#include "daemon/config/config.h"
+#include "daemon/store/store.h"
 
 struct event_base;
 struct inf_environment;

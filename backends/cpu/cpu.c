@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/cpu_program.h"
-#include "backends/cpu/form_choice.h"
-#include "backends/cpu/own_round.h"
-#include "backends/cpu/xnn.h"
+#include "backends/cpu/core/kernel.h"
+#include "backends/cpu/program/program.h"
+#include "backends/cpu/program/form_choice.h"
+#include "backends/cpu/native/round_bf16.h"
+#include "backends/cpu/core/xnn.h"
 
 #define CPU_PRIORITY 200
 

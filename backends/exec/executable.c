@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/dynamic.h"
+#include "backends/exec/dynamic/dynamic.h"
 #include "backends/exec/executable_impl.h"
 #include "proto/core/span.h"
 

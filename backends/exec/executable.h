@@ -7,7 +7,7 @@
 #include "backends/device/mapping.h"
 #include "backends/exec/constants.h"
 #include "backends/exec/plan.h"
-#include "backends/graph/pass.h"
+#include "backends/graph/pass/pass.h"
 
 struct inf_executable;
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "backends/device/counts.h"
-#include "backends/exec/dynamic.h"
+#include "backends/exec/dynamic/dynamic.h"
 #include "backends/exec/executable_impl.h"
 
 struct inf_binding inf_executable_place(const struct inf_executable *executable,

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "backends/base/thread.h"
-#include "backends/exec/dynamic.h"
-#include "backends/exec/residence.h"
+#include "backends/exec/dynamic/dynamic.h"
+#include "backends/exec/weight_residency.h"
 #include "backends/exec/shape_class.h"
-#include "backends/graph/shape_infer.h"
+#include "backends/graph/shape/infer.h"
 
 // Nodes that stay fp32 in one precision.
 struct pins {

@@ -6,8 +6,8 @@
 #define INF_BACKENDS_EXEC_MODEL_H
 
 #include "backends/exec/executable.h"
-#include "backends/exec/mode.h"
-#include "backends/graph/pass.h"
+#include "backends/exec/run_mode.h"
+#include "backends/graph/pass/pass.h"
 
 // Devices that a model may fall back on.
 #define INF_MODEL_HOSTS 4

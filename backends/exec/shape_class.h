@@ -7,7 +7,7 @@
 
 #include "backends/base/thread.h"
 #include "backends/exec/executable.h"
-#include "backends/exec/mode.h"
+#include "backends/exec/run_mode.h"
 
 // Executables that one model keeps per device.
 #define INF_SHAPE_CLASSES_MAX 8

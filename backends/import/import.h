@@ -5,11 +5,10 @@
 #define INF_BACKENDS_IMPORT_IMPORT_H
 
 #include <stdint.h>
-#include <stdio.h>
 
 #include "backends/base/role.h"
 #include "backends/graph/graph.h"
-#include "backends/graph/pass.h"
+#include "backends/import/common/import_options.h"
 
 // Everything about a model that its file says and the graph does not.
 struct inf_model_info {
@@ -36,26 +35,6 @@ struct inf_model_info {
 enum inf_code inf_model_import(struct inf_graph **out_graph, struct inf_model_info *info,
                                int directory_fd, const char *name,
                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
-
-// An input that is a constant from the beginning: the graph does not ask for it.
-struct inf_bound_input {
-    const char *name;
-    enum inf_dtype dtype;
-    struct inf_shape shape;
-    struct inf_blob *data; // the caller's reference
-};
-
-// How to import. All zero is a good default.
-struct inf_import_options {
-    // NULL, or what computes constants while the file is read: axes and shapes that other nodes
-    // make, and conditions of branches. Models that need none of it do without.
-    const struct inf_evaluator *evaluator;
-    const struct inf_bound_input *bound; // ONNX only
-    uint32_t bound_count;
-    // NULL, or where the operators that a refused model lacks are written, a line each, all of them
-    // up to INF_LIMIT_REPORTED_OPERATORS: an error's text may have no room for all.
-    FILE *report;
-};
 
 // As inf_model_import(), with options.
 enum inf_code inf_model_import_with(struct inf_graph **out_graph, struct inf_model_info *info,

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/base/file.h"
+#include "backends/storage/file.h"
 
 // A file: this, the source, the words. Only what is whole and of the very source is used.
 struct header {

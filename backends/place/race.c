@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "backends/exec/trial.h"
+#include "backends/exec/trial_run.h"
 #include "proto/core/span.h"
 
 // A candidate that took so many times the best one's time drops out at once.

@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_PLACE_RACE_H
 #define INF_BACKENDS_PLACE_RACE_H
 
-#include "backends/base/calm.h"
+#include "backends/base/idle_gate.h"
 #include "backends/exec/model.h"
 #include "backends/place/prior.h"
 

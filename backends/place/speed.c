@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/base/file.h"
-#include "backends/base/record.h"
-#include "backends/exec/trial.h"
-#include "backends/graph/shape_infer.h"
+#include "backends/storage/file.h"
+#include "backends/storage/record.h"
+#include "backends/exec/trial_run.h"
+#include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
 // Each graph runs so many times; the least counts.

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/base/record_file.h"
+#include "backends/storage/record_file.h"
 
 #define FILE_BYTES_MAX ((uint64_t)4 << 20)
 

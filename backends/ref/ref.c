@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "backends/ref/ref_kernels.h"
-#include "backends/ref/ref_program.h"
+#include "backends/ref/kernels.h"
+#include "backends/ref/program.h"
 
 #define PRIORITY 100
 

@@ -5,7 +5,7 @@
 #define INF_BACKENDS_REF_REF_H
 
 #include "backends/device/device_impl.h"
-#include "backends/graph/pass.h"
+#include "backends/graph/pass/pass.h"
 
 extern const struct inf_backend inf_ref_backend;
 

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/vulkan/vk_fuse.h"
-#include "backends/vulkan/vk_gpu.h"
-#include "backends/vulkan/vk_import.h"
-#include "backends/vulkan/vk_instance.h"
-#include "backends/vulkan/vk_memory.h"
-#include "backends/vulkan/vk_program.h"
+#include "backends/jit/glsl.h"
+#include "backends/vulkan/program/fuse.h"
+#include "backends/vulkan/device/gpu.h"
+#include "backends/vulkan/device/host_import.h"
+#include "backends/vulkan/device/instance.h"
+#include "backends/vulkan/device/memory.h"
+#include "backends/vulkan/program/program.h"
 
 #define VULKAN_PRIORITY 300
 
@@ -230,7 +231,7 @@ static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
     inf_mutex_init(&gpu->device_mutex);
     inf_cond_init(&gpu->device_made);
     vk_variants_init(gpu);
-    vk_fusion_init(&gpu->fusion);
+    vk_fusion_init(&gpu->fusion, inf_glsl_available());
     *out_device = &gpu->base;
     return INF_OK;
 }

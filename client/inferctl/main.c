@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/inferctl/command.h"
-#include "client/inferctl/nearest.h"
+#include "client/inferctl/cli/command.h"
+#include "client/inferctl/cli/nearest.h"
 
 static const struct command *const commands[] = {
     &command_status, &command_backends, &command_devices, &command_memory,  &command_models,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every hard limit on what comes from outside, each with its reason. Configurable limits live in
-// daemon/config.h and are bounded by these.
+// daemon/config/config.h and are bounded by these.
 #ifndef INF_PROTO_CORE_LIMITS_H
 #define INF_PROTO_CORE_LIMITS_H
 

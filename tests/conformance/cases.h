@@ -3,7 +3,7 @@
 #ifndef INF_TESTS_CONFORMANCE_CASES_H
 #define INF_TESTS_CONFORMANCE_CASES_H
 
-#include "tests/support/one_node.h"
+#include "tests/support/models/one_node.h"
 
 // A tensor that the first operand should be like, where the operator allows it: what is to be fed by
 // another node.

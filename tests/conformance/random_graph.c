@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "backends/graph/shape_infer.h"
-#include "backends/graph/verify.h"
+#include "backends/graph/shape/infer.h"
+#include "backends/graph/shape/verify.h"
 
 #define DEPTH_MAX 2
 // Values that are tried before nodes are added to make one fit.

@@ -10,7 +10,7 @@
 #ifndef INF_TESTS_CONFORMANCE_RANDOM_GRAPH_H
 #define INF_TESTS_CONFORMANCE_RANDOM_GRAPH_H
 
-#include "backends/exec/interpret.h"
+#include "backends/exec/dynamic/interpret.h"
 #include "tests/conformance/cases.h"
 
 #define RANDOM_WORLDS 4

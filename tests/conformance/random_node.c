@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/graph/shape_infer.h"
-#include "backends/graph/verify.h"
+#include "backends/graph/shape/infer.h"
+#include "backends/graph/shape/verify.h"
 
 // --- values ---
 

@@ -8,7 +8,7 @@
 
 #include "backends/base/half.h"
 #include "backends/exec/executable.h"
-#include "backends/graph/shape_infer.h"
+#include "backends/graph/shape/infer.h"
 #include "backends/registry.h"
 #include "proto/core/span.h"
 

@@ -9,7 +9,7 @@
 
 #include "backends/base/blob.h"
 #include "backends/exec/executable.h"
-#include "backends/graph/shape_infer.h"
+#include "backends/graph/shape/infer.h"
 #include "backends/registry.h"
 
 #define NETS 12u

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/control_case.h"
-#include "tests/support/tfjs_case.h"
+#include "tests/support/models/control_case.h"
+#include "tests/support/models/tfjs_case.h"
 
 TestSuite(control, .init = inf_control_init, .fini = inf_control_fini, .timeout = 60);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers models (tests/tools/gen_layers.js) and graph models (gen_graphs.js) that TensorFlow.js ran,
+// Layers models (tests/tools/gen/gen_layers.js) and graph models (gen_graphs.js) that TensorFlow.js ran,
 // imported and run on every device.
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -11,7 +11,7 @@
 #include "backends/base/blob.h"
 #include "backends/exec/model.h"
 #include "backends/registry.h"
-#include "tests/support/tfjs_case.h"
+#include "tests/support/models/tfjs_case.h"
 
 TestSuite(layers, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 

@@ -9,7 +9,7 @@
 
 #include "backends/exec/model.h"
 #include "backends/registry.h"
-#include "tests/support/tfjs_case.h"
+#include "tests/support/models/tfjs_case.h"
 
 TestSuite(memory, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
 

@@ -3,7 +3,7 @@
 // compared with ref on seeded random nodes. A device may decline a node; it may not give another answer,
 // write outside its outputs or change its inputs. What computes in the host's memory and is no kernel of
 // XNNPACK's, which may read some bytes more, does it again where memory ends with each operand.
-// ref itself is held to literals in tests/unit/test_ref*.c and here only to the rest.
+// ref itself is held to literals in tests/unit/ref/test_ref*.c and here only to the rest.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "backends/device/device.h"
-#include "backends/graph/pass.h"
-#include "backends/graph/shape_infer.h"
+#include "backends/graph/pass/pass.h"
+#include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
 
 #define SEEDS       1500

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "backends/device/device_impl.h"
-#include "backends/exec/trial.h"
+#include "backends/exec/trial_run.h"
 #include "backends/place/speed.h"
 #include "backends/place/tune.h"
 #include "backends/ref/ref.h"

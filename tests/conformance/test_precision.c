@@ -6,7 +6,7 @@
 #include "backends/exec/model.h"
 #include "backends/ref/ref.h"
 #include "proto/core/span.h"
-#include "tests/support/odd_devices.h"
+#include "tests/support/device/odd_devices.h"
 
 #define COUNT 4
 

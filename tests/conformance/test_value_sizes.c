@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "tests/support/control_case.h"
-#include "tests/support/tfjs_case.h"
+#include "tests/support/models/control_case.h"
+#include "tests/support/models/tfjs_case.h"
 
 TestSuite(value_sizes, .init = inf_control_init, .fini = inf_control_fini, .timeout = 60);
 

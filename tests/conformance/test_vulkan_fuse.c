@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "backends/exec/executable.h"
-#include "backends/graph/shape_infer.h"
+#include "backends/graph/shape/infer.h"
 #include "backends/jit/glsl.h"
 #include "backends/ref/ref.h"
-#include "backends/vulkan/vk_fuse.h"
-#include "tests/support/vulkan_faults.h"
-#include "tests/support/vulkan_kit.h"
-#include "tests/unit/graph_kit.h"
+#include "backends/vulkan/program/fuse.h"
+#include "tests/support/device/vulkan_faults.h"
+#include "tests/support/device/vulkan_kit.h"
+#include "tests/unit/graph/graph_kit.h"
 
 #define ROWS     5
 #define CHANNELS 12

@@ -6,11 +6,11 @@
 
 #include "backends/device/counts.h"
 #include "backends/exec/executable.h"
-#include "backends/graph/shape_infer.h"
+#include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
-#include "tests/support/vulkan_faults.h"
-#include "tests/support/vulkan_kit.h"
-#include "tests/unit/graph_kit.h"
+#include "tests/support/device/vulkan_faults.h"
+#include "tests/support/device/vulkan_kit.h"
+#include "tests/unit/graph/graph_kit.h"
 
 #define ROWS     5
 #define COLUMNS  7

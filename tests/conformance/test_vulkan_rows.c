@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "backends/exec/executable.h"
-#include "backends/graph/shape_infer.h"
+#include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
-#include "tests/support/vulkan_kit.h"
-#include "tests/unit/graph_kit.h"
+#include "tests/support/device/vulkan_kit.h"
+#include "tests/unit/graph/graph_kit.h"
 
 // Enough for any subgroup, and a multiple of none; channels are made by fours.
 #define ROWS     3

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "backends/exec/executable.h"
-#include "backends/graph/shape_infer.h"
+#include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
-#include "tests/support/vulkan_faults.h"
-#include "tests/support/vulkan_kit.h"
-#include "tests/unit/graph_kit.h"
+#include "tests/support/device/vulkan_faults.h"
+#include "tests/support/device/vulkan_kit.h"
+#include "tests/unit/graph/graph_kit.h"
 
 // Two pictures whose sides are no multiples of a tile's, and more tiles than are made at a time.
 #define IMAGES   2

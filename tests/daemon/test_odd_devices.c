@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "client/inferd.h"
-#include "tests/support/crowd.h"
-#include "tests/support/fixture.h"
+#include "tests/support/daemon/crowd.h"
+#include "tests/support/daemon/fixture.h"
 
 TestSuite(odd_devices, .timeout = 200);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // As nn_gemm_bf16.c, for operands that are rounded to bf16, too: the processor multiplies pairs of
 // neighbours and adds both products to a sum in fp32 (vdpbf16ps). Some processors take half as long over
-// it as over the same number of fp32 products, others twice as long (own_round.h).
+// it as over the same number of fp32 products, others twice as long (backends/cpu/native/round_bf16.h).
 #include "backends/cpu/kernels/nn_gemm.h"
 
 // sum += the pairs at `at` of each pixel times b. Pixels 3, 6 and 9 have pointers of their own: the

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/core/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/clock.h"
+#include "backends/base/half.h"
+#include "backends/base/pages.h"
+#include "backends/cpu/core/kernel.h"
+#include "proto/core/span.h"
+
+#define ALIGNMENT  64 // of the panels: no vector of weights lies in two cache lines
+#define LINE       16 // floats of a cache line
+#define ROWS_AHEAD 16 // of a matrix, while it is packed
+
+void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn)
+{
+    packs->nn = nn;
+    inf_mutex_init(&packs->mutex);
+}
+
+void inf_cpu_packs_fini(struct inf_cpu_packs *packs)
+{
+    inf_mutex_fini(&packs->mutex);
+}
+
+// --- panels ---
+
+struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns)
+{
+    size_t rest = columns - first;
+    size_t whole = nn->gemm->width;
+    size_t half = nn->gemm_half->width;
+    struct inf_cpu_panel panel = {.gemm = nn->gemm, .vectors = 1, .first = first};
+    // A vector and a half go as two panels.
+    if (rest > whole + (half < whole ? half : 0))
+        panel.vectors = 2;
+    else if (rest <= half)
+        panel.gemm = nn->gemm_half;
+    panel.width = panel.vectors * panel.gemm->width;
+    panel.columns = INF_MIN(panel.width, rest);
+    return panel;
+}
+
+struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
+                                          const struct inf_cpu_matrix *matrix, size_t first)
+{
+    size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
+    return inf_cpu_panel_at(nn, first, first - first % group + group);
+}
+
+size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width)
+{
+    size_t count = 0;
+    size_t width = 0;
+    for (size_t first = 0; first < columns; count++) {
+        struct inf_cpu_panel panel = inf_cpu_panel_at(nn, first, columns);
+        width += panel.width;
+        first += panel.columns;
+    }
+    if (out_width != NULL)
+        *out_width = width;
+    return count;
+}
+
+// Calls `copy` with each stretch of the matrix that a panel has: `count` elements that lie one behind the other
+// in it, and `step` apart in the panel.
+static void for_stretches(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
+                          float *plain, float *packed,
+                          void (*copy)(float *plain, float *packed, size_t count, size_t step))
+{
+    if (!matrix->transposed) {
+        plain += panel->first;
+        for (size_t row = 0; row < matrix->rows; row++, plain += matrix->columns) {
+            // Rows lie apart: no processor foresees them.
+            for (size_t line = 0; line < panel->columns; line += LINE)
+                __builtin_prefetch(plain + ROWS_AHEAD * matrix->columns + line);
+            copy(plain, packed + row * panel->width, panel->columns, 1);
+        }
+        return;
+    }
+    plain += panel->first * matrix->rows;
+    for (size_t row = 0; row < matrix->rows; row += LINE)
+        for (size_t c = 0; c < panel->columns; c++)
+            copy(plain + c * matrix->rows + row, packed + row * panel->width + c,
+                 INF_MIN((size_t)LINE, matrix->rows - row), panel->width);
+}
+
+static void pack_stretch(float *plain, float *packed, size_t count, size_t step)
+{
+    if (step == 1)
+        memcpy(packed, plain, count * sizeof(float));
+    else
+        for (size_t i = 0; i < count; i++)
+            packed[i * step] = plain[i];
+}
+
+static void unpack_stretch(float *plain, float *packed, size_t count, size_t step)
+{
+    if (step == 1)
+        memcpy(plain, packed, count * sizeof(float));
+    else
+        for (size_t i = 0; i < count; i++)
+            plain[i] = packed[i * step];
+}
+
+// Of magnitudes below it the nearest bf16, away from 0 where two are as near, and the lower half together
+// say what they were: above it are those that would become infinity, infinity itself, and NaN.
+#define RESTORED_BELOW 0x7f7f8000u
+
+static bool can_restore(const struct inf_cpu_matrix *matrix)
+{
+    const uint32_t *bits = matrix->blob->data;
+    for (size_t i = 0; i < matrix->rows * matrix->columns; i++)
+        if ((bits[i] & 0x7fffffffu) >= RESTORED_BELOW)
+            return false;
+    return true;
+}
+
+// An element that is packed in bf16: what products read, and the rest of it.
+struct halves {
+    uint16_t upper, lower;
+};
+
+static struct halves halve(const float *at)
+{
+    uint32_t bits;
+    memcpy(&bits, at, sizeof bits);
+    uint16_t upper = (bits & 0x7fffffffu) < RESTORED_BELOW ? (uint16_t)((bits + 0x8000u) >> 16)
+                                                           : inf_bf16_from_float(*at);
+    return (struct halves){upper, (uint16_t)bits};
+}
+
+static float join(struct halves halves)
+{
+    uint32_t upper = halves.upper;
+    uint32_t bits = (halves.lower >= 0x8000u ? upper - 1 : upper) << 16 | halves.lower;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// Where a panel of pairs meets the matrix.
+struct pairs {
+    const struct inf_cpu_matrix *matrix;
+    const struct inf_cpu_panel *panel;
+    float *plain;            // the matrix
+    uint16_t *upper, *lower; // the panel's; lower may be NULL
+};
+
+// Calls `meet` with each element of the matrix that the panel has, and with its halves.
+static void for_pairs(const struct pairs *pairs,
+                      void (*meet)(float *plain, uint16_t *upper, uint16_t *lower))
+{
+    const struct inf_cpu_matrix *matrix = pairs->matrix;
+    const struct inf_cpu_panel *panel = pairs->panel;
+    size_t across = matrix->transposed ? matrix->rows : 1;  // from column to column
+    size_t down = matrix->transposed ? 1 : matrix->columns; // from row to row
+    size_t even = (matrix->paired + 1) / 2 * 2;
+    for (size_t row = 0; row < matrix->rows; row++) {
+        size_t place = row / matrix->paired * even + row % matrix->paired;
+        float *plain = pairs->plain + panel->first * across + row * down;
+        size_t at = place / 2 * panel->width * 2 + place % 2;
+        for (size_t c = 0; c < panel->columns; c++, at += 2, plain += across)
+            meet(plain, &pairs->upper[at], pairs->lower != NULL ? &pairs->lower[at] : NULL);
+    }
+}
+
+static void split_element(float *plain, uint16_t *upper, uint16_t *lower)
+{
+    struct halves halves = halve(plain);
+    *upper = halves.upper;
+    if (lower != NULL)
+        *lower = halves.lower;
+}
+
+static void join_element(float *plain, uint16_t *upper, uint16_t *lower)
+{
+    *plain = join((struct halves){*upper, *lower});
+}
+
+// Rows of vectors that the rows of the matrix take.
+static size_t packed_rows(const struct inf_cpu_matrix *matrix)
+{
+    if (matrix->paired == 0)
+        return matrix->rows;
+    return matrix->rows / matrix->paired * ((matrix->paired + 1) / 2);
+}
+
+// The matrix of the form, from its panels.
+static void restore(const struct inf_blob_form *form, void *data)
+{
+    const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)form;
+    const struct inf_cpu_matrix *matrix = &pack->matrix;
+    size_t at = 0;
+    for (size_t first = 0; first < matrix->columns;) {
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
+        if (matrix->paired > 0)
+            for_pairs(&(struct pairs){matrix, &panel, data, (uint16_t *)(pack->panels + at),
+                                      (uint16_t *)pack->lower + 2 * at},
+                      join_element);
+        else
+            for_stretches(matrix, &panel, data, (float *)(uintptr_t)pack->panels + at,
+                          unpack_stretch);
+        at += packed_rows(matrix) * panel.width;
+        first += panel.columns;
+    }
+}
+
+// --- packs ---
+
+static struct inf_cpu_pack **bucket_of(struct inf_cpu_packs *packs, const struct inf_blob *blob)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)blob * 0x9e3779b97f4a7c15u;
+    return &packs->buckets[(hash >> 32) % INF_CPU_PACK_BUCKETS];
+}
+
+static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_matrix *b)
+{
+    return a->blob == b->blob && a->rows == b->rows && a->columns == b->columns &&
+           a->transposed == b->transposed && a->paired == b->paired && a->group == b->group;
+}
+
+// Another reference, unless the last one is gone already: whoever dropped it is about to free the pack.
+static bool ref_if_alive(struct inf_cpu_pack *pack)
+{
+    size_t references = atomic_load_explicit(&pack->form.references, memory_order_relaxed);
+    while (references > 0)
+        if (atomic_compare_exchange_weak_explicit(&pack->form.references, &references,
+                                                  references + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+// A new reference to the pack there is; NULL where there is none.
+static struct inf_cpu_pack *find(struct inf_cpu_packs *packs, const struct inf_cpu_matrix *matrix)
+    INF_ATTR(requires_capability(packs->mutex))
+{
+    struct inf_cpu_pack *pack = *bucket_of(packs, matrix->blob);
+    while (pack != NULL && !(same_matrix(&pack->matrix, matrix) && ref_if_alive(pack)))
+        pack = pack->next;
+    return pack;
+}
+
+static void free_pack(struct inf_cpu_pack *pack)
+{
+    inf_device_unref(&pack->device);
+    free((void *)(uintptr_t)pack->panels);
+    free((void *)(uintptr_t)pack->lower);
+    free(pack);
+}
+
+static void destroy(struct inf_blob_form *form)
+{
+    struct inf_cpu_pack *pack = (struct inf_cpu_pack *)form;
+    inf_mutex_lock(&pack->packs->mutex);
+    struct inf_cpu_pack **link = bucket_of(pack->packs, pack->matrix.blob);
+    while (*link != pack)
+        link = &(*link)->next;
+    *link = pack->next;
+    inf_mutex_unlock(&pack->packs->mutex);
+    inf_device_uncount_weights(pack->device, form->size_bytes);
+    free_pack(pack);
+}
+
+// Memory of a pack of `size` bytes of panels; false where there is none.
+static bool make_room(struct inf_cpu_pack *pack, size_t size)
+{
+    bool paired = pack->matrix.paired > 0;
+    size = inf_size_align(size, ALIGNMENT);
+    pack->panels = inf_pages_alloc(ALIGNMENT, size);
+    if (pack->panels == NULL)
+        return false;
+    pack->form.size_bytes = size;
+    if (!paired)
+        return true;
+    memset((void *)(uintptr_t)pack->panels, 0, size);
+    if (!can_restore(&pack->matrix))
+        return true;
+    pack->lower = malloc(size);
+    pack->form.size_bytes += size;
+    return pack->lower != NULL;
+}
+
+static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
+                       float *to)
+{
+    if (panel->columns < panel->width)
+        memset(to, 0, matrix->rows * panel->width * sizeof(float));
+    for_stretches(matrix, panel, matrix->blob->data, to, pack_stretch);
+}
+
+static void fill(const struct inf_cpu_pack *pack)
+{
+    const struct inf_cpu_matrix *matrix = &pack->matrix;
+    float *panels = (float *)(uintptr_t)pack->panels;
+    uint16_t *lower = (uint16_t *)(uintptr_t)pack->lower;
+    size_t at = 0;
+    for (size_t first = 0; first < matrix->columns;) {
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
+        if (matrix->paired > 0)
+            for_pairs(&(struct pairs){matrix, &panel, matrix->blob->data, (uint16_t *)(panels + at),
+                                      lower != NULL ? lower + 2 * at : NULL},
+                      split_element);
+        else
+            pack_panel(matrix, &panel, panels + at);
+        at += packed_rows(matrix) * panel.width;
+        first += panel.columns;
+    }
+}
+
+static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
+                            struct inf_device *device, const struct inf_cpu_matrix *matrix,
+                            struct inf_error *err)
+{
+    size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
+    size_t width; // of a group
+    size_t size;
+    inf_cpu_panel_count(packs->nn, group, &width);
+    width *= matrix->columns / group;
+    struct inf_cpu_pack *pack = calloc(1, sizeof(*pack));
+    bool made = false;
+    uint64_t start_ns = inf_clock_ns();
+    if (pack != NULL && inf_size_mul(packed_rows(matrix), width * sizeof(float), &size)) {
+        pack->matrix = *matrix;
+        made = make_room(pack, size);
+    }
+    if (!made) {
+        if (pack != NULL)
+            free_pack(pack);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "cpu: no memory to pack %zu rows of %zu weights", matrix->rows,
+                               matrix->columns);
+    }
+    pack->nn = packs->nn;
+    fill(pack);
+    pack->form.made_ns = inf_clock_ns() - start_ns;
+    pack->form.restore = restore;
+    pack->form.destroy = destroy;
+    atomic_init(&pack->form.references, 1);
+    pack->device = inf_device_ref(device);
+    pack->packs = packs;
+    *out_pack = pack;
+    return INF_OK;
+}
+
+enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
+                               struct inf_device *device, const struct inf_cpu_matrix *matrix,
+                               struct inf_error *err)
+{
+    struct inf_cpu_pack *made = NULL;
+    inf_mutex_lock(&packs->mutex);
+    struct inf_cpu_pack *found = find(packs, matrix);
+    inf_mutex_unlock(&packs->mutex);
+    if (found == NULL) {
+        // Packing takes time: others go on meanwhile, and may have been faster.
+        INF_TRY(create(&made, packs, device, matrix, err));
+        inf_mutex_lock(&packs->mutex);
+        found = find(packs, matrix);
+        if (found == NULL) {
+            struct inf_cpu_pack **bucket = bucket_of(packs, matrix->blob);
+            made->next = *bucket;
+            *bucket = made;
+        }
+        inf_mutex_unlock(&packs->mutex);
+        if (found != NULL)
+            free_pack(made);
+        else
+            inf_device_count_weights(device, made->form.size_bytes);
+    }
+    *out_pack = found != NULL ? found : made;
+    return INF_OK;
+}
+
+// --- for steps ---
+
+enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
+                                uint32_t input, struct inf_cpu_matrix matrix,
+                                const float **out_panels, struct inf_error *err)
+{
+    struct inf_cpu_pack_use *use = inf_arena_alloc(step->arena, sizeof(*use));
+    if (use == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its weights", node->name);
+    matrix.blob = step->graph->values[node->inputs[input]].data;
+    INF_TRY(inf_cpu_pack_get(&use->pack, step->packs, step->device, &matrix, err));
+    use->node = (uint32_t)(node - step->graph->nodes);
+    use->input = input;
+    use->next = step->pack_uses;
+    step->pack_uses = use;
+    *out_panels = use->pack->panels;
+    return INF_OK;
+}
+
+bool inf_cpu_pack_restores(const struct inf_cpu_pack *pack)
+{
+    return pack->matrix.paired == 0 || pack->lower != NULL;
+}
+
+void inf_cpu_step_unpack(struct inf_cpu_step *step)
+{
+    for (; step->pack_uses != NULL; step->pack_uses = step->pack_uses->next) {
+        struct inf_blob_form *form = &step->pack_uses->pack->form;
+        inf_blob_form_unref(&form);
+    }
+}

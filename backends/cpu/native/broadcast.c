@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/native/broadcast.h"
+
+#include "proto/core/span.h"
+
+// Dimension `axis` of y in an operand, aligned at the last one.
+static size_t operand_dim(const struct inf_shape *operand, const struct inf_shape *y, int32_t axis)
+{
+    int32_t own = axis - (y->rank - operand->rank);
+    return own < 0 ? 1 : (size_t)operand->dims[own];
+}
+
+// Whether the axis outside, with steps `next`, goes on where the outermost one so far ends.
+static bool goes_on(const struct inf_own_broadcast *broadcast,
+                    const size_t next[INF_OWN_BROADCAST_OPERANDS])
+{
+    int32_t last = broadcast->rank - 1;
+    for (uint32_t i = 0; i < broadcast->operands; i++)
+        if (last < 0 || (next[i] == 0) != (broadcast->step[i][last] == 0))
+            return false;
+    return true;
+}
+
+// Fills dims and steps with the axes of y from the innermost (index 0) outwards, merged.
+static void find_axes(struct inf_own_broadcast *broadcast, const struct inf_graph *graph,
+                      const struct inf_node *node)
+{
+    const struct inf_shape *y = inf_cpu_output_shape(graph, node);
+    size_t step[INF_OWN_BROADCAST_OPERANDS] = {1, 1, 1};
+    for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
+        size_t dim = (size_t)y->dims[axis];
+        size_t next[INF_OWN_BROADCAST_OPERANDS];
+        if (dim == 1)
+            continue;
+        for (uint32_t i = 0; i < broadcast->operands; i++) {
+            size_t own = operand_dim(inf_cpu_input_shape(graph, node, i), y, axis);
+            next[i] = own == 1 ? 0 : step[i];
+            step[i] *= own;
+        }
+        if (goes_on(broadcast, next)) {
+            broadcast->dims[broadcast->rank - 1] *= dim;
+            continue;
+        }
+        broadcast->dims[broadcast->rank] = dim;
+        for (uint32_t i = 0; i < broadcast->operands; i++)
+            broadcast->step[i][broadcast->rank] = next[i];
+        broadcast->rank++;
+    }
+}
+
+void inf_own_broadcast_init(struct inf_own_broadcast *broadcast, const struct inf_graph *graph,
+                            const struct inf_node *node, uint32_t operands)
+{
+    *broadcast = (struct inf_own_broadcast){.operands = operands, .row = 1};
+    find_axes(broadcast, graph, node);
+    if (broadcast->rank > 0) {
+        broadcast->row = broadcast->dims[0];
+        broadcast->rank--;
+        for (uint32_t i = 0; i < operands; i++) {
+            broadcast->row_step[i] = broadcast->step[i][0];
+            for (int32_t axis = 0; axis < broadcast->rank; axis++)
+                broadcast->step[i][axis] = broadcast->step[i][axis + 1];
+        }
+        for (int32_t axis = 0; axis < broadcast->rank; axis++)
+            broadcast->dims[axis] = broadcast->dims[axis + 1];
+    }
+    broadcast->rows = inf_shape_elements(inf_cpu_output_shape(graph, node)) / broadcast->row;
+}
+
+void inf_own_broadcast_start(struct inf_own_broadcast_walk *walk,
+                             const struct inf_own_broadcast *broadcast, size_t row)
+{
+    *walk = (struct inf_own_broadcast_walk){0};
+    for (int32_t axis = 0; axis < broadcast->rank; axis++) {
+        walk->index[axis] = row % broadcast->dims[axis];
+        row /= broadcast->dims[axis];
+        for (uint32_t i = 0; i < broadcast->operands; i++)
+            walk->at[i] += walk->index[axis] * broadcast->step[i][axis];
+    }
+}
+
+struct inf_own_broadcast_tiles inf_own_broadcast_cut(const struct inf_own_broadcast *broadcast,
+                                                     size_t elements)
+{
+    struct inf_own_broadcast_tiles tiles;
+    tiles.columns = INF_MIN(broadcast->row, elements);
+    tiles.rows = INF_MIN(broadcast->rows, elements / tiles.columns);
+    tiles.across = (broadcast->row + tiles.columns - 1) / tiles.columns;
+    tiles.count = (broadcast->rows + tiles.rows - 1) / tiles.rows * tiles.across;
+    return tiles;
+}
+
+struct inf_own_broadcast_tile inf_own_broadcast_tile(const struct inf_own_broadcast *broadcast,
+                                                     const struct inf_own_broadcast_tiles *tiles,
+                                                     size_t tile)
+{
+    size_t column = tile % tiles->across * tiles->columns;
+    size_t row = tile / tiles->across * tiles->rows;
+    return (struct inf_own_broadcast_tile){
+        .row = row,
+        .end = INF_MIN(row + tiles->rows, broadcast->rows),
+        .column = column,
+        .columns = INF_MIN(tiles->columns, broadcast->row - column),
+    };
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows that lie in x are read where x is. Those at its edges are read from a copy with zeros: of the
+// few pixels that they meet where rows are long, of whole rows where they are short.
+#include "backends/cpu/native/conv_window.h"
+
+#include <string.h>
+
+// A window at an edge is computed nearly alone, which costs what several in a row do.
+#define PIXELS_FOR_AN_EDGE 16
+
+// Windows of a row: those below `left` and from `right` on meet zeros.
+struct inner {
+    size_t left, right;
+};
+
+static struct inner find_inner(const struct inf_own_conv *conv)
+{
+    const struct inf_window *w = &conv->width;
+    int64_t left = ((int64_t)w->pad_before + w->stride - 1) / w->stride;
+    int64_t room = w->input + w->pad_before - w->kernel; // the last first pixel
+    int64_t right = room >= 0 ? room / w->stride + 1 : 0;
+    left = INF_MIN(left, w->output);
+    right = INF_MIN(INF_MAX(right, left), w->output);
+    return (struct inner){(size_t)left, (size_t)right};
+}
+
+static bool pads(const struct inf_own_conv *conv)
+{
+    return conv->width.pad_before > 0 || conv->width.pad_after > 0;
+}
+
+// Whether whole rows are copied.
+static bool copies_rows(const struct inf_own_conv *conv)
+{
+    struct inner inner = find_inner(conv);
+    size_t edges = inner.left + conv->row_pixels - inner.right;
+    return pads(conv) && edges * PIXELS_FOR_AN_EDGE > conv->row_pixels;
+}
+
+// Pixels of x and zeros that `windows` neighbouring windows meet.
+static size_t span(const struct inf_own_conv *conv, size_t windows)
+{
+    if (windows == 0)
+        return 0;
+    return (windows - 1) * (size_t)conv->width.stride + (size_t)conv->width.kernel;
+}
+
+static size_t row_span(const struct inf_own_conv *conv)
+{
+    const struct inf_window *w = &conv->width;
+    return (size_t)(w->input + w->pad_before + w->pad_after);
+}
+
+size_t inf_own_window_scratch(const struct inf_own_conv *conv)
+{
+    struct inner inner = find_inner(conv);
+    size_t pixels = INF_MAX(span(conv, inner.left), span(conv, conv->row_pixels - inner.right));
+    if (!pads(conv))
+        return 0;
+    return conv->segments * (copies_rows(conv) ? row_span(conv) : pixels) * conv->inputs;
+}
+
+// Copies `count` pixels of a row of x from `first` on, zeros where there are none.
+static const float *copy(const struct inf_own_conv *conv, const float *row, int64_t first,
+                         size_t count, float *to)
+{
+    int64_t width = conv->width.input;
+    int64_t end = first + (int64_t)count;
+    size_t before = (size_t)INF_MIN(INF_MAX(-first, 0), (int64_t)count);
+    size_t after = (size_t)INF_MIN(INF_MAX(end - width, 0), (int64_t)(count - before));
+    size_t inside = count - before - after;
+    memset(to, 0, before * conv->inputs * sizeof(float));
+    if (inside > 0)
+        memcpy(to + before * conv->inputs, row + (size_t)(first + (int64_t)before) * conv->inputs,
+               inside * conv->inputs * sizeof(float));
+    memset(to + (before + inside) * conv->inputs, 0, after * conv->inputs * sizeof(float));
+    return to;
+}
+
+// A row of windows, and the rows of x that they meet.
+struct row {
+    struct inf_own_run run;               // of the first window; its segments are not set
+    const float *x[INF_OWN_SEGMENTS_MAX]; // NULL: zeros
+};
+
+// Computes windows `first` to `end` (exclusive) of a row, from a copy if `scratch` is not NULL.
+static void some_windows(const struct inf_own_conv *conv, const struct row *row, size_t first,
+                         size_t end, float *scratch)
+{
+    struct inf_own_run run = row->run;
+    if (first >= end)
+        return;
+    int64_t pixel = (int64_t)first * conv->width.stride - conv->width.pad_before;
+    size_t pixels = span(conv, end - first);
+    for (size_t s = 0; s < conv->segments; s++) {
+        run.a[s] = NULL;
+        if (row->x[s] == NULL)
+            continue;
+        run.a[s] = scratch == NULL
+                       ? row->x[s] + (size_t)pixel * conv->inputs
+                       : copy(conv, row->x[s], pixel, pixels, scratch + s * pixels * conv->inputs);
+    }
+    run.count = end - first;
+    run.y += first * conv->outputs;
+    if (run.residual != NULL)
+        run.residual += first * conv->residual_channels;
+    inf_own_conv_pixels(conv, &run, 0, conv->panel_count);
+}
+
+// A row whose rows of x are copied; those below *copied are there from rows before.
+static void copied_row(const struct inf_own_conv *conv, struct row *row, size_t index,
+                       float *scratch, int64_t *copied)
+{
+    const struct inf_window *h = &conv->height;
+    size_t size = row_span(conv) * conv->inputs;
+    for (int32_t k = 0; k < h->kernel; k++) {
+        int64_t input = (int64_t)index * h->stride - h->pad_before + k;
+        row->run.a[k] = NULL;
+        if (row->x[k] == NULL)
+            continue;
+        float *to = scratch + (size_t)(input % h->kernel) * size;
+        row->run.a[k] = input < *copied
+                            ? to
+                            : copy(conv, row->x[k], -conv->width.pad_before, row_span(conv), to);
+        *copied = INF_MAX(*copied, input + 1);
+    }
+    row->run.count = conv->row_pixels;
+    inf_own_conv_pixels(conv, &row->run, 0, conv->panel_count);
+}
+
+void inf_own_window_rows(const struct inf_own_conv *conv, const struct inf_own_conv_io *io,
+                         size_t first, size_t end, float *scratch, uint16_t *rounded)
+{
+    const struct inf_window *h = &conv->height;
+    size_t row_size = (size_t)conv->width.input * conv->inputs;
+    struct inner inner = find_inner(conv);
+    bool whole = copies_rows(conv);
+    int64_t copied = INT64_MIN;
+    for (size_t index = first; index < end; index++) {
+        struct row row = {.run = {.rounded = rounded}};
+        for (int32_t k = 0; k < h->kernel; k++) {
+            int64_t input = (int64_t)index * h->stride - h->pad_before + k;
+            if (input >= 0 && input < h->input)
+                row.x[k] = io->x + (size_t)input % io->x_rows * row_size;
+        }
+        inf_own_conv_aim(conv, io, index, &row.run);
+        if (whole) {
+            copied_row(conv, &row, index, scratch, &copied);
+            continue;
+        }
+        some_windows(conv, &row, 0, inner.left, scratch);
+        some_windows(conv, &row, inner.left, inner.right, NULL);
+        some_windows(conv, &row, inner.right, conv->row_pixels, scratch);
+    }
+}

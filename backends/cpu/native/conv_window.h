@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of convolutions whose windows are larger than a pixel, or leave pixels out: where each window's
+// rows lie, with zeros around x.
+#ifndef INF_BACKENDS_CPU_NATIVE_CONV_WINDOW_H
+#define INF_BACKENDS_CPU_NATIVE_CONV_WINDOW_H
+
+#include "backends/cpu/native/conv_packed.h"
+
+// Elements of scratch memory that inf_own_window_rows() wants but for what is rounded.
+size_t inf_own_window_scratch(const struct inf_own_conv *conv);
+
+// As inf_own_conv_rows(). Operands that are rounded go to `rounded`.
+void inf_own_window_rows(const struct inf_own_conv *conv, const struct inf_own_conv_io *io,
+                         size_t first, size_t end, float *scratch, uint16_t *rounded);
+
+#endif

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts, comparisons, choices, and functions of integers and bools: whatever is done element by element
+// with types that are not all f32. What cpu has no loops for, 16-bit floats and divisions of integers, which
+// may fail, is ref's.
+#include <string.h>
+
+#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/broadcast.h"
+
+#define TILE_ELEMENTS 4096
+// Elements that one element is spread to where an operand does not move along a row.
+#define SPREAD_COUNT 256
+#define SIZE_MOST    8 // bytes of an element
+// Rows that are not longer are put together, so that loops have something to do.
+#define SHORT_ROW 32
+
+struct element {
+    const struct inf_element *loops;
+    struct inf_own_broadcast broadcast;
+    size_t size[INF_OWN_BROADCAST_OPERANDS], result_size; // bytes of an element
+    uint32_t order[2];                                    // which operands are a and b of `binary`
+    // One of them is there.
+    inf_element_map_fn *map;
+    inf_element_binary_fn *binary;
+    void (*select)(size_t count, const void *condition, const void *a, const void *b, void *y);
+};
+
+struct element_task {
+    const struct element *element;
+    const void *const *operands;
+    char *y;
+    struct inf_own_broadcast_tiles tiles;
+};
+
+// Index of the loops for elements of so many bytes, 1, 2, 4 or 8.
+static uint32_t size_index(size_t size)
+{
+    uint32_t index = 0;
+    while ((size_t)1 << index < size)
+        index++;
+    return index;
+}
+
+// --- computing ---
+
+static void compute(const struct element *element, size_t count,
+                    const void *const at[INF_OWN_BROADCAST_OPERANDS], void *y)
+{
+    if (element->map != NULL)
+        element->map(count, at[0], y);
+    else if (element->binary != NULL)
+        element->binary(count, at[element->order[0]], at[element->order[1]], y);
+    else
+        element->select(count, at[0], at[1], at[2], y);
+}
+
+// One row, or a part of it, in which some operands do not move: they are spread to as many elements as are
+// computed in one go.
+static void compute_spread(const struct element *element, size_t count,
+                           const char *at[INF_OWN_BROADCAST_OPERANDS], char *y)
+{
+    const struct inf_own_broadcast *broadcast = &element->broadcast;
+    _Alignas(64) char spread[INF_OWN_BROADCAST_OPERANDS][SPREAD_COUNT * SIZE_MOST];
+    for (uint32_t i = 0; i < broadcast->operands; i++) {
+        if (broadcast->row_step[i] != 0)
+            continue;
+        element->loops->fill[size_index(element->size[i])](INF_MIN(count, (size_t)SPREAD_COUNT),
+                                                           at[i], spread[i]);
+        at[i] = spread[i];
+    }
+    for (size_t done = 0; done < count; done += SPREAD_COUNT) {
+        size_t some = INF_MIN(count - done, (size_t)SPREAD_COUNT);
+        const void *from[INF_OWN_BROADCAST_OPERANDS] = {NULL};
+        for (uint32_t i = 0; i < broadcast->operands; i++)
+            from[i] = at[i] + done * broadcast->row_step[i] * element->size[i];
+        compute(element, some, from, y + done * element->result_size);
+    }
+}
+
+// Short rows `row` to `end` (exclusive): as many as fit into a spread are computed in one go.
+static void compute_rows(const struct element_task *task, size_t row, size_t end)
+{
+    const struct element *element = task->element;
+    const struct inf_own_broadcast *broadcast = &element->broadcast;
+    _Alignas(64) char spread[INF_OWN_BROADCAST_OPERANDS][SPREAD_COUNT * SIZE_MOST];
+    const void *const from[INF_OWN_BROADCAST_OPERANDS] = {spread[0], spread[1], spread[2]};
+    struct inf_own_broadcast_walk walk;
+    inf_own_broadcast_start(&walk, broadcast, row);
+    while (row < end) {
+        size_t first = row * broadcast->row;
+        size_t count = 0;
+        for (; row < end && count + broadcast->row <= SPREAD_COUNT; row++) {
+            for (uint32_t i = 0; i < broadcast->operands; i++) {
+                size_t size = element->size[i];
+                const char *at = (const char *)task->operands[i] + walk.at[i] * size;
+                char *to = spread[i] + count * size;
+                if (broadcast->row_step[i] != 0)
+                    memcpy(to, at, broadcast->row * size);
+                else
+                    element->loops->fill[size_index(size)](broadcast->row, at, to);
+            }
+            count += broadcast->row;
+            inf_own_broadcast_next(&walk, broadcast);
+        }
+        compute(element, count, from, task->y + first * element->result_size);
+    }
+}
+
+static void element_tile(const void *context, size_t number, size_t worker)
+{
+    (void)worker;
+    const struct element_task *task = context;
+    const struct element *element = task->element;
+    const struct inf_own_broadcast *broadcast = &element->broadcast;
+    struct inf_own_broadcast_tile tile = inf_own_broadcast_tile(broadcast, &task->tiles, number);
+    struct inf_own_broadcast_walk walk;
+    bool moves = true;
+    if (broadcast->rank > 0 && broadcast->row <= SHORT_ROW) {
+        compute_rows(task, tile.row, tile.end);
+        return;
+    }
+    for (uint32_t i = 0; i < broadcast->operands; i++)
+        moves = moves && broadcast->row_step[i] != 0;
+    inf_own_broadcast_start(&walk, broadcast, tile.row);
+    for (size_t row = tile.row; row < tile.end; row++, inf_own_broadcast_next(&walk, broadcast)) {
+        const char *from[INF_OWN_BROADCAST_OPERANDS] = {NULL};
+        char *y = task->y + (row * broadcast->row + tile.column) * element->result_size;
+        for (uint32_t i = 0; i < broadcast->operands; i++)
+            from[i] = (const char *)task->operands[i] +
+                      (walk.at[i] + tile.column * broadcast->row_step[i]) * element->size[i];
+        if (moves || tile.columns == 1)
+            compute(element, tile.columns, (const void *const *)from, y);
+        else
+            compute_spread(element, tile.columns, from, y);
+    }
+}
+
+static void element_run(const struct inf_cpu_step *step)
+{
+    const struct element *element = step->state;
+    struct element_task task = {element, step->inputs, step->output,
+                                inf_own_broadcast_cut(&element->broadcast, TILE_ELEMENTS)};
+    struct inf_own_work work = {element_tile, &task, task.tiles.count};
+    inf_cpu_team_work(step->team, &work, SIZE_MAX);
+}
+
+// --- what is computed ---
+
+static enum inf_dtype input_dtype(const struct inf_graph *graph, const struct inf_node *node,
+                                  uint32_t input)
+{
+    return graph->values[node->inputs[input]].dtype;
+}
+
+static const struct {
+    enum inf_element_compare compare;
+    bool turned; // its operands the other way round
+} comparisons[INF_COMPARE_COUNT] = {
+    [INF_COMPARE_EQUAL] = {INF_ELEMENT_EQUAL, false},
+    [INF_COMPARE_NOT_EQUAL] = {INF_ELEMENT_NOT_EQUAL, false},
+    [INF_COMPARE_LESS] = {INF_ELEMENT_LESS, false},
+    [INF_COMPARE_LESS_EQUAL] = {INF_ELEMENT_LESS_EQUAL, false},
+    [INF_COMPARE_GREATER] = {INF_ELEMENT_LESS, true},
+    [INF_COMPARE_GREATER_EQUAL] = {INF_ELEMENT_LESS_EQUAL, true},
+};
+
+// NULL where there is no loop.
+static inf_element_binary_fn *binary_loop(const struct inf_element *loops,
+                                          enum inf_binary_kind kind, enum inf_dtype dtype)
+{
+    bool is_bool = dtype == INF_DTYPE_BOOL;
+    switch (kind) {
+    case INF_BINARY_ADD:
+        return loops->binary[INF_ELEMENT_ADD][dtype];
+    case INF_BINARY_SUB:
+        return loops->binary[INF_ELEMENT_SUB][dtype];
+    case INF_BINARY_MUL:
+        return loops->binary[INF_ELEMENT_MUL][dtype];
+    case INF_BINARY_MIN:
+        return loops->binary[INF_ELEMENT_MIN][dtype];
+    case INF_BINARY_MAX:
+        return loops->binary[INF_ELEMENT_MAX][dtype];
+    case INF_BINARY_BITWISE_AND:
+        return loops->binary[INF_ELEMENT_AND][dtype];
+    case INF_BINARY_BITWISE_OR:
+        return loops->binary[INF_ELEMENT_OR][dtype];
+    case INF_BINARY_BITWISE_XOR:
+        return loops->binary[INF_ELEMENT_XOR][dtype];
+    case INF_BINARY_LOGICAL_AND:
+        return is_bool ? loops->binary[INF_ELEMENT_AND][dtype] : NULL;
+    case INF_BINARY_LOGICAL_OR:
+        return is_bool ? loops->binary[INF_ELEMENT_OR][dtype] : NULL;
+    case INF_BINARY_LOGICAL_XOR:
+        return is_bool ? loops->binary[INF_ELEMENT_XOR][dtype] : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static enum inf_code cast_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                   struct inf_error *err)
+{
+    enum inf_dtype from = input_dtype(graph, node, 0);
+    enum inf_dtype to = node->attrs.cast.dtype;
+    if (inf_isa_best()->element->cast[from][to] == NULL)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: cast from %s to %s is not built",
+                        inf_dtype_name(from), inf_dtype_name(to));
+    return INF_OK;
+}
+
+static enum inf_code compare_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                      struct inf_error *err)
+{
+    enum inf_dtype dtype = input_dtype(graph, node, 0);
+    if (inf_isa_best()->element->compare[INF_ELEMENT_EQUAL][dtype] == NULL)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: compare of %s is not built",
+                        inf_dtype_name(dtype));
+    return INF_OK;
+}
+
+static enum inf_code binary_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                     struct inf_error *err)
+{
+    enum inf_binary_kind kind = node->attrs.binary.kind;
+    enum inf_dtype dtype = input_dtype(graph, node, 0);
+    if (binary_loop(inf_isa_best()->element, kind, dtype) == NULL ||
+        node->attrs.binary.activation != INF_ACTIVATION_NONE)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: binary %s of %s is not built",
+                        inf_binary_name(kind), inf_dtype_name(dtype));
+    return INF_OK;
+}
+
+static enum inf_code select_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                     struct inf_error *err)
+{
+    (void)graph;
+    (void)node;
+    (void)err;
+    return INF_OK;
+}
+
+// --- making ---
+
+static enum inf_code describe(struct element **out_element, struct inf_cpu_step *step,
+                              uint32_t operands, struct inf_error *err)
+{
+    const struct inf_graph *graph = step->graph;
+    const struct inf_node *node = step->node;
+    INF_TRY(inf_cpu_state(step, sizeof(struct element), err));
+    struct element *element = step->state;
+    element->loops = step->isa->element;
+    element->order[1] = 1;
+    inf_own_broadcast_init(&element->broadcast, graph, node, operands);
+    for (uint32_t i = 0; i < operands; i++)
+        element->size[i] = inf_dtype_size(input_dtype(graph, node, i));
+    element->result_size = inf_dtype_size(graph->values[node->outputs[0]].dtype);
+    step->run = element_run;
+    *out_element = element;
+    return INF_OK;
+}
+
+static enum inf_code cast_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    struct element *element;
+    INF_TRY(describe(&element, step, 1, err));
+    enum inf_dtype from = input_dtype(step->graph, step->node, 0);
+    element->map = element->loops->cast[from][step->node->attrs.cast.dtype];
+    step->kernel = "cast";
+    return INF_OK;
+}
+
+static enum inf_code compare_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    struct element *element;
+    enum inf_compare_kind kind = step->node->attrs.compare.kind;
+    INF_TRY(describe(&element, step, 2, err));
+    enum inf_dtype dtype = input_dtype(step->graph, step->node, 0);
+    element->binary = element->loops->compare[comparisons[kind].compare][dtype];
+    element->order[0] = comparisons[kind].turned;
+    element->order[1] = !comparisons[kind].turned;
+    step->kernel = "compare";
+    return INF_OK;
+}
+
+static enum inf_code binary_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    struct element *element;
+    INF_TRY(describe(&element, step, 2, err));
+    element->binary = binary_loop(element->loops, step->node->attrs.binary.kind,
+                                  input_dtype(step->graph, step->node, 0));
+    step->kernel = "integers";
+    return INF_OK;
+}
+
+static enum inf_code select_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    struct element *element;
+    INF_TRY(describe(&element, step, 3, err));
+    element->select = element->loops->select[size_index(element->result_size)];
+    step->kernel = "select";
+    return INF_OK;
+}
+
+const struct inf_cpu_kernel inf_cpu_element_kernels[] = {
+    {INF_OP_CAST, cast_supports, cast_create},
+    {INF_OP_COMPARE, compare_supports, compare_create},
+    {INF_OP_SELECT, select_supports, select_create},
+    {INF_OP_BINARY, binary_supports, binary_create},
+    {0},
+};

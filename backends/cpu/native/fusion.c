@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/native/fusion.h"
+
+#include "backends/cpu/native/conv_packed.h"
+#include "backends/cpu/native/depthwise.h"
+
+static bool has_node(const struct inf_segment *segment, uint32_t node)
+{
+    if (segment == NULL)
+        return true;
+    for (uint32_t i = 0; i < segment->node_count; i++) {
+        if (segment->nodes[i] == node)
+            return true;
+    }
+    return false;
+}
+
+// The one node that reads `value`, if nothing else does and it is no output of the graph.
+static uint32_t sole_reader(const struct inf_graph *graph, uint32_t value)
+{
+    uint32_t reader = INF_NODE_NONE;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        if (graph->outputs[i].value == value)
+            return INF_NODE_NONE;
+    }
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const struct inf_node *node = &graph->nodes[n];
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (node->inputs[i] != value)
+                continue;
+            if (reader != INF_NODE_NONE)
+                return INF_NODE_NONE;
+            reader = n;
+        }
+    }
+    return reader;
+}
+
+// The node of kind `op` that makes operand `input` of `node`, and makes it for `node` only.
+static uint32_t maker(const struct inf_graph *graph, uint32_t node, uint32_t input, enum inf_op op,
+                      const struct inf_segment *segment)
+{
+    uint32_t value = graph->nodes[node].inputs[input];
+    uint32_t producer = value != INF_VALUE_NONE ? graph->values[value].producer : INF_NODE_NONE;
+    if (producer == INF_NODE_NONE || graph->nodes[producer].op != op ||
+        !has_node(segment, producer) || sole_reader(graph, value) != node)
+        return INF_NODE_NONE;
+    return producer;
+}
+
+static bool find_conv(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t node,
+                      const struct inf_segment *segment)
+{
+    if (inf_own_conv_check(graph, &graph->nodes[node], NULL) != INF_OK)
+        return false;
+    chain->conv = node;
+    if (!inf_own_conv_is_pointwise(graph, &graph->nodes[node]))
+        return true;
+    uint32_t depthwise = maker(graph, node, 0, INF_OP_DEPTHWISE_CONV2D, segment);
+    if (depthwise != INF_NODE_NONE &&
+        inf_own_depthwise_check(graph, &graph->nodes[depthwise], NULL) == INF_OK)
+        chain->depthwise = depthwise;
+    return true;
+}
+
+// Whether the pad node does no more than to add channels of zeros behind those that there are.
+static bool pads_channels(const struct inf_graph *graph, const struct inf_node *node)
+{
+    int64_t paddings[2 * INF_LIMIT_RANK];
+    uint32_t count;
+    if (node->attrs.pad.mode != INF_PAD_CONSTANT ||
+        graph->values[node->inputs[0]].dtype != INF_DTYPE_F32 ||
+        !inf_graph_const_ints(graph, node->inputs[1], paddings, INF_ARRAY_LENGTH(paddings),
+                              &count) ||
+        count < 2)
+        return false;
+    if (inf_cpu_has_input(node, 2)) {
+        if (!inf_graph_is_const(graph, node->inputs[2]) || *inf_cpu_const_f32(graph, node, 2) != 0)
+            return false;
+    }
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        if (paddings[i] != 0)
+            return false;
+    }
+    return paddings[count - 1] >= 0;
+}
+
+static bool find_add(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t index,
+                     const struct inf_segment *segment)
+{
+    const struct inf_node *node = &graph->nodes[index];
+    const struct inf_attrs_binary *attrs = &node->attrs.binary;
+    if (attrs->kind != INF_BINARY_ADD || attrs->activation > INF_ACTIVATION_CLIP ||
+        (attrs->activation == INF_ACTIVATION_CLIP &&
+         !(attrs->activation_min < attrs->activation_max)))
+        return false;
+    for (uint32_t from = 2; from-- > 0;) {
+        uint32_t conv = maker(graph, index, from, INF_OP_CONV2D, segment);
+        const struct inf_shape *other = inf_cpu_input_shape(graph, node, 1 - from);
+        if (conv == INF_NODE_NONE ||
+            graph->nodes[conv].attrs.conv2d.activation != INF_ACTIVATION_NONE ||
+            !inf_shape_equal(other, inf_cpu_input_shape(graph, node, from)) ||
+            !find_conv(chain, graph, conv, segment))
+            continue;
+        chain->add = index;
+        chain->residual = node->inputs[1 - from];
+        uint32_t pad = maker(graph, index, 1 - from, INF_OP_PAD, segment);
+        if (pad != INF_NODE_NONE && pads_channels(graph, &graph->nodes[pad])) {
+            chain->pad = pad;
+            chain->residual = graph->nodes[pad].inputs[0];
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool find_prelu(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t index,
+                       const struct inf_segment *segment)
+{
+    const struct inf_node *node = &graph->nodes[index];
+    size_t channels = inf_shape_elements(inf_cpu_input_shape(graph, node, 1));
+    const struct inf_shape *slopes = inf_cpu_input_shape(graph, node, 1);
+    const struct inf_shape *y = inf_cpu_output_shape(graph, node);
+    uint32_t add = maker(graph, index, 0, INF_OP_BINARY, segment);
+    if (add == INF_NODE_NONE || y->rank < 1 || slopes->rank < 1 ||
+        graph->nodes[add].attrs.binary.activation != INF_ACTIVATION_NONE ||
+        channels != (size_t)y->dims[y->rank - 1] ||
+        slopes->dims[slopes->rank - 1] != y->dims[y->rank - 1] ||
+        inf_cpu_need_const(graph, node, 1, channels, NULL) != INF_OK ||
+        !find_add(chain, graph, add, segment))
+        return false;
+    chain->prelu = index;
+    return true;
+}
+
+bool inf_cpu_chain_find(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t node,
+                        const struct inf_segment *segment)
+{
+    *chain = (struct inf_cpu_chain){INF_NODE_NONE, INF_NODE_NONE,  INF_NODE_NONE,
+                                    INF_NODE_NONE, INF_VALUE_NONE, INF_NODE_NONE};
+    if (!inf_isa_best()->nn->fast)
+        return false;
+    switch (graph->nodes[node].op) {
+    case INF_OP_CONV2D:
+        return find_conv(chain, graph, node, segment);
+    case INF_OP_BINARY:
+        return find_add(chain, graph, node, segment);
+    case INF_OP_PRELU:
+        return find_prelu(chain, graph, node, segment);
+    default:
+        return false;
+    }
+}
+
+bool inf_cpu_chain_is_node(const struct inf_cpu_chain *chain)
+{
+    return chain->depthwise == INF_NODE_NONE && chain->add == INF_NODE_NONE;
+}
+
+uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf_graph *graph)
+{
+    uint32_t first = chain->depthwise != INF_NODE_NONE ? chain->depthwise : chain->conv;
+    return graph->nodes[first].inputs[0];
+}
+
+// The end of the chain that computes `node` on the way; INF_NODE_NONE where `node` is no such part.
+static uint32_t chain_next(const struct inf_graph *graph, uint32_t node,
+                           const struct inf_segment *segment)
+{
+    enum inf_op op = graph->nodes[node].op;
+    if (op != INF_OP_DEPTHWISE_CONV2D && op != INF_OP_CONV2D && op != INF_OP_BINARY &&
+        op != INF_OP_PAD)
+        return INF_NODE_NONE;
+    struct inf_cpu_chain chain;
+    uint32_t reader = sole_reader(graph, graph->nodes[node].outputs[0]);
+    if (reader == INF_NODE_NONE || !has_node(segment, reader) ||
+        !inf_cpu_chain_find(&chain, graph, reader, segment))
+        return INF_NODE_NONE;
+    bool part =
+        chain.depthwise == node || chain.conv == node || chain.add == node || chain.pad == node;
+    return part ? reader : INF_NODE_NONE;
+}
+
+// --- streams ---
+
+// What lies between two chains stays in the caches anyway where it is smaller.
+#define LINK_BYTES_MIN ((size_t)384 << 10)
+// Of a chain: weights of all chains of a stream should stay near while its rows go by.
+#define LINK_WEIGHT_BYTES_MAX ((size_t)160 << 10)
+
+#define READERS_MAX 2
+
+// The nodes that read `value`. More than READERS_MAX where it is an output of the graph.
+static uint32_t find_readers(const struct inf_graph *graph, uint32_t value, uint32_t *readers)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        if (graph->outputs[i].value == value)
+            return READERS_MAX + 1;
+    }
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        for (uint32_t i = 0; i < graph->nodes[n].input_count; i++) {
+            if (graph->nodes[n].inputs[i] != value)
+                continue;
+            if (count == READERS_MAX)
+                return READERS_MAX + 1;
+            readers[count++] = n;
+        }
+    }
+    return count;
+}
+
+static bool light(const struct inf_cpu_chain *chain, const struct inf_graph *graph)
+{
+    const struct inf_shape *filter = inf_cpu_input_shape(graph, &graph->nodes[chain->conv], 1);
+    return inf_shape_elements(filter) * sizeof(float) <= LINK_WEIGHT_BYTES_MAX;
+}
+
+// The chain that `node` is the first node of, and its end.
+static uint32_t chain_from(struct inf_cpu_chain *chain, const struct inf_graph *graph,
+                           uint32_t node, const struct inf_segment *segment)
+{
+    uint32_t end = node;
+    for (uint32_t next = node; next != INF_NODE_NONE; next = chain_next(graph, end, segment))
+        end = next;
+    if (!has_node(segment, end) || !inf_cpu_chain_find(chain, graph, end, segment))
+        return INF_NODE_NONE;
+    return chain->depthwise == node || (chain->depthwise == INF_NODE_NONE && chain->conv == node)
+               ? end
+               : INF_NODE_NONE;
+}
+
+static bool adds(const struct inf_cpu_chain *chain, uint32_t value, uint32_t node)
+{
+    return chain->residual == value && (chain->add == node || chain->pad == node);
+}
+
+// The end of the chain that goes on from the one that ends at `end`. INF_NODE_NONE: none does.
+static uint32_t link_next(const struct inf_graph *graph, uint32_t end,
+                          const struct inf_segment *segment)
+{
+    struct inf_cpu_chain chain;
+    struct inf_cpu_chain next;
+    uint32_t readers[READERS_MAX];
+    uint32_t value = graph->nodes[end].outputs[0];
+    size_t size;
+    if (!inf_shape_bytes(&graph->values[value].shape, graph->values[value].dtype, &size) ||
+        graph->values[value].shape.rank != 4 || graph->values[value].shape.dims[0] < 1 ||
+        size / (size_t)graph->values[value].shape.dims[0] < LINK_BYTES_MIN)
+        return INF_NODE_NONE;
+    if (!inf_cpu_chain_find(&chain, graph, end, segment) || !light(&chain, graph) ||
+        chain_next(graph, end, segment) != INF_NODE_NONE)
+        return INF_NODE_NONE;
+    uint32_t count = find_readers(graph, value, readers);
+    if (count < 1 || count > READERS_MAX)
+        return INF_NODE_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t next_end = chain_from(&next, graph, readers[i], segment);
+        if (next_end == INF_NODE_NONE || !light(&next, graph))
+            continue;
+        if (count == 1)
+            return next.residual != value ? next_end : INF_NODE_NONE;
+        uint32_t other = readers[1 - i];
+        if (adds(&next, value, other))
+            return next_end;
+        uint32_t later_end = link_next(graph, next_end, segment);
+        struct inf_cpu_chain later;
+        if (later_end != INF_NODE_NONE && inf_cpu_chain_find(&later, graph, later_end, segment) &&
+            adds(&later, value, other))
+            return next_end;
+    }
+    return INF_NODE_NONE;
+}
+
+// The end of the chain that the one that ends at `end` goes on from. INF_NODE_NONE: it starts anew.
+static uint32_t link_before(const struct inf_graph *graph, uint32_t end,
+                            const struct inf_segment *segment)
+{
+    struct inf_cpu_chain chain;
+    if (!inf_cpu_chain_find(&chain, graph, end, segment))
+        return INF_NODE_NONE;
+    uint32_t before = graph->values[inf_cpu_chain_input(&chain, graph)].producer;
+    if (before == INF_NODE_NONE || !has_node(segment, before) ||
+        link_next(graph, before, segment) != end)
+        return INF_NODE_NONE;
+    return before;
+}
+
+// How many chains the stream has that the chain that ends at `end` is part of.
+static uint32_t stream_length(const struct inf_graph *graph, uint32_t end,
+                              const struct inf_segment *segment)
+{
+    uint32_t length = 1;
+    for (uint32_t at = link_next(graph, end, segment);
+         at != INF_NODE_NONE && length <= INF_CPU_STREAM_MAX; length++)
+        at = link_next(graph, at, segment);
+    for (uint32_t at = link_before(graph, end, segment);
+         at != INF_NODE_NONE && length <= INF_CPU_STREAM_MAX; length++)
+        at = link_before(graph, at, segment);
+    return length;
+}
+
+bool inf_cpu_stream_find(struct inf_cpu_stream *stream, const struct inf_graph *graph,
+                         uint32_t node, const struct inf_segment *segment)
+{
+    uint32_t length = stream_length(graph, node, segment);
+    if (length < 2 || length > INF_CPU_STREAM_MAX ||
+        link_next(graph, node, segment) != INF_NODE_NONE)
+        return false;
+    stream->count = length;
+    for (uint32_t i = length; i-- > 0;) {
+        if (!inf_cpu_chain_find(&stream->chains[i], graph, node, segment))
+            return false;
+        stream->results[i] = graph->nodes[node].outputs[0];
+        node = i > 0 ? link_before(graph, node, segment) : node;
+    }
+    return true;
+}
+
+uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
+                            const struct inf_segment *segment, enum inf_cpu_fusing most)
+{
+    if (most == INF_CPU_NODES)
+        return INF_NODE_NONE;
+    uint32_t next = chain_next(graph, node, segment);
+    if (next != INF_NODE_NONE || most == INF_CPU_CHAINS)
+        return next;
+    next = link_next(graph, node, segment);
+    if (next != INF_NODE_NONE && stream_length(graph, node, segment) > INF_CPU_STREAM_MAX)
+        return INF_NODE_NONE;
+    return next;
+}
+
+// --- groups ---
+
+static void group_add(struct inf_cpu_group *group, uint32_t node)
+{
+    uint32_t at = group->count;
+    if (node == INF_NODE_NONE)
+        return;
+    for (; at > 0 && group->nodes[at - 1] > node; at--)
+        group->nodes[at] = group->nodes[at - 1];
+    group->nodes[at] = node;
+    group->count++;
+}
+
+static void group_add_chain(struct inf_cpu_group *group, const struct inf_cpu_chain *chain)
+{
+    group_add(group, chain->pad);
+    group_add(group, chain->depthwise);
+    group_add(group, chain->conv);
+    group_add(group, chain->add);
+    group_add(group, chain->prelu);
+}
+
+bool inf_cpu_group_find(struct inf_cpu_group *group, const struct inf_graph *graph, uint32_t node,
+                        const struct inf_segment *segment, enum inf_cpu_fusing most)
+{
+    struct inf_cpu_stream stream;
+    struct inf_cpu_chain chain;
+    uint32_t end = node;
+    for (uint32_t next = node; next != INF_NODE_NONE;
+         next = inf_cpu_fused_into(graph, end, segment, most))
+        end = next;
+    group->count = 0;
+    if (most == INF_CPU_STREAMS) {
+        if (!inf_cpu_stream_find(&stream, graph, end, segment))
+            return false;
+        for (uint32_t i = 0; i < stream.count; i++)
+            group_add_chain(group, &stream.chains[i]);
+    } else if (most == INF_CPU_CHAINS && inf_cpu_chain_find(&chain, graph, end, segment) &&
+               !inf_cpu_chain_is_node(&chain)) {
+        group_add_chain(group, &chain);
+    }
+    return group->count > 1;
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products of two values that are both made during the run: a tile packs some columns of b and
+// multiplies all rows of a with them.
+#include <string.h>
+
+#include "backends/cpu/kernels/nn.h"
+#include "backends/cpu/native/native.h"
+
+#define LINE       16 // floats of a cache line
+#define ROWS_AHEAD 16 // of b, while it is packed
+
+struct matmul {
+    const struct inf_nn_gemm *nn;
+    size_t rows, depth, columns; // m, k, n
+    size_t batch;                // products
+    size_t panels, panel_width;
+    bool transpose_b;
+    int32_t rank; // of the leading dimensions
+    size_t dims[INF_LIMIT_RANK], a_steps[INF_LIMIT_RANK], b_steps[INF_LIMIT_RANK]; // in matrices
+    struct inf_own_end end;
+    bool has_bias;
+    size_t workers;
+    size_t scratch_step; // of each worker: panel, bias, slopes
+};
+
+struct matmul_task {
+    const struct matmul *matmul;
+    const float *a, *b, *bias;
+    float *y, *scratch;
+};
+
+static struct inf_xnn_activation activation_of(const struct inf_node *node)
+{
+    const struct inf_attrs_matmul *attrs = &node->attrs.matmul;
+    return (struct inf_xnn_activation){attrs->activation, attrs->activation_alpha,
+                                       attrs->activation_min, attrs->activation_max};
+}
+
+static enum inf_code matmul_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                     struct inf_error *err)
+{
+    const struct inf_shape *a = inf_cpu_input_shape(graph, node, 0);
+    const struct inf_shape *b = inf_cpu_input_shape(graph, node, 1);
+    INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
+    INF_TRY(inf_cpu_need_f32(graph, node, 1, err));
+    if (a->rank < 2 || b->rank < 2 || node->attrs.matmul.transpose_a)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: a transposed is not built");
+    size_t columns = (size_t)b->dims[b->rank - (node->attrs.matmul.transpose_b ? 2 : 1)];
+    if (inf_cpu_has_input(node, 2) &&
+        inf_shape_elements(inf_cpu_input_shape(graph, node, 2)) != columns)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: this bias is not built");
+    struct inf_xnn_activation activation = activation_of(node);
+    return inf_own_end_check(graph, node, &activation, 3, columns, err);
+}
+
+// Columns `first` on of the matrix b, filled up with zeros to the panel's width.
+static void pack_panel(const struct matmul *matmul, const float *b, size_t first, size_t width,
+                       float *to)
+{
+    size_t columns = INF_MIN(width, matmul->columns - first);
+    if (columns < width)
+        memset(to, 0, matmul->depth * width * sizeof(float));
+    const float *from_row = b + first;
+    for (size_t k = 0; k < matmul->depth && !matmul->transpose_b; k++) {
+        // Rows lie apart: no processor foresees them.
+        for (size_t line = 0; line < columns; line += LINE)
+            __builtin_prefetch(from_row + ROWS_AHEAD * matmul->columns + line);
+        memcpy(to + k * width, from_row, columns * sizeof(float));
+        from_row += matmul->columns;
+    }
+    for (size_t c = 0; c < columns && matmul->transpose_b; c++) {
+        const float *from = b + (first + c) * matmul->depth;
+        for (size_t k = 0; k < matmul->depth; k++)
+            to[k * width + c] = from[k];
+    }
+}
+
+static void matmul_tile(const void *context, size_t tile, size_t worker)
+{
+    const struct matmul_task *task = context;
+    const struct matmul *matmul = task->matmul;
+    size_t product = tile / matmul->panels;
+    size_t first = tile % matmul->panels * matmul->panel_width;
+    size_t columns = INF_MIN(matmul->panel_width, matmul->columns - first);
+    // Only the last vector of a panel may be cut.
+    size_t width = columns <= matmul->nn->width ? matmul->nn->width : matmul->panel_width;
+    const float *a = task->a;
+    const float *b = task->b;
+    size_t rest = product;
+    for (int32_t axis = matmul->rank - 1; axis >= 0; axis--) {
+        size_t index = rest % matmul->dims[axis];
+        rest /= matmul->dims[axis];
+        a += index * matmul->a_steps[axis] * matmul->rows * matmul->depth;
+        b += index * matmul->b_steps[axis] * matmul->depth * matmul->columns;
+    }
+    float *w = task->scratch + worker * matmul->scratch_step;
+    float *bias = w + matmul->depth * width;
+    float *slopes = bias + width;
+    pack_panel(matmul, b, first, width, w);
+    memset(bias, 0, width * sizeof(float));
+    if (task->bias != NULL)
+        memcpy(bias, task->bias + first, columns * sizeof(float));
+    struct inf_gemm_panel panel = {.segments = 1,
+                                   .depth = matmul->depth,
+                                   .w = w,
+                                   .bias = bias,
+                                   .min = matmul->end.min,
+                                   .max = matmul->end.max,
+                                   .y_step = matmul->columns,
+                                   .columns = columns};
+    if (inf_own_end_has_slopes(&matmul->end)) {
+        struct inf_own_end part = matmul->end;
+        if (part.slopes != NULL)
+            part.slopes += first;
+        inf_own_end_slopes(&part, columns, width, slopes);
+        panel.slopes = slopes;
+    }
+    for (size_t row = 0; row < matmul->rows; row += matmul->nn->rows_max) {
+        size_t some = INF_MIN(matmul->rows - row, matmul->nn->rows_max);
+        const float *segment[1] = {a + row * matmul->depth};
+        float *y = task->y + (product * matmul->rows + row) * matmul->columns + first;
+        struct inf_gemm gemm = {.a = segment, .a_step = matmul->depth, .ahead = w, .y = y};
+        matmul->nn->gemm[width / matmul->nn->width - 1][some - 1](&panel, &gemm);
+        for (size_t i = 0; i < some && matmul->end.map != NULL; i++)
+            matmul->end.map(columns, y + i * matmul->columns, y + i * matmul->columns);
+    }
+}
+
+static void matmul_run(const struct inf_cpu_step *step)
+{
+    const struct matmul *matmul = step->state;
+    struct matmul_task task = {matmul,          step->inputs[0],
+                               step->inputs[1], matmul->has_bias ? step->inputs[2] : NULL,
+                               step->output,    step->scratch};
+    struct inf_own_work work = {matmul_tile, &task, matmul->batch * matmul->panels};
+    inf_cpu_team_work(step->team, &work, matmul->workers);
+}
+
+// Leading dimensions of both operands, broadcast.
+static void describe_batch(struct matmul *matmul, const struct inf_shape *a,
+                           const struct inf_shape *b, const struct inf_shape *y)
+{
+    size_t a_step = 1;
+    size_t b_step = 1;
+    matmul->rank = y->rank - 2;
+    matmul->batch = 1;
+    for (int32_t axis = matmul->rank - 1; axis >= 0; axis--) {
+        int32_t a_axis = axis - (y->rank - a->rank);
+        int32_t b_axis = axis - (y->rank - b->rank);
+        size_t a_dim = a_axis < 0 ? 1 : (size_t)a->dims[a_axis];
+        size_t b_dim = b_axis < 0 ? 1 : (size_t)b->dims[b_axis];
+        matmul->dims[axis] = (size_t)y->dims[axis];
+        matmul->a_steps[axis] = a_dim == 1 ? 0 : a_step;
+        matmul->b_steps[axis] = b_dim == 1 ? 0 : b_step;
+        a_step *= a_dim;
+        b_step *= b_dim;
+        matmul->batch *= matmul->dims[axis];
+    }
+}
+
+// Products with one matrix b of matrices a that lie one behind the other are one product, for which b is
+// packed once.
+static void join_batch(struct matmul *matmul)
+{
+    for (int32_t axis = 0; axis < matmul->rank; axis++)
+        if (matmul->dims[axis] > 1 && (matmul->b_steps[axis] != 0 || matmul->a_steps[axis] == 0))
+            return;
+    matmul->rows *= matmul->batch;
+    matmul->batch = 1;
+    matmul->rank = 0;
+}
+
+static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    const struct inf_node *node = step->node;
+    const struct inf_shape *a = inf_cpu_input_shape(step->graph, node, 0);
+    INF_TRY(inf_cpu_state(step, sizeof(struct matmul), err));
+    struct matmul *matmul = step->state;
+    struct inf_xnn_activation activation = activation_of(node);
+    const struct inf_shape *y = inf_cpu_output_shape(step->graph, node);
+    matmul->nn = step->isa->nn->gemm;
+    matmul->rows = (size_t)a->dims[a->rank - 2];
+    matmul->depth = (size_t)a->dims[a->rank - 1];
+    matmul->columns = (size_t)y->dims[y->rank - 1];
+    matmul->transpose_b = node->attrs.matmul.transpose_b;
+    matmul->has_bias = inf_cpu_has_input(node, 2);
+    matmul->end = inf_own_end_of(step, node, &activation, 3);
+    matmul->panel_width = matmul->nn->width * (matmul->columns > matmul->nn->width ? 2 : 1);
+    matmul->panels = (matmul->columns + matmul->panel_width - 1) / matmul->panel_width;
+    describe_batch(matmul, a, inf_cpu_input_shape(step->graph, node, 1), y);
+    join_batch(matmul);
+    matmul->workers =
+        inf_own_workers(step, matmul->batch * matmul->rows * matmul->depth * matmul->columns);
+    matmul->scratch_step = ((matmul->depth + 2) * matmul->panel_width + 31) / 16 * 16;
+    inf_own_scratch(step, matmul->scratch_step * matmul->workers);
+    step->run = matmul_run;
+    step->kernel = "matmul";
+    return INF_OK;
+}
+
+const struct inf_cpu_kernel inf_cpu_product_kernels[] = {
+    {INF_OP_MATMUL, matmul_supports, matmul_create},
+    {0},
+};

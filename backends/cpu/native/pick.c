@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where extremes are: arg, and the best of a line: topk.
+#include <string.h>
+
+#include "backends/cpu/native/native.h"
+
+static size_t extent(const struct inf_shape *shape, int32_t first, int32_t end)
+{
+    size_t product = 1;
+    for (int32_t axis = first; axis < end; axis++)
+        product *= (size_t)shape->dims[axis];
+    return product;
+}
+
+static int32_t axis_of(int64_t axis, const struct inf_shape *shape)
+{
+    return (int32_t)(axis < 0 ? axis + shape->rank : axis);
+}
+
+// --- arg: x is [outer, rows, columns], y [outer, columns] ---
+
+struct arg {
+    size_t (*line)(size_t count, const void *x);
+    void (*rows)(size_t count, const void *x, size_t rows, size_t stride, int32_t *index);
+    size_t outer, row_count, columns;
+    size_t size, lines; // bytes of an element; lines of one task
+    bool wide;          // y is of 64 bits
+};
+
+struct arg_task {
+    const struct arg *arg;
+    const char *x;
+    void *y;
+};
+
+static void put_index(const struct arg_task *task, size_t at, int64_t index)
+{
+    if (task->arg->wide)
+        ((int64_t *)task->y)[at] = index;
+    else
+        ((int32_t *)task->y)[at] = (int32_t)index;
+}
+
+static void arg_lines(const struct arg_task *task, size_t first, size_t end)
+{
+    const struct arg *arg = task->arg;
+    for (size_t i = first; i < end; i++)
+        put_index(task, i,
+                  (int64_t)arg->line(arg->row_count, task->x + i * arg->row_count * arg->size));
+}
+
+static void arg_tile(const void *context, size_t tile, size_t worker)
+{
+    (void)worker;
+    const struct arg_task *task = context;
+    const struct arg *arg = task->arg;
+    int32_t index[INF_PICK_COLUMNS];
+    if (arg->columns == 1) {
+        arg_lines(task, tile * arg->lines, INF_MIN((tile + 1) * arg->lines, arg->outer));
+        return;
+    }
+    size_t across = (arg->columns + INF_PICK_COLUMNS - 1) / INF_PICK_COLUMNS; // tiles
+    size_t outer = tile / across;
+    size_t column = tile % across * INF_PICK_COLUMNS;
+    size_t columns = INF_MIN(arg->columns - column, (size_t)INF_PICK_COLUMNS);
+    arg->rows(columns, task->x + (outer * arg->row_count * arg->columns + column) * arg->size,
+              arg->row_count, arg->columns, index);
+    for (size_t i = 0; i < columns; i++)
+        put_index(task, outer * arg->columns + column + i, index[i]);
+}
+
+static void arg_run(const struct inf_cpu_step *step)
+{
+    const struct arg *arg = step->state;
+    struct arg_task task = {arg, step->inputs[0], step->output};
+    size_t tiles = (arg->outer + arg->lines - 1) / arg->lines;
+    if (arg->columns > 1)
+        tiles = arg->outer * ((arg->columns + INF_PICK_COLUMNS - 1) / INF_PICK_COLUMNS);
+    struct inf_own_work work = {arg_tile, &task, tiles};
+    inf_cpu_team_work(step->team, &work, SIZE_MAX);
+}
+
+static enum inf_code arg_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                  struct inf_error *err)
+{
+    const struct inf_value *x = &graph->values[node->inputs[0]];
+    if (inf_isa_best()->pick->line[INF_PICK_MAX][x->dtype] == NULL)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: arg of %s is not built",
+                        inf_dtype_name(x->dtype));
+    if (x->shape.dims[axis_of(node->attrs.arg.axis, &x->shape)] > INT32_MAX)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: arg: too large");
+    return INF_OK;
+}
+
+static enum inf_code arg_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    const struct inf_attrs_arg *attrs = &step->node->attrs.arg;
+    const struct inf_value *x = &step->graph->values[step->node->inputs[0]];
+    int32_t axis = axis_of(attrs->axis, &x->shape);
+    enum inf_pick_extreme extreme = attrs->kind == INF_ARG_MAX ? INF_PICK_MAX : INF_PICK_MIN;
+    INF_TRY(inf_cpu_state(step, sizeof(struct arg), err));
+    struct arg *arg = step->state;
+    *arg = (struct arg){
+        .line = step->isa->pick->line[extreme][x->dtype],
+        .rows = step->isa->pick->rows[extreme][x->dtype],
+        .outer = extent(&x->shape, 0, axis),
+        .row_count = (size_t)x->shape.dims[axis],
+        .columns = extent(&x->shape, axis + 1, x->shape.rank),
+        .size = inf_dtype_size(x->dtype),
+        .wide = step->graph->values[step->node->outputs[0]].dtype == INF_DTYPE_I64,
+    };
+    arg->lines = ((size_t)16 << 10) / arg->row_count + 1;
+    step->run = arg_run;
+    step->kernel = "arg";
+    return INF_OK;
+}
+
+// --- topk: lines of x lie one behind the other ---
+
+// Keys that are made and looked at in one go.
+#define KEYS 256
+
+struct topk {
+    const struct inf_pick *loops;
+    void (*keys)(size_t count, const void *x, uint32_t *keys);
+    size_t lines, count, k;
+    size_t size;    // bytes of an element
+    size_t workers; // each has a heap of k entries
+};
+
+struct topk_task {
+    const struct topk *topk;
+    const char *x;
+    char *values;
+    int32_t *indices;
+    uint64_t *heaps;
+};
+
+// What comes before in the result is larger: by its key, and of two alike the first.
+static uint64_t entry(uint32_t key, size_t index)
+{
+    return (uint64_t)key << 32 | (UINT32_MAX - (uint32_t)index);
+}
+
+// Puts `value` at place `hole` of a heap of `count` entries, the least on top, or below.
+static void sink(uint64_t *heap, size_t hole, size_t count, uint64_t value)
+{
+    for (;;) {
+        size_t child = 2 * hole + 1;
+        if (child >= count)
+            break;
+        if (child + 1 < count && heap[child + 1] < heap[child])
+            child++;
+        if (value <= heap[child])
+            break;
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    heap[hole] = value;
+}
+
+// Makes the heap of the best k elements of a line.
+static void collect(const struct topk *topk, const char *x, uint64_t *heap)
+{
+    uint32_t keys[KEYS];
+    size_t held = 0;
+    for (size_t first = 0; first < topk->count; first += KEYS) {
+        size_t some = INF_MIN(topk->count - first, (size_t)KEYS);
+        topk->keys(some, x + first * topk->size, keys);
+        if (held == topk->k && topk->loops->largest_key(some, keys) <= heap[0] >> 32)
+            continue;
+        for (size_t i = 0; i < some; i++) {
+            uint64_t next = entry(keys[i], first + i);
+            if (held == topk->k && next > heap[0])
+                sink(heap, 0, held, next);
+            if (held < topk->k) {
+                heap[held++] = next;
+                for (size_t at = held / 2; held == topk->k && at-- > 0;)
+                    sink(heap, at, held, heap[at]);
+            }
+        }
+    }
+}
+
+static void topk_tile(const void *context, size_t line, size_t worker)
+{
+    const struct topk_task *task = context;
+    const struct topk *topk = task->topk;
+    const char *x = task->x + line * topk->count * topk->size;
+    uint64_t *heap = task->heaps + worker * topk->k;
+    collect(topk, x, heap);
+    for (size_t left = topk->k; left-- > 0;) {
+        uint64_t worst = heap[0];
+        size_t at = UINT32_MAX - (uint32_t)worst;
+        task->indices[line * topk->k + left] = (int32_t)at;
+        memcpy(task->values + (line * topk->k + left) * topk->size, x + at * topk->size,
+               topk->size);
+        sink(heap, 0, left, heap[left]);
+    }
+}
+
+static void topk_run(const struct inf_cpu_step *step)
+{
+    const struct topk *topk = step->state;
+    struct topk_task task = {topk, step->inputs[0], step->outputs[0], step->outputs[1],
+                             (uint64_t *)(void *)step->scratch};
+    struct inf_own_work work = {topk_tile, &task, topk->lines};
+    inf_cpu_team_work(step->team, &work, topk->workers);
+}
+
+static enum inf_code topk_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                   struct inf_error *err)
+{
+    const struct inf_value *x = &graph->values[node->inputs[0]];
+    int32_t axis = axis_of(node->attrs.topk.axis, &x->shape);
+    if (inf_isa_best()->pick->keys[INF_PICK_MAX][x->dtype] == NULL)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: topk of %s is not built",
+                        inf_dtype_name(x->dtype));
+    if (extent(&x->shape, axis + 1, x->shape.rank) > 1 || x->shape.dims[axis] > INT32_MAX)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: topk: only along the last axis");
+    return INF_OK;
+}
+
+static enum inf_code topk_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    const struct inf_attrs_topk *attrs = &step->node->attrs.topk;
+    const struct inf_value *x = &step->graph->values[step->node->inputs[0]];
+    const struct inf_shape *y = inf_cpu_output_shape(step->graph, step->node);
+    int32_t axis = axis_of(attrs->axis, &x->shape);
+    INF_TRY(inf_cpu_state(step, sizeof(struct topk), err));
+    struct topk *topk = step->state;
+    *topk = (struct topk){
+        .loops = step->isa->pick,
+        .keys = step->isa->pick->keys[attrs->smallest ? INF_PICK_MIN : INF_PICK_MAX][x->dtype],
+        .lines = extent(&x->shape, 0, axis),
+        .count = (size_t)x->shape.dims[axis],
+        .k = (size_t)y->dims[axis],
+        .size = inf_dtype_size(x->dtype),
+    };
+    // About as many multiply-adds in the same time.
+    topk->workers = inf_own_workers(step, topk->lines * topk->count * 4);
+    topk->workers = INF_MIN(topk->workers, topk->lines);
+    inf_own_scratch(step, topk->workers * topk->k * (sizeof(uint64_t) / sizeof(float)));
+    step->run = topk_run;
+    step->kernel = "topk";
+    return INF_OK;
+}
+
+const struct inf_cpu_kernel inf_cpu_pick_kernels[] = {
+    {INF_OP_ARG, arg_supports, arg_create},
+    {INF_OP_TOPK, topk_supports, topk_create},
+    {0},
+};

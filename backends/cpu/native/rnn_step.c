@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one step of a recurrent network does with its gates, as ONNX has it.
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/native/rnn.h"
+
+// Elements of the gates of one direction.
+struct part {
+    const struct inf_own_rnn_run *run;
+    const struct inf_own_rnn *rnn;
+    size_t direction;
+    size_t panel, panel_end;
+    size_t first, count; // hidden elements
+};
+
+static struct part part_of(const struct inf_own_rnn_run *run, size_t tile)
+{
+    const struct inf_own_rnn *rnn = run->rnn;
+    size_t number = tile % rnn->parts;
+    struct part part = {.run = run, .rnn = rnn, .direction = tile / rnn->parts};
+    part.panel = inf_own_cut(rnn->panel_count, rnn->parts, number, 1);
+    part.panel_end = inf_own_cut(rnn->panel_count, rnn->parts, number + 1, 1);
+    part.first = rnn->panels[part.panel].first;
+    const struct inf_own_rnn_panel *last = &rnn->panels[part.panel_end - 1];
+    part.count = last->first + last->columns - part.first;
+    return part;
+}
+
+// What belongs to this part, of [direction][batch][hidden].
+static float *of_batch(const struct part *part, float *all, size_t batch)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    return all + (part->direction * rnn->batch + batch) * rnn->hidden + part->first;
+}
+
+// The sums of gate `gate` in this step.
+static float *sums_of(const struct part *part, size_t batch, size_t gate)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    size_t row =
+        (part->direction * rnn->chunk + part->run->step - part->run->first) * rnn->batch + batch;
+    return part->run->sums + (row * rnn->gates + gate) * rnn->hidden + part->first;
+}
+
+// --- products ---
+
+// Adds to a gate's sums what state `a` gives.
+static void add_state(const struct part *part, size_t gate, const float *a, bool nothing)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    struct inf_own_rnn_product product = {
+        .weights = rnn->r,
+        .bias = rnn->state_bias,
+        .direction = part->direction,
+        .gate = gate,
+        .a = a + part->direction * rnn->batch * rnn->hidden,
+        .rows = rnn->batch,
+        .depth = rnn->hidden,
+        .used = nothing ? 0 : rnn->hidden,
+        .y = sums_of(part, 0, gate) - part->first,
+        .y_step = rnn->gates * rnn->hidden,
+        .adds = true,
+    };
+    inf_own_rnn_multiply(rnn, &product, part->panel, part->panel_end);
+}
+
+// extra = what the state before gives to a gate.
+static void make_extra(const struct part *part, size_t gate)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    struct inf_own_rnn_product product = {
+        .weights = rnn->r,
+        .bias = rnn->state_bias,
+        .direction = part->direction,
+        .gate = gate,
+        .a = part->run->before + part->direction * rnn->batch * rnn->hidden,
+        .rows = rnn->batch,
+        .depth = rnn->hidden,
+        .used = part->run->from_nothing ? 0 : rnn->hidden,
+        .y = of_batch(part, part->run->extra, 0) - part->first,
+        .y_step = rnn->hidden,
+    };
+    inf_own_rnn_multiply(rnn, &product, part->panel, part->panel_end);
+}
+
+// --- gates ---
+
+static void activate(const struct part *part, int which, float *values)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    inf_simd_map_fn *function = rnn->activations[part->direction][which];
+    if (function != NULL)
+        function(part->count, values, values);
+    else if (rnn->hard[part->direction][which])
+        rnn->loops->hard_sigmoid(part->count, values, rnn->attrs->activation_alpha,
+                                 rnn->attrs->activation_beta);
+    else
+        rnn->simd->clamp(part->count, values, values, 0.0f, INFINITY);
+}
+
+// A sum becomes a gate.
+static void gate(const struct part *part, int which, float *sums)
+{
+    if (part->rnn->attrs->clip > 0)
+        part->rnn->loops->cut(part->count, sums, part->rnn->attrs->clip);
+    activate(part, which, sums);
+}
+
+// Adds the part of gate `number` (i, o, f) that comes from the cell state.
+static void peep(const struct part *part, size_t number, const float *cell, float *sums)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    if (rnn->peepholes == NULL)
+        return;
+    size_t at = (part->direction * 3 + number) * rnn->hidden + part->first;
+    rnn->loops->add_product(part->count, rnn->peepholes + at, cell, sums);
+}
+
+static void lstm(const struct part *part, size_t batch)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    float *in = sums_of(part, batch, 0);
+    float *out = sums_of(part, batch, 1);
+    float *forget = sums_of(part, batch, 2);
+    float *made = sums_of(part, batch, 3);
+    float *cell = of_batch(part, part->run->cell, batch);
+    peep(part, 0, cell, in);
+    gate(part, 0, in);
+    if (rnn->attrs->input_forget) {
+        rnn->loops->complement(part->count, in, forget);
+    } else {
+        peep(part, 2, cell, forget);
+        gate(part, 0, forget);
+    }
+    gate(part, 1, made);
+    rnn->loops->keep(part->count, forget, in, made, cell);
+    peep(part, 1, cell, out);
+    gate(part, 0, out);
+    // What goes into this activation is not clipped: it is no sum.
+    memcpy(made, cell, part->count * sizeof(*made));
+    activate(part, 2, made);
+    rnn->loops->multiply(part->count, out, made, of_batch(part, part->run->after, batch));
+}
+
+// `extra` is what the reset gate applies to, behind the product, or what it made of the state before it.
+static void gru(const struct part *part, size_t batch)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    float *update = sums_of(part, batch, 0);
+    float *made = sums_of(part, batch, 2);
+    gate(part, 0, update);
+    if (rnn->attrs->linear_before_reset) {
+        float *reset = sums_of(part, batch, 1);
+        gate(part, 0, reset);
+        rnn->loops->add_product(part->count, reset, of_batch(part, part->run->extra, batch), made);
+    }
+    gate(part, 1, made);
+    rnn->loops->blend(part->count, update, made, of_batch(part, part->run->before, batch),
+                      of_batch(part, part->run->after, batch));
+}
+
+static void simple(const struct part *part, size_t batch)
+{
+    float *sums = sums_of(part, batch, 0);
+    gate(part, 0, sums);
+    memcpy(of_batch(part, part->run->after, batch), sums, part->count * sizeof(*sums));
+}
+
+// --- steps ---
+
+static bool counts(const struct part *part, size_t batch)
+{
+    return part->run->step < part->rnn->lengths[batch];
+}
+
+void inf_own_rnn_reset_tile(const void *run, size_t tile, size_t worker)
+{
+    (void)worker;
+    struct part part = part_of(run, tile);
+    add_state(&part, 1, part.run->before, part.run->from_nothing);
+    for (size_t batch = 0; batch < part.rnn->batch; batch++) {
+        float *reset = sums_of(&part, batch, 1);
+        gate(&part, 0, reset);
+        part.rnn->loops->multiply(part.count, reset, of_batch(&part, part.run->before, batch),
+                                  of_batch(&part, part.run->extra, batch));
+    }
+}
+
+static void add_products(const struct part *part)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    const struct inf_own_rnn_run *run = part->run;
+    if (rnn->attrs->kind != INF_RNN_GRU) {
+        for (size_t number = 0; number < rnn->gates; number++)
+            add_state(part, number, run->before, run->from_nothing);
+        return;
+    }
+    add_state(part, 0, run->before, run->from_nothing);
+    if (rnn->attrs->linear_before_reset) {
+        add_state(part, 1, run->before, run->from_nothing);
+        make_extra(part, 2);
+    } else {
+        add_state(part, 2, run->extra, false);
+    }
+}
+
+static void put_result(const struct part *part, size_t batch)
+{
+    const struct inf_own_rnn *rnn = part->rnn;
+    const struct inf_own_rnn_run *run = part->run;
+    bool turned = inf_own_rnn_turns(rnn, part->direction) && counts(part, batch);
+    size_t time = turned ? rnn->lengths[batch] - 1 - run->step : run->step;
+    size_t row = (time * rnn->directions + part->direction) * rnn->batch + batch;
+    float *y = run->y + row * rnn->hidden + part->first;
+    float *after = of_batch(part, run->after, batch);
+    if (counts(part, batch)) {
+        memcpy(y, after, part->count * sizeof(*y));
+    } else {
+        memset(y, 0, part->count * sizeof(*y));
+        memcpy(after, of_batch(part, run->before, batch), part->count * sizeof(*y));
+    }
+}
+
+void inf_own_rnn_step_tile(const void *run, size_t tile, size_t worker)
+{
+    static void (*const kinds[])(const struct part *part, size_t batch) = {
+        [INF_RNN_LSTM] = lstm, [INF_RNN_GRU] = gru, [INF_RNN_SIMPLE] = simple};
+    (void)worker;
+    struct part part = part_of(run, tile);
+    add_products(&part);
+    for (size_t batch = 0; batch < part.rnn->batch; batch++) {
+        if (counts(&part, batch))
+            kinds[part.rnn->attrs->kind](&part, batch);
+        put_result(&part, batch);
+    }
+}

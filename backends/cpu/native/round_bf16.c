@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/native/round_bf16.h"
+
+#include <string.h>
+
+#include "backends/base/clock.h"
+
+#define TRIAL_DEPTH 128 // elements of a segment of the trial
+#define TRIAL_RUNS  16
+#define LINE_COUNT  32 // of bf16, in a cache line
+
+// --- whether it pays ---
+
+// Operands of the trial: all zeros, which take as long as others.
+struct trial {
+    _Alignas(64) float w[TRIAL_DEPTH * 2 * 16];
+    float a[INF_GEMM_ROWS_MAX * TRIAL_DEPTH], bias[2 * 16];
+    float y[INF_GEMM_ROWS_MAX * 2 * 16];
+};
+
+// The least time of some runs of a panel's product.
+static uint64_t try_gemm(const struct inf_nn_gemm *nn, struct trial *trial)
+{
+    const float *a[1] = {trial->a};
+    const uint16_t *rounded[1] = {(const uint16_t *)trial->a};
+    size_t width = INF_GEMM_PANELS * nn->width;
+    struct inf_gemm_panel panel = {.segments = 1,
+                                   .depth = TRIAL_DEPTH,
+                                   .w = trial->w,
+                                   .bias = trial->bias,
+                                   .max = 1,
+                                   .y_step = width,
+                                   .columns = width};
+    struct inf_gemm gemm = {
+        .a = a, .rounded = rounded, .a_step = TRIAL_DEPTH, .ahead = trial->w, .y = trial->y};
+    uint64_t least_ns = UINT64_MAX;
+    for (int run = 0; run < TRIAL_RUNS; run++) {
+        uint64_t start_ns = inf_clock_ns();
+        nn->gemm[INF_GEMM_PANELS - 1][nn->rows_max - 1](&panel, &gemm);
+        least_ns = INF_MIN(least_ns, inf_clock_ns() - start_ns);
+    }
+    return least_ns;
+}
+
+bool inf_own_round_pays(const struct inf_nn *nn)
+{
+    if (nn->gemm_dot == NULL)
+        return false;
+    struct trial trial;
+    memset(&trial, 0, sizeof(trial));
+    uint64_t widening_ns = try_gemm(nn->gemm_bf16, &trial);
+    return try_gemm(nn->gemm_dot, &trial) < widening_ns;
+}
+
+// --- runs ---
+
+// Elements of a segment of a run: windows overlap, or leave some out.
+static size_t segment_count(const struct inf_own_conv *conv, size_t pixels)
+{
+    return (pixels - 1) * conv->a_step + conv->depth;
+}
+
+static size_t segment_room(const struct inf_own_conv *conv, size_t pixels)
+{
+    return (segment_count(conv, pixels) + LINE_COUNT - 1) / LINE_COUNT * LINE_COUNT;
+}
+
+size_t inf_own_round_scratch(const struct inf_own_conv *conv, size_t count)
+{
+    if (conv->round == NULL || count == 0)
+        return 0;
+    return conv->segments * segment_room(conv, count) / 2;
+}
+
+uint16_t *inf_own_round_room(const struct inf_own_conv *conv, float *scratch, size_t offset)
+{
+    return conv->round != NULL ? (uint16_t *)(scratch + offset) : NULL;
+}
+
+void inf_own_round_run(const struct inf_own_conv *conv, const struct inf_own_run *run,
+                       const uint16_t **rounded)
+{
+    size_t count = segment_count(conv, run->count);
+    uint16_t *to = run->rounded;
+    for (size_t s = 0; s < conv->segments; s++, to += segment_room(conv, run->count)) {
+        rounded[s] = run->a[s] != NULL ? to : NULL;
+        if (run->a[s] != NULL)
+            conv->round(count, run->a[s], to);
+    }
+}

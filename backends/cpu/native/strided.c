@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results whose elements lie at regular steps in x: transpose, slice, split, tile, broadcast.
+#include <string.h>
+
+#include "backends/cpu/native/native.h"
+#include "backends/graph/shape/infer.h"
+
+#define AXES_MAX   (2 * INF_LIMIT_RANK)
+#define SQUARE     16                 // side of the squares that a transposition moves at once
+#define TASK_BYTES ((size_t)32 << 10) // that one task writes, about
+
+// One result: nested loops, the last one innermost. Steps are in bytes of x; results are dense.
+struct strided {
+    size_t element;
+    int32_t rank;
+    size_t dims[AXES_MAX];
+    ptrdiff_t steps[AXES_MAX];
+    ptrdiff_t start;
+    int32_t across;   // the axis that is dense in x; -1: none, or it is the innermost one
+    size_t outer;     // rounds of all loops but the innermost and `across`
+    size_t row_bytes; // of the innermost one
+    size_t y_steps[AXES_MAX];
+};
+
+struct strided_set {
+    struct strided *parts; // by output of the node
+    uint32_t count;
+};
+
+struct strided_task {
+    const struct strided *strided;
+    const char *x;
+    char *y;
+};
+
+// --- loops ---
+
+// Adds an axis around those that there are.
+static void add_axis(struct strided *strided, size_t dim, ptrdiff_t step)
+{
+    int32_t last = strided->rank - 1;
+    if (dim == 1)
+        return;
+    // Where it continues the one within, both are one loop.
+    if (last >= 0 && step == strided->steps[last] * (ptrdiff_t)strided->dims[last]) {
+        strided->dims[last] *= dim;
+        return;
+    }
+    strided->dims[strided->rank] = dim;
+    strided->steps[strided->rank++] = step;
+}
+
+// Puts the innermost axis last and finds out what else the loops need to know.
+static void close_axes(struct strided *strided)
+{
+    if (strided->rank == 0) {
+        strided->dims[strided->rank] = 1;
+        strided->steps[strided->rank++] = (ptrdiff_t)strided->element;
+    }
+    int32_t last = strided->rank - 1;
+    for (int32_t i = 0; i < last - i; i++) {
+        size_t dim = strided->dims[i];
+        ptrdiff_t step = strided->steps[i];
+        strided->dims[i] = strided->dims[last - i];
+        strided->steps[i] = strided->steps[last - i];
+        strided->dims[last - i] = dim;
+        strided->steps[last - i] = step;
+    }
+    size_t y_step = strided->element;
+    strided->across = -1;
+    strided->outer = 1;
+    for (int32_t axis = last; axis >= 0; axis--) {
+        strided->y_steps[axis] = y_step;
+        y_step *= strided->dims[axis];
+        if (axis != last && strided->steps[axis] == (ptrdiff_t)strided->element &&
+            strided->steps[last] != (ptrdiff_t)strided->element && strided->across < 0)
+            strided->across = axis;
+    }
+    for (int32_t axis = 0; axis < last; axis++)
+        strided->outer *= axis == strided->across ? 1 : strided->dims[axis];
+    strided->row_bytes = strided->dims[last] * strided->element;
+}
+
+// Where round `index` of the outer loops starts.
+static void locate(const struct strided *strided, size_t index, const char **x, char **y)
+{
+    for (int32_t axis = strided->rank - 2; axis >= 0; axis--) {
+        if (axis == strided->across)
+            continue;
+        size_t at = index % strided->dims[axis];
+        index /= strided->dims[axis];
+        *x += (ptrdiff_t)at * strided->steps[axis];
+        *y += at * strided->y_steps[axis];
+    }
+}
+
+static inline void pick(size_t element, size_t count, const char *x, ptrdiff_t x_step, char *y,
+                        size_t y_step)
+{
+    for (size_t i = 0; i < count; i++)
+        memcpy(y + i * y_step, x + (ptrdiff_t)i * x_step, element);
+}
+
+// `count` elements `x_step` apart, to `y_step` apart. The constants make loads and stores of copies.
+static void pick_any(size_t element, size_t count, const char *x, ptrdiff_t x_step, char *y,
+                     size_t y_step)
+{
+    switch (element) {
+    case 1:
+        pick(1, count, x, x_step, y, y_step);
+        break;
+    case 2:
+        pick(2, count, x, x_step, y, y_step);
+        break;
+    case 4:
+        pick(4, count, x, x_step, y, y_step);
+        break;
+    default:
+        pick(8, count, x, x_step, y, y_step);
+        break;
+    }
+}
+
+static void row(const struct strided *strided, const char *x, char *y)
+{
+    int32_t last = strided->rank - 1;
+    if (strided->steps[last] == (ptrdiff_t)strided->element)
+        memcpy(y, x, strided->row_bytes);
+    else
+        pick_any(strided->element, strided->dims[last], x, strided->steps[last], y,
+                 strided->element);
+}
+
+// Squares, so that lines of x and of y are used up while they are in the cache.
+static void transpose(const struct strided *strided, const char *x, char *y)
+{
+    int32_t last = strided->rank - 1;
+    size_t rows = strided->dims[strided->across];
+    size_t columns = strided->dims[last];
+    size_t y_step = strided->y_steps[strided->across];
+    for (size_t r = 0; r < rows; r += SQUARE) {
+        size_t some = INF_MIN(rows - r, (size_t)SQUARE);
+        for (size_t c = 0; c < columns; c += SQUARE) {
+            size_t end = INF_MIN(c + SQUARE, columns);
+            for (size_t i = c; i < end; i++)
+                pick_any(strided->element, some,
+                         x + (ptrdiff_t)i * strided->steps[last] + r * strided->element,
+                         (ptrdiff_t)strided->element, y + r * y_step + i * strided->element,
+                         y_step);
+        }
+    }
+}
+
+static void strided_tile(const void *context, size_t first, size_t count)
+{
+    const struct strided_task *task = context;
+    const struct strided *strided = task->strided;
+    for (size_t i = first; i < first + count; i++) {
+        const char *x = task->x + strided->start;
+        char *y = task->y;
+        locate(strided, i, &x, &y);
+        if (strided->across >= 0)
+            transpose(strided, x, y);
+        else
+            row(strided, x, y);
+    }
+}
+
+static void strided_run(const struct inf_cpu_step *step)
+{
+    const struct strided_set *set = step->state;
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct strided *strided = &set->parts[i];
+        struct strided_task task = {strided, step->inputs[0], step->outputs[i]};
+        size_t bytes =
+            strided->row_bytes * (strided->across >= 0 ? strided->dims[strided->across] : 1);
+        inf_own_split(step, &(struct inf_own_split){strided_tile, &task, strided->outer,
+                                                    TASK_BYTES / (bytes + 1) + 1});
+    }
+}
+
+// --- operators ---
+
+// Steps of x's axes in bytes.
+static void steps_of(const struct inf_shape *x, size_t element, ptrdiff_t *steps)
+{
+    ptrdiff_t step = (ptrdiff_t)element;
+    for (int32_t axis = x->rank - 1; axis >= 0; axis--) {
+        steps[axis] = step;
+        step *= (ptrdiff_t)x->dims[axis];
+    }
+}
+
+static void describe_transpose(struct strided *strided, const struct inf_graph *graph,
+                               const struct inf_node *node, const ptrdiff_t *steps)
+{
+    const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
+    const struct inf_ints *perm = &node->attrs.transpose.perm;
+    for (int32_t axis = x->rank - 1; axis >= 0; axis--) {
+        int64_t from = perm->count > 0 ? perm->values[axis] : x->rank - 1 - axis;
+        from = from < 0 ? from + x->rank : from;
+        add_axis(strided, (size_t)x->dims[from], steps[from]);
+    }
+}
+
+static bool describe_slice(struct strided *strided, const struct inf_graph *graph,
+                           const struct inf_node *node, const ptrdiff_t *steps)
+{
+    struct inf_slice_plan plan;
+    if (!inf_node_slice_plan(graph, node, &plan))
+        return false;
+    for (int32_t axis = plan.rank - 1; axis >= 0; axis--) {
+        strided->start += (ptrdiff_t)plan.begin[axis] * steps[axis];
+        add_axis(strided, (size_t)plan.count[axis], (ptrdiff_t)plan.stride[axis] * steps[axis]);
+    }
+    return true;
+}
+
+static void describe_broadcast(struct strided *strided, const struct inf_graph *graph,
+                               const struct inf_node *node, const ptrdiff_t *steps)
+{
+    const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
+    const struct inf_shape *y = inf_cpu_output_shape(graph, node);
+    for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
+        int32_t own = axis - (y->rank - x->rank);
+        bool stretched = own < 0 || x->dims[own] == 1;
+        add_axis(strided, (size_t)y->dims[axis], stretched ? 0 : steps[own]);
+    }
+}
+
+static void describe_tile(struct strided *strided, const struct inf_graph *graph,
+                          const struct inf_node *node, const ptrdiff_t *steps)
+{
+    const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
+    const struct inf_shape *y = inf_cpu_output_shape(graph, node);
+    for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
+        add_axis(strided, (size_t)x->dims[axis], steps[axis]);
+        add_axis(strided, (size_t)(y->dims[axis] / x->dims[axis]), 0);
+    }
+}
+
+// Part `index` of a split, which starts at `*at` along the axis.
+static void describe_split(struct strided *strided, const struct inf_graph *graph,
+                           const struct inf_node *node, uint32_t index, int64_t *at,
+                           const ptrdiff_t *steps)
+{
+    const struct inf_shape *y = &graph->values[node->outputs[index]].shape;
+    int32_t axis = node->attrs.split.axis;
+    axis = axis < 0 ? axis + y->rank : axis;
+    strided->start = (ptrdiff_t)*at * steps[axis];
+    *at += y->dims[axis];
+    for (int32_t i = y->rank - 1; i >= 0; i--)
+        add_axis(strided, (size_t)y->dims[i], steps[i]);
+}
+
+// Fills set->parts. False where the node's operands are not known.
+static bool describe(struct strided_set *set, const struct inf_graph *graph,
+                     const struct inf_node *node)
+{
+    ptrdiff_t steps[INF_LIMIT_RANK];
+    const struct inf_value *x = &graph->values[node->inputs[0]];
+    size_t element = inf_dtype_size(x->dtype);
+    steps_of(&x->shape, element, steps);
+    int64_t at = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct strided *strided = &set->parts[i];
+        *strided = (struct strided){.element = element};
+        if (node->op == INF_OP_TRANSPOSE)
+            describe_transpose(strided, graph, node, steps);
+        else if (node->op == INF_OP_SPLIT)
+            describe_split(strided, graph, node, i, &at, steps);
+        else if (node->op == INF_OP_BROADCAST)
+            describe_broadcast(strided, graph, node, steps);
+        else if (node->op == INF_OP_TILE)
+            describe_tile(strided, graph, node, steps);
+        else if (!describe_slice(strided, graph, node, steps))
+            return false;
+        close_axes(strided);
+    }
+    return true;
+}
+
+static enum inf_code strided_supports(const struct inf_graph *graph, const struct inf_node *node,
+                                      struct inf_error *err)
+{
+    struct inf_slice_plan plan;
+    if (node->op == INF_OP_SLICE && !inf_node_slice_plan(graph, node, &plan))
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: slice: its bounds are no constants");
+    if (inf_dtype_size(graph->values[node->inputs[0]].dtype) > 8)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: %s is not built",
+                        inf_op_info(node->op)->name,
+                        inf_dtype_name(graph->values[node->inputs[0]].dtype));
+    return INF_OK;
+}
+
+static enum inf_code strided_create(struct inf_cpu_step *step, struct inf_error *err)
+{
+    const struct inf_node *node = step->node;
+    INF_TRY(inf_cpu_state(step, sizeof(struct strided_set), err));
+    struct strided_set *set = step->state;
+    set->count = node->output_count;
+    set->parts = inf_arena_alloc(step->arena, set->count * sizeof(*set->parts));
+    if (set->parts == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its loops", node->name);
+    if (!describe(set, step->graph, node))
+        return inf_fail(err, INF_INTERNAL, "node '%s': bounds are no constants", node->name);
+    step->run = strided_run;
+    step->kernel = set->parts[0].across >= 0 ? "transpose" : "rows";
+    return INF_OK;
+}
+
+const struct inf_cpu_kernel inf_cpu_strided_kernels[] = {
+    {INF_OP_TRANSPOSE, strided_supports, strided_create},
+    {INF_OP_SLICE, strided_supports, strided_create},
+    {INF_OP_SPLIT, strided_supports, strided_create},
+    {INF_OP_BROADCAST, strided_supports, strided_create},
+    {INF_OP_TILE, strided_supports, strided_create},
+    {0},
+};

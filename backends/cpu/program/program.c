@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/program/program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "backends/base/clock.h"
+#include "backends/cpu/program/step.h"
+#include "backends/cpu/program/form_choice.h"
+#include "backends/cpu/program/kernel_choice.h"
+#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/fused_chain.h"
+#include "backends/cpu/native/row_pipeline.h"
+#include "backends/cpu/core/xnn.h"
+#include "proto/core/span.h"
+
+// A stretch of steps is worth to wake other threads when it takes one core twice as long as waking them,
+// of which so many multiply-adds are a nanosecond; but what was measured may have been disturbed.
+#define CORE_MACS_PER_NS 50
+#define TEAM_MACS_MIN    ((size_t)1000000)
+#define TEAM_MACS_MAX    ((size_t)20000000)
+
+struct cpu_program {
+    struct inf_program base;
+    struct inf_arena arena;     // what steps point to
+    struct inf_cpu_step *steps; // slot after slot
+    uint32_t step_count;        // of one slot
+    uint32_t slots;
+    struct inf_xnn_memory *scratch; // of all slots
+    struct inf_cpu_team *teams;     // by slot
+    size_t team_macs;               // of a stretch that threads are woken for, at least
+};
+
+// --- steps ---
+
+static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segment *segment,
+                               enum inf_cpu_fusing fusing, struct inf_cpu_choices *choices,
+                               struct inf_error *err)
+{
+    const struct inf_cpu_kernel *kernel;
+    struct inf_cpu_chain chain;
+    struct inf_cpu_stream stream;
+    INF_TRY(inf_cpu_step_take_operands(step, err));
+    if (fusing == INF_CPU_STREAMS &&
+        inf_cpu_stream_find(&stream, step->graph, step->index, segment)) {
+        INF_TRY(inf_own_stream_create(step, &stream, err));
+        inf_cpu_step_bind_start(step);
+    } else if (fusing != INF_CPU_NODES &&
+               inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
+               !inf_cpu_chain_is_node(&chain)) {
+        INF_TRY(inf_own_chain_create(step, &chain, err));
+        inf_cpu_step_bind_start(step);
+    } else {
+        INF_TRY(inf_cpu_choose(&kernel, segment->by_rule ? NULL : choices, step, err));
+        inf_cpu_step_bind_start(step);
+        INF_TRY(kernel->create(step, err));
+    }
+    return inf_cpu_step_setup(step, err);
+}
+
+// --- programs ---
+
+// Gives the steps of each slot the same memory for what they need while they run.
+static enum inf_code share_scratch(struct cpu_program *program, struct inf_error *err)
+{
+    size_t most = 0;
+    size_t size;
+    for (uint32_t i = 0; i < program->step_count; i++)
+        most = INF_MAX(most, program->steps[i].scratch_count);
+    if (most == 0)
+        return INF_OK;
+    for (uint32_t slot = 0; slot < program->slots; slot++) {
+        struct inf_cpu_step *steps = program->steps + (size_t)slot * program->step_count;
+        float *scratch = NULL;
+        if (inf_size_mul(most, sizeof(float), &size))
+            scratch = inf_xnn_alloc(&program->scratch, size);
+        if (scratch == NULL)
+            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                   "cpu: no memory for %zu numbers of scratch", most);
+        program->base.scratch_bytes += size;
+        for (uint32_t i = 0; i < program->step_count; i++)
+            steps[i].scratch = steps[i].scratch_count > 0 ? scratch : NULL;
+    }
+    return INF_OK;
+}
+
+pthreadpool_t inf_cpu_pool_of(const struct inf_cpu_device *device,
+                              const struct inf_segment *segment, uint32_t slot)
+{
+    if (segment->threads > 0 && segment->threads < device->pools.threads)
+        return NULL;
+    // The plan of another device that falls back on this one may have more slots than there are pools;
+    // a pool takes one run at a time.
+    return device->pools.pools[slot % device->pools.slots];
+}
+
+// A node that has a step, and what its step may compute beside it.
+struct planned_step {
+    uint32_t node;
+    enum inf_cpu_fusing fusing;
+};
+
+// Lists the steps of the segment, by choice or (`most` not NULL) as large as they may be.
+static uint32_t list_steps(struct planned_step *steps, const struct inf_cpu_device *device,
+                           const struct inf_segment *segment, const enum inf_cpu_fusing *most)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < segment->node_count; i++) {
+        uint32_t node = segment->nodes[i];
+        enum inf_cpu_fusing fusing = most != NULL ? *most : inf_cpu_form_of(device, segment, node);
+        if (inf_cpu_fused_into(segment->graph, node, segment, fusing) == INF_NODE_NONE)
+            steps[count++] = (struct planned_step){node, fusing};
+    }
+    return count;
+}
+
+static void step_init(struct inf_cpu_step *step, struct cpu_program *program,
+                      struct inf_cpu_device *device, const struct inf_segment *segment,
+                      uint32_t slot)
+{
+    step->graph = segment->graph;
+    step->node = &segment->graph->nodes[step->index];
+    step->pool = inf_cpu_pool_of(device, segment, slot);
+    step->team = &program->teams[slot];
+    step->team->pool = step->pool;
+    step->arena = &program->arena;
+    step->device = &device->base;
+    step->packs = &device->packs;
+    step->isa = device->isa;
+    step->bf16 = segment->precision == INF_PRECISION_BF16;
+    step->dots = device->dots;
+    step->pinned = segment->pinned;
+}
+
+static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_device *device,
+                                  const struct inf_segment *segment,
+                                  const enum inf_cpu_fusing *most, struct inf_error *err)
+{
+    size_t count;
+    if (!inf_size_mul(segment->node_count, segment->slots, &count))
+        return inf_fail(err, INF_EXHAUSTED, "cpu: %" PRIu32 " slots are too many", segment->slots);
+    program->steps = calloc(count + 1, sizeof(*program->steps));
+    program->teams =
+        inf_arena_alloc(&program->arena, ((size_t)segment->slots + 1) * sizeof(*program->teams));
+    struct planned_step *planned =
+        inf_arena_alloc(&program->arena, ((size_t)segment->node_count + 1) * sizeof(*planned));
+    if (program->steps == NULL || program->teams == NULL || planned == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "cpu: no memory for %zu steps", count);
+    program->slots = segment->slots;
+    program->team_macs = (size_t)device->pools.wake_ns * 2 * CORE_MACS_PER_NS;
+    program->team_macs = INF_MAX(INF_MIN(program->team_macs, TEAM_MACS_MAX), TEAM_MACS_MIN);
+    program->step_count = list_steps(planned, device, segment, most);
+    for (size_t i = 0; i < (size_t)program->step_count * segment->slots; i++) {
+        struct inf_cpu_step *step = &program->steps[i];
+        const struct planned_step *like = &planned[i % program->step_count];
+        uint32_t slot = (uint32_t)(i / program->step_count);
+        step->index = like->node;
+        step_init(step, program, device, segment, slot);
+        INF_TRY(step_fill(step, segment, like->fusing, device->choices, err));
+        program->base.lowered_nodes += slot == 0 ? step->lowered_nodes : 0;
+    }
+    return share_scratch(program, err);
+}
+
+static enum inf_code compile(struct inf_program **out_program, struct inf_cpu_device *device,
+                             const struct inf_segment *segment, const enum inf_cpu_fusing *most,
+                             struct inf_error *err)
+{
+    struct cpu_program *program = calloc(1, sizeof(*program));
+    if (program == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
+    int64_t before = inf_xnn_thread_bytes();
+    enum inf_code code = program_fill(program, device, segment, most, err);
+    if (code != INF_OK) {
+        inf_cpu_program_destroy(&program->base);
+        return code;
+    }
+    program->base.weight_bytes =
+        (uint64_t)(inf_xnn_thread_bytes() - before) - program->base.scratch_bytes;
+    *out_program = &program->base;
+    return INF_OK;
+}
+
+enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_device *base,
+                              const struct inf_segment *segment, uint32_t flags,
+                              struct inf_error *err)
+{
+    (void)flags;
+    return compile(out_program, (struct inf_cpu_device *)base, segment, NULL, err);
+}
+
+enum inf_code inf_cpu_compile_form(struct inf_program **out_program, struct inf_cpu_device *device,
+                                   const struct inf_segment *segment, enum inf_cpu_fusing most,
+                                   struct inf_error *err)
+{
+    return compile(out_program, device, segment, &most, err);
+}
+
+void inf_cpu_program_destroy(struct inf_program *base)
+{
+    struct cpu_program *program = (struct cpu_program *)base;
+    size_t count = (size_t)program->step_count * program->slots;
+    for (size_t i = 0; i < count; i++)
+        inf_cpu_step_fini(&program->steps[i]);
+    free(program->steps);
+    inf_xnn_free(&program->scratch);
+    inf_arena_fini(&program->arena);
+    free(program);
+}
+
+// --- runs ---
+
+// Points the step at the run's operands. True where one of them moved.
+static bool step_bind(struct inf_cpu_step *step, const struct inf_binding *bindings)
+{
+    const struct inf_node *node = step->node;
+    bool moved = false;
+    for (uint32_t i = 0; i < step->operand_count; i++) {
+        uint32_t value = step->operands[i];
+        if (value == INF_VALUE_NONE || inf_graph_is_const(step->graph, value))
+            continue;
+        moved |= step->inputs[i] != bindings[value].host;
+        step->inputs[i] = bindings[value].host;
+    }
+    moved |= step->output != bindings[node->outputs[0]].host;
+    step->output = bindings[node->outputs[0]].host;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        step->outputs[i] = bindings[node->outputs[i]].host;
+    return moved;
+}
+
+static enum inf_code run_step(struct inf_cpu_step *step, const struct inf_run *run,
+                              struct inf_error *err)
+{
+    uint64_t start_ns = run->profile ? inf_clock_ns() : 0;
+    if (step_bind(step, run->bindings))
+        INF_TRY(inf_cpu_step_setup(step, err));
+    INF_TRY(inf_cpu_step_run(step, err));
+    if (run->profile)
+        step->time_ns = inf_clock_ns() - start_ns;
+    return INF_OK;
+}
+
+// Steps that run one after the other.
+struct stretch {
+    struct inf_cpu_step *steps;
+    uint32_t count;
+    const struct inf_run *run;
+    struct inf_error *err;
+    enum inf_code code;
+};
+
+static enum inf_code run_steps(const struct stretch *stretch)
+{
+    const struct inf_run *run = stretch->run;
+    for (uint32_t i = 0; i < stretch->count; i++) {
+        struct inf_cpu_step *step = &stretch->steps[i];
+        if (run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed))
+            return inf_fail(stretch->err, INF_CANCELLED, "cancelled before node '%s'",
+                            step->node->name);
+        INF_TRY(run_step(step, run, stretch->err));
+    }
+    return INF_OK;
+}
+
+static void lead_stretch(void *context)
+{
+    struct stretch *stretch = context;
+    stretch->code = run_steps(stretch);
+}
+
+enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
+                          struct inf_ticket *ticket, struct inf_error *err)
+{
+    struct cpu_program *program = (struct cpu_program *)base;
+    struct inf_cpu_step *steps = program->steps + (size_t)run->slot * program->step_count;
+    uint32_t end;
+    for (uint32_t at = 0; at < program->step_count; at = end) {
+        struct stretch stretch = {.steps = &steps[at], .run = run, .err = err};
+        bool xnn = inf_cpu_step_is_xnn(&steps[at]);
+        size_t macs = 0;
+        for (end = at; end < program->step_count && inf_cpu_step_is_xnn(&steps[end]) == xnn; end++)
+            macs += steps[end].macs;
+        stretch.count = end - at;
+        if (!xnn && macs >= program->team_macs)
+            inf_cpu_team_lead(steps[at].team, lead_stretch, &stretch);
+        else
+            lead_stretch(&stretch);
+        if (stretch.code != INF_OK)
+            return stretch.code;
+    }
+    ticket->value = 0;
+    return INF_OK;
+}
+
+struct inf_blob_form *inf_cpu_packed(const struct inf_program *base, uint32_t node, uint32_t input)
+{
+    const struct cpu_program *program = (const struct cpu_program *)base;
+    // The steps of all slots have the same packs.
+    for (uint32_t i = 0; i < program->step_count; i++)
+        for (const struct inf_cpu_pack_use *use = program->steps[i].pack_uses; use != NULL;
+             use = use->next)
+            if (use->node == node && use->input == input && inf_cpu_pack_restores(use->pack))
+                return &use->pack->form;
+    return NULL;
+}
+
+uint32_t inf_cpu_profile(const struct inf_program *base, uint32_t slot,
+                         struct inf_step_profile *profile, uint32_t capacity)
+{
+    const struct cpu_program *program = (const struct cpu_program *)base;
+    const struct inf_cpu_step *steps = program->steps + (size_t)slot * program->step_count;
+    for (uint32_t i = 0; i < program->step_count && i < capacity; i++)
+        profile[i] = (struct inf_step_profile){
+            .node = steps[i].index, .time_ns = steps[i].time_ns, .kernel = steps[i].kernel};
+    return program->step_count;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/program/step.h"
+
+#include "backends/cpu/native/native.h"
+#include "backends/cpu/core/xnn.h"
+
+// Where operands are before the first run. XNNPACK allocates in the first setup of an operator only,
+// and of later pointers it wants to know no more than how far they are from the first ones. So the
+// first setup is done when a program is compiled, with this, and runs allocate nothing. It is not
+// NULL, which kernels refuse, and so low that no element "at" it can have the address of a real one.
+#define NOWHERE ((void *)64)
+
+enum inf_code inf_cpu_step_take_operands(struct inf_cpu_step *step, struct inf_error *err)
+{
+    const struct inf_node *node = step->node;
+    step->operands = node->inputs;
+    step->operand_count = node->input_count;
+    step->outputs = inf_arena_alloc(step->arena, (node->output_count + 1) * sizeof(*step->outputs));
+    step->inputs = inf_arena_alloc(step->arena, (node->input_count + 1) * sizeof(*step->inputs));
+    if (step->inputs == NULL || step->outputs == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for its operands", node->name);
+    return INF_OK;
+}
+
+void inf_cpu_step_bind_start(struct inf_cpu_step *step)
+{
+    step->output = NOWHERE;
+    for (uint32_t i = 0; i < step->operand_count; i++) {
+        uint32_t value = step->operands[i];
+        if (value == INF_VALUE_NONE)
+            continue;
+        bool constant = inf_graph_is_const(step->graph, value);
+        step->inputs[i] = constant ? step->graph->values[value].data->data : NOWHERE;
+    }
+}
+
+static enum xnn_status after_setup(struct inf_cpu_step *step)
+{
+    const struct inf_xnn_unary *unary = &step->after.unary;
+    if (unary->op == NULL)
+        return xnn_status_success;
+    return unary->setup(unary->op, unary->batch, step->output, step->output, step->pool);
+}
+
+enum inf_code inf_cpu_step_setup(struct inf_cpu_step *step, struct inf_error *err)
+{
+    enum xnn_status status = step->setup != NULL ? step->setup(step) : xnn_status_success;
+    if (status == xnn_status_success)
+        status = after_setup(step);
+    return inf_xnn_check(status, step->node, step->kernel, err);
+}
+
+enum inf_code inf_cpu_step_run(struct inf_cpu_step *step, struct inf_error *err)
+{
+    enum xnn_status status = xnn_status_success;
+    if (step->run != NULL)
+        step->run(step);
+    else
+        status = xnn_run_operator(step->op, step->pool);
+    if (status == xnn_status_success && step->after.unary.op != NULL)
+        status = xnn_run_operator(step->after.unary.op, step->pool);
+    if (step->after.map != NULL)
+        inf_own_map(step, step->after.map, step->after.count, step->output);
+    return inf_xnn_check(status, step->node, step->kernel, err);
+}
+
+bool inf_cpu_step_is_xnn(const struct inf_cpu_step *step)
+{
+    return step->op != NULL || step->after.unary.op != NULL;
+}
+
+void inf_cpu_step_fini(struct inf_cpu_step *step)
+{
+    xnn_delete_operator(step->op);
+    xnn_delete_operator(step->after.unary.op);
+    inf_xnn_free(&step->memory);
+    inf_cpu_step_unpack(step);
+}

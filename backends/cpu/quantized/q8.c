@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/quantized/q8.h"
+
+#include "proto/core/span.h"
+
+// --- parameters ---
+
+// The elements of operand `input`; NULL where it is absent.
+static const void *elements(const struct inf_graph *graph, const struct inf_node *node,
+                            uint32_t input, size_t *count)
+{
+    *count = 0;
+    if (!inf_cpu_has_input(node, input))
+        return NULL;
+    *count = inf_shape_elements(&graph->values[node->inputs[input]].shape);
+    return graph->values[node->inputs[input]].data->data;
+}
+
+enum inf_code inf_q8_terms_check(const struct inf_graph *graph, const struct inf_node *node,
+                                 struct inf_error *err)
+{
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        if (inf_cpu_has_input(node, i) && !inf_graph_is_const(graph, node->inputs[i]))
+            return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: '%s' is no constant",
+                            inf_op_info(node->op)->name, graph->values[node->inputs[i]].name);
+    }
+    return INF_OK;
+}
+
+// The zero point at operand `input`, of one element.
+static int32_t zero_of(const struct inf_graph *graph, const struct inf_node *node, uint32_t input,
+                       enum inf_dtype dtype)
+{
+    size_t count;
+    const void *zero = elements(graph, node, input, &count);
+    if (zero == NULL)
+        return 0;
+    return dtype == INF_DTYPE_I8 ? *(const int8_t *)zero : *(const uint8_t *)zero;
+}
+
+struct inf_q8_terms inf_q8_terms_of(const struct inf_graph *graph, const struct inf_node *node)
+{
+    bool is_matmul = node->op == INF_OP_QMATMUL;
+    int32_t min = is_matmul ? node->attrs.qmatmul.min : node->attrs.qconv2d.min;
+    int32_t max = is_matmul ? node->attrs.qmatmul.max : node->attrs.qconv2d.max;
+    enum inf_dtype x = graph->values[node->inputs[0]].dtype;
+    enum inf_dtype w = graph->values[node->inputs[1]].dtype;
+    enum inf_dtype y = graph->values[node->outputs[0]].dtype;
+    size_t count;
+    struct inf_q8_terms terms = {.flip = x == INF_DTYPE_I8 ? 0x80 : 0,
+                                 .w_flip = w == INF_DTYPE_U8 ? 0x80 : 0,
+                                 .y_size = y == INF_DTYPE_I32 ? sizeof(int32_t) : 1};
+    terms.x_zero = zero_of(graph, node, 3, x) + terms.flip;
+    terms.bias = elements(graph, node, 2, &count);
+    terms.w_zeros = elements(graph, node, 4, &terms.w_zero_count);
+    terms.scales = elements(graph, node, 5, &terms.scale_count);
+    if (terms.scales == NULL)
+        return terms;
+    terms.y_zero = zero_of(graph, node, 6, y);
+    min = INF_MAX(min, y == INF_DTYPE_I8 ? -128 : 0);
+    max = INF_MIN(max, y == INF_DTYPE_I8 ? 127 : 255);
+    terms.low = (float)(INF_MIN(min, max) - terms.y_zero);
+    terms.high = (float)(max - terms.y_zero);
+    return terms;
+}
+
+int32_t inf_q8_w_zero(const struct inf_q8_terms *terms, size_t channel)
+{
+    // Without zero points, 0 of unsigned weights is -128 of signed ones.
+    uint8_t zero =
+        terms->w_zeros != NULL ? terms->w_zeros[terms->w_zero_count == 1 ? 0 : channel] : 0;
+    return (int8_t)(zero ^ terms->w_flip);
+}
+
+bool inf_q8_has_w_zeros(const struct inf_q8_terms *terms)
+{
+    for (size_t i = 0; i < INF_MAX(terms->w_zero_count, 1u); i++) {
+        if (inf_q8_w_zero(terms, i) != 0)
+            return true;
+    }
+    return false;
+}
+
+int32_t inf_q8_offset(const struct inf_q8_terms *terms, size_t channel, int32_t w_sum, size_t depth)
+{
+    uint32_t x_zero = (uint32_t)terms->x_zero;
+    uint32_t offset = terms->bias != NULL ? (uint32_t)terms->bias[channel] : 0;
+    offset -= x_zero * (uint32_t)w_sum;
+    offset += (uint32_t)depth * x_zero * (uint32_t)inf_q8_w_zero(terms, channel);
+    return (int32_t)offset;
+}
+
+float inf_q8_scale(const struct inf_q8_terms *terms, size_t channel)
+{
+    return terms->scales != NULL ? terms->scales[terms->scale_count == 1 ? 0 : channel] : 0;
+}
+
+enum inf_code inf_q8_alloc(void **out_memory, struct inf_cpu_step *step, size_t size,
+                           struct inf_error *err)
+{
+    size_t padded;
+    *out_memory = NULL;
+    if (inf_size_add(size, INF_BLOB_SLACK_BYTES, &padded))
+        *out_memory = inf_xnn_alloc(&step->memory, padded);
+    if (*out_memory == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "node '%s': no memory for %zu bytes", step->node->name, size);
+    return INF_OK;
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/exec/dynamic/interpret.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/exec/dynamic/node_programs.h"
+#include "backends/exec/dynamic/subgraph_programs.h"
+#include "backends/exec/dynamic/scratch_cache.h"
+#include "backends/graph/shape/infer.h"
+#include "proto/core/limits.h"
+
+// A graph while it runs: the same nodes with value records of its own, in which data becomes known.
+struct frame {
+    struct inf_graph graph; // shares everything with `source` but its values
+    const struct inf_graph *source;
+    uint32_t *uses; // by value: inputs of nodes still to come, and outputs of the graph
+};
+
+static enum inf_code no_memory(struct inf_error *err, size_t size_bytes)
+{
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for %zu bytes",
+                           size_bytes);
+}
+
+void inf_tensor_clear(struct inf_tensor *tensor)
+{
+    inf_blob_unref(&tensor->data);
+    *tensor = (struct inf_tensor){0};
+}
+
+// Drops a reference to what a run made, and counts the bytes that become free.
+static void drop(struct inf_interpreter *interpreter, struct inf_blob **data)
+{
+    // Relaxed: what others can see, constants and inputs, has a reference beside ours.
+    if (*data != NULL && atomic_load_explicit(&(*data)->references, memory_order_relaxed) == 1)
+        interpreter->bytes -= INF_MIN(interpreter->bytes, (*data)->size_bytes);
+    inf_spares_give(interpreter->spares, data);
+}
+
+// Drops a value's data, unless it is a constant of the graph's own.
+static void release(struct inf_interpreter *interpreter, struct frame *frame, uint32_t value)
+{
+    struct inf_blob **data = &frame->graph.values[value].data;
+    if (*data != frame->source->values[value].data)
+        drop(interpreter, data);
+}
+
+static void drop_use(struct inf_interpreter *interpreter, struct frame *frame, uint32_t value)
+{
+    if (value != INF_VALUE_NONE && --frame->uses[value] == 0)
+        release(interpreter, frame, value);
+}
+
+enum inf_code inf_interpreter_create_blob(struct inf_interpreter *interpreter, const char *name,
+                                          size_t size_bytes, struct inf_blob **out_blob,
+                                          struct inf_error *err)
+{
+    if (interpreter->bytes + size_bytes > INF_LIMIT_DYNAMIC_BYTES)
+        return inf_fail(err, INF_EXHAUSTED,
+                        "'%s' of %zu bytes: more than %" PRIu64 " bytes of tensors in one run",
+                        name, size_bytes, (uint64_t)INF_LIMIT_DYNAMIC_BYTES);
+    *out_blob = inf_spares_take(interpreter->spares, size_bytes);
+    if (*out_blob == NULL)
+        *out_blob = inf_blob_create_unset(size_bytes);
+    if (*out_blob == NULL)
+        return no_memory(err, size_bytes);
+    interpreter->bytes += size_bytes;
+    return INF_OK;
+}
+
+static enum inf_code create_blob(struct inf_interpreter *interpreter, const struct inf_value *value,
+                                 struct inf_blob **out_blob, struct inf_error *err)
+{
+    size_t size_bytes;
+    char text[INF_SHAPE_TEXT_SIZE];
+    if (!inf_shape_bytes(&value->shape, value->dtype, &size_bytes))
+        return inf_fail(err, INF_EXHAUSTED,
+                        "'%s' of shape %s is no tensor, or larger than one may be", value->name,
+                        inf_shape_print(&value->shape, text));
+    return inf_interpreter_create_blob(interpreter, value->name, size_bytes, out_blob, err);
+}
+
+// --- ordinary nodes ---
+
+// Whether the output is the first input's bytes under another shape.
+static bool renames(const struct inf_node *node)
+{
+    return node->op == INF_OP_IDENTITY || node->op == INF_OP_RESHAPE ||
+           node->op == INF_OP_EXPAND_DIMS || node->op == INF_OP_SQUEEZE;
+}
+
+// Asks the evaluator for sizes that inference left open.
+static enum inf_code settle_shapes(struct inf_interpreter *interpreter, struct frame *frame,
+                                   uint32_t index, struct inf_error *err)
+{
+    const struct inf_node *node = &frame->graph.nodes[index];
+    struct inf_value *values = frame->graph.values;
+    struct inf_shape shapes[4] = {0};
+    bool known = true;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        known &= inf_shape_known(&values[node->outputs[i]].shape);
+    if (known)
+        return INF_OK;
+    if (node->output_count > INF_ARRAY_LENGTH(shapes) || interpreter->evaluator->measure == NULL)
+        return inf_fail(err, INF_UNSUPPORTED, "node '%s': its shapes stay unknown", node->name);
+    for (uint32_t i = 0; i < node->output_count; i++)
+        shapes[i] = values[node->outputs[i]].shape;
+    INF_TRY(interpreter->evaluator->measure(interpreter->evaluator->context, &frame->graph, index,
+                                            shapes, err));
+    for (uint32_t i = 0; i < node->output_count; i++)
+        values[node->outputs[i]].shape = shapes[i];
+    return INF_OK;
+}
+
+// The shape of a value as data.
+static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
+{
+    int32_t *elements = blob->data;
+    for (int32_t i = 0; i < shape->rank; i++)
+        elements[i] = (int32_t)shape->dims[i];
+}
+
+// By a program where there is one.
+static enum inf_code evaluate(struct inf_interpreter *interpreter, const struct frame *frame,
+                              uint32_t index, struct inf_blob **blobs, struct inf_error *err)
+{
+    const struct inf_node_run run = {.graph = &frame->graph,
+                                     .source = frame->source,
+                                     .node = index,
+                                     .slot = interpreter->slot,
+                                     .outputs = blobs,
+                                     .cancelled = interpreter->cancelled};
+    bool done = false;
+    if (interpreter->programs != NULL)
+        INF_TRY(inf_node_programs_run(interpreter->programs, &run, &done, err));
+    if (done)
+        return INF_OK;
+    return interpreter->evaluator->run(interpreter->evaluator->context, &frame->graph, index, blobs,
+                                       err);
+}
+
+static enum inf_code compute(struct inf_interpreter *interpreter, struct frame *frame,
+                             uint32_t index, struct inf_blob **blobs, struct inf_error *err)
+{
+    const struct inf_node *node = &frame->graph.nodes[index];
+    for (uint32_t i = 0; i < node->output_count; i++)
+        INF_TRY(create_blob(interpreter, &frame->graph.values[node->outputs[i]], &blobs[i], err));
+    if (node->op == INF_OP_SHAPE)
+        write_shape(&frame->graph.values[node->inputs[0]].shape, blobs[0]);
+    else
+        INF_TRY(evaluate(interpreter, frame, index, blobs, err));
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        frame->graph.values[node->outputs[i]].data = blobs[i];
+        blobs[i] = NULL;
+    }
+    return INF_OK;
+}
+
+static enum inf_code run_node(struct inf_interpreter *interpreter, struct frame *frame,
+                              uint32_t index, struct inf_error *err)
+{
+    const struct inf_node *node = &frame->graph.nodes[index];
+    struct inf_value *values = frame->graph.values;
+    INF_TRY(inf_shape_infer_node(&frame->graph, index, err));
+    INF_TRY(settle_shapes(interpreter, frame, index, err));
+    if (renames(node)) {
+        values[node->outputs[0]].data = inf_blob_ref(values[node->inputs[0]].data);
+        return INF_OK;
+    }
+    struct inf_blob **blobs = calloc(node->output_count, sizeof *blobs);
+    if (blobs == NULL)
+        return no_memory(err, node->output_count * sizeof *blobs);
+    enum inf_code code = compute(interpreter, frame, index, blobs, err);
+    for (uint32_t i = 0; i < node->output_count; i++)
+        inf_blob_unref(&blobs[i]);
+    free(blobs);
+    return code;
+}
+
+// --- branches and loops ---
+
+// The tensors that a node's subgraph takes or gives.
+struct exchange {
+    struct inf_tensor *inputs, *outputs;
+    uint32_t input_count, output_count;
+};
+
+static void end_exchange(struct inf_interpreter *interpreter, struct exchange *exchange)
+{
+    for (uint32_t i = 0; exchange->inputs != NULL && i < exchange->input_count; i++)
+        drop(interpreter, &exchange->inputs[i].data);
+    for (uint32_t i = 0; exchange->outputs != NULL && i < exchange->output_count; i++)
+        drop(interpreter, &exchange->outputs[i].data);
+    free(exchange->inputs);
+    free(exchange->outputs);
+}
+
+// The node's inputs from `first` on.
+static enum inf_code begin_exchange(struct exchange *exchange, const struct frame *frame,
+                                    const struct inf_node *node, uint32_t first,
+                                    struct inf_error *err)
+{
+    *exchange = (struct exchange){
+        .input_count = node->input_count - first,
+        .output_count = node->output_count,
+        .inputs = calloc((size_t)node->input_count + 1, sizeof *exchange->inputs),
+        .outputs = calloc((size_t)node->output_count + 1, sizeof *exchange->outputs),
+    };
+    if (exchange->inputs == NULL || exchange->outputs == NULL)
+        return no_memory(err, node->input_count * sizeof *exchange->inputs);
+    for (uint32_t i = 0; i < exchange->input_count; i++) {
+        const struct inf_value *value = &frame->graph.values[node->inputs[first + i]];
+        exchange->inputs[i] = (struct inf_tensor){
+            .dtype = value->dtype, .shape = value->shape, .data = inf_blob_ref(value->data)};
+    }
+    return INF_OK;
+}
+
+// Hands the tensors over as the node's outputs.
+static void set_outputs(struct frame *frame, const struct inf_node *node,
+                        struct inf_tensor *tensors)
+{
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        struct inf_value *value = &frame->graph.values[node->outputs[i]];
+        value->dtype = tensors[i].dtype;
+        value->shape = tensors[i].shape;
+        value->data = tensors[i].data;
+        tensors[i].data = NULL;
+    }
+}
+
+static enum inf_code read_condition(const struct inf_tensor *tensor, bool *condition,
+                                    struct inf_error *err)
+{
+    if (tensor->dtype != INF_DTYPE_BOOL || tensor->data->size_bytes != 1)
+        return inf_fail(err, INF_INVALID, "the condition is %s of %zu bytes, wanted one bool",
+                        inf_dtype_name(tensor->dtype), tensor->data->size_bytes);
+    *condition = *(const uint8_t *)tensor->data->data != 0;
+    return INF_OK;
+}
+
+static enum inf_code run_branch(struct inf_interpreter *interpreter, struct frame *frame,
+                                const struct inf_node *node, struct exchange *exchange,
+                                struct inf_error *err)
+{
+    const struct inf_value *value = &frame->graph.values[node->inputs[0]];
+    struct inf_tensor tensor = {.dtype = value->dtype, .data = value->data};
+    bool condition = false;
+    INF_TRY(read_condition(&tensor, &condition, err));
+    int32_t index = condition ? node->attrs.branch.then_graph : node->attrs.branch.else_graph;
+    INF_TRY(inf_interpret(interpreter, frame->graph.subgraphs[index], exchange->inputs,
+                          exchange->outputs, err));
+    set_outputs(frame, node, exchange->outputs);
+    return INF_OK;
+}
+
+static enum inf_code test_loop(struct inf_interpreter *interpreter, const struct frame *frame,
+                               const struct inf_node *node, const struct exchange *exchange,
+                               bool *condition, struct inf_error *err)
+{
+    struct inf_tensor tensor = {0};
+    enum inf_code code =
+        inf_interpret(interpreter, frame->graph.subgraphs[node->attrs.loop.condition_graph],
+                      exchange->inputs, &tensor, err);
+    if (code == INF_OK)
+        code = read_condition(&tensor, condition, err);
+    drop(interpreter, &tensor.data);
+    return code;
+}
+
+static enum inf_code run_loop(struct inf_interpreter *interpreter, struct frame *frame,
+                              const struct inf_node *node, struct exchange *exchange,
+                              struct inf_error *err)
+{
+    const struct inf_graph *body = frame->graph.subgraphs[node->attrs.loop.body_graph];
+    for (uint32_t iteration = 0;; iteration++) {
+        bool condition = false;
+        INF_TRY(test_loop(interpreter, frame, node, exchange, &condition, err));
+        if (!condition)
+            break;
+        if (iteration == INF_LIMIT_LOOP_ITERATIONS)
+            return inf_fail(err, INF_EXHAUSTED, "it goes on after %u iterations",
+                            INF_LIMIT_LOOP_ITERATIONS);
+        INF_TRY(inf_interpret(interpreter, body, exchange->inputs, exchange->outputs, err));
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            drop(interpreter, &exchange->inputs[i].data);
+            exchange->inputs[i] = exchange->outputs[i];
+            exchange->outputs[i] = (struct inf_tensor){0};
+        }
+    }
+    set_outputs(frame, node, exchange->inputs);
+    return INF_OK;
+}
+
+static enum inf_code run_control(struct inf_interpreter *interpreter, struct frame *frame,
+                                 const struct inf_node *node, struct inf_error *err)
+{
+    struct exchange exchange;
+    bool is_branch = node->op == INF_OP_BRANCH;
+    enum inf_code code = begin_exchange(&exchange, frame, node, is_branch, err);
+    if (code == INF_OK)
+        code = is_branch ? run_branch(interpreter, frame, node, &exchange, err)
+                         : run_loop(interpreter, frame, node, &exchange, err);
+    end_exchange(interpreter, &exchange);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "node '%s' (%s)", node->name,
+                                inf_op_info(node->op)->name);
+    return INF_OK;
+}
+
+// --- a graph ---
+
+static enum inf_code begin(const struct inf_interpreter *interpreter, struct frame *frame,
+                           const struct inf_graph *source, struct inf_error *err)
+{
+    size_t count = (size_t)source->value_count + 1;
+    *frame = (struct frame){.graph = *source, .source = source};
+    frame->graph.values = calloc(count, sizeof *frame->graph.values);
+    frame->uses = calloc(count, sizeof *frame->uses);
+    if (frame->graph.values == NULL || frame->uses == NULL)
+        return no_memory(err, count * sizeof *frame->graph.values);
+    if (source->value_count > 0)
+        memcpy(frame->graph.values, source->values, source->value_count * sizeof *source->values);
+    for (uint32_t i = 0; i < source->node_count; i++)
+        for (uint32_t k = 0; k < source->nodes[i].input_count; k++)
+            if (source->nodes[i].inputs[k] != INF_VALUE_NONE)
+                frame->uses[source->nodes[i].inputs[k]]++;
+    for (uint32_t i = 0; i < source->output_count; i++)
+        frame->uses[source->outputs[i].value]++;
+    for (uint32_t i = 0; i < source->value_count; i++)
+        // What the programs hold may go and come back meanwhile: nobody looks.
+        if (source->values[i].data != NULL &&
+            !inf_node_programs_hold(interpreter->programs, source, i) &&
+            source->values[i].data->data == NULL)
+            return inf_fail_reason(err, INF_INTERNAL, INF_REASON_BUG,
+                                   "'%s' is interpreted, but only its compiled form is there",
+                                   source->values[i].name);
+    return INF_OK;
+}
+
+static void end(struct inf_interpreter *interpreter, struct frame *frame)
+{
+    for (uint32_t i = 0; frame->graph.values != NULL && i < frame->source->value_count; i++)
+        release(interpreter, frame, i);
+    free(frame->graph.values);
+    free(frame->uses);
+}
+
+static enum inf_code bind_inputs(struct frame *frame, const struct inf_tensor *inputs,
+                                 struct inf_error *err)
+{
+    for (uint32_t i = 0; i < frame->graph.input_count; i++) {
+        const struct inf_port *port = &frame->graph.inputs[i];
+        struct inf_value *value = &frame->graph.values[port->value];
+        if (value->dtype != inputs[i].dtype)
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
+                                   "input '%s' is %s, wanted %s", port->name,
+                                   inf_dtype_name(inputs[i].dtype), inf_dtype_name(value->dtype));
+        value->shape = inputs[i].shape;
+        if (frame->uses[port->value] > 0)
+            value->data = inf_blob_ref(inputs[i].data);
+    }
+    return INF_OK;
+}
+
+static enum inf_code run_nodes(struct inf_interpreter *interpreter, struct frame *frame,
+                               struct inf_error *err)
+{
+    for (uint32_t i = 0; i < frame->graph.node_count; i++) {
+        const struct inf_node *node = &frame->graph.nodes[i];
+        if (interpreter->cancelled != NULL &&
+            atomic_load_explicit(interpreter->cancelled, memory_order_relaxed))
+            return inf_fail(err, INF_CANCELLED, "cancelled before node '%s'", node->name);
+        if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
+            INF_TRY(run_control(interpreter, frame, node, err));
+        else
+            INF_TRY(run_node(interpreter, frame, i, err));
+        for (uint32_t k = 0; k < node->input_count; k++)
+            drop_use(interpreter, frame, node->inputs[k]);
+        for (uint32_t k = 0; k < node->output_count; k++)
+            if (frame->uses[node->outputs[k]] == 0)
+                release(interpreter, frame, node->outputs[k]);
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct inf_graph *graph,
+                            const struct inf_tensor *inputs, struct inf_tensor *outputs,
+                            struct inf_error *err)
+{
+    struct frame frame;
+    if (interpreter->sides != NULL && inf_sides_fit(interpreter->sides, graph, inputs))
+        return inf_sides_run(interpreter->sides, interpreter, graph, inputs, outputs, err);
+    enum inf_code code = begin(interpreter, &frame, graph, err);
+    if (code == INF_OK)
+        code = bind_inputs(&frame, inputs, err);
+    if (code == INF_OK)
+        code = run_nodes(interpreter, &frame, err);
+    for (uint32_t i = 0; code == INF_OK && i < graph->output_count; i++) {
+        const struct inf_value *value = &frame.graph.values[graph->outputs[i].value];
+        outputs[i] = (struct inf_tensor){
+            .dtype = value->dtype, .shape = value->shape, .data = inf_blob_ref(value->data)};
+    }
+    end(interpreter, &frame);
+    return code;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+
+#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/shape/infer.h"
+#include "proto/core/span.h"
+
+// Each fold stays below this, so that a small file cannot make a large graph.
+#define FOLD_BYTES_MAX ((size_t)64 << 20)
+
+static bool inputs_const(const struct inf_graph *graph, const struct inf_node *node)
+{
+    if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
+        return false; // no kernels
+    if (node->op == INF_OP_RANDOM && node->attrs.random.seed == 0)
+        return false; // another value every run
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != INF_VALUE_NONE && !inf_graph_is_const(graph, node->inputs[i]))
+            return false;
+    return true;
+}
+
+// Whether the outputs are known and small enough; their size in *total_bytes.
+static bool outputs_fit(const struct inf_rewrite *rewrite, const struct inf_node *node,
+                        size_t *total_bytes)
+{
+    *total_bytes = 0;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const struct inf_value *value = &rewrite->graph->values[node->outputs[i]];
+        size_t size_bytes;
+        if (!inf_shape_bytes(&value->shape, value->dtype, &size_bytes) ||
+            !inf_size_add(*total_bytes, size_bytes, total_bytes))
+            return false;
+    }
+    return *total_bytes < FOLD_BYTES_MAX && *total_bytes <= *rewrite->fold_budget_bytes;
+}
+
+// Takes a node's work off what is left of the budget; false where that is too little.
+static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node)
+{
+    uint64_t work = inf_node_work(rewrite->graph, node);
+    if (work > *rewrite->fold_budget_work)
+        return false;
+    *rewrite->fold_budget_work -= work;
+    return true;
+}
+
+// The shape of a value as data: needs no kernel, and the value no constant.
+static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
+{
+    int32_t *elements = blob->data;
+    for (int32_t i = 0; i < shape->rank; i++)
+        elements[i] = (int32_t)shape->dims[i];
+}
+
+// Fills blobs for the outputs. *folded is false where the node cannot be computed: then it fails at
+// run time, as it should.
+static enum inf_code evaluate(struct inf_rewrite *rewrite, uint32_t index, struct inf_blob **blobs,
+                              bool *folded)
+{
+    const struct inf_graph *graph = rewrite->graph;
+    const struct inf_node *node = &graph->nodes[index];
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const struct inf_value *value = &graph->values[node->outputs[i]];
+        size_t size_bytes = 0;
+        if (inf_shape_bytes(&value->shape, value->dtype, &size_bytes))
+            blobs[i] = inf_blob_create(size_bytes);
+        if (blobs[i] == NULL)
+            return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                   "node '%s': no memory for its %zu constant bytes", node->name,
+                                   size_bytes);
+    }
+    *folded = true;
+    struct inf_error ignored;
+    if (node->op == INF_OP_SHAPE)
+        write_shape(&graph->values[node->inputs[0]].shape, blobs[0]);
+    else
+        *folded = rewrite->evaluator->run(rewrite->evaluator->context, graph, index, blobs,
+                                          &ignored) == INF_OK;
+    return INF_OK;
+}
+
+static enum inf_code fold(struct inf_rewrite *rewrite, uint32_t index, size_t total_bytes)
+{
+    struct inf_graph *graph = rewrite->graph;
+    uint32_t count = graph->nodes[index].output_count;
+    const uint32_t *outputs = graph->nodes[index].outputs;
+    struct inf_blob **blobs = calloc(count, sizeof *blobs);
+    if (blobs == NULL)
+        return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");
+    bool folded = false;
+    enum inf_code code = evaluate(rewrite, index, blobs, &folded);
+    if (folded) {
+        inf_rewrite_remove(rewrite, index);
+        *rewrite->fold_budget_bytes -= total_bytes;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (folded && rewrite->uses[outputs[i]] > 0)
+            graph->values[outputs[i]].data = blobs[i];
+        else
+            inf_blob_unref(&blobs[i]);
+    }
+    free(blobs);
+    return code;
+}
+
+// Asks for the sizes of outputs that hang on values, which are known. What comes of it is no shape of
+// the graph's: the node is about to go.
+static bool measure(struct inf_rewrite *rewrite, uint32_t index)
+{
+    const struct inf_evaluator *evaluator = rewrite->evaluator;
+    const struct inf_node *node = &rewrite->graph->nodes[index];
+    struct inf_shape shapes[4];
+    struct inf_error ignored = {0};
+    bool known = true;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        known &= inf_shape_known(&rewrite->graph->values[node->outputs[i]].shape);
+    if (known)
+        return true;
+    if (evaluator->measure == NULL || node->output_count > INF_ARRAY_LENGTH(shapes))
+        return false;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        shapes[i] = rewrite->graph->values[node->outputs[i]].shape;
+    if (evaluator->measure(evaluator->context, rewrite->graph, index, shapes, &ignored) != INF_OK)
+        return false;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        rewrite->graph->values[node->outputs[i]].shape = shapes[i];
+    return true;
+}
+
+static bool is_dequantized_bytes(const struct inf_graph *graph, const struct inf_node *node)
+{
+    return node->op == INF_OP_DEQUANTIZE &&
+           inf_dtype_size(graph->values[node->inputs[0]].dtype) == 1;
+}
+
+enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
+{
+    struct inf_graph *graph = rewrite->graph;
+    if (rewrite->evaluator == NULL)
+        return INF_OK;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct inf_node *node = &graph->nodes[i];
+        size_t total_bytes;
+        // What was folded before it may have settled its shape.
+        if (rewrite->changed)
+            INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
+        bool known = node->op == INF_OP_SHAPE
+                         ? inf_shape_known(&graph->values[node->inputs[0]].shape)
+                         : inputs_const(graph, node);
+        if (rewrite->keep_bytes && is_dequantized_bytes(graph, node))
+            continue;
+        if (!known || !afford_work(rewrite, node) || !measure(rewrite, i))
+            continue;
+        if (outputs_fit(rewrite, node, &total_bytes))
+            INF_TRY(fold(rewrite, i, total_bytes));
+        if (!rewrite->gone[i]) // what was measured is not for good
+            INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
+    }
+    return INF_OK;
+}

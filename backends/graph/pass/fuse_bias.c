@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+
+#include "backends/graph/pass/pass_private.h"
+
+// Moves node `index`, an add or sub, into the linear node that makes its input `from`, if the other
+// input is a constant a channel.
+static enum inf_code fuse(struct inf_rewrite *rewrite, uint32_t index, uint32_t from)
+{
+    struct inf_graph *graph = rewrite->graph;
+    struct inf_node *node = &graph->nodes[index];
+    struct inf_linear linear;
+    size_t stride;
+    if (!inf_linear_open(rewrite, node->inputs[from], &linear))
+        return INF_OK;
+    const float *terms = inf_linear_per_channel(graph, &linear, node->inputs[1 - from], &stride);
+    if (terms == NULL)
+        return INF_OK;
+    double *offset = calloc(linear.channels, sizeof *offset);
+    if (offset == NULL)
+        return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for the %zu channels of node '%s'", linear.channels,
+                               node->name);
+    double sign = node->attrs.binary.kind == INF_BINARY_SUB ? -1 : 1;
+    for (size_t i = 0; i < linear.channels; i++)
+        offset[i] = sign * terms[i * stride];
+    bool done;
+    enum inf_code code = inf_linear_apply(rewrite, &linear, NULL, offset, &done);
+    if (code == INF_OK && done) {
+        inf_activation_move(&linear.activation, node);
+        inf_rewrite_absorb(rewrite, linear.node, index);
+    }
+    free(offset);
+    return code;
+}
+
+enum inf_code inf_pass_fuse_bias(struct inf_rewrite *rewrite)
+{
+    for (uint32_t i = 0; i < rewrite->graph->node_count; i++) {
+        const struct inf_node *node = &rewrite->graph->nodes[i];
+        if (node->op != INF_OP_BINARY || (node->attrs.binary.kind != INF_BINARY_ADD &&
+                                          node->attrs.binary.kind != INF_BINARY_SUB))
+            continue;
+        bool commutes = node->attrs.binary.kind == INF_BINARY_ADD;
+        INF_TRY(fuse(rewrite, i, 0));
+        if (!rewrite->gone[i] && commutes)
+            INF_TRY(fuse(rewrite, i, 1));
+    }
+    return INF_OK;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of the operators on quantised numbers.
+#include "backends/graph/shape/rules.h"
+
+// Input `index`, if there, has one element, or one for each of `channels` where that is said.
+static enum inf_code check_parameter(struct inf_infer *infer, uint32_t index, bool per_channel,
+                                     int64_t channels)
+{
+    size_t count;
+    int64_t merged;
+    if (!inf_infer_has_input(infer, index))
+        return INF_OK;
+    const struct inf_shape *shape = inf_infer_input(infer, index);
+    if (!inf_shape_count(shape, &count) || count == 1 ||
+        (per_channel && shape->rank == 1 && inf_dim_merge(shape->dims[0], channels, &merged)))
+        return INF_OK;
+    char text[INF_SHAPE_TEXT_SIZE];
+    if (per_channel)
+        return inf_shape_fault(infer, "input %u has shape %s, wanted one element or %lld", index,
+                               inf_shape_print(shape, text), (long long)channels);
+    return inf_shape_fault(infer, "input %u has shape %s, wanted one element", index,
+                           inf_shape_print(shape, text));
+}
+
+// Inputs 2 to 6 of a product.
+static enum inf_code check_parameters(struct inf_infer *infer, int64_t channels)
+{
+    int64_t merged;
+    if (inf_infer_has_input(infer, 2)) {
+        const struct inf_shape *bias = inf_infer_input(infer, 2);
+        char text[INF_SHAPE_TEXT_SIZE];
+        if (bias->rank >= 0 &&
+            (bias->rank != 1 || !inf_dim_merge(bias->dims[0], channels, &merged)))
+            return inf_shape_fault(infer, "the bias has shape %s, wanted %lld elements",
+                                   inf_shape_print(bias, text), (long long)channels);
+    }
+    INF_TRY(check_parameter(infer, 3, false, channels));
+    INF_TRY(check_parameter(infer, 4, true, channels));
+    INF_TRY(check_parameter(infer, 5, true, channels));
+    return check_parameter(infer, 6, false, channels);
+}
+
+enum inf_code inf_infer_qconv2d(struct inf_infer *infer)
+{
+    int64_t groups = infer->node->attrs.qconv2d.groups;
+    struct inf_shape x;
+    struct inf_shape filter;
+    INF_TRY(inf_infer_image(infer, 0, &x));
+    INF_TRY(inf_infer_image(infer, 1, &filter));
+    int64_t merged;
+    if (x.dims[3] >= 0 &&
+        (x.dims[3] % groups != 0 || !inf_dim_merge(x.dims[3] / groups, filter.dims[2], &merged)))
+        return inf_shape_fault(infer, "the filter is for %lld channels, x has %lld in %lld groups",
+                               (long long)filter.dims[2], (long long)x.dims[3], (long long)groups);
+    if (filter.dims[3] >= 0 && filter.dims[3] % groups != 0)
+        return inf_shape_fault(infer, "%lld output channels do not divide into %lld groups",
+                               (long long)filter.dims[3], (long long)groups);
+    INF_TRY(check_parameters(infer, filter.dims[3]));
+    struct inf_shape y = {.rank = 4, .dims = {[0] = x.dims[0], [3] = filter.dims[3]}};
+    INF_TRY(inf_infer_slide(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
+    INF_TRY(inf_infer_slide(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
+    return inf_infer_output(infer, 0, &y);
+}
+
+enum inf_code inf_infer_qmatmul(struct inf_infer *infer)
+{
+    bool transpose_b = infer->node->attrs.qmatmul.transpose_b;
+    const struct inf_shape *b = inf_infer_input(infer, 1);
+    struct inf_shape y;
+    INF_TRY(inf_infer_product(infer, false, transpose_b, &y));
+    INF_TRY(check_parameters(infer, b->rank < 0 ? INF_DIM_UNKNOWN
+                                                : b->dims[b->rank - (transpose_b ? 2 : 1)]));
+    return y.rank < 0 ? INF_OK : inf_infer_output(infer, 0, &y);
+}
+
+enum inf_code inf_infer_qbinary(struct inf_infer *infer)
+{
+    const struct inf_shape *a = inf_infer_input(infer, 0);
+    const struct inf_shape *b = inf_infer_input(infer, 1);
+    struct inf_shape y;
+    for (uint32_t i = 2; i < 8; i++)
+        INF_TRY(check_parameter(infer, i, false, 1));
+    if (a->rank < 0 || b->rank < 0)
+        return INF_OK;
+    if (!inf_shape_broadcast(a, b, &y)) {
+        char has_a[INF_SHAPE_TEXT_SIZE];
+        char has_b[INF_SHAPE_TEXT_SIZE];
+        return inf_shape_fault(infer, "shapes %s and %s do not broadcast",
+                               inf_shape_print(a, has_a), inf_shape_print(b, has_b));
+    }
+    return inf_infer_output(infer, 0, &y);
+}
+
+enum inf_code inf_infer_lookup(struct inf_infer *infer)
+{
+    const struct inf_shape *table = inf_infer_input(infer, 1);
+    int64_t merged;
+    if (table->rank >= 0 && (table->rank != 1 || !inf_dim_merge(table->dims[0], 256, &merged))) {
+        char text[INF_SHAPE_TEXT_SIZE];
+        return inf_shape_fault(infer, "the table has shape %s, wanted 256 elements",
+                               inf_shape_print(table, text));
+    }
+    return inf_infer_output(infer, 0, inf_infer_input(infer, 0));
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Discrete Fourier transforms of the last axis, as products with matrices of sines and cosines: exact
+// for any length, and as fast as a device multiplies. A complex tensor is two values of one shape,
+// FP32 or FP64.
+#ifndef INF_BACKENDS_IMPORT_COMMON_DFT_H
+#define INF_BACKENDS_IMPORT_COMMON_DFT_H
+
+#include "backends/graph/graph.h"
+
+enum inf_dft_kind {
+    INF_DFT_FORWARD,      // complex to complex
+    INF_DFT_INVERSE,      // and back, divided by the length
+    INF_DFT_REAL_FORWARD, // real to the first length / 2 + 1 terms
+    INF_DFT_REAL_INVERSE, // and back
+};
+
+// Elements of one matrix: a transform of 2048 points has 2048 * 2048.
+#define INF_DFT_MATRIX_MAX ((int64_t)1 << 22)
+
+// One transform.
+struct inf_dft {
+    enum inf_dft_kind kind;
+    int64_t length;           // x is cut to it, or zeros stand behind x
+    uint32_t real, imaginary; // x; imaginary INF_VALUE_NONE where it is real, which is the only
+                              // way for INF_DFT_REAL_FORWARD and none for INF_DFT_REAL_INVERSE
+};
+
+// Adds the nodes of a transform, named `name`, and infers their shapes. *out_imaginary is
+// INF_VALUE_NONE for INF_DFT_REAL_INVERSE.
+//
+// INF_INVALID      x is a scalar, or of another type, or the length is less than 1.
+// INF_UNSUPPORTED  (OPERATOR) the last axis of x has no size yet.
+// INF_EXHAUSTED    INF_DFT_MATRIX_MAX, or memory.
+enum inf_code inf_graph_add_dft(struct inf_graph *graph, const char *name,
+                                const struct inf_dft *dft, uint32_t *out_real,
+                                uint32_t *out_imaginary, struct inf_error *err) INF_NODISCARD;
+
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights of a TensorFlow.js model: the manifest's groups of shards read into blobs. Quantised
+// weights are decoded: in this format quantisation is a way of storing, not of computing.
+#ifndef INF_BACKENDS_IMPORT_COMMON_WEIGHTS_H
+#define INF_BACKENDS_IMPORT_COMMON_WEIGHTS_H
+
+#include <stdint.h>
+
+#include "backends/base/blob.h"
+#include "backends/base/role.h"
+#include "backends/import/common/json.h"
+#include "backends/import/common/shards.h"
+#include "proto/core/shape.h"
+
+// One weight. Strings and complex numbers have the dtype NONE and no data: they are in the file and
+// that is all.
+struct inf_weight {
+    const char *name;      // the manifest's
+    const char *type_name; // as the manifest spells it; the manifest's
+    enum inf_dtype dtype;  // f32, i32, bool, or NONE
+    struct inf_shape shape;
+    struct inf_blob *data; // row-major elements; one reference is the weight's
+};
+
+struct inf_weights {
+    struct inf_weight *items; // sorted by name once read
+    size_t count;
+};
+
+// Reads all weights of `manifest` (model.json's weightsManifest), whose shards lie at `place`.
+// None where the manifest is absent. *out_weights is the caller's to destroy; its names live as long as the JSON document.
+//
+// INF_NOT_FOUND    a shard is missing.
+// INF_DENIED       a shard's name is more than a file name, or it is a link.
+// INF_INVALID      wrong types, a weight or a shard twice, sizes that do not add up; the text names
+//                  weight and shard.
+// INF_UNSUPPORTED  a dtype or quantisation that is not known.
+// INF_EXHAUSTED    a limit of limits.h, or memory.
+//
+// Blocks (reads files).
+enum inf_code inf_weights_read(struct inf_weights **out_weights, const struct inf_json *manifest,
+                               const struct inf_shard_place *place, struct inf_tally *tally,
+                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Frees the weights and their references. NULL is fine.
+void inf_weights_destroy(struct inf_weights **weights);
+
+// The weight named `name`; NULL where there is none.
+const struct inf_weight *inf_weights_find(const struct inf_weights *weights, const char *name);
+
+#endif

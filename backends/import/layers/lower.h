@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the lowering functions of layers_ops_*.c work with: one call of a layer whose inputs are
+// values of the graph, and ways to add nodes that compute what it stands for.
+#ifndef INF_BACKENDS_IMPORT_LAYERS_LOWER_H
+#define INF_BACKENDS_IMPORT_LAYERS_LOWER_H
+
+#include "backends/graph/graph.h"
+#include "backends/import/layers/config.h"
+#include "backends/import/layers/model.h"
+#include "backends/import/layers/weights.h"
+
+// A tensor between layers. Its mask, bool [batch, time], says which time steps count.
+struct inf_layers_tensor {
+    uint32_t value;
+    uint32_t mask;        // INF_VALUE_NONE: all of them
+    const char *argument; // what it is given as, for an input that has a name; else NULL
+};
+
+// The mask of a tensor made from several whose masks differ: only layers that ask for it mind.
+#define INF_LAYERS_MASK_MIXED (UINT32_MAX - 1)
+
+// The outputs of a call; the arena's.
+struct inf_layers_result {
+    struct inf_layers_tensor *items;
+    uint32_t count;
+};
+
+// A model on its way into the graph.
+struct inf_layers_context {
+    struct inf_graph *graph;
+    struct inf_arena *arena;
+    struct inf_layers_weights *weights;
+    uint32_t steps_left; // calls and time steps: models within models would multiply without end
+};
+
+#define INF_LAYERS_STEPS_MAX (1u << 16)
+
+// One call.
+struct inf_layers_scope {
+    struct inf_layers_context *context;
+    const struct inf_layers_layer *layer;
+    const char *prefixes[4]; // of the names of its weights: the first that there is
+    const struct inf_layers_tensor *inputs;
+    uint32_t input_count;
+    struct inf_json arguments; // by name, an object; without a value: none
+    struct inf_layers_result result;
+};
+
+// How a class of layers is lowered.
+struct inf_layers_class {
+    const char *name;
+    enum inf_code (*lower)(struct inf_layers_scope *scope, struct inf_error *err);
+    uint32_t inputs_min, inputs_max;
+    int32_t kind;             // for the function
+    bool keeps_mask;          // its output has the mask of its input
+    const char *const *named; // the inputs that it takes by name, NULL behind them; NULL: none
+};
+
+// A table of classes.
+struct inf_layers_class_table {
+    const struct inf_layers_class *classes;
+    size_t count;
+};
+
+// The tables of the families, one per file.
+extern const struct inf_layers_class_table inf_layers_classes_core;
+extern const struct inf_layers_class_table inf_layers_classes_activation;
+extern const struct inf_layers_class_table inf_layers_classes_conv;
+extern const struct inf_layers_class_table inf_layers_classes_pool;
+extern const struct inf_layers_class_table inf_layers_classes_merge;
+extern const struct inf_layers_class_table inf_layers_classes_norm;
+extern const struct inf_layers_class_table inf_layers_classes_image;
+extern const struct inf_layers_class_table inf_layers_classes_rnn;
+extern const struct inf_layers_class_table inf_layers_classes_volume;
+extern const struct inf_layers_class_table inf_layers_classes_conv_lstm;
+extern const struct inf_layers_class_table inf_layers_classes_attention;
+extern const struct inf_layers_class_table inf_layers_classes_decoder;
+
+// Lowers a call of `scope->layer`, a layer or a model, and fills scope->result.
+enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error *err) INF_NODISCARD;
+
+// Takes `count` steps from what is left.
+//
+// INF_EXHAUSTED  there are no more.
+enum inf_code inf_layers_spend(struct inf_layers_scope *scope, uint64_t count,
+                               struct inf_error *err) INF_NODISCARD;
+
+// Puts "layer 'NAME' (CLASS)" before the text of an error already set; returns its code.
+enum inf_code inf_layers_error(const struct inf_layers_layer *layer, enum inf_code code,
+                               struct inf_error *err);
+
+#define inf_layers_fail(scope, err, code, ...)                                                     \
+    (inf_fail((err), (code), __VA_ARGS__), inf_layers_error((scope)->layer, (code), (err)))
+
+// --- nodes ---
+
+// A node that is about to be added.
+struct inf_layers_node {
+    enum inf_op op;
+    uint32_t inputs[4];
+    const uint32_t *list; // in place of `inputs`, where there may be more; else NULL
+    uint32_t input_count;
+    union inf_attrs attrs;
+};
+
+// A node with default attributes and up to three inputs: those that come first and are not
+// INF_VALUE_NONE.
+struct inf_layers_node inf_layers_node(enum inf_op op, uint32_t a, uint32_t b, uint32_t c);
+
+// Adds a node with one output and infers its shape.
+enum inf_code inf_layers_emit(struct inf_layers_scope *scope, const struct inf_layers_node *node,
+                              uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// As inf_layers_emit(), with `count` outputs.
+enum inf_code inf_layers_emit_many(struct inf_layers_scope *scope,
+                                   const struct inf_layers_node *node, uint32_t *out_values,
+                                   uint32_t count, struct inf_error *err) INF_NODISCARD;
+
+// Adds kind(x).
+enum inf_code inf_layers_unary(struct inf_layers_scope *scope, enum inf_unary_kind kind, uint32_t x,
+                               uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Adds kind(a, b).
+enum inf_code inf_layers_binary(struct inf_layers_scope *scope, enum inf_binary_kind kind,
+                                uint32_t a, uint32_t b, uint32_t *out_value,
+                                struct inf_error *err) INF_NODISCARD;
+
+// Adds kind(x, number).
+enum inf_code inf_layers_with_number(struct inf_layers_scope *scope, enum inf_binary_kind kind,
+                                     uint32_t x, float number, uint32_t *out_value,
+                                     struct inf_error *err) INF_NODISCARD;
+
+// Adds x as `dtype`; x itself where it is.
+enum inf_code inf_layers_cast(struct inf_layers_scope *scope, enum inf_dtype dtype, uint32_t x,
+                              uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Adds x with its axes in another order; `perm` has as many as x.
+enum inf_code inf_layers_transpose(struct inf_layers_scope *scope, uint32_t x, const int64_t *perm,
+                                   uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Adds x with an axis of size 1 inserted.
+enum inf_code inf_layers_expand(struct inf_layers_scope *scope, uint32_t x, int64_t axis,
+                                uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Adds x without an axis of size 1.
+enum inf_code inf_layers_squeeze(struct inf_layers_scope *scope, uint32_t x, int64_t axis,
+                                 uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Adds x reduced over `axes`, a list of `count`.
+enum inf_code inf_layers_reduce(struct inf_layers_scope *scope, const struct inf_attrs_reduce *how,
+                                uint32_t x, uint32_t *out_value,
+                                struct inf_error *err) INF_NODISCARD;
+
+// --- constants and sizes ---
+
+// Adds a constant with `count` floats: a scalar where `count` is 0.
+enum inf_code inf_layers_floats_const(struct inf_layers_scope *scope, const float *numbers,
+                                      uint32_t count, uint32_t *out_value,
+                                      struct inf_error *err) INF_NODISCARD;
+
+// A size that may be known only when a request comes: that of an axis of a value, times `scale`,
+// plus `offset`; or the number `offset`.
+struct inf_layers_dim {
+    uint32_t value; // INF_VALUE_NONE: a number
+    int32_t axis;
+    int64_t scale, offset;
+};
+
+// A size that is a number.
+struct inf_layers_dim inf_layers_dim_fixed(int64_t number);
+
+// The size of an axis of a value.
+struct inf_layers_dim inf_layers_dim_of(uint32_t value, int32_t axis);
+
+// Adds a list of sizes, for operators that take one: a constant, as far as the sizes are known.
+enum inf_code inf_layers_dims(struct inf_layers_scope *scope, const struct inf_layers_dim *dims,
+                              uint32_t count, uint32_t *out_value,
+                              struct inf_error *err) INF_NODISCARD;
+
+// Adds x in another shape. One of the sizes may be the number -1.
+enum inf_code inf_layers_reshape(struct inf_layers_scope *scope, uint32_t x,
+                                 const struct inf_layers_dim *dims, uint32_t count,
+                                 uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// --- the call ---
+
+// The shape of a value as far as it is known.
+const struct inf_shape *inf_layers_shape_of(const struct inf_layers_scope *scope, uint32_t value);
+
+// Input 0.
+uint32_t inf_layers_x(const struct inf_layers_scope *scope);
+
+// The input that is given as `name` or, where none is, by its place; NULL where there is neither.
+const struct inf_layers_tensor *inf_layers_argument(const struct inf_layers_scope *scope,
+                                                    uint32_t place, const char *name);
+
+// *out = the argument `name` of the call, true or false; what it holds already where there is none.
+enum inf_code inf_layers_argument_flag(const struct inf_layers_scope *scope, const char *name,
+                                       bool *out, struct inf_error *err) INF_NODISCARD;
+
+// `format` with two texts in it, the arena's; NULL without memory.
+const char *inf_layers_join(struct inf_layers_scope *scope, const char *format, const char *a,
+                            const char *b);
+
+// *out = an axis from -rank to rank-1 as one from `first` to rank-1.
+//
+// INF_INVALID  it is no axis of input 0.
+enum inf_code inf_layers_axis(const struct inf_layers_scope *scope, int32_t axis, int32_t *out_axis,
+                              struct inf_error *err) INF_NODISCARD;
+
+// Fails unless input 0 has `rank` axes.
+enum inf_code inf_layers_require_rank(const struct inf_layers_scope *scope, int32_t rank,
+                                      struct inf_error *err) INF_NODISCARD;
+
+// Makes a weight of the layer a value. Its shape must match `want`, whose unknown sizes fit any;
+// where `as` is not NULL the value has that shape, of as many elements.
+//
+// INF_INVALID  there is no such weight, or it has another shape.
+enum inf_code inf_layers_weight(struct inf_layers_scope *scope, const char *name,
+                                const struct inf_shape *want, const struct inf_shape *as,
+                                uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// The data of a weight that inf_layers_weight() would take, f32.
+enum inf_code inf_layers_weight_data(struct inf_layers_scope *scope, const char *name,
+                                     const struct inf_shape *want, const struct inf_weight **out,
+                                     struct inf_error *err) INF_NODISCARD;
+
+// Makes `value` the only output of the call.
+enum inf_code inf_layers_finish(struct inf_layers_scope *scope, uint32_t value,
+                                struct inf_error *err) INF_NODISCARD;
+
+// As inf_layers_finish(), with a mask.
+enum inf_code inf_layers_finish_masked(struct inf_layers_scope *scope, uint32_t value,
+                                       uint32_t mask, struct inf_error *err) INF_NODISCARD;
+
+// Makes room for `count` outputs in scope->result, without masks.
+enum inf_code inf_layers_outputs(struct inf_layers_scope *scope, uint32_t count,
+                                 struct inf_error *err) INF_NODISCARD;
+
+// --- activations ---
+
+// An activation by its name in a configuration.
+struct inf_layers_activation;
+
+// *out = the activation that the member `key` names; `standard` where there is none.
+//
+// INF_UNSUPPORTED  it is not known.
+enum inf_code inf_layers_activation_read(const struct inf_layers_scope *scope, const char *key,
+                                         const char *standard,
+                                         const struct inf_layers_activation **out,
+                                         struct inf_error *err) INF_NODISCARD;
+
+// Whether the activation is one unary operator, and which, with its parameters.
+bool inf_layers_activation_is_unary(const struct inf_layers_activation *activation,
+                                    struct inf_attrs_unary *out);
+
+// Adds activation(x).
+enum inf_code inf_layers_activate(struct inf_layers_scope *scope,
+                                  const struct inf_layers_activation *activation, uint32_t x,
+                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// inf_layers_activation_read() of "activation", applied to `value`, and inf_layers_finish().
+enum inf_code inf_layers_finish_activated(struct inf_layers_scope *scope, uint32_t value,
+                                          struct inf_error *err) INF_NODISCARD;
+
+// --- layouts ---
+
+// *out = whether the configuration says channels_first.
+enum inf_code inf_layers_channels_first(const struct inf_layers_scope *scope, bool *out,
+                                        struct inf_error *err) INF_NODISCARD;
+
+// Adds x with its channels moved from axis 1 to the last, where `first` is set; else x itself.
+enum inf_code inf_layers_to_last(struct inf_layers_scope *scope, bool first, uint32_t x,
+                                 uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Takes inf_layers_to_last() back.
+enum inf_code inf_layers_from_last(struct inf_layers_scope *scope, bool first, uint32_t x,
+                                   uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+#endif

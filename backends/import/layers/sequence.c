@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keras has weights [features,gates*units] and its own order of gates; the operator has ONNX's.
+#include "backends/import/layers/sequence.h"
+
+#define GATES_MAX 4
+
+static uint32_t gates_of(const struct inf_layers_cell *cell)
+{
+    return cell->kind == INF_LAYERS_CELL_LSTM ? 4 : cell->kind == INF_LAYERS_CELL_GRU ? 3 : 1;
+}
+
+// --- attributes ---
+
+// One function of the cell's; those that have parameters must agree on them.
+static enum inf_code add_activation(struct inf_layers_scope *scope,
+                                    const struct inf_layers_activation *activation,
+                                    struct inf_attrs_rnn *attrs, struct inf_error *err)
+{
+    struct inf_attrs_unary unary;
+    if (!inf_layers_activation_is_unary(activation, &unary))
+        return inf_layers_fail(scope, err, INF_UNSUPPORTED,
+                               "an activation is no function of one number, which more time steps "
+                               "than are written out want");
+    attrs->activations.values[attrs->activations.count++] = unary.kind;
+    if (unary.alpha == 0)
+        return INF_OK;
+    if (attrs->activation_alpha != 0 &&
+        (attrs->activation_alpha != unary.alpha || attrs->activation_beta != unary.beta))
+        return inf_layers_fail(scope, err, INF_UNSUPPORTED,
+                               "two activations have parameters of their own, which more time "
+                               "steps than are written out cannot have");
+    attrs->activation_alpha = unary.alpha;
+    attrs->activation_beta = unary.beta;
+    return INF_OK;
+}
+
+static enum inf_code set_attributes(const struct inf_layers_cell *cell,
+                                    struct inf_layers_scope *scope, struct inf_attrs_rnn *attrs,
+                                    struct inf_error *err)
+{
+    attrs->linear_before_reset = cell->reset_after;
+    attrs->kind = cell->kind == INF_LAYERS_CELL_LSTM  ? INF_RNN_LSTM
+                  : cell->kind == INF_LAYERS_CELL_GRU ? INF_RNN_GRU
+                                                      : INF_RNN_SIMPLE;
+    // Gates first, then the cell's new value, then, of an LSTM, what its state is output as.
+    if (attrs->kind != INF_RNN_SIMPLE)
+        INF_TRY(add_activation(scope, cell->recurrent_activation, attrs, err));
+    INF_TRY(add_activation(scope, cell->activation, attrs, err));
+    return attrs->kind == INF_RNN_LSTM ? add_activation(scope, cell->activation, attrs, err)
+                                       : INF_OK;
+}
+
+bool inf_layers_sequence_has(const struct inf_layers_cell *cell, struct inf_layers_scope *scope)
+{
+    union inf_attrs attrs;
+    inf_attrs_init(&attrs, INF_OP_RNN);
+    return set_attributes(cell, scope, &attrs.rnn, NULL) == INF_OK;
+}
+
+// --- weights ---
+
+static enum inf_code join(struct inf_layers_scope *scope, const uint32_t *parts, uint32_t count,
+                          int32_t axis, uint32_t *out_value, struct inf_error *err)
+{
+    struct inf_layers_node node = {.op = INF_OP_CONCAT, .list = parts, .input_count = count};
+    inf_attrs_init(&node.attrs, node.op);
+    node.attrs.concat.axis = axis;
+    return inf_layers_emit(scope, &node, out_value, err);
+}
+
+// Gates in, forget, cell, out as in, out, forget, cell; others are in order.
+static enum inf_code order_gates(const struct inf_layers_cell *cell, struct inf_layers_scope *scope,
+                                 uint32_t x, uint32_t *out_value, struct inf_error *err)
+{
+    uint32_t gates[GATES_MAX];
+    struct inf_layers_node split = inf_layers_node(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    *out_value = x;
+    if (cell->kind != INF_LAYERS_CELL_LSTM)
+        return INF_OK;
+    split.attrs.split.axis = -1;
+    INF_TRY(inf_layers_emit_many(scope, &split, gates, gates_of(cell), err));
+    const uint32_t ordered[] = {gates[0], gates[3], gates[1], gates[2]};
+    return join(scope, ordered, gates_of(cell), -1, out_value, err);
+}
+
+// A matrix [rows,gates*units] as [1,gates*units,rows].
+static enum inf_code turn_matrix(const struct inf_layers_cell *cell, struct inf_layers_scope *scope,
+                                 uint32_t x, uint32_t *out_value, struct inf_error *err)
+{
+    INF_TRY(order_gates(cell, scope, x, &x, err));
+    INF_TRY(inf_layers_transpose(scope, x, (const int64_t[]){1, 0}, &x, err));
+    return inf_layers_expand(scope, x, 0, out_value, err);
+}
+
+static enum inf_code turn_recurrent(const struct inf_layers_cell *cell,
+                                    struct inf_layers_scope *scope, uint32_t *out_value,
+                                    struct inf_error *err)
+{
+    uint32_t whole = cell->recurrent;
+    if (cell->kind == INF_LAYERS_CELL_GRU && !cell->reset_after) {
+        const uint32_t parts[] = {cell->recurrent, cell->recurrent_last};
+        INF_TRY(join(scope, parts, 2, 1, &whole, err));
+    }
+    return turn_matrix(cell, scope, whole, out_value, err);
+}
+
+// The biases of input and state, one behind the other: [1,2*gates*units].
+static enum inf_code turn_bias(const struct inf_layers_cell *cell, struct inf_layers_scope *scope,
+                               uint32_t *out_value, struct inf_error *err)
+{
+    uint32_t parts[] = {cell->bias, cell->recurrent_bias};
+    *out_value = INF_VALUE_NONE;
+    if (cell->bias == INF_VALUE_NONE)
+        return INF_OK;
+    if (parts[1] == INF_VALUE_NONE)
+        INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, cell->bias, 0.0f, &parts[1], err));
+    for (int i = 0; i < 2; i++)
+        INF_TRY(order_gates(cell, scope, parts[i], &parts[i], err));
+    INF_TRY(join(scope, parts, 2, 0, out_value, err));
+    return inf_layers_expand(scope, *out_value, 0, out_value, err);
+}
+
+// --- the node ---
+
+// x with its first two axes the other way round.
+static enum inf_code swap(struct inf_layers_scope *scope, uint32_t x, uint32_t *out_value,
+                          struct inf_error *err)
+{
+    return inf_layers_transpose(scope, x, (const int64_t[]){1, 0, 2}, out_value, err);
+}
+
+enum inf_code inf_layers_sequence_run(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
+                                      uint32_t x, bool backwards, uint32_t *out_value,
+                                      struct inf_error *err)
+{
+    enum {
+        X,
+        KERNEL,
+        RECURRENT,
+        BIAS,
+        LENGTHS,
+        STATES,
+        INPUTS = STATES + 2
+    };
+    uint32_t inputs[INPUTS], outputs[3];
+    struct inf_layers_node node = {.op = INF_OP_RNN, .list = inputs, .input_count = INPUTS};
+    inf_attrs_init(&node.attrs, node.op);
+    INF_TRY(set_attributes(cell, scope, &node.attrs.rnn, err));
+    INF_TRY(swap(scope, x, &inputs[X], err));
+    if (backwards) {
+        struct inf_layers_node turn =
+            inf_layers_node(INF_OP_REVERSE, inputs[X], INF_VALUE_NONE, INF_VALUE_NONE);
+        turn.attrs.reverse.axes = (struct inf_ints){.count = 1, .values = {0}};
+        INF_TRY(inf_layers_emit(scope, &turn, &inputs[X], err));
+    }
+    INF_TRY(turn_matrix(cell, scope, cell->kernel, &inputs[KERNEL], err));
+    INF_TRY(turn_recurrent(cell, scope, &inputs[RECURRENT], err));
+    INF_TRY(turn_bias(cell, scope, &inputs[BIAS], err));
+    inputs[LENGTHS] = inputs[STATES] = inputs[STATES + 1] = INF_VALUE_NONE;
+    for (uint32_t i = 0; i < cell->state_count && cell->states[i] != INF_VALUE_NONE; i++)
+        INF_TRY(swap(scope, cell->states[i], &inputs[STATES + i], err));
+    INF_TRY(inf_layers_emit_many(scope, &node, outputs, 1 + cell->state_count, err));
+    for (uint32_t i = 0; i < cell->state_count; i++)
+        INF_TRY(swap(scope, outputs[1 + i], &cell->states[i], err));
+    INF_TRY(inf_layers_squeeze(scope, outputs[0], 1, out_value, err));
+    return swap(scope, *out_value, out_value, err);
+}

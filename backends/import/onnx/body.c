@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/import/onnx/body.h"
+
+#include <stdio.h>
+
+#include "backends/graph/shape/infer.h"
+
+bool inf_onnx_body_read(struct inf_onnx_scope *s, struct inf_onnx_body *body, const char *name)
+{
+    struct inf_span bytes = {0};
+    *body = (struct inf_onnx_body){0};
+    if (!inf_ox_attr_graph(s, name, &bytes)) {
+        inf_ox_fail(s, INF_INVALID, "lacks attribute '%s'", name);
+        return false;
+    }
+    s->code = inf_onnx_graph_read(&body->graph, s->import->arena, bytes, s->err);
+    if (inf_ox_ok(s))
+        body->outputs = inf_onnx_port_names(s, body->graph.outputs, body->graph.output_count);
+    return inf_ox_ok(s);
+}
+
+void inf_onnx_body_lower(struct inf_onnx_scope *s, const struct inf_onnx_body *body,
+                         const uint32_t *inputs, uint32_t *outputs)
+{
+    struct inf_onnx_frame frame = {.outer = s->frame,
+                                   .opsets = s->frame->opsets,
+                                   .capture = body->capture,
+                                   .outputs = body->outputs,
+                                   .output_count = body->graph.output_count,
+                                   .depth = s->frame->depth + 1};
+    inf_onnx_lower_initializers(s, &frame, &body->graph);
+    for (uint32_t i = 0; inf_ox_ok(s) && i < body->graph.input_count; i++) {
+        bool known;
+        if (!inf_onnx_names_add(&frame.names, body->graph.inputs[i].name, inputs[i], &known))
+            inf_ox_fail(s, INF_EXHAUSTED, "no memory for names");
+    }
+    inf_onnx_lower_nodes(s, &frame, body->graph.nodes, body->graph.node_count);
+    for (uint32_t i = 0; inf_ox_ok(s) && i < body->graph.output_count; i++)
+        outputs[i] = inf_onnx_lookup(s, &frame, body->outputs[i]);
+    inf_onnx_names_fini(&frame.names);
+}
+
+void inf_onnx_body_add_outputs(struct inf_onnx_scope *s, const uint32_t *values, uint32_t count)
+{
+    char name[16];
+    for (uint32_t i = 0; inf_ox_ok(s) && i < count; i++) {
+        uint32_t node, value = values[i];
+        if (inf_onnx_is_sequence(value)) {
+            inf_ox_fail(s, INF_UNSUPPORTED, "its body makes a sequence that only a run can tell");
+            return;
+        }
+        snprintf(name, sizeof name, "%u", s->graph->output_count);
+        s->code = inf_graph_add_node(s->graph, INF_OP_IDENTITY, s->node->name, "", &value, 1, 1,
+                                     &node, s->err);
+        if (!inf_ox_ok(s))
+            return;
+        s->code = inf_shape_infer_node(s->graph, node, s->err);
+        if (inf_ox_ok(s))
+            s->code =
+                inf_graph_add_output(s->graph, name, s->graph->nodes[node].outputs[0], s->err);
+    }
+}
+
+void inf_onnx_stack_push(struct inf_onnx_scope *s, struct inf_onnx_stack *stack, uint32_t value,
+                         int32_t axis)
+{
+    int64_t at = axis;
+    if (inf_onnx_is_sequence(value))
+        inf_ox_fail(s, INF_UNSUPPORTED, "stacks up sequences");
+    if (inf_ox_ok(s) && stack->count < INF_ONNX_ROUNDS_MAX)
+        stack->values[stack->count++] = inf_ox_expand_dims(s, value, &at, 1);
+}
+
+uint32_t inf_onnx_stack_join(struct inf_onnx_scope *s, const struct inf_onnx_stack *stack,
+                             int32_t axis)
+{
+    if (stack->count > 0)
+        return inf_ox_concat(s, stack->values, stack->count, axis);
+    inf_ox_fail(s, INF_UNSUPPORTED,
+                "has no rounds, so that the shape of what it scans is not known");
+    return INF_VALUE_NONE;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/import/onnx/capture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void inf_onnx_captured_fini(struct inf_onnx_captured *captured)
+{
+    free(captured->values);
+    *captured = (struct inf_onnx_captured){0};
+}
+
+// The place of a value in the list, which it is added to if need be.
+static uint32_t find_place(struct inf_onnx_scope *s, struct inf_onnx_captured *captured,
+                           uint32_t value)
+{
+    for (uint32_t i = 0; i < captured->count; i++)
+        if (captured->values[i] == value)
+            return i;
+    // The node has its condition beside them.
+    if (captured->count + 1 >= INF_LIMIT_NODE_INPUTS) {
+        inf_ox_fail(s, INF_EXHAUSTED, "a branch takes more than %u values from outside",
+                    INF_LIMIT_NODE_INPUTS - 1);
+        return 0;
+    }
+    if (captured->count == captured->capacity) {
+        uint32_t wanted = captured->capacity * 2 + 16;
+        uint32_t *grown = realloc(captured->values, wanted * sizeof *grown);
+        if (grown == NULL) {
+            inf_ox_fail(s, INF_EXHAUSTED, "no memory for what a branch takes");
+            return 0;
+        }
+        captured->values = grown;
+        captured->capacity = wanted;
+    }
+    captured->values[captured->count] = value;
+    return captured->count++;
+}
+
+// Room for the subgraph's values of the whole list.
+static bool make_room(struct inf_onnx_scope *s, struct inf_onnx_capture *capture)
+{
+    uint32_t wanted = capture->captured->capacity;
+    if (wanted <= capture->own_capacity)
+        return true;
+    uint32_t *grown = realloc(capture->own, wanted * sizeof *grown);
+    if (grown == NULL) {
+        inf_ox_fail(s, INF_EXHAUSTED, "no memory for what a branch takes");
+        return false;
+    }
+    for (uint32_t i = capture->own_capacity; i < wanted; i++)
+        grown[i] = INF_VALUE_NONE;
+    capture->own = grown;
+    capture->own_capacity = wanted;
+    return true;
+}
+
+static void add_own(struct inf_onnx_scope *s, struct inf_onnx_capture *capture, uint32_t place)
+{
+    const struct inf_value *outer = &capture->outer->values[capture->captured->values[place]];
+    s->code = inf_graph_add_value(capture->graph, outer->name, outer->dtype, &outer->shape,
+                                  &capture->own[place], s->err);
+}
+
+uint32_t inf_onnx_capture(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
+                          uint32_t value)
+{
+    const struct inf_value *outer = &capture->outer->values[value];
+    uint32_t own = INF_VALUE_NONE;
+    if (!inf_ox_ok(s))
+        return own;
+    if (outer->data != NULL) {
+        s->code = inf_graph_add_const(capture->graph, outer->name, outer->dtype, &outer->shape,
+                                      inf_blob_ref(outer->data), &own, s->err);
+        return own;
+    }
+    uint32_t place = find_place(s, capture->captured, value);
+    if (!inf_ox_ok(s) || !make_room(s, capture))
+        return own;
+    if (capture->own[place] == INF_VALUE_NONE)
+        add_own(s, capture, place);
+    return capture->own[place];
+}
+
+void inf_onnx_capture_end(struct inf_onnx_scope *s, struct inf_onnx_capture *capture)
+{
+    char name[16];
+    if (inf_ox_ok(s) && capture->captured->count > 0)
+        (void)make_room(s, capture);
+    for (uint32_t i = 0; inf_ox_ok(s) && i < capture->captured->count; i++) {
+        if (capture->own[i] == INF_VALUE_NONE)
+            add_own(s, capture, i);
+        snprintf(name, sizeof name, "%u", i);
+        if (inf_ox_ok(s))
+            s->code = inf_graph_add_input(capture->graph, name, capture->own[i], s->err);
+    }
+}
+
+void inf_onnx_capture_fini(struct inf_onnx_capture *capture)
+{
+    free(capture->own);
+    inf_graph_destroy(&capture->graph);
+    *capture = (struct inf_onnx_capture){0};
+}

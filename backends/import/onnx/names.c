@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/import/onnx/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// The place of a name, or the free one where it belongs. There is always a free one.
+static struct inf_onnx_name *find_place(const struct inf_onnx_names *names, const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *at = name; *at != '\0'; at++)
+        hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
+    hash ^= hash >> 32;
+    uint32_t index = (uint32_t)hash & (names->capacity - 1);
+    while (names->places[index].name != NULL && strcmp(names->places[index].name, name) != 0)
+        index = (index + 1) & (names->capacity - 1);
+    return &names->places[index];
+}
+
+// At most half of the places are taken.
+static bool make_room(struct inf_onnx_names *names)
+{
+    if (names->count < names->capacity / 2)
+        return true;
+    if (names->capacity >= 1u << 28)
+        return false;
+    struct inf_onnx_names larger = {.capacity = names->capacity == 0 ? 64 : names->capacity * 2,
+                                    .count = names->count};
+    larger.places = calloc(larger.capacity, sizeof *larger.places);
+    if (larger.places == NULL)
+        return false;
+    for (uint32_t i = 0; i < names->capacity; i++)
+        if (names->places[i].name != NULL)
+            *find_place(&larger, names->places[i].name) = names->places[i];
+    free(names->places);
+    *names = larger;
+    return true;
+}
+
+bool inf_onnx_names_add(struct inf_onnx_names *names, const char *name, uint32_t value, bool *known)
+{
+    if (!make_room(names))
+        return false;
+    struct inf_onnx_name *place = find_place(names, name);
+    *known = place->name != NULL;
+    if (*known)
+        return true;
+    *place = (struct inf_onnx_name){name, value};
+    names->count++;
+    return true;
+}
+
+bool inf_onnx_names_find(const struct inf_onnx_names *names, const char *name, uint32_t *out_value)
+{
+    if (names->capacity == 0)
+        return false;
+    const struct inf_onnx_name *place = find_place(names, name);
+    if (place->name != NULL)
+        *out_value = place->value;
+    return place->name != NULL;
+}
+
+void inf_onnx_names_fini(struct inf_onnx_names *names)
+{
+    free(names->places);
+    *names = (struct inf_onnx_names){0};
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/import/onnx/onnx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/graph/shape/infer.h"
+#include "backends/graph/shape/verify.h"
+#include "backends/import/common/missing.h"
+#include "backends/import/onnx/lower.h"
+
+#define FIELD_GRAPH 6 // of AttributeProto
+
+// --- operators that are not built ---
+
+// The operators that are not built, one entry a node.
+struct lacking {
+    const char **names;
+    size_t count, capacity;
+    bool certainly; // some not only in sides of branches, which may never be taken
+};
+
+static bool has_function(const struct inf_onnx_model *model, const struct inf_onnx_node *node)
+{
+    for (uint32_t i = 0; i < model->function_count; i++)
+        if (strcmp(model->functions[i].name, node->op) == 0 &&
+            strcmp(model->functions[i].domain, node->domain) == 0)
+            return true;
+    return false;
+}
+
+static enum inf_code note_operator(struct lacking *lacking, const char *name, struct inf_error *err)
+{
+    if (lacking->count == lacking->capacity) {
+        size_t capacity = 2 * lacking->capacity + 64;
+        const char **names = realloc(lacking->names, capacity * sizeof *names);
+        if (names == NULL)
+            return inf_fail(err, INF_EXHAUSTED, "no memory for %zu names of operators", capacity);
+        lacking->names = names;
+        lacking->capacity = capacity;
+    }
+    lacking->names[lacking->count++] = name;
+    return INF_OK;
+}
+
+struct where {
+    uint32_t depth; // of graphs in each other
+    bool in_branch;
+};
+
+static enum inf_code note_lacking(struct lacking *lacking, struct inf_onnx_import *import,
+                                  const struct inf_onnx_node *nodes, uint32_t count,
+                                  struct where where, struct inf_error *err);
+
+// In the graphs that a node has as attributes. Deeper ones than are lowered are left to lowering.
+static enum inf_code note_bodies(struct lacking *lacking, struct inf_onnx_import *import,
+                                 const struct inf_onnx_node *node, struct where where,
+                                 struct inf_error *err)
+{
+    where.depth++;
+    where.in_branch |= strcmp(node->op, "If") == 0;
+    for (uint32_t i = 0; i < node->attr_count && where.depth <= INF_LIMIT_GRAPH_DEPTH; i++) {
+        struct inf_onnx_graph body;
+        struct inf_pb_field field;
+        if (node->attrs[i].type != INF_ONNX_ATTR_GRAPH)
+            continue;
+        inf_onnx_field(node->attrs[i].body, FIELD_GRAPH, &field);
+        INF_TRY(inf_onnx_graph_read(&body, import->arena, field.bytes, err));
+        INF_TRY(note_lacking(lacking, import, body.nodes, body.node_count, where, err));
+    }
+    return INF_OK;
+}
+
+static enum inf_code note_lacking(struct lacking *lacking, struct inf_onnx_import *import,
+                                  const struct inf_onnx_node *nodes, uint32_t count,
+                                  struct where where, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        INF_TRY(note_bodies(lacking, import, &nodes[i], where, err));
+        if (inf_onnx_op_find(nodes[i].domain, nodes[i].op) != NULL ||
+            has_function(import->model, &nodes[i]))
+            continue;
+        INF_TRY(note_operator(lacking, nodes[i].op, err));
+        lacking->certainly |= !where.in_branch;
+    }
+    return INF_OK;
+}
+
+// Fails, naming all of them, where nodes have operators that are not built.
+static enum inf_code check_operators(struct inf_onnx_import *import, FILE *report,
+                                     struct inf_error *err)
+{
+    const struct inf_onnx_model *model = import->model;
+    struct inf_missing missing = {.separator = ", ", .report = report};
+    struct lacking lacking = {0};
+    enum inf_code code = note_lacking(&lacking, import, model->graph.nodes, model->graph.node_count,
+                                      (struct where){0}, err);
+    for (uint32_t i = 0; i < model->function_count && code == INF_OK; i++)
+        code = note_lacking(&lacking, import, model->functions[i].nodes,
+                            model->functions[i].node_count, (struct where){0}, err);
+    if (lacking.certainly)
+        inf_missing_add_names(&missing, lacking.names, lacking.count, "node");
+    free(lacking.names);
+    return code == INF_OK ? inf_missing_check(&missing, "operators", err) : code;
+}
+
+// --- inputs and outputs ---
+
+static enum inf_code name_value(struct inf_onnx_frame *frame, const char *name, uint32_t value,
+                                struct inf_error *err)
+{
+    bool known = false;
+    if (!inf_onnx_names_add(&frame->names, name, value, &known))
+        return inf_fail(err, INF_EXHAUSTED, "no memory for names");
+    if (known)
+        return inf_fail(err, INF_INVALID, "input '%.200s' is there twice", name);
+    return INF_OK;
+}
+
+// An input whose value is given when the model is imported.
+static enum inf_code bind_input(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
+                                const struct inf_bound_input *bound, struct inf_error *err)
+{
+    uint32_t value;
+    INF_TRY(inf_graph_add_const(import->graph, bound->name, bound->dtype, &bound->shape,
+                                inf_blob_ref(bound->data), &value, err));
+    return name_value(frame, bound->name, value, err);
+}
+
+static enum inf_code add_input(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
+                               const struct inf_onnx_port *port, struct inf_error *err)
+{
+    uint32_t value;
+    enum inf_dtype dtype = inf_onnx_dtype(port->type);
+    if (port->not_tensor != NULL)
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                               "input '%.200s': is %s, wanted a tensor", port->name,
+                               port->not_tensor);
+    if (dtype == INF_DTYPE_NONE)
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_DTYPE_MISMATCH,
+                               "input '%.200s': element type %s (%d)", port->name,
+                               inf_onnx_type_name(port->type), port->type);
+    INF_TRY(inf_graph_add_value(import->graph, port->name, dtype, &port->shape, &value, err));
+    INF_TRY(inf_graph_add_input(import->graph, port->name, value, err));
+    return name_value(frame, port->name, value, err);
+}
+
+static enum inf_code add_inputs(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
+                                const struct inf_import_options *options, struct inf_error *err)
+{
+    const struct inf_onnx_graph *graph = &import->model->graph;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct inf_onnx_port *port = &graph->inputs[i];
+        const struct inf_bound_input *bound = NULL;
+        uint32_t ignored;
+        // Up to IR version 3 initialisers had to be listed as inputs too; they have a value.
+        if (inf_onnx_names_find(&frame->names, port->name, &ignored))
+            continue;
+        for (uint32_t j = 0; options != NULL && j < options->bound_count; j++)
+            if (strcmp(options->bound[j].name, port->name) == 0)
+                bound = &options->bound[j];
+        if (bound != NULL)
+            INF_TRY(bind_input(import, frame, bound, err));
+        else
+            INF_TRY(add_input(import, frame, port, err));
+    }
+    return INF_OK;
+}
+
+static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx_frame *frame)
+{
+    const struct inf_onnx_graph *graph = &s->import->model->graph;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        uint32_t value = INF_VALUE_NONE;
+        const struct inf_onnx_frame *at = frame;
+        const struct inf_onnx_port *port = &graph->outputs[i];
+        if (!inf_onnx_names_find(&at->names, port->name, &value) || value == INF_VALUE_NONE)
+            return inf_fail(s->err, INF_INVALID, "output '%.200s': no node makes it", port->name);
+        if (inf_onnx_is_sequence(value))
+            return inf_fail_reason(s->err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                                   "output '%.200s': is a sequence, wanted a tensor", port->name);
+        // An output is always something that a node makes.
+        if (s->graph->values[value].producer == INF_NODE_NONE) {
+            uint32_t node;
+            INF_TRY(inf_graph_add_node(s->graph, INF_OP_IDENTITY, port->name, "", &value, 1, 1,
+                                       &node, s->err));
+            value = s->graph->nodes[node].outputs[0];
+            INF_TRY(inf_shape_infer_node(s->graph, node, s->err));
+        }
+        INF_TRY(inf_graph_add_output(s->graph, port->name, value, s->err));
+    }
+    return INF_OK;
+}
+
+// --- the whole ---
+
+static enum inf_code lower(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
+                           const struct inf_import_options *options, struct inf_error *err)
+{
+    const struct inf_onnx_graph *graph = &import->model->graph;
+    struct inf_onnx_node model = {.name = graph->name, .op = "model", .domain = ""};
+    struct inf_onnx_scope scope = {
+        .import = import, .graph = import->graph, .frame = frame, .node = &model, .err = err};
+    frame->outputs = inf_onnx_port_names(&scope, graph->outputs, graph->output_count);
+    frame->output_count = graph->output_count;
+    inf_onnx_lower_initializers(&scope, frame, graph);
+    INF_TRY(scope.code);
+    INF_TRY(add_inputs(import, frame, options, err));
+    inf_onnx_lower_nodes(&scope, frame, graph->nodes, graph->node_count);
+    INF_TRY(scope.code);
+    INF_TRY(add_outputs(&scope, frame));
+    INF_TRY(inf_shape_infer(import->graph, err));
+    return inf_graph_verify(import->graph, err);
+}
+
+static enum inf_code read_model(struct inf_onnx_import *import, struct inf_onnx_model *model,
+                                struct inf_span bytes, const struct inf_import_options *options,
+                                struct inf_error *err)
+{
+    struct inf_onnx_frame frame = {.opsets = &model->opsets};
+    INF_TRY(inf_onnx_model_read(model, import->arena, bytes, err));
+    INF_TRY(check_operators(import, options != NULL ? options->report : NULL, err));
+    enum inf_code code = lower(import, &frame, options, err);
+    inf_onnx_names_fini(&frame.names);
+    return code;
+}
+
+enum inf_code inf_onnx_import(struct inf_graph **out_graph, char producer[64],
+                              struct inf_span bytes, const struct inf_onnx_files *files,
+                              const struct inf_import_options *options, struct inf_error *err)
+{
+    struct inf_arena arena = {0};
+    struct inf_onnx_model model;
+    struct inf_onnx_import import = {.arena = &arena,
+                                     .model = &model,
+                                     .files = files,
+                                     .evaluator = options != NULL ? options->evaluator : NULL};
+    INF_TRY(inf_graph_create(&import.graph, err));
+    enum inf_code code = read_model(&import, &model, bytes, options, err);
+    if (code == INF_OK) {
+        snprintf(producer, 64, "%s", model.producer);
+        *out_graph = import.graph;
+    } else {
+        inf_graph_destroy(&import.graph);
+    }
+    inf_arena_fini(&arena);
+    return code;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses, which models keep when they are exported with their training part.
+#include <string.h>
+
+#include "backends/import/onnx/lower.h"
+
+// Losses of each place and their weights, joined as `reduction` says.
+static uint32_t join(struct inf_onnx_scope *s, uint32_t loss, uint32_t weight, bool weighted)
+{
+    const char *reduction = inf_ox_attr_text(s, "reduction", "mean");
+    struct inf_ints axes = {.count = inf_ox_rank(s, loss)};
+    for (int32_t i = 0; i < axes.count; i++)
+        axes.values[i] = i;
+    if (strcmp(reduction, "none") == 0)
+        return loss;
+    if (strcmp(reduction, "sum") == 0)
+        return inf_ox_reduce(s, INF_REDUCE_SUM, loss, &axes, false);
+    if (strcmp(reduction, "mean") != 0)
+        inf_ox_fail(s, INF_INVALID, "reduction is '%.20s'", reduction);
+    if (!weighted)
+        return inf_ox_reduce(s, INF_REDUCE_MEAN, loss, &axes, false);
+    return inf_ox_div(s, inf_ox_reduce(s, INF_REDUCE_SUM, loss, &axes, false),
+                      inf_ox_reduce(s, INF_REDUCE_SUM, weight, &axes, false));
+}
+
+// Minus what x [n,c,...] has at the classes target [n,...], weighted by class; places whose target
+// is to be ignored count nothing.
+static uint32_t negative_likelihood(struct inf_onnx_scope *s, uint32_t x)
+{
+    enum inf_dtype dtype = inf_ox_dtype(s, x), index = inf_ox_dtype(s, s->inputs[1]);
+    uint32_t target = s->inputs[1], weights = inf_ox_in(s, 2), ignored = INF_VALUE_NONE;
+    bool ignores = inf_ox_has_attr(s, "ignore_index");
+    if (ignores) {
+        uint32_t number = inf_ox_scalar(s, index, inf_ox_attr_int(s, "ignore_index", 0));
+        ignored = inf_ox_compare(s, INF_COMPARE_EQUAL, target, number);
+        target = inf_ox_select(s, ignored, inf_ox_scalar(s, index, 0), target);
+    }
+    const uint32_t inputs[] = {x, inf_ox_expand_dims(s, target, (int64_t[]){1}, 1)};
+    struct inf_ox_call call = inf_ox_call(INF_OP_GATHER_ELEMENTS, inputs, 2);
+    call.attrs.gather_elements.axis = 1;
+    uint32_t loss = inf_ox_squeeze(s, inf_ox_value(s, &call), (int64_t[]){1}, 1);
+    loss = inf_ox_unary(s, INF_UNARY_NEG, loss);
+    uint32_t weight = inf_ox_scalar(s, dtype, 1), zero = inf_ox_scalar(s, dtype, 0);
+    if (weights != INF_VALUE_NONE)
+        weight = inf_ox_gather(s, weights, target, 0);
+    if (ignores) {
+        // Not by a product: what is ignored may be infinite.
+        loss = inf_ox_select(s, ignored, zero, loss);
+        weight = inf_ox_select(s, ignored, zero, weight);
+    }
+    if (weights != INF_VALUE_NONE)
+        loss = inf_ox_mul(s, loss, weight);
+    return join(s, loss, weight, ignores || weights != INF_VALUE_NONE);
+}
+
+static void lower_nll_loss(struct inf_onnx_scope *s)
+{
+    s->outputs[0] = negative_likelihood(s, s->inputs[0]);
+}
+
+static void lower_cross_entropy(struct inf_onnx_scope *s)
+{
+    uint32_t likelihood = inf_ox_softmax(s, s->inputs[0], 1, true);
+    s->outputs[0] = negative_likelihood(s, likelihood);
+    if (s->output_count > 1)
+        s->outputs[1] = likelihood;
+}
+
+static const struct inf_onnx_op ops[] = {
+    {"NegativeLogLikelihoodLoss", lower_nll_loss, 2, 3, 1, 0},
+    {"SoftmaxCrossEntropyLoss", lower_cross_entropy, 2, 3, 2, 0},
+};
+
+const struct inf_onnx_op_table inf_onnx_ops_loss = {ops, INF_ARRAY_LENGTH(ops)};

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions, softmax, and what else looks along axes.
+#include <math.h>
+
+#include "backends/import/onnx/lower.h"
+
+// What a reduction is besides enum inf_reduce_kind.
+enum {
+    KIND_L1 = 100,
+    KIND_L2,
+    KIND_LOG_SUM,
+    KIND_LOG_SUM_EXP,
+    KIND_SUM_SQUARE,
+};
+
+// Since which opset the axes are an input.
+static int64_t axes_input_since(const struct inf_onnx_scope *s)
+{
+    return s->op->kind == INF_REDUCE_SUM ? 13 : 18;
+}
+
+// The settled axes of a reduction; none where it is to be left undone.
+static struct inf_ints read_axes(struct inf_onnx_scope *s, int32_t rank)
+{
+    struct inf_ox_ints listed = {.count = 0};
+    struct inf_ints axes = {.count = 0};
+    bool seen[INF_LIMIT_RANK] = {false};
+    bool is_input = s->opset >= axes_input_since(s);
+    bool none_means_none = is_input && inf_ox_attr_int(s, "noop_with_empty_axes", 0) != 0;
+    if (!is_input)
+        (void)inf_ox_attr_ints(s, "axes", &listed);
+    else if (inf_ox_in(s, 1) != INF_VALUE_NONE)
+        listed = inf_ox_const_ints(s, s->inputs[1], "axes");
+    for (uint32_t i = 0; i < listed.count; i++)
+        seen[inf_ox_axis(s, listed.values[i], rank)] = true;
+    for (int32_t i = 0; i < rank; i++)
+        if (seen[i] || (listed.count == 0 && !none_means_none))
+            axes.values[axes.count++] = i;
+    return axes;
+}
+
+static uint32_t reduce(struct inf_onnx_scope *s, enum inf_reduce_kind kind, uint32_t x,
+                       const struct inf_ints *axes, bool keep)
+{
+    // Largest and smallest of bools are whether any and all are true.
+    if (inf_ox_dtype(s, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MAX)
+        kind = INF_REDUCE_ANY;
+    else if (inf_ox_dtype(s, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MIN)
+        kind = INF_REDUCE_ALL;
+    return inf_ox_reduce(s, kind, x, axes, keep);
+}
+
+// log(sum(exp(x))) with the largest taken out first, but for infinite ones.
+static uint32_t log_sum_exp(struct inf_onnx_scope *s, uint32_t x, const struct inf_ints *axes,
+                            bool keep)
+{
+    enum inf_dtype dtype = inf_ox_dtype(s, x);
+    uint32_t top = inf_ox_reduce(s, INF_REDUCE_MAX, x, axes, true);
+    uint32_t size = inf_ox_unary(s, INF_UNARY_ABS, top);
+    uint32_t finite = inf_ox_compare(s, INF_COMPARE_LESS, size, inf_ox_scalar(s, dtype, INFINITY));
+    top = inf_ox_select(s, finite, top, inf_ox_scalar(s, dtype, 0));
+    uint32_t sum = inf_ox_unary(s, INF_UNARY_EXP, inf_ox_sub(s, x, top));
+    sum = inf_ox_unary(s, INF_UNARY_LOG, inf_ox_reduce(s, INF_REDUCE_SUM, sum, axes, true));
+    sum = inf_ox_add(s, sum, top);
+    return keep ? sum : inf_ox_squeeze(s, sum, axes->values, axes->count);
+}
+
+static uint32_t lower_kind(struct inf_onnx_scope *s, uint32_t x, const struct inf_ints *axes,
+                           bool keep)
+{
+    switch (s->op->kind) {
+    case KIND_L1:
+        return inf_ox_reduce(s, INF_REDUCE_SUM, inf_ox_unary(s, INF_UNARY_ABS, x), axes, keep);
+    case KIND_L2:
+    case KIND_SUM_SQUARE:
+        x = inf_ox_reduce(s, INF_REDUCE_SUM, inf_ox_unary(s, INF_UNARY_SQUARE, x), axes, keep);
+        return s->op->kind == KIND_L2 ? inf_ox_unary(s, INF_UNARY_SQRT, x) : x;
+    case KIND_LOG_SUM:
+        return inf_ox_unary(s, INF_UNARY_LOG, inf_ox_reduce(s, INF_REDUCE_SUM, x, axes, keep));
+    case KIND_LOG_SUM_EXP:
+        return log_sum_exp(s, x, axes, keep);
+    default:
+        return reduce(s, (enum inf_reduce_kind)s->op->kind, x, axes, keep);
+    }
+}
+
+static void lower_reduce(struct inf_onnx_scope *s)
+{
+    struct inf_ints axes = read_axes(s, inf_ox_rank(s, s->inputs[0]));
+    bool keep = inf_ox_attr_int(s, "keepdims", 1) != 0;
+    uint32_t x = s->inputs[0];
+    enum inf_dtype dtype = inf_ox_dtype(s, x);
+    bool needs_float =
+        s->op->kind == KIND_L2 || s->op->kind == KIND_LOG_SUM || s->op->kind == KIND_LOG_SUM_EXP;
+    if (needs_float && !inf_dtype_is_float(dtype))
+        x = inf_ox_cast(s, x, INF_DTYPE_F64);
+    s->outputs[0] = inf_ox_cast(s, lower_kind(s, x, &axes, keep), dtype);
+}
+
+// GlobalAveragePool and GlobalMaxPool: everything behind the channels.
+static void lower_global_pool(struct inf_onnx_scope *s)
+{
+    struct inf_ints axes = {.count = 0};
+    for (int32_t i = 2; i < inf_ox_rank(s, s->inputs[0]); i++)
+        axes.values[axes.count++] = i;
+    s->outputs[0] = inf_ox_reduce(s, (enum inf_reduce_kind)s->op->kind, s->inputs[0], &axes, true);
+}
+
+static void lower_arg(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0];
+    int32_t rank = inf_ox_rank(s, x);
+    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), rank);
+    bool last = inf_ox_attr_int(s, "select_last_index", 0) != 0;
+    int64_t size = last ? inf_ox_known_dim(s, x, axis) : 0;
+    if (last)
+        x = inf_ox_slice(s, x, axis, INT32_MAX, -INT32_MAX, -1);
+    struct inf_ox_call call = inf_ox_call(INF_OP_ARG, &x, 1);
+    call.attrs.arg.kind = (enum inf_arg_kind)s->op->kind;
+    call.attrs.arg.axis = axis;
+    call.attrs.arg.keep_dims = inf_ox_attr_int(s, "keepdims", 1) != 0;
+    call.attrs.arg.dtype = INF_DTYPE_I64;
+    uint32_t y = inf_ox_value(s, &call);
+    if (last) // the first of the reversed ones
+        y = inf_ox_sub(s, inf_ox_scalar(s, INF_DTYPE_I64, (double)(size - 1)), y);
+    s->outputs[0] = y;
+}
+
+// Applies softmax, log or not, or hardmax, along one axis.
+static uint32_t along_axis(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
+{
+    if (s->op->kind < 2)
+        return inf_ox_softmax(s, x, axis, s->op->kind == 1);
+    // Hardmax: 1 where the index along the axis is that of the first largest.
+    int32_t rank = inf_ox_rank(s, x);
+    struct inf_ox_call call = inf_ox_call(INF_OP_ARG, &x, 1);
+    call.attrs.arg.axis = axis;
+    call.attrs.arg.keep_dims = true;
+    uint32_t best = inf_ox_value(s, &call);
+    uint32_t index = inf_ox_iota(s, INF_DTYPE_I32, inf_ox_known_dim(s, x, axis));
+    index = inf_ox_expand_dims(s, index, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 1 - axis);
+    return inf_ox_cast(s, inf_ox_compare(s, INF_COMPARE_EQUAL, index, best), inf_ox_dtype(s, x));
+}
+
+static void lower_softmax(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0];
+    int32_t rank = inf_ox_rank(s, x);
+    bool flattens = s->opset < 13;
+    int32_t given = inf_ox_attr_int(s, "axis", flattens ? 1 : -1);
+    int32_t axis = flattens && given == rank ? rank : inf_ox_axis(s, given, rank);
+    // Before opset 13 everything from the axis on was one row.
+    if (!flattens || axis == rank - 1) {
+        s->outputs[0] = along_axis(s, x, axis);
+        return;
+    }
+    uint32_t rows = along_axis(s, inf_ox_flatten(s, x, axis), 1);
+    s->outputs[0] = inf_ox_reshape_to(s, rows, inf_ox_shape(s, x));
+}
+
+static const struct inf_onnx_op ops[] = {
+    {"ReduceSum", lower_reduce, 1, 2, 1, INF_REDUCE_SUM},
+    {"ReduceMean", lower_reduce, 1, 2, 1, INF_REDUCE_MEAN},
+    {"ReduceMax", lower_reduce, 1, 2, 1, INF_REDUCE_MAX},
+    {"ReduceMin", lower_reduce, 1, 2, 1, INF_REDUCE_MIN},
+    {"ReduceProd", lower_reduce, 1, 2, 1, INF_REDUCE_PROD},
+    {"ReduceL1", lower_reduce, 1, 2, 1, KIND_L1},
+    {"ReduceL2", lower_reduce, 1, 2, 1, KIND_L2},
+    {"ReduceLogSum", lower_reduce, 1, 2, 1, KIND_LOG_SUM},
+    {"ReduceLogSumExp", lower_reduce, 1, 2, 1, KIND_LOG_SUM_EXP},
+    {"ReduceSumSquare", lower_reduce, 1, 2, 1, KIND_SUM_SQUARE},
+    {"GlobalAveragePool", lower_global_pool, 1, 1, 1, INF_REDUCE_MEAN},
+    {"GlobalMaxPool", lower_global_pool, 1, 1, 1, INF_REDUCE_MAX},
+    {"ArgMax", lower_arg, 1, 1, 1, INF_ARG_MAX},
+    {"ArgMin", lower_arg, 1, 1, 1, INF_ARG_MIN},
+    {"Softmax", lower_softmax, 1, 1, 1, 0},
+    {"LogSoftmax", lower_softmax, 1, 1, 1, 1},
+    {"Hardmax", lower_softmax, 1, 1, 1, 2},
+};
+
+const struct inf_onnx_op_table inf_onnx_ops_reduce = {ops, INF_ARRAY_LENGTH(ops)};

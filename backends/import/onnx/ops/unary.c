@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one tensor, element by element.
+#include <math.h>
+
+#include "backends/import/onnx/lower.h"
+
+static void lower_unary(struct inf_onnx_scope *s)
+{
+    s->outputs[0] = inf_ox_unary(s, (enum inf_unary_kind)s->op->kind, s->inputs[0]);
+}
+
+static void lower_identity(struct inf_onnx_scope *s)
+{
+    s->outputs[0] = s->inputs[0];
+}
+
+// A unary function of x with its alpha.
+static uint32_t with_alpha(struct inf_onnx_scope *s, enum inf_unary_kind kind, float alpha)
+{
+    struct inf_ox_call call = inf_ox_call(INF_OP_UNARY, s->inputs, 1);
+    call.attrs.unary.kind = kind;
+    call.attrs.unary.alpha = alpha;
+    return inf_ox_value(s, &call);
+}
+
+static void lower_leaky_relu(struct inf_onnx_scope *s)
+{
+    s->outputs[0] = with_alpha(s, INF_UNARY_LEAKY_RELU, inf_ox_attr_float(s, "alpha", 0.01f));
+}
+
+static void lower_elu(struct inf_onnx_scope *s)
+{
+    s->outputs[0] = with_alpha(s, INF_UNARY_ELU, inf_ox_attr_float(s, "alpha", 1.0f));
+}
+
+static void lower_selu(struct inf_onnx_scope *s)
+{
+    bool old = s->opset < 6;
+    float alpha = inf_ox_attr_float(s, "alpha", old ? 1.6732f : 1.67326319217681884765625f);
+    float gamma = inf_ox_attr_float(s, "gamma", old ? 1.0507f : 1.05070102214813232421875f);
+    s->outputs[0] =
+        inf_ox_binary_number(s, INF_BINARY_MUL, with_alpha(s, INF_UNARY_ELU, alpha), (double)gamma);
+}
+
+static void lower_celu(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0];
+    double alpha = (double)inf_ox_attr_float(s, "alpha", 1.0f);
+    uint32_t low =
+        inf_ox_unary(s, INF_UNARY_EXPM1, inf_ox_binary_number(s, INF_BINARY_DIV, x, alpha));
+    low = inf_ox_binary_number(s, INF_BINARY_MUL, low, alpha);
+    s->outputs[0] = inf_ox_add(s, inf_ox_binary_number(s, INF_BINARY_MAX, x, 0),
+                               inf_ox_binary_number(s, INF_BINARY_MIN, low, 0));
+}
+
+static void lower_hard_sigmoid(struct inf_onnx_scope *s)
+{
+    float alpha = inf_ox_attr_float(s, "alpha", 0.2f), beta = inf_ox_attr_float(s, "beta", 0.5f);
+    uint32_t y = inf_ox_binary_number(s, INF_BINARY_MUL, s->inputs[0], (double)alpha);
+    s->outputs[0] = inf_ox_clip(s, inf_ox_binary_number(s, INF_BINARY_ADD, y, (double)beta), 0, 1);
+}
+
+static void lower_thresholded_relu(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0];
+    enum inf_dtype dtype = inf_ox_dtype(s, x);
+    uint32_t alpha = inf_ox_scalar(s, dtype, (double)inf_ox_attr_float(s, "alpha", 1.0f));
+    s->outputs[0] = inf_ox_select(s, inf_ox_compare(s, INF_COMPARE_GREATER, x, alpha), x,
+                                  inf_ox_scalar(s, dtype, 0));
+}
+
+static void lower_softsign(struct inf_onnx_scope *s)
+{
+    uint32_t size = inf_ox_unary(s, INF_UNARY_ABS, s->inputs[0]);
+    s->outputs[0] = inf_ox_div(s, s->inputs[0], inf_ox_binary_number(s, INF_BINARY_ADD, size, 1));
+}
+
+static void lower_mish(struct inf_onnx_scope *s)
+{
+    uint32_t soft = inf_ox_unary(s, INF_UNARY_SOFTPLUS, s->inputs[0]);
+    s->outputs[0] = inf_ox_mul(s, s->inputs[0], inf_ox_unary(s, INF_UNARY_TANH, soft));
+}
+
+static void lower_swish(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0];
+    float alpha = inf_ox_attr_float(s, "alpha", 1.0f);
+    uint32_t scaled = inf_ox_binary_number(s, INF_BINARY_MUL, x, (double)alpha);
+    s->outputs[0] =
+        inf_ox_mul(s, x, inf_ox_unary(s, INF_UNARY_SIGMOID, alpha == 1.0f ? x : scaled));
+}
+
+static void lower_gelu(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0], inner;
+    const char *form = inf_ox_attr_text(s, "approximate", "none");
+    if (form[0] == 't') {
+        uint32_t cube = inf_ox_mul(s, x, inf_ox_unary(s, INF_UNARY_SQUARE, x));
+        inner = inf_ox_add(s, x, inf_ox_binary_number(s, INF_BINARY_MUL, cube, 0.044715));
+        inner = inf_ox_binary_number(s, INF_BINARY_MUL, inner, sqrt(2 / M_PI));
+        inner = inf_ox_unary(s, INF_UNARY_TANH, inner);
+    } else {
+        inner = inf_ox_binary_number(s, INF_BINARY_MUL, x, M_SQRT1_2);
+        inner = inf_ox_unary(s, INF_UNARY_ERF, inner);
+    }
+    uint32_t half = inf_ox_binary_number(s, INF_BINARY_MUL, x, 0.5);
+    s->outputs[0] = inf_ox_mul(s, half, inf_ox_binary_number(s, INF_BINARY_ADD, inner, 1));
+}
+
+static void lower_shrink(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0];
+    enum inf_dtype dtype = inf_ox_dtype(s, x);
+    double lambd = (double)inf_ox_attr_float(s, "lambd", 0.5f);
+    double bias = (double)inf_ox_attr_float(s, "bias", 0.0f);
+    uint32_t below = inf_ox_compare(s, INF_COMPARE_LESS, x, inf_ox_scalar(s, dtype, -lambd));
+    uint32_t above = inf_ox_compare(s, INF_COMPARE_GREATER, x, inf_ox_scalar(s, dtype, lambd));
+    uint32_t high = inf_ox_select(s, above, inf_ox_binary_number(s, INF_BINARY_SUB, x, bias),
+                                  inf_ox_scalar(s, dtype, 0));
+    s->outputs[0] = inf_ox_select(s, below, inf_ox_binary_number(s, INF_BINARY_ADD, x, bias), high);
+}
+
+static void lower_is_nan(struct inf_onnx_scope *s)
+{
+    s->outputs[0] = inf_ox_compare(s, INF_COMPARE_NOT_EQUAL, s->inputs[0], s->inputs[0]);
+}
+
+static void lower_is_inf(struct inf_onnx_scope *s)
+{
+    uint32_t x = s->inputs[0];
+    enum inf_dtype dtype = inf_ox_dtype(s, x);
+    bool low = inf_ox_attr_int(s, "detect_negative", 1) != 0;
+    bool high = inf_ox_attr_int(s, "detect_positive", 1) != 0;
+    uint32_t is_low = inf_ox_compare(s, INF_COMPARE_EQUAL, x, inf_ox_scalar(s, dtype, -INFINITY));
+    uint32_t is_high = inf_ox_compare(s, INF_COMPARE_EQUAL, x, inf_ox_scalar(s, dtype, INFINITY));
+    if (!low && !high)
+        s->outputs[0] = inf_ox_binary(s, INF_BINARY_LOGICAL_AND, is_low, is_high);
+    else
+        s->outputs[0] = low && high ? inf_ox_binary(s, INF_BINARY_LOGICAL_OR, is_low, is_high)
+                        : low       ? is_low
+                                    : is_high;
+}
+
+// Dropout and friends outside training: x, and a mask that keeps everything.
+static void lower_dropout(struct inf_onnx_scope *s)
+{
+    double training = 0;
+    (void)inf_ox_attr(s, "ratio");
+    (void)inf_ox_attr(s, "seed");
+    if (s->opset < 7 && inf_ox_attr_int(s, "is_test", 0) == 0)
+        inf_ox_fail(s, INF_UNSUPPORTED, "is_test is not set, wanted a model made for inference");
+    uint32_t flag = inf_ox_in(s, 2);
+    if (flag != INF_VALUE_NONE && (!inf_ox_const_number(s, flag, &training) || training != 0))
+        inf_ox_fail(s, INF_UNSUPPORTED, "training_mode may be set, wanted inference");
+    s->outputs[0] = s->inputs[0];
+    if (inf_ox_wants(s, 1)) {
+        enum inf_dtype mask = s->opset < 10 ? inf_ox_dtype(s, s->inputs[0]) : INF_DTYPE_BOOL;
+        s->outputs[1] = inf_ox_fill(s, inf_ox_shape(s, s->inputs[0]), inf_ox_scalar(s, mask, 1));
+    }
+}
+
+static enum inf_dtype cast_target(struct inf_onnx_scope *s)
+{
+    int32_t to = 0;
+    const struct inf_onnx_attr *attr = inf_ox_attr(s, "to");
+    if (attr != NULL && attr->type == INF_ONNX_ATTR_STRING) {
+        // Opset 1 spelled the type out.
+        const char *name = inf_ox_attr_text(s, "to", "");
+        for (int32_t i = 1; i < 32 && to == 0; i++)
+            if (__builtin_strcmp(inf_onnx_type_name(i), name) == 0)
+                to = i;
+    } else {
+        to = inf_ox_attr_int(s, "to", 0);
+    }
+    if (inf_onnx_dtype(to) == INF_DTYPE_NONE)
+        inf_ox_fail(s, INF_UNSUPPORTED, "attribute 'to' is %s (%d)", inf_onnx_type_name(to), to);
+    return inf_onnx_dtype(to);
+}
+
+static void lower_cast(struct inf_onnx_scope *s)
+{
+    // Both mean something for types of fewer than 16 bits only.
+    (void)inf_ox_attr(s, "saturate");
+    (void)inf_ox_attr(s, "round_mode");
+    s->outputs[0] = inf_ox_cast(s, s->inputs[0], cast_target(s));
+}
+
+static void lower_cast_like(struct inf_onnx_scope *s)
+{
+    (void)inf_ox_attr(s, "saturate");
+    (void)inf_ox_attr(s, "round_mode");
+    s->outputs[0] = inf_ox_cast(s, s->inputs[0], inf_ox_dtype(s, s->inputs[1]));
+}
+
+// A bound: attribute (old) or input (new).
+static uint32_t clip_bound(struct inf_onnx_scope *s, const char *name, uint32_t input)
+{
+    if (s->opset >= 11)
+        return inf_ox_in(s, input);
+    if (!inf_ox_has_attr(s, name))
+        return INF_VALUE_NONE;
+    float bound = inf_ox_attr_float(s, name, 0);
+    return inf_ox_scalar(s, inf_ox_dtype(s, s->inputs[0]), (double)bound);
+}
+
+static void lower_clip(struct inf_onnx_scope *s)
+{
+    uint32_t y = s->inputs[0];
+    uint32_t low = clip_bound(s, "min", 1), high = clip_bound(s, "max", 2);
+    double min = -INFINITY, max = INFINITY;
+    bool known = (low == INF_VALUE_NONE || inf_ox_const_number(s, low, &min)) &&
+                 (high == INF_VALUE_NONE || inf_ox_const_number(s, high, &max));
+    if (known && min <= max && inf_ox_dtype(s, y) == INF_DTYPE_F32) {
+        s->outputs[0] = inf_ox_clip(s, y, min, max);
+        return;
+    }
+    if (low != INF_VALUE_NONE)
+        y = inf_ox_binary(s, INF_BINARY_MAX, y, low);
+    if (high != INF_VALUE_NONE)
+        y = inf_ox_binary(s, INF_BINARY_MIN, y, high);
+    s->outputs[0] = y;
+}
+
+static const struct inf_onnx_op ops[] = {
+    {"Abs", lower_unary, 1, 1, 1, INF_UNARY_ABS},
+    {"Neg", lower_unary, 1, 1, 1, INF_UNARY_NEG},
+    {"Sign", lower_unary, 1, 1, 1, INF_UNARY_SIGN},
+    {"Floor", lower_unary, 1, 1, 1, INF_UNARY_FLOOR},
+    {"Ceil", lower_unary, 1, 1, 1, INF_UNARY_CEIL},
+    {"Round", lower_unary, 1, 1, 1, INF_UNARY_ROUND},
+    {"Sqrt", lower_unary, 1, 1, 1, INF_UNARY_SQRT},
+    {"Reciprocal", lower_unary, 1, 1, 1, INF_UNARY_RECIPROCAL},
+    {"Exp", lower_unary, 1, 1, 1, INF_UNARY_EXP},
+    {"Log", lower_unary, 1, 1, 1, INF_UNARY_LOG},
+    {"Sin", lower_unary, 1, 1, 1, INF_UNARY_SIN},
+    {"Cos", lower_unary, 1, 1, 1, INF_UNARY_COS},
+    {"Tan", lower_unary, 1, 1, 1, INF_UNARY_TAN},
+    {"Asin", lower_unary, 1, 1, 1, INF_UNARY_ASIN},
+    {"Acos", lower_unary, 1, 1, 1, INF_UNARY_ACOS},
+    {"Atan", lower_unary, 1, 1, 1, INF_UNARY_ATAN},
+    {"Sinh", lower_unary, 1, 1, 1, INF_UNARY_SINH},
+    {"Cosh", lower_unary, 1, 1, 1, INF_UNARY_COSH},
+    {"Tanh", lower_unary, 1, 1, 1, INF_UNARY_TANH},
+    {"Asinh", lower_unary, 1, 1, 1, INF_UNARY_ASINH},
+    {"Acosh", lower_unary, 1, 1, 1, INF_UNARY_ACOSH},
+    {"Atanh", lower_unary, 1, 1, 1, INF_UNARY_ATANH},
+    {"Erf", lower_unary, 1, 1, 1, INF_UNARY_ERF},
+    {"Sigmoid", lower_unary, 1, 1, 1, INF_UNARY_SIGMOID},
+    {"Softplus", lower_unary, 1, 1, 1, INF_UNARY_SOFTPLUS},
+    {"Relu", lower_unary, 1, 1, 1, INF_UNARY_RELU},
+    {"HardSwish", lower_unary, 1, 1, 1, INF_UNARY_HARD_SWISH},
+    {"Not", lower_unary, 1, 1, 1, INF_UNARY_LOGICAL_NOT},
+    {"LeakyRelu", lower_leaky_relu, 1, 1, 1, 0},
+    {"Elu", lower_elu, 1, 1, 1, 0},
+    {"Selu", lower_selu, 1, 1, 1, 0},
+    {"Celu", lower_celu, 1, 1, 1, 0},
+    {"HardSigmoid", lower_hard_sigmoid, 1, 1, 1, 0},
+    {"ThresholdedRelu", lower_thresholded_relu, 1, 1, 1, 0},
+    {"Softsign", lower_softsign, 1, 1, 1, 0},
+    {"Mish", lower_mish, 1, 1, 1, 0},
+    {"Swish", lower_swish, 1, 1, 1, 0},
+    {"Gelu", lower_gelu, 1, 1, 1, 0},
+    {"Shrink", lower_shrink, 1, 1, 1, 0},
+    {"IsNaN", lower_is_nan, 1, 1, 1, 0},
+    {"IsInf", lower_is_inf, 1, 1, 1, 0},
+    {"BitwiseNot", lower_unary, 1, 1, 1, INF_UNARY_BITWISE_NOT},
+    {"Identity", lower_identity, 1, 1, 1, 0},
+    {"Dropout", lower_dropout, 1, 3, 2, 0},
+    {"Cast", lower_cast, 1, 1, 1, 0},
+    {"CastLike", lower_cast_like, 2, 2, 1, 0},
+    {"Clip", lower_clip, 1, 3, 1, 0},
+};
+
+const struct inf_onnx_op_table inf_onnx_ops_unary = {ops, INF_ARRAY_LENGTH(ops)};

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ONNX ModelProto taken apart: nodes, names and where in the file everything else is. Attributes
+// and tensors stay bytes until somebody asks for them; subgraphs until somebody lowers them.
+#ifndef INF_BACKENDS_IMPORT_ONNX_PROTO_H
+#define INF_BACKENDS_IMPORT_ONNX_PROTO_H
+
+#include "backends/base/arena.h"
+#include "backends/import/onnx/protobuf.h"
+#include "proto/core/shape.h"
+
+// Opset imports that one model, or one function, may have.
+#define INF_ONNX_OPSETS_MAX 64u
+// Longest name of anything.
+#define INF_ONNX_NAME_MAX 65535u
+
+// Which version of an operator set is meant.
+struct inf_onnx_opset {
+    const char *domain; // "" for ai.onnx
+    int64_t version;
+};
+
+struct inf_onnx_opsets {
+    const struct inf_onnx_opset *items;
+    uint32_t count;
+};
+
+// AttributeProto.type.
+enum inf_onnx_attr_type {
+    INF_ONNX_ATTR_NONE = 0,
+    INF_ONNX_ATTR_FLOAT = 1,
+    INF_ONNX_ATTR_INT = 2,
+    INF_ONNX_ATTR_STRING = 3,
+    INF_ONNX_ATTR_TENSOR = 4,
+    INF_ONNX_ATTR_GRAPH = 5,
+    INF_ONNX_ATTR_FLOATS = 6,
+    INF_ONNX_ATTR_INTS = 7,
+    INF_ONNX_ATTR_STRINGS = 8,
+};
+
+struct inf_onnx_attr {
+    const char *name;
+    const char *reference; // the attribute of the calling node that is meant; NULL: none
+    enum inf_onnx_attr_type type;
+    struct inf_span body; // the AttributeProto
+    bool used;            // some lowering has asked for it
+};
+
+struct inf_onnx_node {
+    const char *name; // or that of the first output
+    const char *op;
+    const char *domain; // "" for ai.onnx
+    const char *overload;
+    const char **inputs; // "" for those left out
+    uint32_t input_count;
+    const char **outputs;
+    uint32_t output_count;
+    struct inf_onnx_attr *attrs;
+    uint32_t attr_count;
+};
+
+// A graph's input or output.
+struct inf_onnx_port {
+    const char *name;
+    int32_t type;           // TensorProto.DataType; 0 where the file does not say
+    const char *not_tensor; // "a sequence", say; NULL for tensors
+    struct inf_shape shape; // unknown rank where the file does not say
+};
+
+struct inf_onnx_graph {
+    const char *name;
+    struct inf_onnx_node *nodes;
+    uint32_t node_count;
+    struct inf_span *initializers; // TensorProtos
+    uint32_t initializer_count;
+    uint32_t sparse_count; // sparse initialisers, which are not read
+    struct inf_onnx_port *inputs;
+    uint32_t input_count;
+    struct inf_onnx_port *outputs;
+    uint32_t output_count;
+};
+
+struct inf_onnx_function {
+    const char *name, *domain, *overload;
+    const char **inputs;
+    uint32_t input_count;
+    const char **outputs;
+    uint32_t output_count;
+    struct inf_onnx_attr *defaults; // attributes that have one
+    uint32_t default_count;
+    struct inf_onnx_node *nodes;
+    uint32_t node_count;
+    struct inf_onnx_opsets opsets;
+};
+
+struct inf_onnx_model {
+    const char *producer;
+    int64_t ir_version;
+    struct inf_onnx_opsets opsets;
+    struct inf_onnx_function *functions;
+    uint32_t function_count;
+    struct inf_onnx_graph graph;
+};
+
+// Whether `bytes`, the beginning of a file, look like a ModelProto.
+bool inf_onnx_looks_like(struct inf_span bytes);
+
+// Reads a ModelProto. What it points to lies in `arena` and in `bytes`, which must both outlive it.
+//
+// INF_INVALID      malformed protobuf, or no model: the text says what is missing.
+// INF_EXHAUSTED    nested too deep, a limit of limits.h, or memory.
+enum inf_code inf_onnx_model_read(struct inf_onnx_model *model, struct inf_arena *arena,
+                                  struct inf_span bytes, struct inf_error *err) INF_NODISCARD;
+
+// Reads a GraphProto: a model's, or an attribute's.
+enum inf_code inf_onnx_graph_read(struct inf_onnx_graph *graph, struct inf_arena *arena,
+                                  struct inf_span bytes, struct inf_error *err) INF_NODISCARD;
+
+// *out = a copy of a name in `arena`.
+//
+// INF_INVALID  it has a NUL byte in it, or is too long.
+enum inf_code inf_onnx_text(const char **out, struct inf_arena *arena, struct inf_span bytes,
+                            struct inf_error *err) INF_NODISCARD;
+
+// *out = field `number` of a message that inf_onnx_model_read() has checked; zero where it is
+// absent, the last one where there are several.
+void inf_onnx_field(struct inf_span message, uint32_t number, struct inf_pb_field *out);
+
+#endif

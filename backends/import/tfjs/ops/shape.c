@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that change shapes, ask for them, or make tensors from them.
+#include "backends/import/tfjs/layout.h"
+
+static enum inf_code lower_reshape(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_RESHAPE, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    return inf_tfjs_finish(scope, &call, err);
+}
+
+static enum inf_code lower_broadcast(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_BROADCAST, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    return inf_tfjs_finish(scope, &call, err);
+}
+
+static enum inf_code lower_expand_dims(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_EXPAND_DIMS, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    int32_t axis = 0;
+    INF_TRY(inf_tfjs_const_axis(scope, 1, &axis, err));
+    call.attrs.expand_dims.axes = (struct inf_ints){.count = 1, .values = {axis}};
+    return inf_tfjs_finish(scope, &call, err);
+}
+
+static enum inf_code lower_squeeze(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_SQUEEZE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    int32_t axes[INF_LIMIT_RANK];
+    uint32_t count;
+    INF_TRY(inf_tfjs_attr_ints(scope->node, "squeeze_dims", axes, INF_LIMIT_RANK, &count, err));
+    if (count == 0)
+        INF_TRY(inf_tfjs_attr_ints(scope->node, "axis", axes, INF_LIMIT_RANK, &count, err));
+    call.attrs.squeeze.axes.count = (int32_t)count;
+    for (uint32_t i = 0; i < count; i++)
+        call.attrs.squeeze.axes.values[i] = axes[i];
+    return inf_tfjs_finish(scope, &call, err);
+}
+
+static enum inf_code lower_transpose(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_TRANSPOSE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    INF_TRY(inf_tfjs_const_axes(scope, 1, "perm", &call.attrs.transpose.perm, err));
+    // No axes to permute: the graph's transpose would take an empty list for "reversed".
+    if (call.attrs.transpose.perm.count == 0)
+        return inf_tfjs_result(scope, scope->inputs[0], err);
+    return inf_tfjs_finish(scope, &call, err);
+}
+
+static enum inf_code lower_depth_to_space(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_DEPTH_TO_SPACE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    INF_TRY(inf_tfjs_attr_int(scope->node, "block_size", 1, 4096, &call.attrs.depth_to_space.block,
+                              err));
+    return inf_tfjs_finish(scope, &call, err);
+}
+
+static enum inf_code lower_space_to_depth(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_SPACE_TO_DEPTH, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    INF_TRY(inf_tfjs_attr_int(scope->node, "block_size", 1, 4096, &call.attrs.space_to_depth.block,
+                              err));
+    return inf_tfjs_finish(scope, &call, err);
+}
+
+// Joins tensors along an axis that is new: each gets it, then they are concatenated.
+static enum inf_code lower_pack(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    int32_t axis = 0;
+    INF_TRY(
+        inf_tfjs_attr_int(scope->node, "axis", -INF_LIMIT_RANK, INF_LIMIT_RANK - 1, &axis, err));
+    for (uint32_t i = 0; i < scope->input_count; i++) {
+        struct inf_tfjs_call expand =
+            inf_tfjs_call(INF_OP_EXPAND_DIMS, scope->inputs[i], INF_VALUE_NONE, INF_VALUE_NONE);
+        expand.attrs.expand_dims.axes = (struct inf_ints){.count = 1, .values = {axis}};
+        INF_TRY(inf_tfjs_emit(scope, &expand, &scope->inputs[i], err));
+    }
+    struct inf_tfjs_call concat =
+        inf_tfjs_call_list(INF_OP_CONCAT, scope->inputs, scope->input_count);
+    concat.attrs.concat.axis = axis;
+    return inf_tfjs_finish(scope, &concat, err);
+}
+
+// Cuts a tensor into slices of size 1 and drops the axis from each.
+static enum inf_code lower_unpack(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    int32_t axis = 0, count = 0;
+    uint32_t *values;
+    INF_TRY(
+        inf_tfjs_attr_int(scope->node, "axis", -INF_LIMIT_RANK, INF_LIMIT_RANK - 1, &axis, err));
+    INF_TRY(inf_tfjs_attr_int(scope->node, "num", 0, INF_LIMIT_NODE_INPUTS, &count, err));
+    const struct inf_shape *shape = &inf_tfjs_input(scope, 0)->shape;
+    int32_t at = axis < 0 ? axis + shape->rank : axis;
+    if (shape->rank >= 0 && (at < 0 || at >= shape->rank))
+        return inf_tfjs_fail(scope, err, INF_INVALID, "axis is %d, and its input has %d dimensions",
+                             axis, shape->rank);
+    if (shape->rank >= 0 && shape->dims[at] != INF_DIM_UNKNOWN && shape->dims[at] != count)
+        return inf_tfjs_fail(scope, err, INF_INVALID, "num is %d, and its input has %lld slices",
+                             count, (long long)shape->dims[at]);
+    INF_TRY(inf_tfjs_outputs(scope, (uint32_t)count, &values, err));
+    if (count == 0)
+        return INF_OK;
+    struct inf_tfjs_call split = inf_tfjs_call_list(INF_OP_SPLIT, scope->inputs, 1);
+    split.attrs.split.axis = axis;
+    split.output_count = (uint32_t)count;
+    INF_TRY(inf_tfjs_emit(scope, &split, values, err));
+    for (int32_t i = 0; i < count; i++) {
+        struct inf_tfjs_call squeeze =
+            inf_tfjs_call(INF_OP_SQUEEZE, values[i], INF_VALUE_NONE, INF_VALUE_NONE);
+        squeeze.attrs.squeeze.axes = (struct inf_ints){.count = 1, .values = {axis}};
+        INF_TRY(inf_tfjs_emit(scope, &squeeze, &values[i], err));
+    }
+    return INF_OK;
+}
+
+static enum inf_code emit_shape(struct inf_tfjs_scope *scope, uint32_t input, uint32_t *out_value,
+                                struct inf_error *err)
+{
+    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_SHAPE, input, INF_VALUE_NONE, INF_VALUE_NONE);
+    return inf_tfjs_emit(scope, &call, out_value, err);
+}
+
+// Shape and ShapeN.
+static enum inf_code lower_shape(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    uint32_t *values;
+    INF_TRY(inf_tfjs_outputs(scope, scope->input_count, &values, err));
+    for (uint32_t i = 0; i < scope->input_count; i++)
+        INF_TRY(emit_shape(scope, scope->inputs[i], &values[i], err));
+    return INF_OK;
+}
+
+// The number of dimensions: a constant where it is known, and else the size of the shape's shape.
+static enum inf_code lower_rank(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    uint32_t value;
+    int32_t rank = inf_tfjs_input(scope, 0)->shape.rank;
+    if (rank >= 0) {
+        INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, rank, &value, err));
+        return inf_tfjs_result(scope, value, err);
+    }
+    INF_TRY(emit_shape(scope, scope->inputs[0], &value, err));
+    INF_TRY(emit_shape(scope, value, &value, err));
+    struct inf_tfjs_call squeeze =
+        inf_tfjs_call(INF_OP_SQUEEZE, value, INF_VALUE_NONE, INF_VALUE_NONE);
+    squeeze.attrs.squeeze.axes = (struct inf_ints){.count = 1};
+    return inf_tfjs_finish(scope, &squeeze, err);
+}
+
+// The number of elements: the product of the shape.
+static enum inf_code lower_size(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    uint32_t shape;
+    INF_TRY(emit_shape(scope, scope->inputs[0], &shape, err));
+    struct inf_tfjs_call product =
+        inf_tfjs_call(INF_OP_REDUCE, shape, INF_VALUE_NONE, INF_VALUE_NONE);
+    product.attrs.reduce.kind = INF_REDUCE_PROD;
+    product.attrs.reduce.axes = (struct inf_ints){.count = 1};
+    return inf_tfjs_finish(scope, &product, err);
+}
+
+static enum inf_code lower_fill(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_FILL, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    return inf_tfjs_finish(scope, &call, err);
+}
+
+// ZerosLike and OnesLike: the shape of x filled with the kind.
+static enum inf_code lower_like(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    uint32_t shape, number;
+    enum inf_dtype dtype = inf_tfjs_input(scope, 0)->dtype;
+    INF_TRY(emit_shape(scope, scope->inputs[0], &shape, err));
+    INF_TRY(inf_tfjs_add_scalar(scope, dtype, scope->op->kind, &number, err));
+    struct inf_tfjs_call fill = inf_tfjs_call(INF_OP_FILL, shape, number, INF_VALUE_NONE);
+    return inf_tfjs_finish(scope, &fill, err);
+}
+
+static enum inf_code lower_range(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_call call =
+        inf_tfjs_call(INF_OP_RANGE, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
+    return inf_tfjs_finish(scope, &call, err);
+}
+
+static const struct inf_tfjs_op ops[] = {
+    {"Reshape", lower_reshape, 2, 2, 0},
+    {"BroadcastTo", lower_broadcast, 2, 2, 0},
+    {"ExpandDims", lower_expand_dims, 2, 2, 0},
+    {"Squeeze", lower_squeeze, 1, 1, 0},
+    {"Transpose", lower_transpose, 2, 2, 0},
+    {"DepthToSpace", lower_depth_to_space, 1, 1, 0},
+    {"SpaceToDepth", lower_space_to_depth, 1, 1, 0},
+    {"Pack", lower_pack, 1, INF_LIMIT_NODE_INPUTS, 0},
+    {"Unpack", lower_unpack, 1, 1, 0},
+    {"Shape", lower_shape, 1, 1, 0},
+    {"ShapeN", lower_shape, 1, INF_LIMIT_NODE_INPUTS, 0},
+    {"Rank", lower_rank, 1, 1, 0},
+    {"Size", lower_size, 1, 1, 0},
+    {"Fill", lower_fill, 2, 2, 0},
+    {"ZerosLike", lower_like, 1, 1, 0},
+    {"OnesLike", lower_like, 1, 1, 1},
+    {"Range", lower_range, 3, 3, 0},
+};
+
+const struct inf_tfjs_op_table inf_tfjs_ops_shape = {ops, INF_ARRAY_LENGTH(ops)};

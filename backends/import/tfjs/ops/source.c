@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where values come from, and operators that only hand them on.
+#include "backends/import/tfjs/table.h"
+
+enum inf_code inf_tfjs_placeholder(struct inf_tfjs_scope *scope, const struct inf_shape *fallback,
+                                   struct inf_error *err)
+{
+    enum inf_dtype dtype = INF_DTYPE_F32;
+    struct inf_shape shape;
+    uint32_t value;
+    INF_TRY(inf_tfjs_attr_dtype(scope->node, "dtype", &dtype, err));
+    INF_TRY(inf_tfjs_attr_shape(scope->node, "shape", &shape, err));
+    if (shape.rank == INF_RANK_UNKNOWN)
+        shape = *fallback;
+    INF_TRY(inf_graph_add_value(scope->graph, scope->node->name, dtype, &shape, &value, err));
+    return inf_tfjs_result(scope, value, err);
+}
+
+static enum inf_code lower_placeholder(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    if (scope->node->table != NULL)
+        return inf_tfjs_table_handle(scope, err);
+    return inf_tfjs_placeholder(scope, &(struct inf_shape){.rank = INF_RANK_UNKNOWN}, err);
+}
+
+static enum inf_code lower_const(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    uint32_t value;
+    const struct inf_weight *weight = inf_weights_find(scope->weights, scope->node->name);
+    if (weight == NULL)
+        return inf_tfjs_fail(scope, err, INF_INVALID, "weightsManifest has no weight of its name");
+    if (weight->data == NULL)
+        return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
+                             "its weight is of dtype %s, wanted float32, int32 or bool",
+                             weight->type_name);
+    INF_TRY(inf_graph_add_const(scope->graph, weight->name, weight->dtype, &weight->shape,
+                                inf_blob_ref(weight->data), &value, err));
+    return inf_tfjs_result(scope, value, err);
+}
+
+// Identity and what is one here: the output is the first input.
+static enum inf_code lower_identity(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    return inf_tfjs_result(scope, scope->inputs[0], err);
+}
+
+static enum inf_code lower_identity_n(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    uint32_t *values;
+    INF_TRY(inf_tfjs_outputs(scope, scope->input_count, &values, err));
+    for (uint32_t i = 0; i < scope->input_count; i++)
+        values[i] = scope->inputs[i];
+    return INF_OK;
+}
+
+static enum inf_code lower_nothing(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    uint32_t *values;
+    return inf_tfjs_outputs(scope, 0, &values, err);
+}
+
+static const struct inf_tfjs_op ops[] = {
+    {"Placeholder", lower_placeholder, 0, 0, 0},
+    {"PlaceholderWithDefault", lower_identity, 1, 1, 0},
+    {"Const", lower_const, 0, 0, 0},
+    {"Identity", lower_identity, 1, 1, 0},
+    {"IdentityN", lower_identity_n, 1, INF_LIMIT_NODE_INPUTS, 0},
+    {"Snapshot", lower_identity, 1, 1, 0},
+    {"StopGradient", lower_identity, 1, 1, 0},
+    {"PreventGradient", lower_identity, 1, 1, 0},
+    {"EnsureShape", lower_identity, 1, 1, 0},
+    {"Print", lower_identity, 1, INF_LIMIT_NODE_INPUTS, 0},
+    // Inference in TensorFlow.js leaves its numbers as they are.
+    {"FakeQuantWithMinMaxVars", lower_identity, 3, 3, 0},
+    {"NoOp", lower_nothing, 0, 0, 0},
+    {"Assert", lower_nothing, 0, INF_LIMIT_NODE_INPUTS, 0},
+};
+
+const struct inf_tfjs_op_table inf_tfjs_ops_source = {ops, INF_ARRAY_LENGTH(ops)};

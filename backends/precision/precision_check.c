@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/precision/precision_check.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/half.h"
+#include "proto/core/span.h"
+#include "proto/core/utf8.h"
+
+// What is rounded as it is stored.
+enum rounding {
+    ROUND_NOTHING,
+    ROUND_UNPINNED,
+    ROUND_ALL,
+};
+
+struct judge {
+    struct inf_precision_report *report;
+    const struct inf_graph *graph;
+    const struct inf_evaluator *evaluator;
+    struct inf_blob *const *inputs;
+    bool *pinned;             // by value
+    struct inf_blob **wanted; // by output: what fp32 gave
+};
+
+static void copy_name(char name[64], const char *text)
+{
+    snprintf(name, 64, "%.63s", text);
+    inf_text_clean(name);
+}
+
+// --- one number ---
+
+// What can be told apart, and how far it reaches.
+static const struct {
+    double largest, error_max;
+} traits[INF_PRECISIONS] = {
+    [INF_PRECISION_FP16] = {INF_HALF_LARGEST, INF_HALF_ERROR_MAX},
+    [INF_PRECISION_BF16] = {FLT_MAX, INF_BF16_ERROR_MAX},
+};
+
+double inf_precision_error_max(enum inf_precision precision)
+{
+    return traits[precision].error_max;
+}
+
+static float round_number(float value, enum inf_precision precision)
+{
+    return precision == INF_PRECISION_FP16 ? inf_half_to_float(inf_half_from_float(value))
+                                           : inf_bf16_to_float(inf_bf16_from_float(value));
+}
+
+// --- one tensor ---
+
+static double magnitude_of(const struct inf_blob *blob)
+{
+    const float *elements = blob->data;
+    double magnitude = 0;
+    for (size_t i = 0; i < blob->size_bytes / sizeof *elements; i++)
+        if (isfinite(elements[i]))
+            magnitude = fmax(magnitude, fabs((double)elements[i]));
+    return magnitude;
+}
+
+static uint64_t count_lost(const struct inf_blob *blob, enum inf_precision precision)
+{
+    const float *elements = blob->data;
+    uint64_t lost = 0;
+    for (size_t i = 0; i < blob->size_bytes / sizeof *elements; i++)
+        lost += elements[i] != 0 && round_number(elements[i], precision) == 0;
+    return lost;
+}
+
+static void round_blob(struct inf_blob *blob, enum inf_precision precision)
+{
+    float *elements = blob->data;
+    for (size_t i = 0; i < blob->size_bytes / sizeof *elements; i++)
+        elements[i] = round_number(elements[i], precision);
+}
+
+static struct inf_blob *copy_blob(const struct inf_blob *from)
+{
+    struct inf_blob *copy = inf_blob_create(from->size_bytes);
+    if (copy != NULL)
+        memcpy(copy->data, from->data, from->size_bytes);
+    return copy;
+}
+
+// --- a run ---
+
+static enum inf_code fail_memory(struct inf_error *err)
+{
+    return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to try a precision");
+}
+
+// Whether a value is stored in half in this run.
+static bool is_rounded(const struct judge *judge, const struct inf_graph *graph, uint32_t value,
+                       enum rounding rounding)
+{
+    if (graph->values[value].dtype != INF_DTYPE_F32 || rounding == ROUND_NOTHING)
+        return false;
+    return rounding == ROUND_ALL || !judge->pinned[value];
+}
+
+// Replaces the data of a value that came with the graph by a rounded copy.
+static enum inf_code round_given(const struct judge *judge, struct inf_graph *graph, uint32_t value,
+                                 enum rounding rounding, struct inf_error *err)
+{
+    struct inf_value *of = &graph->values[value];
+    if (of->data == NULL || !is_rounded(judge, graph, value, rounding))
+        return INF_OK;
+    struct inf_blob *copy = copy_blob(of->data);
+    if (copy == NULL)
+        return fail_memory(err);
+    round_blob(copy, judge->report->precision);
+    inf_blob_unref(&of->data);
+    of->data = copy;
+    return INF_OK;
+}
+
+static enum inf_code run_node(const struct judge *judge, struct inf_graph *graph, uint32_t index,
+                              enum rounding rounding, struct inf_error *err)
+{
+    const struct inf_node *node = &graph->nodes[index];
+    struct inf_blob *blobs[INF_LIMIT_TENSORS] = {NULL};
+    enum inf_code code =
+        node->output_count <= INF_LIMIT_TENSORS
+            ? INF_OK
+            : inf_fail(err, INF_UNSUPPORTED, "node '%s' has too many outputs", node->name);
+    for (uint32_t i = 0; i < node->output_count && code == INF_OK; i++) {
+        const struct inf_value *value = &graph->values[node->outputs[i]];
+        size_t bytes;
+        if (!inf_shape_bytes(&value->shape, value->dtype, &bytes))
+            code =
+                inf_fail(err, INF_UNSUPPORTED, "node '%s': its size hangs on values", node->name);
+        else if ((blobs[i] = inf_blob_create(bytes)) == NULL)
+            code = fail_memory(err);
+    }
+    if (code == INF_OK)
+        code = judge->evaluator->run(judge->evaluator->context, graph, index, blobs, err);
+    for (uint32_t i = 0; i < node->output_count && i < INF_LIMIT_TENSORS; i++) {
+        if (code != INF_OK) {
+            inf_blob_unref(&blobs[i]);
+            continue;
+        }
+        if (is_rounded(judge, graph, node->outputs[i], rounding))
+            round_blob(blobs[i], judge->report->precision);
+        graph->values[node->outputs[i]].data = blobs[i];
+    }
+    return code;
+}
+
+// Runs a copy of the graph, whose values then all have data. *out_graph is the caller's.
+static enum inf_code run_graph(const struct judge *judge, enum rounding rounding,
+                               struct inf_graph **out_graph, struct inf_error *err) INF_MAY_BLOCK
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    INF_TRY(inf_graph_clone(&graph, judge->graph, err));
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        struct inf_value *input = &graph->values[graph->inputs[i].value];
+        input->data = copy_blob(judge->inputs[i]);
+        if (input->data == NULL)
+            return fail_memory(err);
+    }
+    for (uint32_t v = 0; v < graph->value_count; v++)
+        INF_TRY(round_given(judge, graph, v, rounding, err));
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        INF_TRY(run_node(judge, graph, n, rounding, err));
+    *out_graph = graph;
+    graph = NULL;
+    return INF_OK;
+}
+
+// --- judging ---
+
+static void look_at_weight(struct judge *judge, const struct inf_graph *graph, uint32_t value)
+{
+    struct inf_precision_report *report = judge->report;
+    double magnitude = magnitude_of(graph->values[value].data);
+    report->weights++;
+    judge->pinned[value] = magnitude > traits[report->precision].largest;
+    if (!judge->pinned[value])
+        return;
+    if (report->weights_pinned++ == 0) {
+        copy_name(report->pinned_weight, graph->values[value].name);
+        report->weight_magnitude = magnitude;
+    }
+}
+
+static void look_at_result(struct judge *judge, const struct inf_graph *graph, uint32_t value)
+{
+    struct inf_precision_report *report = judge->report;
+    double magnitude = magnitude_of(graph->values[value].data);
+    report->values++;
+    judge->pinned[value] = magnitude * INF_HALF_HEADROOM >= traits[report->precision].largest;
+    if (!judge->pinned[value])
+        return;
+    if (report->pinned++ == 0) {
+        copy_name(report->pinned_node, graph->nodes[graph->values[value].producer].name);
+        report->pinned_magnitude = magnitude;
+    }
+}
+
+// Sees how far each value of the fp32 run reaches, and keeps the outputs.
+static enum inf_code calibrate(struct judge *judge, struct inf_error *err) INF_MAY_BLOCK
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    INF_TRY(run_graph(judge, ROUND_NOTHING, &graph, err));
+    for (uint32_t v = 0; v < graph->value_count; v++) {
+        const struct inf_value *value = &graph->values[v];
+        if (value->dtype != INF_DTYPE_F32 || value->data == NULL)
+            continue;
+        judge->report->lost += count_lost(value->data, judge->report->precision);
+        if (value->producer != INF_NODE_NONE)
+            look_at_result(judge, graph, v);
+        else if (judge->graph->values[v].data != NULL)
+            look_at_weight(judge, graph, v);
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const struct inf_value *output = &graph->values[graph->outputs[i].value];
+        judge->wanted[i] = inf_blob_ref(output->data);
+        if (output->dtype == INF_DTYPE_F32)
+            judge->report->magnitude = fmax(judge->report->magnitude, magnitude_of(output->data));
+    }
+    return INF_OK;
+}
+
+// How far one output is from fp32's, relative to max(1, |fp32|); infinity where it stopped being finite.
+static double distance(const struct inf_blob *got, const struct inf_blob *wanted)
+{
+    const float *a = got->data, *b = wanted->data;
+    double most = 0;
+    for (size_t i = 0; i < wanted->size_bytes / sizeof *b; i++) {
+        if (isfinite(b[i]) && !isfinite(a[i]))
+            return INFINITY;
+        if (isfinite(b[i]))
+            most = fmax(most, fabs((double)a[i] - (double)b[i]) / fmax(1, fabs((double)b[i])));
+    }
+    return most;
+}
+
+static enum inf_code measure(struct judge *judge, enum rounding rounding, double *error, bool named,
+                             struct inf_error *err) INF_MAY_BLOCK
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    INF_TRY(run_graph(judge, rounding, &graph, err));
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const struct inf_value *value = &graph->values[graph->outputs[i].value];
+        double apart = value->dtype == INF_DTYPE_F32 ? distance(value->data, judge->wanted[i]) : 0;
+        if (named && (i == 0 || apart > *error))
+            copy_name(judge->report->output, graph->outputs[i].name);
+        *error = fmax(*error, apart);
+    }
+    return INF_OK;
+}
+
+static bool touches_pinned(const struct judge *judge, const struct inf_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != INF_VALUE_NONE && judge->pinned[node->inputs[i]])
+            return true;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (judge->pinned[node->outputs[i]])
+            return true;
+    return false;
+}
+
+// A node stays fp32 that makes or reads a value that does: its operands would overflow otherwise.
+static void collect_pins(struct judge *judge)
+{
+    struct inf_precision_report *report = judge->report;
+    for (uint32_t n = 0; n < judge->graph->node_count; n++) {
+        const struct inf_node *node = &judge->graph->nodes[n];
+        if (!touches_pinned(judge, node))
+            continue;
+        if (report->pinned_nodes < INF_PRECISION_PINS_MAX)
+            report->pins[report->pinned_nodes] = inf_node_hash(node);
+        report->pinned_nodes++;
+    }
+}
+
+static enum inf_code run(struct judge *judge, struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_precision_report *report = judge->report;
+    judge->pinned = calloc((size_t)judge->graph->value_count + 1, sizeof *judge->pinned);
+    judge->wanted = calloc((size_t)judge->graph->output_count + 1, sizeof *judge->wanted);
+    if (judge->pinned == NULL || judge->wanted == NULL)
+        return fail_memory(err);
+    INF_TRY(calibrate(judge, err));
+    INF_TRY(measure(judge, ROUND_ALL, &report->error_unguarded, false, err));
+    INF_TRY(measure(judge, ROUND_UNPINNED, &report->error, true, err));
+    collect_pins(judge);
+    report->admissible = report->error <= traits[report->precision].error_max &&
+                         report->pinned_nodes <= INF_PRECISION_PINS_MAX &&
+                         report->pinned_nodes < report->nodes;
+    return INF_OK;
+}
+
+enum inf_code inf_precision_judge(struct inf_precision_report *report, enum inf_precision precision,
+                                  const struct inf_graph *graph,
+                                  const struct inf_evaluator *evaluator,
+                                  struct inf_blob *const *inputs, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    *report = (struct inf_precision_report){.precision = precision, .nodes = graph->node_count};
+    if (traits[precision].error_max <= 0)
+        return inf_fail(err, INF_UNSUPPORTED, "%s is not tried on models of floats",
+                        inf_precision_name(precision));
+    uint64_t macs = inf_graph_cost(graph).macs;
+    if (macs > INF_PRECISION_MACS_MAX)
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "%" PRIu64
+                        " multiply-adds are too many to try %s with plain loops, "
+                        "wanted at most %" PRIu64,
+                        macs, inf_precision_name(precision), INF_PRECISION_MACS_MAX);
+    if (graph->subgraph_count > 0)
+        return inf_fail(err, INF_UNSUPPORTED, "branches and loops are not tried in %s",
+                        inf_precision_name(precision));
+    struct judge judge = {
+        .report = report, .graph = graph, .evaluator = evaluator, .inputs = inputs};
+    enum inf_code code = run(&judge, err);
+    for (uint32_t i = 0; judge.wanted != NULL && i < graph->output_count; i++)
+        inf_blob_unref(&judge.wanted[i]);
+    free(judge.wanted);
+    free(judge.pinned);
+    return code;
+}
+
+bool inf_precision_is_mute(const struct inf_precision_report *report)
+{
+    return report->magnitude < traits[report->precision].error_max;
+}
+
+void inf_precision_print(const struct inf_precision_report *report, char *text, size_t size)
+{
+    size_t used = 0;
+#define SAY(...) (used += used < size ? (size_t)snprintf(text + used, size - used, __VA_ARGS__) : 0)
+    if (report->weights_pinned > 0)
+        SAY("weight '%s' reaches %g, beyond %g; ", report->pinned_weight, report->weight_magnitude,
+            traits[report->precision].largest);
+    if (report->pinned > 0)
+        SAY("%" PRIu32 " of %" PRIu32 " values would stay fp32 ('%s' reaches %g); ", report->pinned,
+            report->values, report->pinned_node, report->pinned_magnitude);
+    if (!isfinite(report->error_unguarded))
+        SAY("unguarded it would overflow; ");
+    if (inf_precision_is_mute(report))
+        SAY("outputs reach no more than %.2g, which tells nothing; ", report->magnitude);
+    SAY("output '%s' would move by %.2g, allowed %g", report->output, report->error,
+        traits[report->precision].error_max);
+#undef SAY
+}

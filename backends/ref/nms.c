@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Non-maximum suppression, hard and soft (Bodla et al., "Soft-NMS", 2017), with the tie rules of
+// TensorFlow.js: of equal scores the first box is better.
+#include <math.h>
+#include <stdlib.h>
+
+#include "backends/ref/dynamic.h"
+
+struct candidate {
+    double score;
+    uint32_t box;
+    uint32_t seen; // boxes that are selected already and that it was compared with
+};
+
+struct nms {
+    const struct inf_ref_tensor *boxes;
+    double overlap_threshold, score_threshold, scale; // scale: of soft suppression, 0: none
+    bool strict;
+    struct candidate *candidates; // worst first
+    size_t candidate_count;
+    uint32_t *selected; // boxes
+    double *scores;     // of them
+    size_t selected_count, selected_max;
+};
+
+static int compare(const struct candidate *a, const struct candidate *b)
+{
+    if (a->score != b->score)
+        return a->score < b->score ? -1 : 1;
+    return a->box < b->box ? 1 : a->box > b->box ? -1 : 0;
+}
+
+static int worst_first(const void *a, const void *b)
+{
+    return compare(a, b);
+}
+
+// Intersection over union; 0 where a box has no area.
+static double overlap(const struct inf_ref_tensor *boxes, size_t i, size_t j)
+{
+    double low[2], high[2], areas[2] = {1, 1}, both = 1;
+    for (size_t axis = 0; axis < 2; axis++) {
+        size_t at[2] = {i * 4 + axis, j * 4 + axis};
+        for (int k = 0; k < 2; k++) {
+            double a = inf_ref_get(boxes, at[k]), b = inf_ref_get(boxes, at[k] + 2);
+            low[k] = fmin(a, b);
+            high[k] = fmax(a, b);
+            areas[k] *= high[k] - low[k];
+        }
+        both *= fmax(fmin(high[0], high[1]) - fmax(low[0], low[1]), 0);
+    }
+    return areas[0] <= 0 || areas[1] <= 0 ? 0 : both / (areas[0] + areas[1] - both);
+}
+
+// Lowers the candidate's score by the selected boxes it was not compared with yet. False where one
+// of them suppresses it.
+static bool survives(const struct nms *nms, struct candidate *candidate)
+{
+    for (size_t i = nms->selected_count; i-- > candidate->seen;) {
+        double shared = overlap(nms->boxes, candidate->box, nms->selected[i]);
+        bool above =
+            nms->strict ? shared > nms->overlap_threshold : shared >= nms->overlap_threshold;
+        if (above)
+            return false;
+        candidate->score *= exp(nms->scale * shared * shared);
+        if (candidate->score <= nms->score_threshold)
+            break;
+    }
+    candidate->seen = (uint32_t)nms->selected_count;
+    return true;
+}
+
+// Puts a candidate whose score fell back among the others.
+static void put_back(struct nms *nms, const struct candidate *candidate)
+{
+    size_t low = 0, high = nms->candidate_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(&nms->candidates[middle], candidate) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(&nms->candidates[low + 1], &nms->candidates[low],
+            (nms->candidate_count - low) * sizeof *nms->candidates);
+    nms->candidates[low] = *candidate;
+    nms->candidate_count++;
+}
+
+static void select_boxes(struct nms *nms)
+{
+    while (nms->selected_count < nms->selected_max && nms->candidate_count > 0) {
+        struct candidate candidate = nms->candidates[--nms->candidate_count];
+        double score = candidate.score;
+        if (score < nms->score_threshold)
+            break;
+        if (!survives(nms, &candidate))
+            continue;
+        if (candidate.score == score) {
+            nms->selected[nms->selected_count] = candidate.box;
+            nms->scores[nms->selected_count++] = score;
+        } else if (candidate.score > nms->score_threshold) {
+            put_back(nms, &candidate);
+        }
+    }
+}
+
+static double scalar(const struct inf_ref_call *call, uint32_t input)
+{
+    return inf_ref_has_input(call, input) ? inf_ref_get(&call->inputs[input], 0) : 0;
+}
+
+static enum inf_code begin(struct nms *nms, const struct inf_ref_call *call, struct inf_error *err)
+{
+    const struct inf_ref_tensor *scores = &call->inputs[1];
+    int64_t most = (int64_t)inf_ref_load_int(&call->inputs[2], 0);
+    double sigma = scalar(call, 5);
+    *nms = (struct nms){
+        .boxes = &call->inputs[0],
+        .overlap_threshold = scalar(call, 3),
+        .score_threshold = scalar(call, 4),
+        .scale = sigma > 0 ? -0.5 / sigma : 0,
+        .strict = call->node->attrs.nms.strict,
+        .candidates = calloc(scores->count + 1, sizeof *nms->candidates),
+        .selected_max = most < 0 ? 0 : INF_MIN((size_t)most, scores->count),
+    };
+    nms->selected = calloc(nms->selected_max + 1, sizeof *nms->selected);
+    nms->scores = calloc(nms->selected_max + 1, sizeof *nms->scores);
+    if (nms->candidates == NULL || nms->selected == NULL || nms->scores == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for %zu boxes",
+                               scores->count);
+    for (size_t i = 0; i < scores->count; i++) {
+        double score = inf_ref_get(scores, i);
+        if (score > nms->score_threshold)
+            nms->candidates[nms->candidate_count++] =
+                (struct candidate){.score = score, .box = (uint32_t)i};
+    }
+    qsort(nms->candidates, nms->candidate_count, sizeof *nms->candidates, worst_first);
+    select_boxes(nms);
+    return INF_OK;
+}
+
+static void end(struct nms *nms)
+{
+    free(nms->candidates);
+    free(nms->selected);
+    free(nms->scores);
+}
+
+enum inf_code inf_ref_nms_rows(const struct inf_ref_call *call, int64_t *rows,
+                               struct inf_error *err)
+{
+    struct nms nms;
+    int64_t most = (int64_t)inf_ref_load_int(&call->inputs[2], 0);
+    *rows = INF_MAX(most, 0);
+    if (call->node->attrs.nms.pad)
+        return INF_OK;
+    enum inf_code code = begin(&nms, call, err);
+    *rows = (int64_t)nms.selected_count;
+    end(&nms);
+    return code;
+}
+
+enum inf_code inf_ref_nms(const struct inf_ref_call *call, struct inf_error *err)
+{
+    struct nms nms;
+    const struct inf_ref_tensor *indices = &call->outputs[0], *scores = &call->outputs[1];
+    enum inf_code code = begin(&nms, call, err);
+    size_t valid = INF_MIN(nms.selected_count, indices->count);
+    for (size_t i = 0; i < indices->count; i++) {
+        inf_ref_store_int(indices, i, i < valid ? (int64_t)nms.selected[i] : 0);
+        inf_ref_put(scores, i, i < valid ? nms.scores[i] : 0);
+    }
+    inf_ref_store_int(&call->outputs[2], 0, (int64_t)valid);
+    end(&nms);
+    return code;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order: topk and search_sorted.
+#include <math.h>
+
+#include "backends/ref/kernels.h"
+
+// -1, 0 or 1 as element `a` of one tensor is less than, equal to or greater than element `b` of
+// another of the same type. NaN is less than every number and equal to itself.
+static int compare(const struct inf_ref_tensor *x, size_t a, const struct inf_ref_tensor *y,
+                   size_t b)
+{
+    if (inf_dtype_is_float(x->dtype)) {
+        double left = inf_ref_get(x, a), right = inf_ref_get(y, b);
+        if (isnan(left) || isnan(right))
+            return isnan(right) - isnan(left);
+        return (left > right) - (left < right);
+    }
+    __int128 left = inf_ref_load_int(x, a), right = inf_ref_load_int(y, b);
+    return (left > right) - (left < right);
+}
+
+// One line of x, and the k indices of its best elements, which the index output holds: as a heap with
+// the worst on top while elements are looked at, in order at the end.
+struct selection {
+    const struct inf_ref_tensor *x, *indices;
+    size_t x_at, indices_at; // of the line's first element
+    size_t stride, count;    // of x's line; both lines have the same stride
+    bool smallest;
+};
+
+// Entry `i` of the heap. The output may be memory that a client can write to, so what is read is not
+// trusted to be what was written.
+static size_t entry(const struct selection *selection, size_t i)
+{
+    const volatile int32_t *indices = selection->indices->data;
+    size_t index = (size_t)indices[selection->indices_at + i * selection->stride];
+    return index < selection->count ? index : 0;
+}
+
+static void set_entry(const struct selection *selection, size_t i, size_t index)
+{
+    int32_t *indices = selection->indices->data;
+    indices[selection->indices_at + i * selection->stride] = (int32_t)index;
+}
+
+// Whether element `a` of the line comes before element `b` in the result.
+static bool before(const struct selection *selection, size_t a, size_t b)
+{
+    size_t at_a = selection->x_at + a * selection->stride;
+    size_t at_b = selection->x_at + b * selection->stride;
+    int order = compare(selection->x, at_a, selection->x, at_b);
+    if (order == 0)
+        return a < b;
+    if (!selection->smallest || !inf_dtype_is_float(selection->x->dtype))
+        return selection->smallest ? order < 0 : order > 0;
+    // NaN comes last both ways.
+    if (isnan(inf_ref_get(selection->x, at_a)) || isnan(inf_ref_get(selection->x, at_b)))
+        return order > 0;
+    return order < 0;
+}
+
+// Puts `index` at place `hole` of a heap of `count` entries or below, wherever the order wants it.
+static void sink(const struct selection *selection, size_t hole, size_t count, size_t index)
+{
+    for (;;) {
+        size_t child = 2 * hole + 1;
+        if (child >= count)
+            break;
+        if (child + 1 < count &&
+            before(selection, entry(selection, child), entry(selection, child + 1)))
+            child++;
+        if (!before(selection, index, entry(selection, child)))
+            break;
+        set_entry(selection, hole, entry(selection, child));
+        hole = child;
+    }
+    set_entry(selection, hole, index);
+}
+
+static void select_line(const struct selection *selection, size_t k)
+{
+    for (size_t i = 0; i < k; i++)
+        set_entry(selection, i, i);
+    for (size_t i = k / 2; i-- > 0;)
+        sink(selection, i, k, entry(selection, i));
+    for (size_t i = k; i < selection->count; i++)
+        if (before(selection, i, entry(selection, 0)))
+            sink(selection, 0, k, i);
+    for (size_t left = k; left-- > 1;) {
+        size_t worst = entry(selection, 0), last = entry(selection, left);
+        set_entry(selection, left, worst);
+        sink(selection, 0, left, last);
+    }
+}
+
+enum inf_code inf_ref_topk(const struct inf_ref_call *call, struct inf_error *err)
+{
+    (void)err;
+    const struct inf_attrs_topk *attrs = &call->node->attrs.topk;
+    const struct inf_ref_tensor *x = &call->inputs[0];
+    const struct inf_ref_tensor *y = &call->outputs[0];
+    int32_t axis = inf_ref_axis(attrs->axis, x->shape->rank);
+    size_t k = (size_t)y->shape->dims[axis];
+    struct selection selection = {
+        .x = x, .indices = &call->outputs[1], .smallest = attrs->smallest};
+    selection.stride = inf_ref_extent(x->shape, axis + 1, x->shape->rank);
+    selection.count = (size_t)x->shape->dims[axis];
+    size_t lines = k == 0 ? 0 : y->count / k;
+    for (size_t i = 0; i < lines; i++) {
+        size_t outer = i / selection.stride, inner = i % selection.stride;
+        selection.x_at = outer * selection.count * selection.stride + inner;
+        selection.indices_at = outer * k * selection.stride + inner;
+        select_line(&selection, k);
+        for (size_t j = 0; j < k; j++)
+            inf_ref_copy(y, selection.indices_at + j * selection.stride, x,
+                         selection.x_at + entry(&selection, j) * selection.stride, 1);
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_ref_search_sorted(const struct inf_ref_call *call, struct inf_error *err)
+{
+    (void)err;
+    const struct inf_ref_tensor *sorted = &call->inputs[0];
+    const struct inf_ref_tensor *values = &call->inputs[1];
+    int most = call->node->attrs.search_sorted.right ? 0 : -1; // how what is counted compares
+    size_t count = (size_t)sorted->shape->dims[sorted->shape->rank - 1];
+    size_t wanted = (size_t)values->shape->dims[values->shape->rank - 1];
+    for (size_t i = 0; i < values->count; i++) {
+        size_t line = i / wanted * count, low = 0, high = count;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (compare(sorted, line + middle, values, i) <= most)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        inf_ref_store_int(&call->outputs[0], i, (__int128)low);
+    }
+    return INF_OK;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of the reference device: a list of nodes with their operands looked up beforehand.
+#ifndef INF_BACKENDS_REF_PROGRAM_H
+#define INF_BACKENDS_REF_PROGRAM_H
+
+#include "backends/device/device_impl.h"
+
+// As struct inf_backend's entries say.
+enum inf_code inf_ref_program_compile(struct inf_program **out_program, struct inf_device *device,
+                                      const struct inf_segment *segment, uint32_t flags,
+                                      struct inf_error *err) INF_NODISCARD;
+// As struct inf_backend's entries say.
+void inf_ref_program_destroy(struct inf_program *program);
+// As struct inf_backend's entries say.
+enum inf_code inf_ref_program_run(struct inf_program *program, const struct inf_run *run,
+                                  struct inf_ticket *ticket, struct inf_error *err) INF_NODISCARD;
+// As struct inf_backend's entries say.
+uint32_t inf_ref_program_profile(const struct inf_program *program, uint32_t slot,
+                                 struct inf_step_profile *steps, uint32_t capacity);
+
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resizing in any number of dimensions as ONNX has it: the weights of an axis hang on its position
+// only, and an element is the sum over all axes' taps.
+#include <math.h>
+
+#include "backends/ref/kernels.h"
+#include "backends/ref/sample.h"
+
+// One position along one axis: taps from `first` on, their weights the filter's.
+struct position {
+    int64_t first, taps; // may lie outside x
+    double fraction;     // from tap -first of the filter's window to the position
+    double stretch;      // 1, or below it when the filter is stretched
+    double sum;          // of all weights that count
+    bool outside;        // the value is the extrapolation
+};
+
+struct resample {
+    const struct inf_attrs_resample *attrs;
+    const struct inf_ref_tensor *x;
+    int64_t strides[INF_LIMIT_RANK];
+    struct position positions[INF_LIMIT_RANK];
+};
+
+double inf_ref_cubic(double distance, double a)
+{
+    double x = fabs(distance);
+    if (x <= 1)
+        return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+// Where element `i` of an axis lies in x.
+static double coordinate(const struct inf_ref_call *call, int32_t axis, int64_t i)
+{
+    double input = (double)call->inputs[0].shape->dims[axis];
+    double output = (double)call->outputs[0].shape->dims[axis], at = (double)i;
+    double scale =
+        inf_ref_has_input(call, 2) ? inf_ref_get(&call->inputs[2], (size_t)axis) : output / input;
+    double half_pixel = (at + 0.5) / scale - 0.5;
+    double length = inf_ref_has_input(call, 2) ? input * scale : output; // not rounded
+    switch (call->node->attrs.resample.coordinates) {
+    case INF_COORDINATES_HALF_PIXEL_SYMMETRIC:
+        return input / 2 * (1 - output / (scale * input)) + half_pixel;
+    case INF_COORDINATES_PYTORCH_HALF_PIXEL:
+        return output > 1 ? half_pixel : 0;
+    case INF_COORDINATES_ALIGN_CORNERS:
+        return output > 1 && length != 1 ? at * (input - 1) / (length - 1) : 0;
+    case INF_COORDINATES_ASYMMETRIC:
+        return at / scale;
+    case INF_COORDINATES_HALF_PIXEL_FOR_NEAREST:
+        return (at + 0.5) / scale;
+    case INF_COORDINATES_CROP: {
+        const struct inf_ref_tensor *roi = &call->inputs[3];
+        double start = inf_ref_get(roi, (size_t)axis);
+        double end = inf_ref_get(roi, (size_t)(axis + call->inputs[0].shape->rank));
+        return output > 1 ? start * (input - 1) + at * (end - start) * (input - 1) / (output - 1)
+                          : (start + end) / 2 * (input - 1);
+    }
+    default:
+        return half_pixel;
+    }
+}
+
+static double round_coordinate(enum inf_rounding rounding, double at)
+{
+    switch (rounding) {
+    case INF_ROUNDING_PREFER_CEIL:
+        return floor(at + 0.5);
+    case INF_ROUNDING_FLOOR:
+        return floor(at);
+    case INF_ROUNDING_CEIL:
+        return ceil(at);
+    default:
+        return ceil(at - 0.5);
+    }
+}
+
+// Weight of tap number `tap` (from 0) of a position, outside or not.
+static double filter_weight(const struct inf_attrs_resample *attrs, const struct position *position,
+                            int64_t tap)
+{
+    double distance = ((double)tap - position->fraction) * position->stretch;
+    switch (attrs->kind) {
+    case INF_SAMPLE_LINEAR:
+        return fmax(1 - fabs(distance), 0);
+    case INF_SAMPLE_CUBIC:
+        return inf_ref_cubic(distance, attrs->cubic_a);
+    default:
+        return 1;
+    }
+}
+
+static double tap_weight(const struct resample *resample, int32_t axis, int64_t tap)
+{
+    const struct position *position = &resample->positions[axis];
+    int64_t at = position->first + tap;
+    bool outside = at < 0 || at >= resample->x->shape->dims[axis];
+    if (outside && resample->attrs->exclude_outside)
+        return 0;
+    return filter_weight(resample->attrs, position, tap) / position->sum;
+}
+
+// Settles an axis for element `i` of y. Coordinates are cut to where an int64 is safe.
+static void settle(const struct inf_ref_call *call, struct resample *resample, int32_t axis,
+                   int64_t i)
+{
+    const struct inf_attrs_resample *attrs = resample->attrs;
+    struct position *position = &resample->positions[axis];
+    double input = (double)resample->x->shape->dims[axis];
+    double output = (double)call->outputs[0].shape->dims[axis];
+    double at = fmin(fmax(coordinate(call, axis, i), -1e15), 1e15);
+    *position = (struct position){.taps = 1, .stretch = 1, .sum = 1};
+    position->outside = attrs->coordinates == INF_COORDINATES_CROP && (at < 0 || at > input - 1);
+    if (attrs->kind == INF_SAMPLE_NEAREST) {
+        position->first = (int64_t)round_coordinate(attrs->rounding, at);
+        return;
+    }
+    double scale =
+        inf_ref_has_input(call, 2) ? inf_ref_get(&call->inputs[2], (size_t)axis) : output / input;
+    if (attrs->antialias && scale < 1)
+        position->stretch = fmax(scale, 1e-6);
+    int64_t half = (int64_t)ceil((attrs->kind == INF_SAMPLE_CUBIC ? 2 : 1) / position->stretch);
+    position->first = (int64_t)floor(at) + 1 - half;
+    position->taps = 2 * half;
+    position->fraction = at - (double)position->first;
+    double sum = 0;
+    for (int64_t tap = 0; tap < position->taps; tap++)
+        sum += tap_weight(resample, axis, tap);
+    position->sum = sum;
+}
+
+// The sum over the taps of axes from `axis` on, of the part of x that starts at `base`.
+static double sum_taps(const struct resample *resample, int32_t axis, size_t base)
+{
+    if (axis == resample->x->shape->rank)
+        return inf_ref_get(resample->x, base);
+    const struct position *position = &resample->positions[axis];
+    double sum = 0;
+    for (int64_t tap = 0; tap < position->taps; tap++) {
+        double weight = tap_weight(resample, axis, tap);
+        if (weight == 0)
+            continue;
+        int64_t last = resample->x->shape->dims[axis] - 1;
+        int64_t at = INF_MIN(INF_MAX(position->first + tap, (int64_t)0), last);
+        sum += weight * sum_taps(resample, axis + 1, base + (size_t)(at * resample->strides[axis]));
+    }
+    return sum;
+}
+
+enum inf_code inf_ref_resample(const struct inf_ref_call *call, struct inf_error *err)
+{
+    (void)err;
+    const struct inf_ref_tensor *y = &call->outputs[0];
+    struct resample resample = {.attrs = &call->node->attrs.resample, .x = &call->inputs[0]};
+    inf_shape_strides(resample.x->shape, resample.strides);
+    struct inf_ref_walk walk;
+    inf_ref_walk_init(&walk, y->shape);
+    for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        bool outside = false;
+        for (int32_t axis = 0; axis < walk.rank; axis++) {
+            // Row-major order: only the axes that moved have to be settled again.
+            bool moved = i == 0 || axis == walk.rank - 1 || walk.index[axis + 1] == 0;
+            if (moved)
+                settle(call, &resample, axis, walk.index[axis]);
+            outside = outside || resample.positions[axis].outside;
+        }
+        inf_ref_put(y, i, outside ? resample.attrs->extrapolation : sum_taps(&resample, 0, 0));
+    }
+    return INF_OK;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resizing pictures, with TensorFlow's three ways to lay the pixels of one grid over another.
+#include <math.h>
+
+#include "backends/ref/kernels.h"
+
+// How positions along one axis of y fall onto x.
+struct scale {
+    int64_t input;
+    double ratio;
+    bool align_corners, half_pixel_centers;
+};
+
+static struct scale scale_of(const struct inf_attrs_resize *attrs, int64_t input, int64_t output)
+{
+    bool corners = attrs->align_corners && output > 1;
+    return (struct scale){
+        .input = input,
+        .ratio = (double)(corners ? input - 1 : input) / (double)(corners ? output - 1 : output),
+        .align_corners = attrs->align_corners,
+        .half_pixel_centers = attrs->half_pixel_centers,
+    };
+}
+
+static int64_t within(double position, int64_t input)
+{
+    return (int64_t)fmin(fmax(position, 0), (double)(input - 1));
+}
+
+static int64_t nearest(const struct scale *scale, int64_t position)
+{
+    double at = scale->ratio * ((double)position + (scale->half_pixel_centers ? 0.5 : 0.0));
+    return within(scale->align_corners ? floor(at + 0.5) : floor(at), scale->input);
+}
+
+// The two neighbours of a position, and how far it is from the first to the second.
+struct blend {
+    int64_t low, high;
+    double weight;
+};
+
+static struct blend blend(const struct scale *scale, int64_t position)
+{
+    double at = scale->half_pixel_centers ? scale->ratio * ((double)position + 0.5) - 0.5
+                                          : scale->ratio * (double)position;
+    struct blend result = {.low = within(floor(at), scale->input),
+                           .high = within(ceil(at), scale->input)};
+    result.weight = at - (double)result.low;
+    return result;
+}
+
+static double mix(double from, double to, double weight)
+{
+    return from + (to - from) * weight;
+}
+
+// The element of x at [image, row, column, channel].
+static size_t element_of(const struct inf_ref_tensor *x, const struct inf_ref_walk *walk,
+                         int64_t row, int64_t column)
+{
+    const int64_t *dims = x->shape->dims;
+    return (size_t)(((walk->index[0] * dims[1] + row) * dims[2] + column) * dims[3] +
+                    walk->index[3]);
+}
+
+static double bilinear(const struct inf_ref_tensor *x, const struct inf_ref_walk *walk,
+                       const struct blend *row, const struct blend *column)
+{
+    double top_left = inf_ref_get(x, element_of(x, walk, row->low, column->low));
+    double top_right = inf_ref_get(x, element_of(x, walk, row->low, column->high));
+    double bottom_left = inf_ref_get(x, element_of(x, walk, row->high, column->low));
+    double bottom_right = inf_ref_get(x, element_of(x, walk, row->high, column->high));
+    return mix(mix(top_left, top_right, column->weight),
+               mix(bottom_left, bottom_right, column->weight), row->weight);
+}
+
+enum inf_code inf_ref_resize(const struct inf_ref_call *call, struct inf_error *err)
+{
+    const struct inf_attrs_resize *attrs = &call->node->attrs.resize;
+    const struct inf_ref_tensor *x = &call->inputs[0];
+    const struct inf_ref_tensor *y = &call->outputs[0];
+    if (x->count == 0 && y->count != 0)
+        return inf_fail(err, INF_INVALID, "x has no elements to resize");
+    struct scale height = scale_of(attrs, x->shape->dims[1], y->shape->dims[1]);
+    struct scale width = scale_of(attrs, x->shape->dims[2], y->shape->dims[2]);
+    struct inf_ref_walk walk;
+    inf_ref_walk_init(&walk, y->shape);
+    for (size_t i = 0; i < y->count; i++, inf_ref_walk_next(&walk)) {
+        if (attrs->kind == INF_RESIZE_NEAREST) {
+            size_t at = element_of(x, &walk, nearest(&height, walk.index[1]),
+                                   nearest(&width, walk.index[2]));
+            inf_ref_copy(y, i, x, at, 1);
+            continue;
+        }
+        struct blend row = blend(&height, walk.index[1]);
+        struct blend column = blend(&width, walk.index[2]);
+        inf_ref_put(y, i, bilinear(x, &walk, &row, &column));
+    }
+    return INF_OK;
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent networks as ONNX has them. States lie in the outputs: the hidden state of a step is its
+// part of y, the cell state the last output, so that nothing has to be allocated.
+#include <math.h>
+
+#include "backends/ref/kernels.h"
+
+enum input {
+    X,
+    W,
+    R,
+    B,
+    LENGTHS,
+    HIDDEN,
+    CELL,
+    PEEPHOLES
+};
+
+// One direction of one sequence of the batch.
+struct sequence {
+    const struct inf_ref_call *call;
+    const struct inf_attrs_rnn *attrs;
+    size_t steps, directions, batches, inputs, hidden;
+    size_t direction, batch;
+    size_t length; // steps that count
+    enum inf_unary_kind activations[3];
+    const struct inf_ref_tensor *y, *last, *cell; // outputs; `cell` of an lstm only
+    size_t state_at; // of this sequence in `last`, `cell` and the first states
+};
+
+// One step: where its input and its hidden state lie, and where the one before.
+struct step {
+    size_t x_at, y_at;
+    const struct inf_ref_tensor *before; // NULL: zeros
+    size_t before_at;
+};
+
+static double before_value(const struct step *step, size_t j)
+{
+    return step->before == NULL ? 0 : inf_ref_get(step->before, step->before_at + j);
+}
+
+static double activate(const struct sequence *sequence, int which, double value)
+{
+    const struct inf_attrs_rnn *attrs = sequence->attrs;
+    if (attrs->clip > 0)
+        value = fmin(fmax(value, -attrs->clip), attrs->clip);
+    return inf_ref_unary_value(sequence->activations[which], value, attrs->activation_alpha,
+                               attrs->activation_beta);
+}
+
+static size_t gates_of(const struct sequence *sequence)
+{
+    static const size_t gates[] = {4, 3, 1};
+    return gates[sequence->attrs->kind];
+}
+
+// Element `row` of W x + its bias, for row = gate * hidden + j.
+static double input_sum(const struct sequence *sequence, const struct step *step, size_t row)
+{
+    const struct inf_ref_tensor *inputs = sequence->call->inputs;
+    size_t rows = gates_of(sequence) * sequence->hidden;
+    size_t at = (sequence->direction * rows + row) * sequence->inputs;
+    double sum = 0;
+    for (size_t i = 0; i < sequence->inputs; i++)
+        sum += inf_ref_get(&inputs[W], at + i) * inf_ref_get(&inputs[X], step->x_at + i);
+    if (inf_ref_has_input(sequence->call, B))
+        sum += inf_ref_get(&inputs[B], sequence->direction * 2 * rows + row);
+    return sum;
+}
+
+static double hidden_bias(const struct sequence *sequence, size_t row)
+{
+    size_t rows = gates_of(sequence) * sequence->hidden;
+    if (!inf_ref_has_input(sequence->call, B))
+        return 0;
+    return inf_ref_get(&sequence->call->inputs[B], (sequence->direction * 2 + 1) * rows + row);
+}
+
+// Element `row` of R h + its bias.
+static double hidden_sum(const struct sequence *sequence, const struct step *step, size_t row)
+{
+    const struct inf_ref_tensor *r = &sequence->call->inputs[R];
+    size_t rows = gates_of(sequence) * sequence->hidden;
+    size_t at = (sequence->direction * rows + row) * sequence->hidden;
+    double sum = 0;
+    for (size_t i = 0; step->before != NULL && i < sequence->hidden; i++)
+        sum += inf_ref_get(r, at + i) * before_value(step, i);
+    return sum + hidden_bias(sequence, row);
+}
+
+static double gate_sum(const struct sequence *sequence, const struct step *step, size_t gate,
+                       size_t j)
+{
+    size_t row = gate * sequence->hidden + j;
+    return input_sum(sequence, step, row) + hidden_sum(sequence, step, row);
+}
+
+// The part of gate `gate` (i, o, f) that comes from the cell state.
+static double peephole(const struct sequence *sequence, size_t gate, size_t j, double cell)
+{
+    if (!inf_ref_has_input(sequence->call, PEEPHOLES))
+        return 0;
+    size_t at = (sequence->direction * 3 + gate) * sequence->hidden + j;
+    return inf_ref_get(&sequence->call->inputs[PEEPHOLES], at) * cell;
+}
+
+static void lstm_step(const struct sequence *sequence, const struct step *step)
+{
+    for (size_t j = 0; j < sequence->hidden; j++) {
+        double cell = inf_ref_get(sequence->cell, sequence->state_at + j);
+        double in =
+            activate(sequence, 0, gate_sum(sequence, step, 0, j) + peephole(sequence, 0, j, cell));
+        double forget =
+            sequence->attrs->input_forget
+                ? 1 - in
+                : activate(sequence, 0,
+                           gate_sum(sequence, step, 2, j) + peephole(sequence, 2, j, cell));
+        cell = forget * cell + in * activate(sequence, 1, gate_sum(sequence, step, 3, j));
+        double out =
+            activate(sequence, 0, gate_sum(sequence, step, 1, j) + peephole(sequence, 1, j, cell));
+        inf_ref_put(sequence->cell, sequence->state_at + j, cell);
+        // What goes into this activation is not clipped: it is no sum.
+        inf_ref_put(sequence->y, step->y_at + j,
+                    out * inf_ref_unary_value(sequence->activations[2], cell,
+                                              sequence->attrs->activation_alpha,
+                                              sequence->attrs->activation_beta));
+    }
+}
+
+// The candidate of a gru. Without linear_before_reset the product with r needs the reset state of
+// every element, which `last` holds.
+static double candidate(const struct sequence *sequence, const struct step *step, size_t j)
+{
+    size_t row = 2 * sequence->hidden + j, rows = 3 * sequence->hidden;
+    double sum = input_sum(sequence, step, row);
+    if (sequence->attrs->linear_before_reset) {
+        double reset = activate(sequence, 0, gate_sum(sequence, step, 1, j));
+        return activate(sequence, 1, sum + reset * hidden_sum(sequence, step, row));
+    }
+    size_t at = (sequence->direction * rows + row) * sequence->hidden;
+    for (size_t i = 0; i < sequence->hidden; i++)
+        sum += inf_ref_get(&sequence->call->inputs[R], at + i) *
+               inf_ref_get(sequence->last, sequence->state_at + i);
+    return activate(sequence, 1, sum + hidden_bias(sequence, row));
+}
+
+static void gru_step(const struct sequence *sequence, const struct step *step)
+{
+    for (size_t j = 0; !sequence->attrs->linear_before_reset && j < sequence->hidden; j++)
+        inf_ref_put(sequence->last, sequence->state_at + j,
+                    activate(sequence, 0, gate_sum(sequence, step, 1, j)) * before_value(step, j));
+    for (size_t j = 0; j < sequence->hidden; j++) {
+        double update = activate(sequence, 0, gate_sum(sequence, step, 0, j));
+        inf_ref_put(sequence->y, step->y_at + j,
+                    (1 - update) * candidate(sequence, step, j) + update * before_value(step, j));
+    }
+}
+
+static void simple_step(const struct sequence *sequence, const struct step *step)
+{
+    for (size_t j = 0; j < sequence->hidden; j++)
+        inf_ref_put(sequence->y, step->y_at + j,
+                    activate(sequence, 0, gate_sum(sequence, step, 0, j)));
+}
+
+// Puts the first state at `input` (zeros where left out) into `into`.
+static void start_state(const struct sequence *sequence, enum input input,
+                        const struct inf_ref_tensor *into)
+{
+    for (size_t j = 0; j < sequence->hidden; j++)
+        inf_ref_put(into, sequence->state_at + j,
+                    inf_ref_has_input(sequence->call, input)
+                        ? inf_ref_get(&sequence->call->inputs[input], sequence->state_at + j)
+                        : 0);
+}
+
+static void run_sequence(const struct sequence *sequence)
+{
+    bool reverse = sequence->attrs->direction == INF_DIRECTION_REVERSE || sequence->direction == 1;
+    struct step step = {0};
+    if (inf_ref_has_input(sequence->call, HIDDEN))
+        step = (struct step){.before = &sequence->call->inputs[HIDDEN],
+                             .before_at = sequence->state_at};
+    if (sequence->cell != NULL)
+        start_state(sequence, CELL, sequence->cell);
+    for (size_t i = 0; i < sequence->steps; i++) {
+        bool counts = i < sequence->length;
+        size_t t = reverse && counts ? sequence->length - 1 - i : i;
+        step.x_at = (t * sequence->batches + sequence->batch) * sequence->inputs;
+        step.y_at = ((t * sequence->directions + sequence->direction) * sequence->batches +
+                     sequence->batch) *
+                    sequence->hidden;
+        if (!counts) {
+            for (size_t j = 0; j < sequence->hidden; j++)
+                inf_ref_put(sequence->y, step.y_at + j, 0);
+            continue;
+        }
+        if (sequence->attrs->kind == INF_RNN_LSTM)
+            lstm_step(sequence, &step);
+        else if (sequence->attrs->kind == INF_RNN_GRU)
+            gru_step(sequence, &step);
+        else
+            simple_step(sequence, &step);
+        step.before = sequence->y;
+        step.before_at = step.y_at;
+    }
+    for (size_t j = 0; j < sequence->hidden; j++)
+        inf_ref_put(sequence->last, sequence->state_at + j, before_value(&step, j));
+}
+
+static void choose_activations(struct sequence *sequence)
+{
+    static const int counts[] = {3, 2, 1};
+    const struct inf_ints *given = &sequence->attrs->activations;
+    int count = counts[sequence->attrs->kind];
+    for (int i = 0; i < count; i++) {
+        bool gate = i == 0 && sequence->attrs->kind != INF_RNN_SIMPLE;
+        sequence->activations[i] = gate ? INF_UNARY_SIGMOID : INF_UNARY_TANH;
+        if (given->count != 0)
+            sequence->activations[i] =
+                (enum inf_unary_kind)given->values[(int)sequence->direction * count + i];
+    }
+}
+
+enum inf_code inf_ref_rnn(const struct inf_ref_call *call, struct inf_error *err)
+{
+    (void)err;
+    const int64_t *x = call->inputs[X].shape->dims, *y = call->outputs[0].shape->dims;
+    struct sequence sequence = {
+        .call = call,
+        .attrs = &call->node->attrs.rnn,
+        .steps = (size_t)y[0],
+        .directions = (size_t)y[1],
+        .batches = (size_t)y[2],
+        .hidden = (size_t)y[3],
+        .inputs = (size_t)x[2],
+        .y = &call->outputs[0],
+        .last = &call->outputs[1],
+        .cell = call->node->output_count > 2 ? &call->outputs[2] : NULL,
+    };
+    for (sequence.direction = 0; sequence.direction < sequence.directions; sequence.direction++) {
+        choose_activations(&sequence);
+        for (sequence.batch = 0; sequence.batch < sequence.batches; sequence.batch++) {
+            sequence.state_at =
+                (sequence.direction * sequence.batches + sequence.batch) * sequence.hidden;
+            sequence.length = sequence.steps;
+            if (inf_ref_has_input(call, LENGTHS)) {
+                int64_t length = inf_ref_index(&call->inputs[LENGTHS], sequence.batch);
+                sequence.length = length < 0 ? 0 : INF_MIN((size_t)length, sequence.steps);
+            }
+            run_sequence(&sequence);
+        }
+    }
+    return INF_OK;
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading model files: copied, never mapped (a mapping of a file that someone truncates is SIGBUS),
+// and never outside the directory they were named in.
+#ifndef INF_BACKENDS_STORAGE_FILE_H
+#define INF_BACKENDS_STORAGE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/base/role.h"
+#include "proto/core/status.h"
+
+// Opens the directory `path` for inf_file_open_beneath(). The caller closes *out_fd.
+//
+// INF_NOT_FOUND  there is no such directory; the text gives the last part of `path` only.
+enum inf_code inf_directory_open(int *out_fd, const char *path,
+                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Opens the regular file `name` for reading, beneath `directory_fd`: no absolute path, no "..", no
+// symbolic link anywhere (inf_beneath_open()), one hard link only.
+// The caller closes *out_fd.
+//
+// INF_NOT_FOUND  no such file.
+// INF_DENIED     the name leaves the directory, or the file is a link or no regular file.
+enum inf_code inf_file_open_beneath(int *out_fd, uint64_t *out_size_bytes, int directory_fd,
+                                    const char *name,
+                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Reads exactly `size` bytes at `offset` of `fd` into `buffer`. `name` is for the error text.
+//
+// INF_RANGE  the file ends before.
+enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buffer, size_t size,
+                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Reads the whole file `name` beneath `directory_fd`, at most `limit_bytes`, into memory that the
+// caller frees; a NUL byte follows the last one.
+//
+// INF_EXHAUSTED  the file is larger than the limit, or memory is short.
+enum inf_code inf_file_read_all(char **out_data, size_t *out_size_bytes, int directory_fd,
+                                const char *name, uint64_t limit_bytes,
+                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shaders of one GPU that were generated at run time (program/fuse.h). They live as long as the GPU.
+#ifndef INF_BACKENDS_VULKAN_DEVICE_FUSED_SHADERS_H
+#define INF_BACKENDS_VULKAN_DEVICE_FUSED_SHADERS_H
+
+#include <stdatomic.h>
+
+#include "backends/base/thread.h"
+#include "shaders/shaders.h"
+
+// A shader that was generated at run time.
+struct vk_fused {
+    struct vk_fused *next;
+    uint64_t hash; // of its source
+    struct inf_shader shader;
+};
+
+// Embedded in the GPU.
+struct vk_fusion {
+    struct inf_mutex mutex; // guards the list
+    struct vk_fused *list;
+    atomic_bool off;   // built without a compiler, or one of its shaders could not be built
+    atomic_bool apart; // convolutions add nothing: such a shader could not be built (program/join.h)
+};
+
+// Makes the list empty. `available` says whether this process can compile shaders.
+void vk_fusion_init(struct vk_fusion *fusion, bool available);
+
+// Frees the shaders.
+void vk_fusion_fini(struct vk_fusion *fusion);
+
+// Returns the shader whose source has the hash, or NULL. Any thread.
+const struct inf_shader *vk_fusion_find(struct vk_fusion *fusion, uint64_t hash);
+
+// Adds a shader; the list owns it from now on. If two threads add the same hash, both entries stay and
+// the later one is found. Any thread.
+void vk_fusion_add(struct vk_fusion *fusion, struct vk_fused *fused);
+
+#endif

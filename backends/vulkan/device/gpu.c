@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/device/gpu.h"
+
+#include <inttypes.h>
+
+#include "backends/vulkan/device/device.h"
+
+static bool is_quarantined(const struct vk_gpu *gpu)
+{
+    return atomic_load_explicit(&gpu->losses, memory_order_relaxed) >= VK_LOSSES_MAX;
+}
+
+static enum inf_code refuse(const struct vk_gpu *gpu, struct inf_error *err)
+{
+    const char *name = gpu->base.info.name;
+    uint32_t losses = atomic_load_explicit(&gpu->losses, memory_order_relaxed);
+    uint64_t now_ns = inf_clock_ns();
+    uint64_t retry_at_ns = atomic_load_explicit(&gpu->retry_at_ns, memory_order_relaxed);
+    if (losses >= VK_LOSSES_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
+                               "device '%s' was lost %" PRIu32 " times in a row and is left alone",
+                               name, losses);
+    return inf_fail_reason(
+        err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
+        "device '%s' is lost; it is made anew in %" PRIu64 " ms", name,
+        retry_at_ns > now_ns ? (retry_at_ns - now_ns + INF_NS_PER_MS - 1) / INF_NS_PER_MS : 0);
+}
+
+// Makes a logical device, the one after `old`, which is dropped. No lock is held: drivers take their time.
+static enum inf_code make(struct vk_gpu *gpu, struct vk_device *old, uint32_t generation,
+                          struct vk_device **out_device, struct inf_error *err) INF_MAY_BLOCK
+{
+    // Frees it unless programs and buffers are left, the last of which does.
+    vk_device_unref(&old);
+    uint64_t begin_ns = inf_clock_ns();
+    struct inf_error why = {0};
+    if (vk_device_create(out_device, gpu, generation, &why) != INF_OK) {
+        vk_gpu_note_loss(gpu, begin_ns);
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
+                               "device '%s' cannot be made: %.200s", gpu->base.info.name, why.text);
+    }
+    inf_log(gpu->log, generation == 0 ? INF_LOG_DEBUG : INF_LOG_WARNING,
+            "device %s device=%s us=%" PRIu64, generation == 0 ? "started" : "made anew",
+            gpu->base.info.name, (inf_clock_ns() - begin_ns) / 1000);
+    atomic_store_explicit(&gpu->retry_at_ns, 0, memory_order_relaxed);
+    return INF_OK;
+}
+
+// Takes a reference to the device in use, if there is one, or else the right to make the next, with *out_old to
+// drop; then settle() must follow. Waits for another who makes it.
+static enum inf_code claim(struct vk_gpu *gpu, struct vk_device **out_device,
+                           struct vk_device **out_old, bool *out_makes, struct inf_error *err)
+{
+    enum inf_code code = INF_OK;
+    inf_mutex_lock(&gpu->device_mutex);
+    while (gpu->making)
+        inf_cond_wait(&gpu->device_made, &gpu->device_mutex);
+    *out_makes = gpu->device == NULL || vk_device_lost(gpu->device);
+    if (!*out_makes) {
+        *out_device = vk_device_ref(gpu->device);
+    } else if (vk_gpu_health(gpu) != INF_DEVICE_OK) {
+        *out_makes = false;
+        code = refuse(gpu, err);
+    } else {
+        *out_old = gpu->device;
+        gpu->device = NULL;
+        gpu->making = true;
+    }
+    inf_mutex_unlock(&gpu->device_mutex);
+    return code;
+}
+
+// Ends the making: `device` is in use from now on; NULL where it could not be made.
+static void settle(struct vk_gpu *gpu, struct vk_device *device)
+{
+    inf_mutex_lock(&gpu->device_mutex);
+    gpu->device = device;
+    gpu->generation += device != NULL;
+    gpu->making = false;
+    inf_mutex_unlock(&gpu->device_mutex);
+    inf_cond_broadcast(&gpu->device_made);
+}
+
+enum inf_code vk_gpu_acquire(struct vk_gpu *gpu, struct vk_device **out_device,
+                             struct inf_error *err)
+{
+    struct vk_device *old = NULL, *made = NULL;
+    bool makes;
+    INF_TRY(claim(gpu, out_device, &old, &makes, err));
+    if (!makes)
+        return INF_OK;
+    // Constant while it is being made.
+    enum inf_code code = make(gpu, old, gpu->generation, &made, err);
+    if (code == INF_OK)
+        *out_device = vk_device_ref(made);
+    settle(gpu, made);
+    return code;
+}
+
+struct vk_device *vk_gpu_find(struct vk_gpu *gpu, uint32_t generation)
+{
+    struct vk_device *found = NULL;
+    inf_mutex_lock(&gpu->device_mutex);
+    if (gpu->device != NULL && vk_device_generation(gpu->device) == generation)
+        found = vk_device_ref(gpu->device);
+    inf_mutex_unlock(&gpu->device_mutex);
+    return found;
+}
+
+void vk_gpu_note_loss(struct vk_gpu *gpu, uint64_t made_ns)
+{
+    uint64_t now_ns = inf_clock_ns();
+    if (now_ns - made_ns >= VK_HEALED_NS)
+        atomic_store_explicit(&gpu->losses, 0, memory_order_relaxed);
+    uint32_t losses = atomic_fetch_add_explicit(&gpu->losses, 1, memory_order_relaxed) + 1;
+    uint64_t wait_ns = gpu->backoff_ns << INF_MIN(losses - 1, 16u);
+    atomic_store_explicit(&gpu->retry_at_ns, now_ns + wait_ns, memory_order_relaxed);
+    if (is_quarantined(gpu))
+        inf_log(gpu->log, INF_LOG_ERROR, "device quarantined device=%s losses=%" PRIu32,
+                gpu->base.info.name, losses);
+}
+
+enum inf_device_health vk_gpu_health(const struct vk_gpu *gpu)
+{
+    if (is_quarantined(gpu))
+        return INF_DEVICE_QUARANTINED;
+    uint64_t retry_at_ns = atomic_load_explicit(&gpu->retry_at_ns, memory_order_relaxed);
+    return retry_at_ns != 0 && inf_clock_ns() < retry_at_ns ? INF_DEVICE_LOST : INF_DEVICE_OK;
+}
+
+void vk_gpu_stop(struct vk_gpu *gpu)
+{
+    vk_device_unref(&gpu->device);
+}

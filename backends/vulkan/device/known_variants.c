@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/device/known_variants.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/vulkan/device/cache.h"
+
+void vk_known_fini(struct vk_known *known)
+{
+    free(known->hashes);
+    *known = (struct vk_known){0};
+}
+
+static bool has(const struct vk_known *known, uint64_t hash)
+{
+    for (uint32_t i = 0; i < known->count; i++)
+        if (known->hashes[i] == hash)
+            return true;
+    return false;
+}
+
+bool vk_known_has(const struct vk_known *known, const struct vk_variant *variant)
+{
+    return has(known, vk_cache_checksum(variant, sizeof(*variant)));
+}
+
+static bool reserve(struct vk_known *known, uint32_t capacity)
+{
+    if (capacity <= known->capacity)
+        return true;
+    uint64_t *larger = reallocarray(known->hashes, capacity, sizeof(*larger));
+    if (larger == NULL)
+        return false;
+    known->hashes = larger;
+    known->capacity = capacity;
+    return true;
+}
+
+void vk_known_add(struct vk_known *known, const struct vk_variant *variant)
+{
+    uint64_t hash = vk_cache_checksum(variant, sizeof(*variant));
+    if (known->count == VK_KNOWN_MAX || has(known, hash) ||
+        (known->count == known->capacity && !reserve(known, known->capacity * 2 + 64)))
+        return;
+    known->hashes[known->count++] = hash;
+}
+
+// In a file: how many there are, then they.
+
+size_t vk_known_bytes(const struct vk_known *known)
+{
+    return (1 + (size_t)known->count) * sizeof(uint64_t);
+}
+
+void vk_known_write(const struct vk_known *known, void *bytes)
+{
+    uint64_t count = known->count;
+    memcpy(bytes, &count, sizeof(count));
+    if (count > 0)
+        memcpy((char *)bytes + sizeof(count), known->hashes, count * sizeof(uint64_t));
+}
+
+size_t vk_known_read(struct vk_known *known, const void *bytes, size_t size)
+{
+    uint64_t count;
+    if (size < sizeof(count))
+        return 0;
+    memcpy(&count, bytes, sizeof(count));
+    if (count > VK_KNOWN_MAX || size / sizeof(count) - 1 < count ||
+        !reserve(known, (uint32_t)count))
+        return 0;
+    if (count > 0)
+        memcpy(known->hashes, (const char *)bytes + sizeof(count), count * sizeof(count));
+    known->count = (uint32_t)count;
+    return (1 + count) * sizeof(count);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/device/transfer.h"
+
+#include <string.h>
+
+// What the host writes or reads at a time.
+#define PIECE_BYTES ((size_t)4 << 20)
+// Stretches of spans in one submit, at most.
+#define COPIES_MAX 64u
+
+// --- copies on the device ---
+
+struct copy {
+    VkBuffer to, from;
+    VkBufferCopy region;
+    void *bytes; // of the host: where those of its piece come from or go to
+};
+
+static enum inf_code record_copies(struct vk_device *device, VkCommandBuffer commands,
+                                   const struct copy *copies, uint32_t count, struct inf_error *err)
+{
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                      .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+    VK_TRY(device, device->api.BeginCommandBuffer(commands, &begin), err);
+    for (uint32_t i = 0; i < count; i++)
+        device->api.CmdCopyBuffer(commands, copies[i].from, copies[i].to, 1, &copies[i].region);
+    VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                               .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
+                               .dstAccessMask =
+                                   VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_HOST_READ_BIT};
+    device->api.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                                   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+                                       VK_PIPELINE_STAGE_HOST_BIT,
+                                   0, 1, &barrier, 0, NULL, 0, NULL);
+    VK_TRY(device, device->api.EndCommandBuffer(commands), err);
+    return INF_OK;
+}
+
+// A pool belongs to one thread at a time, so each call has one of its own.
+static enum inf_code run_copies(struct vk_device *device, const struct copy *copies, uint32_t count,
+                                struct inf_error *err)
+{
+    VkCommandPoolCreateInfo pool_info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                         .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
+                                         .queueFamilyIndex = device->gpu->queue_family};
+    VkCommandPool pool;
+    VK_TRY(device, device->api.CreateCommandPool(device->device, &pool_info, NULL, &pool), err);
+    VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                        .commandPool = pool,
+                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                        .commandBufferCount = 1};
+    VkCommandBuffer commands;
+    VkResult result = device->api.AllocateCommandBuffers(device->device, &info, &commands);
+    enum inf_code code = result == VK_SUCCESS
+                             ? record_copies(device, commands, copies, count, err)
+                             : vk_failure(device, result, "vkAllocateCommandBuffers", err);
+    uint64_t ticket;
+    if (code == INF_OK)
+        code = vk_device_submit(device, commands, &ticket, err);
+    if (code == INF_OK)
+        code = vk_device_wait(device, ticket, UINT64_MAX, err);
+    device->api.DestroyCommandPool(device->device, pool, NULL);
+    return code;
+}
+
+enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region, VkBuffer to,
+                           VkBuffer from, struct inf_error *err)
+{
+    const struct copy copy = {.to = to, .from = from, .region = *region};
+    return run_copies(device, &copy, 1, err);
+}
+
+// --- by pieces ---
+
+// How far a number of transfers has got.
+struct progress {
+    const struct vk_transfer *transfers;
+    uint32_t count;
+    uint32_t index; // the first that is not done,
+    size_t offset;  // from here
+};
+
+// The stretches that go next, by a piece of memory that the host sees, whose bytes follow each other.
+static uint32_t plan_piece(struct progress *progress, const struct vk_span *piece, bool down,
+                           struct copy *copies)
+{
+    uint32_t count = 0;
+    size_t used = 0;
+    while (progress->index < progress->count && used < PIECE_BYTES && count < COPIES_MAX) {
+        const struct vk_transfer *transfer = &progress->transfers[progress->index];
+        size_t size = INF_MIN(transfer->size - progress->offset, PIECE_BYTES - used);
+        VkDeviceSize near = piece->offset + used, far = transfer->span->offset + progress->offset;
+        if (size > 0)
+            copies[count++] = (struct copy){.to = down ? piece->buffer : transfer->span->buffer,
+                                            .from = down ? transfer->span->buffer : piece->buffer,
+                                            .region = {.srcOffset = down ? far : near,
+                                                       .dstOffset = down ? near : far,
+                                                       .size = size},
+                                            .bytes = (char *)transfer->bytes + progress->offset};
+        used += size;
+        progress->offset += size;
+        if (progress->offset == transfer->size) {
+            progress->index++;
+            progress->offset = 0;
+        }
+    }
+    return count;
+}
+
+// Moves bytes between the host's memory and what the host sees of the device's.
+static void copy_bytes(void *bytes, void *seen, size_t size, bool down)
+{
+    if (size > 0)
+        memcpy(down ? bytes : seen, down ? seen : bytes, size);
+}
+
+// Moves what the copies name between the host's memory and a piece.
+static void copy_piece(const struct vk_span *piece, const struct copy *copies, uint32_t count,
+                       bool down)
+{
+    char *seen = piece->host;
+    for (uint32_t i = 0; i < count; seen += copies[i++].region.size)
+        copy_bytes(copies[i].bytes, seen, (size_t)copies[i].region.size, down);
+}
+
+static enum inf_code move(struct vk_device *device, struct progress *progress, bool down,
+                          struct inf_error *err)
+{
+    struct copy copies[COPIES_MAX];
+    struct vk_span piece = {0};
+    size_t total = 0;
+    for (uint32_t i = 0; i < progress->count; i++)
+        total += INF_MIN(progress->transfers[i].size, PIECE_BYTES);
+    if (total == 0)
+        return INF_OK;
+    INF_TRY(vk_span_alloc(&piece, device, INF_MIN(total, PIECE_BYTES), VK_SPAN_HOST, err));
+    enum inf_code code = INF_OK;
+    while (code == INF_OK && progress->index < progress->count) {
+        uint32_t count = plan_piece(progress, &piece, down, copies);
+        if (!down)
+            copy_piece(&piece, copies, count, false);
+        if (count > 0)
+            code = run_copies(device, copies, count, err);
+        if (code == INF_OK && down)
+            copy_piece(&piece, copies, count, true);
+    }
+    vk_span_free(device, &piece);
+    return code;
+}
+
+static enum inf_code transfer(struct vk_device *device, const struct vk_transfer *transfers,
+                              uint32_t count, bool down, struct inf_error *err)
+{
+    struct progress progress = {.transfers = transfers, .count = count};
+    if (count == 0 || transfers[0].span->host == NULL)
+        return move(device, &progress, down, err);
+    for (uint32_t i = 0; i < count; i++)
+        copy_bytes(transfers[i].bytes, transfers[i].span->host, transfers[i].size, down);
+    return INF_OK;
+}
+
+enum inf_code vk_transfer_write(struct vk_device *device, const struct vk_transfer *transfers,
+                                uint32_t count, struct inf_error *err)
+{
+    return transfer(device, transfers, count, false, err);
+}
+
+enum inf_code vk_transfer_read(struct vk_device *device, const struct vk_transfer *transfers,
+                               uint32_t count, struct inf_error *err)
+{
+    return transfer(device, transfers, count, true, err);
+}

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise operators.
+#include "backends/vulkan/program/kernel.h"
+
+// Shader numbers are one more here, so that 0 is "not built".
+#define BUILT(number) ((number) + 1)
+
+static const uint8_t unary_functions[INF_UNARY_COUNT] = {
+    [INF_UNARY_NEG] = BUILT(FN_NEG),
+    [INF_UNARY_ABS] = BUILT(FN_ABS),
+    [INF_UNARY_SIGN] = BUILT(FN_SIGN),
+    [INF_UNARY_FLOOR] = BUILT(FN_FLOOR),
+    [INF_UNARY_CEIL] = BUILT(FN_CEIL),
+    [INF_UNARY_ROUND] = BUILT(FN_ROUND),
+    [INF_UNARY_TRUNC] = BUILT(FN_TRUNC),
+    [INF_UNARY_SQUARE] = BUILT(FN_SQUARE),
+    [INF_UNARY_SQRT] = BUILT(FN_SQRT),
+    [INF_UNARY_RSQRT] = BUILT(FN_RSQRT),
+    [INF_UNARY_RECIPROCAL] = BUILT(FN_RECIPROCAL),
+    [INF_UNARY_EXP] = BUILT(FN_EXP),
+    [INF_UNARY_EXPM1] = BUILT(FN_EXPM1),
+    [INF_UNARY_LOG] = BUILT(FN_LOG),
+    [INF_UNARY_LOG1P] = BUILT(FN_LOG1P),
+    [INF_UNARY_SIN] = BUILT(FN_SIN),
+    [INF_UNARY_COS] = BUILT(FN_COS),
+    [INF_UNARY_TAN] = BUILT(FN_TAN),
+    [INF_UNARY_ASIN] = BUILT(FN_ASIN),
+    [INF_UNARY_ACOS] = BUILT(FN_ACOS),
+    [INF_UNARY_ATAN] = BUILT(FN_ATAN),
+    [INF_UNARY_SINH] = BUILT(FN_SINH),
+    [INF_UNARY_COSH] = BUILT(FN_COSH),
+    [INF_UNARY_TANH] = BUILT(FN_TANH),
+    [INF_UNARY_ASINH] = BUILT(FN_ASINH),
+    [INF_UNARY_ACOSH] = BUILT(FN_ACOSH),
+    [INF_UNARY_ATANH] = BUILT(FN_ATANH),
+    [INF_UNARY_ERF] = BUILT(FN_ERF),
+    [INF_UNARY_SIGMOID] = BUILT(FN_SIGMOID),
+    [INF_UNARY_SOFTPLUS] = BUILT(FN_SOFTPLUS),
+    [INF_UNARY_RELU] = BUILT(FN_CLIP),
+    [INF_UNARY_RELU6] = BUILT(FN_CLIP),
+    [INF_UNARY_ELU] = BUILT(FN_ELU),
+    [INF_UNARY_SELU] = BUILT(FN_SELU),
+    [INF_UNARY_LEAKY_RELU] = BUILT(FN_LEAKY_RELU),
+    [INF_UNARY_HARD_SWISH] = BUILT(FN_HARD_SWISH),
+    [INF_UNARY_IS_NAN] = BUILT(FN_IS_NAN),
+};
+
+static const uint8_t binary_kinds[INF_BINARY_COUNT] = {
+    [INF_BINARY_ADD] = BUILT(BINARY_ADD),
+    [INF_BINARY_SUB] = BUILT(BINARY_SUB),
+    [INF_BINARY_MUL] = BUILT(BINARY_MUL),
+    [INF_BINARY_DIV] = BUILT(BINARY_DIV),
+    [INF_BINARY_DIV_NO_NAN] = BUILT(BINARY_DIV_NO_NAN),
+    [INF_BINARY_FLOOR_DIV] = BUILT(BINARY_FLOOR_DIV),
+    [INF_BINARY_FLOOR_MOD] = BUILT(BINARY_FLOOR_MOD),
+    [INF_BINARY_MOD] = BUILT(BINARY_MOD),
+    [INF_BINARY_POW] = BUILT(BINARY_POW),
+    [INF_BINARY_MIN] = BUILT(BINARY_MIN),
+    [INF_BINARY_MAX] = BUILT(BINARY_MAX),
+    [INF_BINARY_SQUARED_DIFFERENCE] = BUILT(BINARY_SQUARED_DIFFERENCE),
+};
+
+static const uint8_t compare_kinds[INF_COMPARE_COUNT] = {
+    [INF_COMPARE_EQUAL] = BUILT(COMPARE_EQUAL),
+    [INF_COMPARE_NOT_EQUAL] = BUILT(COMPARE_NOT_EQUAL),
+    [INF_COMPARE_LESS] = BUILT(COMPARE_LESS),
+    [INF_COMPARE_LESS_EQUAL] = BUILT(COMPARE_LESS_EQUAL),
+    [INF_COMPARE_GREATER] = BUILT(COMPARE_GREATER),
+    [INF_COMPARE_GREATER_EQUAL] = BUILT(COMPARE_GREATER_EQUAL),
+};
+
+static uint32_t vectors(const struct inf_shape *shape)
+{
+    return (uint32_t)((inf_shape_elements(shape) + 3) / 4);
+}
+
+// --- one input ---
+
+static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function, float low,
+                                float high, struct inf_error *err)
+{
+    INF_TRY(vk_need_f32(lowering, 0, err));
+    struct {
+        uint32_t vectors;
+        float low, high;
+    } push = {vectors(vk_output_shape(lowering, 0)), low, high};
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_UNARY, {function}},
+                                   .invocations = push.vectors};
+    vk_push(&dispatch, &push, sizeof(push));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_view(lowering, &dispatch, 0, true);
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit(lowering, &dispatch, err);
+}
+
+static bool unary_call(const struct inf_node *node, struct vk_call *call)
+{
+    const struct inf_attrs_unary *attrs = &node->attrs.unary;
+    *call = (struct vk_call){.operands = 1, .low = attrs->alpha};
+    if (unary_functions[attrs->kind] == 0)
+        return false;
+    call->function = unary_functions[attrs->kind] - 1u;
+    if (attrs->kind == INF_UNARY_RELU || attrs->kind == INF_UNARY_RELU6) {
+        call->low = 0;
+        call->high = attrs->kind == INF_UNARY_RELU ? __builtin_inff() : 6;
+    }
+    return true;
+}
+
+enum inf_code vk_lower_unary(struct vk_lowering *lowering, struct inf_error *err)
+{
+    struct vk_call call;
+    if (!unary_call(lowering->node, &call))
+        return vk_decline(lowering, err, "kind %s is not built",
+                          inf_unary_name(lowering->node->attrs.unary.kind));
+    return emit_unary(lowering, call.function, call.low, call.high, err);
+}
+
+enum inf_code vk_lower_clip(struct vk_lowering *lowering, struct inf_error *err)
+{
+    const struct inf_attrs_clip *attrs = &lowering->node->attrs.clip;
+    return emit_unary(lowering, FN_CLIP, attrs->min, attrs->max, err);
+}
+
+static bool binary_call(const struct inf_node *node, struct vk_call *call)
+{
+    struct vk_activation activation = vk_node_activation(node);
+    *call = (struct vk_call){.operands = 2,
+                             .function = activation.function,
+                             .low = activation.low,
+                             .high = activation.high};
+    if (binary_kinds[node->attrs.binary.kind] == 0 || activation.prelu ||
+        activation.function == UINT32_MAX)
+        return false;
+    call->kind = binary_kinds[node->attrs.binary.kind] - 1u;
+    return true;
+}
+
+bool vk_node_call(const struct vk_lowering *lowering, struct vk_call *call)
+{
+    const struct inf_node *node = lowering->node;
+    *call = (struct vk_call){0};
+    switch (node->op) {
+    case INF_OP_UNARY:
+        return unary_call(node, call);
+    case INF_OP_CLIP:
+        *call = (struct vk_call){.operands = 1,
+                                 .function = FN_CLIP,
+                                 .low = node->attrs.clip.min,
+                                 .high = node->attrs.clip.max};
+        return true;
+    case INF_OP_BINARY:
+        return binary_call(node, call);
+    case INF_OP_PRELU:
+        *call = (struct vk_call){.operands = 2, .kind = BINARY_PRELU, .function = FN_NONE};
+        return true;
+    default:
+        return false;
+    }
+}
+
+// --- inputs that are stretched ---
+
+// lib/broadcast.glsl's push constants.
+struct broadcast {
+    uint32_t vectors, axes;
+    uint32_t dims[BROADCAST_AXES];
+    uint32_t strides[3][BROADCAST_AXES];
+    uint32_t rows[2];
+    float low, high;
+    uint32_t elements;
+};
+_Static_assert(sizeof(struct broadcast) == 108, "as lib/broadcast.glsl");
+
+// Dimension `axis` of y in an operand, aligned at the last one.
+static uint32_t operand_dim(const struct inf_shape *operand, const struct inf_shape *y,
+                            int32_t axis)
+{
+    int32_t own = axis - (y->rank - operand->rank);
+    return own < 0 ? 1 : (uint32_t)operand->dims[own];
+}
+
+// Whether every operand walks the axis outside of `inner` on from where `inner` ends.
+static bool continues(const struct broadcast *shape, uint32_t inner, const uint32_t strides[3],
+                      uint32_t operands)
+{
+    for (uint32_t i = 0; i < operands; i++)
+        if (strides[i] != shape->strides[i][inner] * shape->dims[inner])
+            return false;
+    return true;
+}
+
+// Fills the axes of y from the innermost outwards; neighbours that all operands walk alike are one.
+static enum inf_code fill_axes(const struct vk_lowering *lowering, const uint32_t *inputs,
+                               uint32_t operands, struct broadcast *shape, struct inf_error *err)
+{
+    const struct inf_shape *y = vk_output_shape(lowering, 0);
+    uint32_t steps[3] = {1, 1, 1};
+    shape->vectors = vectors(y);
+    shape->elements = (uint32_t)inf_shape_elements(y);
+    for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
+        uint32_t strides[3] = {0}, dim = (uint32_t)y->dims[axis];
+        for (uint32_t i = 0; i < operands; i++) {
+            uint32_t own = operand_dim(vk_input_shape(lowering, inputs[i]), y, axis);
+            strides[i] = own == 1 ? 0 : steps[i];
+            steps[i] *= own;
+        }
+        if (dim == 1)
+            continue;
+        if (shape->axes > 0 && continues(shape, shape->axes - 1, strides, operands)) {
+            shape->dims[shape->axes - 1] *= dim;
+            continue;
+        }
+        if (shape->axes == BROADCAST_AXES)
+            return vk_decline(lowering, err, "stretched along too many axes");
+        shape->dims[shape->axes] = dim;
+        for (uint32_t i = 0; i < operands; i++)
+            shape->strides[i][shape->axes] = strides[i];
+        shape->axes++;
+    }
+    return INF_OK;
+}
+
+static uint32_t mode_of(struct broadcast *shape, uint32_t operand)
+{
+    const uint32_t *strides = shape->strides[operand];
+    if (shape->axes == 0 || (shape->axes == 1 && strides[0] == 1))
+        return MODE_FLAT;
+    bool scalar = true, row = strides[0] == 1 && shape->dims[0] % 4 == 0, aligned = true;
+    for (uint32_t i = 0; i < shape->axes; i++) {
+        scalar &= strides[i] == 0;
+        row &= i == 0 || strides[i] == 0;
+        aligned &= i == 0 || strides[i] % 4 == 0;
+    }
+    shape->rows[operand] = shape->dims[0] / 4;
+    if (scalar)
+        return MODE_SCALAR;
+    if (row)
+        return MODE_ROW;
+    if (shape->dims[0] % 4 != 0)
+        return MODE_GENERAL;
+    if (strides[0] == 0)
+        return MODE_INNER_SCALAR;
+    return strides[0] == 1 && aligned ? MODE_INNER_VECTOR : MODE_GENERAL;
+}
+
+uint32_t vk_operand_mode(const struct vk_lowering *lowering, uint32_t input, uint32_t *row)
+{
+    struct broadcast shape = {0};
+    *row = 0;
+    if (fill_axes(lowering, &input, 1, &shape, NULL) != INF_OK)
+        return MODE_GENERAL;
+    uint32_t mode = mode_of(&shape, 0);
+    *row = shape.rows[0];
+    return mode;
+}
+
+// Whether integers of the kind are divided, which fails the run where it is by 0.
+static bool divides(enum inf_binary_kind kind)
+{
+    return kind == INF_BINARY_DIV || kind == INF_BINARY_FLOOR_DIV || kind == INF_BINARY_FLOOR_MOD ||
+           kind == INF_BINARY_MOD;
+}
+
+// Emits binary.comp; floats only where `integers` says nothing else.
+static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bool integers,
+                                 struct inf_error *err)
+{
+    enum inf_dtype dtype = vk_input_dtype(lowering, 0);
+    if (dtype != INF_DTYPE_F32 && !(integers && dtype == INF_DTYPE_I32))
+        return vk_decline(lowering, err, "%s is not built", inf_dtype_name(dtype));
+    struct vk_activation activation = vk_node_activation(lowering->node);
+    if (activation.function == UINT32_MAX || activation.prelu)
+        return vk_decline(lowering, err, "its activation is not built");
+    struct broadcast shape = {.low = activation.low, .high = activation.high};
+    INF_TRY(fill_axes(lowering, (const uint32_t[]){0, 1}, 2, &shape, err));
+    struct vk_dispatch dispatch = {
+        .variant = {INF_SHADER_BINARY,
+                    {kind, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32, mode_of(&shape, 0),
+                     mode_of(&shape, 1), activation.function}},
+        .invocations = shape.vectors,
+        .checks = dtype == INF_DTYPE_I32 && divides(lowering->node->attrs.binary.kind)};
+    vk_push(&dispatch, &shape, sizeof(shape));
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t mode = mode_of(&shape, i);
+        INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[i], err));
+        vk_view(lowering, &dispatch, i,
+                mode == MODE_FLAT || mode == MODE_ROW || mode == MODE_INNER_VECTOR);
+    }
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit(lowering, &dispatch, err);
+}
+
+static bool has_integers(enum inf_binary_kind kind)
+{
+    switch (kind) {
+    case INF_BINARY_ADD:
+    case INF_BINARY_SUB:
+    case INF_BINARY_MUL:
+    case INF_BINARY_MIN:
+    case INF_BINARY_MAX:
+    case INF_BINARY_SQUARED_DIFFERENCE:
+        return true;
+    default:
+        return divides(kind);
+    }
+}
+
+enum inf_code vk_lower_binary(struct vk_lowering *lowering, struct inf_error *err)
+{
+    enum inf_binary_kind kind = lowering->node->attrs.binary.kind;
+    if (binary_kinds[kind] == 0)
+        return vk_decline(lowering, err, "kind %s is not built", inf_binary_name(kind));
+    return emit_binary(lowering, binary_kinds[kind] - 1u, has_integers(kind), err);
+}
+
+enum inf_code vk_lower_prelu(struct vk_lowering *lowering, struct inf_error *err)
+{
+    return emit_binary(lowering, BINARY_PRELU, false, err);
+}
+
+enum inf_code vk_lower_compare(struct vk_lowering *lowering, struct inf_error *err)
+{
+    enum inf_compare_kind kind = lowering->node->attrs.compare.kind;
+    enum inf_dtype dtype = vk_input_dtype(lowering, 0);
+    if (compare_kinds[kind] == 0 || (dtype != INF_DTYPE_F32 && dtype != INF_DTYPE_I32))
+        return vk_decline(lowering, err, "this kind of %s is not built", inf_dtype_name(dtype));
+    struct broadcast shape = {0};
+    INF_TRY(fill_axes(lowering, (const uint32_t[]){0, 1}, 2, &shape, err));
+    struct vk_dispatch dispatch = {
+        .variant = {INF_SHADER_COMPARE,
+                    {compare_kinds[kind] - 1u, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32}},
+        .invocations = shape.vectors};
+    vk_push(&dispatch, &shape, sizeof(shape));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit(lowering, &dispatch, err);
+}
+
+enum inf_code vk_lower_select(struct vk_lowering *lowering, struct inf_error *err)
+{
+    if (inf_dtype_size(vk_output_dtype(lowering, 0)) != 4)
+        return vk_decline(lowering, err, "%s is not built",
+                          inf_dtype_name(vk_output_dtype(lowering, 0)));
+    struct broadcast shape = {0};
+    INF_TRY(fill_axes(lowering, (const uint32_t[]){1, 2, 0}, 3, &shape, err));
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_SELECT, {0}},
+                                   .invocations = shape.vectors};
+    vk_push(&dispatch, &shape, sizeof(shape));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[2], err));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit(lowering, &dispatch, err);
+}
+
+// --- cast ---
+
+static uint32_t cast_type(enum inf_dtype dtype)
+{
+    switch (dtype) {
+    case INF_DTYPE_F32:
+        return TYPE_F32;
+    case INF_DTYPE_I32:
+        return TYPE_I32;
+    case INF_DTYPE_U8:
+        return TYPE_U8;
+    case INF_DTYPE_BOOL:
+        return TYPE_BOOL;
+    default:
+        return UINT32_MAX;
+    }
+}
+
+enum inf_code vk_lower_cast(struct vk_lowering *lowering, struct inf_error *err)
+{
+    enum inf_dtype from = vk_input_dtype(lowering, 0), to = vk_output_dtype(lowering, 0);
+    if (from == to)
+        return vk_lower_copy(lowering, err);
+    if (cast_type(from) == UINT32_MAX || cast_type(to) == UINT32_MAX)
+        return vk_decline(lowering, err, "%s to %s is not built", inf_dtype_name(from),
+                          inf_dtype_name(to));
+    uint32_t count = vectors(vk_output_shape(lowering, 0));
+    struct vk_dispatch dispatch = {.variant = {INF_SHADER_CAST, {cast_type(from), cast_type(to)}},
+                                   .invocations = count};
+    vk_push(&dispatch, &count, sizeof(count));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit(lowering, &dispatch, err);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions by conv_tile.comp: subgroups of eight whose invocations share the weights they load.
+#include "backends/vulkan/ops/conv.h"
+
+#define LANES 8
+
+// What an invocation makes: 64 sums are the most that pay on llvmpipe, more do not stay in registers.
+#define PIXELS  4
+#define VECTORS 4
+
+// Fewer pixels have more of a strip of one pixel, whose invocations share nothing.
+#define PIXELS_MIN 4
+
+static uint32_t pixels_of(const struct vk_conv *conv)
+{
+    return conv->images * conv->window.out_h * conv->window.out_w;
+}
+
+bool vk_conv_is_tiled(const struct vk_lowering *lowering, const struct vk_conv *conv)
+{
+    return lowering->gpu->tiles && conv->weights.groups == 1 && pixels_of(conv) >= PIXELS_MIN;
+}
+
+static uint32_t round_up(uint32_t count, uint32_t unit)
+{
+    return (count + unit - 1) / unit * unit;
+}
+
+// Pixels an invocation: fewer where many of them would be made for nothing.
+static uint32_t choose_pixels(uint32_t pixels)
+{
+    uint32_t each = PIXELS;
+    while (each > 1 && round_up(pixels, each * LANES) >= 2 * round_up(pixels, each / 2 * LANES))
+        each /= 2;
+    return each;
+}
+
+// What fill_tiles() lays out.
+struct tiles {
+    const struct vk_conv_weights *weights;
+    uint32_t across; // channels of a tile
+};
+
+// [tile][tap][input channel][output channel of the tile]
+static void fill_tiles(void *bytes, const void *context)
+{
+    const struct tiles *tiles = context;
+    const struct vk_conv_weights *weights = tiles->weights;
+    uint32_t across = tiles->across;
+    for (uint32_t out = 0; out < weights->group_out; out++) {
+        float *to = (float *)bytes +
+                    (size_t)(out / across) * weights->taps * weights->group_in * across +
+                    out % across;
+        const float *from = weights->from + out * weights->out_stride;
+        for (uint32_t tap = 0; tap < weights->taps; tap++)
+            for (uint32_t in = 0; in < weights->group_in; in++, to += across)
+                *to = from[tap * weights->tap_stride + in * weights->in_stride];
+    }
+}
+
+static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                  struct vk_conv *conv, uint32_t tile_count, struct inf_error *err)
+{
+    const struct tiles tiles = {&conv->weights, VECTORS * 4};
+    // The last vectors of weights may be loaded by fewer than all.
+    size_t size_bytes =
+        (size_t)tile_count * conv->weights.taps * conv->weights.group_in * VECTORS * 16 +
+        LANES * 16;
+    INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
+    vk_view(lowering, dispatch, 0, dispatch->variant.constants[2] == 4);
+    if (dispatch->variant.constants[2] == 3)
+        dispatch->operands[0].texel = VK_TEXEL_TRIPLE;
+    INF_TRY(vk_pack_weights(lowering, dispatch, size_bytes, fill_tiles, &tiles, err));
+    vk_view(lowering, dispatch, 1, true);
+    INF_TRY(vk_conv_pack_channels(lowering, dispatch, conv, tile_count * VECTORS, err));
+    INF_TRY(vk_conv_use_added(lowering, dispatch, conv, err));
+    return vk_use(lowering, dispatch, conv->y, err);
+}
+
+// Channels of x that are a step of the shader: what a texel may be of, as many as leave none over.
+static uint32_t step_of(const struct vk_lowering *lowering, uint32_t channels)
+{
+    if (channels % 4 == 0)
+        return 4;
+    return channels % 3 == 0 && lowering->gpu->texel_triples ? 3 : 1;
+}
+
+enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, bool *out_built,
+                            struct inf_error *err)
+{
+    struct vk_window window = conv->window;
+    uint32_t pixels = pixels_of(conv), each = choose_pixels(pixels);
+    uint32_t tile_count = (window.group_out + VECTORS * 4 - 1) / (VECTORS * 4);
+    struct vk_dispatch dispatch = {
+        .variant = {INF_SHADER_CONV_TILE,
+                    {conv->activation.function, each, step_of(lowering, window.group_in),
+                     window.out_c % 4 == 0, conv->transposed, conv->activation.prelu, conv->one_tap,
+                     vk_conv_added_mode(conv), VECTORS}},
+        .invocations = tile_count * (round_up(pixels, each * LANES) / each),
+        .cost = vk_conv_macs(conv)};
+    INF_TRY(use_operands(lowering, &dispatch, conv, tile_count, err));
+    *out_built = vk_can_build(lowering, &dispatch);
+    if (!*out_built)
+        return INF_OK;
+    window.group_blocks = tile_count;
+    window.blocks = (window.out_c + 3) / 4;
+    window.strips = pixels;
+    window.low = conv->activation.low;
+    window.high = conv->activation.high;
+    vk_push(&dispatch, &window, sizeof(window));
+    return vk_emit(lowering, &dispatch, err);
+}

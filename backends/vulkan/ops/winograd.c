@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of 3x3 by Winograd's F(4,3): tiles of 4x4 pixels, for each of which 36 products take the place of 144
+// (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015). Three dispatches make some tiles: their
+// pixels become elements of 36 matrices, conv_tile.comp multiplies those, and the products become pixels. As many are
+// made at a time as let what lies between stay near the processor.
+#include "backends/vulkan/ops/conv.h"
+
+// Tiles a side of the square of matrices, and pixels a side of a tile.
+#define SIDE     6u
+#define MATRICES (SIDE * SIDE)
+#define PIXELS   4u
+
+// Of conv_tile.comp: invocations of a group, elements that each makes, of so many vectors.
+#define LANES    8u
+#define ELEMENTS 4u
+#define VECTORS  4u
+#define ACROSS   (VECTORS * 4)
+// A group makes elements of one matrix.
+#define UNIT (LANES * ELEMENTS)
+
+// What lies between the dispatches at a time.
+#define BETWEEN_BYTES ((size_t)6 << 20)
+
+// Smaller pictures and fewer channels were measured to take longer so: docs/VULKAN.md.
+#define PICTURE_MIN  (28u * 28)
+#define CHANNELS_MIN 24u
+
+// lib/winograd.glsl's push constants.
+struct tiles {
+    uint32_t count, first, stride;
+    uint32_t tiles_h, tiles_w;
+    uint32_t in_h, in_w, out_h, out_w;
+    uint32_t blocks;
+    int32_t pad_top, pad_left;
+    float low, high;
+    uint32_t added;
+};
+
+// The three dispatches, and how many tiles there are.
+struct winograd {
+    struct vk_dispatch in, product, out;
+    struct tiles tiles;
+    uint32_t total;         // tiles
+    size_t in_bytes, bytes; // of matrices, and of all between
+    uint32_t in_c, out_c;
+};
+
+bool vk_conv_is_winograd(const struct vk_lowering *lowering, const struct vk_conv *conv)
+{
+    const struct vk_window *window = &conv->window;
+    return lowering->gpu->tiles && conv->weights.groups == 1 && !conv->transposed &&
+           !lowering->half_weights && window->kernel_h == 3 && window->kernel_w == 3 &&
+           window->stride_h == 1 && window->stride_w == 1 && window->dilation_h == 1 &&
+           window->dilation_w == 1 && window->in_c % 4 == 0 && window->out_c % 4 == 0 &&
+           INF_MIN(window->in_c, window->out_c) >= CHANNELS_MIN &&
+           window->out_h * window->out_w >= PICTURE_MIN;
+}
+
+// [matrix][block of 16 output channels][input channel][output channel of the block]
+static void fill_matrices(void *bytes, const void *context)
+{
+    static const double transform[SIDE][3] = {
+        {1 / 4.0, 0, 0},
+        {-1 / 6.0, -1 / 6.0, -1 / 6.0},
+        {-1 / 6.0, 1 / 6.0, -1 / 6.0},
+        {1 / 24.0, 1 / 12.0, 1 / 6.0},
+        {1 / 24.0, -1 / 12.0, 1 / 6.0},
+        {0, 0, 1},
+    };
+    const struct vk_conv_weights *weights = context;
+    size_t blocks = (weights->group_out + ACROSS - 1) / ACROSS;
+    for (uint32_t out = 0; out < weights->group_out; out++) {
+        for (uint32_t in = 0; in < weights->group_in; in++) {
+            const float *from = weights->from + out * weights->out_stride + in * weights->in_stride;
+            float *to = (float *)bytes + (out / ACROSS * (size_t)weights->group_in + in) * ACROSS +
+                        out % ACROSS;
+            for (uint32_t m = 0; m < MATRICES; m++, to += blocks * weights->group_in * ACROSS) {
+                double sum = 0;
+                for (uint32_t tap = 0; tap < 9; tap++)
+                    sum += transform[m / SIDE][tap / 3] * transform[m % SIDE][tap % 3] *
+                           (double)from[tap * weights->tap_stride];
+                *to = (float)sum;
+            }
+        }
+    }
+}
+
+static void fill_zeros(void *bytes, const void *context)
+{
+    (void)bytes;
+    (void)context;
+}
+
+// How many tiles are made at a time: such that none of the dispatches is much smaller than the others.
+static void cut(struct winograd *winograd, const struct vk_conv *conv)
+{
+    const struct vk_window *window = &conv->window;
+    struct tiles *tiles = &winograd->tiles;
+    *tiles = (struct tiles){.tiles_h = (window->out_h + PIXELS - 1) / PIXELS,
+                            .tiles_w = (window->out_w + PIXELS - 1) / PIXELS,
+                            .in_h = window->in_h,
+                            .in_w = window->in_w,
+                            .out_h = window->out_h,
+                            .out_w = window->out_w,
+                            .pad_top = window->pad_top,
+                            .pad_left = window->pad_left,
+                            .low = conv->activation.low,
+                            .high = conv->activation.high,
+                            .added = window->added};
+    winograd->in_c = window->in_c;
+    winograd->out_c = window->out_c;
+    winograd->total = conv->images * tiles->tiles_h * tiles->tiles_w;
+    size_t tile_bytes = MATRICES * sizeof(float) * ((size_t)window->in_c + window->out_c);
+    uint32_t most = (uint32_t)INF_MAX(BETWEEN_BYTES / tile_bytes, (size_t)UNIT);
+    uint32_t parts = (winograd->total + most - 1) / most;
+    tiles->stride = ((winograd->total + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
+    winograd->in_bytes = MATRICES * sizeof(float) * tiles->stride * window->in_c;
+    winograd->bytes = tile_bytes * tiles->stride;
+}
+
+static enum inf_code use_product(struct vk_lowering *lowering, struct winograd *winograd,
+                                 const struct vk_conv *conv, struct inf_error *err)
+{
+    struct vk_dispatch *product = &winograd->product;
+    uint32_t stride = winograd->tiles.stride, blocks = (winograd->out_c + ACROSS - 1) / ACROSS;
+    // The last vectors of weights may be loaded by fewer than all.
+    size_t size_bytes =
+        MATRICES * (size_t)blocks * winograd->in_c * ACROSS * sizeof(float) + LANES * 16;
+    *product = (struct vk_dispatch){
+        .variant = {INF_SHADER_CONV_TILE,
+                    {FN_NONE, ELEMENTS, 4, true, false, false, true, ADDED_NOTHING, VECTORS, true}},
+        .invocations = blocks * (MATRICES * stride / ELEMENTS),
+        .cost = (uint64_t)MATRICES * stride * winograd->in_c * winograd->out_c};
+    INF_TRY(vk_use_scratch(lowering, product, 0, winograd->in_bytes, err));
+    vk_view(lowering, product, 0, true);
+    INF_TRY(vk_pack(lowering, product, size_bytes, fill_matrices, &conv->weights, err));
+    vk_view(lowering, product, 1, true);
+    INF_TRY(
+        vk_pack(lowering, product, (size_t)blocks * ACROSS * sizeof(float), fill_zeros, NULL, err));
+    INF_TRY(vk_use_scratch(lowering, product, 0, winograd->in_bytes, err)); // nothing is added
+    vk_view(lowering, product, 3, true);
+    const struct vk_window window = {.in_h = MATRICES,
+                                     .in_w = stride,
+                                     .in_c = winograd->in_c,
+                                     .out_h = MATRICES,
+                                     .out_w = stride,
+                                     .out_c = winograd->out_c,
+                                     .kernel_h = 1,
+                                     .kernel_w = 1,
+                                     .stride_h = 1,
+                                     .stride_w = 1,
+                                     .dilation_h = 1,
+                                     .dilation_w = 1,
+                                     .strips = MATRICES * stride,
+                                     .blocks = winograd->out_c / 4,
+                                     .group_blocks = blocks,
+                                     .group_in = winograd->in_c,
+                                     .group_out = winograd->out_c};
+    vk_push(product, &window, sizeof(window));
+    return vk_use_scratch(lowering, product, winograd->in_bytes,
+                          winograd->bytes - winograd->in_bytes, err);
+}
+
+static enum inf_code use_ends(struct vk_lowering *lowering, struct winograd *winograd,
+                              const struct vk_conv *conv, struct inf_error *err)
+{
+    struct vk_dispatch *in = &winograd->in, *out = &winograd->out;
+    *in = (struct vk_dispatch){.variant = {INF_SHADER_WINOGRAD_IN, {0}}};
+    INF_TRY(vk_use(lowering, in, lowering->node->inputs[0], err));
+    vk_view(lowering, in, 0, true);
+    INF_TRY(vk_use_scratch(lowering, in, 0, winograd->in_bytes, err));
+    *out = (struct vk_dispatch){
+        .variant = {INF_SHADER_WINOGRAD_OUT,
+                    {conv->activation.function, conv->activation.prelu, vk_conv_added_mode(conv)}}};
+    INF_TRY(vk_use_scratch(lowering, out, winograd->in_bytes, winograd->bytes - winograd->in_bytes,
+                           err));
+    vk_view(lowering, out, 0, true);
+    INF_TRY(vk_conv_pack_channels(lowering, out, conv, winograd->out_c / 4, err));
+    INF_TRY(vk_conv_use_added(lowering, out, conv, err));
+    return vk_use(lowering, out, conv->y, err);
+}
+
+// One of the two ends, of `count` tiles of `channels` channels.
+static enum inf_code emit_end(struct vk_lowering *lowering, const struct winograd *winograd,
+                              struct vk_dispatch *dispatch, uint32_t first, uint32_t channels,
+                              struct inf_error *err)
+{
+    struct tiles tiles = winograd->tiles;
+    tiles.first = first;
+    tiles.blocks = channels / 4;
+    tiles.count = INF_MIN(winograd->total - first, tiles.stride) * tiles.blocks;
+    dispatch->invocations = tiles.count;
+    dispatch->cost = (uint64_t)tiles.count * MATRICES * 4;
+    vk_push(dispatch, &tiles, sizeof(tiles));
+    return vk_emit(lowering, dispatch, err);
+}
+
+enum inf_code vk_emit_winograd(struct vk_lowering *lowering, const struct vk_conv *conv,
+                               bool *out_built, struct inf_error *err)
+{
+    struct winograd winograd;
+    *out_built = false;
+    cut(&winograd, conv);
+    if (winograd.bytes > lowering->gpu->properties.limits.maxStorageBufferRange)
+        return INF_OK;
+    INF_TRY(use_product(lowering, &winograd, conv, err));
+    INF_TRY(use_ends(lowering, &winograd, conv, err));
+    if (!vk_can_build(lowering, &winograd.in) || !vk_can_build(lowering, &winograd.product) ||
+        !vk_can_build(lowering, &winograd.out))
+        return INF_OK;
+    for (uint32_t first = 0; first < winograd.total; first += winograd.tiles.stride) {
+        INF_TRY(emit_end(lowering, &winograd, &winograd.in, first, winograd.in_c, err));
+        INF_TRY(vk_emit(lowering, &winograd.product, err));
+        INF_TRY(emit_end(lowering, &winograd, &winograd.out, first, winograd.out_c, err));
+    }
+    *out_built = true;
+    return INF_OK;
+}

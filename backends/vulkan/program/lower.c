@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "backends/graph/shape/infer.h"
+#include "backends/vulkan/program/kernel.h"
+
+// --- the table: operators that have shaders ---
+static vk_lower_fn *const functions[INF_OP_COUNT] = {
+    [INF_OP_UNARY] = vk_lower_unary,
+    [INF_OP_BINARY] = vk_lower_binary,
+    [INF_OP_COMPARE] = vk_lower_compare,
+    [INF_OP_SELECT] = vk_lower_select,
+    [INF_OP_CLIP] = vk_lower_clip,
+    [INF_OP_PRELU] = vk_lower_prelu,
+    [INF_OP_CAST] = vk_lower_cast,
+    [INF_OP_REDUCE] = vk_lower_reduce,
+    [INF_OP_ARG] = vk_lower_arg,
+    [INF_OP_SOFTMAX] = vk_lower_softmax,
+    [INF_OP_CONV2D] = vk_lower_conv2d,
+    [INF_OP_DEPTHWISE_CONV2D] = vk_lower_depthwise,
+    [INF_OP_CONV2D_TRANSPOSE] = vk_lower_conv2d_transpose,
+    [INF_OP_MATMUL] = vk_lower_matmul,
+    [INF_OP_POOL2D] = vk_lower_pool,
+    [INF_OP_BATCH_NORM] = vk_lower_batch_norm,
+    [INF_OP_NORMALIZE] = vk_lower_normalize,
+    [INF_OP_RESIZE] = vk_lower_resize,
+    [INF_OP_IDENTITY] = vk_lower_copy,
+    [INF_OP_RESHAPE] = vk_lower_copy,
+    [INF_OP_EXPAND_DIMS] = vk_lower_copy,
+    [INF_OP_SQUEEZE] = vk_lower_copy,
+    [INF_OP_TRANSPOSE] = vk_lower_transpose,
+    [INF_OP_CONCAT] = vk_lower_concat,
+    [INF_OP_SPLIT] = vk_lower_split,
+    [INF_OP_SLICE] = vk_lower_slice,
+    [INF_OP_PAD] = vk_lower_pad,
+    [INF_OP_TILE] = vk_lower_tile,
+    [INF_OP_BROADCAST] = vk_lower_broadcast,
+    [INF_OP_GATHER] = vk_lower_gather,
+    [INF_OP_GATHER_ND] = vk_lower_gather_nd,
+    [INF_OP_SPACE_TO_DEPTH] = vk_lower_space_to_depth,
+    [INF_OP_DEPTH_TO_SPACE] = vk_lower_depth_to_space,
+    [INF_OP_FILL] = vk_lower_fill,
+};
+
+static enum inf_code check_value(const struct vk_lowering *lowering, uint32_t index,
+                                 struct inf_error *err)
+{
+    if (index == INF_VALUE_NONE)
+        return INF_OK;
+    const struct inf_value *value = &lowering->graph->values[index];
+    size_t size;
+    if (inf_dtype_size(value->dtype) == 0 || !inf_shape_known(&value->shape) ||
+        !inf_shape_bytes(&value->shape, value->dtype, &size))
+        return vk_decline(lowering, err, "value '%s' is of unknown type or shape", value->name);
+    if (size == 0)
+        return vk_decline(lowering, err, "value '%s' is empty", value->name);
+    // Shaders count elements, and the rows around them, in signed 32 bits.
+    if (size > lowering->gpu->properties.limits.maxStorageBufferRange ||
+        inf_shape_elements(&value->shape) > INT32_MAX / 4)
+        return vk_decline(lowering, err, "value '%s' has %zu bytes, more than can be bound",
+                          value->name, size);
+    return INF_OK;
+}
+
+enum inf_code vk_lower(struct vk_lowering *lowering, struct inf_error *err)
+{
+    const struct inf_node *node = lowering->node;
+    if (functions[node->op] == NULL)
+        return vk_decline(lowering, err, "not built");
+    for (uint32_t i = 0; i < node->input_count; i++)
+        INF_TRY(check_value(lowering, node->inputs[i], err));
+    for (uint32_t i = 0; i < node->output_count; i++)
+        INF_TRY(check_value(lowering, node->outputs[i], err));
+    return functions[node->op](lowering, err);
+}
+
+// --- what lowering functions use ---
+
+void vk_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t index,
+             bool vectors)
+{
+    if (!lowering->gpu->texels || dispatch->operands[index].words)
+        return;
+    dispatch->operands[index].texel = vectors ? VK_TEXEL_VECTOR : VK_TEXEL_NUMBER;
+    dispatch->variant.texels = 1;
+}
+
+void vk_push(struct vk_dispatch *dispatch, const void *block, size_t size_bytes)
+{
+    memcpy(dispatch->push, block, size_bytes);
+    dispatch->push_bytes = (uint32_t)size_bytes;
+}
+
+const struct inf_shape *vk_input_shape(const struct vk_lowering *lowering, uint32_t index)
+{
+    return &lowering->graph->values[lowering->node->inputs[index]].shape;
+}
+
+const struct inf_shape *vk_output_shape(const struct vk_lowering *lowering, uint32_t index)
+{
+    return &lowering->graph->values[lowering->node->outputs[index]].shape;
+}
+
+enum inf_dtype vk_input_dtype(const struct vk_lowering *lowering, uint32_t index)
+{
+    return lowering->graph->values[lowering->node->inputs[index]].dtype;
+}
+
+enum inf_dtype vk_output_dtype(const struct vk_lowering *lowering, uint32_t index)
+{
+    return lowering->graph->values[lowering->node->outputs[index]].dtype;
+}
+
+bool vk_has_input(const struct vk_lowering *lowering, uint32_t index)
+{
+    return index < lowering->node->input_count && lowering->node->inputs[index] != INF_VALUE_NONE;
+}
+
+int32_t vk_axis(int64_t axis, int32_t rank)
+{
+    return (int32_t)(axis < 0 ? axis + rank : axis);
+}
+
+uint32_t vk_extent(const struct inf_shape *shape, int32_t first, int32_t last)
+{
+    uint32_t product = 1;
+    for (int32_t i = first; i < last; i++)
+        product *= (uint32_t)shape->dims[i];
+    return product;
+}
+
+enum inf_code vk_need_f32(const struct vk_lowering *lowering, uint32_t index, struct inf_error *err)
+{
+    enum inf_dtype dtype = vk_input_dtype(lowering, index);
+    if (dtype == INF_DTYPE_F32)
+        return INF_OK;
+    return vk_decline(lowering, err, "input %u is %s, wanted f32", index, inf_dtype_name(dtype));
+}
+
+enum inf_code vk_need_const(const struct vk_lowering *lowering, uint32_t index, size_t count,
+                            struct inf_error *err)
+{
+    if (!vk_has_input(lowering, index))
+        return INF_OK;
+    INF_TRY(vk_need_f32(lowering, index, err));
+    if (!inf_graph_is_const(lowering->graph, lowering->node->inputs[index]))
+        return vk_decline(lowering, err, "input %u is not constant", index);
+    size_t has = inf_shape_elements(vk_input_shape(lowering, index));
+    if (has != count)
+        return vk_decline(lowering, err, "input %u has %zu elements, wanted %zu", index, has,
+                          count);
+    return INF_OK;
+}
+
+const float *vk_const_f32(const struct vk_lowering *lowering, uint32_t index)
+{
+    if (!vk_has_input(lowering, index))
+        return NULL;
+    return lowering->graph->values[lowering->node->inputs[index]].data->data;
+}
+
+// --- activations ---
+
+#define ACTIVATION_OF(attrs)                                                                       \
+    activation_of((attrs)->activation, (attrs)->activation_alpha, (attrs)->activation_min,         \
+                  (attrs)->activation_max)
+
+static struct vk_activation activation_of(enum inf_activation kind, float alpha, float min,
+                                          float max)
+{
+    switch (kind) {
+    case INF_ACTIVATION_RELU:
+        return (struct vk_activation){FN_CLIP, 0, __builtin_inff(), false};
+    case INF_ACTIVATION_RELU6:
+        return (struct vk_activation){FN_CLIP, 0, 6, false};
+    case INF_ACTIVATION_CLIP:
+        return (struct vk_activation){FN_CLIP, min, max, false};
+    case INF_ACTIVATION_SIGMOID:
+        return (struct vk_activation){FN_SIGMOID, 0, 0, false};
+    case INF_ACTIVATION_TANH:
+        return (struct vk_activation){FN_TANH, 0, 0, false};
+    case INF_ACTIVATION_ELU:
+        return (struct vk_activation){FN_ELU, alpha, 0, false};
+    case INF_ACTIVATION_LEAKY_RELU:
+        return (struct vk_activation){FN_LEAKY_RELU, alpha, 0, false};
+    case INF_ACTIVATION_HARD_SWISH:
+        return (struct vk_activation){FN_HARD_SWISH, 0, 0, false};
+    case INF_ACTIVATION_PRELU:
+        return (struct vk_activation){FN_LEAKY_RELU, 0, 0, true};
+    case INF_ACTIVATION_NONE:
+        return (struct vk_activation){FN_NONE, 0, 0, false};
+    default:
+        return (struct vk_activation){UINT32_MAX, 0, 0, false};
+    }
+}
+
+struct vk_activation vk_node_activation(const struct inf_node *node)
+{
+    switch (node->op) {
+    case INF_OP_CONV2D:
+        return ACTIVATION_OF(&node->attrs.conv2d);
+    case INF_OP_DEPTHWISE_CONV2D:
+        return ACTIVATION_OF(&node->attrs.depthwise_conv2d);
+    case INF_OP_CONV2D_TRANSPOSE:
+        return ACTIVATION_OF(&node->attrs.conv2d_transpose);
+    case INF_OP_MATMUL:
+        return ACTIVATION_OF(&node->attrs.matmul);
+    case INF_OP_BINARY:
+        return activation_of(node->attrs.binary.activation, 0, node->attrs.binary.activation_min,
+                             node->attrs.binary.activation_max);
+    default:
+        return (struct vk_activation){.function = FN_NONE};
+    }
+}
+
+void vk_window_init(struct vk_window *window, const struct vk_lowering *lowering,
+                    const struct inf_shape *in, const struct inf_shape *out)
+{
+    struct inf_window height, width;
+    inf_node_windows(lowering->graph, lowering->node, &height, &width);
+    *window = (struct vk_window){
+        .in_h = (uint32_t)in->dims[1],
+        .in_w = (uint32_t)in->dims[2],
+        .in_c = (uint32_t)in->dims[3],
+        .out_h = (uint32_t)out->dims[1],
+        .out_w = (uint32_t)out->dims[2],
+        .out_c = (uint32_t)out->dims[3],
+        .kernel_h = (uint32_t)height.kernel,
+        .kernel_w = (uint32_t)width.kernel,
+        .stride_h = (uint32_t)height.stride,
+        .stride_w = (uint32_t)width.stride,
+        .dilation_h = (uint32_t)height.dilation,
+        .dilation_w = (uint32_t)width.dilation,
+        .pad_top = height.pad_before,
+        .pad_left = width.pad_before,
+    };
+}

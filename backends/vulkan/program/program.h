@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs: the dispatches of a segment, recorded once for each slot and replayed. Recorded again
+// only where the run's bindings are others.
+#ifndef INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
+#define INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
+
+#include "backends/vulkan/program/record.h"
+#include "backends/vulkan/device/weights.h"
+
+struct vk_program {
+    struct inf_program base;
+    struct vk_device *device; // a reference: the GPU may have another one by now
+    struct vk_dispatch *dispatches;
+    uint32_t dispatch_count, dispatch_capacity;
+    struct vk_weights weights;
+    struct vk_recording *slots;
+    uint32_t slot_count;
+    size_t scratch_bytes;          // of each slot: vk_use_scratch()
+    const struct inf_graph *graph; // outlives it
+    bool notes;                    // a dispatch may note something in its status
+};
+
+// The backend's entries.
+enum inf_code vk_program_supports(struct inf_device *device, const struct inf_graph *graph,
+                                  uint32_t node, struct inf_error *err);
+enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *device,
+                                 const struct inf_segment *segment, uint32_t flags,
+                                 struct inf_error *err);
+void vk_program_destroy(struct inf_program *program);
+enum inf_code vk_program_run(struct inf_program *program, const struct inf_run *run,
+                             struct inf_ticket *ticket, struct inf_error *err);
+enum inf_code vk_program_wait(struct inf_device *device, struct inf_ticket ticket,
+                              uint64_t timeout_ns, struct inf_error *err);
+bool vk_program_lost(const struct inf_program *program);
+enum inf_code vk_program_finish(struct inf_program *program, const struct inf_run *run,
+                                struct inf_error *err);
+uint32_t vk_program_profile(const struct inf_program *program, uint32_t slot,
+                            struct inf_step_profile *steps, uint32_t capacity);
+
+#endif

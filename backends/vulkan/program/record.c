@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/program/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// The least that every driver has of groups along a dimension.
+#define GROUPS_MAX 65535u
+
+static enum inf_code create_pools(struct vk_recording *recording, struct vk_device *device,
+                                  uint32_t count, struct inf_error *err)
+{
+    VkDescriptorPoolSize sizes[] = {{.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                     .descriptorCount = count * (VK_BINDINGS_MAX + 1)},
+                                    {.type = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
+                                     .descriptorCount = count * VK_BINDINGS_MAX}};
+    VkDescriptorPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                       .maxSets = count,
+                                       .poolSizeCount = device->gpu->texels ? 2 : 1,
+                                       .pPoolSizes = sizes};
+    VK_TRY(device,
+           device->api.CreateDescriptorPool(device->device, &pool, NULL, &recording->descriptors),
+           err);
+    VkCommandPoolCreateInfo commands = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                        .queueFamilyIndex = device->gpu->queue_family};
+    VK_TRY(device, device->api.CreateCommandPool(device->device, &commands, NULL, &recording->pool),
+           err);
+    if (device->gpu->timestamp_bits == 0)
+        return INF_OK;
+    VkQueryPoolCreateInfo queries = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                     .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                     .queryCount = 2 * count};
+    VK_TRY(device, device->api.CreateQueryPool(device->device, &queries, NULL, &recording->queries),
+           err);
+    return INF_OK;
+}
+
+static enum inf_code allocate_sets(struct vk_recording *recording, struct vk_device *device,
+                                   uint32_t count, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                            .descriptorPool = recording->descriptors,
+                                            .descriptorSetCount = 1,
+                                            .pSetLayouts = &device->set_layout};
+        VK_TRY(device,
+               device->api.AllocateDescriptorSets(device->device, &info, &recording->sets[i]), err);
+    }
+    return INF_OK;
+}
+
+// Bytes from a dispatch's status to the next one's: each is bound by itself.
+static size_t status_stride(const struct vk_device *device)
+{
+    size_t alignment = device->gpu->properties.limits.minStorageBufferOffsetAlignment;
+    return (STATUS_WORDS * sizeof(uint32_t) + alignment - 1) / alignment * alignment;
+}
+
+const uint32_t *vk_status(const struct vk_recording *recording, const struct vk_device *device,
+                          uint32_t index)
+{
+    return (const uint32_t *)((const unsigned char *)recording->status.host +
+                              index * status_stride(device));
+}
+
+enum inf_code vk_recording_init(struct vk_recording *recording, struct vk_device *device,
+                                uint32_t count, struct inf_error *err)
+{
+    size_t places = (size_t)count * VK_BINDINGS_MAX;
+    recording->sets = calloc(count + 1u, sizeof(*recording->sets));
+    recording->places = calloc(places + 1, sizeof(*recording->places));
+    recording->views = calloc(places + 1, sizeof(VkBufferView));
+    recording->view_count = recording->views != NULL ? (uint32_t)places : 0;
+    recording->touched = calloc(places + 1, sizeof(*recording->touched));
+    recording->written = calloc(places + 1, sizeof(*recording->written));
+    if (recording->sets == NULL || recording->places == NULL || recording->views == NULL ||
+        recording->touched == NULL || recording->written == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "device '%s': no host memory to record %u dispatches", device->name,
+                               count);
+    if (count == 0)
+        return INF_OK;
+    INF_TRY(create_pools(recording, device, count, err));
+    INF_TRY(vk_span_alloc(&recording->status, device, count * status_stride(device), VK_SPAN_HOST,
+                          err));
+    return allocate_sets(recording, device, count, err);
+}
+
+void vk_recording_fini(struct vk_recording *recording, struct vk_device *device)
+{
+    vk_span_free(device, &recording->status);
+    vk_span_free(device, &recording->scratch);
+    if (!vk_device_abandoned(device)) {
+        for (uint32_t i = 0; i < recording->view_count; i++)
+            device->api.DestroyBufferView(device->device, recording->views[i], NULL);
+        device->api.DestroyQueryPool(device->device, recording->queries, NULL);
+        device->api.DestroyDescriptorPool(device->device, recording->descriptors, NULL);
+        device->api.DestroyCommandPool(device->device, recording->pool, NULL);
+    }
+    free(recording->sets);
+    free(recording->places);
+    free(recording->views);
+    free(recording->touched);
+    free(recording->written);
+}
+
+// --- barriers ---
+
+static bool overlap(const struct vk_place *a, const struct vk_place *b)
+{
+    return a->buffer == b->buffer && a->offset < b->offset + b->size &&
+           b->offset < a->offset + a->size;
+}
+
+// Whether a dispatch must wait for one since the last barrier: it touches what that one wrote, or
+// writes what that one touched.
+static bool must_wait(const struct vk_recording *recording, uint32_t touched,
+                      const struct vk_place *places, uint32_t count)
+{
+    for (uint32_t i = 0; i < touched; i++)
+        for (uint32_t k = 0; k < count; k++)
+            if ((recording->written[i] || k == count - 1) &&
+                overlap(&recording->touched[i], &places[k]))
+                return true;
+    return false;
+}
+
+static void barrier(const struct vk_device *device, VkCommandBuffer commands, VkAccessFlags access,
+                    VkPipelineStageFlags stage)
+{
+    VkMemoryBarrier memory = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                              .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+                              .dstAccessMask = access};
+    device->api.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, stage, 0, 1,
+                                   &memory, 0, NULL, 0, NULL);
+}
+
+// --- recording ---
+
+// What a view finds in a texel.
+static const struct texel {
+    uint32_t numbers;
+    VkFormat full, half;
+} texels[] = {
+    [VK_TEXEL_NUMBER] = {1, VK_FORMAT_R32_SFLOAT, VK_FORMAT_R16_SFLOAT},
+    [VK_TEXEL_TRIPLE] = {3, VK_FORMAT_R32G32B32_SFLOAT, VK_FORMAT_R16G16B16_SFLOAT},
+    [VK_TEXEL_VECTOR] = {4, VK_FORMAT_R32G32B32A32_SFLOAT, VK_FORMAT_R16G16B16A16_SFLOAT},
+};
+
+// A view of where an operand lies, in the place of an earlier one.
+static enum inf_code make_view(VkBufferView *view, struct vk_device *device,
+                               const struct vk_operand *operand, const struct vk_place *place,
+                               struct inf_error *err)
+{
+    const struct texel *texel = &texels[operand->texel];
+    VkDeviceSize texel_bytes = texel->numbers * (operand->half ? 2 : 4);
+    VkBufferViewCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO,
+                                   .buffer = place->buffer,
+                                   .format = operand->half ? texel->half : texel->full,
+                                   .offset = place->offset,
+                                   .range = place->size / texel_bytes * texel_bytes};
+    device->api.DestroyBufferView(device->device, *view, NULL);
+    *view = VK_NULL_HANDLE;
+    VK_TRY(device, device->api.CreateBufferView(device->device, &info, NULL, view), err);
+    return INF_OK;
+}
+
+static enum inf_code write_views(struct vk_recording *recording, struct vk_device *device,
+                                 const struct vk_dispatch *dispatch, uint32_t index,
+                                 struct inf_error *err)
+{
+    for (uint32_t i = 0; i < dispatch->operand_count; i++) {
+        uint32_t at = index * VK_BINDINGS_MAX + i;
+        if (dispatch->operands[i].texel == VK_TEXEL_NONE)
+            continue;
+        INF_TRY(make_view(&recording->views[at], device, &dispatch->operands[i],
+                          &recording->places[at], err));
+        VkWriteDescriptorSet write = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                      .dstSet = recording->sets[index],
+                                      .dstBinding = VK_BINDINGS_MAX + i,
+                                      .descriptorCount = 1,
+                                      .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
+                                      .pTexelBufferView = &recording->views[at]};
+        device->api.UpdateDescriptorSets(device->device, 1, &write, 0, NULL);
+    }
+    return INF_OK;
+}
+
+static enum inf_code write_set(struct vk_recording *recording, struct vk_device *device,
+                               const struct vk_dispatch *dispatch, uint32_t index,
+                               struct inf_error *err)
+{
+    uint32_t count = dispatch->operand_count;
+    VkDescriptorBufferInfo buffers[VK_BINDINGS_MAX + 1];
+    VkWriteDescriptorSet writes[VK_BINDINGS_MAX + 1];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct vk_place *place = &recording->places[index * VK_BINDINGS_MAX + i];
+        buffers[i] = (VkDescriptorBufferInfo){place->buffer, place->offset, place->size};
+        writes[i] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                           .dstSet = recording->sets[index],
+                                           .dstBinding = i,
+                                           .descriptorCount = 1,
+                                           .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                           .pBufferInfo = &buffers[i]};
+    }
+    buffers[count] = (VkDescriptorBufferInfo){
+        recording->status.buffer, recording->status.offset + index * status_stride(device),
+        STATUS_WORDS * sizeof(uint32_t)};
+    writes[count] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                           .dstSet = recording->sets[index],
+                                           .dstBinding = STATUS_BINDING,
+                                           .descriptorCount = 1,
+                                           .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                           .pBufferInfo = &buffers[count]};
+    device->api.UpdateDescriptorSets(device->device, count + 1, writes, 0, NULL);
+    return write_views(recording, device, dispatch, index, err);
+}
+
+static void record_dispatch(struct vk_recording *recording, struct vk_device *device,
+                            VkCommandBuffer commands, const struct vk_dispatch *dispatch,
+                            uint32_t index)
+{
+    device->api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch->pipeline);
+    device->api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                      device->pipeline_layout, 0, 1, &recording->sets[index], 0,
+                                      NULL);
+    device->api.CmdPushConstants(commands, device->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                 dispatch->push_bytes, dispatch->push);
+    uint32_t groups =
+        (dispatch->invocations + device->gpu->group_size - 1) / device->gpu->group_size;
+    uint32_t rows = (groups + GROUPS_MAX - 1) / GROUPS_MAX;
+    if (recording->timed)
+        device->api.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
+                                      recording->queries, 2 * index);
+    device->api.CmdDispatch(commands, (groups + rows - 1) / rows, rows, 1);
+    if (recording->timed)
+        device->api.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
+                                      recording->queries, 2 * index + 1);
+}
+
+// Begins slice `index`, which may be used for the first time.
+static enum inf_code begin_slice(struct vk_recording *recording, struct vk_device *device,
+                                 uint32_t index, struct inf_error *err)
+{
+    struct vk_slice *slice = &recording->slices[index];
+    VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                        .commandPool = recording->pool,
+                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                        .commandBufferCount = 1};
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    if (slice->commands == VK_NULL_HANDLE)
+        VK_TRY(device, device->api.AllocateCommandBuffers(device->device, &info, &slice->commands),
+               err);
+    else
+        VK_TRY(device, device->api.ResetCommandBuffer(slice->commands, 0), err);
+    VK_TRY(device, device->api.BeginCommandBuffer(slice->commands, &begin), err);
+    slice->cost = 0;
+    recording->slice_count = index + 1;
+    return INF_OK;
+}
+
+// Ends a slice: for the host, and for the next submit, which the queue starts but does not order
+// memory for.
+static enum inf_code end_slice(struct vk_device *device, const struct vk_slice *slice,
+                               struct inf_error *err)
+{
+    barrier(device, slice->commands,
+            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    VK_TRY(device, device->api.EndCommandBuffer(slice->commands), err);
+    return INF_OK;
+}
+
+// What a slice may cost so that there are not more than there may be.
+static uint64_t limit_slices(const struct vk_dispatch *dispatches, uint32_t count,
+                             uint64_t slice_cost)
+{
+    uint64_t total = 0, largest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        total += dispatches[i].cost;
+        largest = INF_MAX(largest, dispatches[i].cost);
+    }
+    // A slice that is ended is more than half full, or alone with a dispatch that is.
+    return INF_MAX(slice_cost, 2 * total / (VK_SLICES_MAX - 1) + largest / VK_SLICES_MAX + 1);
+}
+
+enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device,
+                        const struct vk_dispatch *dispatches, uint32_t count, uint64_t slice_cost,
+                        bool timed, struct inf_error *err)
+{
+    uint64_t most = limit_slices(dispatches, count, slice_cost);
+    recording->timed = timed && recording->queries != VK_NULL_HANDLE;
+    recording->slice_cost = slice_cost;
+    INF_TRY(begin_slice(recording, device, 0, err));
+    struct vk_slice *slice = &recording->slices[0];
+    if (recording->timed)
+        device->api.CmdResetQueryPool(slice->commands, recording->queries, 0, 2 * count);
+    uint32_t touched = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct vk_place *places = &recording->places[i * VK_BINDINGS_MAX];
+        uint32_t operands = dispatches[i].operand_count;
+        INF_TRY(write_set(recording, device, &dispatches[i], i, err));
+        if (slice->cost > 0 && slice->cost + dispatches[i].cost > most &&
+            recording->slice_count < VK_SLICES_MAX) {
+            INF_TRY(end_slice(device, slice, err));
+            INF_TRY(begin_slice(recording, device, recording->slice_count, err));
+            slice = &recording->slices[recording->slice_count - 1];
+            touched = 0;
+        }
+        // Timed dispatches stand alone, or their times would be those of several.
+        if (recording->timed ? i > 0 : must_wait(recording, touched, places, operands)) {
+            barrier(device, slice->commands, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+            touched = 0;
+        }
+        for (uint32_t k = 0; k < operands; k++, touched++) {
+            recording->touched[touched] = places[k];
+            recording->written[touched] = k == operands - 1;
+        }
+        record_dispatch(recording, device, slice->commands, &dispatches[i], i);
+        slice->cost += dispatches[i].cost;
+    }
+    INF_TRY(end_slice(device, slice, err));
+    recording->recorded = true;
+    return INF_OK;
+}

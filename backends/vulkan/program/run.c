@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of programs: where operands lie now, submits, waits, and what is known once a run is done.
+#include <inttypes.h>
+#include <string.h>
+
+#include "backends/base/clock.h"
+#include "backends/vulkan/device/cache.h"
+#include "backends/vulkan/program/program.h"
+
+// Of a ticket that are the timeline's value; those above are the device's generation.
+#define TICKET_BITS 48
+
+static enum inf_code find_place(const struct vk_program *program,
+                                const struct vk_recording *recording,
+                                const struct vk_operand *operand, const struct inf_run *run,
+                                struct vk_place *place, struct inf_error *err)
+{
+    const struct vk_span *span = NULL;
+    VkDeviceSize offset = 0;
+    if (operand->scratch) {
+        span = &recording->scratch;
+        offset = operand->offset;
+    } else if (operand->value == INF_VALUE_NONE)
+        span = &program->weights.constants[operand->constant].span;
+    if (operand->value != INF_VALUE_NONE) {
+        const struct inf_binding *binding = &run->bindings[operand->value];
+        if (binding->buffer == NULL || binding->buffer->device != &program->device->gpu->base)
+            return inf_fail(err, INF_INVALID, "device '%s': value %u is not in its memory",
+                            program->device->name, operand->value);
+        if (vk_buffer_device(binding->buffer) != program->device)
+            return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
+                                   "device '%s' was lost after value %u got its memory",
+                                   program->device->name, operand->value);
+        span = vk_buffer_span(binding->buffer);
+        offset = binding->offset;
+    }
+    VkDeviceSize size = vk_bound_bytes(operand->size_bytes);
+    if (offset > span->size || size > span->size - offset)
+        return inf_fail(err, INF_RANGE, "device '%s': value %u reaches behind its buffer",
+                        program->device->name, operand->value);
+    *place = (struct vk_place){span->serial, span->buffer, span->offset + offset, size};
+    return INF_OK;
+}
+
+// Looks up where all operands are now; *out_moved where one is not where it was recorded.
+static enum inf_code bind(const struct vk_program *program, struct vk_recording *recording,
+                          const struct inf_run *run, bool *out_moved, struct inf_error *err)
+{
+    *out_moved = false;
+    for (uint32_t i = 0; i < program->dispatch_count; i++) {
+        const struct vk_dispatch *dispatch = &program->dispatches[i];
+        for (uint32_t k = 0; k < dispatch->operand_count; k++) {
+            struct vk_place *old = &recording->places[i * VK_BINDINGS_MAX + k], now;
+            INF_TRY(find_place(program, recording, &dispatch->operands[k], run, &now, err));
+            *out_moved |=
+                now.serial != old->serial || now.offset != old->offset || now.size != old->size;
+            *old = now;
+        }
+    }
+    return INF_OK;
+}
+
+// A ticket says which of the GPU's logical devices gave it out: another one's timeline begins anew.
+static struct inf_ticket make_ticket(const struct vk_device *device, uint64_t value)
+{
+    return (struct inf_ticket){(uint64_t)vk_device_generation(device) << TICKET_BITS | value};
+}
+
+static bool is_cancelled(const struct inf_run *run)
+{
+    return run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed);
+}
+
+// Submits that the device has at once: one runs, and one waits so that it never idles.
+#define AHEAD 2
+
+// Notes what a submit may cost, from what `cost` took.
+static void learn(struct vk_gpu *gpu, uint64_t cost, uint64_t time_ns)
+{
+    double per_slice = (double)cost / (double)INF_MAX(time_ns, 1u) * (double)VK_SLICE_NS;
+    atomic_store_explicit(&gpu->slice_cost, (uint64_t)INF_MIN(INF_MAX(per_slice, 1.0), 1e18),
+                          memory_order_relaxed);
+}
+
+// Submits the slices one after the other. Returns with the last ones under way.
+static enum inf_code submit_slices(struct vk_recording *recording, struct vk_device *device,
+                                   const struct inf_run *run, struct inf_error *err)
+{
+    uint64_t values[VK_SLICES_MAX], cost = 0;
+    uint64_t begin_ns = recording->slice_count > AHEAD ? inf_clock_ns() : 0;
+    for (uint32_t i = 0; i < recording->slice_count; i++) {
+        if (i >= AHEAD) {
+            INF_TRY(vk_device_wait(device, values[i - AHEAD], UINT64_MAX, err));
+            cost += recording->slices[i - AHEAD].cost;
+        }
+        if (i > 0 && is_cancelled(run)) {
+            // Its memory is still being written; the caller will reuse it.
+            INF_TRY(vk_device_wait(device, values[i - 1], UINT64_MAX, err));
+            return inf_fail(err, INF_CANCELLED, "cancelled after %u of %u submits", i,
+                            recording->slice_count);
+        }
+        INF_TRY(vk_device_submit(device, recording->slices[i].commands, &values[i], err));
+        recording->submitted = values[i];
+    }
+    if (begin_ns != 0)
+        learn(device->gpu, cost, inf_clock_ns() - begin_ns);
+    return INF_OK;
+}
+
+// Whether the recording must be made anew: its slices are far from what they should be.
+static bool is_cut_wrong(const struct vk_recording *recording, uint64_t slice_cost)
+{
+    return slice_cost < recording->slice_cost / 2 ||
+           (recording->slice_count > 1 && slice_cost / 2 > recording->slice_cost);
+}
+
+// Records anew if need be, and submits. The weights are there.
+static enum inf_code replay(struct vk_program *program, const struct inf_run *run,
+                            struct inf_error *err)
+{
+    struct vk_device *device = program->device;
+    struct vk_recording *recording = &program->slots[run->slot];
+    bool moved;
+    enum inf_code code = bind(program, recording, run, &moved, err);
+    if (code != INF_OK) {
+        recording->recorded = false; // some places are overwritten
+        return code;
+    }
+    uint64_t slice_cost = atomic_load_explicit(&device->gpu->slice_cost, memory_order_relaxed);
+    if (moved || !recording->recorded || recording->timed != run->profile ||
+        is_cut_wrong(recording, slice_cost)) {
+        recording->recorded = false;
+        INF_TRY(vk_record(recording, device, program->dispatches, program->dispatch_count,
+                          slice_cost, run->profile, err));
+    }
+    // An earlier run that was given up may have left something.
+    if (program->notes)
+        memset(recording->status.host, 0, recording->status.size);
+    return submit_slices(recording, device, run, err);
+}
+
+enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run,
+                             struct inf_ticket *ticket, struct inf_error *err)
+{
+    struct vk_program *program = (struct vk_program *)base;
+    struct vk_device *device = program->device;
+    struct vk_recording *recording = &program->slots[run->slot];
+    if (is_cancelled(run))
+        return inf_fail(err, INF_CANCELLED, "cancelled before it was submitted");
+    if (program->dispatch_count == 0)
+        return INF_OK;
+    if (recording->submitted != 0)
+        INF_TRY(vk_device_wait(device, recording->submitted, UINT64_MAX, err));
+    INF_TRY(vk_weights_acquire(&program->weights, err));
+    enum inf_code code = replay(program, run, err);
+    vk_weights_release(&program->weights, recording->submitted);
+    INF_TRY(code);
+    *ticket = make_ticket(device, recording->submitted);
+    return INF_OK;
+}
+
+enum inf_code vk_program_wait(struct inf_device *base, struct inf_ticket ticket,
+                              uint64_t timeout_ns, struct inf_error *err)
+{
+    if (ticket.value == 0)
+        return INF_OK;
+    struct vk_device *device =
+        vk_gpu_find((struct vk_gpu *)base, (uint32_t)(ticket.value >> TICKET_BITS));
+    if (device == NULL)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST, "device '%s' is lost",
+                               base->info.name);
+    enum inf_code code =
+        vk_device_wait(device, ticket.value & ((UINT64_C(1) << TICKET_BITS) - 1), timeout_ns, err);
+    if (code == INF_OK)
+        vk_cache_trust(device); // the first run's pipelines have all been run by now
+    vk_device_unref(&device);
+    return code;
+}
+
+// What a dispatch noted: the run fails with it, or its result may have to be made again.
+static enum inf_code judge_status(const struct vk_program *program, uint32_t index,
+                                  const uint32_t *status, const struct inf_run *run,
+                                  struct inf_error *err)
+{
+    const struct inf_node *node = &program->graph->nodes[program->dispatches[index].node];
+    const char *op = inf_op_info(node->op)->name;
+    if (status[STATUS_OVERFLOWED] != 0 && run->overflowed != NULL)
+        atomic_store(run->overflowed, true);
+    if (status[STATUS_BY_ZERO] != 0)
+        return inf_fail(err, INF_INVALID, "node '%s' (%s): division by 0", node->name, op);
+    uint64_t bad = (uint64_t)status[STATUS_BAD_INDEX + 2] << 32 | status[STATUS_BAD_INDEX + 1];
+    if (status[STATUS_BAD_INDEX] != 0)
+        return inf_fail(err, INF_INVALID, "node '%s' (%s): index %" PRId64 " is out of range",
+                        node->name, op, (int64_t)bad);
+    return INF_OK;
+}
+
+enum inf_code vk_program_finish(struct inf_program *base, const struct inf_run *run,
+                                struct inf_error *err)
+{
+    const struct vk_program *program = (const struct vk_program *)base;
+    const struct vk_recording *recording = &program->slots[run->slot];
+    for (uint32_t i = 0; program->notes && i < program->dispatch_count; i++)
+        INF_TRY(judge_status(program, i, vk_status(recording, program->device, i), run, err));
+    return INF_OK;
+}
+
+uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
+                            struct inf_step_profile *steps, uint32_t capacity)
+{
+    const struct vk_program *program = (const struct vk_program *)base;
+    const struct vk_recording *recording = &program->slots[slot];
+    const struct vk_device *device = program->device;
+    if (!recording->timed)
+        return 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->dispatch_count; i++) {
+        uint64_t times[2];
+        if (device->api.GetQueryPoolResults(device->device, recording->queries, 2 * i, 2,
+                                            sizeof(times), times, sizeof(*times),
+                                            VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
+            return 0;
+        uint64_t time_ns = (uint64_t)((double)(times[1] - times[0]) *
+                                      (double)device->gpu->properties.limits.timestampPeriod);
+        uint32_t node = program->dispatches[i].node;
+        // The dispatches of a node follow each other and are one step.
+        if (count > 0 && count <= capacity && steps[count - 1].node == node) {
+            steps[count - 1].time_ns += time_ns;
+            continue;
+        }
+        if (count < capacity)
+            steps[count] = (struct inf_step_profile){
+                .node = node,
+                .time_ns = time_ns,
+                .kernel = vk_variant_shader(device->gpu, &program->dispatches[i].variant)->name};
+        count++;
+    }
+    return count;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/inferctl/bench/latency.h"
+
+#include <stdlib.h>
+
+static int ascending(const void *a, const void *b)
+{
+    double left = *(const double *)a;
+    double right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static double percentile(const double *sorted, size_t count, size_t percent)
+{
+    size_t rank = (count * percent + 99) / 100;
+    return sorted[rank - 1];
+}
+
+struct latency latency_of(double *samples, size_t count)
+{
+    qsort(samples, count, sizeof *samples, ascending);
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += samples[i];
+    return (struct latency){.median = (samples[(count - 1) / 2] + samples[count / 2]) / 2,
+                            .mean = sum / (double)count,
+                            .p95 = percentile(samples, count, 95),
+                            .p99 = percentile(samples, count, 99),
+                            .min = samples[0],
+                            .max = samples[count - 1]};
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a verb of inferctl is, and what every verb is given.
+#ifndef INF_CLIENT_INFERCTL_CLI_COMMAND_H
+#define INF_CLIENT_INFERCTL_CLI_COMMAND_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/inferd.h"
+
+// Exit codes, documented in inferctl.1.
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,    // the daemon refused or the request failed
+    EXIT_USAGE = 2,     // wrong arguments
+    EXIT_NO_DAEMON = 3, // nobody listens on the socket, or the daemon went away
+    EXIT_NOT_FOUND = 4, // no such model, version, device or file
+    EXIT_DENIED = 5,    // needs the admin socket
+    EXIT_DEADLINE = 6,  // out of time
+    EXIT_FILE = 7,      // a file could not be read or written
+};
+
+// How results are printed.
+enum output_format {
+    OUTPUT_TABLE,
+    OUTPUT_JSON,
+};
+
+// What the arguments say that every verb takes.
+struct context {
+    const char *socket; // NULL: the verb's default
+    enum output_format format;
+};
+
+#define COMMAND_OPTIONS_MAX 128
+#define COMMAND_NAMES_MAX   16
+
+// The rest of the arguments, sorted.
+struct arguments {
+    const char *names[COMMAND_NAMES_MAX]; // NULL where left out
+    struct option_given {
+        int option; // the `val` of struct option
+        const char *value;
+    } options[COMMAND_OPTIONS_MAX];
+    size_t option_count;
+};
+
+// One verb. `names`, `summary` and `help` are printed by --help.
+struct command {
+    const char *name;
+    const char *names;                 // "MODEL [FILE]"
+    size_t names_least, names_most;    // how many there may be, at most COMMAND_NAMES_MAX
+    const char *summary;               // one line
+    const char *help;                  // its own options, as indented lines; "" for none
+    const char *short_options;         // its own options, as getopt_long() wants them; NULL: none
+    const struct option *long_options; // NULL exactly where short_options is
+    // Runs the verb and returns an exit code.
+    int (*run)(const struct context *context, const struct arguments *arguments);
+};
+
+// The verbs, one file each.
+extern const struct command command_status;
+extern const struct command command_backends;
+extern const struct command command_devices;
+extern const struct command command_memory;
+extern const struct command command_limits;
+extern const struct command command_models;
+extern const struct command command_check;
+extern const struct command command_inspect;
+extern const struct command command_load;
+extern const struct command command_unload;
+extern const struct command command_infer;
+extern const struct command command_verify;
+extern const struct command command_bench;
+
+extern const struct command command_explain;
+extern const struct command command_advise;
+extern const struct command command_place;
+extern const struct command command_warm;
+extern const struct command command_env;
+extern const struct command command_flags;
+extern const struct command command_profile;
+extern const struct command command_debug;
+extern const struct command command_diff;
+
+// Parses the arguments of a verb (argv[0] is what goes in front of messages) and runs it. -o FORMAT,
+// --json, --socket and --help are understood behind every verb that has no such option of its own.
+int command_run(struct context *context, const struct command *command, int argc, char **argv);
+
+// Parses "table" or "json"; false, with a message, for anything else.
+bool command_format(enum output_format *format, const char *text);
+
+// Connects to the daemon's data socket, or to its admin socket where `admin`; --socket and
+// $INFERD_SOCKET (which name either) go first. Prints why it failed and returns the exit code.
+int command_connect(const struct context *context, bool admin, inferd_client **client);
+
+// Describes a model; where there is none, prints that and the name that is nearest. Returns an exit
+// code; *info is the caller's to free where that is EXIT_OK.
+int command_describe(inferd_client *client, const char *model, const char *version,
+                     inferd_model_info **info);
+
+// Prints "inferctl: TEXT" and returns the exit code that goes with the error.
+int command_failed(const struct inferd_error *err);
+
+// Prints "inferctl: " and the text; returns `code`.
+int command_say(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Reads a whole number between `low` and `high`; false, with a message, for anything else.
+bool command_number(const char *option, const char *text, unsigned long low, unsigned long high,
+                    unsigned long *number);
+
+#endif

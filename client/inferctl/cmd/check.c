@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// inferctl check and inspect: what would become of a model file here, and in detail. The engine is in
+// a program of its own, so that this one stays small and needs no daemon.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/inferctl/bench/engine_program.h"
+
+// Becomes that program.
+static int run_program(const struct context *context, const char *file, bool inspect)
+{
+    const char *program = engine_program_path();
+    const char *words[5] = {"inferd-check"};
+    size_t count = 1;
+    if (context->format == OUTPUT_JSON)
+        words[count++] = "--json";
+    if (inspect)
+        words[count++] = "--inspect";
+    words[count] = file;
+    fflush(stdout);
+    execv(program, (char *const *)words);
+    return command_say(EXIT_FAILED, "'%s': %s; it comes with the daemon", program, strerror(errno));
+}
+
+static int run_check(const struct context *context, const struct arguments *arguments)
+{
+    return run_program(context, arguments->names[0], false);
+}
+
+static int run_inspect(const struct context *context, const struct arguments *arguments)
+{
+    return run_program(context, arguments->names[0], true);
+}
+
+const struct command command_check = {
+    .name = "check",
+    .names = "FILE",
+    .names_least = 1,
+    .names_most = 1,
+    .summary = "tell what would become of a model file, without a daemon",
+    .help = "",
+    .run = run_check,
+};
+
+const struct command command_inspect = {
+    .name = "inspect",
+    .names = "FILE",
+    .names_least = 1,
+    .names_most = 1,
+    .summary = "show a model file's graph after all passes, and each device's plan",
+    .help = "",
+    .run = run_inspect,
+};

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// inferctl env, inferctl flags: what the daemon found, and what it was told.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/inferctl/cli/command.h"
+#include "client/inferctl/text/fact.h"
+#include "client/inferctl/text/table.h"
+
+static void print_facts(const inferd_environment *environment, enum output_format format)
+{
+    static const char *const columns[] = {"fact", "value"};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < environment->fact_count; i++) {
+        table_text(table, environment->facts[i].name);
+        table_text(table, environment->facts[i].value);
+    }
+    table_print(table, format, false);
+}
+
+// Prints all flags, or the one called `name`.
+static void print_flags(const inferd_environment *environment, const char *name,
+                        enum output_format format)
+{
+    static const char *const columns[] = {"name",   "value",     "default", "origin", "type",
+                                          "change", "stability", "wanted",  "help"};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < environment->flag_count; i++) {
+        const inferd_flag *flag = &environment->flags[i];
+        if (name != NULL && strcmp(name, flag->name) != 0)
+            continue;
+        table_text(table, flag->name);
+        table_text(table, flag->value);
+        table_text(table, flag->initial);
+        table_text(table, flag->origin);
+        table_text(table, flag->type);
+        table_text(table, flag->live ? "live" : "restart");
+        table_text(table, flag->stability);
+        table_text(table, flag->wanted);
+        table_text(table, flag->help);
+    }
+    table_print(table, format, false);
+}
+
+static void print_all_flags(const inferd_environment *environment, enum output_format format)
+{
+    print_flags(environment, NULL, format);
+}
+
+static void print_settings(const inferd_placement *placement, enum output_format format)
+{
+    static const char *const columns[] = {"name", "value", "default", "origin", "wanted"};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < placement->setting_count; i++) {
+        const inferd_setting *setting = &placement->settings[i];
+        table_text(table, setting->name);
+        table_text(table, setting->value);
+        table_text(table, setting->initial);
+        table_text(table, setting->origin);
+        table_text(table, setting->wanted);
+    }
+    table_print(table, format, false);
+}
+
+static int show_model(const struct context *context, const char *model)
+{
+    inferd_client *client;
+    int code = command_connect(context, false, &client);
+    if (code != EXIT_OK)
+        return code;
+    struct inferd_error err;
+    inferd_placement *placement = NULL;
+    if (inferd_explain(client, model, NULL, &placement, &err) != 0)
+        code = command_failed(&err);
+    else
+        print_settings(placement, context->format);
+    inferd_placement_free(placement);
+    inferd_close(client);
+    return code;
+}
+
+static int run_env(const struct context *context, const struct arguments *arguments)
+{
+    (void)arguments;
+    return fact_show(context, print_facts);
+}
+
+static int set(const struct context *context, const char *name, const char *value)
+{
+    inferd_client *client;
+    int code = command_connect(context, true, &client);
+    if (code != EXIT_OK)
+        return code;
+    struct inferd_error err;
+    inferd_environment *environment = NULL;
+    if (inferd_flag_set(client, name, value, &err) != 0 ||
+        inferd_environment_read(client, &environment, &err) != 0)
+        code = command_failed(&err);
+    else
+        print_flags(environment, name, context->format);
+    inferd_environment_free(environment);
+    inferd_close(client);
+    return code;
+}
+
+static int run_flags(const struct context *context, const struct arguments *arguments)
+{
+    const char *const *names = arguments->names;
+    if (arguments->option_count > 0 && names[0] != NULL)
+        return command_say(EXIT_USAGE, "flags --model: a model's settings are in its model.conf");
+    if (arguments->option_count > 0)
+        return show_model(context, arguments->options[arguments->option_count - 1].value);
+    if (names[0] == NULL)
+        return fact_show(context, print_all_flags);
+    if (strcmp(names[0], "set") != 0)
+        return command_say(EXIT_USAGE, "flags '%s': wanted nothing, or set NAME VALUE", names[0]);
+    if (names[2] == NULL)
+        return command_say(EXIT_USAGE, "flags set wants NAME VALUE");
+    return set(context, names[1], names[2]);
+}
+
+const struct command command_env = {
+    .name = "env",
+    .names = "",
+    .summary = "show what the daemon found: processor, memory, devices and how fast they are",
+    .help = "",
+    .run = run_env,
+};
+
+static const struct option flags_options[] = {{"model", required_argument, NULL, 'M'}, {0}};
+
+const struct command command_flags = {
+    .name = "flags",
+    .names = "[set NAME VALUE]",
+    .names_least = 0,
+    .names_most = 3,
+    .summary =
+        "show the daemon's flags, or a model's, and where their values come from, or change one",
+    .help =
+        "A flag that is live changes at once, until the daemon ends; the others are read at start.\n"
+        "Changing one needs the admin socket.\n\n"
+        "  -M, --model MODEL      the settings of MODEL instead, which its model.conf and\n"
+        "                         inferctl place tell\n",
+    .short_options = "M:",
+    .long_options = flags_options,
+    .run = run_flags,
+};

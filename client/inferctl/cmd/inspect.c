@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// inferctl profile, inferctl debug, inferctl diff: models looked into, node by node.
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/inferctl/cli/command.h"
+#include "client/inferctl/text/json_value.h"
+#include "client/inferctl/text/node_list.h"
+#include "client/inferctl/tensor/request_options.h"
+#include "client/inferctl/text/table.h"
+
+struct options {
+    struct request_options request;
+    const char *trace, *against;
+    double tolerance;
+};
+
+static double ms_of(uint64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
+static void add_number(struct table *table, double number)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.4g", number);
+    table_real(table, number, text);
+}
+
+// --- profile ---
+
+static void print_profile(const struct node_list *list, enum output_format format)
+{
+    static const char *const columns[] = {"node",  "operator", "device", "kernel", "ms",
+                                          "share", "gmacs_s",  "output", "inputs", "bytes"};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    uint64_t total_ns = node_list_total_ns(list);
+    for (size_t i = 0; i < list->count; i++) {
+        const inferd_node *node = &list->nodes[i];
+        char share[16];
+        double part = total_ns > 0 ? (double)node->time_ns / (double)total_ns : 0;
+        snprintf(share, sizeof share, "%.1f %%", part * 100);
+        table_text(table, node->name);
+        table_text(table, node->op);
+        table_text(table, node->device);
+        table_text(table, node->kernel[0] != '\0' ? node->kernel : "(in another step)");
+        add_number(table, ms_of(node->time_ns));
+        table_real(table, part, share);
+        add_number(table, node->time_ns > 0 ? (double)node->macs / (double)node->time_ns : 0);
+        table_text(table, node->shape);
+        table_text(table, node->inputs);
+        table_whole(table, (int64_t)node->bytes, NULL);
+    }
+    table_print(table, format, false);
+    if (format == OUTPUT_TABLE)
+        printf("\n%.3f ms in %zu nodes\n", ms_of(total_ns), list->count);
+}
+
+static int show_profile(const struct node_list *list, enum output_format format)
+{
+    print_profile(list, format);
+    return EXIT_OK;
+}
+
+// --- debug ---
+
+static int show_debug(const struct node_list *list, enum output_format format)
+{
+    static const char *const columns[] = {"node",   "operator", "device", "kernel", "ms",
+                                          "output", "inputs",   "bytes",  "least",  "largest",
+                                          "nan",    "inf",      "verdict"};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    const inferd_node *culprit = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        const inferd_node *node = &list->nodes[i];
+        if (culprit == NULL && strcmp(node->verdict, "made here") == 0)
+            culprit = node;
+        table_text(table, node->name);
+        table_text(table, node->op);
+        table_text(table, node->device);
+        table_text(table, node->kernel);
+        add_number(table, ms_of(node->time_ns));
+        table_text(table, node->shape);
+        table_text(table, node->inputs);
+        table_whole(table, (int64_t)node->bytes, NULL);
+        add_number(table, node->least);
+        add_number(table, node->largest);
+        table_whole(table, (int64_t)node->nan_count, NULL);
+        table_whole(table, (int64_t)node->inf_count, NULL);
+        table_text(table, node->verdict);
+    }
+    table_print(table, format, false);
+    if (culprit != NULL)
+        return command_say(EXIT_FAILED,
+                           "node '%s' (%s) makes numbers that are not finite: %llu NaN, %llu "
+                           "infinite",
+                           culprit->name, culprit->op, (unsigned long long)culprit->nan_count,
+                           (unsigned long long)culprit->inf_count);
+    return EXIT_OK;
+}
+
+// --- diff ---
+
+static int show_diff(const struct node_list *list, enum output_format format)
+{
+    static const char *const columns[] = {"node",    "operator", "device", "kernel",
+                                          "max_abs", "max_rel",  "output", "verdict"};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    const inferd_node *first = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        const inferd_node *node = &list->nodes[i];
+        if (strcmp(node->verdict, "first") == 0)
+            first = node;
+        table_text(table, node->name);
+        table_text(table, node->op);
+        table_text(table, node->device);
+        table_text(table, node->kernel);
+        add_number(table, node->max_abs);
+        add_number(table, node->max_rel);
+        table_text(table, node->shape);
+        table_text(table, node->verdict[0] != '\0' ? node->verdict : "-");
+    }
+    table_print(table, format, false);
+    if (first != NULL)
+        return command_say(EXIT_FAILED, "the devices part at node '%s' (%s): %g apart", first->name,
+                           first->op, first->max_abs);
+    return EXIT_OK;
+}
+
+// --- the verbs ---
+
+struct verb {
+    const char *mode;
+    int (*show)(const struct node_list *list, enum output_format format);
+};
+
+static int load_inputs(inferd_client *client, const char *model, const struct options *options,
+                       struct tensor_inputs *inputs)
+{
+    inferd_model_info *info;
+    int code = command_describe(client, model, options->request.version, &info);
+    if (code != EXIT_OK)
+        return code;
+    if (options->request.input_count > 0) { // else the daemon makes them
+        code = request_options_load(inputs, &options->request, info);
+        if (code == EXIT_OK)
+            code = tensor_inputs_complete(inputs, info, TENSOR_RANDOM);
+    }
+    inferd_model_info_free(info);
+    return code;
+}
+
+static int dissect(const struct context *context, inferd_client *client, const char *model,
+                   const struct options *options, const struct verb *verb)
+{
+    struct tensor_inputs inputs = {0};
+    struct node_list list = {0};
+    int code = load_inputs(client, model, options, &inputs);
+    if (code == EXIT_OK)
+        code = node_list_collect(&list, client,
+                                 &(inferd_dissect_request){.model = model,
+                                                           .version = options->request.version,
+                                                           .device = options->request.device,
+                                                           .precision = options->request.precision,
+                                                           .mode = verb->mode,
+                                                           .against = options->against,
+                                                           .tolerance = options->tolerance,
+                                                           .inputs = inputs.tensors,
+                                                           .input_count = inputs.count});
+    if (code == EXIT_OK && options->trace != NULL)
+        code = node_list_trace(&list, model, options->trace);
+    if (code == EXIT_OK)
+        code = verb->show(&list, context->format);
+    node_list_fini(&list);
+    tensor_inputs_fini(&inputs);
+    return code;
+}
+
+static int take_option(struct options *options, const struct option_given *given)
+{
+    int code;
+    char *end;
+    if (request_options_take(&options->request, given, &code))
+        return code;
+    if (given->option == 'T')
+        options->trace = given->value;
+    else if (given->option == 'a')
+        options->against = given->value;
+    else {
+        errno = 0;
+        options->tolerance = strtod(given->value, &end);
+        if (errno != 0 || end == given->value || *end != '\0' || !isfinite(options->tolerance) ||
+            options->tolerance <= 0)
+            return command_say(EXIT_USAGE, "--tolerance '%s': wanted a number above 0",
+                               given->value);
+    }
+    return EXIT_OK;
+}
+
+static int run(const struct context *context, const struct arguments *arguments,
+               const struct verb *verb)
+{
+    struct options options = {0};
+    inferd_client *client;
+    int code = EXIT_OK;
+    for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
+        code = take_option(&options, &arguments->options[i]);
+    if (code == EXIT_OK)
+        code = command_connect(context, true, &client);
+    if (code != EXIT_OK)
+        return code;
+    code = dissect(context, client, arguments->names[0], &options, verb);
+    inferd_close(client);
+    return code;
+}
+
+static int run_profile(const struct context *context, const struct arguments *arguments)
+{
+    return run(context, arguments, &(struct verb){"profile", show_profile});
+}
+
+static int run_debug(const struct context *context, const struct arguments *arguments)
+{
+    return run(context, arguments, &(struct verb){"debug", show_debug});
+}
+
+static int run_diff(const struct context *context, const struct arguments *arguments)
+{
+    return run(context, arguments, &(struct verb){"diff", show_diff});
+}
+
+#define TRACE_HELP                                                                                 \
+    "  -T, --trace FILE       write a trace for Perfetto or chrome://tracing to FILE\n"
+
+static const struct option trace_options[] = {
+    REQUEST_LONG_OPTIONS, {"trace", required_argument, NULL, 'T'}, {0}};
+static const struct option diff_options[] = {REQUEST_LONG_OPTIONS,
+                                             {"against", required_argument, NULL, 'a'},
+                                             {"tolerance", required_argument, NULL, 'e'},
+                                             {0}};
+
+const struct command command_profile = {
+    .name = "profile",
+    .names = "MODEL",
+    .names_least = 1,
+    .names_most = 1,
+    .summary = "show how long each node of MODEL takes",
+    .help =
+        "The quickest of five runs, apart from all requests. Inputs that are not given are random.\n"
+        "Needs the admin socket.\n\n" TRACE_HELP REQUEST_HELP,
+    .short_options = REQUEST_SHORT_OPTIONS "T:",
+    .long_options = trace_options,
+    .run = run_profile,
+};
+
+const struct command command_debug = {
+    .name = "debug",
+    .names = "MODEL",
+    .names_least = 1,
+    .names_most = 1,
+    .summary = "run MODEL once and look at every value: where numbers stop being finite",
+    .help =
+        "Every value is kept, so that nothing is fused. Fails where a node makes NaN or infinity of\n"
+        "finite numbers. Inputs that are not given are random. Needs the admin socket.\n\n" TRACE_HELP
+            REQUEST_HELP,
+    .short_options = REQUEST_SHORT_OPTIONS "T:",
+    .long_options = trace_options,
+    .run = run_debug,
+};
+
+const struct command command_diff = {
+    .name = "diff",
+    .names = "MODEL",
+    .names_least = 1,
+    .names_most = 1,
+    .summary = "compare every value of MODEL on two devices: where they part first",
+    .help =
+        "Every value is kept, so that nothing is fused. Fails where the devices part. Inputs that\n"
+        "are not given are random. Needs the admin socket.\n\n"
+        "  -a, --against NAME     the other device (default: the last of inferctl devices)\n"
+        "  -e, --tolerance T      how far elements may be apart, in units or, where that is more,\n"
+        "                         as a part of the element (default 0.001)\n" REQUEST_HELP,
+    .short_options = REQUEST_SHORT_OPTIONS "a:e:",
+    .long_options = diff_options,
+    .run = run_diff,
+};

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// inferctl load, inferctl unload: models in and out.
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/inferctl/cli/command.h"
+#include "client/inferctl/text/json_value.h"
+#include "client/inferctl/text/progress.h"
+
+static void show_progress(void *context, const char *stage, unsigned percent)
+{
+    progress_show(context, stage, percent);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void print_loaded(const struct context *context, const char *name, double seconds)
+{
+    if (context->format == OUTPUT_TABLE) {
+        printf("%s is ready (%.0f ms)\n", name, seconds * 1e3);
+        return;
+    }
+    json_t *answer = json_value_must(json_object());
+    json_object_set_new(answer, "model", json_value_text(name));
+    json_object_set_new(answer, "state", json_value_text("READY"));
+    json_object_set_new(answer, "seconds", json_value_real(seconds));
+    json_value_print(answer);
+}
+
+static int run_load(const struct context *context, const struct arguments *arguments)
+{
+    const char *name = arguments->names[0];
+    const char *file = arguments->names[1];
+    const char *device = NULL;
+    for (size_t i = 0; i < arguments->option_count; i++)
+        device = arguments->options[i].value;
+    // The daemon has another working directory.
+    char path[PATH_MAX];
+    if (file != NULL && realpath(file, path) == NULL)
+        return command_say(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_FILE, "'%s': %s", file,
+                           strerror(errno));
+    inferd_client *client;
+    int code = command_connect(context, true, &client);
+    if (code != EXIT_OK)
+        return code;
+    struct inferd_error err;
+    struct progress progress = progress_start(name);
+    double started = now_s();
+    int failed = inferd_load(client, name, file != NULL ? path : NULL, device, show_progress,
+                             &progress, &err);
+    progress_end(&progress);
+    if (failed != 0)
+        code = command_failed(&err);
+    else
+        print_loaded(context, name, now_s() - started);
+    inferd_close(client);
+    return code;
+}
+
+static void print_unloaded(const struct context *context, const char *name)
+{
+    if (context->format == OUTPUT_TABLE) {
+        printf("%s is unloaded\n", name);
+        return;
+    }
+    json_t *answer = json_value_must(json_object());
+    json_object_set_new(answer, "model", json_value_text(name));
+    json_object_set_new(answer, "state", json_value_text("UNLOADED"));
+    json_value_print(answer);
+}
+
+static int run_unload(const struct context *context, const struct arguments *arguments)
+{
+    const char *version = NULL;
+    for (size_t i = 0; i < arguments->option_count; i++)
+        version = arguments->options[i].value;
+    inferd_client *client;
+    int code = command_connect(context, true, &client);
+    if (code != EXIT_OK)
+        return code;
+    struct inferd_error err;
+    if (inferd_unload(client, arguments->names[0], version, &err) != 0)
+        code = command_failed(&err);
+    else
+        print_unloaded(context, arguments->names[0]);
+    inferd_close(client);
+    return code;
+}
+
+static const struct option load_options[] = {{"device", required_argument, NULL, 'd'}, {0}};
+static const struct option unload_options[] = {{"version", required_argument, NULL, 'v'}, {0}};
+
+const struct command command_load = {
+    .name = "load",
+    .names = "MODEL [FILE]",
+    .names_least = 1,
+    .names_most = 2,
+    .summary = "load MODEL from the repository, or from FILE, and wait until it is ready",
+    .help =
+        "FILE is a model file or a directory with one. A model that is loaded already keeps\n"
+        "serving until the new one is ready. Needs the admin socket.\n\n"
+        "  -d, --device NAME      run it on this device (inferctl devices lists them)\n",
+    .short_options = "d:",
+    .long_options = load_options,
+    .run = run_load,
+};
+
+const struct command command_unload = {
+    .name = "unload",
+    .names = "MODEL",
+    .names_least = 1,
+    .names_most = 1,
+    .summary = "unload MODEL; requests under way still finish",
+    .help =
+        "Needs the admin socket.\n\n"
+        "  -v, --version V        this version only\n",
+    .short_options = "v:",
+    .long_options = unload_options,
+    .run = run_unload,
+};

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// inferctl place: a model to another device.
+#include <stdio.h>
+
+#include "client/inferctl/cli/command.h"
+#include "client/inferctl/text/json_value.h"
+#include "client/inferctl/text/progress.h"
+
+static void show_progress(void *context, const char *stage, unsigned percent)
+{
+    progress_show(context, stage, percent);
+}
+
+static int print_outcome(const struct context *context, inferd_client *client, const char *name)
+{
+    struct inferd_error err;
+    inferd_placement *placement;
+    if (inferd_explain(client, name, NULL, &placement, &err) != 0)
+        return command_failed(&err);
+    if (context->format == OUTPUT_TABLE) {
+        printf("%s runs on %s in %s (%s: %s)\n", name, placement->device, placement->precision,
+               placement->source, placement->reason);
+    } else {
+        json_t *answer = json_value_must(json_object());
+        json_object_set_new(answer, "model", json_value_text(name));
+        json_object_set_new(answer, "device", json_value_text(placement->device));
+        json_object_set_new(answer, "precision", json_value_text(placement->precision));
+        json_object_set_new(answer, "policy", json_value_text(placement->policy));
+        json_object_set_new(answer, "source", json_value_text(placement->source));
+        json_object_set_new(answer, "reason", json_value_text(placement->reason));
+        json_value_print(answer);
+    }
+    inferd_placement_free(placement);
+    return EXIT_OK;
+}
+
+static int run(const struct context *context, const struct arguments *arguments)
+{
+    inferd_place_order order = {.model = arguments->names[0], .device = arguments->names[1]};
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        if (arguments->options[i].option == 'p')
+            order.policy = arguments->options[i].value;
+        else if (arguments->options[i].option == 'm')
+            order.mode = arguments->options[i].value;
+        else
+            order.precision = arguments->options[i].value;
+    }
+    if (order.device == NULL && order.policy == NULL && order.precision == NULL &&
+        order.mode == NULL)
+        return command_say(EXIT_USAGE,
+                           "place wants a DEVICE, auto, --policy, --precision or --mode");
+    inferd_client *client;
+    int code = command_connect(context, true, &client);
+    if (code != EXIT_OK)
+        return code;
+    struct inferd_error err;
+    struct progress progress = progress_start(order.model);
+    int failed = inferd_place(client, &order, show_progress, &progress, &err);
+    progress_end(&progress);
+    code = failed != 0 ? command_failed(&err) : print_outcome(context, client, order.model);
+    inferd_close(client);
+    return code;
+}
+
+static const struct option long_options[] = {{"policy", required_argument, NULL, 'p'},
+                                             {"precision", required_argument, NULL, 'P'},
+                                             {"mode", required_argument, NULL, 'm'},
+                                             {0}};
+
+const struct command command_place = {
+    .name = "place",
+    .names = "MODEL [DEVICE]",
+    .names_least = 1,
+    .names_most = 2,
+    .summary = "run MODEL on DEVICE from now on, or on the best one: auto",
+    .help =
+        "The old executable serves until the new one is warm: no request fails. Needs the admin\n"
+        "socket.\n\n"
+        "  -p, --policy POLICY    what the best device is best in: latency, throughput, stability\n"
+        "                         (the processor) or memory\n"
+        "  -P, --precision P      auto, fp32, fp16, bf16 or int8: what the model may compute in; what\n"
+        "                         it would lose is tried, and told by inferctl explain\n"
+        "  -m, --mode MODE        normal, debug (each node of each answer goes to the log) or prod\n"
+        "                         (no answer is checked again)\n",
+    .short_options = "p:P:m:",
+    .long_options = long_options,
+    .run = run,
+};

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// inferctl verify: the same input on every device in every precision, judged by what the plainest one
+// answers.
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/inferctl/cli/command.h"
+#include "client/inferctl/text/fact.h"
+#include "client/inferctl/tensor/request_options.h"
+#include "client/inferctl/text/table.h"
+#include "client/inferctl/tensor/compare.h"
+#include "client/inferctl/tensor/text.h"
+
+// TensorFlow.js judges its own backends by the same figure.
+#define TOLERANCE_DEFAULT 1e-3
+
+// What the daemon allows precisions that are named (docs/REQUIREMENTS.md, R44).
+#define TOLERANCE_FP16 1e-2
+#define TOLERANCE_BF16 3e-2
+
+#define PRECISION_SIZE 8
+#define PRECISIONS_MAX 5
+
+struct options {
+    struct request_options request;
+    double tolerance; // below 0: by precision
+};
+
+// One device in one precision, and what it answered: NULL where it refused.
+struct answer {
+    const char *device;
+    char precision[PRECISION_SIZE];
+    inferd_result *result;
+    struct inferd_error error;
+};
+
+struct answers {
+    inferd_environment *environment;
+    inferd_device_row *devices;
+    size_t device_count;
+    struct answer *answers; // the last is the reference
+    size_t count;
+};
+
+static void answers_fini(struct answers *answers)
+{
+    for (size_t i = 0; i < answers->count; i++)
+        inferd_result_free(answers->answers[i].result);
+    free(answers->answers);
+    free(answers->devices);
+    inferd_environment_free(answers->environment);
+}
+
+// Lists a device in each of its precisions ("fp32,fp16"), fp32 last.
+static void add_device(struct answers *answers, const inferd_device_row *device,
+                       const char *precisions)
+{
+    size_t first = answers->count;
+    for (const char *at = precisions; *at != '\0' && answers->count < first + PRECISIONS_MAX;
+         at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        struct answer *answer = &answers->answers[answers->count++];
+        answer->device = device->name;
+        snprintf(answer->precision, sizeof answer->precision, "%.*s", (int)length, at);
+        at += length;
+    }
+    for (size_t low = first, high = answers->count; low + 1 < high; low++, high--) {
+        struct answer swapped = answers->answers[low];
+        answers->answers[low] = answers->answers[high - 1];
+        answers->answers[high - 1] = swapped;
+    }
+}
+
+// Leaves what the options ask for, and the reference.
+static int keep_asked(struct answers *answers, const struct request_options *request)
+{
+    size_t kept = 0;
+    bool known = request->device == NULL;
+    for (size_t i = 0; i < answers->count; i++) {
+        const struct answer *answer = &answers->answers[i];
+        bool device = request->device == NULL || strcmp(answer->device, request->device) == 0;
+        bool precision =
+            request->precision == NULL || strcmp(answer->precision, request->precision) == 0;
+        known |= device;
+        if ((device && precision) || i + 1 == answers->count)
+            answers->answers[kept++] = *answer;
+    }
+    answers->count = kept;
+    return known ? EXIT_OK
+                 : command_say(EXIT_NOT_FOUND, "there is no device '%s'", request->device);
+}
+
+static int list(struct answers *answers, inferd_client *client,
+                const struct request_options *request)
+{
+    struct inferd_error err;
+    if (inferd_devices(client, &answers->devices, &answers->device_count, &err) != 0 ||
+        inferd_environment_read(client, &answers->environment, &err) != 0)
+        return command_failed(&err);
+    answers->answers = calloc(answers->device_count * PRECISIONS_MAX + 1, sizeof *answers->answers);
+    if (answers->answers == NULL)
+        return command_say(EXIT_FAILED, "no memory for the answers");
+    for (size_t i = 0; i < answers->device_count; i++)
+        add_device(
+            answers, &answers->devices[i],
+            fact_find(answers->environment, "device", answers->devices[i].name, "precisions"));
+    return keep_asked(answers, request);
+}
+
+static int ask(struct answers *answers, inferd_client *client, const inferd_request *request)
+{
+    for (size_t i = answers->count; i-- > 0;) {
+        struct answer *answer = &answers->answers[i];
+        inferd_request pinned = *request;
+        pinned.device = answer->device;
+        if (inferd_set_manner(client, answer->precision, NULL, &answer->error) == 0 &&
+            inferd_infer(client, &pinned, &answer->result, &answer->error) == 0)
+            continue;
+        answer->result = NULL;
+        if (i + 1 == answers->count) // nothing to judge by
+            return command_failed(&answer->error);
+    }
+    return EXIT_OK;
+}
+
+static double tolerance_of(const struct answer *answer, double given)
+{
+    if (given >= 0)
+        return given;
+    if (strcmp(answer->precision, "bf16") == 0)
+        return TOLERANCE_BF16;
+    return strcmp(answer->precision, "fp32") == 0 ? TOLERANCE_DEFAULT : TOLERANCE_FP16;
+}
+
+static bool add_difference(struct table *table, const inferd_tensor *got,
+                           const inferd_tensor *wanted, double tolerance)
+{
+    bool same_size = got != NULL && got->dtype == wanted->dtype && got->size == wanted->size;
+    if (!same_size) {
+        for (int i = 0; i < 4; i++)
+            table_value(table, json_null(), "-");
+        table_text(table, "DIFFERS in shape");
+        return false;
+    }
+    struct tensor_difference difference = tensor_compare(got, wanted, tolerance);
+    const double numbers[] = {difference.max_abs, difference.max_rel, difference.cosine};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char text[32];
+        snprintf(text, sizeof text, i == 2 ? "%.6f" : "%.3g", numbers[i]);
+        table_real(table, numbers[i], text);
+    }
+    table_text(table, !tensor_is_class_vector(wanted) ? "-"
+                      : difference.same_top           ? "same"
+                                                      : "other");
+    table_text(table, difference.within ? "ok" : "DIFFERS");
+    return difference.within;
+}
+
+// Prints a row for each output of each answer; whether all are near enough. An answer that says another
+// precision than was asked for was computed again, or nothing of the model can be computed so.
+static bool print(const struct answers *answers, double tolerance, enum output_format format)
+{
+    static const char *const columns[] = {"device",  "asked",  "precision", "output", "max_abs",
+                                          "max_rel", "cosine", "top_1",     "verdict"};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    const inferd_result *reference = answers->answers[answers->count - 1].result;
+    bool ok = true;
+    for (size_t i = 0; i < answers->count; i++) {
+        const struct answer *answer = &answers->answers[i];
+        const inferd_result *result = answer->result;
+        for (size_t k = 0; k < inferd_result_output_count(reference); k++) {
+            const inferd_tensor *wanted = inferd_result_output(reference, k);
+            table_text(table, answer->device);
+            table_text(table, answer->precision);
+            table_text(table, result != NULL ? inferd_result_precision(result) : "-");
+            table_text(table, wanted->name);
+            if (result != NULL) {
+                ok &= add_difference(table, inferd_result_find(result, wanted->name), wanted,
+                                     tolerance_of(answer, tolerance));
+                continue;
+            }
+            for (int c = 0; c < 4; c++)
+                table_value(table, json_null(), "-");
+            table_text(table, answer->error.text);
+            ok = false;
+        }
+    }
+    table_print(table, format, false);
+    return ok;
+}
+
+static int verify(const struct context *context, inferd_client *client, const char *model,
+                  const struct options *options)
+{
+    inferd_model_info *info;
+    int code = command_describe(client, model, options->request.version, &info);
+    if (code != EXIT_OK)
+        return code;
+    struct tensor_inputs inputs = {0};
+    struct answers answers = {0};
+    code = request_options_load(&inputs, &options->request, info);
+    if (code == EXIT_OK)
+        code = tensor_inputs_complete(&inputs, info, TENSOR_RANDOM);
+    if (code == EXIT_OK)
+        code = list(&answers, client, &options->request);
+    if (code == EXIT_OK)
+        code = ask(&answers, client,
+                   &(inferd_request){.model = model,
+                                     .version = options->request.version,
+                                     .inputs = inputs.tensors,
+                                     .input_count = inputs.count});
+    if (code == EXIT_OK && !print(&answers, options->tolerance, context->format))
+        code = EXIT_FAILED;
+    answers_fini(&answers);
+    tensor_inputs_fini(&inputs);
+    inferd_model_info_free(info);
+    return code;
+}
+
+static bool read_tolerance(const char *text, double *tolerance)
+{
+    char *end;
+    errno = 0;
+    *tolerance = strtod(text, &end);
+    if (errno == 0 && end != text && *end == '\0' && isfinite(*tolerance) && *tolerance >= 0)
+        return true;
+    command_say(EXIT_USAGE, "--tolerance '%s': wanted a number of 0 or more", text);
+    return false;
+}
+
+static int take_option(struct options *options, const struct option_given *given)
+{
+    int code;
+    if (request_options_take(&options->request, given, &code))
+        return code;
+    return read_tolerance(given->value, &options->tolerance) ? EXIT_OK : EXIT_USAGE;
+}
+
+static int run(const struct context *context, const struct arguments *arguments)
+{
+    struct options options = {.tolerance = -1};
+    int code = EXIT_OK;
+    for (size_t i = 0; i < arguments->option_count && code == EXIT_OK; i++)
+        code = take_option(&options, &arguments->options[i]);
+    inferd_client *client;
+    if (code == EXIT_OK)
+        code = command_connect(context, false, &client);
+    if (code != EXIT_OK)
+        return code;
+    code = verify(context, client, arguments->names[0], &options);
+    inferd_close(client);
+    return code;
+}
+
+static const struct option long_options[] = {
+    REQUEST_LONG_OPTIONS, {"tolerance", required_argument, NULL, 'e'}, {0}};
+
+const struct command command_verify = {
+    .name = "verify",
+    .names = "MODEL",
+    .names_least = 1,
+    .names_most = 1,
+    .summary = "compare MODEL's answers on every device in every precision with the plainest one's",
+    .help =
+        "The same input on every device (with -d: on that one) in every precision that it offers (with\n"
+        "-P: in that one), judged by the last of inferctl devices in fp32. Inputs that are not given\n"
+        "are random, the same each time. Fails where an answer differs.\n\n"
+        "  -e, --tolerance T      how far elements may be apart, in units or, where that is more, as\n"
+        "                         a part of the element (default 0.001; of bf16 0.03, of less than\n"
+        "                         fp32 else 0.01)\n" REQUEST_HELP,
+    .short_options = REQUEST_SHORT_OPTIONS "e:",
+    .long_options = long_options,
+    .run = run,
+};

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of a verb that sends requests, and what comes of them.
+#ifndef INF_CLIENT_INFERCTL_TENSOR_REQUEST_OPTIONS_H
+#define INF_CLIENT_INFERCTL_TENSOR_REQUEST_OPTIONS_H
+
+#include "client/inferctl/cli/command.h"
+#include "client/inferctl/tensor/input.h"
+
+// -i, -v, -d, -P, -r, --bgr and --letterbox.
+struct request_options {
+    const char *inputs[TENSOR_INPUTS_MAX]; // assignments
+    size_t input_count;
+    const char *version, *device, *precision;
+    struct picture_options picture;
+};
+
+// Entries of a verb's long options, and its short ones.
+#define REQUEST_LONG_OPTIONS                                                                       \
+    {"input", required_argument, NULL, 'i'}, {"version", required_argument, NULL, 'v'},            \
+        {"device", required_argument, NULL, 'd'}, {"precision", required_argument, NULL, 'P'},     \
+        {"range", required_argument, NULL, 'r'}, {"bgr", no_argument, NULL, 'b'},                  \
+    {                                                                                              \
+        "letterbox", no_argument, NULL, 'x'                                                        \
+    }
+#define REQUEST_SHORT_OPTIONS "i:v:d:P:r:"
+
+// Their help.
+#define REQUEST_HELP                                                                               \
+    "  -i, --input NAME=FILE  an input from a .npy, JPEG or PNG file; NAME= may be left out\n"     \
+    "                         where the model has one input. Pictures are resized to the\n"        \
+    "                         model's input\n"                                                     \
+    "  -r, --range LOW:HIGH   what black and white become (default 0:1, for bytes 0:255)\n"        \
+    "      --bgr              channels in the order blue, green, red\n"                            \
+    "      --letterbox        keep a picture's aspect ratio, with black around it\n"               \
+    "  -v, --version V        this version of the model (default: the newest)\n"                   \
+    "  -d, --device NAME      run on this device (inferctl devices lists them)\n"                  \
+    "  -P, --precision P      compute in fp32, fp16, bf16 or int8, where the device can\n"
+
+// Takes an option; *code is EXIT_OK, or EXIT_USAGE with a message where it makes no sense. False
+// where the option is none of these.
+bool request_options_take(struct request_options *options, const struct option_given *given,
+                          int *code);
+
+// Has requests from now on computed as the options say; `mode` may be NULL. Prints what is wrong and returns an
+// exit code.
+int request_options_apply(const struct request_options *options, inferd_client *client,
+                          const char *mode);
+
+// Loads the inputs that the options name. Prints what is wrong and returns an exit code; `inputs` is
+// to be ended with tensor_inputs_fini() in either case.
+int request_options_load(struct tensor_inputs *inputs, const struct request_options *options,
+                         const inferd_model_info *model);
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions, opened and closed.
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/question.h"
+
+void inf_client_sessions_fini(inferd_client *client)
+{
+    while (client->sessions != NULL) {
+        inferd_session *session = client->sessions;
+        client->sessions = session->next;
+        free(session);
+    }
+}
+
+static enum inf_code fill_states(struct inf_session_message *message,
+                                 const inferd_session_state *states, size_t count,
+                                 struct inf_error *err)
+{
+    if (count > INF_LIMIT_SESSION_TENSORS)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "%zu states, wanted at most %u", count, INF_LIMIT_SESSION_TENSORS);
+    message->state_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        const inferd_session_state *state = &states[i];
+        if (state->output == NULL || state->input == NULL)
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                                   "state %zu has no %s", i,
+                                   state->output == NULL ? "output" : "input");
+        if (strnlen(state->output, INF_LIMIT_TENSOR_NAME + 1) > INF_LIMIT_TENSOR_NAME ||
+            strnlen(state->input, INF_LIMIT_TENSOR_NAME + 1) > INF_LIMIT_TENSOR_NAME)
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                                   "state %zu has a name of more than %u bytes", i,
+                                   INF_LIMIT_TENSOR_NAME);
+        if (state->rank < -1 || state->rank > INF_LIMIT_RANK)
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                                   "state '%s': rank %d, wanted -1 to %d", state->input,
+                                   state->rank, INF_LIMIT_RANK);
+        message->states[i] = (struct inf_session_state){
+            .output = state->output, .input = state->input, .shaped = state->rank >= 0};
+        message->states[i].shape.rank = INF_MAX(state->rank, 0);
+        for (int k = 0; k < state->rank; k++)
+            message->states[i].shape.dims[k] = state->shape[k];
+    }
+    return INF_OK;
+}
+
+static int order(inferd_client *client, uint16_t method, enum inf_message_kind kind,
+                 const struct inf_session_message *message, struct inferd_error *err)
+{
+    return inf_client_ask(client,
+                          &(struct inf_question){.method = method,
+                                                 .kind = kind,
+                                                 .session = message,
+                                                 .reply_kind = INF_MESSAGE_EMPTY,
+                                                 .limit_ns = INF_CLIENT_ANSWER_NS},
+                          err);
+}
+
+static int make(inferd_client *client, struct inf_session_message *message,
+                inferd_session **session, struct inferd_error *err)
+{
+    struct inf_error error;
+    inferd_session *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        inf_fail_reason(&error, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a session");
+        return inf_client_report(err, &error);
+    }
+    made->client = client;
+    inf_client_enter(client);
+    made->id = message->session_id = ++client->last_session;
+    int code = order(client, INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, message, err);
+    if (code == INFERD_OK) {
+        made->next = client->sessions;
+        client->sessions = made;
+        *session = made;
+    } else {
+        free(made);
+    }
+    inf_client_leave(client);
+    return code;
+}
+
+// Opens a session whose pairs are `states`, or those of a model.
+static int open_session(inferd_client *client, const struct inf_model_request *model,
+                        const inferd_session_state *states, size_t count, inferd_session **session,
+                        struct inferd_error *err)
+{
+    struct inf_error error = {.code = INF_OK};
+    struct inf_session_message *message = calloc(1, sizeof *message);
+    int code;
+    *session = NULL;
+    if (message == NULL)
+        inf_fail_reason(&error, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a session");
+    else
+        (void)!fill_states(message, states, count, &error);
+    if (error.code == INF_OK) {
+        message->model_name = model->name;
+        message->model_version = model->version;
+        code = make(client, message, session, err);
+    } else {
+        code = inf_client_report(err, &error);
+    }
+    free(message);
+    return code;
+}
+
+int inferd_session_open(inferd_client *client, const inferd_session_state *states, size_t count,
+                        inferd_session **session, struct inferd_error *err)
+{
+    return open_session(client, &(struct inf_model_request){0}, states, count, session, err);
+}
+
+int inferd_session_open_model(inferd_client *client, const char *model, const char *version,
+                              inferd_session **session, struct inferd_error *err)
+{
+    *session = NULL;
+    if (model == NULL || !inf_model_name_valid(model))
+        return inf_client_refuse_name(err, model);
+    return open_session(client, &(struct inf_model_request){.name = model, .version = version},
+                        NULL, 0, session, err);
+}
+
+void inferd_session_close(inferd_session *session)
+{
+    if (session == NULL)
+        return;
+    inferd_client *client = session->client;
+    const struct inf_session_message message = {.session_id = session->id};
+    inf_client_enter(client);
+    inferd_session **link = &client->sessions;
+    while (*link != session)
+        link = &(*link)->next;
+    *link = session->next;
+    free(session);
+    (void)order(client, INF_METHOD_SESSION_CLOSE, INF_MESSAGE_SESSION_CLOSE, &message, NULL);
+    inf_client_leave(client);
+}

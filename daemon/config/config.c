@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config/config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "daemon/config/file.h"
+#include "proto/core/span.h"
+
+// Drop-ins beside one file.
+#define DROP_INS_MAX 256
+
+// Characters of a Unix socket's path, its end not included.
+#define SOCKET_CHARS (sizeof((struct sockaddr_un *)0)->sun_path - 1)
+
+static const struct {
+    const char *name;
+    enum inf_log_level level;
+} levels[] = {
+    {"error", INF_LOG_ERROR}, {"warning", INF_LOG_WARNING}, {"notice", INF_LOG_NOTICE},
+    {"info", INF_LOG_INFO},   {"debug", INF_LOG_DEBUG},
+};
+
+// --- the file ---
+
+// Reads the file at `path`; one that is missing is no fault unless it was asked for by name.
+static enum inf_code read_file(struct inf_config *config, const char *path, bool named,
+                               enum inf_origin origin, struct inf_error *err)
+{
+    FILE *stream = fopen(path, "re");
+    if (stream == NULL && errno == ENOENT && !named)
+        return INF_OK;
+    if (stream == NULL)
+        return inf_fail(err, INF_INVALID, "%s: %s", path, strerror(errno));
+    enum inf_code code =
+        inf_settings_read(&inf_daemon_flags, config, stream,
+                          (struct inf_setting_place){.origin = origin, .file = path}, err);
+    fclose(stream);
+    return code;
+}
+
+static int is_drop_in(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && length > 5 &&
+           strcmp(entry->d_name + length - 5, ".conf") == 0;
+}
+
+// Reads FILE.d/*.conf in the order of their names.
+static enum inf_code read_drop_ins(struct inf_config *config, const char *file,
+                                   struct inf_error *err)
+{
+    char directory[INF_CONFIG_PATH];
+    struct dirent **entries = NULL;
+    snprintf(directory, sizeof directory, "%s.d", file);
+    int count = scandir(directory, &entries, is_drop_in, alphasort);
+    enum inf_code code = INF_OK;
+    if (count > DROP_INS_MAX)
+        code = inf_fail(err, INF_INVALID, "%s: %d files, wanted at most %d", directory, count,
+                        DROP_INS_MAX);
+    for (int i = 0; i < count; i++) {
+        char path[INF_CONFIG_PATH + sizeof entries[i]->d_name];
+        snprintf(path, sizeof path, "%s/%s", directory, entries[i]->d_name);
+        if (code == INF_OK)
+            code = read_file(config, path, true, INF_ORIGIN_DROP_IN, err);
+        free(entries[i]);
+    }
+    free(entries);
+    return code;
+}
+
+// --- the environment ---
+
+// Cuts the next "name=value" off a list with commas between. A piece without "=" belongs to the value
+// before it: lists have commas, too.
+static char *next_assignment(char **rest)
+{
+    char *assignment = *rest, *end = assignment;
+    if (*assignment == '\0')
+        return NULL;
+    for (;;) {
+        end += strcspn(end, ",");
+        const char *after = *end == ',' ? end + 1 : end;
+        size_t piece = strcspn(after, ",");
+        bool another = memchr(after, '=', piece) != NULL;
+        if (*end == '\0' || another)
+            break;
+        end++;
+    }
+    *rest = *end == ',' ? end + 1 : end;
+    *end = '\0';
+    return assignment;
+}
+
+static enum inf_code read_environment(struct inf_config *config, struct inf_error *err)
+{
+    static const struct inf_setting_place place = {.origin = INF_ORIGIN_ENVIRONMENT,
+                                                   .file = INF_CONFIG_VARIABLE};
+    const char *given = getenv(INF_CONFIG_VARIABLE);
+    char text[INF_SETTING_LINE_CHARS];
+    if (given == NULL)
+        return INF_OK;
+    if (strlen(given) >= sizeof text)
+        return inf_fail(err, INF_INVALID, INF_CONFIG_VARIABLE ": longer than %d characters",
+                        INF_SETTING_LINE_CHARS - 1);
+    memcpy(text, given, strlen(given) + 1);
+    char *rest = text, *assignment;
+    while ((assignment = next_assignment(&rest)) != NULL) {
+        const struct inf_flag *flag = NULL;
+        char *equals = strchr(assignment, '=');
+        if (equals == NULL)
+            return inf_fail(err, INF_INVALID, INF_CONFIG_VARIABLE ": '%s': wanted name=value",
+                            assignment);
+        *equals = '\0';
+        INF_TRY(
+            inf_setting_find(&inf_daemon_flags, &flag, inf_setting_trim(assignment), &place, err));
+        INF_TRY(inf_setting_set(&inf_daemon_flags, config, flag, inf_setting_trim(equals + 1),
+                                &place, err));
+    }
+    return INF_OK;
+}
+
+// --- the command line ---
+
+// One argument, taken apart: the key without its dashes, and its value or NULL.
+struct argument {
+    char key[INF_FLAG_NAME_CHARS + 1];
+    const char *value;
+};
+
+// Takes argv[*index] apart, and moves *index past the value where that is an argument of its own.
+static enum inf_code split_argument(struct argument *argument, int argc, char **argv, int *index,
+                                    struct inf_error *err)
+{
+    const char *text = argv[*index];
+    if (strncmp(text, "--", 2) != 0 || text[2] == '\0')
+        return inf_fail(err, INF_INVALID, "'%s': wanted --key=value; see --help", text);
+    size_t length = strcspn(text + 2, "=");
+    if (length > INF_FLAG_NAME_CHARS)
+        return inf_fail(err, INF_INVALID, "'%s': no such option; see --help", text);
+    memcpy(argument->key, text + 2, length);
+    argument->key[length] = '\0';
+    argument->value = text[2 + length] == '=' ? text + 3 + length : NULL;
+    (*index)++;
+    const char *nearest;
+    const struct inf_flag *flag = inf_flag_find(argument->key, &nearest);
+    if (flag != NULL && flag->type == INF_FLAG_ASK) {
+        if (argument->value != NULL)
+            return inf_fail(err, INF_INVALID, "--%s takes no value", argument->key);
+        argument->value = "";
+    }
+    if (argument->value == NULL && *index < argc)
+        argument->value = argv[(*index)++];
+    return INF_OK;
+}
+
+// Applies the arguments; with `config` NULL only finds the file that --config names, and whether
+// the run is a private one.
+static enum inf_code read_arguments(struct inf_config *config, int argc, char **argv,
+                                    const char **file, bool *private_run, struct inf_error *err)
+{
+    static const struct inf_setting_place place = {.origin = INF_ORIGIN_ARGUMENT};
+    for (int index = 1; index < argc;) {
+        struct argument argument;
+        INF_TRY(split_argument(&argument, argc, argv, &index, err));
+        bool is_file = strcmp(argument.key, "config") == 0;
+        const struct inf_flag *flag = NULL;
+        if (!is_file)
+            INF_TRY(inf_setting_find(&inf_daemon_flags, &flag, argument.key, &place, err));
+        if (argument.value == NULL)
+            return inf_fail(err, INF_INVALID, "--%s: wanted a value", argument.key);
+        if (is_file)
+            *file = argument.value;
+        else if (flag == &inf_flags[INF_FLAG_ID_runtime_dir])
+            *private_run = argument.value[0] != '\0';
+        if (!is_file && config != NULL)
+            INF_TRY(inf_setting_set(&inf_daemon_flags, config, flag, argument.value, &place, err));
+    }
+    return INF_OK;
+}
+
+// --- the whole ---
+
+static void set_defaults(struct inf_config *config)
+{
+    *config = (struct inf_config){0};
+    inf_flag_list_reset(&inf_daemon_flags, config);
+}
+
+static bool was_given(const struct inf_config *config, enum inf_flag_id id)
+{
+    return config->origins[id] > INF_ORIGIN_DERIVED;
+}
+
+// Makes runtime_dir + file the path of a socket that was not named.
+static enum inf_code place_socket(struct inf_config *config, enum inf_flag_id id, const char *file,
+                                  struct inf_error *err)
+{
+    char *path = (char *)config + inf_flags[id].offset;
+    if (was_given(config, id))
+        return INF_OK;
+    int length = snprintf(path, INF_CONFIG_TEXT, "%s/%s", config->runtime_dir, file);
+    if (length < 0 || length >= INF_CONFIG_TEXT)
+        return inf_fail(err, INF_INVALID, "runtime_dir = %s: wanted at most %zu characters",
+                        config->runtime_dir, INF_CONFIG_TEXT - 1 - strlen(file) - 1);
+    config->origins[id] = INF_ORIGIN_DERIVED;
+    return INF_OK;
+}
+
+// Empties a path that was not named.
+static void leave_out(struct inf_config *config, enum inf_flag_id id)
+{
+    if (was_given(config, id))
+        return;
+    ((char *)config + inf_flags[id].offset)[0] = '\0';
+    config->origins[id] = INF_ORIGIN_DERIVED;
+}
+
+// What follows from several settings together.
+static enum inf_code finish(struct inf_config *config, struct inf_error *err)
+{
+    if (config->runtime_dir[0] != '\0') {
+        INF_TRY(place_socket(config, INF_FLAG_ID_socket, "inferd.sock", err));
+        INF_TRY(place_socket(config, INF_FLAG_ID_admin_socket, "admin.sock", err));
+        leave_out(config, INF_FLAG_ID_repository);
+        leave_out(config, INF_FLAG_ID_cache_dir);
+    }
+    if (config->socket[0] == '\0' || config->admin_socket[0] == '\0')
+        return inf_fail(err, INF_INVALID, "socket and admin_socket: wanted a path each");
+    if (strlen(config->socket) > SOCKET_CHARS || strlen(config->admin_socket) > SOCKET_CHARS)
+        return inf_fail(err, INF_INVALID,
+                        "socket = %s, admin_socket = %s: wanted at most %zu characters each",
+                        config->socket, config->admin_socket, SOCKET_CHARS);
+    if (strcmp(config->socket, config->admin_socket) == 0)
+        return inf_fail(err, INF_INVALID, "socket and admin_socket are both %s: wanted two",
+                        config->socket);
+    if (config->connections_per_uid_max > config->connections_max) {
+        if (was_given(config, INF_FLAG_ID_connections_per_uid_max))
+            return inf_fail(err, INF_INVALID,
+                            "connections_per_uid_max = %u: wanted at most connections_max, %u",
+                            config->connections_per_uid_max, config->connections_max);
+        config->connections_per_uid_max = config->connections_max;
+        config->origins[INF_FLAG_ID_connections_per_uid_max] = INF_ORIGIN_DERIVED;
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_config_read(struct inf_config *config, int argc, char **argv,
+                              struct inf_error *err)
+{
+    const char *file = NULL;
+    bool private_run = false;
+    set_defaults(config);
+    // Help is for people whose configuration is broken, too.
+    for (int i = 1; i < argc; i++) {
+        config->help |= strcmp(argv[i], "--help") == 0;
+        config->version |= strcmp(argv[i], "--version") == 0;
+    }
+    if (config->help || config->version)
+        return INF_OK;
+    INF_TRY(read_arguments(NULL, argc, argv, &file, &private_run, err));
+    if (file != NULL || !private_run) {
+        const char *path = file != NULL ? file : INF_CONFIG_FILE;
+        INF_TRY(read_file(config, path, file != NULL, INF_ORIGIN_FILE, err));
+        INF_TRY(read_drop_ins(config, path, err));
+    }
+    INF_TRY(read_environment(config, err));
+    INF_TRY(read_arguments(config, argc, argv, &file, &private_run, err));
+    return finish(config, err);
+}
+
+enum inf_log_level inf_config_log_level(const struct inf_config *config)
+{
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(levels); i++) {
+        if (strcmp(config->log_level, levels[i].name) == 0)
+            return levels[i].level;
+    }
+    return INF_LOG_INFO;
+}
+
+void inf_config_help(FILE *out)
+{
+    fprintf(out,
+            "Usage: inferd [--config=FILE] [--KEY=VALUE]...\n\n"
+            "Serves neural networks over Unix sockets. Settings are read from FILE (default\n"
+            "" INF_CONFIG_FILE
+            "), as \"key = value\" lines, then from FILE.d/*.conf and from\n"
+            "$" INF_CONFIG_VARIABLE
+            "; arguments override them.\n\n"
+            "  --config=FILE\n        the file of settings\n");
+    for (size_t i = 0; i < INF_FLAG_COUNT; i++) {
+        const struct inf_flag *flag = &inf_flags[i];
+        if (flag->type == INF_FLAG_ASK)
+            fprintf(out, "  --%s\n        %s\n", flag->name, flag->help);
+        else
+            fprintf(out, "  --%s=%s\n        %s (default: %s)\n", flag->name, flag->argument,
+                    flag->help, flag->fallback[0] != '\0' ? flag->fallback : "none");
+    }
+}

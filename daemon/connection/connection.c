@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// The set of connections, and one's life: let in, failed, closed.
+#include "daemon/connection/connection.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "backends/base/clock.h"
+#include "daemon/connection/connection_private.h"
+
+// --- the set ---
+
+static enum inf_code fill_set(struct inf_connections *set,
+                              const struct inf_connections_options *options, struct inf_error *err)
+{
+    set->options = *options;
+    inf_output_store_init(&set->output_store, options->pool);
+    if (getrandom(set->epoch, sizeof set->epoch, 0) != (ssize_t)sizeof set->epoch)
+        return inf_fail(err, INF_UNAVAILABLE, "getrandom: %s", strerror(errno));
+    return inf_scratch_create(&set->scratch, err);
+}
+
+static void free_set(struct inf_connections *set)
+{
+    inf_output_store_fini(&set->output_store);
+    inf_connections_order_fini(set);
+    inf_scratch_destroy(&set->scratch);
+    free(set);
+}
+
+enum inf_code inf_connections_create(struct inf_connections **out_connections,
+                                     const struct inf_connections_options *options,
+                                     struct inf_error *err)
+{
+    struct inf_connections *set = calloc(1, sizeof *set);
+    if (set == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for connections");
+    enum inf_code code = fill_set(set, options, err);
+    if (code == INF_OK)
+        *out_connections = set;
+    else
+        free_set(set);
+    return code;
+}
+
+void inf_connections_destroy(struct inf_connections **connections)
+{
+    if (*connections == NULL)
+        return;
+    while ((*connections)->all != NULL)
+        inf_connection_close((*connections)->all);
+    inf_connections_settle(*connections);
+    free_set(*connections);
+    *connections = NULL;
+}
+
+void inf_connections_drain(struct inf_connections *connections, uint64_t drain_ns)
+{
+    connections->draining = true;
+    struct inf_connection *next;
+    for (struct inf_connection *connection = connections->all; connection != NULL;
+         connection = next) {
+        next = connection->next;
+        if (connection->state != INF_CONNECTION_OPEN)
+            continue;
+        const struct inf_reply reply = {.type = INF_FRAME_GOAWAY};
+        connections->message.goaway = (struct inf_goaway){
+            .last_stream = connection->last_stream, .reason = "shutdown", .drain_ns = drain_ns};
+        inf_connection_send(connection, &reply, INF_MESSAGE_GOAWAY, &connections->message);
+    }
+}
+
+void inf_connections_shut_down(struct inf_connections *connections)
+{
+    struct inf_connection *next;
+    for (struct inf_connection *connection = connections->all; connection != NULL;
+         connection = next) {
+        next = connection->next;
+        struct inf_call *next_call;
+        for (struct inf_call *call = connection->calls; call != NULL; call = next_call) {
+            next_call = call->next;
+            if (!call->answered)
+                inf_connection_end_call(connection, call, INF_CALL_END_SHUTDOWN);
+        }
+        inf_connection_drop_uploads(connection); // nothing was asked yet
+    }
+}
+
+bool inf_connections_idle(const struct inf_connections *connections)
+{
+    for (const struct inf_connection *connection = connections->all; connection != NULL;
+         connection = connection->next)
+        if (connection->in_flight > 0 || connection->uploads != NULL ||
+            connection->output.first != NULL || inf_gate_busy(connection->gate))
+            return false;
+    return true;
+}
+
+// --- life ---
+
+static void free_connection(struct inf_connection *connection) INF_ON_LOOP
+{
+    if (connection->read_event != NULL)
+        event_free(connection->read_event);
+    if (connection->write_event != NULL)
+        event_free(connection->write_event);
+    if (connection->timer_event != NULL)
+        event_free(connection->timer_event);
+    if (connection->user != NULL) {
+        inf_quota_refund(connection->user, INF_QUOTA_CONNECTIONS, 1);
+        inf_quota_refund(connection->user, INF_QUOTA_FDS, connection->fds);
+    }
+    inf_quota_unref(&connection->user);
+    inf_gate_unref(&connection->gate);
+    free(connection);
+}
+
+void inf_connections_settle(struct inf_connections *connections)
+{
+    while (connections->dirty != NULL) {
+        struct inf_connection *connection = connections->dirty;
+        connections->dirty = connection->next_dirty;
+        connection->dirty = false;
+        inf_connection_flush(connection);
+    }
+    while (connections->over != NULL) {
+        struct inf_connection *gone = connections->over;
+        connections->over = gone->next_over;
+        free_connection(gone);
+    }
+}
+
+void inf_connection_close(struct inf_connection *connection)
+{
+    struct inf_connections *set = connection->set;
+    if (connection->state == INF_CONNECTION_OVER)
+        return;
+    connection->state = INF_CONNECTION_OVER;
+    while (connection->calls != NULL)
+        inf_connection_end_call(connection, connection->calls, INF_CALL_END_DISCONNECT);
+    inf_connection_drop_uploads(connection);
+    inf_session_table_fini(&connection->sessions);
+    inf_region_table_fini(&connection->regions);
+    inf_connection_order_clear(connection);
+    inf_output_clear(&connection->output, &set->output_store);
+    inf_assembler_fini(&connection->assembler);
+    // Before the descriptor goes: libevent must not watch one that may be somebody else's next.
+    event_del(connection->read_event);
+    event_del(connection->write_event);
+    event_del(connection->timer_event);
+    inf_gate_close(connection->gate);
+
+    if (connection->previous != NULL)
+        connection->previous->next = connection->next;
+    else
+        set->all = connection->next;
+    if (connection->next != NULL)
+        connection->next->previous = connection->previous;
+    set->options.counters->connections--;
+    connection->next_over = set->over;
+    set->over = connection;
+}
+
+void inf_connection_fail(struct inf_connection *connection, const struct inf_error *err)
+{
+    struct inf_connections *set = connection->set;
+    if (connection->state > INF_CONNECTION_OPEN)
+        return;
+    inf_log(set->options.log, INF_LOG_DEBUG, "closing connection uid=%u error=\"%s\"",
+            (unsigned)connection->uid, err->text);
+    // What is in flight would be answered behind the ERROR frame, which is the last one.
+    while (connection->calls != NULL)
+        inf_connection_end_call(connection, connection->calls, INF_CALL_END_DISCONNECT);
+    inf_connection_drop_uploads(connection);
+    inf_connection_set_reading(connection, false);
+    connection->frame_since_ns = 0;
+    connection->state = INF_CONNECTION_CLOSING;
+    const struct inf_reply reply = {.type = INF_FRAME_ERROR};
+    struct inf_fault fault;
+    inf_fault_init(&fault);
+    fault.err = *err;
+    fault.phase = "frame";
+    inf_connection_send_fault(connection, &reply, &fault);
+}
+
+static void *data_alloc(void *context, size_t size)
+{
+    const struct inf_connections *set = context;
+    return inf_pool_acquire(set->options.pool, size);
+}
+
+static void data_free(void *context, void *memory, size_t size)
+{
+    const struct inf_connections *set = context;
+    inf_pool_release(set->options.pool, memory, size);
+}
+
+static void close_elsewhere(void *context, int fd)
+{
+    const struct inf_connections *set = context;
+    inf_reaper_close(set->options.reaper, fd);
+}
+
+static enum inf_code open_account(struct inf_connection *connection, struct inf_connections *set,
+                                  const struct inf_peer *peer, struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_quota_user *user = inf_quota_open(set->options.quota, peer->uid);
+    if (user == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a connection");
+    enum inf_code code = inf_quota_charge(user, INF_QUOTA_FDS, 1, err);
+    if (code == INF_OK) {
+        code = inf_quota_charge(user, INF_QUOTA_CONNECTIONS, 1, err);
+        if (code != INF_OK)
+            inf_quota_refund(user, INF_QUOTA_FDS, 1);
+    }
+    if (code != INF_OK) {
+        inf_quota_unref(&user);
+        return code;
+    }
+    connection->user = user;
+    connection->fds = 1;
+    return INF_OK;
+}
+
+static enum inf_code fill(struct inf_connection *connection, struct inf_connections *set,
+                          const struct inf_peer *peer, struct inf_error *err) INF_ON_LOOP
+{
+    struct event_base *base = set->options.base;
+    connection->read_event =
+        event_new(base, peer->fd, EV_READ | EV_PERSIST, inf_connection_on_readable, connection);
+    connection->write_event =
+        event_new(base, peer->fd, EV_WRITE | EV_PERSIST, inf_connection_on_writable, connection);
+    connection->timer_event = event_new(base, -1, 0, inf_connection_on_timer, connection);
+    if (connection->read_event == NULL || connection->write_event == NULL ||
+        connection->timer_event == NULL || event_add(connection->read_event, NULL) != 0)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a connection");
+    INF_TRY(open_account(connection, set, peer, err));
+    INF_TRY(inf_gate_create(&connection->gate, set->options.returns, peer->fd, connection, err));
+    connection->set = set;
+    connection->reading = true;
+    connection->fd = peer->fd;
+    connection->uid = peer->uid;
+    connection->admin = peer->admin;
+    connection->opened_ns = inf_clock_ns();
+    const struct inf_assembler_limits limits = {.meta_bytes = INF_LIMIT_META_BYTES,
+                                                .data_bytes = INF_LIMIT_DATA_BYTES};
+    const struct inf_assembler_memory memory = {
+        .alloc = data_alloc, .free = data_free, .close_fd = close_elsewhere, .context = set};
+    inf_assembler_init(&connection->assembler, &limits, &memory);
+    inf_region_table_init(&connection->regions, set->options.reaper, set->options.counters,
+                          connection->user);
+    inf_session_table_init(&connection->sessions, set->options.counters, connection->user);
+    return INF_OK;
+}
+
+static enum inf_code check_room(const struct inf_connections *set, struct inf_error *err)
+{
+    const struct inf_connections_options *options = &set->options;
+    if (set->draining)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DRAINING, "the daemon shuts down");
+    uint32_t most = options->config->connections_max;
+    if (options->counters->connections >= most)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
+                               "%" PRIu32 " connections are open already, which is the limit",
+                               most);
+    return INF_OK;
+}
+
+// Tells a client that is not let in why, as far as its socket takes it.
+static void refuse(struct inf_connections *set, int fd, const struct inf_error *err)
+{
+    struct inf_fault fault;
+    union inf_message message;
+    size_t meta_bytes = 0;
+    inf_fault_init(&fault);
+    fault.err = *err;
+    inf_fault_status(&fault, &message.status);
+    if (inf_message_encode(&message, INF_MESSAGE_STATUS, set->head + INF_FRAME_HEADER_BYTES,
+                           INF_LIMIT_META_BYTES, &meta_bytes, set->scratch, NULL) == INF_OK) {
+        const struct inf_frame_header header = {.meta_bytes = (uint32_t)meta_bytes,
+                                                .type = INF_FRAME_ERROR,
+                                                .flags = INF_FRAME_FLAG_ERROR};
+        inf_frame_header_encode(&header, set->head);
+        (void)!send(fd, set->head, INF_FRAME_HEADER_BYTES + meta_bytes,
+                    MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    close(fd);
+}
+
+static enum inf_code create(struct inf_connections *set, const struct inf_peer *peer,
+                            struct inf_connection **out_connection,
+                            struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_connection *connection = calloc(1, sizeof *connection);
+    if (connection == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a connection");
+    enum inf_code code = fill(connection, set, peer, err);
+    if (code == INF_OK)
+        *out_connection = connection;
+    else
+        free_connection(connection);
+    return code;
+}
+
+enum inf_code inf_connections_add(struct inf_connections *connections, const struct inf_peer *peer,
+                                  struct inf_error *err)
+{
+    struct inf_connection *connection = NULL;
+    enum inf_code code = check_room(connections, err);
+    if (code == INF_OK)
+        code = create(connections, peer, &connection, err);
+    if (code != INF_OK) {
+        refuse(connections, peer->fd, err);
+        return code;
+    }
+    connection->next = connections->all;
+    if (connection->next != NULL)
+        connection->next->previous = connection;
+    connections->all = connection;
+    connections->options.counters->connections++;
+    connections->options.counters->connections_total++;
+    inf_connection_watch(connection);
+    return INF_OK;
+}

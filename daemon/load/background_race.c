@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/load/background_race.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/thread.h"
+#include "daemon/load/load.h"
+#include "daemon/load/precision.h"
+
+struct runner {
+    const struct inf_loader_options *options;
+    struct inf_model *model; // a copy of what is served
+    struct inf_shape *shapes;
+    struct inf_race race;
+    struct inf_precision_report reports[INF_PRECISIONS]; // precision AUTO: not tried
+};
+
+// --- what may be tried at all ---
+
+struct trial {
+    struct runner *runner;
+    enum inf_precision precision;
+    enum inf_code code;
+    struct inf_error why;
+};
+
+static void run_trial(void *context)
+{
+    struct trial *trial = context;
+    struct runner *runner = trial->runner;
+    inf_role_enter_worker();
+    trial->code = inf_precision_try(&runner->reports[trial->precision], trial->precision,
+                                    runner->model, runner->shapes, &trial->why);
+    inf_role_leave();
+}
+
+static void bar(struct inf_race *race, enum inf_precision precision, const char *why)
+{
+    for (uint32_t i = 0; i < race->count; i++) {
+        struct inf_race_entry *entry = &race->entries[i];
+        if (entry->mode.precision != precision)
+            continue;
+        entry->barred = true;
+        snprintf(entry->why, sizeof entry->why, "%.159s", why);
+    }
+}
+
+static bool is_candidate(const struct inf_race *race, enum inf_precision precision)
+{
+    for (uint32_t i = 0; i < race->count; i++)
+        if (race->entries[i].mode.precision == precision)
+            return true;
+    return false;
+}
+
+// How far the answers of a precision's candidates may be from fp32's.
+static double tolerance_of(const struct inf_race *race, enum inf_precision precision)
+{
+    double tolerance = race->tolerance > 0 ? race->tolerance : INF_RACE_TOLERANCE;
+    for (uint32_t i = 0; i < race->count; i++)
+        if (race->entries[i].mode.precision == precision && race->entries[i].tolerance > 0)
+            tolerance = race->entries[i].tolerance;
+    return tolerance;
+}
+
+// Looks what the model would do in a precision, on a thread that only gets what nobody else wants:
+// plain loops take their time. Where it may not compute so, its candidates do not race.
+static enum inf_code judge(struct runner *runner, enum inf_precision precision,
+                           struct inf_error *err) INF_MAY_BLOCK
+{
+    struct trial trial = {.runner = runner, .precision = precision};
+    struct inf_precision_report *report = &runner->reports[precision];
+    INF_TRY(inf_thread_run_idle("inferd-judge", run_trial, &trial, err));
+    if (trial.code != INF_OK) {
+        bar(&runner->race, precision, trial.why.text);
+        return INF_OK;
+    }
+    char text[INF_PRECISION_REASON];
+    double tolerance = tolerance_of(&runner->race, precision);
+    if (!report->admissible)
+        inf_precision_print(report, text, sizeof text);
+    else if (report->error > tolerance)
+        snprintf(text, sizeof text, "output '%.100s' would move by %.2g, a race allows %g",
+                 report->output, report->error, tolerance);
+    else
+        return inf_model_pin(runner->model, precision, report->pins, report->pinned_nodes, err);
+    bar(&runner->race, precision, text);
+    return INF_OK;
+}
+
+// --- the race ---
+
+static enum inf_code copy_model(struct runner *runner, const struct inf_served *base,
+                                struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_loader_options *options = runner->options;
+    struct inf_graph *graph = NULL;
+    const struct inf_pass_options passes = {.evaluator = options->evaluator};
+    struct inf_device *hosts[INF_MODEL_HOSTS];
+    uint32_t host_count = inf_device_list_hosts(options->devices, hosts, INF_MODEL_HOSTS);
+    INF_TRY(inf_model_copy_graph(base->model, &graph, err));
+    INF_TRY(inf_model_create(&runner->model, &graph, hosts, host_count, &passes, err));
+    const struct inf_graph *copy = inf_model_graph(runner->model);
+    runner->shapes = calloc((size_t)copy->input_count + 1, sizeof *runner->shapes);
+    if (runner->shapes == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a race");
+    if (base->first_shapes == NULL)
+        return inf_fail(err, INF_INVALID, "its shapes are not known");
+    memcpy(runner->shapes, base->first_shapes, copy->input_count * sizeof *runner->shapes);
+    return INF_OK;
+}
+
+static void reset_entries(struct inf_race *race)
+{
+    for (uint32_t i = 0; i < race->count; i++) {
+        const struct inf_race_entry *entry = &race->entries[i];
+        race->entries[i] = (struct inf_race_entry){.device = entry->device,
+                                                   .mode = entry->mode,
+                                                   .tolerance = entry->tolerance,
+                                                   .judges = entry->judges,
+                                                   .verdict = INF_RACE_LEFT_OUT};
+    }
+}
+
+static enum inf_code run(struct runner *runner, const struct inf_served *base,
+                         struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_race *race = &runner->race;
+    INF_TRY(copy_model(runner, base, err));
+    for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++)
+        if (is_candidate(race, p))
+            INF_TRY(judge(runner, p, err));
+    INF_TRY(inf_race_run(race, runner->model, runner->shapes, INF_PLACE_RACE_NS, err));
+    const struct inf_precision_report *report =
+        &runner->reports[race->entries[race->chosen].mode.precision];
+    race->pin_count = report->admissible ? report->pinned_nodes : 0;
+    memcpy(race->pins, report->pins, sizeof race->pins);
+    return INF_OK;
+}
+
+enum inf_code inf_model_race(struct inf_load_job *job, const struct inf_loader_options *options,
+                             struct inf_error *err)
+{
+    _Static_assert(INF_RACE_PINS == INF_PRECISION_PINS_MAX, "what is judged can be kept");
+    const struct inf_served *base = job->base;
+    struct runner *runner = calloc(1, sizeof *runner);
+    struct inf_place_decision *decision = calloc(1, sizeof *decision);
+    if (runner == NULL || decision == NULL) {
+        free(runner);
+        free(decision);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a race");
+    }
+    runner->options = options;
+    runner->race = job->placement.race;
+    runner->race.calm = options->calm;
+    runner->race.tolerance = job->rules.tolerance;
+    reset_entries(&runner->race);
+    enum inf_code code = run(runner, base, err);
+    if (code == INF_OK) {
+        decision->key = job->placement.key;
+        decision->race = runner->race;
+        decision->race.calm = NULL;
+        job->decision = decision;
+        decision = NULL;
+    }
+    free(decision);
+    inf_model_unref(&runner->model);
+    free(runner->shapes);
+    free(runner);
+    return code;
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/load/batch_trial.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "backends/base/clock.h"
+#include "backends/exec/trial_run.h"
+
+// Runs of a rung that are measured, of which the fastest counts, and after how long one is enough.
+#define RUNS_MAX 5
+#define RUNS_MS  50u
+// A row that takes longer alone is left alone: trying would hold the load up for too long.
+#define SINGLE_MS_MAX 150u
+// How far a value in a batch may be from the one alone: kernels add up in another order.
+#define TOLERANCE 1e-3
+// A rung pays if a row takes at most so much of what it takes on the rung below.
+#define PAYS_PERCENT 90u
+
+// A model being measured.
+struct measured {
+    struct inf_served *served;
+    uint64_t begin_ns;
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+};
+
+// Whether the first dimension of a shape, and no other, is open.
+static bool is_open(const struct inf_shape *shape)
+{
+    if (shape->rank < 1 || shape->dims[0] != INF_DIM_UNKNOWN)
+        return false;
+    for (int32_t d = 1; d < shape->rank; d++)
+        if (shape->dims[d] == INF_DIM_UNKNOWN)
+            return false;
+    return true;
+}
+
+static bool may_share(const struct inf_graph *graph)
+{
+    bool open = graph->input_count >= 1 && graph->input_count <= INF_LIMIT_TENSORS &&
+                graph->output_count >= 1 && graph->output_count <= INF_LIMIT_TENSORS;
+    for (uint32_t i = 0; open && i < graph->input_count; i++)
+        open = is_open(&graph->values[graph->inputs[i].value].shape);
+    for (uint32_t i = 0; open && i < graph->output_count; i++)
+        open = is_open(&graph->values[graph->outputs[i].value].shape);
+    return open;
+}
+
+// --- rows of values ---
+
+// A number that hangs on where it stands and in which row of a batch: the same in every batch.
+static uint32_t noise(uint32_t input, uint32_t row, size_t element)
+{
+    uint64_t hash = ((uint64_t)input << 56) ^ ((uint64_t)row << 40) ^ element;
+    hash = (hash ^ hash >> 31) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(hash >> 32);
+}
+
+// Values that few models object to: small numbers around 0, and of integers 0 and 1.
+static void fill_row(uint8_t *row, size_t size_bytes, enum inf_dtype dtype, uint32_t input,
+                     uint32_t index)
+{
+    size_t element_bytes = inf_dtype_size(dtype);
+    memset(row, 0, size_bytes);
+    for (size_t i = 0; i < size_bytes / element_bytes; i++) {
+        uint32_t value = noise(input, index, i);
+        if (dtype == INF_DTYPE_F32)
+            ((float *)row)[i] = (float)value / 2147483648.0f - 1.0f;
+        else if (dtype == INF_DTYPE_F64)
+            ((double *)row)[i] = (double)value / 2147483648.0 - 1.0;
+        else if (dtype == INF_DTYPE_F16 || dtype == INF_DTYPE_BF16)
+            ((uint16_t *)row)[i] = (value & 1) != 0 ? 0x3f00 : 0x3400; // two fractions in both
+        else
+            row[i * element_bytes] = value & 1;
+    }
+}
+
+// Bytes of one row of a graph's value that has `rows` of them.
+static size_t row_bytes(const struct inf_graph *graph, const struct inf_port *port, uint32_t rows)
+{
+    const struct inf_value *value = &graph->values[port->value];
+    return inf_shape_elements(&value->shape) / rows * inf_dtype_size(value->dtype);
+}
+
+// Row i of every input becomes row first + i of all there are.
+static void fill_rows(const struct inf_trial *trial, const struct inf_graph *graph, uint32_t rows,
+                      uint32_t first)
+{
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        size_t size = row_bytes(graph, &graph->inputs[i], rows);
+        enum inf_dtype dtype = graph->values[graph->inputs[i].value].dtype;
+        for (uint32_t k = 0; k < rows; k++)
+            fill_row((uint8_t *)trial->pointers[i] + k * size, size, dtype, i, first + k);
+    }
+}
+
+// --- a rung ---
+
+// An executable for so many rows, and memory to run it on.
+struct rung {
+    uint32_t rows;
+    struct inf_executable *executable;
+    struct inf_trial trial;
+    uint64_t bytes; // of all inputs and outputs
+};
+
+// Whether the outputs have as many rows as the inputs.
+static bool rows_hold(const struct inf_graph *graph, uint32_t rows)
+{
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const struct inf_shape *shape = &graph->values[graph->outputs[i].value].shape;
+        if (!inf_shape_known(shape) || shape->rank < 1 || shape->dims[0] != rows)
+            return false;
+    }
+    return true;
+}
+
+static uint64_t count_bytes(const struct inf_graph *graph, uint32_t rows)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        bytes += row_bytes(graph, &graph->inputs[i], rows) * rows;
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        bytes += row_bytes(graph, &graph->outputs[i], rows) * rows;
+    return bytes;
+}
+
+static void release(struct measured *measured, struct rung *rung)
+{
+    inf_trial_fini(&rung->trial);
+    inf_model_release(measured->served->model, &rung->executable);
+}
+
+static bool acquire(struct measured *measured, struct rung *rung, uint32_t rows)
+{
+    struct inf_served *served = measured->served;
+    const struct inf_graph *whole = inf_model_graph(served->model);
+    for (uint32_t i = 0; i < whole->input_count; i++) {
+        measured->shapes[i] = whole->values[whole->inputs[i].value].shape;
+        measured->shapes[i].dims[0] = rows;
+    }
+    *rung = (struct rung){.rows = rows};
+    if (inf_model_acquire(served->model, served->device, measured->shapes, &rung->executable,
+                          NULL) != INF_OK)
+        return false;
+    const struct inf_graph *graph = inf_executable_graph(rung->executable);
+    // What is interpreted allocates in every run, and gains nothing by more rows.
+    if (inf_executable_interpreted_nodes(rung->executable) == 0 && rows_hold(graph, rows) &&
+        inf_trial_init(&rung->trial, graph, NULL) == INF_OK) {
+        rung->bytes = count_bytes(graph, rows);
+        return true;
+    }
+    release(measured, rung);
+    return false;
+}
+
+// The fastest of a few runs; false where one fails.
+static bool time_run(const struct rung *rung, uint64_t *best_ns)
+{
+    uint64_t all_ns = 0;
+    *best_ns = UINT64_MAX;
+    for (int i = 0; i < RUNS_MAX && all_ns < RUNS_MS * INF_NS_PER_MS; i++) {
+        uint64_t took_ns;
+        if (inf_trial_run(&rung->trial, rung->executable, &took_ns, NULL) != INF_OK)
+            return false;
+        *best_ns = INF_MIN(*best_ns, took_ns);
+        all_ns += took_ns;
+    }
+    *best_ns = INF_MAX(*best_ns, 1);
+    return true;
+}
+
+// Whether row `row` of the last run comes out alone as it did there. False where it cannot run.
+static bool same_alone(const struct rung *rung, const struct rung *single, uint32_t row)
+{
+    const struct inf_graph *graph = inf_executable_graph(single->executable);
+    fill_rows(&single->trial, graph, 1, row);
+    if (inf_trial_run(&single->trial, single->executable, NULL, NULL) != INF_OK)
+        return false;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        size_t size = row_bytes(graph, &graph->outputs[i], 1);
+        const uint8_t *whole = rung->trial.pointers[graph->input_count + i];
+        if (inf_trial_first_difference(
+                whole + row * size, single->trial.pointers[graph->input_count + i], size,
+                graph->values[graph->outputs[i].value].dtype, TOLERANCE) != SIZE_MAX)
+            return false;
+    }
+    return true;
+}
+
+// --- the ladder ---
+
+static void add_rung(struct inf_batch_ladder *ladder, const struct rung *rung, uint64_t run_ns)
+{
+    ladder->rungs[ladder->count++] = (struct inf_batch_rung){.rows = rung->rows, .run_ns = run_ns};
+    ladder->bytes = rung->bytes;
+}
+
+// Measures a number of rows, and adds it to the ladder; false where it is no rung.
+static bool climb(struct measured *measured, const struct rung *single, uint32_t rows)
+{
+    struct inf_batch_ladder *ladder = &measured->served->ladder;
+    const struct inf_batch_rung *below = &ladder->rungs[ladder->count - 1];
+    struct rung rung;
+    uint64_t run_ns = 0;
+    if (single->bytes * rows > INF_BATCH_BYTES_MAX || !acquire(measured, &rung, rows))
+        return false;
+    fill_rows(&rung.trial, inf_executable_graph(rung.executable), rows, 0);
+    bool pays = time_run(&rung, &run_ns) &&
+                run_ns * below->rows * 100 <= below->run_ns * rows * PAYS_PERCENT &&
+                same_alone(&rung, single, 0) && same_alone(&rung, single, rows - 1);
+    if (pays)
+        add_rung(ladder, &rung, run_ns);
+    release(measured, &rung);
+    if (!pays)
+        inf_model_drop(measured->served->model, measured->served->device, measured->shapes);
+    return pays;
+}
+
+static void log_ladder(const struct inf_served *served, const struct inf_log *log)
+{
+    const struct inf_batch_rung *last = &served->ladder.rungs[served->ladder.count - 1];
+    inf_log(log, INF_LOG_INFO,
+            "model runs in batches name=%s rows=%u row_us=%" PRIu64 " row_alone_us=%" PRIu64,
+            served->name, last->rows, last->run_ns / last->rows / 1000,
+            served->ladder.rungs[0].run_ns / 1000);
+}
+
+void inf_model_batch_measure(struct inf_served *served, uint32_t rows_max,
+                             const struct inf_log *log)
+{
+    struct measured measured = {.served = served, .begin_ns = inf_clock_ns()};
+    struct inf_batch_ladder *ladder = &served->ladder;
+    struct rung single;
+    uint64_t run_ns;
+    ladder->count = 0;
+    if (rows_max < 2 || !may_share(inf_model_graph(served->model)) ||
+        !acquire(&measured, &single, 1))
+        return;
+    fill_rows(&single.trial, inf_executable_graph(single.executable), 1, 0);
+    if (time_run(&single, &run_ns) && run_ns < SINGLE_MS_MAX * INF_NS_PER_MS) {
+        add_rung(ladder, &single, run_ns);
+        for (uint32_t rows = 2; rows <= INF_MIN(rows_max, INF_BATCH_ROWS_MAX); rows *= 2)
+            if (inf_clock_ns() - measured.begin_ns > INF_MODEL_BATCH_MS * INF_NS_PER_MS ||
+                !climb(&measured, &single, rows))
+                break;
+    }
+    release(&measured, &single);
+    if (ladder->count < 2)
+        ladder->count = 0;
+    else
+        log_ladder(served, log);
+}

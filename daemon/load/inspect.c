@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/load/inspect.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/name.h"
+#include "proto/core/span.h"
+#include "proto/core/utf8.h"
+
+// A profile is the quickest of so many runs.
+#define PROFILE_RUNS 5
+
+bool inf_dissect_mode_parse(const char *text, enum inf_dissect_mode *mode)
+{
+    static const char *const names[] = {[INF_DISSECT_PROFILE] = "profile",
+                                        [INF_DISSECT_DEBUG] = "debug",
+                                        [INF_DISSECT_DIFF] = "diff"};
+    size_t index = inf_name_find(names, INF_ARRAY_LENGTH(names), text);
+    if (index < INF_ARRAY_LENGTH(names))
+        *mode = (enum inf_dissect_mode)index;
+    return index < INF_ARRAY_LENGTH(names);
+}
+
+void inf_dissect_order_destroy(struct inf_dissect_order **order)
+{
+    if (*order == NULL)
+        return;
+    for (size_t i = 0; i < INF_LIMIT_TENSORS; i++)
+        inf_blob_unref(&(*order)->inputs[i]);
+    free(*order);
+    *order = NULL;
+}
+
+struct work {
+    const struct inf_dissect_order *order;
+    const struct inf_dissect_sink *sink;
+    struct inf_dissection *subject, *other;
+    struct inf_dissect_rows *rows;
+    bool parted; // a node that differs was reported
+};
+
+// --- a row ---
+
+static size_t append_value(char *text, size_t size, size_t used, const struct inf_graph *graph,
+                           uint32_t value)
+{
+    char shape[INF_SHAPE_TEXT_SIZE];
+    if (value == INF_VALUE_NONE || used >= size)
+        return used;
+    return used + (size_t)snprintf(text + used, size - used, "%s%s %s", used > 0 ? ", " : "",
+                                   inf_dtype_name(graph->values[value].dtype),
+                                   inf_shape_print(&graph->values[value].shape, shape));
+}
+
+static void describe(struct inf_dissect_rows *rows, const struct inf_graph *graph, uint32_t index)
+{
+    const struct inf_node *node = &graph->nodes[index];
+    struct inf_node_entry *entry = &rows->entries[rows->count];
+    char *name = rows->texts[rows->count].name, *shape = rows->texts[rows->count].shape,
+         *inputs = rows->texts[rows->count].inputs;
+    size_t shape_used = 0, inputs_used = 0;
+    snprintf(name, sizeof rows->texts[0].name, "%s", node->name);
+    inf_text_trim(name);
+    inf_text_clean(name);
+    for (uint32_t i = 0; i < node->output_count; i++)
+        shape_used =
+            append_value(shape, sizeof rows->texts[0].shape, shape_used, graph, node->outputs[i]);
+    for (uint32_t i = 0; i < node->input_count; i++)
+        inputs_used =
+            append_value(inputs, sizeof rows->texts[0].inputs, inputs_used, graph, node->inputs[i]);
+    *entry = (struct inf_node_entry){.name = name,
+                                     .op = inf_op_info(node->op)->name,
+                                     .shape = shape,
+                                     .inputs = inputs,
+                                     .macs = inf_node_macs(graph, node),
+                                     .verdict = ""};
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const struct inf_value *value = &graph->values[node->outputs[i]];
+        size_t bytes;
+        if (inf_shape_bytes(&value->shape, value->dtype, &bytes))
+            entry->bytes += bytes;
+    }
+}
+
+// Whether an element that is no finite number came in through an input, be it a constant.
+static bool came_in(const struct inf_dissection *dissection, uint32_t index)
+{
+    const struct inf_graph *graph = inf_dissection_graph(dissection);
+    const struct inf_node *node = &graph->nodes[index];
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == INF_VALUE_NONE)
+            continue;
+        if (inf_dissection_bad_elements(dissection, node->inputs[i]) > 0)
+            return true;
+    }
+    return false;
+}
+
+static void look(struct work *work, struct inf_node_entry *entry, uint32_t index)
+{
+    struct inf_node_report report;
+    inf_dissection_report(work->subject, index, &report);
+    entry->start_ns = report.start_ns;
+    entry->time_ns = report.time_ns;
+    entry->kernel = report.kernel;
+    entry->device = report.device;
+    entry->nan_count = report.nan_count;
+    entry->inf_count = report.inf_count;
+    entry->least = report.least;
+    entry->largest = report.largest;
+    if (work->order->mode == INF_DISSECT_DEBUG && report.nan_count + report.inf_count > 0)
+        entry->verdict = came_in(work->subject, index) ? "came in" : "made here";
+}
+
+static void compare(struct work *work, struct inf_node_entry *entry, uint32_t index)
+{
+    struct inf_node_difference difference;
+    if (!inf_dissection_compare(work->subject, work->other, index, work->order->tolerance,
+                                &difference))
+        return;
+    entry->max_abs = difference.max_abs;
+    entry->max_rel = difference.max_rel;
+    entry->verdict = difference.within ? "ok" : work->parted ? "differs" : "first";
+    work->parted |= !difference.within;
+}
+
+// --- all of them ---
+
+static void hand_over(struct work *work, uint32_t percent)
+{
+    if (work->rows != NULL && work->rows->count > 0)
+        work->sink->take(work->sink->context, work->rows, percent);
+    else
+        free(work->rows);
+    work->rows = NULL;
+}
+
+static enum inf_code report_nodes(struct work *work, struct inf_error *err)
+{
+    const struct inf_graph *graph = inf_dissection_graph(work->subject);
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        if (work->rows == NULL)
+            work->rows = calloc(1, sizeof *work->rows);
+        if (work->rows == NULL)
+            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                                   "no memory for a report");
+        struct inf_node_entry *entry = &work->rows->entries[work->rows->count];
+        describe(work->rows, graph, n);
+        look(work, entry, n);
+        if (work->other != NULL)
+            compare(work, entry, n);
+        if (++work->rows->count == INF_DISSECT_ROWS)
+            hand_over(work, (n + 1) * 100 / graph->node_count);
+    }
+    hand_over(work, 100);
+    return INF_OK;
+}
+
+static void fill_inputs(struct inf_dissection *dissection, const struct inf_dissect_order *order)
+{
+    if (!order->given) {
+        inf_dissection_fill_inputs(dissection);
+        return;
+    }
+    for (uint32_t i = 0; i < inf_dissection_graph(dissection)->input_count; i++) {
+        size_t size;
+        void *memory = inf_dissection_input(dissection, i, &size);
+        memcpy(memory, order->inputs[i]->data, INF_MIN(size, order->inputs[i]->size_bytes));
+    }
+}
+
+// The shapes to run with: those of the inputs, or the model's own with 1 where it leaves them open.
+static enum inf_code choose_shapes(const struct inf_model *model,
+                                   const struct inf_dissect_order *order, struct inf_shape *shapes,
+                                   struct inf_error *err)
+{
+    const struct inf_graph *graph = inf_model_graph(model);
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        shapes[i] = order->given ? order->shapes[i] : graph->values[graph->inputs[i].value].shape;
+        if (shapes[i].rank == INF_RANK_UNKNOWN)
+            return inf_fail(err, INF_INVALID,
+                            "input '%s': its rank is not known, so it has to be given",
+                            graph->inputs[i].name);
+        for (int32_t d = 0; d < shapes[i].rank; d++)
+            if (shapes[i].dims[d] == INF_DIM_UNKNOWN)
+                shapes[i].dims[d] = 1;
+    }
+    return INF_OK;
+}
+
+static enum inf_code start(struct inf_dissection **dissection, struct inf_model *model,
+                           const struct inf_apart *apart, const struct inf_dissect_order *order,
+                           struct inf_error *err) INF_MAY_BLOCK
+{
+    INF_TRY(inf_dissection_create(dissection, model, apart, err));
+    fill_inputs(*dissection, order);
+    return inf_dissection_run(*dissection, apart->keep ? 1 : PROFILE_RUNS, err);
+}
+
+static enum inf_code run(struct work *work, struct inf_model *model,
+                         struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_dissect_order *order = work->order;
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    INF_TRY(choose_shapes(model, order, shapes, err));
+    const struct inf_mode mode = {.precision = order->precision};
+    struct inf_apart apart = {.device = order->device,
+                              .mode = order->precision != INF_PRECISION_AUTO ? &mode : NULL,
+                              .shapes = shapes,
+                              .keep = order->mode != INF_DISSECT_PROFILE};
+    INF_TRY(start(&work->subject, model, &apart, order, err));
+    apart.device = order->against;
+    apart.mode = NULL;
+    if (order->mode == INF_DISSECT_DIFF)
+        INF_TRY(start(&work->other, model, &apart, order, err));
+    return report_nodes(work, err);
+}
+
+enum inf_code inf_model_dissect(struct inf_model *model, const struct inf_dissect_order *order,
+                                const struct inf_dissect_sink *sink, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    struct work work = {.order = order, .sink = sink};
+    if (inf_model_graph(model)->input_count > INF_LIMIT_TENSORS)
+        return inf_fail(err, INF_UNSUPPORTED, "a model of more than %u inputs", INF_LIMIT_TENSORS);
+    enum inf_code code = run(&work, model, err);
+    inf_dissection_destroy(&work.subject);
+    inf_dissection_destroy(&work.other);
+    free(work.rows);
+    return code;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/load/model_profile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/place/prior.h"
+#include "proto/core/span.h"
+
+// The most elements of an input that is no constant; UINT64_MAX where one is not known.
+static uint64_t largest_input(const struct inf_graph *graph, const struct inf_node *node)
+{
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        size_t count;
+        if (node->inputs[i] == INF_VALUE_NONE || inf_graph_is_const(graph, node->inputs[i]))
+            continue;
+        if (!inf_shape_count(&graph->values[node->inputs[i]].shape, &count))
+            return UINT64_MAX;
+        largest = INF_MAX(largest, (uint64_t)count);
+    }
+    return largest;
+}
+
+static void count_step(struct inf_model_facts *facts, const struct inf_graph *graph,
+                       const struct inf_node *node)
+{
+    uint64_t elements = largest_input(graph, node);
+    facts->small_webgl += elements < INF_PRIOR_HANDOFF_WEBGL;
+    facts->small_webgpu += elements < INF_PRIOR_HANDOFF_WEBGPU;
+}
+
+static struct inf_device *find_host(const struct inf_device_info *info,
+                                    struct inf_device *const *hosts, uint32_t host_count)
+{
+    for (uint32_t i = 0; i < host_count; i++)
+        if (inf_device_info(hosts[i]) == info)
+            return hosts[i];
+    return NULL;
+}
+
+// Notes that `host` runs a node, and what `device` says to it.
+static void note_declined(struct inf_model_facts *facts, const struct inf_graph *graph,
+                          uint32_t node, struct inf_device *device, struct inf_device *host)
+{
+    const char *op = inf_op_info(graph->nodes[node].op)->name;
+    for (uint32_t i = 0; i < facts->declined_count; i++) {
+        struct inf_declined *known = &facts->declined[i];
+        if (known->op != op || known->device != host)
+            continue;
+        known->nodes++;
+        return;
+    }
+    if (facts->declined_count == INF_FACTS_DECLINED)
+        return;
+    struct inf_error why = {0};
+    struct inf_declined *declined = &facts->declined[facts->declined_count++];
+    *declined = (struct inf_declined){.op = op, .nodes = 1, .device = host};
+    if (inf_device_supports(device, graph, node, &why) != INF_OK)
+        snprintf(declined->reason, sizeof declined->reason, "%.159s", why.text);
+}
+
+void inf_model_facts_read(struct inf_model_facts *facts, const struct inf_executable *executable,
+                          struct inf_device *device, struct inf_device *const *hosts,
+                          uint32_t host_count)
+{
+    const struct inf_graph *graph = inf_executable_planned_graph(executable);
+    const struct inf_plan *plan = inf_executable_plan(executable);
+    const struct inf_graph_cost cost = inf_graph_cost(inf_executable_graph(executable));
+    *facts = (struct inf_model_facts){.macs = cost.macs,
+                                      .const_bytes = cost.const_bytes,
+                                      .steps = plan->step_count,
+                                      .interpreted = inf_executable_interpreted_nodes(executable)};
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct inf_plan_segment *segment = &plan->segments[s];
+        const struct inf_device_info *info = inf_executable_device(executable, segment->device);
+        struct inf_device *host =
+            info != inf_device_info(device) ? find_host(info, hosts, host_count) : NULL;
+        for (uint32_t i = 0; i < segment->count; i++) {
+            uint32_t node = plan->steps[segment->first + i];
+            count_step(facts, graph, &graph->nodes[node]);
+            if (host != NULL)
+                note_declined(facts, graph, node, device, host);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/load/precision.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/core/span.h"
+
+// What inputs of 0 to 1 look like. Many networks say the same about all noise, so that nothing is learnt about what they
+// do where they have something to say.
+enum look {
+    LOOK_NOISE, // as races have them
+    LOOK_PICTURE, // something bright with lines of strokes on it, over a dark ground, and a little noise
+    LOOK_COUNT
+};
+
+// How bright element `i` of a picture is, [n,h,w,c] or [n,c,h,w].
+static float brightness(const struct inf_shape *shape, size_t i)
+{
+    bool planes = shape->dims[1] <= 4 && shape->dims[3] > 4;
+    size_t w = (size_t)shape->dims[planes ? 3 : 2], h = (size_t)shape->dims[planes ? 2 : 1];
+    size_t pixel = planes ? i : i / (size_t)shape->dims[3];
+    float x = (float)(pixel % w) / (float)w - 0.5f, y = (float)(pixel / w % h) / (float)h - 0.5f;
+    float ground = 0.15f + 0.1f * (x + y);
+    if (6 * x * x + 5 * y * y > 1)
+        return ground;
+    // Lines of what might be letters, of strokes that lie anywhere.
+    unsigned line = (unsigned)((y + 0.5f) * 32), column = (unsigned)((x + 0.5f) * 160);
+    bool stroke = (line & 1) != 0 && ((line * 2654435761u + column * 40503u) >> 7 & 3) < 2;
+    return stroke ? ground : 0.65f + 0.2f * x;
+}
+
+// Numbers of 0 to 1 for floats; 0 for others.
+static struct inf_blob *make_input(const struct inf_value *value, enum look look)
+{
+    size_t bytes;
+    uint64_t state = 1;
+    if (!inf_shape_bytes(&value->shape, value->dtype, &bytes))
+        return NULL;
+    struct inf_blob *blob = inf_blob_create(bytes);
+    if (blob == NULL || value->dtype != INF_DTYPE_F32)
+        return blob;
+    float *elements = blob->data;
+    for (size_t i = 0; i < bytes / sizeof *elements; i++) {
+        // A linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26) is random enough.
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        elements[i] = (float)(state >> 40) / 16777216.f;
+        if (look == LOOK_PICTURE && value->shape.rank == 4)
+            elements[i] = 0.1f * elements[i] + brightness(&value->shape, i);
+    }
+    return blob;
+}
+
+static enum inf_code try_look(struct inf_precision_report *report, enum inf_precision precision,
+                              const struct inf_graph *graph, enum look look,
+                              struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_blob **inputs = calloc((size_t)graph->input_count + 1, sizeof(struct inf_blob *));
+    bool made = inputs != NULL;
+    for (uint32_t i = 0; made && i < graph->input_count; i++) {
+        inputs[i] = make_input(&graph->values[graph->inputs[i].value], look);
+        made = inputs[i] != NULL;
+    }
+    enum inf_code code =
+        made ? inf_precision_judge(report, precision, graph, inf_registry_evaluator(), inputs, err)
+             : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for inputs");
+    for (uint32_t i = 0; inputs != NULL && i < graph->input_count; i++)
+        inf_blob_unref(&inputs[i]);
+    free(inputs);
+    return code;
+}
+
+static bool takes_pictures(const struct inf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct inf_value *value = &graph->values[graph->inputs[i].value];
+        if (value->dtype == INF_DTYPE_F32 && value->shape.rank == 4)
+            return true;
+    }
+    return false;
+}
+
+static bool has_pin(const struct inf_precision_report *report, uint64_t pin)
+{
+    for (uint32_t i = 0; i < report->pinned_nodes; i++)
+        if (report->pins[i] == pin)
+            return true;
+    return false;
+}
+
+// Of two that are admissible: the one that moves more, with what either pins.
+static void join(struct inf_precision_report *report, struct inf_precision_report *other)
+{
+    struct inf_precision_report *more = other->error > report->error ? other : report;
+    const struct inf_precision_report *less = more == report ? other : report;
+    for (uint32_t i = 0; i < less->pinned_nodes && more->admissible; i++) {
+        if (has_pin(more, less->pins[i]))
+            continue;
+        more->admissible = more->pinned_nodes < INF_PRECISION_PINS_MAX;
+        if (more->admissible)
+            more->pins[more->pinned_nodes++] = less->pins[i];
+    }
+    more->magnitude = fmax(report->magnitude, other->magnitude);
+    *report = *more;
+}
+
+enum inf_code inf_precision_try(struct inf_precision_report *report, enum inf_precision precision,
+                                struct inf_model *model, const struct inf_shape *shapes,
+                                struct inf_error *err)
+{
+    INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
+    struct inf_precision_report other;
+    INF_TRY(inf_model_settle_graph(model, shapes, &graph, err));
+    INF_TRY(try_look(report, precision, graph, LOOK_NOISE, err));
+    if (report->admissible && takes_pictures(graph)) {
+        INF_TRY(try_look(&other, precision, graph, LOOK_PICTURE, err));
+        if (other.admissible)
+            join(report, &other);
+        else
+            *report = other;
+    }
+    report->admissible &= !inf_precision_is_mute(report);
+    return INF_OK;
+}
+
+// Tries, and says in a line what came of it; whether the model may compute so.
+static bool try_and_tell(struct inf_precision_report *report, enum inf_precision precision,
+                         struct inf_model *model, const struct inf_shape *shapes, char *text,
+                         size_t size) INF_MAY_BLOCK
+{
+    struct inf_error why = {0};
+    if (shapes == NULL) {
+        snprintf(text, size, "its shapes are not known");
+        return false;
+    }
+    if (inf_precision_try(report, precision, model, shapes, &why) != INF_OK) {
+        snprintf(text, size, "%.180s", why.text);
+        return false;
+    }
+    inf_precision_print(report, text, size);
+    return report->admissible;
+}
+
+// --- who offers what ---
+
+static bool offers(const struct inf_device *device, enum inf_precision precision)
+{
+    return (inf_device_info(device)->precisions & INF_PRECISION_BIT(precision)) != 0;
+}
+
+static bool anybody_offers(const struct inf_device_list *devices, enum inf_precision precision)
+{
+    for (uint32_t i = 0; i < devices->count; i++)
+        if (offers(devices->devices[i], precision))
+            return true;
+    return false;
+}
+
+// Lists the devices: "gpu fp16, cpu, ref".
+static void list_devices(const struct inf_device_list *devices, char *text, size_t size)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < devices->count && used < size; i++) {
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "",
+                                 inf_device_info(devices->devices[i])->name);
+        for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS && used < size; p++)
+            if (offers(devices->devices[i], p))
+                used += (size_t)snprintf(text + used, size - used, " %s", inf_precision_name(p));
+    }
+}
+
+static enum inf_code refuse(enum inf_precision wanted, const struct inf_device_list *devices,
+                            const struct inf_device *device, const char *would,
+                            struct inf_error *err)
+{
+    char known[96] = "";
+    list_devices(devices, known, sizeof known);
+    if (device != NULL)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_FEATURE,
+                               "precision %s: device '%s' does not compute in it (%s); in it: %s",
+                               inf_precision_name(wanted), inf_device_info(device)->name, known,
+                               would);
+    return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_FEATURE,
+                           "precision %s: no device computes in it (%s: fp32 only); in it: %s",
+                           inf_precision_name(wanted), known, would);
+}
+
+// --- deciding ---
+
+static enum inf_code
+settle_named(enum inf_precision wanted, struct inf_model *model, const struct inf_shape *shapes,
+             const struct inf_device_list *devices, const struct inf_device *device,
+             char reason[INF_PRECISION_REASON], struct inf_error *err) INF_MAY_BLOCK
+{
+    struct inf_precision_report report;
+    char would[INF_PRECISION_REASON];
+    bool admissible = try_and_tell(&report, wanted, model, shapes, would, sizeof would);
+    if (device != NULL ? !offers(device, wanted) : !anybody_offers(devices, wanted))
+        return refuse(wanted, devices, device, would, err);
+    if (!admissible)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_FEATURE,
+                               "precision %s: this model must not: %s", inf_precision_name(wanted),
+                               would);
+    snprintf(reason, INF_PRECISION_REASON, "it was named; %.200s", would);
+    return inf_model_pin(model, wanted, report.pins, report.pinned_nodes, err);
+}
+
+static void settle_auto(struct inf_model *model, const struct inf_shape *shapes,
+                        const struct inf_device_list *devices,
+                        char reason[INF_PRECISION_REASON]) INF_MAY_BLOCK
+{
+    struct inf_precision_report report;
+    char known[96] = "", would[INF_PRECISION_REASON];
+    bool offered = false;
+    for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++)
+        offered |= anybody_offers(devices, p);
+    list_devices(devices, known, sizeof known);
+    if (offered) {
+        snprintf(reason, INF_PRECISION_REASON, "less is tried in a race (%.64s)", known);
+        return;
+    }
+    (void)try_and_tell(&report, INF_PRECISION_FP16, model, shapes, would, sizeof would);
+    snprintf(reason, INF_PRECISION_REASON, "%.64s: fp32 only; in fp16: %.160s", known, would);
+}
+
+enum inf_code inf_precision_settle(enum inf_precision wanted, struct inf_model *model,
+                                   const struct inf_shape *shapes,
+                                   const struct inf_device_list *devices,
+                                   const struct inf_device *device,
+                                   char reason[INF_PRECISION_REASON], struct inf_error *err)
+{
+    if (wanted > INF_PRECISION_FP32)
+        return settle_named(wanted, model, shapes, devices, device, reason, err);
+    if (wanted == INF_PRECISION_FP32)
+        snprintf(reason, INF_PRECISION_REASON, "it was named");
+    else
+        settle_auto(model, shapes, devices, reason);
+    return INF_OK;
+}
+
+void inf_precision_explain(const struct inf_placement *placement, char reason[INF_PRECISION_REASON])
+{
+    const struct inf_race *race = &placement->race;
+    const struct inf_race_entry *chosen = &race->entries[race->chosen];
+    bool measured = placement->source == INF_PLACE_RACE || placement->source == INF_PLACE_RECALL;
+    if (measured && chosen->mode.precision > INF_PRECISION_FP32) {
+        snprintf(reason, INF_PRECISION_REASON,
+                 "it won the race, within %g of fp32; %u nodes stay fp32",
+                 chosen->tolerance > 0 ? chosen->tolerance
+                 : race->tolerance > 0 ? race->tolerance
+                                       : INF_RACE_TOLERANCE,
+                 race->pin_count);
+        return;
+    }
+    for (uint32_t i = 0; i < race->count && measured; i++) {
+        const struct inf_race_entry *entry = &race->entries[i];
+        if (entry->mode.precision <= INF_PRECISION_FP32)
+            continue;
+        snprintf(reason, INF_PRECISION_REASON, "%s on %s: %s%s%.160s",
+                 inf_precision_name(entry->mode.precision), inf_device_info(entry->device)->name,
+                 inf_race_verdict_name(entry->verdict), entry->why[0] != '\0' ? ": " : "",
+                 entry->why);
+        return;
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/model/config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/base/name.h"
+#include "daemon/config/file.h"
+#include "daemon/model/state_pairs.h"
+#include "daemon/model/shapes.h"
+#include "proto/core/span.h"
+
+static const struct inf_flag flags[INF_MODEL_FLAG_COUNT] = {
+#define INF_MODEL_FLAG(field, kind, initial, least, most, checker, help_text, word_list)           \
+    [INF_MODEL_FLAG_ID_##field] = {                                                                \
+        .name = #field,                                                                            \
+        .type = INF_FLAG_##kind,                                                                   \
+        .offset = offsetof(struct inf_model_config, field),                                        \
+        .fallback = (initial),                                                                     \
+        .min = (double)(least),                                                                    \
+        .max = (double)(most),                                                                     \
+        .help = (help_text),                                                                       \
+        .words = (word_list),                                                                      \
+        .check = (checker),                                                                        \
+    },
+#include "daemon/model/flags.def"
+};
+
+const struct inf_flag_list inf_model_flags = {
+    .flags = flags,
+    .count = INF_MODEL_FLAG_COUNT,
+    .origins_offset = offsetof(struct inf_model_config, origins),
+};
+
+bool inf_run_mode_parse(const char *text, enum inf_run_mode *mode)
+{
+    static const char *const names[] = {
+        [INF_RUN_NORMAL] = "normal", [INF_RUN_DEBUG] = "debug", [INF_RUN_PROD] = "prod"};
+    size_t index = inf_name_find(names, INF_ARRAY_LENGTH(names), text);
+    if (index < INF_ARRAY_LENGTH(names))
+        *mode = (enum inf_run_mode)index;
+    return index < INF_ARRAY_LENGTH(names);
+}
+
+void inf_model_config_init(struct inf_model_config *config)
+{
+    *config = (struct inf_model_config){0};
+    inf_flag_list_reset(&inf_model_flags, config);
+}
+
+enum inf_code inf_model_config_read(struct inf_model_config *config, int fd, const char *name,
+                                    struct inf_error *err)
+{
+    FILE *stream = fdopen(fd, "r");
+    if (stream == NULL) {
+        close(fd);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "%s: %s", name,
+                               strerror(errno));
+    }
+    const struct inf_setting_place place = {.origin = INF_ORIGIN_MODEL, .file = name};
+    enum inf_code code = inf_settings_read(&inf_model_flags, config, stream, place, err);
+    fclose(stream);
+    return code;
+}
+
+enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_model_flag_id id,
+                                   const char *value, struct inf_error *err)
+{
+    char wanted[INF_FLAG_WANTED_SIZE];
+    // A list that is asked for is the whole list.
+    config->origins[id] = INF_ORIGIN_DEFAULT;
+    if (inf_flag_list_set(&inf_model_flags, config, &flags[id], value, INF_ORIGIN_ADMIN, wanted))
+        return INF_OK;
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER, "%s '%.32s': wanted %s",
+                           flags[id].name, value, wanted);
+}
+
+void inf_model_config_take_asked(struct inf_model_config *config,
+                                 const struct inf_model_config *from)
+{
+    for (size_t i = 0; i < INF_MODEL_FLAG_COUNT; i++) {
+        char text[INF_CONFIG_TEXT];
+        char wanted[INF_FLAG_WANTED_SIZE];
+        if (from->origins[i] != INF_ORIGIN_ADMIN)
+            continue;
+        config->origins[i] = INF_ORIGIN_DEFAULT; // a list is not added to
+        bool sound =
+            inf_flag_list_set(&inf_model_flags, config, &flags[i],
+                              inf_flag_print(from, &flags[i], text), INF_ORIGIN_ADMIN, wanted);
+        assert(sound && "it was set before");
+        (void)sound;
+    }
+}
+
+enum inf_origin inf_model_config_origin(const struct inf_model_config *config,
+                                        enum inf_model_flag_id id)
+{
+    return (enum inf_origin)config->origins[id];
+}

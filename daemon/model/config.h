@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one model is told: a file beside it, in the syntax of the daemon's own, and what admins say
+// about it. The list is flags.def; inferd-model.conf(5) describes each.
+#ifndef INF_DAEMON_MODEL_CONFIG_H
+#define INF_DAEMON_MODEL_CONFIG_H
+
+#include "backends/base/role.h"
+#include "daemon/config/flag.h"
+
+enum inf_model_flag_id {
+#define INF_MODEL_FLAG(name, type, initial, min, max, check, help, words) INF_MODEL_FLAG_ID_##name,
+#include "daemon/model/flags.def"
+    INF_MODEL_FLAG_COUNT
+};
+
+// How much is done beside answering.
+enum inf_run_mode {
+    INF_RUN_NORMAL, // some answers are checked again, where settings say so
+    INF_RUN_DEBUG,  // each is computed again, and what each node makes goes to the log
+    INF_RUN_PROD,   // none is
+};
+
+// Parses "normal", "debug" or "prod"; false for anything else.
+bool inf_run_mode_parse(const char *text, enum inf_run_mode *mode);
+
+struct inf_model_config {
+    char device[INF_CONFIG_TEXT];
+    char devices[INF_CONFIG_TEXT];
+    char devices_denied[INF_CONFIG_TEXT];
+    char spread_devices[INF_CONFIG_TEXT];
+    char power[INF_CONFIG_TEXT];
+    char policy[INF_CONFIG_TEXT];
+    char precision[INF_CONFIG_TEXT];
+    char mode[INF_CONFIG_TEXT];
+    bool warmup;
+    char warmup_shapes[INF_CONFIG_TEXT];
+    bool remember_shapes;
+    uint32_t batch_rows_max;
+    char session_pairs[INF_CONFIG_TEXT];
+    uint32_t shadow_interval;
+    uint8_t origins[INF_MODEL_FLAG_COUNT]; // enum inf_origin of each
+};
+
+// The flags of struct inf_model_config, by enum inf_model_flag_id. Static.
+extern const struct inf_flag_list inf_model_flags;
+
+// All defaults.
+void inf_model_config_init(struct inf_model_config *config);
+
+// Reads a model's file. Takes over `fd`. `name` is for error texts.
+//
+// INF_INVALID  a line is no setting; the text gives the line, the nearest name or what was wanted.
+enum inf_code inf_model_config_read(struct inf_model_config *config, int fd, const char *name,
+                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Sets what an admin asks for.
+//
+// INF_INVALID  (BAD_PARAMETER) it may not be this; the text says what was wanted.
+enum inf_code inf_model_config_ask(struct inf_model_config *config, enum inf_model_flag_id id,
+                                   const char *value, struct inf_error *err) INF_NODISCARD;
+
+// Takes from `from` what an admin has asked for.
+void inf_model_config_take_asked(struct inf_model_config *config,
+                                 const struct inf_model_config *from);
+
+// Where a value came from.
+enum inf_origin inf_model_config_origin(const struct inf_model_config *config,
+                                        enum inf_model_flag_id id);
+
+#endif

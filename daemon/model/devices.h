@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices by name, and which of them a model may be placed on.
+#ifndef INF_DAEMON_MODEL_DEVICES_H
+#define INF_DAEMON_MODEL_DEVICES_H
+
+#include "backends/place/allow.h"
+#include "backends/registry.h"
+#include "daemon/model/config.h"
+
+// Closes the devices of a list that may not be used. ref stays, which runs what nothing else does. Names
+// that no device has are logged.
+void inf_model_devices_prune(struct inf_device_list *devices, const struct inf_allow_rules *rules,
+                             const struct inf_log *log) INF_MAY_BLOCK;
+
+// The device called `name`; no reference: the list's.
+//
+// INF_NOT_FOUND  (NO_DEVICE) the text lists those there are.
+enum inf_code inf_model_device_find(const struct inf_device_list *devices, const char *name,
+                                    struct inf_device **out_device,
+                                    struct inf_error *err) INF_NODISCARD;
+
+// The device that a model's settings name, `otherwise` where they name none, NULL where they want the
+// best; no reference. Fills the rules of what may be chosen, whose texts are the settings'; `power` is
+// the daemon's.
+//
+// INF_NOT_FOUND  (NO_DEVICE) there is no such device, or none that is allowed; the text lists them.
+// INF_INVALID    (BAD_PARAMETER) the device is named and not allowed.
+enum inf_code inf_model_device_choose(const struct inf_model_config *config,
+                                      const struct inf_device_list *devices,
+                                      struct inf_device *otherwise, enum inf_power power,
+                                      struct inf_allow_rules *rules, struct inf_device **out_device,
+                                      struct inf_error *err) INF_NODISCARD;
+
+#endif

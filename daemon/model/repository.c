@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/model/repository.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/storage/file.h"
+#include "proto/wire/message.h"
+
+#define CONFIG_FILE   "model.conf"
+#define CONFIG_SUFFIX ".conf"
+// A model says so near its beginning; weights, where they stand in the file at all, come later.
+#define GLANCE_BYTES (64u << 10)
+#define MODEL_KEY    "\"modelTopology\""
+
+// Kinds of model files.
+static const struct {
+    const char *name; // of the file that goes before all others in a directory
+    const char *suffix;
+    bool glance; // other files have the suffix, too: what is in it decides
+} kinds[] = {{"model.json", ".json", true}, {"model.onnx", ".onnx", false}};
+#define KINDS        INF_ARRAY_LENGTH(kinds)
+#define SUFFIX_CHARS 5
+
+// --- names ---
+
+// The kind of a file by its name; KINDS where it is none.
+static size_t kind_of(const char *name)
+{
+    size_t length = strlen(name), kind = 0;
+    while (kind < KINDS && (length <= SUFFIX_CHARS ||
+                            strcmp(name + length - SUFFIX_CHARS, kinds[kind].suffix) != 0))
+        kind++;
+    return kind;
+}
+
+// The number of a version's directory; false where the name is none.
+static bool parse_version(const char *name, uint64_t *out_version)
+{
+    size_t digits = strspn(name, "0123456789");
+    if (digits == 0 || digits > 18 || name[digits] != '\0')
+        return false;
+    *out_version = strtoull(name, NULL, 10);
+    return true;
+}
+
+// --- directories ---
+
+// Opens the directory `name` of `parent_fd`, which must be no link. -1 where there is none.
+static int open_child(int parent_fd, const char *name)
+{
+    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// Calls `visit` for every entry of a directory; stops where it fails.
+static enum inf_code for_each_entry(int directory_fd, void *context,
+                                    enum inf_code (*visit)(void *context, int directory_fd,
+                                                           const char *name, struct inf_error *err),
+                                    struct inf_error *err)
+{
+    int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (directory == NULL) {
+        int cause = errno;
+        if (fd >= 0)
+            close(fd);
+        return inf_fail(err, INF_DENIED, "a model's directory: %s", strerror(cause));
+    }
+    enum inf_code code = INF_OK;
+    const struct dirent *entry;
+    while (code == INF_OK && (entry = readdir(directory)) != NULL) {
+        if (entry->d_name[0] != '.')
+            code = visit(context, directory_fd, entry->d_name, err);
+    }
+    closedir(directory);
+    return code;
+}
+
+// --- files ---
+
+// Whether the file begins as a model does.
+static bool holds_model(int directory_fd, const char *name)
+{
+    int fd;
+    uint64_t size;
+    if (inf_file_open_beneath(&fd, &size, directory_fd, name, NULL) != INF_OK)
+        return false;
+    size_t wanted = (size_t)INF_MIN(size, (uint64_t)GLANCE_BYTES);
+    char *text = malloc(wanted + 1);
+    bool found = text != NULL && inf_file_read(fd, name, 0, text, wanted, NULL) == INF_OK &&
+                 memmem(text, wanted, MODEL_KEY, strlen(MODEL_KEY)) != NULL;
+    free(text);
+    close(fd);
+    return found;
+}
+
+// Whether a file is a model's, by its name and, where that does not say enough, by what is in it.
+static bool is_model_file(int directory_fd, const char *name)
+{
+    struct stat status;
+    size_t kind = kind_of(name);
+    if (kind == KINDS || fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(status.st_mode))
+        return false;
+    return !kinds[kind].glance || holds_model(directory_fd, name);
+}
+
+// What makes a replaced or rewritten file another one.
+static uint64_t stamp_of(int directory_fd, const char *name)
+{
+    struct stat status;
+    if (fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return 0;
+    const uint64_t facts[] = {(uint64_t)status.st_dev, (uint64_t)status.st_ino,
+                              (uint64_t)status.st_size, (uint64_t)status.st_mtim.tv_sec,
+                              (uint64_t)status.st_mtim.tv_nsec};
+    uint64_t stamp = 0;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(facts); i++)
+        stamp = (stamp ^ facts[i]) * 0x9e3779b97f4a7c15u; // odd: mixing loses nothing
+    return stamp | 1;
+}
+
+// Opens the settings `name` of `directory_fd`, where there are any.
+static enum inf_code take_config(struct inf_model_location *location, int directory_fd,
+                                 const char *name, struct inf_error *err)
+{
+    uint64_t size;
+    struct inf_error why = {0};
+    enum inf_code code =
+        inf_file_open_beneath(&location->config_fd, &size, directory_fd, name, &why);
+    if (code == INF_OK) {
+        snprintf(location->config_file, sizeof location->config_file, "%s", name);
+        location->config_stamp = stamp_of(directory_fd, name);
+        return INF_OK;
+    }
+    location->config_fd = -1;
+    if (code == INF_NOT_FOUND)
+        return INF_OK;
+    if (err != NULL)
+        *err = why;
+    return code;
+}
+
+// Opens NAME.conf beside the model file NAME.json.
+static enum inf_code take_sibling_config(struct inf_model_location *location, const char *file,
+                                         struct inf_error *err)
+{
+    char name[sizeof location->file + sizeof CONFIG_SUFFIX];
+    const char *dot = strrchr(file, '.');
+    int length = dot != NULL && dot != file ? (int)(dot - file) : (int)strlen(file);
+    snprintf(name, sizeof name, "%.*s" CONFIG_SUFFIX, length, file);
+    return take_config(location, location->directory_fd, name, err);
+}
+
+// Takes the file `name` of location->directory_fd, of version `version`.
+static enum inf_code take_file(struct inf_model_location *location, const char *name,
+                               const char *version, struct inf_error *err)
+{
+    size_t length = strlen(name);
+    if (length >= sizeof location->file)
+        return inf_fail(err, INF_INVALID, "file '%.64s...': the name is longer than %zu characters",
+                        name, sizeof location->file - 1);
+    memcpy(location->file, name, length + 1);
+    snprintf(location->version, sizeof location->version, "%s", version);
+    location->stamp = stamp_of(location->directory_fd, name);
+    return INF_OK;
+}
+
+// The model files of a directory.
+struct candidates {
+    uint32_t count;
+    char names[2][256]; // of the first two
+};
+
+static enum inf_code visit_candidate(void *context, int directory_fd, const char *name,
+                                     struct inf_error *err)
+{
+    (void)err;
+    struct candidates *found = context;
+    if (!is_model_file(directory_fd, name))
+        return INF_OK;
+    if (found->count < INF_ARRAY_LENGTH(found->names))
+        snprintf(found->names[found->count], sizeof found->names[0], "%s", name);
+    found->count++;
+    return INF_OK;
+}
+
+// The file of `directory_fd` that is called as model files are (STEM.json); NULL where there is none.
+static enum inf_code find_named(int directory_fd, const char *const names[KINDS],
+                                const char **out_name, struct inf_error *err)
+{
+    struct stat status;
+    *out_name = NULL;
+    for (size_t i = 0; i < KINDS; i++) {
+        if (fstatat(directory_fd, names[i], &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+            S_ISDIR(status.st_mode))
+            continue;
+        if (*out_name != NULL)
+            return inf_fail(err, INF_INVALID, "files '%s' and '%s': wanted one of them", *out_name,
+                            names[i]);
+        *out_name = names[i];
+    }
+    return INF_OK;
+}
+
+// Finds the model file in location->directory_fd.
+static enum inf_code find_file(struct inf_model_location *location, const char *version,
+                               const char *label, struct inf_error *err)
+{
+    const char *named;
+    const char *const names[KINDS] = {kinds[0].name, kinds[1].name};
+    enum inf_code code = find_named(location->directory_fd, names, &named, err);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "directory '%s'", label);
+    if (named != NULL)
+        return take_file(location, named, version, err);
+    struct candidates found = {0};
+    INF_TRY(for_each_entry(location->directory_fd, &found, visit_candidate, err));
+    if (found.count == 0)
+        return inf_fail(err, INF_INVALID, "directory '%s': holds no model file, wanted %s or %s",
+                        label, kinds[0].name, kinds[1].name);
+    if (found.count > 1)
+        return inf_fail(
+            err, INF_INVALID,
+            "directory '%s': holds %u model files ('%.48s', '%.48s'), none called %s or "
+            "%s",
+            label, found.count, found.names[0], found.names[1], kinds[0].name, kinds[1].name);
+    return take_file(location, found.names[0], version, err);
+}
+
+// --- versions ---
+
+struct highest {
+    bool found;
+    uint64_t number;
+    char name[INF_VERSION_TEXT];
+};
+
+static enum inf_code visit_version(void *context, int directory_fd, const char *name,
+                                   struct inf_error *err)
+{
+    (void)err;
+    struct highest *highest = context;
+    uint64_t number;
+    struct stat status;
+    if (!parse_version(name, &number) || (highest->found && number <= highest->number) ||
+        fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode))
+        return INF_OK;
+    highest->found = true;
+    highest->number = number;
+    snprintf(highest->name, sizeof highest->name, "%s", name);
+    return INF_OK;
+}
+
+// Finds the model in the directory location->directory_fd, in its newest version's directory where
+// it has versions.
+static enum inf_code find_in_directory(struct inf_model_location *location, const char *label,
+                                       struct inf_error *err)
+{
+    struct highest highest = {0};
+    INF_TRY(take_config(location, location->directory_fd, CONFIG_FILE, err));
+    INF_TRY(for_each_entry(location->directory_fd, &highest, visit_version, err));
+    if (!highest.found)
+        return find_file(location, "1", label, err);
+    int fd = open_child(location->directory_fd, highest.name);
+    if (fd < 0)
+        return inf_fail(err, INF_DENIED, "directory '%s/%s': %s", label, highest.name,
+                        strerror(errno));
+    close(location->directory_fd);
+    location->directory_fd = fd;
+    char version_label[2 * INF_LIMIT_MODEL_NAME + INF_VERSION_TEXT];
+    snprintf(version_label, sizeof version_label, "%.*s/%s", 2 * (int)INF_LIMIT_MODEL_NAME - 1,
+             label, highest.name);
+    return find_file(location, highest.name, version_label, err);
+}
+
+// --- the two ways to name a model ---
+
+enum inf_code inf_model_locate(struct inf_model_location *location, const char *repository,
+                               const char *name, struct inf_error *err)
+{
+    *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
+    int repository_fd;
+    INF_TRY(inf_directory_open(&repository_fd, repository, err));
+    int fd = open_child(repository_fd, name);
+    if (fd >= 0) {
+        close(repository_fd);
+        location->directory_fd = fd;
+        return find_in_directory(location, name, err);
+    }
+    location->directory_fd = repository_fd;
+    char files[KINDS][INF_LIMIT_MODEL_NAME + SUFFIX_CHARS + 1];
+    for (size_t i = 0; i < KINDS; i++)
+        snprintf(files[i], sizeof files[i], "%s%s", name, kinds[i].suffix);
+    const char *named;
+    const char *const names[KINDS] = {files[0], files[1]};
+    enum inf_code code = find_named(repository_fd, names, &named, err);
+    if (code != INF_OK)
+        return inf_error_prefix(err, code, "model '%s'", name);
+    if (named == NULL)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND,
+                               "model '%s' is not in the repository", name);
+    INF_TRY(take_sibling_config(location, named, err));
+    return take_file(location, named, "1", err);
+}
+
+// Finds the model at a path without a slash at its end; cuts the path in two for that.
+static enum inf_code locate_clean(struct inf_model_location *location, char *path,
+                                  struct inf_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *slash = strrchr(path, '/');
+    const char *name = slash + 1;
+    if (fd >= 0) {
+        location->directory_fd = fd;
+        return find_in_directory(location, name, err);
+    }
+    if (errno == ENOENT)
+        return inf_fail(err, INF_NOT_FOUND, "file '%.64s': does not exist", name);
+    if (errno != ENOTDIR)
+        return inf_fail(err, INF_DENIED, "file '%.64s': %s", name, strerror(errno));
+    *slash = '\0';
+    INF_TRY(inf_directory_open(&location->directory_fd, path[0] != '\0' ? path : "/", err));
+    INF_TRY(take_sibling_config(location, name, err));
+    return take_file(location, name, "1", err);
+}
+
+enum inf_code inf_model_locate_path(struct inf_model_location *location, const char *path,
+                                    struct inf_error *err)
+{
+    *location = (struct inf_model_location){.directory_fd = -1, .config_fd = -1};
+    char clean[4096];
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (path[0] != '/' || length >= sizeof clean)
+        return inf_fail(err, INF_INVALID,
+                        "path of %zu characters: wanted an absolute one, of less than %zu", length,
+                        sizeof clean);
+    memcpy(clean, path, length);
+    clean[length] = '\0';
+    return locate_clean(location, clean, err);
+}
+
+void inf_model_location_fini(struct inf_model_location *location)
+{
+    if (location->directory_fd >= 0)
+        close(location->directory_fd);
+    if (location->config_fd >= 0)
+        close(location->config_fd);
+    location->directory_fd = location->config_fd = -1;
+}
+
+// --- scanning ---
+
+// Adds what an entry of the repository is called as a model, where it is one.
+static enum inf_code visit_entry(void *context, int directory_fd, const char *entry,
+                                 struct inf_error *err)
+{
+    struct inf_model_names *names = context;
+    struct stat status;
+    size_t length = strlen(entry);
+    if (fstatat(directory_fd, entry, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return INF_OK;
+    if (!S_ISDIR(status.st_mode)) {
+        if (!is_model_file(directory_fd, entry))
+            return INF_OK;
+        length -= SUFFIX_CHARS;
+    }
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    if (length >= sizeof name)
+        return INF_OK;
+    memcpy(name, entry, length);
+    name[length] = '\0';
+    if (!inf_model_name_valid(name))
+        return INF_OK;
+    if (names->count == INF_REPOSITORY_MODELS)
+        return inf_fail(err, INF_EXHAUSTED, "the repository holds more than %d models",
+                        INF_REPOSITORY_MODELS);
+    snprintf(names->names[names->count++], sizeof names->names[0], "%s", name);
+    return INF_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+// A directory and a file may share a name; the directory is what inf_model_locate() takes.
+static void sort_names(struct inf_model_names *names)
+{
+    qsort(names->names, names->count, sizeof names->names[0], compare_names);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < names->count; i++) {
+        if (kept > 0 && strcmp(names->names[kept - 1], names->names[i]) == 0)
+            continue;
+        if (kept != i)
+            memcpy(names->names[kept], names->names[i], sizeof names->names[0]);
+        kept++;
+    }
+    names->count = kept;
+}
+
+enum inf_code inf_model_names_scan(struct inf_model_names **out_names, const char *repository,
+                                   struct inf_error *err)
+{
+    int fd;
+    INF_TRY(inf_directory_open(&fd, repository, err));
+    struct inf_model_names *names = calloc(1, sizeof *names);
+    enum inf_code code = names == NULL
+                             ? inf_fail(err, INF_EXHAUSTED, "no memory to list the repository")
+                             : for_each_entry(fd, names, visit_entry, err);
+    close(fd);
+    if (code != INF_OK) {
+        free(names);
+        return code;
+    }
+    sort_names(names);
+    *out_names = names;
+    return INF_OK;
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/model/state_pairs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/core/utf8.h"
+
+// --- pairs that are told ---
+
+// A part of a text.
+struct part {
+    const char *start;
+    size_t length;
+};
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static struct part trim(const char *start, const char *end)
+{
+    while (start < end && is_blank(*start))
+        start++;
+    while (end > start && is_blank(end[-1]))
+        end--;
+    return (struct part){start, (size_t)(end - start)};
+}
+
+// Takes the next pair off *text. False at its end; what is no pair has an empty side.
+static bool next_pair(const char **text, struct part *output, struct part *input)
+{
+    const char *start = *text + strspn(*text, " \t");
+    if (*start == '\0')
+        return false;
+    size_t length = strcspn(start, ",;");
+    const char *equals = memchr(start, '=', length);
+    *text = start + length + (start[length] != '\0');
+    *output = *input = (struct part){start, 0};
+    if (equals == NULL)
+        return true;
+    *output = trim(start, equals);
+    *input = trim(equals + 1, start + length);
+    return true;
+}
+
+bool inf_model_pairs_check(const char *text, char *wanted, size_t size)
+{
+    struct part output;
+    struct part input;
+    while (next_pair(&text, &output, &input)) {
+        if (output.length > 0 && input.length > 0)
+            continue;
+        snprintf(wanted, size, "OUTPUT=INPUT, and commas between pairs");
+        return false;
+    }
+    return true;
+}
+
+static uint32_t find_port(const struct inf_port *ports, uint32_t count, struct part name)
+{
+    uint32_t i = 0;
+    while (i < count && (strlen(ports[i].name) != name.length ||
+                         memcmp(ports[i].name, name.start, name.length) != 0))
+        i++;
+    return i;
+}
+
+static bool may_be_same(const struct inf_graph *graph, const struct inf_model_pair *pair)
+{
+    const struct inf_value *output = &graph->values[graph->outputs[pair->output].value];
+    const struct inf_value *input = &graph->values[graph->inputs[pair->input].value];
+    const struct inf_shape *a = &output->shape;
+    const struct inf_shape *b = &input->shape;
+    if (output->dtype != input->dtype)
+        return false;
+    if (a->rank == INF_RANK_UNKNOWN || b->rank == INF_RANK_UNKNOWN)
+        return true;
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i] && a->dims[i] != INF_DIM_UNKNOWN &&
+            b->dims[i] != INF_DIM_UNKNOWN)
+            return false;
+    return true;
+}
+
+static enum inf_code fail(struct inf_error *err, struct part name, const char *what)
+{
+    return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER, "state '%.*s': %s",
+                           (int)INF_MIN(name.length, 80), name.start, what);
+}
+
+static enum inf_code find_told(const struct inf_graph *graph, const char *text,
+                               struct inf_model_pair pairs[INF_LIMIT_TENSORS], uint32_t *count,
+                               struct inf_error *err)
+{
+    struct part output;
+    struct part input;
+    while (next_pair(&text, &output, &input)) {
+        const struct inf_model_pair pair = {find_port(graph->outputs, graph->output_count, output),
+                                            find_port(graph->inputs, graph->input_count, input)};
+        if (pair.output == graph->output_count)
+            return fail(err, output, "the model has no such output");
+        if (pair.input == graph->input_count)
+            return fail(err, input, "the model has no such input");
+        if (!may_be_same(graph, &pair))
+            return fail(err, output, "datatype or shape is not that of its input");
+        for (uint32_t i = 0; i < *count; i++)
+            if (pairs[i].output == pair.output || pairs[i].input == pair.input)
+                return fail(err, output, "it, or its input, is in two pairs");
+        if (*count == INF_LIMIT_TENSORS)
+            return fail(err, output, "it is one pair too many");
+        pairs[(*count)++] = pair;
+    }
+    return INF_OK;
+}
+
+// --- pairs that follow from names ---
+
+// What is put before or behind a state's name, of its output or its input. Longer ones first.
+static const char *const before[] = {"present.", "present_", "next_", "past.", "past_",
+                                     "prev_",    "out_",     "new_",  "in_",   NULL};
+static const char *const behind[] = {"_output", "_input", "_next", "_prev", "_new", "_out",
+                                     "_in",     "_n",     "_o",    "N",     "n",    NULL};
+
+// A tensor's name without what tells outputs from inputs, and without a graph's ":0".
+static struct part stem_of(const char *name)
+{
+    struct part stem = {name, strlen(name)};
+    const char *colon = memchr(stem.start, ':', stem.length);
+    if (colon != NULL && colon > stem.start)
+        stem.length = (size_t)(colon - stem.start);
+    for (const char *const *affix = before; *affix != NULL; affix++) {
+        size_t length = strlen(*affix);
+        if (stem.length <= length || memcmp(stem.start, *affix, length) != 0)
+            continue;
+        stem.start += length;
+        stem.length -= length;
+        break;
+    }
+    for (const char *const *affix = behind; *affix != NULL; affix++) {
+        size_t length = strlen(*affix);
+        if (stem.length <= length || memcmp(stem.start + stem.length - length, *affix, length) != 0)
+            continue;
+        stem.length -= length;
+        break;
+    }
+    return stem;
+}
+
+static bool are_alike(const char *output, const char *input)
+{
+    struct part a = stem_of(output);
+    struct part b = stem_of(input);
+    // "in_0" and "out_0" are more likely just numbered.
+    return a.length == b.length && memcmp(a.start, b.start, a.length) == 0 &&
+           strspn(a.start, "0123456789") < a.length;
+}
+
+// The one input that an output feeds by its name; input_count where there is none, or more than one.
+static uint32_t guess_input(const struct inf_graph *graph, uint32_t output)
+{
+    uint32_t found = graph->input_count;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct inf_model_pair pair = {output, i};
+        if (!are_alike(graph->outputs[output].name, graph->inputs[i].name) ||
+            !may_be_same(graph, &pair))
+            continue;
+        if (found != graph->input_count)
+            return graph->input_count;
+        found = i;
+    }
+    return found;
+}
+
+static void find_alike(const struct inf_graph *graph,
+                       struct inf_model_pair pairs[INF_LIMIT_TENSORS], uint32_t *count)
+{
+    for (uint32_t output = 0; output < graph->output_count && *count < INF_LIMIT_TENSORS;
+         output++) {
+        uint32_t input = guess_input(graph, output);
+        bool taken = input == graph->input_count;
+        for (uint32_t i = 0; i < *count; i++)
+            taken = taken || pairs[i].input == input;
+        if (!taken)
+            pairs[(*count)++] = (struct inf_model_pair){output, input};
+    }
+}
+
+enum inf_code inf_model_pairs_find(const struct inf_graph *graph, const char *text,
+                                   struct inf_model_pair pairs[INF_LIMIT_TENSORS],
+                                   uint32_t *out_count, struct inf_error *err)
+{
+    *out_count = 0;
+    if (text[strspn(text, " \t")] != '\0')
+        return find_told(graph, text, pairs, out_count, err);
+    find_alike(graph, pairs, out_count);
+    return INF_OK;
+}

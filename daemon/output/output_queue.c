@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/output/output_queue.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "backends/base/clock.h"
+
+// Replies to inferences fit; longer heads go to a buffer of the pool.
+#define HEAD_BYTES 960
+// Frames kept for the next use: 1 MiB.
+#define UNUSED_MAX 1024
+// Frames written with one call.
+#define GATHER 16
+
+struct inf_output_frame {
+    struct inf_output_frame *next;
+    uint8_t *head; // `own`, or of the pool
+    size_t head_bytes;
+    const uint8_t *data;
+    size_t data_bytes;
+    uint8_t *buffer; // that holds `data`; NULL: that of a frame behind this one does
+    size_t capacity;
+    size_t sent_bytes; // of head and data together
+    bool begun;        // some of it is written
+    int fd;            // goes with the first byte; -1: none
+    uint8_t own[HEAD_BYTES];
+};
+
+void inf_output_store_init(struct inf_output_store *store, struct inf_pool *pool)
+{
+    *store = (struct inf_output_store){.pool = pool};
+}
+
+void inf_output_store_fini(struct inf_output_store *store)
+{
+    while (store->unused != NULL) {
+        struct inf_output_frame *gone = store->unused;
+        store->unused = gone->next;
+        free(gone);
+    }
+    store->unused_count = 0;
+}
+
+static void release(struct inf_output_store *store, struct inf_output_frame *frame)
+{
+    if (frame->head != frame->own)
+        inf_pool_release(store->pool, frame->head, frame->head_bytes);
+    inf_pool_release(store->pool, frame->buffer, frame->capacity);
+    if (frame->fd >= 0)
+        close(frame->fd);
+    if (store->unused_count >= UNUSED_MAX) {
+        free(frame);
+        return;
+    }
+    frame->next = store->unused;
+    store->unused = frame;
+    store->unused_count++;
+}
+
+static struct inf_output_frame *acquire(struct inf_output_store *store, size_t head_bytes)
+{
+    struct inf_output_frame *frame = store->unused;
+    if (frame != NULL) {
+        store->unused = frame->next;
+        store->unused_count--;
+    } else {
+        frame = malloc(sizeof *frame);
+    }
+    if (frame == NULL)
+        return NULL;
+    frame->next = NULL;
+    frame->data = NULL;
+    frame->buffer = NULL;
+    frame->sent_bytes = 0;
+    frame->begun = false;
+    frame->fd = -1;
+    frame->head_bytes = head_bytes;
+    frame->head = frame->own;
+    if (head_bytes <= HEAD_BYTES)
+        return frame;
+    frame->head = inf_pool_acquire(store->pool, head_bytes);
+    if (frame->head == NULL) {
+        frame->head = frame->own;
+        release(store, frame);
+        return NULL;
+    }
+    return frame;
+}
+
+enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store *store,
+                              const struct inf_output_item *item, struct inf_error *err)
+{
+    struct inf_output_frame *frame = acquire(store, item->head.size);
+    if (frame == NULL) {
+        inf_pool_release(store->pool, item->buffer, item->capacity);
+        if (item->fd_plus_1 != 0)
+            close(item->fd_plus_1 - 1);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to queue a frame of %zu bytes",
+                               item->head.size + item->data.size);
+    }
+    memcpy(frame->head, item->head.data, item->head.size);
+    frame->fd = item->fd_plus_1 - 1;
+    frame->data = item->data.data;
+    frame->data_bytes = item->data.size;
+    frame->buffer = item->buffer;
+    frame->capacity = item->capacity;
+    if (output->last != NULL)
+        output->last->next = frame;
+    else
+        output->first = frame;
+    output->last = frame;
+    output->bytes += frame->head_bytes + frame->data_bytes;
+    return INF_OK;
+}
+
+enum inf_code inf_output_push_rest(struct inf_output *output, struct inf_output_store *store,
+                                   uint8_t *buffer, size_t size_bytes, struct inf_error *err)
+{
+    assert(output->first == NULL || !output->first->begun);
+    struct inf_output_frame *frame = acquire(store, 0);
+    if (frame == NULL) {
+        inf_pool_release(store->pool, buffer, size_bytes);
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory to queue %zu bytes", size_bytes);
+    }
+    frame->data = frame->buffer = buffer;
+    frame->data_bytes = frame->capacity = size_bytes;
+    frame->begun = true;
+    frame->next = output->first;
+    output->first = frame;
+    if (output->last == NULL)
+        output->last = frame;
+    output->bytes += size_bytes;
+    output->first_since_ns = 0;
+    return INF_OK;
+}
+
+void inf_output_append(struct inf_output *output, struct inf_output *from)
+{
+    if (from->first == NULL)
+        return;
+    if (output->last != NULL)
+        output->last->next = from->first;
+    else
+        output->first = from->first;
+    output->last = from->last;
+    output->bytes += from->bytes;
+    *from = (struct inf_output){0};
+}
+
+// Adds what is left of [bytes, bytes + size) behind the first `sent` ones to the list.
+static size_t add_rest(struct iovec *parts, size_t count, const uint8_t *bytes, size_t size,
+                       size_t sent)
+{
+    if (sent < size)
+        parts[count++] = (struct iovec){.iov_base = (void *)(bytes + sent), .iov_len = size - sent};
+    return count;
+}
+
+// A frame with a descriptor goes by itself: whoever reads takes the two together.
+static size_t gather(const struct inf_output *output, struct iovec parts[2 * GATHER])
+{
+    size_t count = 0;
+    size_t frames = 0;
+    for (struct inf_output_frame *frame = output->first; frame != NULL && frames < GATHER;
+         frame = frame->next, frames++) {
+        if (frames > 0 && (frame->fd >= 0 || output->first->fd >= 0))
+            break;
+        size_t sent = frame->sent_bytes;
+        count = add_rest(parts, count, frame->head, frame->head_bytes, sent);
+        size_t data_sent = sent > frame->head_bytes ? sent - frame->head_bytes : 0;
+        count = add_rest(parts, count, frame->data, frame->data_bytes, data_sent);
+    }
+    return count;
+}
+
+// Notes that `size` more bytes are written; frames that are complete go.
+static void advance(struct inf_output *output, struct inf_output_store *store, size_t size)
+{
+    output->bytes -= size;
+    while (output->first != NULL) {
+        struct inf_output_frame *frame = output->first;
+        size_t rest = frame->head_bytes + frame->data_bytes - frame->sent_bytes;
+        if (size < rest) {
+            frame->sent_bytes += size;
+            frame->begun = size > 0 || frame->begun;
+            return;
+        }
+        size -= rest;
+        output->first = frame->next;
+        output->first_since_ns = 0;
+        if (output->first == NULL)
+            output->last = NULL;
+        release(store, frame);
+    }
+    assert(size == 0);
+}
+
+// Has a message carry a descriptor.
+static void attach(struct msghdr *message, char control[CMSG_SPACE(sizeof(int))], int fd)
+{
+    memset(control, 0, CMSG_SPACE(sizeof(int)));
+    message->msg_control = control;
+    message->msg_controllen = CMSG_SPACE(sizeof(int));
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &fd, sizeof fd);
+}
+
+enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_output_store *store,
+                                       int fd)
+{
+    while (output->first != NULL) {
+        struct iovec parts[2 * GATHER];
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = gather(output, parts)};
+        union {
+            struct cmsghdr align;
+            char bytes[CMSG_SPACE(sizeof(int))];
+        } control;
+        bool with_fd = output->first->fd >= 0;
+        if (with_fd)
+            attach(&message, control.bytes, output->first->fd);
+        ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent > 0 && with_fd) {
+            close(output->first->fd);
+            output->first->fd = -1;
+        }
+        if (sent >= 0) {
+            advance(output, store, (size_t)sent);
+            continue;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS)
+            return INF_OUTPUT_BROKEN;
+        if (output->first_since_ns == 0)
+            output->first_since_ns = inf_clock_ns();
+        return INF_OUTPUT_BLOCKED;
+    }
+    return INF_OUTPUT_EMPTY;
+}
+
+// Gives a frame that goes on alone the buffer that its data lie in.
+static void take_buffer(struct inf_output_frame *frame)
+{
+    struct inf_output_frame *owner = frame;
+    while (owner->buffer == NULL)
+        owner = owner->next;
+    uint8_t *buffer = owner->buffer;
+    owner->buffer = NULL;
+    frame->buffer = buffer;
+    frame->capacity = owner->capacity;
+}
+
+void inf_output_cut(struct inf_output *output, struct inf_output_store *store)
+{
+    struct inf_output_frame *begun = output->first;
+    if (begun == NULL || !begun->begun) {
+        inf_output_clear(output, store);
+        return;
+    }
+    if (begun->data_bytes > 0)
+        take_buffer(begun);
+    while (begun->next != NULL) {
+        struct inf_output_frame *gone = begun->next;
+        begun->next = gone->next;
+        output->bytes -= gone->head_bytes + gone->data_bytes;
+        release(store, gone);
+    }
+    output->last = begun;
+}
+
+void inf_output_clear(struct inf_output *output, struct inf_output_store *store)
+{
+    while (output->first != NULL) {
+        struct inf_output_frame *gone = output->first;
+        output->first = gone->next;
+        release(store, gone);
+    }
+    *output = (struct inf_output){0};
+}

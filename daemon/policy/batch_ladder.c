@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/policy/batch_ladder.h"
+
+#include <assert.h>
+
+#include "proto/core/attributes.h"
+
+struct inf_batch_choice inf_batch_choose(const struct inf_batch_ladder *ladder, uint64_t rows)
+{
+    assert(ladder->count > 0 && rows > 0);
+    struct inf_batch_choice best = {0, 1};
+    for (uint32_t i = 1; i < ladder->count; i++) {
+        const struct inf_batch_rung *rung = &ladder->rungs[i];
+        uint32_t filled = (uint32_t)INF_MIN(rows, rung->rows);
+        // filled / run_ns against best.rows / its run_ns: times are hours at most, so nothing wraps.
+        if (filled * ladder->rungs[best.rung].run_ns >= best.rows * rung->run_ns)
+            best = (struct inf_batch_choice){i, filled};
+        if (rung->rows >= rows)
+            break; // a higher one holds nothing but more padding
+    }
+    return best;
+}
+
+uint32_t inf_batch_rows_max(const struct inf_batch_ladder *ladder)
+{
+    return ladder->count > 0 ? ladder->rungs[ladder->count - 1].rows : 0;
+}

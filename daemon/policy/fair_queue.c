@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/policy/fair_queue.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "backends/base/clock.h"
+
+struct list {
+    struct inf_fair_entry *first, *last;
+};
+
+// What one user has of one model. Its time counts on while the user is known.
+struct inf_fair_flow {
+    uint64_t model;
+    struct user *user;
+    struct inf_fair_flow *next; // of the user
+    uint64_t served_ns;         // device time had, plus what was missed while nothing waited
+    uint64_t waiting_ns[INF_PRIORITY_COUNT];
+    uint32_t waiting, running;
+    struct list lists[INF_PRIORITY_COUNT]; // in the order they came
+};
+
+struct user {
+    uint64_t id;
+    struct user *next;
+    uint64_t served_ns; // as a flow's
+    uint64_t clock_ns;  // of its flows: where the one served last stood
+    uint32_t waiting, running;
+    struct inf_fair_flow *flows;
+};
+
+// A flow and a user for each entry there can be: every one that is not idle has an entry.
+struct inf_fair {
+    uint32_t capacity, flows_used, users_used; // used: handed out at least once
+    struct inf_fair_flow *flow_pool, *free_flows;
+    struct user *user_pool, *free_users;
+    struct user *users;
+    uint32_t active_users; // with something waiting
+    uint64_t clock_ns;     // where the user served last stood
+    uint64_t waiting_ns;
+};
+
+enum inf_code inf_fair_create(struct inf_fair **out_fair, uint32_t capacity, struct inf_error *err)
+{
+    struct inf_fair *fair = calloc(1, sizeof *fair);
+    if (fair == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a queue");
+    fair->capacity = capacity;
+    // Zeroed by the system, so that what is never used is never resident.
+    fair->flow_pool = calloc(capacity, sizeof *fair->flow_pool);
+    fair->user_pool = calloc(capacity, sizeof *fair->user_pool);
+    if (fair->flow_pool == NULL || fair->user_pool == NULL) {
+        inf_fair_destroy(&fair);
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a queue of %u", capacity);
+    }
+    *out_fair = fair;
+    return INF_OK;
+}
+
+void inf_fair_destroy(struct inf_fair **fair)
+{
+    if (*fair == NULL)
+        return;
+    free((*fair)->user_pool);
+    free((*fair)->flow_pool);
+    free(*fair);
+    *fair = NULL;
+}
+
+// --- users and flows ---
+
+static bool flow_idle(const struct inf_fair_flow *flow)
+{
+    return flow->waiting == 0 && flow->running == 0;
+}
+
+static bool user_idle(const struct user *user)
+{
+    return user->waiting == 0 && user->running == 0;
+}
+
+// Whether something else may take the place of what stands at `served_ns` and is idle: nothing is
+// lost where it is not ahead of the others, and where room is needed, what is lost is a debt.
+static bool forgettable(uint64_t served_ns, uint64_t clock_ns, bool room_needed)
+{
+    return room_needed || served_ns <= clock_ns;
+}
+
+static void forget_idle_flows(struct inf_fair *fair, struct user *user, bool room_needed)
+{
+    for (struct inf_fair_flow **link = &user->flows; *link != NULL;) {
+        struct inf_fair_flow *flow = *link;
+        if (!flow_idle(flow) || !forgettable(flow->served_ns, user->clock_ns, room_needed)) {
+            link = &flow->next;
+            continue;
+        }
+        *link = flow->next;
+        flow->next = fair->free_flows;
+        fair->free_flows = flow;
+    }
+}
+
+static void forget_idle_users(struct inf_fair *fair, bool room_needed)
+{
+    for (struct user **link = &fair->users; *link != NULL;) {
+        struct user *user = *link;
+        if (!user_idle(user) || !forgettable(user->served_ns, fair->clock_ns, room_needed)) {
+            link = &user->next;
+            continue;
+        }
+        forget_idle_flows(fair, user, true);
+        *link = user->next;
+        user->next = fair->free_users;
+        fair->free_users = user;
+    }
+}
+
+static struct user *find_user(const struct inf_fair *fair, uint64_t id)
+{
+    struct user *user = fair->users;
+    while (user != NULL && user->id != id)
+        user = user->next;
+    return user;
+}
+
+static struct user *make_user(struct inf_fair *fair, uint64_t id)
+{
+    forget_idle_users(fair, fair->free_users == NULL && fair->users_used == fair->capacity);
+    struct user *user = fair->free_users;
+    if (user != NULL)
+        fair->free_users = user->next;
+    else
+        user = &fair->user_pool[fair->users_used++];
+    *user = (struct user){.id = id, .next = fair->users};
+    fair->users = user;
+    return user;
+}
+
+static struct inf_fair_flow *make_flow(struct inf_fair *fair, struct user *user, uint64_t model)
+{
+    forget_idle_flows(fair, user, false);
+    if (fair->free_flows == NULL && fair->flows_used == fair->capacity)
+        for (struct user *other = fair->users; other != NULL; other = other->next)
+            forget_idle_flows(fair, other, true);
+    struct inf_fair_flow *flow = fair->free_flows;
+    if (flow != NULL)
+        fair->free_flows = flow->next;
+    else
+        flow = &fair->flow_pool[fair->flows_used++];
+    *flow = (struct inf_fair_flow){.model = model, .user = user, .next = user->flows};
+    user->flows = flow;
+    return flow;
+}
+
+// The flow of the user and the model; made where there is none.
+static struct inf_fair_flow *get_flow(struct inf_fair *fair, uint64_t id, uint64_t model)
+{
+    struct user *user = find_user(fair, id);
+    if (user == NULL)
+        user = make_user(fair, id);
+    struct inf_fair_flow *flow = user->flows;
+    while (flow != NULL && flow->model != model)
+        flow = flow->next;
+    return flow != NULL ? flow : make_flow(fair, user, model);
+}
+
+// --- entries ---
+
+// Whoever begins to wait begins where the others stand: time in which nothing was asked for is
+// neither saved up nor held against anybody.
+static void catch_up(struct inf_fair *fair, struct inf_fair_flow *flow)
+{
+    struct user *user = flow->user;
+    if (user->waiting == 0) {
+        user->served_ns = INF_MAX(user->served_ns, fair->clock_ns);
+        fair->active_users++;
+    }
+    if (flow->waiting == 0)
+        flow->served_ns = INF_MAX(flow->served_ns, user->clock_ns);
+}
+
+void inf_fair_add(struct inf_fair *fair, struct inf_fair_entry *entry)
+{
+    struct inf_fair_flow *flow = get_flow(fair, entry->user, entry->model);
+    struct list *list = &flow->lists[entry->priority];
+    catch_up(fair, flow);
+    entry->flow = flow;
+    entry->next = NULL;
+    entry->previous = list->last;
+    if (list->last != NULL)
+        list->last->next = entry;
+    else
+        list->first = entry;
+    list->last = entry;
+    flow->waiting++;
+    flow->user->waiting++;
+    flow->waiting_ns[entry->priority] += entry->cost_ns;
+    fair->waiting_ns += entry->cost_ns;
+}
+
+void inf_fair_remove(struct inf_fair *fair, struct inf_fair_entry *entry)
+{
+    struct inf_fair_flow *flow = entry->flow;
+    struct list *list = &flow->lists[entry->priority];
+    assert(flow->waiting > 0);
+    if (entry->previous != NULL)
+        entry->previous->next = entry->next;
+    else
+        list->first = entry->next;
+    if (entry->next != NULL)
+        entry->next->previous = entry->previous;
+    else
+        list->last = entry->previous;
+    entry->previous = entry->next = NULL;
+    flow->waiting--;
+    if (--flow->user->waiting == 0)
+        fair->active_users--;
+    flow->waiting_ns[entry->priority] -= entry->cost_ns;
+    fair->waiting_ns -= entry->cost_ns;
+}
+
+// How urgent an entry is by now.
+static uint32_t urgency(const struct inf_fair_entry *entry, uint64_t now_ns)
+{
+    uint64_t waited_ns = now_ns > entry->since_ns ? now_ns - entry->since_ns : 0;
+    uint64_t older = waited_ns / (INF_FAIR_AGING_MS * INF_NS_PER_MS);
+    return older >= (uint64_t)entry->priority ? 0 : (uint32_t)(entry->priority - older);
+}
+
+// The most urgent entry of a flow, the oldest of several.
+static struct inf_fair_entry *flow_head(const struct inf_fair_flow *flow, uint64_t now_ns)
+{
+    struct inf_fair_entry *head = NULL;
+    for (int i = 0; i < INF_PRIORITY_COUNT; i++) {
+        struct inf_fair_entry *entry = flow->lists[i].first;
+        if (entry == NULL)
+            continue;
+        if (head == NULL || urgency(entry, now_ns) < urgency(head, now_ns) ||
+            (urgency(entry, now_ns) == urgency(head, now_ns) && entry->since_ns < head->since_ns))
+            head = entry;
+    }
+    return head;
+}
+
+// Whether `a` goes before `b`, both heads of flows of one user.
+static bool before(const struct inf_fair_entry *a, const struct inf_fair_entry *b, uint64_t now_ns)
+{
+    uint32_t urgency_a = urgency(a, now_ns);
+    uint32_t urgency_b = urgency(b, now_ns);
+    if (urgency_a != urgency_b)
+        return urgency_a < urgency_b;
+    if (a->flow->served_ns != b->flow->served_ns)
+        return a->flow->served_ns < b->flow->served_ns;
+    return a->since_ns < b->since_ns;
+}
+
+static struct inf_fair_entry *user_head(const struct user *user, uint64_t now_ns)
+{
+    struct inf_fair_entry *head = NULL;
+    for (const struct inf_fair_flow *flow = user->flows; flow != NULL; flow = flow->next) {
+        struct inf_fair_entry *entry = flow->waiting > 0 ? flow_head(flow, now_ns) : NULL;
+        if (entry != NULL && (head == NULL || before(entry, head, now_ns)))
+            head = entry;
+    }
+    return head;
+}
+
+struct inf_fair_entry *inf_fair_next(struct inf_fair *fair, uint64_t now_ns)
+{
+    const struct user *least = NULL;
+    struct inf_fair_entry *head = NULL;
+    for (const struct user *user = fair->users; user != NULL; user = user->next) {
+        if (user->waiting == 0 || (least != NULL && user->served_ns > least->served_ns))
+            continue;
+        struct inf_fair_entry *entry = user_head(user, now_ns);
+        if (least != NULL && user->served_ns == least->served_ns &&
+            entry->since_ns >= head->since_ns)
+            continue;
+        least = user;
+        head = entry;
+    }
+    return head;
+}
+
+void inf_fair_begin(struct inf_fair *fair, struct inf_fair_entry *entry)
+{
+    struct inf_fair_flow *flow = entry->flow;
+    struct user *user = flow->user;
+    inf_fair_remove(fair, entry);
+    fair->clock_ns = INF_MAX(fair->clock_ns, user->served_ns);
+    user->clock_ns = INF_MAX(user->clock_ns, flow->served_ns);
+    user->served_ns += entry->cost_ns;
+    flow->served_ns += entry->cost_ns;
+    user->running++;
+    flow->running++;
+}
+
+void inf_fair_end(struct inf_fair *fair, struct inf_fair_entry *entry, uint64_t took_ns)
+{
+    (void)fair;
+    struct inf_fair_flow *flow = entry->flow;
+    assert(flow->running > 0);
+    flow->running--;
+    flow->user->running--;
+    // Both were raised by the cost before, and never sink below where they were then.
+    flow->served_ns += took_ns - entry->cost_ns;
+    flow->user->served_ns += took_ns - entry->cost_ns;
+    entry->flow = NULL;
+}
+
+// Appends what waits in a flow, but for `first`, and returns the new count.
+static uint32_t gather_flow(const struct inf_fair_flow *flow, const struct inf_fair_entry *first,
+                            struct inf_fair_entry **entries, uint32_t count, uint32_t capacity)
+{
+    for (int i = 0; i < INF_PRIORITY_COUNT; i++)
+        for (struct inf_fair_entry *entry = flow->lists[i].first; entry != NULL && count < capacity;
+             entry = entry->next)
+            if (entry != first)
+                entries[count++] = entry;
+    return count;
+}
+
+uint32_t inf_fair_gather(const struct inf_fair *fair, struct inf_fair_entry *first,
+                         struct inf_fair_entry **entries, uint32_t capacity)
+{
+    assert(capacity > 0);
+    entries[0] = first;
+    uint32_t count = gather_flow(first->flow, first, entries, 1, capacity);
+    for (const struct user *user = fair->users; user != NULL; user = user->next)
+        for (const struct inf_fair_flow *flow = user->flows; flow != NULL; flow = flow->next)
+            if (flow != first->flow && flow->model == first->flow->model)
+                count = gather_flow(flow, first, entries, count, capacity);
+    return count;
+}
+
+// --- what waits ---
+
+uint64_t inf_fair_waiting_ns(const struct inf_fair *fair)
+{
+    return fair->waiting_ns;
+}
+
+uint64_t inf_fair_ahead_ns(const struct inf_fair *fair, uint64_t id, enum inf_priority priority)
+{
+    const struct user *user = find_user(fair, id);
+    if (user == NULL || user->waiting == 0)
+        return 0;
+    uint64_t own_ns = 0;
+    for (const struct inf_fair_flow *flow = user->flows; flow != NULL; flow = flow->next)
+        for (int i = 0; i <= (int)priority; i++)
+            own_ns += flow->waiting_ns[i];
+    uint64_t shared_ns;
+    if (__builtin_mul_overflow(own_ns, (uint64_t)fair->active_users, &shared_ns))
+        return fair->waiting_ns;
+    return INF_MIN(shared_ns, fair->waiting_ns);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/resource/quota.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/clock.h"
+#include "daemon/policy/rate_limit.h"
+
+struct inf_quota_user {
+    struct inf_quota *quota;
+    struct inf_quota_user *next;
+    uid_t uid;
+    uint32_t references; // 0: only what it owes is of interest
+    struct inf_allowance device;
+    uint64_t held[INF_QUOTA_KIND_COUNT];
+};
+
+struct inf_quota {
+    uint64_t most[INF_QUOTA_KIND_COUNT];
+    struct inf_quota_user *users;
+};
+
+static const struct {
+    const char *name; // "user 7: 12 NAME"
+    enum inf_reason reason;
+} kinds[] = {
+    [INF_QUOTA_CONNECTIONS] = {"connections", INF_REASON_QUOTA_REQUESTS},
+    [INF_QUOTA_REQUESTS] = {"requests in flight", INF_REASON_QUOTA_REQUESTS},
+    [INF_QUOTA_REQUEST_BYTES] = {"bytes of requests in flight", INF_REASON_QUOTA_BYTES},
+    [INF_QUOTA_REGIONS] = {"regions", INF_REASON_QUOTA_BYTES},
+    [INF_QUOTA_REGION_BYTES] = {"bytes of regions", INF_REASON_QUOTA_BYTES},
+    [INF_QUOTA_FDS] = {"file descriptors", INF_REASON_QUOTA_REQUESTS},
+    [INF_QUOTA_DEVICE_MS] = {"ms of device time", INF_REASON_QUOTA_TIME},
+    [INF_QUOTA_SESSION_BYTES] = {"bytes of sessions", INF_REASON_QUOTA_BYTES},
+};
+
+enum inf_code inf_quota_create(struct inf_quota **out_quota,
+                               const uint64_t most[INF_QUOTA_KIND_COUNT], struct inf_error *err)
+{
+    struct inf_quota *quota = calloc(1, sizeof *quota);
+    if (quota == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for quotas");
+    memcpy(quota->most, most, sizeof quota->most);
+    *out_quota = quota;
+    return INF_OK;
+}
+
+void inf_quota_destroy(struct inf_quota **quota)
+{
+    if (*quota == NULL)
+        return;
+    while ((*quota)->users != NULL) {
+        struct inf_quota_user *user = (*quota)->users;
+        (*quota)->users = user->next;
+        free(user);
+    }
+    free(*quota);
+    *quota = NULL;
+}
+
+static uint64_t owes_for_ns(struct inf_quota_user *user)
+{
+    return inf_allowance_wait_ns(&user->device, user->quota->most[INF_QUOTA_DEVICE_MS],
+                                 inf_clock_ns());
+}
+
+// Frees the accounts of users who have left, and owe nothing any more.
+static void forget(struct inf_quota *quota)
+{
+    struct inf_quota_user **link = &quota->users;
+    while (*link != NULL) {
+        struct inf_quota_user *user = *link;
+        if (user->references > 0 || owes_for_ns(user) > 0) {
+            link = &user->next;
+            continue;
+        }
+        *link = user->next;
+        free(user);
+    }
+}
+
+struct inf_quota_user *inf_quota_open(struct inf_quota *quota, uid_t uid)
+{
+    struct inf_quota_user *user = quota->users;
+    while (user != NULL && user->uid != uid)
+        user = user->next;
+    if (user == NULL) {
+        user = calloc(1, sizeof *user);
+        if (user == NULL)
+            return NULL;
+        *user = (struct inf_quota_user){.quota = quota, .next = quota->users, .uid = uid};
+        quota->users = user;
+    }
+    user->references++;
+    return user;
+}
+
+struct inf_quota_user *inf_quota_ref(struct inf_quota_user *user)
+{
+    user->references++;
+    return user;
+}
+
+void inf_quota_unref(struct inf_quota_user **pointer)
+{
+    struct inf_quota_user *user = *pointer;
+    *pointer = NULL;
+    if (user == NULL || --user->references > 0)
+        return;
+    for (int i = 0; i < INF_QUOTA_KIND_COUNT; i++)
+        assert(user->held[i] == 0 && "an account closed with something in it");
+    forget(user->quota);
+}
+
+enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
+                               uint64_t amount, struct inf_error *err)
+{
+    uint64_t most = user->quota->most[kind];
+    if (amount > most || user->held[kind] > most - amount)
+        return inf_fail_reason(
+            err, INF_EXHAUSTED, kinds[kind].reason,
+            "user %u: %" PRIu64 " %s and %" PRIu64 " more are too many, a user may have %" PRIu64,
+            (unsigned)user->uid, user->held[kind], kinds[kind].name, amount, most);
+    user->held[kind] += amount;
+    return INF_OK;
+}
+
+void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns)
+{
+    inf_allowance_take(&user->device, device_ns, user->quota->most[INF_QUOTA_DEVICE_MS],
+                       inf_clock_ns());
+}
+
+enum inf_code inf_quota_check_time(struct inf_quota_user *user, uint64_t *out_wait_ns,
+                                   struct inf_error *err)
+{
+    uint64_t most = user->quota->most[INF_QUOTA_DEVICE_MS];
+    if (most == 0)
+        return INF_OK;
+    *out_wait_ns = owes_for_ns(user);
+    if (*out_wait_ns == 0)
+        return INF_OK;
+    return inf_fail_reason(err, INF_EXHAUSTED, kinds[INF_QUOTA_DEVICE_MS].reason,
+                           "user %u: more %s was had than the %" PRIu64
+                           " a second that a user may "
+                           "have",
+                           (unsigned)user->uid, kinds[INF_QUOTA_DEVICE_MS].name, most);
+}
+
+void inf_quota_refund(struct inf_quota_user *user, enum inf_quota_kind kind, uint64_t amount)
+{
+    assert(user->held[kind] >= amount);
+    user->held[kind] -= amount;
+}
+
+uint64_t inf_quota_held(const struct inf_quota_user *user, enum inf_quota_kind kind)
+{
+    return user->held[kind];
+}
+
+void inf_quota_set_most(struct inf_quota *quota, enum inf_quota_kind kind, uint64_t most)
+{
+    quota->most[kind] = most;
+}

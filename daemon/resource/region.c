@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/resource/region.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/blob.h"
+#include "proto/core/limits.h"
+#include "proto/core/span.h"
+
+// Less than this is copied sooner than any device is told of it.
+#define MAPPING_BYTES_MIN ((size_t)16 << 10)
+
+#define SEALS_WANTED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+void inf_region_table_init(struct inf_region_table *table, struct inf_reaper *reaper,
+                           struct inf_counters *counters, struct inf_quota_user *user)
+{
+    *table = (struct inf_region_table){.reaper = reaper, .counters = counters, .user = user};
+}
+
+static void free_list(struct inf_region *first)
+{
+    while (first != NULL) {
+        struct inf_region *gone = first;
+        first = gone->next;
+        free(gone);
+    }
+}
+
+static void unlink_region(struct inf_region_table *table, struct inf_region *region)
+{
+    struct inf_region **link = &table->regions;
+    while (*link != region)
+        link = &(*link)->next;
+    *link = region->next;
+    region->next = NULL;
+    table->count--;
+    table->bytes -= region->size_bytes;
+}
+
+// Drops a reference. The last one unmaps, and leaves the region to be reported if anybody still
+// listens.
+static void drop(struct inf_region *region) INF_ON_LOOP
+{
+    assert(region->references > 0);
+    if (--region->references > 0)
+        return;
+    inf_reaper_unmap(region->reaper, region->memory, region->mapped_bytes, &region->mapping);
+    region->memory = NULL;
+    region->counters->regions--;
+    region->counters->region_bytes -= region->size_bytes;
+    inf_quota_refund(region->user, INF_QUOTA_REGIONS, 1);
+    inf_quota_refund(region->user, INF_QUOTA_REGION_BYTES, region->size_bytes);
+    inf_quota_unref(&region->user);
+    struct inf_region_table *table = region->table;
+    if (table == NULL) {
+        free(region);
+        return;
+    }
+    unlink_region(table, region);
+    region->next = table->released;
+    table->released = region;
+}
+
+void inf_region_table_fini(struct inf_region_table *table)
+{
+    struct inf_region *region = table->regions;
+    while (region != NULL) {
+        struct inf_region *next = region->next;
+        region->table = NULL;
+        region->next = NULL;
+        if (region->registered) {
+            region->registered = false;
+            drop(region);
+        }
+        region = next;
+    }
+    free_list(table->released);
+    *table = (struct inf_region_table){
+        .reaper = table->reaper, .counters = table->counters, .user = table->user};
+}
+
+static struct inf_region *find(struct inf_region_table *table, uint64_t id)
+{
+    struct inf_region **link = &table->regions;
+    while (*link != NULL && (*link)->id != id)
+        link = &(*link)->next;
+    struct inf_region *found = *link;
+    if (found != NULL && found != table->regions) {
+        *link = found->next;
+        found->next = table->regions;
+        table->regions = found;
+    }
+    return found;
+}
+
+// Only a memfd has seals at all, so this also keeps out every file whose calls could block.
+static enum inf_code check_seals(const struct inf_region_options *options, int *out_seals,
+                                 struct inf_error *err)
+{
+    int seals = fcntl(options->fd, F_GET_SEALS);
+    if (seals < 0)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_SEALS_MISSING,
+                               "region %" PRIu64 ": not a memfd", options->id);
+    if ((seals & SEALS_WANTED) != SEALS_WANTED)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_SEALS_MISSING,
+                               "region %" PRIu64 ": the memfd is not sealed with%s%s%s",
+                               options->id, (seals & F_SEAL_SHRINK) == 0 ? " F_SEAL_SHRINK" : "",
+                               (seals & F_SEAL_GROW) == 0 ? " F_SEAL_GROW" : "",
+                               (seals & F_SEAL_SEAL) == 0 ? " F_SEAL_SEAL" : "");
+    if (options->writable && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,
+                               "region %" PRIu64 ": to be writable, but sealed against writing",
+                               options->id);
+    *out_seals = seals;
+    return INF_OK;
+}
+
+static enum inf_code check_file(const struct inf_region_options *options, struct inf_error *err)
+{
+    struct stat file;
+    if (fstat(options->fd, &file) < 0 || !S_ISREG(file.st_mode))
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_SEALS_MISSING,
+                               "region %" PRIu64 ": not a regular memfd", options->id);
+    if ((uint64_t)file.st_size < options->size_bytes)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "region %" PRIu64 ": the memfd has %" PRIu64 " bytes, %" PRIu64
+                               " were declared",
+                               options->id, (uint64_t)file.st_size, options->size_bytes);
+    // A hole costs the client nothing and would be charged to whoever reads it first: us.
+    if ((uint64_t)file.st_blocks * 512 < options->size_bytes)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_REGION_SPARSE,
+                               "region %" PRIu64 ": only %" PRIu64 " of %" PRIu64
+                               " bytes are allocated; write or fallocate() all of them first",
+                               options->id, (uint64_t)file.st_blocks * 512, options->size_bytes);
+    return INF_OK;
+}
+
+// Maps the file with readable memory behind it, for kernels that read past the end of operands.
+static enum inf_code map(struct inf_region *region, const struct inf_region_options *options,
+                         int seals, struct inf_error *err)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t file_bytes = inf_size_align((size_t)options->size_bytes, page);
+    size_t total = file_bytes + page;
+    uint8_t *memory = mmap(NULL, total, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "region %" PRIu64 ": no address space", options->id);
+    int protection = options->writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    // Kernels before 6.7 refuse to share a write-sealed file even for reading; it cannot change any
+    // more, so a private mapping is the same.
+    int sharing = (seals & F_SEAL_WRITE) != 0 ? MAP_PRIVATE : MAP_SHARED;
+    if (mmap(memory, file_bytes, protection, sharing | MAP_FIXED, options->fd, 0) == MAP_FAILED) {
+        int error = errno;
+        munmap(memory, total);
+        return inf_fail(err, INF_PRECONDITION, "region %" PRIu64 ": cannot be mapped: %s",
+                        options->id, strerror(error));
+    }
+    region->memory = memory;
+    region->mapped_bytes = total;
+    // Sealed against being cut, it stays whole while devices read it.
+    if (file_bytes >= MAPPING_BYTES_MIN &&
+        inf_mapping_create(&region->mapping, memory, file_bytes, NULL) != INF_OK)
+        region->mapping = NULL;
+    return INF_OK;
+}
+
+static enum inf_code check_limits(struct inf_region_table *table,
+                                  const struct inf_region_options *options, struct inf_error *err)
+{
+    if (options->id == 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "region: the id is 0, wanted another");
+    if (options->size_bytes == 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "region %" PRIu64 ": the size is 0", options->id);
+    if (find(table, options->id) != NULL)
+        return inf_fail_reason(err, INF_EXISTS, INF_REASON_REGION_EXISTS,
+                               "region %" PRIu64 ": there is one of this id", options->id);
+    if (table->count >= INF_LIMIT_REGIONS)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                               "region %" PRIu64 ": the connection has %u regions already",
+                               options->id, table->count);
+    if (!inf_range_ok(table->bytes, options->size_bytes, INF_LIMIT_REGION_BYTES))
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                               "region %" PRIu64 ": %" PRIu64 " bytes, with %" PRIu64
+                               " registered already; the limit of a connection is %" PRIu64,
+                               options->id, options->size_bytes, table->bytes,
+                               INF_LIMIT_REGION_BYTES);
+    return INF_OK;
+}
+
+static enum inf_code charge(struct inf_quota_user *user, uint64_t bytes,
+                            struct inf_error *err) INF_ON_LOOP
+{
+    INF_TRY(inf_quota_charge(user, INF_QUOTA_REGIONS, 1, err));
+    enum inf_code code = inf_quota_charge(user, INF_QUOTA_REGION_BYTES, bytes, err);
+    if (code != INF_OK)
+        inf_quota_refund(user, INF_QUOTA_REGIONS, 1);
+    return code;
+}
+
+static enum inf_code create(struct inf_region_table *table,
+                            const struct inf_region_options *options, int seals,
+                            struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_region *region = calloc(1, sizeof *region);
+    if (region == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "region %" PRIu64 ": no memory", options->id);
+    enum inf_code code = map(region, options, seals, err);
+    if (code != INF_OK) {
+        free(region);
+        return code;
+    }
+    region->user = inf_quota_ref(table->user);
+    region->id = options->id;
+    region->size_bytes = options->size_bytes;
+    region->writable = options->writable;
+    region->registered = true;
+    region->references = 1;
+    region->table = table;
+    region->reaper = table->reaper;
+    region->counters = table->counters;
+    region->next = table->regions;
+    table->regions = region;
+    table->count++;
+    table->bytes += region->size_bytes;
+    table->counters->regions++;
+    table->counters->region_bytes += region->size_bytes;
+    return INF_OK;
+}
+
+static enum inf_code charge_and_create(struct inf_region_table *table,
+                                       const struct inf_region_options *options, int seals,
+                                       struct inf_error *err) INF_ON_LOOP
+{
+    INF_TRY(charge(table->user, options->size_bytes, err));
+    enum inf_code code = create(table, options, seals, err);
+    if (code == INF_OK)
+        return INF_OK;
+    inf_quota_refund(table->user, INF_QUOTA_REGIONS, 1);
+    inf_quota_refund(table->user, INF_QUOTA_REGION_BYTES, options->size_bytes);
+    return code;
+}
+
+enum inf_code inf_region_register(struct inf_region_table *table,
+                                  const struct inf_region_options *options, struct inf_error *err)
+{
+    int seals = 0;
+    enum inf_code code = check_limits(table, options, err);
+    if (code == INF_OK)
+        code = check_seals(options, &seals, err);
+    if (code == INF_OK)
+        code = check_file(options, err);
+    if (code == INF_OK)
+        code = charge_and_create(table, options, seals, err);
+    // What is no memfd may be a file whose close() waits for the client.
+    if (code == INF_OK)
+        close(options->fd);
+    else
+        inf_reaper_close(table->reaper, options->fd);
+    return code;
+}
+
+#define NOEXEC_SEAL_FLAG 0x0008u // MFD_NOEXEC_SEAL, which older headers lack
+
+// Its pages come as they are touched, and are charged to whoever does: what the client may have of
+// them is the quota's matter.
+static int make_memfd(uint64_t size_bytes)
+{
+    int fd = memfd_create("inferd-region", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL_FLAG);
+    if (fd < 0 && errno == EINVAL) // before Linux 6.3
+        fd = memfd_create("inferd-region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 ||
+        (ftruncate(fd, (off_t)size_bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS_WANTED) == 0))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, uint64_t size_bytes,
+                                  int *out_fd, struct inf_error *err)
+{
+    struct inf_region_options options = {.id = id, .size_bytes = size_bytes, .writable = true};
+    INF_TRY(check_limits(table, &options, err));
+    options.fd = make_memfd(size_bytes);
+    if (options.fd < 0)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "region %" PRIu64 ": no memory for %" PRIu64 " bytes", id,
+                               size_bytes);
+    enum inf_code code = charge_and_create(table, &options, SEALS_WANTED, err);
+    if (code == INF_OK)
+        *out_fd = options.fd;
+    else
+        close(options.fd);
+    return code;
+}
+
+static enum inf_code find_registered(struct inf_region_table *table, uint64_t id,
+                                     struct inf_region **out_region, struct inf_error *err)
+{
+    struct inf_region *region = find(table, id);
+    if (region == NULL || !region->registered)
+        return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_REGION_NOT_FOUND,
+                               "region %" PRIu64 ": not registered on this connection", id);
+    *out_region = region;
+    return INF_OK;
+}
+
+enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id, uint64_t stream_id,
+                                    struct inf_error *err)
+{
+    struct inf_region *region = NULL;
+    INF_TRY(find_registered(table, id, &region, err));
+    region->registered = false;
+    region->release_stream = stream_id;
+    drop(region);
+    return INF_OK;
+}
+
+bool inf_region_table_next_released(struct inf_region_table *table, uint64_t *id,
+                                    uint64_t *stream_id)
+{
+    struct inf_region *region = table->released;
+    if (region == NULL)
+        return false;
+    table->released = region->next;
+    *id = region->id;
+    *stream_id = region->release_stream;
+    free(region);
+    return true;
+}
+
+enum inf_code inf_region_acquire(struct inf_region_table *table,
+                                 const struct inf_region_range *range,
+                                 struct inf_region **out_region, uint8_t **out_memory,
+                                 struct inf_error *err)
+{
+    struct inf_region *region = NULL;
+    INF_TRY(find_registered(table, range->id, &region, err));
+    if (!inf_range_ok(range->offset, range->length, region->size_bytes))
+        return inf_fail_reason(err, INF_RANGE, INF_REASON_REGION_BOUNDS,
+                               "region %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64
+                               " do not fit its %" PRIu64,
+                               range->id, range->length, range->offset, region->size_bytes);
+    if (range->offset % INF_REGION_ALIGNMENT != 0)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "region %" PRIu64 ": offset %" PRIu64 " is no multiple of %d",
+                               range->id, range->offset, INF_REGION_ALIGNMENT);
+    if (range->write && !region->writable)
+        return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,
+                               "region %" PRIu64 ": an output, but not registered as writable",
+                               range->id);
+    region->references++;
+    *out_region = region;
+    *out_memory = region->memory + range->offset;
+    return INF_OK;
+}
+
+void inf_region_release(struct inf_region **region)
+{
+    if (*region == NULL)
+        return;
+    drop(*region);
+    *region = NULL;
+}

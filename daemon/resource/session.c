@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/resource/session.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/blob.h"
+#include "proto/core/span.h"
+
+#define ALIGNMENT 64
+
+void inf_session_table_init(struct inf_session_table *table, struct inf_counters *counters,
+                            struct inf_quota_user *user)
+{
+    *table = (struct inf_session_table){.counters = counters, .user = user};
+}
+
+void inf_session_table_fini(struct inf_session_table *table)
+{
+    while (table->sessions != NULL) {
+        struct inf_session *session = table->sessions;
+        table->sessions = session->next;
+        session->next = NULL;
+        inf_session_unref(&session);
+    }
+    table->count = 0;
+}
+
+// --- one session ---
+
+static void free_session(struct inf_session *session) INF_ON_LOOP
+{
+    for (uint32_t i = 0; i < session->tensor_count; i++) {
+        struct inf_session_tensor *tensor = &session->tensors[i];
+        free(tensor->name);
+        free(tensor->output);
+        free(tensor->now.data);
+        free(tensor->next.data);
+    }
+    session->counters->sessions--;
+    session->counters->session_bytes -= session->charged_bytes;
+    inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, session->charged_bytes);
+    inf_quota_unref(&session->user);
+    free(session);
+}
+
+struct inf_session *inf_session_ref(struct inf_session *session)
+{
+    session->references++;
+    return session;
+}
+
+void inf_session_unref(struct inf_session **pointer)
+{
+    struct inf_session *session = *pointer;
+    *pointer = NULL;
+    if (session == NULL)
+        return;
+    assert(session->references > 0);
+    if (--session->references == 0)
+        free_session(session);
+}
+
+enum inf_code inf_session_tensor(struct inf_session *session, const char *name, uint32_t *out_index,
+                                 struct inf_error *err)
+{
+    for (uint32_t i = 0; i < session->tensor_count; i++) {
+        *out_index = i;
+        if (strcmp(session->tensors[i].name, name) == 0)
+            return INF_OK;
+    }
+    if (session->tensor_count == INF_LIMIT_SESSION_TENSORS)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                               "session %" PRIu64 ": '%s' would be one more than its %u tensors",
+                               session->id, name, INF_LIMIT_SESSION_TENSORS);
+    char *copy = strdup(name);
+    if (copy == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "session %" PRIu64 ": no memory for '%s'", session->id, name);
+    *out_index = session->tensor_count++;
+    session->tensors[*out_index] = (struct inf_session_tensor){.name = copy};
+    return INF_OK;
+}
+
+static enum inf_code add_pair(struct inf_session *session, const struct inf_session_state *state,
+                              struct inf_error *err) INF_ON_LOOP
+{
+    uint32_t index;
+    INF_TRY(inf_session_tensor(session, state->input, &index, err));
+    struct inf_session_tensor *tensor = &session->tensors[index];
+    tensor->shaped = state->shaped;
+    tensor->first_shape = state->shape;
+    tensor->output = strdup(state->output);
+    if (tensor->output == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "session %" PRIu64 ": no memory", session->id);
+    return INF_OK;
+}
+
+static enum inf_code create(struct inf_session_table *table,
+                            const struct inf_session_message *message,
+                            struct inf_session **out_session, struct inf_error *err) INF_ON_LOOP
+{
+    struct inf_session *session = calloc(1, sizeof *session);
+    if (session == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "session %" PRIu64 ": no memory", message->session_id);
+    session->id = message->session_id;
+    session->references = 1;
+    session->user = inf_quota_ref(table->user);
+    session->counters = table->counters;
+    session->counters->sessions++;
+    for (uint32_t i = 0; i < message->state_count; i++) {
+        enum inf_code code = add_pair(session, &message->states[i], err);
+        if (code == INF_OK)
+            continue;
+        inf_session_unref(&session);
+        return code;
+    }
+    *out_session = session;
+    return INF_OK;
+}
+
+// --- the table ---
+
+static struct inf_session **find_link(struct inf_session_table *table, uint64_t id)
+{
+    struct inf_session **link = &table->sessions;
+    while (*link != NULL && (*link)->id != id)
+        link = &(*link)->next;
+    return link;
+}
+
+enum inf_code inf_session_open(struct inf_session_table *table,
+                               const struct inf_session_message *message, struct inf_error *err)
+{
+    struct inf_session *session = NULL;
+    if (*find_link(table, message->session_id) != NULL)
+        return inf_fail_reason(err, INF_EXISTS, INF_REASON_SESSION_EXISTS,
+                               "session %" PRIu64 ": there is one of this id", message->session_id);
+    if (table->count >= INF_LIMIT_SESSIONS)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
+                               "session %" PRIu64 ": the connection has %" PRIu32 " already",
+                               message->session_id, table->count);
+    INF_TRY(create(table, message, &session, err));
+    session->next = table->sessions;
+    table->sessions = session;
+    table->count++;
+    return INF_OK;
+}
+
+static enum inf_code lost(uint64_t id, struct inf_error *err)
+{
+    return inf_fail_reason(err, INF_ABORTED, INF_REASON_SESSION_LOST,
+                           "session %" PRIu64
+                           ": this connection has none of this id; open it, and "
+                           "begin the sequence anew",
+                           id);
+}
+
+enum inf_code inf_session_close(struct inf_session_table *table, uint64_t id, struct inf_error *err)
+{
+    struct inf_session **link = find_link(table, id);
+    struct inf_session *session = *link;
+    if (session == NULL)
+        return lost(id, err);
+    *link = session->next;
+    session->next = NULL;
+    table->count--;
+    inf_session_unref(&session);
+    return INF_OK;
+}
+
+enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
+                               struct inf_session **out_session, struct inf_error *err)
+{
+    *out_session = *find_link(table, id);
+    return *out_session != NULL ? INF_OK : lost(id, err);
+}
+
+// --- values ---
+
+enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
+                                         struct inf_error *err)
+{
+    if (buffer->data != NULL && buffer->capacity >= size_bytes)
+        return INF_OK;
+    if (size_bytes > INF_LIMIT_SESSION_BYTES)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                               "%zu bytes, a session keeps at most %" PRIu64, size_bytes,
+                               INF_LIMIT_SESSION_BYTES);
+    size_t capacity = inf_size_align(INF_MAX(size_bytes, 1), ALIGNMENT);
+    free(buffer->data);
+    *buffer = (struct inf_session_buffer){NULL, 0};
+    buffer->data =
+        aligned_alloc(ALIGNMENT, inf_size_align(capacity + INF_BLOB_SLACK_BYTES, ALIGNMENT));
+    if (buffer->data == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for %zu bytes of a session", capacity);
+    memset(buffer->data + capacity, 0, INF_BLOB_SLACK_BYTES);
+    buffer->capacity = capacity;
+    return INF_OK;
+}
+
+// Charges session and user for what the buffers of a tensor take now.
+static enum inf_code charge(struct inf_session *session, struct inf_session_tensor *tensor,
+                            struct inf_error *err) INF_ON_LOOP
+{
+    uint64_t bytes = (uint64_t)tensor->now.capacity + tensor->next.capacity;
+    if (bytes < tensor->charged_bytes) {
+        inf_quota_refund(session->user, INF_QUOTA_SESSION_BYTES, tensor->charged_bytes - bytes);
+    } else {
+        uint64_t more = bytes - tensor->charged_bytes;
+        if (!inf_range_ok(session->charged_bytes, more, INF_LIMIT_SESSION_BYTES))
+            return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
+                                   "session %" PRIu64 ": '%s' would bring it to %" PRIu64
+                                   " bytes, the limit is %" PRIu64,
+                                   session->id, tensor->name, session->charged_bytes + more,
+                                   INF_LIMIT_SESSION_BYTES);
+        INF_TRY(inf_quota_charge(session->user, INF_QUOTA_SESSION_BYTES, more, err));
+    }
+    session->counters->session_bytes += bytes - tensor->charged_bytes;
+    session->charged_bytes += bytes - tensor->charged_bytes;
+    tensor->charged_bytes = bytes;
+    return INF_OK;
+}
+
+// Gives up the room for the next value.
+static void drop_next(struct inf_session *session, struct inf_session_tensor *tensor) INF_ON_LOOP
+{
+    free(tensor->next.data);
+    tensor->next = (struct inf_session_buffer){NULL, 0};
+    enum inf_code code = charge(session, tensor, NULL);
+    assert(code == INF_OK && "less than before");
+    (void)code;
+}
+
+void inf_session_settle(struct inf_session *session, uint32_t index)
+{
+    struct inf_session_tensor *tensor = &session->tensors[index];
+    if (charge(session, tensor, NULL) != INF_OK)
+        drop_next(session, tensor);
+}
+
+enum inf_code inf_session_begin(struct inf_session *session, uint32_t index, enum inf_dtype dtype,
+                                const struct inf_shape *wanted, struct inf_error *err)
+{
+    struct inf_session_tensor *tensor = &session->tensors[index];
+    const struct inf_shape *shape = tensor->shaped ? &tensor->first_shape : wanted;
+    size_t size;
+    if (tensor->output == NULL || !inf_shape_known(shape))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_TENSOR_MISSING,
+                               "session %" PRIu64 ": it holds no '%s' yet, and %s; send it once",
+                               session->id, tensor->name,
+                               tensor->output == NULL ? "nothing was kept there"
+                                                      : "the shape of the first one is not known");
+    if (!inf_shape_bytes(shape, dtype, &size))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "session %" PRIu64 ": '%s' is too large", session->id, tensor->name);
+    INF_TRY(inf_session_buffer_reserve(&tensor->now, size, err));
+    memset(tensor->now.data, 0, size);
+    enum inf_code code = charge(session, tensor, err);
+    if (code != INF_OK) {
+        free(tensor->now.data);
+        tensor->now = (struct inf_session_buffer){NULL, 0};
+        return code;
+    }
+    tensor->present = true;
+    tensor->dtype = dtype;
+    tensor->shape = *shape;
+    return INF_OK;
+}
+
+enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,
+                                 uint32_t count, struct inf_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        enum inf_code code = charge(session, &session->tensors[kept[i].index], err);
+        if (code == INF_OK)
+            continue;
+        for (uint32_t k = 0; k < count; k++)
+            drop_next(session, &session->tensors[kept[k].index]);
+        return code;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct inf_session_tensor *tensor = &session->tensors[kept[i].index];
+        struct inf_session_buffer previous = tensor->now;
+        tensor->now = tensor->next;
+        tensor->next = previous;
+        tensor->present = true;
+        tensor->dtype = kept[i].dtype;
+        tensor->shape = kept[i].shape;
+    }
+    return INF_OK;
+}

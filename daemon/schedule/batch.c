@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/schedule/batch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/blob.h"
+#include "backends/base/clock.h"
+#include "daemon/schedule/result_guard.h"
+#include "daemon/schedule/job_output.h"
+#include "proto/core/span.h"
+
+// Gathered tensors start at multiples of this.
+#define ALIGNMENT 64
+
+void inf_batch_memory_fini(struct inf_batch_memory *memory)
+{
+    free(memory->data);
+    *memory = (struct inf_batch_memory){0};
+}
+
+// What is run together, and how far that has got.
+struct batch {
+    const struct inf_batch_means *means;
+    struct inf_job *jobs[INF_BATCH_ROWS_MAX];
+    uint32_t count;
+    uint64_t rows_left;
+    uint32_t job, row; // the first that has not run: a row of a job
+    struct inf_error *err;
+};
+
+// Rows of one job within a run.
+struct piece {
+    struct inf_job *job;
+    uint32_t row, count; // of the job
+    uint32_t at;         // in the run
+};
+
+// One run.
+struct run {
+    struct inf_executable *executable;
+    const struct inf_graph *graph;
+    uint32_t rung_rows, rows; // of the rung; of jobs
+    uint32_t piece_count;
+    struct piece pieces[INF_BATCH_ROWS_MAX];
+    const void *inputs[INF_LIMIT_TENSORS];
+    struct inf_mapping *mappings[INF_LIMIT_TENSORS]; // of inputs that are a job's own
+    void *outputs[INF_LIMIT_TENSORS];
+};
+
+// Bytes of one row of a value of the run's graph.
+static size_t row_bytes(const struct run *run, const struct inf_port *port)
+{
+    const struct inf_value *value = &run->graph->values[port->value];
+    return inf_shape_elements(&value->shape) / run->rung_rows * inf_dtype_size(value->dtype);
+}
+
+static bool aligned(const void *memory)
+{
+    return (uintptr_t)memory % ALIGNMENT == 0;
+}
+
+// --- memory ---
+
+// Enough for the model's last rung, so that no later run of it allocates.
+static enum inf_code reserve(struct inf_batch_memory *memory, const struct inf_served *served,
+                             struct inf_error *err)
+{
+    const struct inf_graph *graph = inf_model_graph(served->model);
+    size_t tensors = graph->input_count + graph->output_count;
+    size_t size = inf_size_align(
+        (size_t)served->ladder.bytes + tensors * (ALIGNMENT + INF_BLOB_SLACK_BYTES), ALIGNMENT);
+    if (memory->capacity >= size)
+        return INF_OK;
+    inf_batch_memory_fini(memory);
+    memory->data = aligned_alloc(ALIGNMENT, size);
+    if (memory->data == NULL)
+        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a batch of %zu bytes", size);
+    memory->capacity = size;
+    return INF_OK;
+}
+
+// Takes the next stretch of the worker's memory.
+static uint8_t *take(const struct inf_batch_memory *memory, size_t *used, size_t size)
+{
+    uint8_t *place = memory->data + *used;
+    *used = inf_size_align(*used + size + INF_BLOB_SLACK_BYTES, ALIGNMENT);
+    assert(*used <= memory->capacity);
+    return place;
+}
+
+// --- a run ---
+
+// Takes the next rows, and the rung for them.
+static void plan_run(struct batch *batch, struct run *run)
+{
+    const struct inf_batch_ladder *ladder = &batch->jobs[0]->served->ladder;
+    struct inf_batch_choice choice = inf_batch_choose(ladder, batch->rows_left);
+    run->rung_rows = ladder->rungs[choice.rung].rows;
+    run->rows = 0;
+    run->piece_count = 0;
+    while (run->rows < choice.rows) {
+        struct inf_job *job = batch->jobs[batch->job];
+        uint32_t count = INF_MIN(job->rows - batch->row, choice.rows - run->rows);
+        run->pieces[run->piece_count++] =
+            (struct piece){.job = job, .row = batch->row, .count = count, .at = run->rows};
+        run->rows += count;
+        batch->row += count;
+        if (batch->row == job->rows) {
+            batch->job++;
+            batch->row = 0;
+        }
+    }
+    batch->rows_left -= run->rows;
+}
+
+static enum inf_code acquire(const struct batch *batch, struct run *run)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    const struct inf_job *job = batch->jobs[0];
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    for (uint32_t i = 0; i < job->input_count; i++) {
+        shapes[i] = job->shapes[i];
+        shapes[i].dims[0] = run->rung_rows;
+    }
+    INF_TRY(
+        inf_model_acquire(job->served->model, job->device, shapes, &run->executable, batch->err));
+    run->graph = inf_executable_graph(run->executable);
+    return INF_OK;
+}
+
+// An input for the run: the job's own memory where that will do, else a copy of all the rows.
+static const void *gather(const struct batch *batch, struct run *run, uint32_t index, size_t *used)
+{
+    size_t size = row_bytes(run, &run->graph->inputs[index]);
+    const struct piece *first = &run->pieces[0];
+    const uint8_t *own = (const uint8_t *)first->job->inputs[index] + first->row * size;
+    bool is_own = first->count == run->rung_rows && aligned(own);
+    run->mappings[index] = is_own ? first->job->mappings[index] : NULL;
+    if (is_own)
+        return own;
+    uint8_t *copy = take(batch->means->memory, used, size * run->rung_rows);
+    for (uint32_t i = 0; i < run->piece_count; i++) {
+        const struct piece *piece = &run->pieces[i];
+        memcpy(copy + piece->at * size,
+               (const uint8_t *)piece->job->inputs[index] + piece->row * size, piece->count * size);
+    }
+    // Padding repeats the last row rather than zeros: whatever the model does to values that are
+    // not zero, it does to these.
+    for (uint32_t row = run->rows; row < run->rung_rows; row++)
+        memcpy(copy + row * size, copy + (row - 1) * size, size);
+    return copy;
+}
+
+static bool anybody_wants(const struct run *run, uint32_t index)
+{
+    for (uint32_t i = 0; i < run->piece_count; i++)
+        if (inf_job_output_memory(run->pieces[i].job, index) != NULL)
+            return true;
+    return false;
+}
+
+// Where the run writes an output: where the job wants it if that will do, else where scatter() finds
+// it.
+static void *place(const struct batch *batch, const struct run *run, uint32_t index, size_t *used)
+{
+    size_t size = row_bytes(run, &run->graph->outputs[index]);
+    const struct piece *first = &run->pieces[0];
+    uint8_t *own = inf_job_output_memory(first->job, index);
+    if (!anybody_wants(run, index))
+        return NULL;
+    if (first->count == run->rung_rows && aligned(own + first->row * size))
+        return own + first->row * size;
+    return take(batch->means->memory, used, size * run->rung_rows);
+}
+
+static void scatter(const struct run *run)
+{
+    for (uint32_t index = 0; index < run->graph->output_count; index++) {
+        size_t size = row_bytes(run, &run->graph->outputs[index]);
+        for (uint32_t i = 0; run->outputs[index] != NULL && i < run->piece_count; i++) {
+            const struct piece *piece = &run->pieces[i];
+            uint8_t *own = inf_job_output_memory(piece->job, index);
+            const uint8_t *from = (const uint8_t *)run->outputs[index] + piece->at * size;
+            if (own != NULL && own + piece->row * size != from)
+                memcpy(own + piece->row * size, from, piece->count * size);
+        }
+    }
+}
+
+static enum inf_code execute(const struct batch *batch, struct run *run)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < run->graph->input_count; i++)
+        run->inputs[i] = gather(batch, run, i, &used);
+    for (uint32_t i = 0; i < run->graph->output_count; i++)
+        run->outputs[i] = place(batch, run, i, &used);
+    const struct inf_execution execution = {
+        .inputs = run->inputs,
+        .mappings = run->mappings,
+        .outputs = run->outputs,
+        .slot = batch->means->slot,
+        // One that is alone may be stopped; the others of a batch would have to begin anew.
+        .cancelled = batch->count == 1 ? &batch->jobs[0]->cancelled : NULL};
+    for (uint32_t i = 0; i < run->piece_count; i++) {
+        struct inf_job *job = run->pieces[i].job;
+        if (job->result.begin_ns == 0)
+            job->result.begin_ns = inf_clock_ns();
+        else
+            job->result.flags |= INF_INFER_SPLIT;
+        if (run->rung_rows > run->rows) {
+            job->result.flags |= INF_INFER_PADDED;
+            job->result.padded_to = INF_MAX(job->result.padded_to, run->rung_rows);
+        }
+        job->result.batch_rows = INF_MAX(job->result.batch_rows, run->rows);
+    }
+    const struct inf_job *first = batch->jobs[0];
+    enum inf_precision precision;
+    INF_TRY(inf_guard_run(first->served, first->device, run->executable, &execution, &precision,
+                          batch->err));
+    uint64_t end_ns = inf_clock_ns();
+    for (uint32_t i = 0; i < run->piece_count; i++) {
+        run->pieces[i].job->result.end_ns = end_ns;
+        run->pieces[i].job->result.precision = precision;
+        if (precision != inf_executable_precision(run->executable))
+            run->pieces[i].job->result.flags |= INF_INFER_AGAIN;
+    }
+    scatter(run);
+    return INF_OK;
+}
+
+// --- jobs ---
+
+// Finds room for the outputs of every job; those that have none, or are not wanted any more, are left
+// out of the batch.
+static void place_outputs(struct batch *batch, const struct inf_graph *graph)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct inf_job *job = batch->jobs[i];
+        bool late;
+        if (atomic_load_explicit(&job->cancelled, memory_order_relaxed)) {
+            inf_fail(&job->result.fault.err, INF_CANCELLED, "cancelled before it began");
+        } else if (inf_job_place_outputs(job, graph, job->rows, batch->means->pool, &late) ==
+                   INF_OK) {
+            assert(!late && "a model with a ladder knows the shapes of its outputs");
+            batch->jobs[kept++] = job;
+            continue;
+        }
+        batch->rows_left -= job->rows;
+    }
+    batch->count = kept;
+}
+
+static enum inf_code run_all(struct batch *batch) INF_ATTR(requires_capability(inf_role_worker))
+{
+    struct inf_model *model = batch->jobs[0]->served->model;
+    INF_TRY(reserve(batch->means->memory, batch->jobs[0]->served, batch->err));
+    while (batch->rows_left > 0) {
+        struct run run = {.executable = NULL};
+        plan_run(batch, &run);
+        INF_TRY(acquire(batch, &run));
+        enum inf_code code = execute(batch, &run);
+        inf_model_release(model, &run.executable);
+        if (code != INF_OK)
+            return code;
+    }
+    return INF_OK;
+}
+
+void inf_batch_run(struct inf_job *const *jobs, uint32_t count, const struct inf_batch_means *means)
+{
+    struct inf_error err = {.code = INF_OK};
+    struct batch batch = {.means = means, .count = count, .err = &err};
+    for (uint32_t i = 0; i < count; i++) {
+        batch.jobs[i] = jobs[i];
+        batch.rows_left += jobs[i]->rows;
+        inf_fault_init(&jobs[i]->result.fault);
+        jobs[i]->result.begin_ns = jobs[i]->result.end_ns = 0;
+        jobs[i]->result.batch_rows = jobs[i]->result.padded_to = 0;
+        jobs[i]->result.flags &= INF_INFER_MOVED;
+    }
+    place_outputs(&batch, inf_model_graph(jobs[0]->served->model));
+    enum inf_code code = batch.count > 0 ? run_all(&batch) : INF_OK;
+    if (code == INF_OK)
+        return;
+    // It may have been the values of one that the model objects to: the others must not pay for it.
+    for (uint32_t i = 0; batch.count > 1 && i < batch.count; i++)
+        inf_batch_run(&batch.jobs[i], 1, means);
+    // Whatever was forgotten on the way, the loop must not take a failure for an answer.
+    if (err.code == INF_OK)
+        inf_fail_reason(&err, INF_INTERNAL, INF_REASON_BUG, "the run failed without saying why");
+    if (batch.count == 1)
+        batch.jobs[0]->result.fault.err = err;
+}

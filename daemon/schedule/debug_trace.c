@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/schedule/debug_trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends/base/clock.h"
+
+// The log takes some hundred lines at once and loses what comes faster than it is written.
+#define PAUSE_NS (10 * INF_NS_PER_MS)
+
+struct trace {
+    const struct inf_trace_subject *subject;
+    const struct inf_log *log;
+    uint32_t nodes;
+    uint64_t time_ns, bytes;
+    char culprit[128]; // the first node that made what is not finite; "": none did
+};
+
+static void log_node(struct trace *trace, const struct inf_node_entry *node)
+{
+    inf_log(trace->log, INF_LOG_INFO,
+            "node model=%s name=\"%s\" op=%s device=%s kernel=\"%s\" ms=%.4f output=\"%s\" "
+            "inputs=\"%s\" bytes=%" PRIu64 " least=%g largest=%g nan=%" PRIu64 " inf=%" PRIu64
+            " verdict=\"%s\"",
+            trace->subject->served->name, node->name, node->op, node->device, node->kernel,
+            (double)node->time_ns / 1e6, node->shape, node->inputs, node->bytes, node->least,
+            node->largest, node->nan_count, node->inf_count, node->verdict);
+    if (trace->culprit[0] == '\0' && strcmp(node->verdict, "made here") == 0)
+        snprintf(trace->culprit, sizeof trace->culprit, "%s", node->name);
+    trace->nodes++;
+    trace->time_ns += node->time_ns;
+    trace->bytes += node->bytes;
+}
+
+static void take(void *context, struct inf_dissect_rows *rows, uint32_t percent)
+{
+    struct trace *trace = context;
+    (void)percent;
+    for (uint32_t i = 0; i < rows->count; i++)
+        log_node(trace, &rows->entries[i]);
+    free(rows);
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+}
+
+void inf_trace_log(const struct inf_trace_subject *subject, const struct inf_log *log)
+{
+    struct trace trace = {.subject = subject, .log = log};
+    struct inf_error err = {.text = "no memory"};
+    enum inf_code code = INF_EXHAUSTED;
+    struct inf_dissect_order *order = calloc(1, sizeof *order);
+    if (order != NULL) {
+        order->mode = INF_DISSECT_DEBUG;
+        order->device = subject->device;
+        order->precision = subject->precision;
+        order->given = true;
+        for (uint32_t i = 0; i < subject->input_count; i++) {
+            order->shapes[i] = subject->shapes[i];
+            order->inputs[i] = inf_blob_ref(subject->inputs[i]);
+        }
+        const struct inf_dissect_sink sink = {.take = take, .context = &trace};
+        code = inf_model_dissect(subject->served->model, order, &sink, &err);
+    }
+    inf_dissect_order_destroy(&order);
+    if (code != INF_OK)
+        inf_log(log, INF_LOG_INFO, "request not traced model=%s id=\"%s\" reason=\"%s\"",
+                subject->served->name, subject->request_id, err.text);
+    else
+        inf_log(log, INF_LOG_INFO,
+                "request traced model=%s version=%s id=\"%s\" device=%s precision=%s nodes=%" PRIu32
+                " ms=%.4f bytes=%" PRIu64 " not_finite_from=\"%s\"",
+                subject->served->name, subject->served->version, subject->request_id,
+                inf_device_info(subject->device)->name, inf_precision_name(subject->precision),
+                trace.nodes, (double)trace.time_ns / 1e6, trace.bytes, trace.culprit);
+}

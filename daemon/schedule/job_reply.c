@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/schedule/job_reply.h"
+
+#include <stdlib.h>
+
+#include "backends/exec/model.h"
+#include "daemon/output/reply_writer.h"
+#include "proto/wire/frame.h"
+
+// Metadata of such a reply; longer ones are the loop's.
+#define META_BYTES 4096
+
+struct inf_job_replier {
+    struct inf_pool *pool;
+    struct inf_scratch *scratch;
+    union inf_message message;
+    uint8_t head[INF_FRAME_HEADER_BYTES + META_BYTES];
+};
+
+static void fill_outputs(const struct inf_job *job, struct inf_infer_reply *reply)
+{
+    const struct inf_graph *graph = inf_model_graph(job->served->model);
+    reply->output_count = 0;
+    for (uint32_t i = 0; i < job->order_count; i++) {
+        uint32_t index = job->order[i];
+        const struct inf_job_output *output = &job->outputs[index];
+        if (!output->returned)
+            continue;
+        reply->outputs[reply->output_count++] = (struct inf_tensor_entry){
+            .name = graph->outputs[index].name,
+            .dtype = output->dtype,
+            .shape = output->shape,
+            .location = {.present = true,
+                         .region_id = output->region != NULL ? output->region_id : 0,
+                         .offset = output->region != NULL ? output->region_offset : output->offset,
+                         .length = output->size_bytes},
+        };
+    }
+}
+
+void inf_job_reply_fill(const struct inf_job *job, struct inf_infer_reply *reply)
+{
+    reply->model_name = job->served->name;
+    reply->model_version = job->served->version;
+    reply->id = job->id;
+    fill_outputs(job, reply);
+    reply->timing = (struct inf_timing){
+        .queue_ns = job->result.start_ns - job->accepted_ns,
+        .input_ns = job->result.begin_ns - job->result.start_ns,
+        .compute_ns = job->result.end_ns - job->result.begin_ns,
+        .output_ns = job->result.done_ns - job->result.end_ns,
+    };
+    reply->batch_size = job->result.batch_rows;
+    reply->device = inf_device_info(job->device)->name;
+    reply->precision = inf_precision_name(job->result.precision);
+    reply->credit_return = 1;
+    reply->flags = job->result.flags;
+    reply->padded_to = job->result.padded_to;
+}
+
+// --- frames that workers write ---
+
+enum inf_code inf_job_replier_create(struct inf_job_replier **out_replier, struct inf_pool *pool,
+                                     struct inf_error *err)
+{
+    struct inf_job_replier *replier = calloc(1, sizeof *replier);
+    if (replier == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a worker's replies");
+    replier->pool = pool;
+    enum inf_code code = inf_scratch_create(&replier->scratch, err);
+    if (code == INF_OK)
+        *out_replier = replier;
+    else
+        inf_job_replier_destroy(&replier);
+    return code;
+}
+
+void inf_job_replier_destroy(struct inf_job_replier **replier)
+{
+    if (*replier == NULL)
+        return;
+    inf_scratch_destroy(&(*replier)->scratch);
+    free(*replier);
+    *replier = NULL;
+}
+
+static bool encode(struct inf_job_replier *replier, const struct inf_job *job, size_t *out_bytes)
+{
+    size_t meta_bytes;
+    inf_job_reply_fill(job, &replier->message.infer_reply);
+    if (inf_message_encode(&replier->message, INF_MESSAGE_INFER_REPLY,
+                           replier->head + INF_FRAME_HEADER_BYTES, META_BYTES, &meta_bytes,
+                           replier->scratch, NULL) != INF_OK)
+        return false;
+    const struct inf_frame_header header = {.meta_bytes = (uint32_t)meta_bytes,
+                                            .data_bytes = (uint32_t)job->result.data_bytes,
+                                            .stream_id = job->direct.stream_id,
+                                            .type = INF_FRAME_RESPONSE,
+                                            .flags = INF_FRAME_FINAL,
+                                            .method = INF_METHOD_MODEL_INFER};
+    inf_frame_header_encode(&header, replier->head);
+    *out_bytes = INF_FRAME_HEADER_BYTES + meta_bytes;
+    return true;
+}
+
+bool inf_job_replier_begin(struct inf_job_replier *replier, struct inf_job *job,
+                           struct inf_job_letter *letter)
+{
+    if (job->direct.gate == NULL || job->result.fault.err.code != INF_OK ||
+        job->result.data_bytes > job->direct.data_bytes_max ||
+        !inf_gate_enter_worker(job->direct.gate))
+        return false;
+    if (!encode(replier, job, &letter->head_bytes) || !inf_job_claim(job, INF_JOB_BY_WORKER)) {
+        inf_gate_leave_worker(job->direct.gate);
+        return false;
+    }
+    letter->gate = job->direct.gate;
+    letter->data = job->result.data;
+    letter->data_bytes = job->result.data_bytes;
+    letter->data_capacity = job->result.data_capacity;
+    job->direct.gate = NULL;
+    job->result.data = NULL;
+    return true;
+}
+
+void inf_job_replier_end(struct inf_job_replier *replier, struct inf_job_letter *letter)
+{
+    const struct iovec parts[] = {{replier->head, letter->head_bytes},
+                                  {letter->data, letter->data_bytes}};
+    inf_gate_write(letter->gate, parts, letter->data_bytes > 0 ? 2 : 1);
+    inf_pool_release(replier->pool, letter->data, letter->data_capacity);
+    inf_gate_unref(&letter->gate);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/schedule/result_guard.h"
+
+#include <math.h>
+
+// Whether every float of an output is finite.
+static bool is_finite(const float *elements, size_t count)
+{
+    // Anything times 0 is 0, but for what is not finite: that stays NaN through the whole sum.
+    float sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += elements[i] * 0;
+    return !isnan(sum);
+}
+
+static bool are_finite(const struct inf_executable *executable,
+                       const struct inf_execution *execution)
+{
+    const struct inf_graph *graph = inf_executable_graph(executable);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const struct inf_value *value = &graph->values[graph->outputs[i].value];
+        if (execution->outputs[i] != NULL && value->dtype == INF_DTYPE_F32 &&
+            !is_finite(execution->outputs[i], inf_shape_elements(&value->shape)))
+            return false;
+    }
+    return true;
+}
+
+// Runs the same in fp32, into the same outputs.
+static enum inf_code run_again(struct inf_served *served, struct inf_device *device,
+                               const struct inf_executable *first,
+                               const struct inf_execution *execution, bool *mended,
+                               struct inf_error *err) INF_MAY_BLOCK
+{
+    const struct inf_graph *graph = inf_executable_graph(first);
+    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    struct inf_executable *executable = NULL;
+    if (graph->input_count > INF_LIMIT_TENSORS)
+        return inf_fail(err, INF_UNSUPPORTED, "a model of more than %u inputs", INF_LIMIT_TENSORS);
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        shapes[i] = graph->values[graph->inputs[i].value].shape;
+    INF_TRY(inf_model_acquire_in(served->model, device, &fp32, shapes, &executable, err));
+    enum inf_code code = inf_executable_run(executable, execution, err);
+    *mended = code == INF_OK && are_finite(executable, execution);
+    inf_model_release(served->model, &executable);
+    return code;
+}
+
+enum inf_code inf_guard_run(struct inf_served *served, struct inf_device *device,
+                            struct inf_executable *executable,
+                            const struct inf_execution *execution,
+                            enum inf_precision *out_precision, struct inf_error *err)
+{
+    *out_precision = inf_executable_precision(executable);
+    if (*out_precision == INF_PRECISION_FP32)
+        return inf_executable_run(executable, execution, err);
+    atomic_bool overflowed = false;
+    struct inf_execution watched = *execution;
+    watched.overflowed = &overflowed;
+    INF_TRY(inf_executable_run(executable, &watched, err));
+    if (!atomic_load(&overflowed) && are_finite(executable, execution))
+        return INF_OK;
+    bool mended = false;
+    *out_precision = INF_PRECISION_FP32;
+    INF_TRY(run_again(served, device, executable, execution, &mended, err));
+    // What somebody asked for beside the model's placement says nothing about that.
+    bool as_placed = device == served->device &&
+                     inf_executable_precision(executable) == served->placement.mode.precision;
+    if (mended && as_placed)
+        atomic_fetch_add_explicit(&served->recomputed, 1, memory_order_relaxed);
+    return INF_OK;
+}

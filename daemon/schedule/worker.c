@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/schedule/worker.h"
+
+#include <assert.h>
+
+#include "backends/base/clock.h"
+#include "backends/exec/model.h"
+#include "daemon/schedule/result_guard.h"
+#include "daemon/schedule/job_output.h"
+#include "daemon/schedule/shadow.h"
+
+// --- a job alone ---
+
+static enum inf_code execute(struct inf_worker *worker, struct inf_job *job,
+                             struct inf_executable *executable)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    void *outputs[INF_LIMIT_TENSORS];
+    bool late;
+    INF_TRY(inf_job_place_outputs(job, inf_executable_graph(executable), 0, worker->pool, &late));
+    for (uint32_t i = 0; i < job->output_count; i++)
+        outputs[i] = inf_job_output_memory(job, i);
+    struct inf_execution execution = {.inputs = job->inputs,
+                                      .mappings = job->mappings,
+                                      .outputs = outputs,
+                                      .slot = worker->slot,
+                                      .cancelled = &job->cancelled};
+    job->result.begin_ns = inf_clock_ns();
+    enum inf_code code = inf_guard_run(job->served, job->device, executable, &execution,
+                                       &job->result.precision, &job->result.fault.err);
+    job->result.end_ns = inf_clock_ns();
+    if (job->result.precision != inf_executable_precision(executable))
+        job->result.flags |= INF_INFER_AGAIN;
+    if (code == INF_OK && late)
+        code = inf_job_collect_late(job, executable, worker->slot, worker->pool);
+    inf_executable_drop_results(executable, worker->slot);
+    return code;
+}
+
+static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_job *job)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    struct inf_model *model = job->served->model;
+    struct inf_executable *executable = NULL;
+    if (atomic_load_explicit(&job->cancelled, memory_order_relaxed))
+        return inf_fail(&job->result.fault.err, INF_CANCELLED, "cancelled before it began");
+    struct inf_mode mode = inf_model_preferred(model, job->device);
+    if (job->precision != INF_PRECISION_AUTO && job->precision != mode.precision)
+        mode = (struct inf_mode){.precision = job->precision};
+    INF_TRY(inf_model_acquire_in(model, job->device, &mode, job->shapes, &executable,
+                                 &job->result.fault.err));
+    enum inf_code code = execute(worker, job, executable);
+    inf_model_release(model, &executable);
+    return code;
+}
+
+static void run_alone(struct inf_worker *worker, struct inf_job *job)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    job->result.begin_ns = job->result.end_ns = 0;
+    job->result.batch_rows = 1;
+    job->result.flags &= INF_INFER_MOVED;
+    inf_fault_init(&job->result.fault);
+    enum inf_code code = acquire_and_execute(worker, job);
+    // Whatever was forgotten on the way, the loop must not take a failure for an answer.
+    if (code != INF_OK && job->result.fault.err.code == INF_OK)
+        inf_fail_reason(&job->result.fault.err, INF_INTERNAL, INF_REASON_BUG,
+                        "the run failed without saying why");
+}
+
+// --- jobs ---
+
+// Says when the jobs were begun and done, and shares out the time between.
+static void note_times(struct inf_job *const *jobs, uint32_t count, uint64_t start_ns)
+{
+    uint64_t done_ns = inf_clock_ns();
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < count; i++)
+        rows += INF_MAX(jobs[i]->rows, 1u);
+    for (uint32_t i = 0; i < count; i++) {
+        jobs[i]->result.start_ns = start_ns;
+        jobs[i]->result.done_ns = done_ns;
+        jobs[i]->result.device_ns =
+            count == 1 ? done_ns - start_ns : (done_ns - start_ns) / rows * jobs[i]->rows;
+        jobs[i]->result.fault.phase = "exec";
+    }
+}
+
+static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uint32_t count)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    uint64_t start_ns = inf_clock_ns();
+    atomic_store_explicit(&worker->busy_since_ns, start_ns, memory_order_relaxed);
+    if (jobs[0]->rows > 0) {
+        const struct inf_batch_means means = {
+            .pool = worker->pool, .memory = &worker->batch_memory, .slot = worker->slot};
+        inf_batch_run(jobs, count, &means);
+    } else {
+        run_alone(worker, jobs[0]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (jobs[i]->result.fault.err.code == INF_OK)
+            inf_job_keep_outputs(jobs[i]);
+    for (uint32_t i = 0; i < count; i++)
+        if ((jobs[i]->shadowed || jobs[i]->traced) && jobs[i]->result.fault.err.code == INF_OK)
+            jobs[i]->result.sample = inf_shadow_take(jobs[i]);
+    note_times(jobs, count, start_ns);
+    atomic_store_explicit(&worker->busy_since_ns, 0, memory_order_relaxed);
+}
+
+// Answers a job that is not worth its run.
+static void give_up(struct inf_job *job)
+{
+    uint64_t now_ns = inf_clock_ns();
+    inf_fault_init(&job->result.fault);
+    inf_fail_reason(&job->result.fault.err, INF_DEADLINE, INF_REASON_IN_QUEUE,
+                    "the time given would run out before the run ended");
+    job->result.fault.phase = "queue";
+    job->result.start_ns = job->result.begin_ns = job->result.end_ns = job->result.done_ns = now_ns;
+    job->result.device_ns = 0;
+}
+
+// Answers a job, if the worker may, and has the loop have it. Answers to several that ran together are the
+// loop's: it writes them while the worker goes on.
+static void post(struct inf_worker *worker, struct inf_job *job, bool alone)
+    INF_ATTR(requires_capability(inf_role_worker))
+{
+    struct inf_job_letter letter;
+    bool mine = alone && inf_job_replier_begin(worker->replier, job, &letter);
+    bool posted =
+        mine ? inf_queue_push_quietly(worker->done, job) : inf_queue_push(worker->done, job);
+    assert(posted && "the queue has room for every job there can be");
+    (void)posted;
+    if (mine)
+        inf_job_replier_end(worker->replier, &letter);
+}
+
+static void work(void *context) INF_ATTR(no_thread_safety_analysis)
+{
+    struct inf_worker *worker = context;
+    inf_role_enter_worker();
+    struct inf_job *jobs[INF_LANE_JOBS];
+    uint32_t count;
+    while ((count = inf_lane_pop(worker->lane, jobs)) > 0) {
+        if (jobs[0]->given_up)
+            give_up(jobs[0]);
+        else
+            run_jobs(worker, jobs, count);
+        inf_lane_settle(worker->lane, jobs, count);
+        for (uint32_t i = 0; i < count; i++)
+            post(worker, jobs[i], count == 1);
+        inf_queue_announce(worker->done);
+    }
+    inf_batch_memory_fini(&worker->batch_memory);
+}
+
+enum inf_code inf_worker_start(struct inf_worker *worker, struct inf_error *err)
+{
+    INF_TRY(inf_job_replier_create(&worker->replier, worker->pool, err));
+    enum inf_code code = inf_thread_start(&worker->thread, "inferd-worker", work, worker, err);
+    if (code != INF_OK)
+        inf_job_replier_destroy(&worker->replier);
+    return code;
+}
+
+void inf_worker_join(struct inf_worker *worker)
+{
+    inf_thread_join(&worker->thread);
+    inf_job_replier_destroy(&worker->replier);
+}

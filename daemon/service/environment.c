@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/service/environment.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/core/utf8.h"
+
+// --- what follows from facts ---
+
+// Takes what was chosen in place of 0.
+static void derive(struct inf_config *config, enum inf_flag_id id, uint32_t *field, uint32_t chosen)
+{
+    if (*field != 0)
+        return;
+    *field = chosen;
+    config->origins[id] = INF_ORIGIN_FACTS;
+}
+
+void inf_environment_init(struct inf_environment *environment,
+                          const struct inf_device_list *devices)
+{
+    struct inf_config *config = environment->config;
+    environment->queue_requests_most = config->queue_requests_max;
+    inf_facts_read(&environment->facts, "");
+    for (uint32_t i = 0; i < devices->count; i++) {
+        const struct inf_device_info *info = inf_device_info(devices->devices[i]);
+        if (info->kind != INF_DEVICE_CPU)
+            continue;
+        derive(config, INF_FLAG_ID_cpu_slots, &config->cpu_slots, info->slots);
+        derive(config, INF_FLAG_ID_cpu_threads, &config->cpu_threads, info->threads);
+    }
+}
+
+// --- changing ---
+
+// Makes the parts of the daemon follow `next`, in which one flag is new.
+static enum inf_code apply(struct inf_environment *environment, enum inf_flag_id id,
+                           const struct inf_config *next, struct inf_error *err) INF_ON_LOOP
+{
+    switch (id) {
+    case INF_FLAG_ID_device:
+        return inf_model_store_set_device(environment->store, next->device, err);
+    case INF_FLAG_ID_power:
+    case INF_FLAG_ID_race:
+    case INF_FLAG_ID_race_tolerance: {
+        struct inf_place_rules rules = {.tolerance = next->race_tolerance};
+        (void)inf_place_races_parse(next->race, &rules.races); // it was checked
+        (void)inf_power_parse(next->power, &rules.power);
+        inf_model_store_set_rules(environment->store, &rules);
+        return INF_OK;
+    }
+    case INF_FLAG_ID_log_level:
+        if (environment->log_writer != NULL)
+            inf_log_writer_set_level(environment->log_writer, inf_config_log_level(next));
+        return INF_OK;
+    default:
+        return INF_OK; // whoever needs it reads it when it is needed
+    }
+}
+
+uint64_t inf_environment_most(const struct inf_environment *environment,
+                              const struct inf_flag *flag)
+{
+    bool queue = flag == &inf_flags[INF_FLAG_ID_queue_requests_max];
+    return queue ? environment->queue_requests_most : (uint64_t)flag->max;
+}
+
+// Finds the flag that may be set so, and sets it in *next, a copy of what is in force.
+static enum inf_code try_value(const struct inf_environment *environment, const char *name,
+                               const char *value, struct inf_config *next,
+                               const struct inf_flag **out_flag, struct inf_error *err) INF_ON_LOOP
+{
+    const char *nearest;
+    char wanted[INF_FLAG_WANTED_SIZE];
+    *next = *environment->config;
+    const struct inf_flag *flag = inf_flag_find(name, &nearest);
+    if (flag == NULL || flag->type == INF_FLAG_ASK)
+        return inf_fail(err, INF_NOT_FOUND, "flag '%.48s': there is none; did you mean '%s'?", name,
+                        nearest);
+    if (!inf_flag_parse(next, flag, value, INF_ORIGIN_ADMIN, wanted))
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "flag '%s': '%.64s': wanted %s", flag->name, value, wanted);
+    if (!flag->live)
+        return inf_fail(err, INF_PRECONDITION,
+                        "flag '%s' is read at start: put it into the configuration, and restart",
+                        flag->name);
+    if (next->queue_requests_max > environment->queue_requests_most)
+        return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                               "flag '%s': '%.64s': wanted a number from 1 to %" PRIu32
+                               ", for which room was made at start",
+                               flag->name, value, environment->queue_requests_most);
+    *out_flag = flag;
+    return INF_OK;
+}
+
+enum inf_code inf_environment_check(const struct inf_environment *environment, const char *name,
+                                    const char *value, struct inf_error *err)
+{
+    struct inf_config next;
+    const struct inf_flag *flag;
+    return try_value(environment, name, value, &next, &flag, err);
+}
+
+enum inf_code inf_environment_set(struct inf_environment *environment, const char *name,
+                                  const char *value, const struct inf_flag **out_flag,
+                                  struct inf_error *err)
+{
+    char wanted[INF_FLAG_WANTED_SIZE];
+    struct inf_config next;
+    const struct inf_flag *flag = NULL;
+    INF_TRY(try_value(environment, name, value, &next, &flag, err));
+    INF_TRY(apply(environment, (enum inf_flag_id)(flag - inf_flags), &next, err));
+    // This field alone: other threads read paths that are fixed.
+    if (!inf_flag_parse(environment->config, flag, value, INF_ORIGIN_ADMIN, wanted))
+        return inf_fail(err, INF_INTERNAL, "flag '%s': read once, but not twice", flag->name);
+    if (environment->log_writer != NULL)
+        inf_log(inf_log_writer_log(environment->log_writer), INF_LOG_NOTICE,
+                "flag set name=%s value=\"%s\"", flag->name, inf_quote(value).text);
+    *out_flag = flag;
+    return INF_OK;
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// ModelPlacement, ModelPlace, ModelPrecompile: what runs where and why, putting it elsewhere, and
+// compiling it ahead.
+#include <stdio.h>
+
+#include "daemon/service/handlers.h"
+#include "proto/core/utf8.h"
+
+// --- what runs where ---
+
+// Why a candidate was not chosen, where the race has no reason of its own.
+static const char *reason_of(const struct inf_placement *placement,
+                             const struct inf_race_entry *entry)
+{
+    static const char *const reasons[] = {
+        [INF_PLACE_PINNED] = "another one was named",
+        [INF_PLACE_RULE] = "not measured: the rule stands",
+    };
+    if (entry->why[0] != '\0' || entry->verdict != INF_RACE_LEFT_OUT)
+        return entry->why;
+    return (size_t)placement->source < INF_ARRAY_LENGTH(reasons) ? reasons[placement->source] : "";
+}
+
+static void describe_candidate(struct inf_candidate_entry *to,
+                               const struct inf_placement *placement, uint32_t index)
+{
+    const struct inf_race_entry *entry = &placement->race.entries[index];
+    const struct inf_device_info *info = inf_device_info(entry->device);
+    *to = (struct inf_candidate_entry){
+        .device = info->name,
+        .backend = info->backend,
+        .kind = inf_service_device_kind(info),
+        .precision = inf_precision_name(entry->mode.precision),
+        .threads = entry->mode.threads > 0 ? entry->mode.threads : info->threads,
+        .verdict = index == placement->race.chosen ? inf_race_verdict_name(INF_RACE_CHOSEN)
+                                                   : inf_race_verdict_name(entry->verdict),
+        .reason = index == placement->race.chosen ? "" : reason_of(placement, entry),
+        .runs = entry->runs,
+        .prior_ns = placement->prior_ns[index],
+        .first_ns = entry->first_ns,
+        .median_ns = entry->median_ns,
+        .memory_bytes = entry->memory_bytes,
+    };
+}
+
+static bool is_listed(const struct inf_placement *placement, const struct inf_device *device)
+{
+    for (uint32_t i = 0; i < placement->race.count; i++)
+        if (placement->race.entries[i].device == device)
+            return true;
+    return false;
+}
+
+// Devices that were candidates, best by rule first, and then those that could not be.
+static uint32_t describe_candidates(struct inf_service *service, const struct inf_served *served)
+{
+    const struct inf_placement *placement = &served->placement;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < placement->race.count; i++) {
+        // What it takes now says more than what it took in a race, or will take in one to come.
+        const struct inf_race_entry *entry = &placement->race.entries[i];
+        uint64_t bytes = inf_model_device_bytes(served->model, entry->device);
+        bool as_is = i == placement->race.chosen ||
+                     (entry->memory_bytes == 0 && entry->mode.precision <= INF_PRECISION_FP32);
+        describe_candidate(&service->candidates[count], placement, i);
+        if (bytes > 0 && as_is)
+            service->candidates[count].memory_bytes = bytes;
+        count++;
+    }
+    for (uint32_t i = 0; i < service->options.devices->count; i++) {
+        const struct inf_device *device = service->options.devices->devices[i];
+        const struct inf_device_info *info = inf_device_info(device);
+        if (is_listed(placement, device) || count == INF_ARRAY_LENGTH(service->candidates))
+            continue;
+        bool failed = device == placement->failed;
+        service->candidates[count++] = (struct inf_candidate_entry){
+            .device = info->name,
+            .backend = info->backend,
+            .kind = inf_service_device_kind(info),
+            .precision = inf_precision_name(INF_PRECISION_FP32),
+            .threads = info->threads,
+            .verdict = failed ? inf_race_verdict_name(INF_RACE_REFUSED) : "not asked",
+            .memory_bytes = inf_model_device_bytes(served->model, device),
+            .reason = failed ? placement->failed_why
+                      : info->kind == INF_DEVICE_SOFTWARE
+                          ? "a GPU interface that the CPU computes: only where it is named"
+                          : "not among the devices that are allowed",
+        };
+    }
+    return count;
+}
+
+static uint32_t describe_declined(struct inf_service *service, const struct inf_model_facts *facts)
+{
+    for (uint32_t i = 0; i < facts->declined_count; i++) {
+        const struct inf_declined *declined = &facts->declined[i];
+        service->declined[i] =
+            (struct inf_declined_entry){.op = declined->op,
+                                        .nodes = declined->nodes,
+                                        .device = inf_device_info(declined->device)->name,
+                                        .reason = declined->reason};
+    }
+    return facts->declined_count;
+}
+
+static uint32_t describe_settings(struct inf_service *service,
+                                  const struct inf_model_config *config)
+{
+    for (uint32_t i = 0; i < INF_MODEL_FLAG_COUNT; i++) {
+        const struct inf_flag *flag = &inf_model_flags.flags[i];
+        enum inf_origin origin = inf_flag_list_origin(&inf_model_flags, config, flag);
+        inf_flag_print(config, flag, service->setting_values[i]);
+        inf_text_clean(service->setting_values[i]);
+        inf_flag_wanted(flag, service->setting_wanted[i]);
+        service->settings[i] = (struct inf_setting_entry){.name = flag->name,
+                                                          .value = service->setting_values[i],
+                                                          .origin = inf_origin_name(origin),
+                                                          .initial = flag->fallback,
+                                                          .wanted = service->setting_wanted[i]};
+    }
+    return INF_MODEL_FLAG_COUNT;
+}
+
+// What a model computes in: what was wanted where it is so, and else fp32.
+static enum inf_precision precision_of(const struct inf_served *served)
+{
+    return served->placement.mode.precision > INF_PRECISION_FP32 &&
+                   served->warm_precision == served->placement.mode.precision
+               ? served->placement.mode.precision
+               : INF_PRECISION_FP32;
+}
+
+enum inf_code inf_service_model_placement(struct inf_service *service, struct inf_request *request,
+                                          struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)request;
+    struct inf_served *served = NULL;
+    const char *name = service->request.placement_request.name;
+    const char *version = service->request.placement_request.version;
+    inf_fault_model(fault, name, version);
+    INF_TRY(inf_model_store_find(service->options.store, name, version, &served, &fault->err));
+    // The store keeps the model until the loop goes on, so its texts may be used after the unref.
+    const struct inf_placement *placement = &served->placement;
+    const struct inf_device_info *device = inf_device_info(served->device);
+    service->reply.placement_reply = (struct inf_placement_reply){
+        .name = served->name,
+        .version = served->version,
+        .device = device->name,
+        .backend = device->backend,
+        .precision = inf_precision_name(precision_of(served)),
+        .precision_reason = served->precision_reason,
+        .policy = inf_place_policy_name(placement->policy),
+        .source = inf_place_source_name(placement->source),
+        .reason = placement->reason,
+        .rule_device = inf_device_info(placement->rule)->name,
+        .rule_reason = placement->rule_reason,
+        .shadow_checked = atomic_load(&served->shadow.checked),
+        .shadow_drifted = atomic_load(&served->shadow.drifted),
+        .shadow_dropped = atomic_load(&served->shadow.dropped),
+        .shadow_alarm = atomic_load(&served->shadow.drifted) > 0 ? served->shadow.alarm : "",
+        .recomputed = atomic_load(&served->recomputed),
+        .macs = served->facts.macs,
+        .const_bytes = inf_graph_cost(inf_model_graph(served->model)).const_bytes,
+        .steps = served->facts.steps,
+        .interpreted = served->facts.interpreted,
+        .small_ops_webgl = served->facts.small_webgl,
+        .small_ops_webgpu = served->facts.small_webgpu,
+        .candidate_count = describe_candidates(service, served),
+        .candidates = service->candidates,
+        .declined_count = describe_declined(service, &served->facts),
+        .declined = service->declined,
+        .setting_count = describe_settings(service, &served->config),
+        .settings = service->settings,
+    };
+    inf_served_unref(&served);
+    answer->kind = INF_MESSAGE_PLACEMENT_REPLY;
+    return INF_OK;
+}
+
+// --- putting it elsewhere ---
+
+static enum inf_code start_placing(struct inf_service *service, uint64_t token,
+                                   struct inf_error *err) INF_ON_LOOP
+{
+    const struct inf_placement_request *wanted = &service->request.placement_request;
+    const struct inf_place_request order = {.name = wanted->name,
+                                            .version = wanted->version,
+                                            .device = wanted->device,
+                                            .policy = wanted->policy,
+                                            .precision = wanted->precision,
+                                            .mode = wanted->mode,
+                                            .token = token};
+    return inf_model_store_place(service->options.store, &order, err);
+}
+
+enum inf_code inf_service_model_place(struct inf_service *service, struct inf_request *request,
+                                      struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)request;
+    const struct inf_placement_request *wanted = &service->request.placement_request;
+    inf_fault_model(fault, wanted->name, wanted->version);
+    return inf_service_begin_load(service, start_placing, answer, fault);
+}
+
+// --- compiling it ahead ---
+
+static enum inf_code start_precompiling(struct inf_service *service, uint64_t token,
+                                        struct inf_error *err) INF_ON_LOOP
+{
+    const struct inf_precompile_message *wanted = &service->request.precompile;
+    const struct inf_precompile_request order = {.name = wanted->name,
+                                                 .version = wanted->version,
+                                                 .device = wanted->device,
+                                                 .shapes = wanted->shapes,
+                                                 .token = token};
+    return inf_model_store_precompile(service->options.store, &order, err);
+}
+
+enum inf_code inf_service_model_precompile(struct inf_service *service, struct inf_request *request,
+                                           struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)request;
+    const struct inf_precompile_message *wanted = &service->request.precompile;
+    inf_fault_model(fault, wanted->name, wanted->version);
+    return inf_service_begin_load(service, start_precompiling, answer, fault);
+}

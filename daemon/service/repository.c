@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// RepositoryIndex, RepositoryModelLoad, RepositoryModelUnload: which models are served.
+#include <stdlib.h>
+
+#include "daemon/service/handlers.h"
+
+static const char *const state_names[] = {
+    [INF_MODEL_LOADING] = "LOADING",
+    [INF_MODEL_READY] = "READY",
+    [INF_MODEL_FAILED] = "UNAVAILABLE",
+};
+
+enum inf_code inf_service_repository_index(struct inf_service *service, struct inf_request *request,
+                                           struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)request;
+    (void)fault;
+    uint32_t count =
+        inf_model_store_list(service->options.store, service->model_rows, INF_SERVICE_MODELS_MAX);
+    count = INF_MIN(count, INF_SERVICE_MODELS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct inf_model_row *row = &service->model_rows[i];
+        service->model_entries[i] = (struct inf_model_index_entry){
+            .name = row->name,
+            .version = row->version,
+            .state = state_names[row->state],
+            .reason = row->reason,
+            .device = row->device,
+            .platform = row->platform,
+            .memory_bytes = row->memory_bytes,
+            .requests = row->requests,
+            .macs = row->macs,
+        };
+    }
+    service->reply.model_index =
+        (struct inf_model_index){.count = count, .entries = service->model_entries};
+    answer->kind = INF_MESSAGE_MODEL_INDEX;
+    return INF_OK;
+}
+
+enum inf_code inf_service_begin_load(struct inf_service *service, inf_service_load_starter *start,
+                                     struct inf_answer *answer, struct inf_fault *fault)
+{
+    fault->phase = "load";
+    struct inf_load *load = calloc(1, sizeof *load);
+    if (load == NULL)
+        return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
+                               "no memory for a load");
+    load->call.kind = INF_CALL_LOAD;
+    load->token = service->last_token + 1; // 0 is the daemon's own
+    enum inf_code code = start(service, load->token, &fault->err);
+    if (code != INF_OK) {
+        free(load);
+        return code;
+    }
+    service->last_token++;
+    load->next = service->loads;
+    service->loads = load;
+    answer->call = &load->call;
+    return INF_OK;
+}
+
+static enum inf_code start_loading(struct inf_service *service, uint64_t token,
+                                   struct inf_error *err) INF_ON_LOOP
+{
+    const struct inf_model_request *model = &service->request.model;
+    const struct inf_load_request order = {
+        .name = model->name, .path = model->path, .device = model->device, .token = token};
+    return inf_model_store_load(service->options.store, &order, err);
+}
+
+enum inf_code inf_service_repository_load(struct inf_service *service, struct inf_request *request,
+                                          struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)request;
+    inf_fault_model(fault, service->request.model.name, NULL);
+    return inf_service_begin_load(service, start_loading, answer, fault);
+}
+
+enum inf_code inf_service_repository_unload(struct inf_service *service,
+                                            struct inf_request *request, struct inf_answer *answer,
+                                            struct inf_fault *fault)
+{
+    (void)request;
+    const struct inf_model_request *model = &service->request.model;
+    inf_fault_model(fault, model->name, model->version);
+    answer->kind = INF_MESSAGE_EMPTY;
+    return inf_model_store_unload(service->options.store, model->name, model->version, &fault->err);
+}
+
+void inf_service_release_load(struct inf_service *service, struct inf_load *load)
+{
+    struct inf_load **link = &service->loads;
+    while (*link != load)
+        link = &(*link)->next;
+    *link = load->next;
+    free(load);
+}
+
+bool inf_service_next_load(struct inf_service *service, struct inf_load_event *event,
+                           struct inf_call **call)
+{
+    if (!inf_model_store_next_event(service->options.store, event))
+        return false;
+    struct inf_load *load = service->loads;
+    while (load != NULL && load->token != event->token)
+        load = load->next;
+    *call = load != NULL ? &load->call : NULL;
+    return true;
+}
+
+enum inf_code inf_service_load_result(struct inf_service *service,
+                                      const struct inf_load_event *event, struct inf_answer *answer,
+                                      struct inf_fault *fault)
+{
+    *answer = (struct inf_answer){.kind = INF_MESSAGE_EMPTY, .message = &service->reply};
+    if (!event->final) {
+        service->reply.load_progress =
+            (struct inf_load_progress){.stage = event->stage, .percent = event->percent};
+        if (event->rows != NULL) {
+            service->reply.load_progress.node_count = event->rows->count;
+            service->reply.load_progress.nodes = event->rows->entries;
+        }
+        answer->kind = INF_MESSAGE_LOAD_PROGRESS;
+        return INF_OK;
+    }
+    if (event->err.code == INF_OK)
+        return INF_OK;
+    fault->err = event->err;
+    fault->phase = "load";
+    inf_fault_model(fault, event->name, event->version);
+    return fault->err.code;
+}

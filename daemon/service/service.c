@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/service/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/base/clock.h"
+#include "daemon/service/handlers.h"
+#include "proto/wire/frame.h"
+
+struct method {
+    uint16_t number;
+    enum inf_message_kind request_kind;
+    bool admin; // only for admins
+    inf_service_handler *handle;
+};
+
+static const struct method methods[] = {
+    {INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, false, inf_service_model_infer},
+    {INF_METHOD_SERVER_LIVE, INF_MESSAGE_EMPTY, false, inf_service_server_live},
+    {INF_METHOD_SERVER_READY, INF_MESSAGE_EMPTY, false, inf_service_server_ready},
+    {INF_METHOD_SERVER_METADATA, INF_MESSAGE_EMPTY, false, inf_service_server_metadata},
+    {INF_METHOD_MODEL_READY, INF_MESSAGE_MODEL_READY_REQUEST, false, inf_service_model_ready},
+    {INF_METHOD_MODEL_METADATA, INF_MESSAGE_MODEL_METADATA_REQUEST, false,
+     inf_service_model_metadata},
+    {INF_METHOD_REPOSITORY_INDEX, INF_MESSAGE_EMPTY, false, inf_service_repository_index},
+    {INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST, true,
+     inf_service_repository_load},
+    {INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_MESSAGE_MODEL_UNLOAD_REQUEST, true,
+     inf_service_repository_unload},
+    {INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, false, inf_service_device_list},
+    {INF_METHOD_SERVER_STATUS, INF_MESSAGE_EMPTY, false, inf_service_server_status},
+    {INF_METHOD_MEMORY_INFO, INF_MESSAGE_EMPTY, false, inf_service_memory_info},
+    {INF_METHOD_SERVER_LIMITS, INF_MESSAGE_LIMITS_REQUEST, true, inf_service_server_limits},
+    {INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, false, inf_service_session_open},
+    {INF_METHOD_SESSION_CLOSE, INF_MESSAGE_SESSION_CLOSE, false, inf_service_session_close},
+
+    {INF_METHOD_MODEL_PLACEMENT, INF_MESSAGE_PLACEMENT_REQUEST, false, inf_service_model_placement},
+    {INF_METHOD_MODEL_PLACE, INF_MESSAGE_PLACEMENT_REQUEST, true, inf_service_model_place},
+    {INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, false, inf_service_environment},
+    {INF_METHOD_FLAG_SET, INF_MESSAGE_FLAG_SET, true, inf_service_flag_set},
+    {INF_METHOD_MODEL_DISSECT, INF_MESSAGE_INFER_REQUEST, true, inf_service_model_dissect},
+    {INF_METHOD_MODEL_PRECOMPILE, INF_MESSAGE_PRECOMPILE, true, inf_service_model_precompile},
+};
+
+static enum inf_code fill(struct inf_service *service, const struct inf_service_options *options,
+                          struct inf_error *err)
+{
+    service->options = *options;
+    service->started_ns = inf_clock_ns();
+    service->model_rows = calloc(INF_SERVICE_MODELS_MAX, sizeof *service->model_rows);
+    service->model_entries = calloc(INF_SERVICE_MODELS_MAX, sizeof *service->model_entries);
+    if (service->model_rows == NULL || service->model_entries == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for lists of models");
+    service->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (service->statm_fd < 0)
+        return inf_fail(err, INF_EXHAUSTED, "statm: %s", strerror(errno));
+    INF_TRY(inf_scratch_create(&service->scratch, err));
+    const struct inf_shadow_options shadow = {
+        .judge = options->devices->devices[options->devices->count - 1],
+        .calm = inf_model_store_calm(options->store),
+        .log = options->log,
+    };
+    INF_TRY(inf_shadow_create(&service->shadow, &shadow, err));
+    const struct inf_scheduler_options scheduler = {
+        .devices = options->devices,
+        .pool = options->pool,
+        .calm = inf_model_store_calm(options->store),
+        .queue_requests_max = options->environment->config->queue_requests_max,
+        .queue_bytes_max = options->environment->config->queue_bytes_max,
+    };
+    return inf_scheduler_create(&service->scheduler, &scheduler, err);
+}
+
+// What create() made, without what only the loop may free.
+static void free_service(struct inf_service *service)
+{
+    inf_scheduler_destroy(&service->scheduler);
+    inf_shadow_destroy(&service->shadow);
+    inf_scratch_destroy(&service->scratch);
+    if (service->statm_fd >= 0)
+        close(service->statm_fd);
+    free(service->model_entries);
+    free(service->model_rows);
+    free(service);
+}
+
+enum inf_code inf_service_create(struct inf_service **out_service,
+                                 const struct inf_service_options *options, struct inf_error *err)
+{
+    struct inf_service *service = calloc(1, sizeof *service);
+    if (service == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for the service");
+    service->statm_fd = -1;
+    enum inf_code code = fill(service, options, err);
+    if (code == INF_OK)
+        *out_service = service;
+    else
+        free_service(service);
+    return code;
+}
+
+void inf_service_destroy(struct inf_service **service)
+{
+    if (*service == NULL)
+        return;
+    inf_scheduler_stop((*service)->scheduler);
+    struct inf_call *call;
+    while ((call = inf_service_next_finished(*service)) != NULL)
+        inf_service_release(*service, call);
+    while ((*service)->loads != NULL)
+        inf_service_release_load(*service, (*service)->loads);
+    while ((*service)->unused_jobs != NULL) {
+        call = (*service)->unused_jobs;
+        (*service)->unused_jobs = call->next;
+        free(call);
+    }
+    free_service(*service);
+    *service = NULL;
+}
+
+void inf_service_drain(struct inf_service *service)
+{
+    service->draining = true;
+}
+
+#define LOADING_RETRY_MS 50
+
+static const struct method *find_method(uint16_t number)
+{
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(methods); i++)
+        if (methods[i].number == number)
+            return &methods[i];
+    return NULL;
+}
+
+enum inf_code inf_service_handle(struct inf_service *service, struct inf_request *request,
+                                 struct inf_answer *answer, struct inf_fault *fault)
+{
+    const struct method *method = find_method(request->method);
+    if (method == NULL)
+        return inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_METHOD,
+                               "method %u is not known here", request->method);
+    if (method->admin && !request->admin)
+        return inf_fail_reason(&fault->err, INF_DENIED, INF_REASON_ROLE,
+                               "%s is for admins: use the admin socket",
+                               inf_method_name(request->method));
+    if (request->data_bytes != 0 && method->request_kind != INF_MESSAGE_INFER_REQUEST)
+        return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "%s takes no data, %u bytes came", inf_method_name(request->method),
+                               request->data_bytes);
+    INF_TRY(inf_message_decode(&service->request, method->request_kind, request->meta,
+                               service->scratch, &fault->err));
+    *answer = (struct inf_answer){.kind = INF_MESSAGE_EMPTY, .message = &service->reply};
+    enum inf_code code = method->handle(service, request, answer, fault);
+    // How long a load takes nobody knows; asking again so often costs nothing.
+    if (code == INF_UNAVAILABLE && fault->err.reason == INF_REASON_LOADING)
+        fault->retry_after_ms = LOADING_RETRY_MS;
+    return code;
+}
+
+bool inf_service_withdraw(struct inf_service *service, struct inf_call *call)
+{
+    if (call->kind == INF_CALL_INFER &&
+        !inf_scheduler_withdraw(service->scheduler, (struct inf_job *)call))
+        return false;
+    // A load goes on all the same: it is the daemon's, only nobody waits for it any more.
+    inf_service_release(service, call);
+    return true;
+}
+
+int inf_service_finished_fd(const struct inf_service *service)
+{
+    return inf_scheduler_done_fd(service->scheduler);
+}
+
+bool inf_service_look(struct inf_service *service)
+{
+    return inf_scheduler_look(service->scheduler);
+}
+
+bool inf_service_sleep(struct inf_service *service)
+{
+    return inf_scheduler_sleep(service->scheduler);
+}
+
+uint64_t inf_service_last_run_ns(const struct inf_service *service)
+{
+    return inf_scheduler_last_run_ns(service->scheduler);
+}
+
+uint64_t inf_service_device_ns(const struct inf_call *call)
+{
+    return call->kind == INF_CALL_INFER ? ((const struct inf_job *)call)->result.device_ns : 0;
+}
+
+bool inf_service_idle(const struct inf_service *service)
+{
+    return inf_scheduler_jobs(service->scheduler) == 0;
+}
+
+struct inf_call *inf_service_next_finished(struct inf_service *service)
+{
+    struct inf_job *job;
+    while ((job = inf_scheduler_next_done(service->scheduler)) != NULL)
+        if (!inf_service_retry_job(service, job))
+            return &job->call;
+    return NULL;
+}
+
+enum inf_code inf_service_result(struct inf_service *service, struct inf_call *call,
+                                 struct inf_answer *answer, struct inf_fault *fault)
+{
+    return inf_service_job_result(service, (struct inf_job *)call, answer, fault);
+}
+
+bool inf_service_claim(struct inf_call *call)
+{
+    return call->kind != INF_CALL_INFER || inf_job_claim((struct inf_job *)call, INF_JOB_BY_LOOP);
+}
+
+void inf_service_note_answered(struct inf_service *service, struct inf_call *call)
+{
+    inf_service_note_job(service, (struct inf_job *)call);
+}
+
+void inf_service_release(struct inf_service *service, struct inf_call *call)
+{
+    if (call->kind == INF_CALL_INFER)
+        inf_service_release_job(service, (struct inf_job *)call);
+    else
+        inf_service_release_load(service, (struct inf_load *)call);
+}
+
+int inf_service_timer_fd(const struct inf_service *service)
+{
+    return inf_scheduler_timer_fd(service->scheduler);
+}
+
+struct inf_call *inf_service_next_expired(struct inf_service *service)
+{
+    struct inf_job *job = inf_scheduler_next_expired(service->scheduler);
+    return job != NULL ? &job->call : NULL;
+}
+
+int inf_service_load_fd(const struct inf_service *service)
+{
+    return inf_model_store_fd(service->options.store);
+}
+
+uint64_t inf_service_longest_run_ns(struct inf_service *service)
+{
+    return inf_scheduler_longest_run_ns(service->scheduler);
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions: opened and closed, and the turns of their requests.
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/model/state_pairs.h"
+#include "daemon/service/handlers.h"
+
+// Fills in the pairs of the model that a session is opened for; their names are those of *out_served, a
+// reference, also on failure.
+static enum inf_code take_pairs(struct inf_service *service, struct inf_session_message *message,
+                                struct inf_served **out_served, struct inf_fault *fault) INF_ON_LOOP
+{
+    struct inf_model_pair pairs[INF_LIMIT_TENSORS];
+    uint32_t count = 0;
+    inf_fault_model(fault, message->model_name, message->model_version);
+    INF_TRY(inf_model_store_find(service->options.store, message->model_name,
+                                 message->model_version, out_served, &fault->err));
+    const struct inf_graph *graph = inf_model_graph((*out_served)->model);
+    INF_TRY(inf_model_pairs_find(graph, (*out_served)->config.session_pairs, pairs, &count,
+                                 &fault->err));
+    if (count == 0)
+        return inf_fail_reason(&fault->err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,
+                               "model '%s': neither its settings nor its names tell which outputs "
+                               "feed which inputs: give states",
+                               (*out_served)->name);
+    for (uint32_t i = 0; i < count; i++)
+        message->states[i] =
+            (struct inf_session_state){.output = graph->outputs[pairs[i].output].name,
+                                       .input = graph->inputs[pairs[i].input].name};
+    message->state_count = count;
+    return INF_OK;
+}
+
+enum inf_code inf_service_session_open(struct inf_service *service, struct inf_request *request,
+                                       struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)answer;
+    struct inf_session_message *message = &service->request.session;
+    struct inf_served *served = NULL;
+    enum inf_code code = INF_OK;
+    if (message->model_name[0] != '\0')
+        code = take_pairs(service, message, &served, fault);
+    if (code == INF_OK)
+        code = inf_session_open(request->sessions, message, &fault->err);
+    inf_served_unref(&served);
+    return code;
+}
+
+enum inf_code inf_service_session_close(struct inf_service *service, struct inf_request *request,
+                                        struct inf_answer *answer, struct inf_fault *fault)
+{
+    (void)answer;
+    return inf_session_close(request->sessions, service->request.session.session_id, &fault->err);
+}
+
+// --- what a job takes and keeps ---
+
+static void take_input(struct inf_job *job, uint32_t port, uint32_t tensor)
+{
+    job->kept_inputs[job->kept_input_count++] =
+        (struct inf_session_port){(uint8_t)port, (uint8_t)tensor};
+}
+
+static void keep_output(struct inf_job *job, uint32_t port, uint32_t tensor)
+{
+    struct inf_job_output *output = &job->outputs[port];
+    output->wanted = true;
+    output->kept = &job->session->tensors[tensor].next;
+    job->kept_outputs[job->kept_output_count++] =
+        (struct inf_session_port){(uint8_t)port, (uint8_t)tensor};
+}
+
+static bool keeps(const struct inf_job *job, uint32_t tensor)
+{
+    for (uint32_t i = 0; i < job->kept_output_count; i++)
+        if (job->kept_outputs[i].tensor == tensor)
+            return true;
+    return false;
+}
+
+// What the request itself says.
+static enum inf_code join_named(struct inf_job *job, const struct inf_graph *graph,
+                                const struct inf_infer_request *infer,
+                                struct inf_error *err) INF_ON_LOOP
+{
+    uint32_t tensor;
+    for (uint32_t i = 0; i < infer->input_count; i++) {
+        const struct inf_tensor_entry *entry = &infer->inputs[i];
+        if (entry->session_tensor == NULL)
+            continue;
+        INF_TRY(inf_session_tensor(job->session, entry->session_tensor, &tensor, err));
+        take_input(job, inf_service_find_port(graph->inputs, graph->input_count, entry->name, i),
+                   tensor);
+    }
+    for (uint32_t i = 0; i < infer->output_count; i++) {
+        const struct inf_tensor_entry *entry = &infer->outputs[i];
+        if (entry->session_tensor == NULL)
+            continue;
+        INF_TRY(inf_session_tensor(job->session, entry->session_tensor, &tensor, err));
+        if (keeps(job, tensor))
+            return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
+                                   "output '%s': another one is to be kept as '%s' already",
+                                   entry->name, entry->session_tensor);
+        keep_output(job, inf_service_find_port(graph->outputs, graph->output_count, entry->name, i),
+                    tensor);
+    }
+    return INF_OK;
+}
+
+// What a pair of the session adds. A model without the pair's output or input has no part in it.
+static void join_pair(struct inf_job *job, const struct inf_graph *graph, uint32_t tensor,
+                      bool all_outputs, uint64_t taken)
+{
+    const struct inf_session_tensor *pair = &job->session->tensors[tensor];
+    uint32_t input = inf_service_find_port(graph->inputs, graph->input_count, pair->name, 0);
+    uint32_t output = inf_service_find_port(graph->outputs, graph->output_count, pair->output, 0);
+    if (input == graph->input_count || output == graph->output_count)
+        return;
+    if ((taken >> input & 1) == 0)
+        take_input(job, input, tensor);
+    if (job->outputs[output].kept != NULL || keeps(job, tensor))
+        return;
+    keep_output(job, output, tensor);
+    if (all_outputs)
+        job->outputs[output].returned = false;
+}
+
+enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_infer_request *infer,
+                                       const struct inf_request *request, uint64_t given,
+                                       struct inf_fault *fault)
+{
+    const struct inf_graph *graph = inf_model_graph(job->served->model);
+    struct inf_session *session = NULL;
+    INF_TRY(inf_session_find(request->sessions, infer->session_id, &session, &fault->err));
+    job->session = inf_session_ref(session);
+    INF_TRY(join_named(job, graph, infer, &fault->err));
+    for (uint32_t i = 0; i < job->kept_input_count; i++)
+        given |= (uint64_t)1 << job->kept_inputs[i].port;
+    for (uint32_t i = 0; i < session->tensor_count; i++)
+        if (session->tensors[i].output != NULL)
+            join_pair(job, graph, i, infer->output_count == 0, given);
+    return INF_OK;
+}
+
+// Fetches an input from the session, as it is now that the job's turn has come.
+static enum inf_code bind(struct inf_job *job, const struct inf_session_port *port,
+                          struct inf_fault *fault) INF_ON_LOOP
+{
+    const struct inf_graph *graph = inf_model_graph(job->served->model);
+    const struct inf_port *input = &graph->inputs[port->port];
+    const struct inf_value *value = &graph->values[input->value];
+    struct inf_session_tensor *tensor = &job->session->tensors[port->tensor];
+    enum inf_code code = INF_OK;
+    if (!tensor->present)
+        code =
+            inf_session_begin(job->session, port->tensor, value->dtype, &value->shape, &fault->err);
+    if (code != INF_OK) {
+        inf_fault_tensor(fault, input->name, NULL, NULL);
+        return inf_error_prefix(&fault->err, code, "input '%s'", input->name);
+    }
+    const struct inf_tensor_entry entry = {
+        .name = input->name, .dtype = tensor->dtype, .shape = tensor->shape};
+    INF_TRY(inf_service_check_input(&entry, value, fault));
+    job->shapes[port->port] = tensor->shape;
+    job->inputs[port->port] = tensor->now.data;
+    return INF_OK;
+}
+
+static enum inf_code bind_all(struct inf_job *job, struct inf_fault *fault) INF_ON_LOOP
+{
+    fault->phase = "queue";
+    for (uint32_t i = 0; i < job->kept_input_count; i++)
+        INF_TRY(bind(job, &job->kept_inputs[i], fault));
+    inf_service_measure_job(job);
+    return INF_OK;
+}
+
+// --- turns ---
+
+enum inf_code inf_service_enter_session(struct inf_service *service, struct inf_job *job,
+                                        struct inf_fault *fault)
+{
+    struct inf_session *session = job->session;
+    job->session_next = NULL;
+    if (session->active == NULL) {
+        INF_TRY(bind_all(job, fault));
+        INF_TRY(inf_scheduler_submit(service->scheduler, job, fault));
+        session->active = job;
+        return INF_OK;
+    }
+    INF_TRY(inf_scheduler_hold(service->scheduler, job, fault));
+    if (session->last != NULL)
+        session->last->session_next = job;
+    else
+        session->first = job;
+    session->last = job;
+    return INF_OK;
+}
+
+static void begin_next(struct inf_service *service, struct inf_session *session) INF_ON_LOOP
+{
+    struct inf_job *job = session->first;
+    session->active = job;
+    if (job == NULL)
+        return;
+    session->first = job->session_next;
+    if (session->first == NULL)
+        session->last = NULL;
+    inf_fault_init(&job->result.fault);
+    if (bind_all(job, &job->result.fault) == INF_OK)
+        inf_scheduler_resume(service->scheduler, job);
+    else
+        inf_scheduler_fail(service->scheduler, job);
+}
+
+// Takes a job that waits out of the line; one that was never accepted is not there.
+static void unlink_job(struct inf_session *session, const struct inf_job *job)
+{
+    struct inf_job *previous = NULL;
+    struct inf_job **link = &session->first;
+    while (*link != NULL && *link != job) {
+        previous = *link;
+        link = &(*link)->session_next;
+    }
+    if (*link == NULL)
+        return;
+    *link = job->session_next;
+    if (session->last == job)
+        session->last = previous;
+}
+
+void inf_service_leave_session(struct inf_service *service, struct inf_job *job)
+{
+    struct inf_session *session = job->session;
+    if (session->active == job) {
+        for (uint32_t i = 0; i < job->kept_output_count; i++)
+            inf_session_settle(session, job->kept_outputs[i].tensor);
+        begin_next(service, session);
+    } else {
+        unlink_job(session, job);
+    }
+    inf_session_unref(&job->session);
+}
+
+enum inf_code inf_service_keep(struct inf_job *job, struct inf_fault *fault)
+{
+    struct inf_session_kept kept[INF_LIMIT_TENSORS];
+    for (uint32_t i = 0; i < job->kept_output_count; i++) {
+        const struct inf_session_port *port = &job->kept_outputs[i];
+        const struct inf_job_output *output = &job->outputs[port->port];
+        kept[i] = (struct inf_session_kept){
+            .index = port->tensor, .dtype = output->dtype, .shape = output->shape};
+    }
+    return inf_session_commit(job->session, kept, job->kept_output_count, &fault->err);
+}

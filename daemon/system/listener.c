@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/system/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 512
+// The most groups that Linux lets a process have.
+#define GROUPS_MAX 65536
+
+void inf_listener_init(struct inf_listener *listener)
+{
+    *listener = (struct inf_listener){.fd = -1, .lock_fd = -1};
+}
+
+void inf_listener_adopt(struct inf_listener *listener, int fd)
+{
+    listener->fd = fd;
+}
+
+static enum inf_code os_error(struct inf_error *err, const char *path, const char *doing)
+{
+    int error = errno;
+    enum inf_code code = error == EACCES || error == EPERM || error == EROFS     ? INF_DENIED
+                         : error == EMFILE || error == ENFILE || error == ENOMEM ? INF_EXHAUSTED
+                                                                                 : INF_INVALID;
+    return inf_fail(err, code, "socket %s: %s: %s", path, doing, strerror(error));
+}
+
+static enum inf_code lock(struct inf_listener *listener, const char *path, struct inf_error *err)
+{
+    char lock_path[sizeof((struct sockaddr_un *)NULL)->sun_path + sizeof ".lock"];
+    snprintf(lock_path, sizeof lock_path, "%s.lock", path);
+    listener->lock_fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (listener->lock_fd < 0)
+        return os_error(err, path, "lock file");
+    if (flock(listener->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return INF_OK;
+    if (errno == EWOULDBLOCK)
+        return inf_fail(err, INF_EXISTS, "socket %s: another daemon holds its lock", path);
+    return os_error(err, path, "flock");
+}
+
+// Removes what a daemon that is gone left behind; fails where somebody answers.
+static enum inf_code clear_path(const char *path, const struct sockaddr_un *address,
+                                struct inf_error *err)
+{
+    struct stat file;
+    if (lstat(path, &file) < 0)
+        return errno == ENOENT ? INF_OK : os_error(err, path, "lstat");
+    if (!S_ISSOCK(file.st_mode))
+        return inf_fail(err, INF_EXISTS, "socket %s: a file that is no socket is there", path);
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe < 0)
+        return os_error(err, path, "socket");
+    int result = connect(probe, (const struct sockaddr *)address, sizeof *address);
+    int error = errno;
+    close(probe);
+    // Only a refusal says that nobody listens: a full backlog is somebody's, too.
+    if (result == 0 || error != ECONNREFUSED)
+        return inf_fail(err, INF_EXISTS, "socket %s: another process serves it", path);
+    if (unlink(path) < 0)
+        return os_error(err, path, "unlink");
+    return INF_OK;
+}
+
+static enum inf_code bind_at(struct inf_listener *listener,
+                             const struct inf_listener_options *options,
+                             const struct sockaddr_un *address, struct inf_error *err)
+{
+    listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener->fd < 0)
+        return os_error(err, options->path, "socket");
+    // The file gets the mode of the socket, less the umask: never wider than asked for, not even
+    // for a moment. What the umask took is given back below.
+    if (fchmod(listener->fd, options->mode) < 0)
+        return os_error(err, options->path, "fchmod");
+    if (bind(listener->fd, (const struct sockaddr *)address, sizeof *address) < 0)
+        return os_error(err, options->path, "bind");
+    listener->path = strdup(options->path);
+    if (listener->path == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "socket %s: no memory", options->path);
+    if (options->group != (gid_t)-1 && chown(options->path, (uid_t)-1, options->group) < 0)
+        return os_error(err, options->path, "chown");
+    if (chmod(options->path, options->mode) < 0)
+        return os_error(err, options->path, "chmod");
+    if (listen(listener->fd, BACKLOG) < 0)
+        return os_error(err, options->path, "listen");
+    return INF_OK;
+}
+
+enum inf_code inf_listener_open(struct inf_listener *listener,
+                                const struct inf_listener_options *options, struct inf_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(options->path);
+    if (length == 0 || length >= sizeof address.sun_path)
+        return inf_fail(err, INF_INVALID, "socket '%s': wanted a path of 1 to %zu characters",
+                        options->path, sizeof address.sun_path - 1);
+    memcpy(address.sun_path, options->path, length);
+    enum inf_code code = lock(listener, options->path, err);
+    if (code == INF_OK)
+        code = clear_path(options->path, &address, err);
+    if (code == INF_OK)
+        code = bind_at(listener, options, &address, err);
+    if (code != INF_OK)
+        inf_listener_close(listener);
+    return code;
+}
+
+void inf_listener_close(struct inf_listener *listener)
+{
+    if (listener->path != NULL)
+        unlink(listener->path);
+    free(listener->path);
+    if (listener->fd >= 0)
+        close(listener->fd);
+    // The lock file stays: whoever removes one may remove the one that the next daemon holds.
+    if (listener->lock_fd >= 0)
+        close(listener->lock_fd);
+    inf_listener_init(listener);
+}
+
+static bool is_member(int fd, gid_t group)
+{
+    socklen_t size = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 || errno != ERANGE ||
+        size > GROUPS_MAX * sizeof(gid_t))
+        return false;
+    gid_t *groups = malloc(size);
+    bool member = false;
+    if (groups != NULL && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
+        for (size_t i = 0; i < size / sizeof *groups; i++)
+            member |= groups[i] == group;
+    free(groups);
+    return member;
+}
+
+enum inf_code inf_peer_credentials(int fd, gid_t group, struct inf_credentials *credentials,
+                                   struct inf_error *err)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return inf_fail(err, INF_UNAVAILABLE, "SO_PEERCRED: %s", strerror(errno));
+    credentials->uid = peer.uid;
+    credentials->in_group = group != (gid_t)-1 && (peer.gid == group || is_member(fd, group));
+    return INF_OK;
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/system/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/clock.h"
+#include "backends/base/thread.h"
+
+// How long the lines that wait at the end may take.
+#define FLUSH_NS (INF_NS_PER_S / 2)
+// How often a writer that cannot write looks whether it is to stop.
+#define POLL_MS 50
+
+struct line {
+    enum inf_log_level level;
+    char text[INF_LOG_LINE_BYTES];
+};
+
+struct inf_log_writer {
+    struct inf_log log;
+    struct inf_thread thread;
+    int fd;
+    bool journal; // fd is the journal's stream: levels go as "<N>"
+
+    struct inf_mutex mutex; // guards the ring: first, count, stopping, lines
+    struct inf_cond filled;
+    uint32_t first; // index of the oldest line
+    uint32_t count;
+    bool stopping;
+    uint64_t stop_ns; // set with stopping: when to give up writing
+    struct line lines[INF_LOG_RING_LINES];
+
+    _Atomic uint64_t dropped;
+    // The thread's own.
+    uint64_t told_count; // how many of the dropped ones the log has been told of
+    uint64_t told_ns;    // when
+};
+
+static const char *level_name(enum inf_log_level level)
+{
+    switch (level) {
+    case INF_LOG_ERROR:
+        return "error";
+    case INF_LOG_WARNING:
+        return "warning";
+    case INF_LOG_NOTICE:
+        return "notice";
+    case INF_LOG_INFO:
+        return "info";
+    case INF_LOG_DEBUG:
+        return "debug";
+    }
+    return "log";
+}
+
+// Copies a line with everything that could fake another line, or drive a terminal, replaced.
+static void copy_clean(char *to, const char *from)
+{
+    size_t length = strnlen(from, INF_LOG_LINE_BYTES - 1);
+    for (size_t i = 0; i < length; i++)
+        to[i] = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? '?' : from[i];
+    to[length] = '\0';
+}
+
+// The sink's entry: any thread, never blocks.
+static void push_line(void *context, enum inf_log_level level, const char *text)
+{
+    struct inf_log_writer *writer = context;
+    inf_mutex_lock(&writer->mutex);
+    bool room = writer->count < INF_LOG_RING_LINES;
+    if (room) {
+        struct line *line = &writer->lines[(writer->first + writer->count) % INF_LOG_RING_LINES];
+        line->level = level;
+        copy_clean(line->text, text);
+        writer->count++;
+    }
+    inf_mutex_unlock(&writer->mutex);
+    if (room)
+        inf_cond_signal(&writer->filled);
+    else
+        atomic_fetch_add(&writer->dropped, 1);
+}
+
+// --- the thread ---
+
+// Whether writing is to be given up: the end has come and its time is over.
+static bool out_of_time(struct inf_log_writer *writer)
+{
+    inf_mutex_lock(&writer->mutex);
+    bool over = writer->stopping && inf_clock_ns() >= writer->stop_ns;
+    inf_mutex_unlock(&writer->mutex);
+    return over;
+}
+
+// Waits until the fd takes a line without blocking: for a pipe, poll() promises room for 4096
+// bytes, for the journal's socket half a send buffer. O_NONBLOCK is no choice: stderr is shared
+// with whoever started the daemon. False where the line cannot be written.
+static bool wait_writable(struct inf_log_writer *writer)
+{
+    while (!out_of_time(writer)) {
+        struct pollfd poller = {.fd = writer->fd, .events = POLLOUT};
+        int ready = poll(&poller, 1, POLL_MS);
+        if (ready > 0)
+            return (poller.revents & POLLOUT) != 0 && (poller.revents & (POLLERR | POLLNVAL)) == 0;
+        if (ready < 0 && errno != EINTR)
+            return false;
+    }
+    return false;
+}
+
+// Writes one line; false where it is lost.
+static bool write_line(struct inf_log_writer *writer, const struct line *line)
+{
+    char text[INF_LOG_LINE_BYTES + 16];
+    int size = writer->journal
+                   ? snprintf(text, sizeof text, "<%d>%s\n", (int)line->level, line->text)
+                   : snprintf(text, sizeof text, "%s %s\n", level_name(line->level), line->text);
+    for (int done = 0; done < size;) {
+        if (!wait_writable(writer))
+            return false;
+        ssize_t written = write(writer->fd, text + done, (size_t)(size - done));
+        if (written < 0 && errno != EINTR && errno != EAGAIN)
+            return false;
+        done += written > 0 ? (int)written : 0;
+    }
+    return true;
+}
+
+// Says how many lines were lost since it was last said; once a second, or when there is nothing
+// else to say.
+static void tell_dropped(struct inf_log_writer *writer, bool idle)
+{
+    uint64_t dropped = atomic_load(&writer->dropped);
+    if (dropped == writer->told_count || (!idle && inf_clock_ns() - writer->told_ns < INF_NS_PER_S))
+        return;
+    struct line line = {.level = INF_LOG_WARNING};
+    snprintf(line.text, sizeof line.text, "log lines dropped count=%llu",
+             (unsigned long long)(dropped - writer->told_count));
+    writer->told_ns = inf_clock_ns();
+    if (write_line(writer, &line))
+        writer->told_count = dropped;
+}
+
+// Takes the oldest line, waiting for one, and tells whether it was the last; false once the end has
+// come and nothing is left.
+static bool pop_line(struct inf_log_writer *writer, struct line *line, bool *last)
+{
+    inf_mutex_lock(&writer->mutex);
+    while (writer->count == 0 && !writer->stopping)
+        inf_cond_wait(&writer->filled, &writer->mutex);
+    bool found = writer->count > 0;
+    if (found) {
+        *line = writer->lines[writer->first];
+        writer->first = (writer->first + 1) % INF_LOG_RING_LINES;
+        writer->count--;
+    }
+    *last = writer->count == 0;
+    inf_mutex_unlock(&writer->mutex);
+    return found;
+}
+
+static void write_lines(void *context)
+{
+    struct inf_log_writer *writer = context;
+    struct line line;
+    bool last;
+    while (pop_line(writer, &line, &last)) {
+        if (!write_line(writer, &line))
+            atomic_fetch_add(&writer->dropped, 1);
+        tell_dropped(writer, last);
+    }
+}
+
+// --- making and freeing ---
+
+// Whether systemd connected this fd to the journal: JOURNAL_STREAM names its device and inode.
+static bool is_journal(int fd)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat status;
+    return stream != NULL && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(fd, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+}
+
+enum inf_code inf_log_writer_create(struct inf_log_writer **out_writer,
+                                    const struct inf_log_options *options, struct inf_error *err)
+{
+    struct inf_log_writer *writer = calloc(1, sizeof *writer);
+    if (writer == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for the log");
+    inf_mutex_init(&writer->mutex);
+    inf_cond_init(&writer->filled);
+    writer->log = (struct inf_log){options->level, push_line, writer};
+    writer->fd = options->fd;
+    writer->journal = is_journal(options->fd);
+    enum inf_code code = inf_thread_start(&writer->thread, "inferd-log", write_lines, writer, err);
+    if (code != INF_OK) {
+        inf_log_writer_destroy(&writer);
+        return code;
+    }
+    *out_writer = writer;
+    return INF_OK;
+}
+
+void inf_log_writer_destroy(struct inf_log_writer **writer)
+{
+    struct inf_log_writer *self = *writer;
+    if (self == NULL)
+        return;
+    inf_mutex_lock(&self->mutex);
+    self->stopping = true;
+    self->stop_ns = inf_clock_ns() + FLUSH_NS;
+    inf_mutex_unlock(&self->mutex);
+    inf_cond_broadcast(&self->filled);
+    inf_thread_join(&self->thread);
+    inf_cond_fini(&self->filled);
+    inf_mutex_fini(&self->mutex);
+    free(self);
+    *writer = NULL;
+}
+
+void inf_log_writer_set_level(struct inf_log_writer *writer, enum inf_log_level level)
+{
+    atomic_store_explicit(&writer->log.level, level, memory_order_relaxed);
+}
+
+const struct inf_log *inf_log_writer_log(const struct inf_log_writer *writer)
+{
+    return &writer->log;
+}
+
+uint64_t inf_log_writer_dropped(const struct inf_log_writer *writer)
+{
+    return atomic_load(&writer->dropped);
+}

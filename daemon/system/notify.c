@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/system/notify.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "backends/base/clock.h"
+
+#define NAME_DATA  "inferd"
+#define NAME_ADMIN "inferd-admin"
+// Bytes of a status; also of all changes of state that wait.
+#define TEXT_BYTES 256
+// How soon a notification that found no room is tried again.
+#define RETRY_MS 100
+
+struct inf_notify {
+    struct inf_notify_options options;
+    int fd; // -1: nobody listens
+    struct sockaddr_un address;
+    socklen_t address_size;
+    struct event *watchdog; // NULL: none wanted
+    struct event *retry;
+    // What waits to be sent: every change of state, one a line, and the newest status.
+    char changes[TEXT_BYTES];
+    char status[TEXT_BYTES];
+};
+
+// --- sending ---
+
+// Sends without blocking; false where there is no room now. Who does not listen at all is not
+// worth a second try: systemd never closes its socket while we live.
+static bool try_send(const struct inf_notify *notify, const char *text)
+{
+    ssize_t sent =
+        sendto(notify->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
+               (const struct sockaddr *)(const void *)&notify->address, notify->address_size);
+    return sent >= 0 || (errno != EAGAIN && errno != EINTR && errno != ENOBUFS);
+}
+
+// Sends what waits; false where there was no room.
+static bool send_waiting(struct inf_notify *notify)
+{
+    char text[sizeof notify->changes + sizeof notify->status + 16];
+    if (notify->status[0] != '\0')
+        snprintf(text, sizeof text, "%sSTATUS=%s", notify->changes, notify->status);
+    else
+        snprintf(text, sizeof text, "%s", notify->changes);
+    if (notify->fd < 0 || text[0] == '\0')
+        return true;
+    if (!try_send(notify, text))
+        return false;
+    notify->changes[0] = '\0';
+    notify->status[0] = '\0';
+    return true;
+}
+
+static void send_or_retry(struct inf_notify *notify)
+{
+    const struct timeval delay = {0, RETRY_MS * 1000};
+    if (!send_waiting(notify))
+        event_add(notify->retry, &delay);
+}
+
+// Says that the state changed, and how it is now for people. A daemon changes its state less often
+// than `changes` has room for, but while systemd hangs, reload after reload may overflow it.
+static void tell(struct inf_notify *notify, const char *change, const char *status)
+{
+    size_t used = strlen(notify->changes);
+    if (used + strlen(change) < sizeof notify->changes)
+        snprintf(notify->changes + used, sizeof notify->changes - used, "%s", change);
+    snprintf(notify->status, sizeof notify->status, "%s", status);
+    // A line end would start an assignment of its own.
+    for (char *c = notify->status; *c != '\0'; c++) {
+        if (*c == '\n')
+            *c = ' ';
+    }
+    send_or_retry(notify);
+}
+
+void inf_notify_ready(struct inf_notify *notify, const char *status)
+{
+    tell(notify, "READY=1\n", status);
+}
+
+void inf_notify_status(struct inf_notify *notify, const char *status)
+{
+    tell(notify, "", status);
+}
+
+void inf_notify_reloading(struct inf_notify *notify)
+{
+    char text[80];
+    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
+             (unsigned long long)(inf_clock_ns() / 1000));
+    tell(notify, text, "reloading");
+}
+
+void inf_notify_stopping(struct inf_notify *notify, const char *status)
+{
+    tell(notify, "STOPPING=1\n", status);
+}
+
+// --- the loop's calls ---
+
+static void on_retry(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    inf_role_enter_loop();
+    struct inf_notify *notify = context;
+    send_or_retry(notify);
+}
+
+static void on_watchdog(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    inf_role_enter_loop();
+    struct inf_notify *notify = context;
+    // A ping that finds no room is not kept: the next one says the same.
+    if (notify->options.healthy == NULL || notify->options.healthy(notify->options.context))
+        (void)try_send(notify, "WATCHDOG=1");
+}
+
+// --- making and freeing ---
+
+// Fills the address from NOTIFY_SOCKET: a path, or an abstract name behind '@'.
+static enum inf_code fill_address(struct inf_notify *notify, const char *name,
+                                  struct inf_error *err)
+{
+    size_t length = strlen(name);
+    if ((name[0] != '/' && name[0] != '@') || length < 2 ||
+        length >= sizeof notify->address.sun_path)
+        return inf_fail(err, INF_INVALID,
+                        "NOTIFY_SOCKET: wanted an absolute path or '@' and a name, at most %zu "
+                        "characters",
+                        sizeof notify->address.sun_path - 1);
+    notify->address.sun_family = AF_UNIX;
+    memcpy(notify->address.sun_path, name, length);
+    // A path counts its NUL byte in; an abstract name begins with one and ends without.
+    if (name[0] == '@')
+        notify->address.sun_path[0] = '\0';
+    notify->address_size =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (name[0] == '/' ? 1 : 0));
+    return INF_OK;
+}
+
+static enum inf_code start_watchdog(struct inf_notify *notify, struct inf_error *err)
+{
+    uint64_t period_us = 0;
+    int wanted = sd_watchdog_enabled(0, &period_us);
+    if (wanted < 0)
+        return inf_fail(err, INF_INVALID, "WATCHDOG_USEC: %s", strerror(-wanted));
+    if (wanted == 0)
+        return INF_OK;
+    notify->watchdog = event_new(notify->options.base, -1, EV_PERSIST, on_watchdog, notify);
+    uint64_t ping_us = INF_MAX(period_us / 2, 1000);
+    const struct timeval period = {(time_t)(ping_us / 1000000), (suseconds_t)(ping_us % 1000000)};
+    if (notify->watchdog == NULL || event_add(notify->watchdog, &period) != 0)
+        return inf_fail(err, INF_EXHAUSTED, "no timer for the watchdog");
+    return INF_OK;
+}
+
+static enum inf_code fill(struct inf_notify *notify, const struct inf_notify_options *options,
+                          struct inf_error *err)
+{
+    notify->options = *options;
+    const char *name = getenv("NOTIFY_SOCKET");
+    if (name == NULL || name[0] == '\0')
+        return INF_OK;
+    INF_TRY(fill_address(notify, name, err));
+    notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (notify->fd < 0)
+        return inf_fail(err, INF_EXHAUSTED, "no socket for notifications: %s", strerror(errno));
+    notify->retry = event_new(options->base, -1, 0, on_retry, notify);
+    if (notify->retry == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no timer for notifications");
+    return start_watchdog(notify, err);
+}
+
+enum inf_code inf_notify_create(struct inf_notify **out_notify,
+                                const struct inf_notify_options *options, struct inf_error *err)
+{
+    struct inf_notify *notify = calloc(1, sizeof *notify);
+    if (notify == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for notifications");
+    notify->fd = -1;
+    enum inf_code code = fill(notify, options, err);
+    if (code != INF_OK) {
+        inf_notify_destroy(&notify);
+        return code;
+    }
+    *out_notify = notify;
+    return INF_OK;
+}
+
+void inf_notify_destroy(struct inf_notify **notify)
+{
+    struct inf_notify *self = *notify;
+    if (self == NULL)
+        return;
+    if (self->fd >= 0)
+        (void)send_waiting(self);
+    if (self->watchdog != NULL)
+        event_free(self->watchdog);
+    if (self->retry != NULL)
+        event_free(self->retry);
+    if (self->fd >= 0)
+        close(self->fd);
+    free(self);
+    *notify = NULL;
+}
+
+// --- sockets from systemd ---
+
+static enum inf_code check_listener(int fd, struct inf_error *err)
+{
+    if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
+        return inf_fail(err, INF_INVALID,
+                        "socket %d from systemd: wanted a listening Unix stream socket", fd);
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return inf_fail(err, INF_INVALID, "socket %d from systemd: %s", fd, strerror(errno));
+    return INF_OK;
+}
+
+static bool has_name(char **names, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(names[i], NAME_DATA) == 0 || strcmp(names[i], NAME_ADMIN) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Gives each of the `count` fds its place.
+static enum inf_code place_fds(struct inf_listen_fds *fds, char **names, int count,
+                               struct inf_error *err)
+{
+    bool by_name = has_name(names, count);
+    for (int i = 0; i < count; i++) {
+        int fd = SD_LISTEN_FDS_START + i;
+        bool data = by_name ? strcmp(names[i], NAME_DATA) == 0 : i == 0;
+        bool admin = by_name ? strcmp(names[i], NAME_ADMIN) == 0 : i == 1;
+        int *place = data ? &fds->data : &fds->admin;
+        if ((!data && !admin) || *place >= 0)
+            return inf_fail(err, INF_INVALID,
+                            "socket %d from systemd is named '%s': wanted one '" NAME_DATA
+                            "' and one '" NAME_ADMIN "'",
+                            fd, names[i]);
+        INF_TRY(check_listener(fd, err));
+        *place = fd;
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_listen_fds_take(struct inf_listen_fds *fds, struct inf_error *err)
+{
+    *fds = (struct inf_listen_fds){-1, -1};
+    char **names = NULL;
+    int count = sd_listen_fds_with_names(1, &names);
+    if (count < 0)
+        return inf_fail(err, INF_INVALID, "LISTEN_FDS: %s", strerror(-count));
+    enum inf_code code = place_fds(fds, names, count, err);
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    return code;
+}

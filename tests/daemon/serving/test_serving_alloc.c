@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between a request and its reply a warm daemon allocates nothing, on any of its threads; and where
+// an allocation fails, it fails a request or a client, never the daemon.
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/support/daemon/fixture.h"
+
+static struct inf_fixture fixture;
+static struct inf_raw raw;
+// As in count_alloc.c.
+static struct {
+    _Atomic uint64_t calls;
+    _Atomic uint64_t fail_at;
+} * counter;
+
+// A daemon that counts its allocations.
+static void start(void)
+{
+    char path[] = "/tmp/inferd-count-XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(ftruncate(fd, sizeof *counter), 0);
+    counter = mmap(NULL, sizeof *counter, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert_neq(counter, MAP_FAILED);
+    setenv("INF_COUNT_ALLOC", path, 1);
+    setenv("LD_PRELOAD", getenv("COUNT_ALLOC"), 1);
+    inf_fixture_start(&fixture, NULL);
+    unsetenv("LD_PRELOAD");
+    unlink(path);
+    close(fd);
+    inf_raw_open(&raw, fixture.socket);
+}
+
+static void stop(void)
+{
+    inf_raw_close(&raw);
+    inf_fixture_stop(&fixture);
+}
+
+TestSuite(serving_alloc, .init = start, .fini = stop, .timeout = 120);
+
+static uint8_t data[256 << 10];
+
+// One inference with `rows_each` rows, on a device, or by region 1 where `by_region`.
+static void infer(int64_t rows_each, const char *device, bool by_region)
+{
+    union inf_message message;
+    struct inf_infer_request *request = &message.infer_request;
+    inf_add_request(&message, rows_each);
+    request->device = device;
+    request->timeout_ns = 20000000000;
+    request->id = "an id";
+    struct inf_span inlined = {data, request->inputs[1].location.offset +
+                                         request->inputs[1].location.length};
+    if (by_region) {
+        request->inputs[0].location.region_id = request->inputs[1].location.region_id = 1;
+        request->output_count = 1;
+        request->outputs[0] =
+            (struct inf_tensor_entry){.name = "y",
+                                      .location = {.present = true,
+                                                   .region_id = 1,
+                                                   .offset = inf_size_align(inlined.size, 64),
+                                                   .length = request->inputs[0].location.length}};
+        inlined.size = 0;
+    }
+    uint64_t stream =
+        inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message, inlined);
+    inf_raw_expect_infer(&raw, stream);
+}
+
+// Everything that a client may do over and over.
+static void infer_all(void)
+{
+    infer(1, "", false);
+    infer(2, "ref", false);
+    infer(8192, "", false);
+    infer(3, "", true);
+    infer(2000, "ref", true);
+}
+
+Test(serving_alloc, does_not_happen_between_request_and_reply)
+{
+    inf_raw_register(&raw, 1, inf_memfd(1 << 20, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+                     1 << 20, true);
+    for (int i = 0; i < 20; i++)
+        infer_all();
+    uint64_t before = atomic_load(&counter->calls);
+    cr_assert_gt(before, 0, "nothing is counted");
+    for (int i = 0; i < 200; i++)
+        infer_all();
+    uint64_t after = atomic_load(&counter->calls);
+    // A worker may still be writing an answer whose client asks again: whether there is a buffer for that by
+    // now is a matter of timing.
+    cr_assert_leq(after - before, 2, "%lu allocations in 1000 requests",
+                  (unsigned long)(after - before));
+}
+
+#define STREAMS     100 // in flight at once
+#define WARM_ROUNDS 10
+#define ROUNDS      100
+// Frames, buffers and jobs in use at once are a matter of timing, so that more may be made long after
+// the start, but never more than so many for each stream.
+#define MADE_MAX (4 * STREAMS)
+
+// A failed request allocates as little, and neither do many streams at once.
+Test(serving_alloc, does_not_happen_with_many_streams_and_failures)
+{
+    uint64_t before = 0;
+    for (int round = 0; round < WARM_ROUNDS + ROUNDS; round++) {
+        if (round == WARM_ROUNDS)
+            before = atomic_load(&counter->calls);
+        union inf_message message;
+        for (int i = 0; i < STREAMS; i++) {
+            inf_add_request(&message, 1);
+            if (i % 4 == 3)
+                message.infer_request.model_name = "nobody";
+            if (i % 4 == 2)
+                message.infer_request.timeout_ns = 1;
+            inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                            (struct inf_span){data, 80});
+        }
+        for (int i = 0; i < STREAMS; i++)
+            inf_raw_expect(&raw, INF_FRAME_RESPONSE);
+    }
+    uint64_t made = atomic_load(&counter->calls) - before;
+    cr_assert_lt(made, MADE_MAX, "%lu allocations in %d requests", (unsigned long)made,
+                 ROUNDS * STREAMS);
+}
+
+// Connects, registers a region, infers, and tells whether all of it went well; whatever the daemon
+// does but end is fine.
+static bool try_everything(void)
+{
+    struct inf_raw client;
+    union inf_message message = {.hello = {.major = INF_PROTOCOL_MAJOR}};
+    const struct inf_frame_header region = {.type = INF_FRAME_MEM_REGISTER, .stream_id = 1};
+    bool good = true;
+    inf_raw_connect(&client, fixture.socket);
+    inf_raw_send(&client, (struct inf_frame_header){.type = INF_FRAME_HELLO}, INF_MESSAGE_HELLO,
+                 &message, (struct inf_span){0}, -1);
+    message.region = (struct inf_region_message){.region_id = 1, .size = 4096};
+    int fd = inf_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    inf_raw_send(&client, region, INF_MESSAGE_REGION_REGISTER, &message, (struct inf_span){0}, fd);
+    close(fd);
+    for (int64_t rows = 64; rows <= 4096; rows *= 64) {
+        inf_add_request(&message, rows);
+        inf_raw_request(&client, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                        (struct inf_span){data, (size_t)rows * 32});
+    }
+    for (int i = 0; i < 4 && good; i++)
+        good =
+            inf_raw_next(&client, 10000) && (client.frame.header.flags & INF_FRAME_FLAG_ERROR) == 0;
+    inf_raw_close(&client);
+    return good;
+}
+
+Test(serving_alloc, that_fails_hurts_one_client_only)
+{
+    int failed = 0;
+    cr_assert(try_everything());
+    for (uint64_t k = 1; k <= 60; k++) {
+        atomic_store(&counter->fail_at, atomic_load(&counter->calls) + k);
+        failed += !try_everything();
+        atomic_store(&counter->fail_at, 0);
+        infer(1, "", false);
+        inf_raw_wait_for(&raw, 0, 0);
+    }
+    cr_assert_gt(failed, 3, "nothing was made to fail");
+    cr_assert(try_everything());
+}

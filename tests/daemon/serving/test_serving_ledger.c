@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// A crowd of clients that cancel, run out of time, ask for nonsense, vanish and are killed, at random:
+// every request that was accepted gets exactly one final reply, by the books of both sides. Each client
+// marks every request of its connection as sent and then as answered; the daemon's count of accepted
+// requests has to be that of its final replies, and at least what clients saw answered.
+// $INF_LEDGER_REQUESTS says how many (100000).
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/wire/frame.h"
+#include "tests/support/daemon/fixture.h"
+
+#define CLIENTS 8
+// Requests that one connection may see before it ends, one way or the other.
+#define STREAMS 2000
+// In flight on one connection: all together are below what a user may have, so that every refusal is one
+// that was asked for; with what killed clients leave behind.
+#define WINDOW 50
+
+static struct inf_fixture fixture;
+
+static void start(void)
+{
+    inf_fixture_start(&fixture, NULL);
+}
+
+static void stop(void)
+{
+    inf_fixture_stop(&fixture);
+}
+
+TestSuite(serving_ledger, .init = start, .fini = stop, .timeout = 3600);
+
+// What became of one request.
+enum entry {
+    NOT_SENT,
+    SENT,
+    ANSWERED
+};
+
+struct client {
+    struct inf_raw raw;
+    uint64_t first; // stream of entries[0]
+    uint32_t sent, answered, limit;
+    enum entry entries[STREAMS];
+};
+
+static unsigned seed = 20260101;
+static uint64_t total_sent, total_answered, total_failed, total_pieces;
+
+static uint32_t roll(uint32_t sides)
+{
+    return (uint32_t)rand_r(&seed) % sides;
+}
+
+static void open_client(struct client *client)
+{
+    // Replies of more than 16 bytes come in pieces.
+    const struct inf_hello hello = {.major = INF_PROTOCOL_MAJOR,
+                                    .limits = {.streams = INF_LIMIT_STREAMS, .data_bytes = 16},
+                                    .feature_count = 1,
+                                    .features = {"inferd.data"}};
+    if (roll(2) == 0)
+        inf_raw_open(&client->raw, fixture.socket);
+    else
+        inf_raw_open_as(&client->raw, fixture.socket, &hello);
+    memset(client->entries, 0, sizeof client->entries);
+    client->first = client->raw.last_stream + 1;
+    client->sent = client->answered = 0;
+    client->limit = 1 + roll(STREAMS);
+}
+
+// Notes a final reply; whoever answers twice, or what was never asked, fails the test.
+static void note_reply(struct client *client)
+{
+    const struct inf_frame_header *header = &client->raw.frame.header;
+    if (header->type == INF_FRAME_DATA) {
+        uint64_t of = header->stream_id - client->first;
+        cr_assert(of < client->sent && client->entries[of] == SENT, "data behind the answer");
+        total_pieces++;
+        return;
+    }
+    cr_assert_eq(header->type, INF_FRAME_RESPONSE);
+    cr_assert_neq(header->flags & INF_FRAME_FINAL, 0);
+    uint64_t index = header->stream_id - client->first;
+    cr_assert_lt(index, client->sent, "an answer to a request that never was");
+    cr_assert_eq(client->entries[index], SENT, "a second answer");
+    client->entries[index] = ANSWERED;
+    client->answered++;
+    total_answered++;
+    if ((header->flags & INF_FRAME_FLAG_ERROR) == 0)
+        return;
+    total_failed++;
+    inf_raw_decode(&client->raw, INF_MESSAGE_STATUS);
+    enum inf_code code = client->raw.message.status.code;
+    cr_assert(code == INF_CANCELLED || code == INF_DEADLINE || code == INF_NOT_FOUND ||
+                  code == INF_INVALID,
+              "code %d: %s", (int)code, client->raw.message.status.message);
+}
+
+static void read_until(struct client *client, uint32_t in_flight)
+{
+    while (client->sent - client->answered > in_flight) {
+        cr_assert(inf_raw_next(&client->raw, 20000), "no answer, %u in flight",
+                  client->sent - client->answered);
+        note_reply(client);
+    }
+}
+
+// Sends some of the next request's data, and leaves the rest.
+static void send_ahead(struct client *client, struct inf_span *data)
+{
+    const union inf_message message = {.data = {.total_bytes = data->size}};
+    struct inf_frame_header header = {.type = INF_FRAME_DATA,
+                                      .stream_id = client->raw.last_stream + 1};
+    struct inf_span piece = {data->data, roll((uint32_t)data->size) + 1};
+    inf_raw_send(&client->raw, header, INF_MESSAGE_DATA, &message, piece, -1);
+    *data = (struct inf_span){data->data + piece.size, data->size - piece.size};
+}
+
+static void send_one(struct client *client)
+{
+    static const float zeros[64];
+    union inf_message message;
+    struct inf_span data = {(const uint8_t *)zeros, 96};
+    inf_add_request(&message, 2);
+    if (roll(500) == 0) {
+        inf_slow_request(&message); // keeps a device busy, so that the others wait
+        message.infer_request.model_name = "brief";
+        message.infer_request.timeout_ns = 1000000 + roll(20000000);
+        data = inf_slow_data();
+    } else if (roll(50) == 0) {
+        message.infer_request.model_name = "nobody";
+    } else if (roll(50) == 0) {
+        message.infer_request.inputs[1].name = "nothing";
+    } else if (roll(5) == 0) {
+        message.infer_request.timeout_ns = 1 + roll(300000);
+    }
+    if (roll(10) == 0)
+        message.infer_request.queue_timeout_ns = 1 + roll(100000);
+    message.infer_request.priority = (enum inf_wire_priority)roll(INF_WIRE_PRIORITY_COUNT);
+    message.infer_request.device = roll(2) == 0 ? "ref" : "";
+    if (roll(8) == 0)
+        send_ahead(client, &data);
+    const struct inf_frame_header header = {.type = INF_FRAME_REQUEST,
+                                            .stream_id = ++client->raw.last_stream,
+                                            .method = INF_METHOD_MODEL_INFER};
+    uint64_t stream = header.stream_id;
+    inf_raw_send(&client->raw, header, INF_MESSAGE_INFER_REQUEST, &message, data, -1);
+    client->entries[stream - client->first] = SENT;
+    client->sent++;
+    total_sent++;
+}
+
+// One of the last, answered or not, or one that has not been sent yet.
+static void cancel_one(struct client *client)
+{
+    uint64_t stream = client->first + client->sent;
+    const struct inf_frame_header header = {
+        .type = INF_FRAME_CANCEL, .stream_id = stream - roll((uint32_t)INF_MIN(stream, 20))};
+    inf_raw_send(&client->raw, header, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0}, -1);
+}
+
+// Half of the connections end with everything answered, half in the middle of it.
+static void end_client(struct client *client)
+{
+    if (roll(2) == 0) {
+        read_until(client, 0);
+        cr_assert_not(inf_raw_next(&client->raw, 5), "an answer too many");
+    }
+    inf_raw_close(&client->raw);
+}
+
+static void step(struct client *client)
+{
+    for (uint32_t i = roll(20); i > 0 && client->sent < client->limit; i--) {
+        send_one(client);
+        if (roll(4) == 0)
+            cancel_one(client);
+    }
+    read_until(client, roll(WINDOW - 20));
+    if (client->sent == client->limit) {
+        end_client(client);
+        open_client(client);
+    }
+}
+
+// What the daemon has counted, once it has nothing left to do.
+static void check_books(uint64_t answered_least)
+{
+    struct inf_raw raw;
+    inf_raw_open(&raw, fixture.socket);
+    inf_raw_wait_for(&raw, 0, 0);
+    struct inf_server_status status = inf_raw_server_status(&raw);
+    cr_assert_eq(status.requests_accepted, status.requests_ok + status.requests_failed + 1);
+    cr_assert_geq(status.requests_accepted, answered_least);
+    cr_assert_eq(status.connections, 1);
+    inf_raw_close(&raw);
+}
+
+// --- clients that are killed ---
+
+#define VICTIMS 4
+
+// A process that asks until it is killed. What it has seen is in memory that outlives it; where an
+// answer is not what it should be, it ends by itself.
+struct victim {
+    pid_t pid;
+    struct victim_books {
+        uint64_t sent, answered, failed, pieces;
+    } * books; // shared with the process
+};
+
+static void ask_for_ever(struct victim_books *books)
+{
+    static struct client client;
+    total_sent = total_answered = total_failed = total_pieces = 0;
+    open_client(&client);
+    for (;;) {
+        while (client.sent < STREAMS) {
+            send_one(&client);
+            if (roll(4) == 0)
+                cancel_one(&client);
+            read_until(&client, WINDOW);
+            *books = (struct victim_books){total_sent, total_answered, total_failed, total_pieces};
+        }
+        inf_raw_close(&client.raw);
+        open_client(&client);
+    }
+}
+
+static void start_victim(struct victim *victim)
+{
+    if (victim->books == NULL)
+        victim->books = mmap(NULL, sizeof *victim->books, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(victim->books, MAP_FAILED);
+    memset(victim->books, 0, sizeof *victim->books);
+    seed++;
+    victim->pid = fork();
+    cr_assert_geq(victim->pid, 0);
+    if (victim->pid == 0)
+        ask_for_ever(victim->books);
+}
+
+// Kills it wherever it is, and takes over what it has written down.
+static void kill_victim(struct victim *victim)
+{
+    int status;
+    cr_assert_eq(kill(victim->pid, SIGKILL), 0);
+    cr_assert_eq(waitpid(victim->pid, &status, 0), victim->pid);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+              "a client ended by itself: an answer was not what it should be");
+    total_sent += victim->books->sent;
+    total_answered += victim->books->answered;
+    total_failed += victim->books->failed;
+    total_pieces += victim->books->pieces;
+}
+
+Test(serving_ledger, every_accepted_request_has_one_final_reply)
+{
+    static struct client clients[CLIENTS];
+    static struct victim victims[VICTIMS];
+    const char *text = getenv("INF_LEDGER_REQUESTS");
+    uint64_t wanted = text != NULL ? strtoull(text, NULL, 10) : 100000;
+    unsigned killed = VICTIMS;
+    for (int i = 0; i < VICTIMS; i++)
+        start_victim(&victims[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        open_client(&clients[i]);
+    while (total_sent < wanted) {
+        step(&clients[roll(CLIENTS)]);
+        if (roll(100) != 0)
+            continue;
+        struct victim *victim = &victims[killed++ % VICTIMS];
+        kill_victim(victim);
+        start_victim(victim);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        end_client(&clients[i]);
+    for (int i = 0; i < VICTIMS; i++)
+        kill_victim(&victims[i]);
+    check_books(total_answered);
+    fprintf(stderr,
+            "%llu sent, %llu answered (%llu with an error), %llu pieces of answers, %u clients "
+            "killed\n",
+            (unsigned long long)total_sent, (unsigned long long)total_answered,
+            (unsigned long long)total_failed, (unsigned long long)total_pieces, killed);
+    // Else nothing was tried.
+    cr_assert_gt(total_pieces, wanted / 10);
+    cr_assert_gt(total_failed, wanted / 20);
+    cr_assert_gt(total_answered - total_failed, wanted / 4);
+    cr_assert_gt(killed, VICTIMS);
+}
+
+// With one request in flight a connection, workers write the answers themselves, while the loop is told of
+// cancels, deadlines and clients that vanish.
+Test(serving_ledger, answers_of_workers_are_the_only_ones)
+{
+    static struct client clients[CLIENTS];
+    const char *text = getenv("INF_LEDGER_REQUESTS");
+    uint64_t wanted = text != NULL ? strtoull(text, NULL, 10) / 10 : 10000;
+    for (int i = 0; i < CLIENTS; i++)
+        open_client(&clients[i]);
+    while (total_sent < wanted) {
+        struct client *client = &clients[roll(CLIENTS)];
+        bool vanish = roll(100) == 0;
+        if (!vanish)
+            read_until(client, 0);
+        if (vanish || client->sent == client->limit) {
+            inf_raw_close(&client->raw);
+            open_client(client);
+        }
+        send_one(client);
+        if (roll(4) == 0)
+            cancel_one(client);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        end_client(&clients[i]);
+    check_books(total_answered);
+    cr_assert_gt(total_failed, wanted / 20);
+    cr_assert_gt(total_answered - total_failed, wanted / 4);
+}
+
+Test(serving_ledger, clients_that_are_killed_leave_nothing_behind)
+{
+    static struct victim victims[VICTIMS];
+    uint32_t fds = inf_fixture_fds(&fixture);
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < VICTIMS; i++)
+            start_victim(&victims[i]);
+        usleep(20000 + roll(60000));
+        for (int i = 0; i < VICTIMS; i++)
+            kill_victim(&victims[i]);
+    }
+    check_books(total_answered);
+    cr_assert_leq(inf_fixture_fds(&fixture), fds + 1);
+}

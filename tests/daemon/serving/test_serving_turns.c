@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose turn it is when more is asked for than the device can do: priorities, shares, and deadlines
+// that cannot be kept.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/clock.h"
+#include "proto/wire/frame.h"
+#include "tests/support/daemon/fixture.h"
+
+static struct inf_fixture fixture;
+static struct inf_raw raw;
+
+static void start(void)
+{
+    inf_fixture_start(&fixture, NULL);
+    inf_raw_open(&raw, fixture.socket);
+}
+
+static void stop(void)
+{
+    inf_raw_close(&raw);
+    inf_fixture_stop(&fixture);
+}
+
+TestSuite(serving_turns, .init = start, .fini = stop, .timeout = 120);
+
+enum kind {
+    ADD,
+    BRIEF
+};
+
+// What the model brief takes at least, and where it runs: on the first device, which has
+// one slot.
+static uint64_t brief_ns;
+static char device[64];
+
+static uint64_t ask(struct inf_raw *client, enum kind kind, enum inf_wire_priority priority,
+                    uint64_t timeout_ns)
+{
+    static const float rows[24];
+    union inf_message message;
+    struct inf_span data = {(const uint8_t *)rows, sizeof rows};
+    if (kind == ADD) {
+        inf_add_request(&message, 2);
+    } else {
+        inf_slow_request(&message);
+        message.infer_request.model_name = "brief";
+        data = inf_slow_data();
+    }
+    message.infer_request.device = "";
+    message.infer_request.priority = priority;
+    message.infer_request.timeout_ns = timeout_ns;
+    return inf_raw_request(client, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                           data);
+}
+
+// Lets the daemon learn what both models take.
+static void teach(void)
+{
+    for (int i = 0; i < 8; i++) {
+        inf_raw_expect_infer(&raw, ask(&raw, ADD, INF_WIRE_PRIORITY_NORMAL, 0));
+        inf_raw_expect_infer(&raw, ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0));
+        uint64_t took_ns = raw.message.infer_reply.timing.compute_ns;
+        brief_ns = i == 0 ? took_ns : INF_MIN(brief_ns, took_ns);
+    }
+    snprintf(device, sizeof device, "%s", raw.message.infer_reply.device);
+}
+
+// Waits for a final reply that is OK, and returns its stream.
+static uint64_t next_done(struct inf_raw *client)
+{
+    inf_raw_expect(client, INF_FRAME_RESPONSE);
+    cr_assert_eq(client->frame.header.flags, INF_FRAME_FINAL);
+    return client->frame.header.stream_id;
+}
+
+// Requests that wait for the device, as another connection sees it.
+static uint32_t queue_depth(struct inf_raw *client)
+{
+    inf_raw_call(client, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});
+    inf_raw_decode(client, INF_MESSAGE_DEVICE_INDEX);
+    const struct inf_device_index *index = &client->message.device_index;
+    for (uint32_t i = 0; i < index->count; i++)
+        if (strcmp(index->entries[i].name, device) == 0)
+            return index->entries[i].queue_depth;
+    cr_assert_fail("no device '%s'", device);
+    return 0;
+}
+
+// Asks for one of each priority, the least urgent first, while the device is busy, and reads all four
+// replies; false where the device was done with the first thing, or had not begun it, before all three
+// waited.
+static bool ask_three(struct inf_raw *observer, uint64_t asked[3], uint64_t done[3])
+{
+    static const enum inf_wire_priority priorities[] = {
+        INF_WIRE_PRIORITY_LOW, INF_WIRE_PRIORITY_NORMAL, INF_WIRE_PRIORITY_HIGH};
+    uint64_t running = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
+    while (queue_depth(observer) > 0)
+        ;
+    for (int i = 0; i < 3; i++)
+        asked[i] = ask(&raw, ADD, priorities[i], 0);
+    bool waited = queue_depth(observer) == 3;
+    waited = next_done(&raw) == running && waited;
+    for (int i = 0; i < 3; i++)
+        done[i] = next_done(&raw);
+    return waited;
+}
+
+Test(serving_turns, urgent_requests_overtake_the_others)
+{
+    struct inf_raw observer;
+    uint64_t asked[3];
+    uint64_t done[3];
+    teach();
+    inf_raw_open(&observer, fixture.socket);
+    bool waited = false;
+    // A machine that is busy may not let the test run while the model does.
+    for (int round = 0; round < 50 && !waited; round++)
+        waited = ask_three(&observer, asked, done);
+    cr_assert(waited);
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(done[i], asked[2 - i], "request %d of three was done as number %d",
+                     (int)(done[i] - asked[0]), i);
+    inf_raw_close(&observer);
+}
+
+Test(serving_turns, a_cheap_model_does_not_wait_for_all_of_a_dear_one)
+{
+    enum {
+        DEAR = 6,
+        CHEAP = 20
+    };
+    teach();
+    uint64_t last_dear = 0;
+    for (int i = 0; i < DEAR; i++)
+        last_dear = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
+    for (int i = 0; i < CHEAP; i++)
+        ask(&raw, ADD, INF_WIRE_PRIORITY_NORMAL, 0);
+    uint64_t dear_wait_ns = 0;
+    uint64_t cheap_wait_ns = 0;
+    for (int i = 0; i < DEAR + CHEAP; i++) {
+        bool is_dear = next_done(&raw) <= last_dear;
+        inf_raw_decode(&raw, INF_MESSAGE_INFER_REPLY);
+        uint64_t *wait_ns = is_dear ? &dear_wait_ns : &cheap_wait_ns;
+        *wait_ns = INF_MAX(*wait_ns, raw.message.infer_reply.timing.queue_ns);
+    }
+    // The cheap ones came last, and would have waited longest; as it is, for one run or two.
+    cr_expect_lt(cheap_wait_ns, dear_wait_ns / 2);
+}
+
+Test(serving_turns, a_deadline_that_cannot_be_kept_is_refused_at_once)
+{
+    enum {
+        AHEAD = 40
+    };
+    teach();
+    for (int i = 0; i < AHEAD; i++)
+        ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 0);
+    uint64_t stream = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, AHEAD / 4 * brief_ns);
+    uint64_t patient = ask(&raw, BRIEF, INF_WIRE_PRIORITY_NORMAL, 100 * INF_NS_PER_S);
+    int before = 0;
+    for (bool refused = false; !refused; before += !refused) {
+        inf_raw_expect(&raw, INF_FRAME_RESPONSE);
+        refused = raw.frame.header.stream_id == stream;
+    }
+    inf_raw_check_failure(&raw, INF_DEADLINE, INF_REASON_PREDICTED);
+    cr_expect_lt(before, AHEAD / 4, "%d were done before it was refused", before);
+    cr_expect_str_eq(raw.message.status.phase, "queue");
+    cr_expect_gt(raw.message.status.retry_after_ms, 0);
+    // One that has time enough is let in.
+    for (int i = before; i < AHEAD; i++)
+        cr_expect_lt(next_done(&raw), stream);
+    cr_expect_eq(next_done(&raw), patient);
+}
+
+Test(serving_turns, a_priority_that_is_none_is_refused)
+{
+    uint64_t stream = ask(&raw, ADD, (enum inf_wire_priority)3, 0);
+    inf_raw_expect(&raw, INF_FRAME_RESPONSE);
+    cr_expect_eq(raw.frame.header.stream_id, stream);
+    inf_raw_check_failure(&raw, INF_INVALID, INF_REASON_BAD_PARAMETER);
+}
+
+// Connects as another user, which only root may.
+static void open_as(struct inf_raw *client, uid_t uid)
+{
+    cr_assert_eq(chmod(fixture.directory, 0755), 0);
+    cr_assert_eq(chmod(fixture.socket, 0666), 0);
+    cr_assert_eq(seteuid(uid), 0);
+    inf_raw_open(client, fixture.socket);
+    cr_assert_eq(seteuid(0), 0);
+}
+
+// The longest that one of `count` replies waited.
+static uint64_t longest_wait_ns(struct inf_raw *client, int count)
+{
+    uint64_t longest_ns = 0;
+    for (int i = 0; i < count; i++) {
+        next_done(client);
+        inf_raw_decode(client, INF_MESSAGE_INFER_REPLY);
+        longest_ns = INF_MAX(longest_ns, client->message.infer_reply.timing.queue_ns);
+    }
+    return longest_ns;
+}
+
+Test(serving_turns, one_user_does_not_wait_for_all_that_another_has_asked_for)
+{
+    if (geteuid() != 0)
+        return;
+    enum {
+        MANY = 24
+    };
+    struct inf_raw greedy;
+    struct inf_raw modest;
+    teach();
+    open_as(&greedy, 12001);
+    open_as(&modest, 12002);
+    for (int i = 0; i < MANY; i++)
+        ask(&greedy, BRIEF, INF_WIRE_PRIORITY_HIGH, 0);
+    for (int i = 0; i < 2; i++)
+        ask(&modest, BRIEF, INF_WIRE_PRIORITY_LOW, 0);
+    uint64_t modest_ns = longest_wait_ns(&modest, 2);
+    uint64_t greedy_ns = longest_wait_ns(&greedy, MANY);
+    // Turn by turn, the modest one's second is the fourth or so of all.
+    cr_expect_lt(modest_ns, greedy_ns / 2);
+    inf_raw_close(&greedy);
+    inf_raw_close(&modest);
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// A daemon whose GPU fails, or is not there: clients are served all the same. The GPU is llvmpipe
+// behind a layer that fails when told to.
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "tests/support/daemon/fixture.h"
+#include "tests/support/device/vulkan_faults.h"
+
+#define DEVICE_LOST (-4) // VK_ERROR_DEVICE_LOST
+
+TestSuite(serving_vulkan, .timeout = 240);
+
+static struct inf_fixture fixture;
+static struct inf_raw raw;
+
+// One row of a, padding to 64, one row of b.
+static const float ab[32] = {1, 2, 3, 4, [16] = 10, 20, 30, 40};
+static const float sums[4] = {11, 22, 33, 44};
+
+static void start(void)
+{
+    static const char *const arguments[] = {"--backends=vulkan,cpu", "--gpu-handoff-elements=0",
+                                            NULL};
+    inf_fixture_start(&fixture, arguments);
+    inf_raw_open(&raw, fixture.socket);
+}
+
+static void stop(void)
+{
+    inf_raw_close(&raw);
+    inf_fixture_stop(&fixture);
+}
+
+// Asks for a sum on a device ("": wherever the model is); the answer is in raw.message.
+static void ask(const char *device)
+{
+    union inf_message message;
+    inf_add_request(&message, 1);
+    message.infer_request.device = device;
+    inf_raw_call(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST, &message,
+                 (struct inf_span){(const uint8_t *)ab, 20 * sizeof(float)});
+}
+
+// Asks, checks the sum, and returns who computed it.
+static const char *served_by(const char *device)
+{
+    ask(device);
+    if ((raw.frame.header.flags & INF_FRAME_FLAG_ERROR) != 0) {
+        inf_raw_decode(&raw, INF_MESSAGE_STATUS);
+        cr_assert_fail("%s", raw.message.status.message);
+    }
+    cr_assert_eq(memcmp(raw.frame.data, sums, sizeof sums), 0);
+    inf_raw_decode(&raw, INF_MESSAGE_INFER_REPLY);
+    return raw.message.infer_reply.device;
+}
+
+// What the daemon says of a device's health; NULL where there is no such device.
+static const char *health(const char *device)
+{
+    inf_raw_call(&raw, INF_METHOD_DEVICE_LIST, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});
+    inf_raw_decode(&raw, INF_MESSAGE_DEVICE_INDEX);
+    for (uint32_t i = 0; i < raw.message.device_index.count; i++)
+        if (strcmp(raw.message.device_index.entries[i].name, device) == 0)
+            return raw.message.device_index.entries[i].health;
+    return NULL;
+}
+
+// Loads add onto the GPU.
+static void place(void)
+{
+    struct inf_raw admin;
+    const union inf_message message = {.model = {.name = "add", .device = "vulkan0"}};
+    inf_raw_open(&admin, fixture.admin_socket);
+    inf_raw_request(&admin, INF_METHOD_REPOSITORY_MODEL_LOAD, INF_MESSAGE_MODEL_LOAD_REQUEST,
+                    &message, (struct inf_span){0});
+    do {
+        cr_assert(inf_raw_next(&admin, 60000), "the load does not end");
+    } while ((admin.frame.header.flags & INF_FRAME_FINAL) == 0);
+    if ((admin.frame.header.flags & INF_FRAME_FLAG_ERROR) != 0) {
+        inf_raw_decode(&admin, INF_MESSAGE_STATUS);
+        cr_assert_fail("%s", admin.message.status.message);
+    }
+    inf_raw_close(&admin);
+}
+
+// Starts the daemon with add on a GPU that can be made to fail; skips the test where there is none.
+static struct vulkan_faults *start_on_gpu(void)
+{
+    struct vulkan_faults *faults = vulkan_faults_install();
+    cr_assert_not_null(faults);
+    start();
+    if (health("vulkan0") == NULL) {
+        stop();
+        cr_skip_test("no Vulkan driver finds a device");
+    }
+    place();
+    cr_assert_str_eq(served_by(""), "vulkan0");
+    return faults;
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+Test(serving_vulkan, requests_move_off_a_lost_device_and_back_once_it_is_made_anew)
+{
+    struct vulkan_faults *faults = start_on_gpu();
+    faults->wait = DEVICE_LOST;
+    // In flight while it is lost: moved. Right after: it is known to be lost.
+    cr_assert_str_neq(served_by(""), "vulkan0");
+    cr_assert_eq(raw.message.infer_reply.flags, INF_INFER_MOVED);
+    cr_assert_eq(faults->devices, 1u);
+    // Who names the device wants that one or none.
+    ask("vulkan0");
+    inf_raw_check_failure(&raw, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST);
+    cr_assert_str_neq(served_by(""), "vulkan0");
+    faults->wait = 0;
+    bool back = false;
+    for (int tries = 0; tries < 1000 && !back; tries++) {
+        back = strcmp(served_by(""), "vulkan0") == 0;
+        if (!back)
+            pause_ms(20);
+    }
+    cr_assert(back, "the device was not made anew");
+    cr_assert_str_eq(health("vulkan0"), "ok");
+    cr_assert_geq(faults->devices, 2u);
+    cr_assert_str_eq(served_by("vulkan0"), "vulkan0");
+    stop();
+}
+
+Test(serving_vulkan, a_device_lost_time_and_again_is_quarantined)
+{
+    struct vulkan_faults *faults = start_on_gpu();
+    faults->submit = DEVICE_LOST;
+    bool quarantined = false;
+    for (int tries = 0; tries < 3000 && !quarantined; tries++) {
+        cr_assert_str_neq(served_by(""), "vulkan0");
+        quarantined = strcmp(health("vulkan0"), "quarantined") == 0;
+        pause_ms(20);
+    }
+    cr_assert(quarantined);
+    faults->submit = 0;
+    cr_assert_str_neq(served_by(""), "vulkan0");
+    ask("vulkan0");
+    inf_raw_check_failure(&raw, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST);
+    stop();
+}
+
+// --- in place ---
+
+#define ROWS      ((int64_t)1 << 16)
+#define ROW_BYTES ((uint64_t)ROWS * 4 * sizeof(float)) // of an input: 1 MiB
+
+// What vulkan0 has counted under a name.
+static uint64_t counted(const char *what)
+{
+    char name[64];
+    snprintf(name, sizeof name, "device.vulkan0.%s", what);
+    inf_raw_call(&raw, INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, NULL, (struct inf_span){0});
+    inf_raw_decode(&raw, INF_MESSAGE_ENVIRONMENT);
+    const struct inf_environment_reply *reply = &raw.message.environment;
+    for (uint32_t i = 0; i < reply->fact_count; i++)
+        if (strcmp(reply->facts[i].name, name) == 0)
+            return strtoull(reply->facts[i].value, NULL, 10);
+    cr_assert_fail("there is no fact %s", name);
+    return 0;
+}
+
+// Has a and b added in region 1, whose memory is `memory`, and checks the sums.
+static void add_in_region(float *memory, float first)
+{
+    union inf_message message;
+    const uint64_t count = ROW_BYTES / sizeof(float);
+    for (uint64_t i = 0; i < count; i++) {
+        memory[i] = first + (float)(i % 1000);
+        memory[count + i] = 3;
+        memory[2 * count + i] = -1;
+    }
+    inf_add_request(&message, ROWS);
+    message.infer_request.device = "vulkan0";
+    for (uint32_t i = 0; i < 2; i++)
+        message.infer_request.inputs[i].location = (struct inf_location){
+            .present = true, .region_id = 1, .offset = i * ROW_BYTES, .length = ROW_BYTES};
+    message.infer_request.output_count = 1;
+    message.infer_request.outputs[0] = (struct inf_tensor_entry){
+        .name = "y",
+        .location = {
+            .present = true, .region_id = 1, .offset = 2 * ROW_BYTES, .length = ROW_BYTES}};
+    uint64_t stream = inf_raw_request(&raw, INF_METHOD_MODEL_INFER, INF_MESSAGE_INFER_REQUEST,
+                                      &message, (struct inf_span){0});
+    inf_raw_expect_infer(&raw, stream);
+    for (uint64_t i = 0; i < count; i++)
+        cr_assert_eq(memory[2 * count + i], first + (float)(i % 1000) + 3, "element %d", (int)i);
+}
+
+Test(serving_vulkan, large_inputs_in_regions_are_read_where_they_are)
+{
+    (void)start_on_gpu();
+    for (int client = 0; client < 3; client++) {
+        int fd = inf_memfd(3 * ROW_BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+        float *memory = mmap(NULL, 3 * ROW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        cr_assert_neq(memory, MAP_FAILED);
+        inf_raw_register(&raw, 1, fd, 3 * ROW_BYTES, true);
+        uint64_t before = counted("in_place_bytes");
+        add_in_region(memory, 1);
+        add_in_region(memory, 2);
+        cr_expect_eq(counted("in_place_bytes") - before, 4 * ROW_BYTES);
+        munmap(memory, 3 * ROW_BYTES);
+        // The region goes with its client, and the device's import with it.
+        inf_raw_close(&raw);
+        inf_raw_open(&raw, fixture.socket);
+    }
+    stop();
+}
+
+// --- no GPU ---
+
+// Starts the daemon with its log in `log`, checks that it serves without a GPU, and ends it.
+static void serve_without(const char *log)
+{
+    static const char *const arguments[] = {"--backends=vulkan,cpu", "--log-level=info",
+                                            "--gpu-handoff-elements=0", NULL};
+    int saved = dup(STDERR_FILENO);
+    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    cr_assert_geq(fd, 0);
+    dup2(fd, STDERR_FILENO);
+    inf_fixture_start(&fixture, arguments);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(fd);
+    inf_raw_open(&raw, fixture.socket);
+    cr_assert_null(health("vulkan0"));
+    cr_assert_str_neq(served_by(""), "vulkan0");
+    stop();
+}
+
+static void expect_line(const char *log, const char *wanted)
+{
+    char line[1024];
+    bool found = false;
+    FILE *file = fopen(log, "r");
+    cr_assert_not_null(file);
+    while (!found && fgets(line, sizeof line, file) != NULL)
+        found = strstr(line, wanted) != NULL;
+    fclose(file);
+    unlink(log);
+    cr_assert(found, "the log does not say '%s'", wanted);
+}
+
+Test(serving_vulkan, serves_from_the_cpu_where_there_is_no_driver)
+{
+    char log[] = "/tmp/inferd-vulkan-log-XXXXXX";
+    close(mkstemp(log));
+    setenv("VK_DRIVER_FILES", "/nonexistent", 1);
+    setenv("VK_ICD_FILENAMES", "/nonexistent", 1);
+    serve_without(log);
+    expect_line(log, "backend left out backend=vulkan reason=\"it finds no device\"");
+}
+
+Test(serving_vulkan, serves_from_the_cpu_where_there_is_no_loader)
+{
+    char log[] = "/tmp/inferd-vulkan-log-XXXXXX";
+    char folder[] = "/tmp/inferd-vulkan-none-XXXXXX";
+    char loader[64];
+    close(mkstemp(log));
+    cr_assert_not_null(mkdtemp(folder));
+    // What is found first under the loader's name is no library.
+    snprintf(loader, sizeof loader, "%s/libvulkan.so.1", folder);
+    close(open(loader, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    setenv("LD_LIBRARY_PATH", folder, 1);
+    serve_without(log);
+    unlink(loader);
+    rmdir(folder);
+    expect_line(log, "backend left out backend=vulkan reason=\"it finds no device\"");
+}
+
+// --- where the loader is ---
+
+// Whether a daemon that is told this much of Vulkan has a GPU; it serves in any case.
+static bool has_gpu(const char *loader, const char *drivers)
+{
+    inf_fixture_start(&fixture,
+                      (const char *const[]){"--backends=vulkan,cpu", loader, drivers, NULL});
+    inf_raw_open(&raw, fixture.socket);
+    bool found = health("vulkan0") != NULL;
+    (void)served_by("");
+    stop();
+    return found;
+}
+
+Test(serving_vulkan, loader_and_drivers_are_where_the_settings_say)
+{
+    Dl_info info;
+    char loader[512], directory[] = "/tmp/inf-loader-XXXXXX", copy[64], command[700];
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW);
+    cr_assert_not_null(library);
+    cr_assert_neq(dladdr(dlsym(library, "vkGetInstanceProcAddr"), &info), 0);
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(copy, sizeof copy, "%s/moved.so", directory);
+    snprintf(command, sizeof command, "cp -L '%s' '%s'", info.dli_fname, copy);
+    cr_assert_eq(system(command), 0);
+    snprintf(loader, sizeof loader, "--vulkan-loader=%s", copy);
+    cr_expect(has_gpu(loader, NULL));
+    cr_expect(!has_gpu("--vulkan-loader=/nowhere/libvulkan.so.1", NULL));
+    cr_expect(!has_gpu("--vulkan-drivers=/nowhere/driver.json", NULL));
+    snprintf(command, sizeof command, "rm -r '%s'", directory);
+    cr_assert_eq(system(command), 0);
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// A daemon's table of backends with faults, for tests: --backends names those that are wanted.
+#include <stddef.h>
+
+#include "backends/ref/ref.h"
+#include "backends/registry_table.h"
+#include "tests/support/device/odd_devices.h"
+
+const struct inf_backend *const inf_registry_table[] = {
+    &inf_absent_backend, &inf_half_backend, &inf_refusing_backend, &inf_turning_backend,
+    &inf_wrong_backend,  &inf_slow_backend, &inf_ref_backend,      NULL};

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer behind vulkan_faults.h. It serves one instance and devices of one driver.
+// Interface: https://github.com/KhronosGroup/Vulkan-Loader, docs/LoaderLayerInterface.md.
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <vulkan/vk_layer.h>
+#include <vulkan/vulkan.h>
+
+#include "tests/support/device/vulkan_faults.h"
+
+static struct vulkan_faults none;
+static struct vulkan_faults *faults = &none;
+
+// What comes next in the chain.
+static PFN_vkGetInstanceProcAddr next_instance;
+static PFN_vkGetDeviceProcAddr next_device;
+static VkInstance instance;
+// Asked while the instance is made: later the loader would give our own.
+static PFN_vkGetPhysicalDeviceMemoryProperties next_memory_types;
+static PFN_vkGetPhysicalDeviceProperties next_properties;
+static VkDevice any_device;
+
+#define NEXT(name) ((PFN_vk##name)next_device(any_device, "vk" #name))
+
+// --- what calls take ---
+
+struct moment {
+    uint64_t wall_ns, cpu_ns;
+};
+
+static struct moment now(void)
+{
+    struct timespec wall = {0}, cpu = {0};
+    if (faults->timed) {
+        clock_gettime(CLOCK_MONOTONIC, &wall);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    }
+    return (struct moment){(uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec,
+                           (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec};
+}
+
+static void add_time(_Atomic uint64_t *wall_ns, _Atomic uint64_t *cpu_ns, struct moment begin)
+{
+    struct moment end = now();
+    *wall_ns += end.wall_ns - begin.wall_ns;
+    *cpu_ns += end.cpu_ns - begin.cpu_ns;
+}
+
+// --- calls ---
+
+static VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, uint32_t count,
+                                             const VkSubmitInfo *submits, VkFence fence)
+{
+    if (++faults->submits == faults->raise_at)
+        faults->raised = true;
+    if (faults->submit != 0)
+        return (VkResult)faults->submit;
+    PFN_vkQueueSubmit next = NEXT(QueueSubmit);
+    struct moment begin = now();
+    VkResult result = next(queue, count, submits, fence);
+    add_time(&faults->submit_ns, &faults->submit_cpu_ns, begin);
+    return result;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWaitInfo *info,
+                                           uint64_t timeout)
+{
+    if (faults->hang) {
+        struct timespec pause = {.tv_nsec = (long)(timeout < 20000000 ? timeout : 20000000)};
+        nanosleep(&pause, NULL);
+        return VK_TIMEOUT;
+    }
+    // What was submitted is let finish: the driver here is not lost in truth.
+    PFN_vkWaitSemaphores next = NEXT(WaitSemaphores);
+    struct moment begin = now();
+    VkResult result = next(device, info, timeout);
+    add_time(&faults->wait_ns, &faults->wait_cpu_ns, begin);
+    return faults->wait != 0 ? (VkResult)faults->wait : result;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL counter(VkDevice device, VkSemaphore semaphore,
+                                              uint64_t *value)
+{
+    VkResult result = NEXT(GetSemaphoreCounterValue)(device, semaphore, value);
+    if (faults->hang)
+        *value = 0;
+    return result;
+}
+
+// The memory type of a discrete device's own memory, behind those of the driver: there it is the first.
+static uint32_t own_type;
+
+static VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAllocateInfo *info,
+                                               const VkAllocationCallbacks *callbacks,
+                                               VkDeviceMemory *memory)
+{
+    VkMemoryAllocateInfo real = *info;
+    if (faults->allocate != 0)
+        return (VkResult)faults->allocate;
+    if (faults->discrete && real.memoryTypeIndex == own_type)
+        real.memoryTypeIndex = 0;
+    VkResult result = NEXT(AllocateMemory)(device, &real, callbacks, memory);
+    faults->allocations += result == VK_SUCCESS;
+    return result;
+}
+
+static VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory,
+                                              const VkAllocationCallbacks *callbacks)
+{
+    faults->allocations -= memory != VK_NULL_HANDLE;
+    NEXT(FreeMemory)(device, memory, callbacks);
+}
+
+static VKAPI_ATTR void VKAPI_CALL buffer_needs(VkDevice device, VkBuffer buffer,
+                                               VkMemoryRequirements *needs)
+{
+    NEXT(GetBufferMemoryRequirements)(device, buffer, needs);
+    if (faults->discrete)
+        needs->memoryTypeBits |= 1u << own_type;
+}
+
+static VKAPI_ATTR void VKAPI_CALL memory_types(VkPhysicalDevice physical,
+                                               VkPhysicalDeviceMemoryProperties *memory)
+{
+    next_memory_types(physical, memory);
+    if (!faults->discrete)
+        return;
+    own_type = memory->memoryTypeCount;
+    for (uint32_t i = 0; i < own_type; i++)
+        memory->memoryTypes[i].propertyFlags &=
+            ~(VkMemoryPropertyFlags)VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    memory->memoryTypes[memory->memoryTypeCount++] =
+        (VkMemoryType){.propertyFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
+}
+
+static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice physical,
+                                             VkPhysicalDeviceProperties *found)
+{
+    next_properties(physical, found);
+    if (faults->discrete)
+        found->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+}
+
+static bool is_meant(const VkComputePipelineCreateInfo *info)
+{
+    const VkSpecializationInfo *constants = info->stage.pSpecializationInfo;
+    uint32_t word = faults->pipeline_word, value;
+    if (word == 0)
+        return true;
+    if (constants == NULL || (word + 1) * sizeof(value) > constants->dataSize)
+        return false;
+    memcpy(&value, (const char *)constants->pData + word * sizeof(value), sizeof(value));
+    return value == faults->pipeline_value;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache,
+                                                       uint32_t count,
+                                                       const VkComputePipelineCreateInfo *infos,
+                                                       const VkAllocationCallbacks *callbacks,
+                                                       VkPipeline *pipelines)
+{
+    faults->pipelines += count;
+    if (faults->pipeline != 0 && is_meant(&infos[0]))
+        return (VkResult)faults->pipeline;
+    return NEXT(CreateComputePipelines)(device, cache, count, infos, callbacks, pipelines);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
+                                                    const VkDeviceCreateInfo *info,
+                                                    const VkAllocationCallbacks *callbacks,
+                                                    VkDevice *device)
+{
+    VkLayerDeviceCreateInfo *link = (VkLayerDeviceCreateInfo *)(uintptr_t)info->pNext;
+    while (link->sType != VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO ||
+           link->function != VK_LAYER_LINK_INFO)
+        link = (VkLayerDeviceCreateInfo *)(uintptr_t)link->pNext;
+    next_device = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
+    PFN_vkGetInstanceProcAddr next = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+    link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+    faults->devices++;
+    struct timespec pause = {.tv_nsec = 1000000};
+    while (faults->delay_device)
+        nanosleep(&pause, NULL);
+    if (faults->create_device != 0)
+        return (VkResult)faults->create_device;
+    PFN_vkCreateDevice create = (PFN_vkCreateDevice)next(instance, "vkCreateDevice");
+    VkResult result = create(physical, info, callbacks, device);
+    any_device = *device;
+    return result;
+}
+
+static void map_faults(void)
+{
+    const char *path = getenv(VULKAN_FAULTS_ENV);
+    int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    void *memory = mmap(NULL, sizeof(*faults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (memory != MAP_FAILED)
+        faults = memory;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo *info,
+                                                      const VkAllocationCallbacks *callbacks,
+                                                      VkInstance *made)
+{
+    VkLayerInstanceCreateInfo *link = (VkLayerInstanceCreateInfo *)(uintptr_t)info->pNext;
+    while (link->sType != VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO ||
+           link->function != VK_LAYER_LINK_INFO)
+        link = (VkLayerInstanceCreateInfo *)(uintptr_t)link->pNext;
+    next_instance = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+    link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+    map_faults();
+    PFN_vkCreateInstance create = (PFN_vkCreateInstance)next_instance(NULL, "vkCreateInstance");
+    VkResult result = create(info, callbacks, made);
+    instance = *made;
+    next_memory_types = (PFN_vkGetPhysicalDeviceMemoryProperties)next_instance(
+        instance, "vkGetPhysicalDeviceMemoryProperties");
+    next_properties =
+        (PFN_vkGetPhysicalDeviceProperties)next_instance(instance, "vkGetPhysicalDeviceProperties");
+    return result;
+}
+
+// --- who is asked for what ---
+
+#define HOOK(name, function)                                                                       \
+    {                                                                                              \
+        "vk" #name, (PFN_vkVoidFunction)(function)                                                 \
+    }
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice device, const char *name);
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_entry(VkInstance asked, const char *name);
+
+static const struct {
+    const char *name;
+    PFN_vkVoidFunction function;
+} hooks[] = {
+    HOOK(QueueSubmit, submit),
+    HOOK(WaitSemaphores, wait),
+    HOOK(GetSemaphoreCounterValue, counter),
+    HOOK(AllocateMemory, allocate),
+    HOOK(FreeMemory, free_memory),
+    HOOK(GetBufferMemoryRequirements, buffer_needs),
+    HOOK(GetPhysicalDeviceMemoryProperties, memory_types),
+    HOOK(GetPhysicalDeviceProperties, properties),
+    HOOK(CreateComputePipelines, create_pipelines),
+    HOOK(GetDeviceProcAddr, device_entry),
+    HOOK(CreateDevice, create_device),
+    HOOK(CreateInstance, create_instance),
+    HOOK(GetInstanceProcAddr, instance_entry),
+};
+
+static PFN_vkVoidFunction find_hook(const char *name)
+{
+    for (size_t i = 0; i < sizeof(hooks) / sizeof(*hooks); i++)
+        if (strcmp(hooks[i].name, name) == 0)
+            return hooks[i].function;
+    return NULL;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice device, const char *name)
+{
+    PFN_vkVoidFunction hook = find_hook(name);
+    return hook != NULL ? hook : next_device(device, name);
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_entry(VkInstance asked, const char *name)
+{
+    PFN_vkVoidFunction hook = find_hook(name);
+    return hook != NULL ? hook : next_instance(asked, name);
+}
+
+VK_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *negotiate);
+
+VK_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *negotiate)
+{
+    negotiate->loaderLayerInterfaceVersion = 2;
+    negotiate->pfnGetInstanceProcAddr = instance_entry;
+    negotiate->pfnGetDeviceProcAddr = device_entry;
+    negotiate->pfnGetPhysicalDeviceProcAddr = NULL;
+    return VK_SUCCESS;
+}

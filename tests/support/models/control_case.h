@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models with control flow, written as TensorFlow.js's nodes and run by ref with all passes and with none: for
+// tests of what comes out. One at a time.
+#ifndef INF_TESTS_SUPPORT_MODELS_CONTROL_CASE_H
+#define INF_TESTS_SUPPORT_MODELS_CONTROL_CASE_H
+
+#include <stdatomic.h>
+
+#include "backends/exec/model.h"
+#include "tests/support/models/tfjs_writer.h"
+
+// Dimensions and their count, as the writer wants them.
+#define INF_DIMS(...) (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
+#define INF_ANY_DIMS  INF_DIMS(-1)
+
+#define INF_CONTROL_OUTPUTS_MAX  4
+#define INF_CONTROL_ELEMENTS_MAX 64
+
+// What a run is given.
+struct inf_feed {
+    const void *data[4];
+    struct inf_shape shapes[4];
+};
+
+// What it answers.
+struct inf_numbers {
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    uint32_t count;
+    double elements[INF_CONTROL_ELEMENTS_MAX];
+};
+
+struct inf_control_case {
+    struct inf_device *device;      // ref
+    struct inf_tfjs_writer *writer; // of the model that is begun
+    struct inf_error err;
+    struct inf_numbers results[INF_CONTROL_OUTPUTS_MAX]; // of the last run
+    uint32_t interpreted;                                // nodes of it that no plan has
+};
+
+// The case: made by inf_control_init(), the fixture of a suite.
+extern struct inf_control_case inf_control;
+
+// Makes the folder of the model and opens ref; fixture before each test.
+void inf_control_init(void);
+
+// Undoes that; fixture after each test.
+void inf_control_fini(void);
+
+// Begins a model.
+void inf_control_begin(void);
+
+// Adds an input; `type` as TensorFlow writes it.
+void inf_control_input(const char *name, const char *type, const int64_t *dims, size_t rank);
+
+// Add a constant of one element.
+void inf_control_scalar_int(const char *name, int32_t element);
+void inf_control_scalar(const char *name, float element);
+
+// Adds a node; `inputs` with commas between.
+void inf_control_node(const char *name, const char *op, const char *inputs);
+
+// Adds the node by which `from` comes into a frame.
+void inf_control_enter(const char *name, const char *from, const char *frame);
+
+// Adds a loop variable NAME from value `from`: NAME/merge is its value in an iteration, NAME/body what the
+// body sees, NAME the last value; the body must make NAME/next.
+void inf_control_variable(const char *name, const char *from, const char *frame);
+
+// Ends the model with an output y and imports it, which must succeed.
+void inf_control_accept(const char *output);
+
+// Ends the model with an output y and imports it, which must fail with `code` and a text that has `part` in it.
+void inf_control_refuse(const char *output, enum inf_code code, const char *part);
+
+// Runs a copy of the graph with the passes of the bits `disabled` switched off; INF_CANCELLED where `cancelled`
+// (NULL allowed) was set.
+enum inf_code inf_control_run_with(uint32_t disabled, const struct inf_feed *feed,
+                                   const atomic_bool *cancelled);
+
+// Runs the graph without passes, with loops and branches inlined only, and with all passes; each way, the
+// output's elements are these.
+void inf_control_check(const struct inf_feed *feed, uint32_t output, const double *wanted,
+                       uint32_t count);
+
+#define INF_CONTROL_CHECK(feed, output, ...)                                                       \
+    inf_control_check((feed), (output), (const double[]){__VA_ARGS__},                             \
+                      sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes ONNX models field by field, right or wrong ones: for tests of the importer.
+#ifndef INF_TESTS_SUPPORT_MODELS_ONNX_WRITER_H
+#define INF_TESTS_SUPPORT_MODELS_ONNX_WRITER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define INF_PB_WRITER_DEPTH 1024
+
+// A message being written. All zero is an empty one. Functions abort without memory.
+struct inf_pb_writer {
+    uint8_t *data;
+    size_t size, capacity;
+    size_t open[INF_PB_WRITER_DEPTH]; // where the bytes of open nested messages begin
+    uint32_t depth;
+};
+
+// Frees the bytes.
+void inf_pb_writer_fini(struct inf_pb_writer *writer);
+
+// Appends a field.
+void inf_pb_put_int(struct inf_pb_writer *writer, uint32_t field, int64_t value);
+// As above; FIXED32.
+void inf_pb_put_float(struct inf_pb_writer *writer, uint32_t field, float value);
+// As above.
+void inf_pb_put_bytes(struct inf_pb_writer *writer, uint32_t field, const void *data, size_t size);
+// As above.
+void inf_pb_put_text(struct inf_pb_writer *writer, uint32_t field, const char *text);
+
+// Opens a nested message in a field; what is written next is inside it, until it is closed.
+void inf_pb_open(struct inf_pb_writer *writer, uint32_t field);
+// Closes the innermost open message.
+void inf_pb_close(struct inf_pb_writer *writer);
+
+// --- ONNX on top of it ---
+
+// ir_version and one opset import.
+void inf_onnx_put_head(struct inf_pb_writer *writer, int64_t opset);
+// An input (11) or output (12) of a graph: TensorProto.DataType and dims, -1 for a symbolic one.
+void inf_onnx_put_port(struct inf_pb_writer *writer, uint32_t field, const char *name, int32_t type,
+                       const int64_t *dims, uint32_t rank);
+// Opens a node with one input or two (NULL: none) and one output; attributes may follow.
+void inf_onnx_open_node(struct inf_pb_writer *writer, const char *op, const char *a, const char *b,
+                        const char *output);
+// An initialiser (5) of floats in raw_data.
+void inf_onnx_put_floats(struct inf_pb_writer *writer, const char *name, const int64_t *dims,
+                         uint32_t rank, const float *data);
+// An initialiser of INT64 in raw_data, of rank 1.
+void inf_onnx_put_int64s(struct inf_pb_writer *writer, const char *name, const int64_t *data,
+                         uint32_t count);
+// An attribute of the open node: an integer, or integers.
+void inf_onnx_put_attr_int(struct inf_pb_writer *writer, const char *name, int64_t value);
+// As above.
+void inf_onnx_put_attr_ints(struct inf_pb_writer *writer, const char *name, const int64_t *values,
+                            uint32_t count);
+
+#endif

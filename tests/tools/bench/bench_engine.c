@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--input FILE.npy]...
+//              [--profile | --declined | --compare-kernels | --first DIR | --host]
+//              (--threads N --ms MS | N MS) MODEL...
+//
+// Times one inference after the other, in process, and prints a line a model:
+//     inferd MODEL THREADS median X p99 Y min Z      (milliseconds)
+// MODEL is a model file, or its name without suffix where NAME.tfjs/model.json or NAME.json lies.
+// Without --threads and --ms they are the first two arguments, as shared/bench/peers.py -x gives
+// them. A fifth of the time is spent on warming up first. Unknown dimensions of inputs are 1 for the
+// batch, else --dim (224); --input gives the first, second, ... input what it reads.
+//
+// --isa-max caps the instruction set of the cpu device's own loops (cpu_isa_max of inferd).
+//
+// --profile adds a line a step: its least time over some runs, multiply-adds a second, their share of
+// what the cores can do in its precision, the bytes of its tensors, also by time, and the kernel. A step may compute several nodes. The last line is the
+// least time that a run took of the calling thread's processor: the host's part, where another device computes.
+//
+// --first prints how long it took from before the device was opened, with its caches in DIR, to the first answer.
+// Mesa's drivers keep what they compiled in MESA_SHADER_CACHE_DIR.
+//
+// --host prints what of a run on a Vulkan device the calling thread spends in our code and in the driver's submits
+// and waits; VULKAN_FAULT_LAYER is the folder of the layer that times the driver (tests/support of the build).
+//
+// --compare-kernels runs nothing. It prints the least time of each kernel of the cpu device that computes a
+// node, in us, for nodes that several compute, each alone; and of the forms of nodes that one step may compute.
+//
+// --declined runs nothing. It prints how many nodes the plan has, how many of them the backend takes, and
+// why it declines each of the others.
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backends/base/clock.h"
+#include "tests/tools/bench/bench_host.h"
+#include "tests/tools/bench/bench_profile.h"
+#include "tests/tools/bench/compare_kernels.h"
+
+#define RUNS_MIN 5u
+#define RUNS_MAX 1000000u
+
+struct bench {
+    const char *backend;
+    const char *isa_max;
+    uint32_t threads;
+    double ms;
+    struct bench_inputs inputs;
+    bool profile, declined, compare, host;
+    struct vulkan_faults *faults; // --host
+    const char *cache;            // --first
+    uint64_t begin_ns;            // of the process
+    struct tool_engine engine;
+};
+
+// --- times ---
+
+static int compare_times(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+// A fifth of the time: wide vectors make some processors slow for a while after they come into use.
+static enum inf_code warm_up(const struct bench_subject *subject, const struct bench *bench,
+                             struct inf_error *err)
+{
+    uint64_t begin_ns = inf_clock_ns();
+    double spent_ms = 0;
+    for (uint32_t runs = 0; spent_ms < bench->ms / 5 || runs < RUNS_MIN; runs++) {
+        INF_TRY(bench_subject_run(subject, false, err));
+        spent_ms = (double)(inf_clock_ns() - begin_ns) / INF_NS_PER_MS;
+    }
+    return INF_OK;
+}
+
+static enum inf_code measure(const struct bench_subject *subject, const struct bench *bench,
+                             struct inf_error *err)
+{
+    double *times_ms = malloc(RUNS_MAX * sizeof(*times_ms));
+    if (times_ms == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for times");
+    uint32_t runs = 0;
+    enum inf_code code = warm_up(subject, bench, err);
+    uint64_t begin_ns = inf_clock_ns();
+    double spent_ms = 0;
+    while (code == INF_OK && runs < RUNS_MAX && (spent_ms < bench->ms || runs < RUNS_MIN)) {
+        uint64_t start_ns = inf_clock_ns();
+        code = bench_subject_run(subject, false, err);
+        uint64_t end_ns = inf_clock_ns();
+        times_ms[runs++] = (double)(end_ns - start_ns) / INF_NS_PER_MS;
+        spent_ms = (double)(end_ns - begin_ns) / INF_NS_PER_MS;
+    }
+    if (code == INF_OK) {
+        qsort(times_ms, runs, sizeof(*times_ms), compare_times);
+        printf("inferd %s %u median %.4f p99 %.4f min %.4f\n", subject->name,
+               inf_device_info(bench->engine.device)->threads, times_ms[runs / 2],
+               times_ms[(size_t)(runs * 0.99)], times_ms[0]);
+    }
+    free(times_ms);
+    return code;
+}
+
+static enum inf_code run_first(const struct bench_subject *subject, const struct bench *bench,
+                               struct inf_error *err)
+{
+    INF_TRY(bench_subject_run(subject, false, err));
+    printf("inferd %s first %.1f\n", subject->name,
+           (double)(inf_clock_ns() - bench->begin_ns) / INF_NS_PER_MS);
+    return INF_OK;
+}
+
+// --- what the backend leaves to others ---
+
+static void print_declined(const struct bench_subject *subject, const struct bench *bench)
+{
+    const struct inf_graph *graph = inf_executable_planned_graph(subject->executable);
+    const struct inf_plan *plan = inf_executable_plan(subject->executable);
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        taken += inf_device_supports(bench->engine.device, graph, plan->steps[i], NULL) == INF_OK;
+    printf("inferd %s: %u of %u nodes on %s, %u interpreted\n", subject->name, taken,
+           plan->step_count, inf_device_info(bench->engine.device)->name,
+           inf_executable_interpreted_nodes(subject->executable));
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        struct inf_error why = {0};
+        if (inf_device_supports(bench->engine.device, graph, plan->steps[i], &why) != INF_OK)
+            printf("  %s: %s\n", graph->nodes[plan->steps[i]].name, why.text);
+    }
+}
+
+static enum inf_code bench_model(const struct bench *bench, const char *model,
+                                 struct inf_error *err)
+{
+    struct bench_subject *subject = calloc(1, sizeof(*subject));
+    if (subject == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory");
+    enum inf_code code = bench_subject_load(subject, &bench->engine, model, &bench->inputs, err);
+    if (code == INF_OK && bench->declined)
+        print_declined(subject, bench);
+    else if (code == INF_OK && bench->compare)
+        code = tool_compare_kernels(bench->engine.device, subject->executable, err);
+    else if (code == INF_OK && bench->cache != NULL)
+        code = run_first(subject, bench, err);
+    else if (code == INF_OK && bench->host)
+        code = bench_host(subject, bench->faults, bench->ms, err);
+    else if (code == INF_OK)
+        code = measure(subject, bench, err);
+    if (code == INF_OK && bench->profile && !bench->declined && !bench->compare)
+        code = bench_profile(subject, &bench->engine, bench->threads, err);
+    bench_subject_unload(subject);
+    free(subject);
+    return code;
+}
+
+static int usage(void)
+{
+    fputs(
+        "usage: bench_engine [--backend NAME] [--isa-max SET] [--dim N] [--input FILE.npy]...\n"
+        "                    [--profile | --declined | --compare-kernels | --first DIR | --host]\n"
+        "                    (--threads N --ms MS | N MS) MODEL...\n",
+        stderr);
+    return 2;
+}
+
+static bool parse(struct bench *bench, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'},   {"threads", required_argument, NULL, 't'},
+        {"ms", required_argument, NULL, 'm'},        {"dim", required_argument, NULL, 'd'},
+        {"profile", no_argument, NULL, 'p'},         {"declined", no_argument, NULL, 'n'},
+        {"compare-kernels", no_argument, NULL, 'c'}, {"isa-max", required_argument, NULL, 'i'},
+        {"first", required_argument, NULL, 'f'},     {"host", no_argument, NULL, 'h'},
+        {"input", required_argument, NULL, 'x'},     {0}};
+    struct bench_inputs *inputs = &bench->inputs;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'b')
+            bench->backend = optarg;
+        else if (option == 't')
+            bench->threads = (uint32_t)strtoul(optarg, NULL, 10);
+        else if (option == 'm')
+            bench->ms = strtod(optarg, NULL);
+        else if (option == 'd')
+            inputs->dim = strtol(optarg, NULL, 10);
+        else if (option == 'x' && inputs->file_count < INF_LIMIT_TENSORS)
+            inputs->files[inputs->file_count++] = optarg;
+        else if (option == 'i')
+            bench->isa_max = optarg;
+        else if (option == 'f')
+            bench->cache = optarg;
+        else if (option == 'p')
+            bench->profile = true;
+        else if (option == 'c')
+            bench->compare = true;
+        else if (option == 'n')
+            bench->declined = true;
+        else if (option == 'h')
+            bench->host = true;
+        else
+            return false;
+    }
+    if (bench->threads == 0 && optind < argc)
+        bench->threads = (uint32_t)strtoul(argv[optind++], NULL, 10);
+    if (!(bench->ms > 0) && optind < argc)
+        bench->ms = strtod(argv[optind++], NULL);
+    return bench->threads > 0 && bench->ms > 0 && inputs->dim > 0 && optind < argc;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {.backend = "cpu", .inputs = {.dim = 224}, .begin_ns = inf_clock_ns()};
+    if (!parse(&bench, argc, argv))
+        return usage();
+    struct inf_error err = {0};
+    const struct inf_device_options options = {.slots = 1,
+                                               .threads = bench.threads,
+                                               .isa_max = bench.isa_max,
+                                               .cache_directory = bench.cache};
+    if (bench.host && bench_host_prepare(&bench.faults, &err) != INF_OK) {
+        fprintf(stderr, "bench_engine: %s\n", err.text);
+        return 2;
+    }
+    if (tool_engine_open_with(&bench.engine, bench.backend, &options, &err) != INF_OK) {
+        fprintf(stderr, "bench_engine: %s\n", err.text);
+        return 2;
+    }
+    int status = 0;
+    for (int i = optind; i < argc; i++) {
+        if (bench_model(&bench, argv[i], &err) != INF_OK) {
+            fprintf(stderr, "bench_engine: %s: %s\n", argv[i], err.text);
+            status = 1;
+        }
+        fflush(stdout);
+    }
+    tool_engine_close(&bench.engine);
+    return status;
+}

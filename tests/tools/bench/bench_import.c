@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_import MODEL.onnx...
+//
+// What importing a model costs beside reading its file and hashing it, which may take 1.3 times as long
+// and 50 ms: the shortest of several times, by the clock and, for machines that are busy, of the
+// processor alone, turn by turn; and the most memory a process had that did nothing else. Every measurement is a process of its own.
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/storage/file.h"
+#include "backends/import/import.h"
+#include "backends/import/common/shards.h"
+#include "backends/registry.h"
+
+#define ROUNDS 7
+
+struct cost {
+    double ms, processor_ms;
+    long peak_kib, before_kib;
+};
+
+// The most memory this process has had so far (VmHWM).
+static long peak_kib(void)
+{
+    FILE *status = fopen("/proc/self/status", "re");
+    char line[256];
+    long kib = 0;
+    while (status != NULL && fgets(line, sizeof line, status) != NULL)
+        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+            break;
+    if (status != NULL)
+        fclose(status);
+    return kib;
+}
+
+static double now_ms(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static enum inf_code read_and_hash(int directory_fd, const char *name, struct inf_error *err)
+{
+    struct inf_tally tally = INF_TALLY_INIT;
+    char *data = NULL;
+    size_t size;
+    INF_TRY(inf_file_read_all(&data, &size, directory_fd, name, (uint64_t)4 << 30, err));
+    inf_tally_add(&tally, data, size);
+    free(data);
+    return INF_OK;
+}
+
+static enum inf_code import(int directory_fd, const char *name, struct inf_error *err)
+{
+    const struct inf_import_options options = {.evaluator = inf_registry_evaluator()};
+    struct inf_model_info info;
+    struct inf_graph *graph = NULL;
+    return inf_model_import_with(&graph, &info, directory_fd, name, &options, err);
+}
+
+// Imports, or only reads and hashes, in a child; false after a failure, which the child has reported.
+static bool measure(const char *path, bool imports, struct cost *cost)
+{
+    char folder[4096], name[4096];
+    int ends[2];
+    snprintf(folder, sizeof folder, "%s", path);
+    snprintf(name, sizeof name, "%s", path);
+    if (pipe(ends) != 0)
+        return false;
+    pid_t child = fork();
+    if (child == 0) {
+        struct inf_error err = {0};
+        struct cost own = {.before_kib = peak_kib()};
+        int directory_fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        double start = now_ms(CLOCK_MONOTONIC);
+        enum inf_code code = imports ? import(directory_fd, basename(name), &err)
+                                     : read_and_hash(directory_fd, basename(name), &err);
+        own.ms = now_ms(CLOCK_MONOTONIC) - start;
+        own.processor_ms = now_ms(CLOCK_PROCESS_CPUTIME_ID);
+        own.peak_kib = peak_kib();
+        if (code != INF_OK)
+            fprintf(stderr, "bench_import: %s\n", err.text);
+        _exit(code != INF_OK || write(ends[1], &own, sizeof own) != sizeof own);
+    }
+    close(ends[1]);
+    bool done = child > 0 && read(ends[0], cost, sizeof *cost) == sizeof *cost;
+    close(ends[0]);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    return done;
+}
+
+static void keep_best(struct cost *best, const struct cost *cost, bool first)
+{
+    best->ms = first ? cost->ms : INF_MIN(best->ms, cost->ms);
+    best->processor_ms =
+        first ? cost->processor_ms : INF_MIN(best->processor_ms, cost->processor_ms);
+    best->before_kib = cost->before_kib;
+    best->peak_kib = first ? cost->peak_kib : INF_MAX(best->peak_kib, cost->peak_kib);
+}
+
+// Both in turn, so that what else the machine does falls on both.
+static bool measure_best(const char *path, struct cost *reading, struct cost *importing)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        struct cost cost;
+        if (!measure(path, false, &cost))
+            return false;
+        keep_best(reading, &cost, i == 0);
+        if (!measure(path, true, &cost))
+            return false;
+        keep_best(importing, &cost, i == 0);
+    }
+    return true;
+}
+
+static bool bench(const char *path)
+{
+    struct cost reading, importing;
+    struct stat status;
+    if (stat(path, &status) != 0) {
+        fprintf(stderr, "bench_import: %s: %s\n", path, strerror(errno));
+        return false;
+    }
+    if (!measure_best(path, &reading, &importing))
+        return false;
+    double file_kib = (double)status.st_size / 1024;
+    double own_kib = (double)(importing.peak_kib - importing.before_kib);
+    printf(
+        "%s: %.1f MiB; read and hash %.1f ms; import %.1f ms (%.2f of the limit), of the processor "
+        "%.1f and %.1f ms (%.2f); peak %.1f MiB above the start (%.2f times the file)\n",
+        path, file_kib / 1024, reading.ms, importing.ms, importing.ms / (1.3 * reading.ms + 50),
+        reading.processor_ms, importing.processor_ms,
+        importing.processor_ms / (1.3 * reading.processor_ms + 50), own_kib / 1024,
+        own_kib / file_kib);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = argc < 2 ? 2 : 0;
+    if (argc < 2)
+        fputs("usage: bench_import MODEL.onnx...\n", stderr);
+    for (int i = 1; i < argc; i++)
+        failed |= !bench(argv[i]);
+    return failed;
+}

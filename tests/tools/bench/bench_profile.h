@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef INF_TESTS_TOOLS_BENCH_BENCH_PROFILE_H
+#define INF_TESTS_TOOLS_BENCH_BENCH_PROFILE_H
+
+#include "tests/tools/bench/bench_subject.h"
+
+// Prints what each step of the model takes at least, over some runs, and what of that one thread's time is.
+// INF_EXHAUSTED, and as bench_subject_run().
+enum inf_code bench_profile(const struct bench_subject *subject, const struct tool_engine *engine,
+                            uint32_t threads, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+#endif

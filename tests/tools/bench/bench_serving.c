@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_serving [--part NAME,...] [--seconds N] [--models DIR] [--json FILE]
+//
+// Everything that requests under load have to keep, measured in one run on this machine: a line each
+// with what it is, what was measured, its bound, and whether that held. The parts:
+//   rpc       1 KiB beside a bare socket and a bare loop with a worker; requests a second
+//   pinned    the first again, all on one processor
+//   engine    real models (--models DIR, as shared/models) beside the engine alone
+//   overload  three times what the device can do
+//   fairness  two users whose models differ tenfold (wants to be root)
+//   batching  16 clients with one row each beside the best static batch
+//   deadlines deadlines, cancels and a turn of the loop while the device is busy
+//   idle      memory, wake-ups, ten thousand connections
+// Daemons are its own: the inferd of this build directory, or $INFERD. To be believed it has to run
+// alone on the machine.
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tools/bench/serving_parts.h"
+
+static void show_pinned(struct figures *figures, const struct serving_options *options)
+{
+    struct serving_options pinned = *options;
+    cpu_set_t before;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    pinned.pinned = true;
+    if (sched_getaffinity(0, sizeof before, &before) != 0 ||
+        sched_setaffinity(0, sizeof one, &one) != 0) {
+        figures_skip(figures, "on one processor", "cannot be pinned to it");
+        return;
+    }
+    serving_show_rpc(figures, &pinned);
+    sched_setaffinity(0, sizeof before, &before);
+}
+
+static const struct {
+    const char *name;
+    void (*show)(struct figures *figures, const struct serving_options *options);
+} parts[] = {
+    {"rpc", serving_show_rpc},
+    {"pinned", show_pinned},
+    {"engine", serving_show_engine},
+    {"overload", serving_show_overload},
+    {"fairness", serving_show_fairness},
+    {"batching", serving_show_batching},
+    {"deadlines", serving_show_deadlines},
+    {"idle", serving_show_idle},
+};
+
+// Whether `name` is among the names of `list`, or the list is NULL.
+static bool wanted(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    }
+    return list == NULL;
+}
+
+int main(int argc, char **argv)
+{
+    struct serving_options options = {.seconds = 1};
+    struct figures figures;
+    const char *list = NULL;
+    const char *json = NULL;
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = argv[i + 1];
+        if (value != NULL && strcmp(argv[i], "--part") == 0)
+            list = value;
+        else if (value != NULL && strcmp(argv[i], "--json") == 0)
+            json = value;
+        else if (value != NULL && strcmp(argv[i], "--models") == 0)
+            options.models = value;
+        else if (value != NULL && strcmp(argv[i], "--seconds") == 0 && atoi(value) > 0)
+            options.seconds = (unsigned)atoi(value);
+        else
+            rpc_die("%s: wanted --part NAME,..., --seconds N, --models DIR or --json FILE",
+                    argv[i]);
+    }
+    figures_begin(&figures, json);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (!wanted(list, parts[i].name))
+            continue;
+        printf("-- %s\n", parts[i].name);
+        parts[i].show(&figures, &options);
+    }
+    figures_end(&figures);
+    return 0;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that is timed in process: compiled, with operands to run on.
+#ifndef INF_TESTS_TOOLS_BENCH_BENCH_SUBJECT_H
+#define INF_TESTS_TOOLS_BENCH_BENCH_SUBJECT_H
+
+#include "backends/base/blob.h"
+#include "client/inferctl/tensor/npy.h"
+#include "tests/tools/run/engine.h"
+
+struct bench_subject {
+    char name
+        [256]; // what the model is called: the last part of its path that says more than "model"
+    struct inf_model *model;
+    struct inf_executable *executable;
+    const struct inf_graph *graph; // that runs
+    struct inf_npy files[INF_LIMIT_TENSORS];
+    struct inf_blob *inputs[INF_LIMIT_TENSORS], *outputs[INF_LIMIT_TENSORS];
+    const void *input_data[INF_LIMIT_TENSORS];
+    void *output_data[INF_LIMIT_TENSORS];
+};
+
+// What inputs are like.
+struct bench_inputs {
+    const char *files[INF_LIMIT_TENSORS]; // .npy, of the first inputs in turn
+    uint32_t file_count;
+    int64_t dim; // of other inputs, where the model does not say; but 1 for the batch
+};
+
+// Loads the model file that `model` names: itself, or NAME.tfjs/model.json, NAME.json, NAME/model.json; and
+// compiles it. Inputs of floats that no file is for are filled with numbers from 0 to 1, others with 0.
+// What that takes is given back with bench_subject_unload(), also on failure.
+//
+// INF_NOT_FOUND, INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED
+enum inf_code bench_subject_load(struct bench_subject *subject, const struct tool_engine *engine,
+                                 const char *model, const struct bench_inputs *inputs,
+                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+// Gives everything back.
+void bench_subject_unload(struct bench_subject *subject);
+
+// Runs once; outputs whose size only the run tells are dropped.
+enum inf_code bench_subject_run(const struct bench_subject *subject, bool profile,
+                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The peaks as the cpu device's own product loops reach them: all sums are in registers, and operands take
+// a third of a first cache of 32 KiB.
+#include "tests/tools/bench/peak.h"
+
+#include "backends/base/clock.h"
+#include "backends/cpu/kernels/isa.h"
+#include "proto/core/span.h"
+
+#define DEPTH     64
+#define WIDTH_MAX 32
+#define ROUNDS    1000
+#define TRIES     20
+
+// Operands that all loops share: zeros, of whatever type.
+struct operands {
+    _Alignas(64) float w[DEPTH * WIDTH_MAX], y[INF_GEMM_ROWS_MAX * WIDTH_MAX];
+    float a[INF_GEMM_ROWS_MAX * DEPTH], bias[WIDTH_MAX];
+};
+
+// The best of some tries; `work` is what one round of `run` does.
+static double rate(void (*run)(const void *loop, struct operands *operands), const void *loop,
+                   double work)
+{
+    static struct operands operands;
+    double best = 0;
+    for (int try = 0; try < TRIES; try++) {
+        uint64_t start_ns = inf_clock_ns();
+        for (int round = 0; round < ROUNDS; round++)
+            run(loop, &operands);
+        double ns = (double)(inf_clock_ns() - start_ns);
+        best = INF_MAX(best, 2 * work * ROUNDS / ns);
+    }
+    return best;
+}
+
+static void run_floats(const void *loop, struct operands *operands)
+{
+    const struct inf_nn_gemm *nn = loop;
+    const float *segments[1] = {operands->a};
+    const uint16_t *rounded[1] = {(const uint16_t *)operands->a};
+    struct inf_gemm_panel panel = {.segments = 1,
+                                   .depth = DEPTH,
+                                   .w = operands->w,
+                                   .bias = operands->bias,
+                                   .y_step = WIDTH_MAX,
+                                   .columns = 2 * nn->width};
+    struct inf_gemm gemm = {.a = segments, .rounded = rounded, .a_step = DEPTH, .y = operands->y};
+    nn->gemm[1][nn->rows_max - 1](&panel, &gemm);
+}
+
+static double float_rate(const struct inf_nn_gemm *nn)
+{
+    return nn == NULL
+               ? 0
+               : rate(run_floats, nn, (double)(nn->rows_max * 2 * nn->width) * (double)DEPTH);
+}
+
+static void run_bytes(const void *loop, struct operands *operands)
+{
+    const struct inf_q8_gemms *q8 = loop;
+    const uint8_t *segments[1] = {(const uint8_t *)operands->a};
+    struct inf_q8_panel panel = {.segments = 1,
+                                 .quads = DEPTH,
+                                 .w = (const int8_t *)operands->w,
+                                 .bias = (const int32_t *)operands->bias,
+                                 .y_step = WIDTH_MAX,
+                                 .columns = 2 * q8->width};
+    struct inf_q8_gemm gemm = {.a = segments, .a_step = (size_t)4 * DEPTH, .y = operands->y};
+    q8->gemm[1][q8->rows_max - 1](&panel, &gemm);
+}
+
+struct tool_peaks tool_peaks(void)
+{
+    const struct inf_isa *isa = inf_isa_best();
+    const struct inf_q8_gemms *q8 = isa->q8->gemm;
+    return (struct tool_peaks){
+        .fp32 = float_rate(isa->nn->gemm),
+        .bf16 = float_rate(isa->nn->gemm_dot),
+        .q8 = rate(run_bytes, q8, (double)(q8->rows_max * 2 * q8->width) * 4.0 * DEPTH)};
+}

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "tests/tools/peak.h"
-
-struct tool_peaks tool_peaks(void)
-{
-    return (struct tool_peaks){0};
-}

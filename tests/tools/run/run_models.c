@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] [--threads N]
+//
+// Runs every case of a manifest in the form of shared/models/manifest.json in process and compares
+// each output with its reference. Exit status: 0 all within tolerance, 1 one is not, 2 usage.
+//
+// In less than fp32 a model is tried first, as the daemon does (daemon/load/precision.h): what has to stay fp32
+// does, and a model that must not compute so is refused, which is no failure. A run that overflows is done again in
+// fp32, and that is no failure either; both are counted.
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/blob.h"
+#include "client/inferctl/tensor/npy.h"
+#include "daemon/load/precision.h"
+#include "tests/tools/run/compare.h"
+#include "tests/tools/run/engine.h"
+
+// As INF_HALF_ERROR_MAX.
+#define FP16_ERROR_MAX 0.01
+
+struct judge {
+    struct tool_engine engine;
+    const char *directory; // of the manifest
+    unsigned models, unsupported, refused, recomputed, ok, failed, informative;
+    bool tried; // the model in hand, in the precision that is wanted
+};
+
+// --- one case ---
+
+struct run {
+    const char *id, *name;
+    struct inf_executable *executable;
+    const struct inf_graph *graph;
+    struct inf_npy inputs[INF_LIMIT_TENSORS]; // by input index of the graph
+    struct inf_blob *outputs[INF_LIMIT_TENSORS];
+};
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+    return value != NULL ? value : "";
+}
+
+static enum inf_code load(const struct judge *judge, const json_t *tensor, struct inf_npy *npy,
+                          struct inf_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", judge->directory, text(tensor, "file"));
+    return inf_npy_load(npy, path, err);
+}
+
+static uint32_t find_port(const struct inf_port *ports, uint32_t count, const char *name)
+{
+    uint32_t i = 0;
+    while (i < count && strcmp(ports[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static enum inf_code load_inputs(const struct judge *judge, const struct inf_graph *graph,
+                                 const json_t *inputs, struct inf_npy *npys, struct inf_error *err)
+{
+    if (json_array_size(inputs) != graph->input_count)
+        return inf_fail(err, INF_INVALID, "the case has %zu inputs, the model %u",
+                        json_array_size(inputs), graph->input_count);
+    size_t index;
+    json_t *input;
+    json_array_foreach(inputs, index, input)
+    {
+        const char *name = text(input, "name");
+        uint32_t port = find_port(graph->inputs, graph->input_count, name);
+        if (port == graph->input_count || npys[port].data != NULL)
+            return inf_fail(err, INF_NOT_FOUND, "the model has no input '%s'", name);
+        INF_TRY(load(judge, input, &npys[port], err));
+        const struct inf_value *value = &graph->values[graph->inputs[port].value];
+        if (npys[port].dtype != value->dtype)
+            return inf_fail(err, INF_INVALID, "input '%s' is %s, the file holds %s", name,
+                            inf_dtype_name(value->dtype), inf_dtype_name(npys[port].dtype));
+    }
+    return INF_OK;
+}
+
+static enum inf_code execute(struct run *run, atomic_bool *overflowed, struct inf_error *err)
+{
+    const void *inputs[INF_LIMIT_TENSORS];
+    void *outputs[INF_LIMIT_TENSORS];
+    for (uint32_t i = 0; i < run->graph->input_count; i++)
+        inputs[i] = run->inputs[i].data;
+    for (uint32_t i = 0; i < run->graph->output_count; i++) {
+        const struct inf_value *value = &run->graph->values[run->graph->outputs[i].value];
+        size_t size;
+        outputs[i] = NULL;
+        if (!inf_shape_bytes(&value->shape, value->dtype, &size))
+            continue; // only the run can tell
+        run->outputs[i] = inf_blob_create(size);
+        if (run->outputs[i] == NULL)
+            return inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes", size);
+        outputs[i] = run->outputs[i]->data;
+    }
+    struct inf_execution execution = {
+        .inputs = inputs, .outputs = outputs, .overflowed = overflowed};
+    return inf_executable_run(run->executable, &execution, err);
+}
+
+static struct tool_tolerance read_tolerance(const json_t *output)
+{
+    const json_t *from = json_object_get(output, "tolerance");
+    struct tool_tolerance tolerance = {
+        .atol = json_number_value(json_object_get(from, "atol")),
+        .rtol = json_number_value(json_object_get(from, "rtol")),
+        .lsb = json_number_value(json_object_get(from, "lsb")),
+        .mean_lsb = json_number_value(json_object_get(from, "mean_lsb")),
+        .mismatch_fraction = json_number_value(json_object_get(from, "max_mismatch_frac")),
+        .top1 = json_is_true(json_object_get(from, "top1")),
+        .informative = json_is_true(json_object_get(from, "informative")),
+    };
+    return tolerance;
+}
+
+static enum inf_code judge_output(struct judge *judge, const struct run *run, const json_t *output,
+                                  struct inf_error *err)
+{
+    const char *name = text(output, "name");
+    uint32_t port = find_port(run->graph->outputs, run->graph->output_count, name);
+    if (port == run->graph->output_count)
+        return inf_fail(err, INF_NOT_FOUND, "the model has no output '%s'", name);
+    const struct inf_value *value = &run->graph->values[run->graph->outputs[port].value];
+    struct tool_tolerance tolerance = read_tolerance(output);
+    // What a precision may move outputs by is the policy's to say; the manifest speaks of fp32.
+    if (judge->engine.mode.precision > INF_PRECISION_FP32)
+        tolerance.of_larger = FP16_ERROR_MAX;
+    struct inf_npy reference;
+    struct inf_result result = {.dtype = value->dtype, .shape = value->shape};
+    if (run->outputs[port] != NULL)
+        result.data = run->outputs[port]->data;
+    else if (!inf_executable_result(run->executable, 0, port, &result))
+        return inf_fail(err, INF_INTERNAL, "output '%s' has no result", name);
+    INF_TRY(load(judge, output, &reference, err));
+    if (reference.dtype != result.dtype || !inf_shape_equal(&reference.shape, &result.shape)) {
+        char has[INF_SHAPE_TEXT_SIZE];
+        char wants[INF_SHAPE_TEXT_SIZE];
+        enum inf_code code =
+            inf_fail(err, INF_INVALID, "output '%s' is %s %s, the reference %s %s", name,
+                     inf_dtype_name(result.dtype), inf_shape_print(&result.shape, has),
+                     inf_dtype_name(reference.dtype), inf_shape_print(&reference.shape, wants));
+        inf_npy_unload(&reference);
+        return code;
+    }
+    struct tool_difference difference = tool_compare(result.data, &reference, &tolerance);
+    inf_npy_unload(&reference);
+    const char *verdict = tolerance.informative ? "informative" : difference.ok ? "ok" : "FAIL";
+    printf("%s %s %s %.3g %.3g %s\n", run->id, run->name, name, difference.max_abs,
+           difference.max_rel, verdict);
+    if (tolerance.informative)
+        judge->informative++;
+    else if (difference.ok)
+        judge->ok++;
+    else
+        judge->failed++;
+    return INF_OK;
+}
+
+// Whether the model may compute in what is wanted of it; pins what has to stay fp32.
+//
+// INF_PRECONDITION  it must not; the text says why.
+static enum inf_code try_precision(struct judge *judge, struct inf_model *model,
+                                   const struct inf_shape *shapes, struct inf_error *err)
+{
+    struct inf_precision_report report;
+    enum inf_precision wanted = judge->engine.mode.precision;
+    if (wanted <= INF_PRECISION_FP32 || judge->tried)
+        return INF_OK;
+    enum inf_code code = inf_precision_try(&report, wanted, model, shapes, err);
+    if (code == INF_UNSUPPORTED)
+        err->code = INF_PRECONDITION;
+    if (code != INF_OK)
+        return code == INF_UNSUPPORTED ? INF_PRECONDITION : code;
+    char text[INF_PRECISION_REASON];
+    inf_precision_print(&report, text, sizeof text);
+    if (!report.admissible)
+        return inf_fail(err, INF_PRECONDITION, "%.200s", text);
+    printf("# %s: %s\n", inf_precision_name(wanted), text);
+    judge->tried = true;
+    return inf_model_pin(model, wanted, report.pins, report.pinned_nodes, err);
+}
+
+// Runs, and again in fp32 where that overflowed.
+static enum inf_code run_guarded(struct judge *judge, struct inf_model *model, struct run *run,
+                                 const struct inf_shape *shapes, struct inf_error *err)
+{
+    atomic_bool overflowed = false;
+    INF_TRY(execute(run, &overflowed, err));
+    if (!atomic_load(&overflowed))
+        return INF_OK;
+    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    judge->recomputed++;
+    printf("# %s %s overflowed\n", run->id, run->name);
+    inf_model_release(model, &run->executable);
+    for (uint32_t i = 0; i < INF_LIMIT_TENSORS; i++)
+        inf_blob_unref(&run->outputs[i]);
+    INF_TRY(
+        inf_model_acquire_in(model, judge->engine.device, &fp32, shapes, &run->executable, err));
+    run->graph = inf_executable_graph(run->executable);
+    return execute(run, NULL, err);
+}
+
+static enum inf_code run_case(struct judge *judge, struct inf_model *model, struct run *run,
+                              const json_t *entry, struct inf_error *err)
+{
+    INF_TRY(load_inputs(judge, inf_model_graph(model), json_object_get(entry, "inputs"),
+                        run->inputs, err));
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    for (uint32_t i = 0; i < inf_model_graph(model)->input_count; i++)
+        shapes[i] = run->inputs[i].shape;
+    INF_TRY(try_precision(judge, model, shapes, err));
+    INF_TRY(inf_model_acquire_in(model, judge->engine.device, &judge->engine.mode, shapes,
+                                 &run->executable, err));
+    run->graph = inf_executable_graph(run->executable);
+    INF_TRY(run_guarded(judge, model, run, shapes, err));
+    size_t index;
+    json_t *output;
+    json_array_foreach(json_object_get(entry, "outputs"), index, output)
+    {
+        INF_TRY(judge_output(judge, run, output, err));
+    }
+    return INF_OK;
+}
+
+// --- models ---
+
+static void judge_case(struct judge *judge, struct inf_model *model, const char *id,
+                       const json_t *entry)
+{
+    struct inf_error err = {0};
+    struct run *run = calloc(1, sizeof(*run));
+    if (run == NULL)
+        abort();
+    run->id = id;
+    run->name = text(entry, "case");
+    enum inf_code code = run_case(judge, model, run, entry, &err);
+    if (code == INF_PRECONDITION) {
+        printf("%s %s refused: %s\n", run->id, run->name, err.text);
+        judge->refused++;
+    } else if (code != INF_OK) {
+        printf("%s %s - - - FAIL %s\n", run->id, run->name, err.text);
+        judge->failed++;
+    }
+    if (run->executable != NULL)
+        inf_model_release(model, &run->executable);
+    for (uint32_t i = 0; i < INF_LIMIT_TENSORS; i++) {
+        inf_npy_unload(&run->inputs[i]);
+        inf_blob_unref(&run->outputs[i]);
+    }
+    free(run);
+}
+
+static void judge_model(struct judge *judge, const json_t *entry)
+{
+    const char *id = text(entry, "id");
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", judge->directory, text(entry, "model"));
+    struct inf_error err = {0};
+    struct inf_model *model = NULL;
+    judge->models++;
+    judge->tried = false;
+    enum inf_code code = tool_engine_load(&judge->engine, path, &model, &err);
+    if (code == INF_UNSUPPORTED) {
+        printf("%s unsupported: %s\n", id, err.text);
+        judge->unsupported++;
+        return;
+    }
+    if (code != INF_OK) {
+        printf("%s - - - - FAIL %s\n", id, err.text);
+        judge->failed++;
+        return;
+    }
+    // As the daemon does: later cases bring other shapes, for which weights are made again. What is tried in another
+    // precision needs them as they are.
+    if (judge->engine.mode.precision <= INF_PRECISION_FP32)
+        inf_model_settle(model);
+    size_t index;
+    json_t *item;
+    json_array_foreach(json_object_get(entry, "cases"), index, item)
+    {
+        judge_case(judge, model, id, item);
+        fflush(stdout);
+    }
+    inf_model_unref(&model);
+}
+
+static int judge_manifest(struct judge *judge, const char *manifest, const char *only)
+{
+    json_error_t error;
+    json_t *root = json_load_file(manifest, 0, &error);
+    if (root == NULL) {
+        fprintf(stderr, "run_models: %s:%d: %s\n", manifest, error.line, error.text);
+        return 2;
+    }
+    size_t index;
+    json_t *entry;
+    json_array_foreach(json_object_get(root, "models"), index, entry)
+    {
+        if (only == NULL || strcmp(only, text(entry, "id")) == 0)
+            judge_model(judge, entry);
+    }
+    json_decref(root);
+    printf("%u models, %u unsupported; outputs: %u ok, %u FAIL, %u informative\n", judge->models,
+           judge->unsupported, judge->ok, judge->failed, judge->informative);
+    if (judge->engine.mode.precision > INF_PRECISION_FP32)
+        printf("%u cases refused, %u computed again in fp32\n", judge->refused, judge->recomputed);
+    if (judge->models == 0) {
+        fprintf(stderr, "run_models: %s: no model%s%s\n", manifest, only != NULL ? " " : "",
+                only != NULL ? only : "s");
+        return 2;
+    }
+    return judge->failed > 0 ? 1 : 0;
+}
+
+static int usage(void)
+{
+    fputs(
+        "usage: run_models MANIFEST.json --backend NAME[:PRECISION] [--isa-max SET] [--only ID] "
+        "[--threads N]\n",
+        stderr);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+                                            {"isa-max", required_argument, NULL, 'i'},
+                                            {"only", required_argument, NULL, 'o'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {0}};
+    const char *backend = NULL;
+    const char *only = NULL;
+    struct inf_device_options wanted = {.slots = 1};
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'b')
+            backend = optarg;
+        else if (option == 'i')
+            wanted.isa_max = optarg;
+        else if (option == 'o')
+            only = optarg;
+        else if (option == 't')
+            wanted.threads = (uint32_t)strtoul(optarg, NULL, 10);
+        else
+            return usage();
+    }
+    if (backend == NULL || argc - optind != 1)
+        return usage();
+    const char *manifest = argv[optind];
+    const char *slash = strrchr(manifest, '/');
+    char directory[4096] = ".";
+    if (slash != NULL)
+        snprintf(directory, sizeof(directory), "%.*s", (int)(slash - manifest) + 1, manifest);
+    struct judge judge = {.directory = directory};
+    struct inf_error err = {0};
+    if (tool_engine_open_with(&judge.engine, backend, &wanted, &err) != INF_OK) {
+        fprintf(stderr, "run_models: %s\n", err.text);
+        return 2;
+    }
+    judge.engine.report = stderr;
+    printf("%s\n", inf_device_info(judge.engine.device)->description);
+    int status = judge_manifest(&judge, manifest, only);
+    tool_engine_close(&judge.engine);
+    return status;
+}

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_onnx DIR --backend NAME [--list FILE] [--label TEXT] [--only TEST] [--threads N] [--counts]
+//
+// Runs every test beneath DIR in the layout of ONNX's backend test data (TEST/model.onnx with
+// TEST/test_data_set_N/input_K.pb and output_K.pb, or NAME.onnx with NAME_output_0.pb for the input
+// arange(n) / n) and judges as ONNX does: equal types and shapes, rtol 1e-3, atol 1e-7.
+//
+// Prints "TEST ok", "TEST ok bound", "TEST FAIL reason" or "TEST unsupported reason" each, then the
+// counts. "bound": inputs that decide shapes were given as constants when the model was imported.
+// --list names the tests that are known not to pass, one "TEST reason" a line, or "LABEL:TEST reason"
+// for those that do so in the data of that label only. Exit status: 0 all others pass and those do
+// not, 1 it is otherwise, 2 usage.
+#include <dirent.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/storage/file.h"
+#include "backends/graph/pass/pass.h"
+#include "backends/import/onnx/proto.h"
+#include "backends/import/onnx/tensor.h"
+#include "backends/registry.h"
+#include "tests/tools/run/compare.h"
+#include "tests/tools/run/engine.h"
+
+#define PATH_SIZE    4096
+#define DEPTH_MAX    4
+#define SMALL_COUNT  64 // elements of a float input that may decide shapes: scales, regions
+#define LIGHT_SUFFIX "_output_0.pb"
+
+struct judge {
+    struct tool_engine engine;
+    const char *only;
+    bool counts;       // print how many nodes and transposes were run
+    const char *label; // "" where the data have none
+    char *known;       // the list's text, "" where there is none
+    unsigned tests, ok, bound, unsupported, failed, unexpected;
+};
+
+// One test: its model's inputs by name, and one data set.
+struct test {
+    const char *name;
+    char directory[PATH_SIZE];
+    char model[256];
+    struct inf_arena arena;
+    const char *inputs[INF_LIMIT_TENSORS]; // names, in the order of the file
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    enum inf_dtype dtypes[INF_LIMIT_TENSORS];
+    uint32_t input_count;
+    struct inf_onnx_tensor given[INF_LIMIT_TENSORS];
+    bool is_bound[INF_LIMIT_TENSORS];
+    bool is_light;
+    uint32_t nodes, transposes; // of the graph that was run, after the passes
+};
+
+// --- reading ---
+
+static enum inf_code read_tensor(struct test *test, const char *name,
+                                 struct inf_onnx_tensor *tensor, struct inf_error *err)
+{
+    struct inf_tally tally = INF_TALLY_INIT;
+    const struct inf_onnx_files files = {.place.directory_fd = -1, .tally = &tally};
+    char *data = NULL;
+    size_t size;
+    int fd;
+    INF_TRY(inf_directory_open(&fd, test->directory, err));
+    enum inf_code code = inf_file_read_all(&data, &size, fd, name, (uint64_t)1 << 31, err);
+    close(fd);
+    INF_TRY(code);
+    struct inf_span bytes = {(const uint8_t *)data, size};
+    code = inf_onnx_tensor_read(tensor, &test->arena, &files, bytes, err);
+    free(data);
+    // Inputs and outputs are never of these types.
+    if (code == INF_OK && tensor->narrow != NULL) {
+        inf_blob_unref(&tensor->data);
+        return inf_fail(err, INF_UNSUPPORTED, "tensor '%s': element type %s", tensor->name,
+                        tensor->narrow);
+    }
+    return code;
+}
+
+static bool is_initializer(const struct inf_onnx_graph *graph, struct inf_arena *arena,
+                           const char *name)
+{
+    for (uint32_t i = 0; i < graph->initializer_count; i++) {
+        struct inf_pb_field field;
+        const char *own;
+        inf_onnx_field(graph->initializers[i], 8, &field);
+        if (inf_onnx_text(&own, arena, field.bytes, NULL) == INF_OK && strcmp(own, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+// The names of the model's inputs, in its order.
+static enum inf_code read_inputs(struct test *test, struct inf_error *err)
+{
+    struct inf_onnx_model model;
+    char *data = NULL;
+    size_t size;
+    int fd;
+    INF_TRY(inf_directory_open(&fd, test->directory, err));
+    enum inf_code code = inf_file_read_all(&data, &size, fd, test->model, (uint64_t)1 << 31, err);
+    close(fd);
+    INF_TRY(code);
+    code = inf_onnx_model_read(&model, &test->arena, (struct inf_span){(uint8_t *)data, size}, err);
+    for (uint32_t i = 0; code == INF_OK && i < model.graph.input_count; i++) {
+        const struct inf_onnx_port *port = &model.graph.inputs[i];
+        if (is_initializer(&model.graph, &test->arena, port->name))
+            continue;
+        if (test->input_count == INF_LIMIT_TENSORS)
+            code = inf_fail(err, INF_UNSUPPORTED, "has more than %u inputs", INF_LIMIT_TENSORS);
+        else {
+            test->shapes[test->input_count] = port->shape;
+            test->dtypes[test->input_count] = inf_onnx_dtype(port->type);
+            test->inputs[test->input_count++] = port->name;
+        }
+    }
+    free(data);
+    return code;
+}
+
+// arange(n) / n in the shape of the input.
+static enum inf_code make_ramp(struct test *test, struct inf_error *err)
+{
+    struct inf_onnx_tensor *tensor = &test->given[0];
+    size_t count;
+    *tensor = (struct inf_onnx_tensor){
+        .name = test->inputs[0], .dtype = INF_DTYPE_F32, .shape = test->shapes[0]};
+    if (test->input_count != 1 || !inf_shape_count(&tensor->shape, &count))
+        return inf_fail(err, INF_UNSUPPORTED, "its one input has no known shape");
+    tensor->data = inf_blob_create(count * sizeof(float));
+    if (tensor->data == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory");
+    for (size_t i = 0; i < count; i++)
+        ((float *)tensor->data->data)[i] = (float)((double)i / (double)count);
+    return INF_OK;
+}
+
+// Data of old have the bits of BF16 as UINT16.
+static void settle_type(struct inf_onnx_tensor *tensor, enum inf_dtype wanted)
+{
+    if (tensor->dtype == INF_DTYPE_U16 && wanted == INF_DTYPE_BF16)
+        tensor->dtype = INF_DTYPE_BF16;
+}
+
+static enum inf_code read_set(struct test *test, unsigned set, struct inf_error *err)
+{
+    char name[64];
+    if (test->is_light)
+        return make_ramp(test, err);
+    for (uint32_t i = 0; i < test->input_count; i++) {
+        snprintf(name, sizeof name, "test_data_set_%u/input_%u.pb", set, i);
+        INF_TRY(read_tensor(test, name, &test->given[i], err));
+        settle_type(&test->given[i], test->dtypes[i]);
+    }
+    return INF_OK;
+}
+
+static void drop_set(struct test *test)
+{
+    for (uint32_t i = 0; i < test->input_count; i++)
+        inf_blob_unref(&test->given[i].data);
+}
+
+// --- running ---
+
+static enum inf_code load(const struct judge *judge, const struct test *test,
+                          struct inf_model **out_model, struct inf_error *err)
+{
+    struct inf_bound_input bound[INF_LIMIT_TENSORS];
+    struct inf_import_options options = {.evaluator = inf_registry_evaluator(), .bound = bound};
+    struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
+    struct inf_graph *graph = NULL;
+    int fd;
+    for (uint32_t i = 0; i < test->input_count; i++)
+        if (test->is_bound[i])
+            bound[options.bound_count++] = (struct inf_bound_input){
+                test->inputs[i], test->given[i].dtype, test->given[i].shape, test->given[i].data};
+    INF_TRY(inf_directory_open(&fd, test->directory, err));
+    enum inf_code code = inf_model_import_with(&graph, NULL, fd, test->model, &options, err);
+    close(fd);
+    INF_TRY(code);
+    return inf_model_create(out_model, &graph, judge->engine.hosts, judge->engine.host_count,
+                            &passes, err);
+}
+
+// What a run made of one output.
+struct made {
+    enum inf_dtype dtype;
+    struct inf_shape shape;
+    const void *data;
+};
+
+static enum inf_code compare_output(struct test *test, const struct made *made, unsigned set,
+                                    uint32_t index, struct inf_error *err)
+{
+    static const struct tool_tolerance tolerance = {.atol = 1e-7, .rtol = 1e-3};
+    struct inf_onnx_tensor wanted;
+    char name[512], has[INF_SHAPE_TEXT_SIZE], wants[INF_SHAPE_TEXT_SIZE];
+    if (test->is_light)
+        snprintf(name, sizeof name, "%.*s" LIGHT_SUFFIX, (int)strlen(test->model) - 5, test->model);
+    else
+        snprintf(name, sizeof name, "test_data_set_%u/output_%u.pb", set, index);
+    INF_TRY(read_tensor(test, name, &wanted, err));
+    settle_type(&wanted, made->dtype);
+    enum inf_code code = INF_OK;
+    struct inf_npy reference = {
+        .dtype = wanted.dtype, .shape = wanted.shape, .data = wanted.data->data};
+    if (wanted.dtype != made->dtype || !inf_shape_equal(&wanted.shape, &made->shape)) {
+        code = inf_fail(err, INF_INTERNAL, "output %u is %s %s, wanted %s %s", index,
+                        inf_dtype_name(made->dtype), inf_shape_print(&made->shape, has),
+                        inf_dtype_name(wanted.dtype), inf_shape_print(&wanted.shape, wants));
+    } else {
+        struct tool_difference difference = tool_compare(made->data, &reference, &tolerance);
+        if (!difference.ok)
+            code =
+                inf_fail(err, INF_INTERNAL, "output %u differs by up to %.3g (%.3g of the value)",
+                         index, difference.max_abs, difference.max_rel);
+    }
+    inf_blob_unref(&wanted.data);
+    return code;
+}
+
+// Compares all outputs: those of known size where they were written, others where the run left them.
+static enum inf_code compare_outputs(struct test *test, struct inf_executable *executable,
+                                     void *const *outputs, unsigned set, struct inf_error *err)
+{
+    const struct inf_graph *graph = inf_executable_graph(executable);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const struct inf_value *value = &graph->values[graph->outputs[i].value];
+        struct made made = {value->dtype, value->shape, outputs[i]};
+        struct inf_result result;
+        if (inf_executable_result(executable, 0, i, &result))
+            made = (struct made){result.dtype, result.shape, result.data};
+        if (made.data == NULL)
+            return inf_fail(err, INF_UNSUPPORTED, "output '%s' has no known size",
+                            graph->outputs[i].name);
+        INF_TRY(compare_output(test, &made, set, i, err));
+    }
+    return INF_OK;
+}
+
+static enum inf_code execute(struct test *test, struct inf_executable *executable, unsigned set,
+                             struct inf_error *err)
+{
+    const struct inf_graph *graph = inf_executable_graph(executable);
+    struct inf_blob *blobs[INF_LIMIT_TENSORS] = {0};
+    const void *inputs[INF_LIMIT_TENSORS];
+    void *outputs[INF_LIMIT_TENSORS];
+    enum inf_code code = INF_OK;
+    uint32_t at = 0;
+    if (graph->output_count > INF_LIMIT_TENSORS)
+        return inf_fail(err, INF_UNSUPPORTED, "has %u outputs", graph->output_count);
+    test->nodes = graph->node_count;
+    test->transposes = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        test->transposes += graph->nodes[i].op == INF_OP_TRANSPOSE;
+    for (uint32_t i = 0; i < test->input_count; i++)
+        if (!test->is_bound[i])
+            inputs[at++] = test->given[i].data->data;
+    for (uint32_t i = 0; code == INF_OK && i < graph->output_count; i++) {
+        const struct inf_value *value = &graph->values[graph->outputs[i].value];
+        size_t size;
+        outputs[i] = NULL;
+        if (!inf_shape_bytes(&value->shape, value->dtype, &size))
+            continue;
+        if ((blobs[i] = inf_blob_create(size)) == NULL)
+            code = inf_fail(err, INF_EXHAUSTED, "no memory for %zu bytes", size);
+        else
+            outputs[i] = blobs[i]->data;
+    }
+    struct inf_execution execution = {.inputs = inputs, .outputs = outputs};
+    if (code == INF_OK)
+        code = inf_executable_run(executable, &execution, err);
+    if (code == INF_OK)
+        code = compare_outputs(test, executable, outputs, set, err);
+    inf_executable_drop_results(executable, 0);
+    for (uint32_t i = 0; i < INF_LIMIT_TENSORS; i++)
+        inf_blob_unref(&blobs[i]);
+    return code;
+}
+
+// Runs one data set with the inputs bound that the test says.
+static enum inf_code try_set(const struct judge *judge, struct test *test, unsigned set,
+                             struct inf_error *err)
+{
+    struct inf_model *model = NULL;
+    struct inf_executable *executable = NULL;
+    struct inf_shape shapes[INF_LIMIT_TENSORS];
+    uint32_t count = 0;
+    INF_TRY(load(judge, test, &model, err));
+    for (uint32_t i = 0; i < test->input_count; i++)
+        if (!test->is_bound[i])
+            shapes[count++] = test->given[i].shape;
+    enum inf_code code = inf_model_acquire(model, judge->engine.device, shapes, &executable, err);
+    if (code == INF_OK) {
+        code = execute(test, executable, set, err);
+        inf_model_release(model, &executable);
+    }
+    inf_model_unref(&model);
+    return code;
+}
+
+// Binds what may decide shapes: integers, then small floats too. False where that is nothing new.
+static bool bind_more(struct test *test, bool floats)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < test->input_count; i++) {
+        const struct inf_onnx_tensor *given = &test->given[i];
+        bool binds = given->shape.rank <= 1 && (floats || !inf_dtype_is_float(given->dtype)) &&
+                     inf_shape_elements(&given->shape) <= SMALL_COUNT;
+        changed |= binds && !test->is_bound[i];
+        test->is_bound[i] |= binds;
+    }
+    return changed;
+}
+
+// Whether another try with bound inputs may help: it was refused, not wrong.
+static bool is_refused(enum inf_code code)
+{
+    return code != INF_OK && code != INF_INTERNAL;
+}
+
+static enum inf_code run_set(const struct judge *judge, struct test *test, unsigned set,
+                             bool *bound, struct inf_error *err)
+{
+    memset(test->is_bound, 0, sizeof test->is_bound);
+    enum inf_code code = read_set(test, set, err);
+    bool readable = code == INF_OK;
+    if (readable)
+        code = try_set(judge, test, set, err);
+    for (int floats = 0; floats < 2 && readable && is_refused(code); floats++) {
+        struct inf_error again = {0};
+        if (!bind_more(test, floats != 0))
+            continue;
+        enum inf_code second = try_set(judge, test, set, &again);
+        // The first reason says more, unless there is a better one.
+        if (!is_refused(second)) {
+            *err = again;
+            code = second;
+        }
+        *bound |= second == INF_OK;
+    }
+    drop_set(test);
+    return code;
+}
+
+static bool has_set(const struct test *test, unsigned set)
+{
+    char path[PATH_SIZE + 64];
+    snprintf(path, sizeof path, "%s/test_data_set_%u", test->directory, set);
+    return test->is_light ? set == 0 : access(path, R_OK) == 0;
+}
+
+// --- judging ---
+
+// Whether a line of the list begins with `word`.
+static bool is_listed(const struct judge *judge, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = judge->known; (at = strstr(at, word)) != NULL; at += length)
+        if ((at == judge->known || at[-1] == '\n') && (at[length] == ' ' || at[length] == '\n'))
+            return true;
+    return false;
+}
+
+static bool is_known(const struct judge *judge, const char *name)
+{
+    char labelled[512];
+    snprintf(labelled, sizeof labelled, "%s:%s", judge->label, name);
+    return is_listed(judge, name) || is_listed(judge, labelled);
+}
+
+static void judge_test(struct judge *judge, struct test *test)
+{
+    struct inf_error err = {0};
+    bool bound = false;
+    unsigned set = 0;
+    if (judge->only != NULL && strcmp(judge->only, test->name) != 0)
+        return;
+    enum inf_code code = read_inputs(test, &err);
+    for (; code == INF_OK && has_set(test, set); set++)
+        code = run_set(judge, test, set, &bound, &err);
+    if (code == INF_OK && set == 0)
+        code = inf_fail(&err, INF_UNSUPPORTED, "has no data");
+    judge->tests++;
+    if (code == INF_OK) {
+        printf("%s ok%s", test->name, bound ? " bound" : "");
+        if (judge->counts)
+            printf(" nodes %u transposes %u", test->nodes, test->transposes);
+        printf("\n");
+        judge->ok++;
+        judge->bound += bound;
+    } else if (is_refused(code)) {
+        printf("%s unsupported %s\n", test->name, err.text);
+        judge->unsupported++;
+    } else {
+        printf("%s FAIL %s\n", test->name, err.text);
+        judge->failed++;
+    }
+    if (is_known(judge, test->name) == (code == INF_OK)) {
+        judge->unexpected++;
+        if (*judge->known != '\0')
+            printf("%s is %s the list\n", test->name, code == INF_OK ? "on" : "not on");
+    }
+    inf_arena_fini(&test->arena);
+    fflush(stdout);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static void judge_file(struct judge *judge, const char *directory, const char *name)
+{
+    struct test *test = calloc(1, sizeof *test);
+    const char *slash = strrchr(directory, '/');
+    bool is_light = strcmp(name, "model.onnx") != 0;
+    char stem[256];
+    if (test == NULL)
+        abort();
+    snprintf(stem, sizeof stem, "%.*s", (int)INF_MIN(strlen(name) - 5, 250u), name);
+    test->name = is_light ? stem : slash != NULL ? slash + 1 : directory;
+    test->is_light = is_light;
+    snprintf(test->directory, sizeof test->directory, "%s", directory);
+    snprintf(test->model, sizeof test->model, "%s", name);
+    judge_test(judge, test);
+    free(test);
+}
+
+// Everything beneath a directory, in order of names.
+static void judge_directory(struct judge *judge, const char *directory, int depth)
+{
+    struct dirent **entries = NULL;
+    int count = depth < DEPTH_MAX ? scandir(directory, &entries, NULL, by_name) : 0;
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        char path[PATH_SIZE];
+        snprintf(path, sizeof path, "%s/%s", directory, name);
+        if (ends_with(name, ".onnx"))
+            judge_file(judge, directory, name);
+        else if (name[0] != '.' && strncmp(name, "test_data_set", 13) != 0 &&
+                 entries[i]->d_type == DT_DIR)
+            judge_directory(judge, path, depth + 1);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+static char *read_list(const char *path)
+{
+    FILE *file = path != NULL ? fopen(path, "r") : NULL;
+    char *text = calloc(1, 1 << 20);
+    if (text == NULL || (path != NULL && file == NULL)) {
+        fprintf(stderr, "run_onnx: cannot read the list\n");
+        exit(2);
+    }
+    if (file != NULL) {
+        text[fread(text, 1, (1 << 20) - 1, file)] = '\0';
+        fclose(file);
+    }
+    return text;
+}
+
+static int usage(void)
+{
+    fputs(
+        "usage: run_onnx DIR --backend NAME [--list FILE] [--label TEXT] [--only TEST] "
+        "[--threads N] [--counts]\n",
+        stderr);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+                                            {"list", required_argument, NULL, 'l'},
+                                            {"only", required_argument, NULL, 'o'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"counts", no_argument, NULL, 'c'},
+                                            {"label", required_argument, NULL, 'L'},
+                                            {0}};
+    struct judge judge = {.label = ""};
+    struct inf_error err = {0};
+    const char *backend = NULL, *list = NULL;
+    uint32_t threads = 0;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'b')
+            backend = optarg;
+        else if (option == 'l')
+            list = optarg;
+        else if (option == 'o')
+            judge.only = optarg;
+        else if (option == 'L')
+            judge.label = optarg;
+        else if (option == 'c')
+            judge.counts = true;
+        else if (option == 't')
+            threads = (uint32_t)strtoul(optarg, NULL, 10);
+        else
+            return usage();
+    }
+    if (backend == NULL || argc - optind != 1)
+        return usage();
+    judge.known = read_list(list);
+    if (tool_engine_open(&judge.engine, backend, threads, &err) != INF_OK) {
+        fprintf(stderr, "run_onnx: %s\n", err.text);
+        return 2;
+    }
+    judge_directory(&judge, argv[optind], 0);
+    printf("%u tests: %u ok (%u of them bound), %u unsupported, %u FAIL\n", judge.tests, judge.ok,
+           judge.bound, judge.unsupported, judge.failed);
+    tool_engine_close(&judge.engine);
+    free(judge.known);
+    return judge.tests == 0 ? 2 : judge.unexpected > 0;
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "backends/graph/shape/infer.h"
+#include "backends/precision/precision_check.h"
+#include "backends/ref/ref.h"
+
+// y = ((x * scale) * back) of [2].
+static struct inf_graph *make(float scale, float back)
+{
+    struct inf_graph *graph;
+    struct inf_shape shape = INF_SHAPE(2), one = INF_SHAPE(1);
+    uint32_t x, factors[2], nodes[2];
+    const float values[2] = {scale, back};
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &shape, &x, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+    for (int i = 0; i < 2; i++) {
+        struct inf_blob *blob = inf_blob_create(sizeof(float));
+        cr_assert_not_null(blob);
+        memcpy(blob->data, &values[i], sizeof(float));
+        cr_assert_eq(inf_graph_add_const(graph, i == 0 ? "scale" : "back", INF_DTYPE_F32, &one,
+                                         blob, &factors[i], NULL),
+                     INF_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        uint32_t inputs[] = {i == 0 ? x : graph->nodes[nodes[0]].outputs[0], factors[i]};
+        cr_assert_eq(inf_graph_add_node(graph, INF_OP_BINARY, i == 0 ? "up" : "down", "", inputs, 2,
+                                        1, &nodes[i], NULL),
+                     INF_OK);
+        graph->nodes[nodes[i]].attrs.binary.kind = INF_BINARY_MUL;
+    }
+    cr_assert_eq(inf_graph_add_output(graph, "y", graph->nodes[nodes[1]].outputs[0], NULL), INF_OK);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    return graph;
+}
+
+static struct inf_precision_report judge_in(enum inf_precision precision, float scale, float back,
+                                            float a, float b)
+{
+    struct inf_precision_report report;
+    struct inf_graph *graph = make(scale, back);
+    struct inf_blob *x = inf_blob_create(2 * sizeof(float));
+    struct inf_error err = {0};
+    cr_assert_not_null(x);
+    memcpy(x->data, (const float[]){a, b}, 2 * sizeof(float));
+    cr_assert_eq(inf_precision_judge(&report, precision, graph, inf_ref_evaluator(), &x, &err),
+                 INF_OK, "%s", err.text);
+    inf_blob_unref(&x);
+    inf_graph_destroy(&graph);
+    return report;
+}
+
+static struct inf_precision_report judge(float scale, float back, float a, float b)
+{
+    return judge_in(INF_PRECISION_FP16, scale, back, a, b);
+}
+
+Test(judge, admits_what_half_holds)
+{
+    struct inf_precision_report report = judge(2, 0.5f, 1, 0.25f);
+    cr_expect_eq(report.values, 2u);
+    cr_expect_eq(report.weights, 2u);
+    cr_expect_eq(report.pinned + report.weights_pinned, 0u);
+    cr_expect_eq(report.error, 0, "powers of two are exact");
+    cr_expect(report.admissible);
+    // A third is 0.333251953125 in half: 8.139e-5 off what it is in single.
+    report = judge(1, 1, 1.f / 3, 0);
+    cr_expect_float_eq(report.error, 8.139e-5, 1e-8);
+    cr_expect(report.admissible);
+}
+
+Test(judge, keeps_what_overflows_in_fp32)
+{
+    char text[256];
+    struct inf_precision_report report = judge(80000, 1e-4f, 1, 0.5f);
+    cr_expect(isinf(report.error_unguarded));
+    cr_expect_eq(report.weights_pinned, 1u);
+    cr_expect_str_eq(report.pinned_weight, "scale");
+    cr_expect_eq(report.weight_magnitude, 80000);
+    cr_expect_eq(report.pinned, 1u);
+    cr_expect_str_eq(report.pinned_node, "up");
+    cr_expect_eq(report.pinned_magnitude, 80000);
+    cr_expect_lt(report.error, 0.01);
+    inf_precision_print(&report, text, sizeof text);
+    cr_expect(strstr(text, "1 of 2 values would stay fp32 ('up' reaches 80000)") != NULL, "%s",
+              text);
+    cr_expect(strstr(text, "unguarded it would overflow") != NULL, "%s", text);
+    // 20000 is held, but four times as much would not be.
+    report = judge(20000, 1e-4f, 1, 0.5f);
+    cr_expect_eq(report.pinned, 1u);
+    cr_expect_eq(report.weights_pinned, 0u);
+    report = judge(16000, 1e-4f, 1, 0.5f);
+    cr_expect_eq(report.pinned, 0u);
+}
+
+Test(judge, refuses_what_vanishes)
+{
+    // 1e-8 is 0 in half, so that the output is 0 instead of 1.
+    struct inf_precision_report report = judge(1e-8f, 1e8f, 1, 1);
+    cr_expect_gt(report.lost, 0u);
+    cr_expect_gt(report.error, 0.9);
+    cr_expect(!report.admissible);
+}
+
+// Of y = (x * 80000) * 1e-4 both products touch what half cannot hold: nothing is left to be lowered.
+Test(judge, pins_nodes_that_make_or_read_what_does_not_fit)
+{
+    struct inf_precision_report report = judge(80000, 1e-4f, 1, 0.5f);
+    cr_expect_eq(report.nodes, 2u);
+    cr_expect_eq(report.pinned_nodes, 2u);
+    cr_expect_neq(report.pins[0], report.pins[1]);
+    cr_expect(!report.admissible, "all of it would be fp32");
+    report = judge(2, 0.5f, 1, 0.25f);
+    cr_expect_eq(report.pinned_nodes, 0u);
+}
+
+// bfloat16 reaches as far as single, in 8 bits: a third is 0.333984375, 6.51e-4 off.
+Test(judge, knows_bfloat16)
+{
+    struct inf_precision_report report = judge_in(INF_PRECISION_BF16, 80000, 1e-4f, 1, 0.5f);
+    cr_expect_eq(report.pinned + report.weights_pinned, 0u);
+    cr_expect_lt(report.error, 0.03);
+    cr_expect(report.admissible);
+    report = judge_in(INF_PRECISION_BF16, 1, 1, 1.f / 3, 0);
+    cr_expect_float_eq(report.error, 6.51e-4, 1e-6);
+    report = judge_in(INF_PRECISION_BF16, 1e-8f, 1e8f, 1, 1);
+    cr_expect_eq(report.lost, 0u);
+}
+
+Test(judge, declines_what_it_does_not_know)
+{
+    struct inf_precision_report report;
+    struct inf_graph *graph = make(1, 1);
+    struct inf_blob *x = inf_blob_create(2 * sizeof(float));
+    struct inf_error err = {0};
+    cr_expect_eq(
+        inf_precision_judge(&report, INF_PRECISION_INT8, graph, inf_ref_evaluator(), &x, &err),
+        INF_UNSUPPORTED);
+    cr_expect_str_eq(err.text, "int8 is not tried on models of floats");
+    inf_blob_unref(&x);
+    inf_graph_destroy(&graph);
+}

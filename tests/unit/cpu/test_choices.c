@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that compute the same node: which is taken, that races are remembered, and what a broken memory does.
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/cpu/program/choices.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/program/kernel_race.h"
+#include "backends/graph/shape/infer.h"
+
+static char folder[] = "/tmp/inf-choices-XXXXXX";
+static struct inf_graph *graph;
+static unsigned races;
+static unsigned warnings; // that the log told of
+
+static void begin(void)
+{
+    uint32_t x, w, node;
+    uint32_t inputs[2];
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &INF_SHAPE(1, 9, 9, 20), &x, NULL),
+                 INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+    struct inf_blob *blob = inf_blob_create(20 * 33 * sizeof(float));
+    for (size_t i = 0; i < 20 * 33; i++)
+        ((float *)blob->data)[i] = (float)(i % 7) - 3;
+    cr_assert_eq(
+        inf_graph_add_const(graph, "w", INF_DTYPE_F32, &INF_SHAPE(1, 1, 20, 33), blob, &w, NULL),
+        INF_OK);
+    inputs[0] = x, inputs[1] = w;
+    cr_assert_eq(inf_graph_add_node(graph, INF_OP_CONV2D, "c", "", inputs, 2, 1, &node, NULL),
+                 INF_OK);
+    graph->nodes[0].attrs.conv2d.padding = INF_PADDING_SAME;
+    cr_assert_eq(inf_graph_add_output(graph, "y", graph->nodes[0].outputs[0], NULL), INF_OK);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+}
+
+static void end(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/kernels.db", folder);
+    unlink(path);
+    rmdir(folder);
+    inf_graph_destroy(&graph);
+}
+
+TestSuite(choices, .init = begin, .fini = end, .timeout = 60);
+
+static void count_races(void *context, enum inf_log_level level, const char *line)
+{
+    (void)context;
+    warnings += level == INF_LOG_WARNING;
+    races += strncmp(line, "kernels raced", 13) == 0;
+}
+
+static const struct inf_log counter = {.level = INF_LOG_DEBUG, .write = count_races};
+
+// Compiles and runs the convolution on ones, and returns a result; `kernel` is who computed it.
+static float run(bool kernel_races, const char *directory, char kernel[32])
+{
+    struct inf_device *device = NULL;
+    struct inf_program *program = NULL;
+    struct inf_error err = {0};
+    const struct inf_device_options options = {.slots = 1,
+                                               .threads = 1,
+                                               .log = &counter,
+                                               .cache_directory = directory,
+                                               .kernel_races = kernel_races};
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &options, NULL), INF_OK);
+    const uint32_t nodes[] = {0};
+    const struct inf_segment segment = {
+        .graph = graph, .nodes = nodes, .node_count = 1, .slots = 1};
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, &err), INF_OK, "%s", err.text);
+    static float x[9 * 9 * 20 + 16], y[9 * 9 * 33 + 16];
+    for (size_t i = 0; i < 9 * 9 * 20; i++)
+        x[i] = 1;
+    struct inf_binding bindings[8] = {0};
+    bindings[graph->inputs[0].value].host = x;
+    bindings[graph->outputs[0].value].host = y;
+    const struct inf_run one = {.bindings = bindings, .profile = true};
+    struct inf_ticket ticket;
+    cr_assert_eq(inf_program_run(program, &one, &ticket, &err), INF_OK, "%s", err.text);
+    struct inf_step_profile step;
+    cr_assert_eq(inf_program_profile(program, 0, &step, 1), 1u);
+    snprintf(kernel, 32, "%s", step.kernel);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    return y[5];
+}
+
+Test(choices, are_by_rule_unless_races_are_asked_for)
+{
+    char kernel[32];
+    run(false, folder, kernel);
+    cr_assert_eq(races, 0u);
+    char path[64];
+    snprintf(path, sizeof path, "%s/kernels.db", folder);
+    cr_assert_neq(access(path, F_OK), 0);
+}
+
+Test(choices, are_raced_once_and_remembered)
+{
+    char first[32], second[32], third[32];
+    float wanted = run(false, NULL, first);
+    cr_assert_eq(run(true, folder, first), wanted);
+    cr_assert_eq(races, inf_isa_best()->nn->fast ? 1u : 0u);
+    races = 0;
+    cr_assert_eq(run(true, folder, second), wanted);
+    cr_assert_eq(races, 0u, "the file knew");
+    cr_assert_str_eq(second, first);
+    cr_assert_eq(run(true, NULL, third), wanted);
+    cr_assert_eq(races, inf_isa_best()->nn->fast ? 1u : 0u, "nothing was remembered");
+}
+
+Test(choices, survive_a_broken_file)
+{
+    char kernel[32], path[64];
+    snprintf(path, sizeof path, "%s/kernels.db", folder);
+    run(true, folder, kernel);
+    FILE *file = fopen(path, "a");
+    cr_assert_not_null(file);
+    fputs("0123456789abcdef own_conv 0000000000000000\nrubbish", file);
+    fclose(file);
+    races = 0;
+    run(true, folder, kernel);
+    cr_assert_eq(races, 0u, "what was sound is kept");
+    file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs("inferd-kernels 2 of another build\n", file);
+    fclose(file);
+    warnings = 0;
+    run(true, folder, kernel);
+    races = 0;
+    run(true, folder, kernel);
+    cr_assert_eq(races, 0u, "it was begun anew");
+    cr_assert_eq(warnings, 0u, "after an update that is as it should be");
+}
+
+Test(choices, every_candidate_of_a_race_has_run)
+{
+    struct inf_device *device = NULL;
+    struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];
+    uint32_t count;
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, NULL, NULL), INF_OK);
+    cr_assert_eq(inf_cpu_race_node(candidates, &count, device, graph, 0, NULL), INF_OK);
+    cr_assert_eq(count, inf_isa_best()->nn->fast ? 2u : 1u);
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert_gt(candidates[i].least_ns, 0u, "%s", candidates[i].family);
+    inf_device_unref(&device);
+}

@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/base/cores.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/core/thread_pools.h"
+#include "backends/cpu/kernels/isa.h"
+#include "backends/cpu/core/xnn.h"
+#include "backends/graph/shape/infer.h"
+
+// --- graphs of one node ---
+
+struct single {
+    struct inf_graph *graph;
+    uint32_t node;
+    uint32_t operands[4]; // values
+    uint32_t count;
+};
+
+static void start(struct single *single)
+{
+    *single = (struct single){0};
+    cr_assert_eq(inf_graph_create(&single->graph, NULL), INF_OK);
+}
+
+static void operand(struct single *single, enum inf_dtype dtype, const struct inf_shape *shape)
+{
+    uint32_t *value = &single->operands[single->count++];
+    cr_assert_eq(inf_graph_add_value(single->graph, "x", dtype, shape, value, NULL), INF_OK);
+}
+
+// A constant operand of f32, or of i32 where `floats` is NULL.
+static void constant(struct single *single, const struct inf_shape *shape, const float *floats,
+                     const int32_t *integers)
+{
+    size_t size = inf_shape_elements(shape) * 4;
+    struct inf_blob *blob = inf_blob_create(size);
+    memcpy(blob->data, floats != NULL ? (const void *)floats : integers, size);
+    cr_assert_eq(inf_graph_add_const(single->graph, "c",
+                                     floats != NULL ? INF_DTYPE_F32 : INF_DTYPE_I32, shape, blob,
+                                     &single->operands[single->count++], NULL),
+                 INF_OK);
+}
+
+static union inf_attrs *node(struct single *single, enum inf_op op)
+{
+    cr_assert_eq(inf_graph_add_node(single->graph, op, "node", "", single->operands, single->count,
+                                    1, &single->node, NULL),
+                 INF_OK);
+    return &single->graph->nodes[single->node].attrs;
+}
+
+static uint32_t output(const struct single *single)
+{
+    return single->graph->nodes[single->node].outputs[0];
+}
+
+// A 1x1 convolution of x [1,2,2,1] to two channels: 2x + 1 and -x.
+static void pointwise(struct single *single)
+{
+    const float filter[2] = {2, -1};
+    const float bias[2] = {1, 0};
+    start(single);
+    operand(single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
+    constant(single, &INF_SHAPE(1, 1, 1, 2), filter, NULL);
+    constant(single, &INF_SHAPE(2), bias, NULL);
+    node(single, INF_OP_CONV2D);
+    cr_assert_eq(inf_shape_infer(single->graph, NULL), INF_OK);
+}
+
+static struct inf_device *device_of(uint32_t slots, uint32_t threads)
+{
+    struct inf_device *device = NULL;
+    struct inf_device_options options = {.slots = slots, .threads = threads};
+    struct inf_error err = {0};
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &options, &err), INF_OK, "%s",
+                 err.text);
+    return device;
+}
+
+static struct inf_program *program_of(struct inf_device *device, const struct single *single,
+                                      uint32_t slots)
+{
+    struct inf_segment segment = {
+        .graph = single->graph, .nodes = &single->node, .node_count = 1, .slots = slots};
+    struct inf_program *program = NULL;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, &err), INF_OK, "%s", err.text);
+    return program;
+}
+
+static enum inf_code run(struct inf_program *program, const struct single *single, void *x, void *y,
+                         struct inf_run options)
+{
+    struct inf_binding bindings[8] = {0};
+    struct inf_ticket ticket;
+    bindings[single->operands[0]].host = x;
+    bindings[output(single)].host = y;
+    options.bindings = bindings;
+    return inf_program_run(program, &options, &ticket, NULL);
+}
+
+// Operands are followed by bytes that kernels may read.
+struct buffer {
+    _Alignas(64) float data[64];
+    char slack[INF_BLOB_SLACK_BYTES];
+};
+
+// --- device ---
+
+Test(cpu, has_the_slots_and_threads_that_it_is_told)
+{
+    struct inf_device *device = device_of(3, 2);
+    const struct inf_device_info *info = inf_device_info(device);
+    cr_assert_str_eq(info->name, "cpu");
+    cr_assert_str_eq(info->backend, "cpu");
+    cr_assert_eq(info->kind, INF_DEVICE_CPU);
+    cr_assert_eq(info->priority, 200);
+    cr_assert_eq(info->slots, 3u);
+    cr_assert_eq(info->threads, 2u);
+    cr_assert(info->host_memory);
+    cr_assert(strstr(info->description, "XNNPACK") != NULL);
+    inf_device_unref(&device);
+
+    device = device_of(0, 0);
+    uint32_t half = inf_cores_usable() / 2;
+    cr_assert_eq(inf_device_info(device)->slots, 1u);
+    cr_assert_eq(inf_device_info(device)->threads, half < 1 ? 1 : half > 8 ? 8 : half);
+    inf_device_unref(&device);
+}
+
+static uint64_t cpu_time_ns(clockid_t clock)
+{
+    struct timespec time;
+    cr_assert_eq(clock_gettime(clock, &time), 0);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+// Whether threads beside this one have a good part in 30 runs of a convolution that may use `threads`.
+static bool is_shared(struct inf_device *device, uint32_t threads)
+{
+    static float x[64 * 64 * 64], y[64 * 64 * 64], filter[64 * 64];
+    struct single single;
+    struct inf_program *program = NULL;
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 64, 64, 64));
+    constant(&single, &INF_SHAPE(1, 1, 64, 64), filter, NULL);
+    node(&single, INF_OP_CONV2D);
+    cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
+    const struct inf_segment segment = {.graph = single.graph,
+                                        .nodes = &single.node,
+                                        .node_count = 1,
+                                        .slots = 1,
+                                        .threads = threads};
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, NULL), INF_OK);
+    uint64_t all_ns = cpu_time_ns(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t mine_ns = cpu_time_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 0; i < 30; i++)
+        cr_assert_eq(run(program, &single, x, y, (struct inf_run){0}), INF_OK);
+    mine_ns = cpu_time_ns(CLOCK_THREAD_CPUTIME_ID) - mine_ns;
+    all_ns = cpu_time_ns(CLOCK_PROCESS_CPUTIME_ID) - all_ns;
+    inf_program_destroy(&program);
+    inf_graph_destroy(&single.graph);
+    return (double)all_ns > 1.1 * (double)mine_ns;
+}
+
+Test(cpu, calls_no_other_thread_where_a_program_may_use_one)
+{
+    struct inf_device *device = device_of(1, 2);
+    cr_assert(inf_device_info(device)->fewer_threads);
+    cr_assert_not(is_shared(device, 1));
+    inf_device_unref(&device);
+}
+
+Test(cpu, refuses_absurd_numbers_of_slots_and_threads)
+{
+    struct inf_device *device = NULL;
+    struct inf_error err = {0};
+    struct inf_device_options slots = {.slots = 257};
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &slots, &err), INF_INVALID);
+    cr_assert(strstr(err.text, "257") != NULL, "%s", err.text);
+    struct inf_device_options threads = {.threads = UINT32_MAX};
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &threads, &err), INF_INVALID);
+    cr_assert(strstr(err.text, "4294967295") != NULL, "%s", err.text);
+    cr_assert_null(device);
+}
+
+Test(cpu, refuses_an_instruction_set_that_no_processor_of_its_kind_has)
+{
+    struct inf_device *device = NULL;
+    struct inf_error err = {0};
+    struct inf_device_options options = {.isa_max = "mmx"};
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &options, &err), INF_INVALID);
+    cr_assert(strstr(err.text, "'mmx'") != NULL, "%s", err.text);
+    cr_assert_null(device);
+}
+
+Test(cpu, says_which_instruction_set_it_was_held_to)
+{
+    static const char *const names[] = {NULL, "", "auto"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        cr_assert_eq(inf_isa_at_most(names[i]), inf_isa_best());
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_isa *isa = inf_isa_level(level);
+        cr_assert_eq(inf_isa_at_most(isa->name), isa);
+        struct inf_device *device = NULL;
+        struct inf_error err = {0};
+        struct inf_device_options options = {.threads = 1, .isa_max = isa->name};
+        cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &options, &err), INF_OK, "%s",
+                     err.text);
+        const char *what = inf_device_info(device)->description;
+        size_t length = strlen(isa->title);
+        cr_assert_str_eq(what + strlen(what) - length, isa->title);
+        inf_device_unref(&device);
+    }
+}
+
+Test(cpu, has_at_least_one_core_and_no_more_than_the_machine)
+{
+    cr_assert_geq(inf_cores_usable(), 1u);
+    cr_assert_leq(inf_cores_usable(), (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
+}
+
+// --- programs ---
+
+// Programs and slots that multiply with the same constant share what is packed of it.
+Test(cpu, counts_packed_weights_once_and_gives_them_back)
+{
+    uint64_t live = inf_xnn_live_bytes();
+    struct inf_device *device = device_of(2, 1);
+    struct single single;
+    pointwise(&single);
+    struct inf_program *one = program_of(device, &single, 1);
+    struct inf_blob_form *form = inf_program_packed(one, single.node, 1);
+    cr_assert_eq(form != NULL, inf_isa_best()->nn->fast, "XNNPACK keeps what it packs to itself");
+    uint64_t packed = form != NULL ? form->size_bytes : 0;
+    uint64_t bytes = inf_program_weight_bytes(one);
+    cr_assert_geq(packed + bytes, 4 * sizeof(float)); // two weights and two biases
+    cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes);
+    struct inf_program *two = program_of(device, &single, 2);
+    cr_assert_eq(inf_program_packed(two, single.node, 1), form);
+    // malloc() rounds sizes up, not always alike.
+    uint64_t both = inf_program_weight_bytes(two);
+    cr_assert_float_eq((double)both, 2 * (double)bytes, 256);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes + both);
+    cr_assert_eq(inf_xnn_live_bytes(), live + bytes + both);
+    inf_program_destroy(&one);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, packed + both);
+    inf_program_destroy(&two);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, 0u);
+    cr_assert_eq(inf_xnn_live_bytes(), live);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+// What runs do not read as the graph has it may be freed, and comes back as it was.
+Test(cpu, runs_without_the_bytes_of_what_it_packed)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct single single;
+    pointwise(&single);
+    struct inf_blob *filter = single.graph->values[single.operands[1]].data;
+    struct inf_program *program = program_of(device, &single, 1);
+    struct inf_blob_form *form = inf_program_packed(program, single.node, 1);
+    cr_assert_null(inf_program_packed(program, single.node, 0));
+    cr_assert_null(inf_program_packed(program, single.node, 2));
+    if (form != NULL)
+        inf_blob_give_up(filter, form);
+    static struct buffer x = {.data = {1, 2, 3, -4}};
+    static struct buffer y;
+    const float wanted[8] = {3, -1, 5, -2, 7, -3, -7, 4};
+    cr_assert_eq(run(program, &single, x.data, y.data, (struct inf_run){0}), INF_OK);
+    cr_assert_eq(memcmp(y.data, wanted, sizeof(wanted)), 0);
+    inf_program_destroy(&program);
+    cr_assert(inf_blob_restore(filter));
+    cr_assert_eq(((float *)filter->data)[0], 2.0f);
+    cr_assert_eq(((float *)filter->data)[1], -1.0f);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, 0u);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+// One pixel: threads share its columns, and each ends its own.
+Test(cpu, ends_every_column_once_whoever_computes_it)
+{
+    enum {
+        CHANNELS = 1024
+    };
+    static float filter[CHANNELS * CHANNELS];
+    static float bias[CHANNELS];
+    for (int i = 0; i < CHANNELS; i++)
+        bias[i] = 1;
+    struct single single;
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 1, 1, CHANNELS));
+    constant(&single, &INF_SHAPE(1, 1, CHANNELS, CHANNELS), filter, NULL);
+    constant(&single, &INF_SHAPE(CHANNELS), bias, NULL);
+    node(&single, INF_OP_CONV2D)->conv2d.activation = INF_ACTIVATION_SIGMOID;
+    cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
+    struct inf_device *device = device_of(1, 4);
+    struct inf_program *program = program_of(device, &single, 1);
+    struct inf_blob *x = inf_blob_create(sizeof(bias));
+    struct inf_blob *y = inf_blob_create(sizeof(bias));
+    for (int turn = 0; turn < 20; turn++) {
+        cr_assert_eq(run(program, &single, x->data, y->data, (struct inf_run){0}), INF_OK);
+        for (int i = 0; i < CHANNELS; i++)
+            cr_assert_float_eq(((float *)y->data)[i], 0.7310586f, 1e-6, "column %d: %g", i,
+                               (double)((float *)y->data)[i]);
+    }
+    inf_blob_unref(&x);
+    inf_blob_unref(&y);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+Test(cpu, follows_operands_that_move_without_allocating)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct single single;
+    const float filter[9] = {0, 0, 0, 0, 1,
+                             0, 0, 0, 10}; // the pixel, and ten times the one below right
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
+    constant(&single, &INF_SHAPE(3, 3, 1, 1), filter, NULL);
+    node(&single, INF_OP_CONV2D)->conv2d.padding = INF_PADDING_SAME;
+    cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
+    struct inf_program *program = program_of(device, &single, 1);
+    int64_t held = inf_xnn_thread_bytes();
+    struct buffer x[3] = {{.data = {1, 2, 3, 4}}, {.data = {5, 6, 7, 8}}, {.data = {-1, 0, 0, -1}}};
+    const float expected[3][4] = {{41, 2, 3, 4}, {85, 6, 7, 8}, {-11, 0, 0, -1}};
+    for (int i = 0; i < 6; i++) {
+        struct buffer y = {0};
+        cr_assert_eq(run(program, &single, &x[i % 3], &y, (struct inf_run){0}), INF_OK);
+        for (int k = 0; k < 4; k++)
+            cr_assert_float_eq(y.data[k], expected[i % 3][k], 1e-6f, "run %d, %d", i, k);
+        cr_assert_eq(y.data[4], 0.0f);
+    }
+    cr_assert_eq(inf_xnn_thread_bytes(), held);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+Test(cpu, stops_before_a_step_when_it_is_cancelled)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct single single;
+    pointwise(&single);
+    struct inf_program *program = program_of(device, &single, 1);
+    struct buffer x = {.data = {1, 2, 3, 4}};
+    struct buffer y = {.data = {7}};
+    atomic_bool cancelled = true;
+    cr_assert_eq(run(program, &single, &x, &y, (struct inf_run){.cancelled = &cancelled}),
+                 INF_CANCELLED);
+    cr_assert_eq(y.data[0], 7.0f);
+    cancelled = false;
+    cr_assert_eq(run(program, &single, &x, &y, (struct inf_run){.cancelled = &cancelled}), INF_OK);
+    cr_assert_eq(y.data[0], 3.0f);
+    cr_assert_eq(y.data[1], -1.0f);
+    cr_assert_eq(y.data[7], -4.0f);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+Test(cpu, names_the_kernel_and_its_time_in_a_profile)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct single single;
+    pointwise(&single);
+    struct inf_program *program = program_of(device, &single, 1);
+    struct buffer x = {0};
+    struct buffer y;
+    cr_assert_eq(run(program, &single, &x, &y, (struct inf_run){.profile = true}), INF_OK);
+    struct inf_step_profile step = {0};
+    cr_assert_eq(inf_program_profile(program, 0, &step, 1), 1u);
+    cr_assert_str_eq(step.kernel, inf_isa_best()->nn->fast ? "1x1" : "xnn_conv2d_1x1");
+    cr_assert_eq(step.node, single.node);
+    cr_assert_gt(step.time_ns, 0u);
+    cr_assert_eq(inf_program_profile(program, 0, NULL, 0), 1u);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+struct worker {
+    struct inf_program *program;
+    const struct single *single;
+    uint32_t slot;
+    unsigned wrong;
+};
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    float base = (float)worker->slot * 100;
+    for (int round = 0; round < 2000; round++) {
+        struct buffer x = {.data = {base, base + 1, base + 2, base + 3}};
+        struct buffer y = {0};
+        if (run(worker->program, worker->single, &x, &y, (struct inf_run){.slot = worker->slot}) !=
+            INF_OK)
+            worker->wrong++;
+        for (int k = 0; k < 4; k++)
+            worker->wrong += y.data[2 * k] != 2 * x.data[k] + 1 || y.data[2 * k + 1] != -x.data[k];
+    }
+    return NULL;
+}
+
+// Runs a program of three slots at once on a device opened with `slots`.
+static void expect_slots_apart(uint32_t slots)
+{
+    struct inf_device *device = device_of(slots, 2);
+    struct single single;
+    pointwise(&single);
+    struct inf_program *program = program_of(device, &single, 3);
+    struct worker workers[3];
+    pthread_t threads[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        workers[i] = (struct worker){program, &single, i, 0};
+        cr_assert_eq(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+        cr_assert_eq(workers[i].wrong, 0u, "slot %u", i);
+    }
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single.graph);
+}
+
+Test(cpu, runs_in_different_slots_do_not_meet)
+{
+    expect_slots_apart(3);
+}
+
+// The plan of another device that falls back on cpu has that one's slots.
+Test(cpu, runs_in_more_slots_than_it_has_pools_do_not_meet)
+{
+    expect_slots_apart(1);
+}
+
+// --- what it declines ---
+
+// The node must be declined with a text that holds `reason`.
+static void declines(struct single *single, const char *reason)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct inf_error err = {0};
+    cr_assert_eq(inf_shape_infer(single->graph, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_device_supports(device, single->graph, single->node, &err), INF_UNSUPPORTED,
+                 "%s", reason);
+    cr_assert(strstr(err.text, reason) != NULL, "'%s' lacks '%s'", err.text, reason);
+    struct inf_segment segment = {
+        .graph = single->graph, .nodes = &single->node, .node_count = 1, .slots = 1};
+    struct inf_program *program = NULL;
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, &err), INF_UNSUPPORTED);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single->graph);
+}
+
+static void image(struct single *single, int64_t size)
+{
+    start(single);
+    operand(single, INF_DTYPE_F32, &INF_SHAPE(1, size, size, 1));
+}
+
+Test(cpu, declines_operands_that_it_has_no_kernel_for)
+{
+    struct single single;
+    image(&single, 4);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 1, 1, 1));
+    node(&single, INF_OP_CONV2D);
+    declines(&single, "no constant");
+
+    start(&single);
+    operand(&single, INF_DTYPE_I32, &INF_SHAPE(3));
+    node(&single, INF_OP_UNARY);
+    declines(&single, "INT32");
+
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(0, 3));
+    node(&single, INF_OP_UNARY);
+    declines(&single, "no elements");
+
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(INF_DIM_UNKNOWN, 3));
+    node(&single, INF_OP_UNARY);
+    declines(&single, "not known");
+
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(1, 2, 2, 1));
+    node(&single, INF_OP_SPACE_TO_DEPTH);
+    declines(&single, "no kernel for space_to_depth");
+}
+
+Test(cpu, declines_attributes_that_xnnpack_refuses_or_gets_wrong)
+{
+    struct single single;
+    const float one[1] = {1};
+    image(&single, 4);
+    constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
+    union inf_attrs *attrs = node(&single, INF_OP_CONV2D);
+    attrs->conv2d.activation = INF_ACTIVATION_CLIP;
+    attrs->conv2d.activation_min = 2;
+    attrs->conv2d.activation_max = 2;
+    declines(&single, "clip from 2 to 2");
+
+    image(&single, 4);
+    node(&single, INF_OP_POOL2D);
+    declines(&single, "1x1");
+
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
+    node(&single, INF_OP_SOFTMAX)->softmax.axis = 0;
+    declines(&single, "axis 0");
+
+    start(&single);
+    operand(&single, INF_DTYPE_F32, &INF_SHAPE(2, 3));
+    node(&single, INF_OP_UNARY)->unary.kind = INF_UNARY_ELU;
+    declines(&single, "alpha 0");
+
+    // A result of 1x1 with strides of 2: XNNPACK's four interleaved parts are not all there.
+    const int32_t size[4] = {1, 1, 1, 1};
+    image(&single, 1);
+    constant(&single, &INF_SHAPE(1, 1, 1, 1), one, NULL);
+    constant(&single, &INF_SHAPE(4), NULL, size);
+    attrs = node(&single, INF_OP_CONV2D_TRANSPOSE);
+    attrs->conv2d_transpose.stride_h = attrs->conv2d_transpose.stride_w = 2;
+    declines(&single, "1x1 to 1x1");
+}
+
+// --- numbers ---
+
+static void compute(struct single *single, const float *x, float *y, size_t count)
+{
+    struct inf_device *device = device_of(1, 1);
+    struct inf_error err = {0};
+    cr_assert_eq(inf_shape_infer(single->graph, &err), INF_OK, "%s", err.text);
+    struct inf_program *program = program_of(device, single, 1);
+    struct buffer from = {0};
+    struct buffer to = {0};
+    memcpy(from.data, x, count * sizeof(*x));
+    cr_assert_eq(run(program, single, &from, &to, (struct inf_run){0}), INF_OK);
+    memcpy(y, to.data, count * sizeof(*y));
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    inf_graph_destroy(&single->graph);
+}
+
+Test(cpu, what_is_not_a_number_goes_through_element_wise_operators)
+{
+    const float x[4] = {NAN, -1, INFINITY, -INFINITY};
+    float y[4];
+    struct single single;
+    const float two[1] = {2};
+    static const enum inf_unary_kind kinds[] = {INF_UNARY_RELU, INF_UNARY_RELU6, INF_UNARY_TANH,
+                                                INF_UNARY_SIGMOID};
+    const float expected[][4] = {
+        {NAN, 0, INFINITY, 0}, {NAN, 0, 6, 0}, {NAN, -0.7615942f, 1, -1}, {NAN, 0.2689414f, 1, 0}};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(kinds); i++) {
+        start(&single);
+        operand(&single, INF_DTYPE_F32, &INF_SHAPE(4));
+        node(&single, INF_OP_UNARY)->unary.kind = kinds[i];
+        compute(&single, x, y, 4);
+        cr_assert(isnan(y[0]), "%s", inf_unary_name(kinds[i]));
+        for (int k = 1; k < 4; k++)
+            cr_assert(y[k] == expected[i][k] || fabsf(y[k] - expected[i][k]) < 1e-6f,
+                      "%s of %g: %g", inf_unary_name(kinds[i]), (double)x[k], (double)y[k]);
+    }
+    static const enum inf_binary_kind pairs[] = {INF_BINARY_MIN, INF_BINARY_MAX, INF_BINARY_ADD};
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(pairs); i++) {
+        start(&single);
+        operand(&single, INF_DTYPE_F32, &INF_SHAPE(4));
+        constant(&single, &INF_SHAPE(1), two, NULL);
+        union inf_attrs *attrs = node(&single, INF_OP_BINARY);
+        attrs->binary.kind = pairs[i];
+        attrs->binary.activation = INF_ACTIVATION_RELU;
+        compute(&single, x, y, 4);
+        cr_assert(isnan(y[0]), "%s", inf_binary_name(pairs[i]));
+    }
+}

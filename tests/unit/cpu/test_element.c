@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops over elements of all types, for every instruction set that this processor has, against literals
+// and plain sums of 128 bits. Operands end where memory does, so that a read behind them dies.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "backends/cpu/kernels/isa.h"
+#include "tests/support/device/fence.h"
+
+#define LENGTH_MAX 133
+
+static struct fence fences[4];
+
+static void drop_operands(void)
+{
+    for (int i = 0; i < 4; i++)
+        fence_fini(&fences[i]);
+}
+
+TestSuite(element, .fini = drop_operands);
+
+static const size_t lengths[] = {1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, LENGTH_MAX};
+
+#define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
+
+static const struct {
+    enum inf_dtype dtype;
+    int bits; // below 0: signed; 0: a float
+} types[] = {
+    {INF_DTYPE_BOOL, 1},  {INF_DTYPE_U8, 8},  {INF_DTYPE_U16, 16},  {INF_DTYPE_U32, 32},
+    {INF_DTYPE_U64, 64},  {INF_DTYPE_I8, -8}, {INF_DTYPE_I16, -16}, {INF_DTYPE_I32, -32},
+    {INF_DTYPE_I64, -64}, {INF_DTYPE_F32, 0}, {INF_DTYPE_F64, 0},
+};
+
+#define TYPES (sizeof(types) / sizeof(types[0]))
+
+static size_t size_of(enum inf_dtype dtype)
+{
+    switch (dtype) {
+    case INF_DTYPE_BOOL:
+    case INF_DTYPE_U8:
+    case INF_DTYPE_I8:
+        return 1;
+    case INF_DTYPE_U16:
+    case INF_DTYPE_I16:
+        return 2;
+    case INF_DTYPE_U64:
+    case INF_DTYPE_I64:
+    case INF_DTYPE_F64:
+        return 8;
+    default:
+        return 4;
+    }
+}
+
+static uint64_t state = 1;
+
+static uint64_t bits(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state >> 7 ^ state << 29;
+}
+
+// Bytes that are likely to be extreme: all ones, zero, or few bits.
+static void scatter(unsigned char *to, size_t count, size_t size, enum inf_dtype dtype)
+{
+    static const float floats[] = {0.0f,   -0.0f,    1.5f,      -1.5f,  255.5f,   -0.99f,
+                                   3e9f,   -3e9f,    1e19f,     -1e19f, 1e30f,    2147483648.0f,
+                                   1e-42f, INFINITY, -INFINITY, NAN,    32767.9f, 127.5f};
+    for (size_t i = 0; i < count; i++) {
+        uint64_t value = bits();
+        double number = (double)floats[value % (sizeof(floats) / sizeof(floats[0]))];
+        float single = (float)number;
+        if (value >> 60 < 4)
+            value = value >> 40 & 1 ? UINT64_MAX : 0;
+        else if (value >> 60 < 8)
+            value = (uint64_t)1 << (size * 8 - 1);
+        if (dtype == INF_DTYPE_F32)
+            memcpy(&value, &single, sizeof(single));
+        else if (dtype == INF_DTYPE_F64)
+            memcpy(&value, &number, sizeof(number));
+        memcpy(to + i * size, &value, size);
+    }
+}
+
+static __int128 integer_at(const unsigned char *from, int type_bits, size_t size)
+{
+    uint64_t value = 0;
+    memcpy(&value, from, size);
+    if (type_bits == 1)
+        return value != 0;
+    if (type_bits < 0) // spreads the sign
+        return (__int128)(int64_t)(value << (64 - size * 8)) >> (64 - size * 8);
+    return value;
+}
+
+static double float_at(const unsigned char *from, size_t size)
+{
+    float single;
+    double number;
+    memcpy(&single, from, sizeof(single));
+    if (size == sizeof(single))
+        return (double)single;
+    memcpy(&number, from, sizeof(number));
+    return number;
+}
+
+// The integer of a type that a float becomes.
+static __int128 cut(double value, int type_bits)
+{
+    if (type_bits == 1)
+        return value != 0;
+    if (isnan(value))
+        return 0;
+    double least = type_bits < 0 ? -ldexp(1, -type_bits - 1) : 0;
+    double beyond = ldexp(1, type_bits < 0 ? -type_bits - 1 : type_bits);
+    if (value <= least)
+        return (__int128)least;
+    return value >= beyond ? (__int128)beyond - 1 : (__int128)value;
+}
+
+static void check_cast(const struct inf_isa *isa, size_t from, size_t to, size_t count)
+{
+    size_t from_size = size_of(types[from].dtype);
+    size_t to_size = size_of(types[to].dtype);
+    unsigned char *x = fence_bytes(&fences[0], count * from_size, 0, 0);
+    unsigned char *y = fence_bytes(&fences[1], count * to_size, 64, 0xaa);
+    scatter(x, count, from_size, types[from].dtype);
+    isa->element->cast[types[from].dtype][types[to].dtype](count, x, y);
+    cr_assert_eq(y[-1], 0xaa);
+    for (size_t i = 0; i < count; i++) {
+        bool real = types[from].bits == 0;
+        double number = real ? float_at(x + i * from_size, from_size) : 0;
+        __int128 whole = real ? 0 : integer_at(x + i * from_size, types[from].bits, from_size);
+        if (types[to].bits == 0) {
+            double got = float_at(y + i * to_size, to_size);
+            double wanted = real ? number : (double)whole;
+            if (to_size == 4)
+                wanted = (double)(float)wanted;
+            cr_assert(got == wanted || (isnan(got) && isnan(wanted)), "%s: %d to %d: %g, not %g",
+                      isa->name, types[from].dtype, types[to].dtype, got, wanted);
+            continue;
+        }
+        __int128 wanted = real ? cut(number, types[to].bits) : whole;
+        uint64_t low = types[to].bits == 1 ? wanted != 0 : (uint64_t)wanted;
+        cr_assert_eq(memcmp(y + i * to_size, &low, to_size), 0, "%s: %d to %d, element %zu",
+                     isa->name, types[from].dtype, types[to].dtype, i);
+    }
+}
+
+Test(element, casts_as_the_types_say)
+{
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
+        for (size_t from = 0; from < TYPES; from++)
+            for (size_t to = 0; to < TYPES; to++)
+                for (size_t i = 0; i < LENGTHS; i++)
+                    check_cast(inf_isa_level(level), from, to, lengths[i]);
+}
+
+Test(element, cuts_floats_at_the_ends_of_the_range)
+{
+    const float x[8] = {2147483648.0f, -2147483648.0f, NAN,   2147483520.0f,
+                        -1e30f,        1e30f,          -0.9f, 255.9f};
+    const int32_t wanted[8] = {INT32_MAX, INT32_MIN, 0, 2147483520, INT32_MIN, INT32_MAX, 0, 255};
+    const uint8_t bytes[8] = {255, 0, 0, 255, 0, 255, 0, 255};
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_element *loops = inf_isa_level(level)->element;
+        int32_t y[8];
+        uint8_t small[8];
+        loops->cast[INF_DTYPE_F32][INF_DTYPE_I32](8, x, y);
+        cr_assert_eq(memcmp(y, wanted, sizeof(wanted)), 0, "%s", inf_isa_level(level)->name);
+        loops->cast[INF_DTYPE_F32][INF_DTYPE_U8](8, x, small);
+        cr_assert_eq(memcmp(small, bytes, sizeof(bytes)), 0, "%s", inf_isa_level(level)->name);
+    }
+}
+
+static bool compares(enum inf_element_compare kind, bool less, bool equal)
+{
+    switch (kind) {
+    case INF_ELEMENT_EQUAL:
+        return equal;
+    case INF_ELEMENT_NOT_EQUAL:
+        return !equal;
+    case INF_ELEMENT_LESS:
+        return less;
+    default:
+        return less || equal;
+    }
+}
+
+static void check_compare(const struct inf_isa *isa, size_t type, size_t count)
+{
+    size_t size = size_of(types[type].dtype);
+    unsigned char *a = fence_bytes(&fences[0], count * size, 0, 0);
+    unsigned char *b = fence_bytes(&fences[1], count * size, 0, 0);
+    scatter(a, count, size, types[type].dtype);
+    scatter(b, count, size, types[type].dtype);
+    for (int kind = 0; kind < INF_ELEMENT_COMPARE_COUNT; kind++) {
+        unsigned char *y = fence_bytes(&fences[2], count, 64, 0xaa);
+        isa->element->compare[kind][types[type].dtype](count, a, b, y);
+        for (size_t i = 0; i < count; i++) {
+            bool less, equal;
+            if (types[type].bits == 0) {
+                double left = float_at(a + i * size, size), right = float_at(b + i * size, size);
+                less = left < right;
+                equal = left == right;
+            } else {
+                __int128 left = integer_at(a + i * size, types[type].bits, size);
+                __int128 right = integer_at(b + i * size, types[type].bits, size);
+                less = left < right;
+                equal = left == right;
+            }
+            cr_assert_eq(y[i], compares((enum inf_element_compare)kind, less, equal),
+                         "%s: kind %d of type %d, element %zu", isa->name, kind, types[type].dtype,
+                         i);
+        }
+    }
+}
+
+Test(element, compares_numbers_and_what_is_none)
+{
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
+        for (size_t type = 0; type < TYPES; type++)
+            for (size_t i = 0; i < LENGTHS; i++)
+                check_compare(inf_isa_level(level), type, lengths[i]);
+}
+
+static __int128 binary_of(enum inf_element_binary kind, __int128 a, __int128 b)
+{
+    switch (kind) {
+    case INF_ELEMENT_ADD:
+        return a + b;
+    case INF_ELEMENT_SUB:
+        return a - b;
+    case INF_ELEMENT_MUL:
+        return (__int128)((unsigned __int128)a * (unsigned __int128)b);
+    case INF_ELEMENT_MIN:
+        return a < b ? a : b;
+    case INF_ELEMENT_MAX:
+        return a > b ? a : b;
+    case INF_ELEMENT_AND:
+        return a & b;
+    case INF_ELEMENT_OR:
+        return a | b;
+    default:
+        return a ^ b;
+    }
+}
+
+static void check_binary(const struct inf_isa *isa, size_t type, size_t count)
+{
+    size_t size = size_of(types[type].dtype);
+    unsigned char *a = fence_bytes(&fences[0], count * size, 0, 0);
+    unsigned char *b = fence_bytes(&fences[1], count * size, 0, 0);
+    scatter(a, count, size, types[type].dtype);
+    scatter(b, count, size, types[type].dtype);
+    for (int kind = 0; kind < INF_ELEMENT_BINARY_COUNT; kind++) {
+        inf_element_binary_fn *loop = isa->element->binary[kind][types[type].dtype];
+        bool is_bool = types[type].dtype == INF_DTYPE_BOOL;
+        cr_assert_eq(loop != NULL, types[type].bits != 0 && (!is_bool || kind >= INF_ELEMENT_AND));
+        if (loop == NULL)
+            continue;
+        unsigned char *y = fence_bytes(&fences[2], count * size, 64, 0xaa);
+        loop(count, a, b, y);
+        for (size_t i = 0; i < count; i++) {
+            uint64_t wanted = (uint64_t)binary_of((enum inf_element_binary)kind,
+                                                  integer_at(a + i * size, types[type].bits, size),
+                                                  integer_at(b + i * size, types[type].bits, size));
+            cr_assert_eq(memcmp(y + i * size, &wanted, size), 0,
+                         "%s: kind %d of type %d, element %zu", isa->name, kind, types[type].dtype,
+                         i);
+        }
+    }
+}
+
+Test(element, integers_wrap_around)
+{
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
+        for (size_t type = 0; type < TYPES; type++)
+            for (size_t i = 0; i < LENGTHS; i++)
+                check_binary(inf_isa_level(level), type, lengths[i]);
+}
+
+static void check_choice(const struct inf_isa *isa, size_t index, size_t count)
+{
+    size_t size = (size_t)1 << index;
+    unsigned char *condition = fence_bytes(&fences[0], count, 0, 0);
+    unsigned char *a = fence_bytes(&fences[1], count * size, 0, 0);
+    unsigned char *b = fence_bytes(&fences[2], count * size, 0, 0);
+    unsigned char *y = fence_bytes(&fences[3], count * size, 64, 0xaa);
+    for (size_t i = 0; i < count; i++)
+        condition[i] = (unsigned char)(bits() % 3);
+    scatter(a, count, size, INF_DTYPE_NONE);
+    scatter(b, count, size, INF_DTYPE_NONE);
+    isa->element->select[index](count, condition, a, b, y);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(memcmp(y + i * size, (condition[i] != 0 ? a : b) + i * size, size), 0,
+                     "%s: %zu bytes, element %zu", isa->name, size, i);
+    isa->element->fill[index](count, a + (count - 1) * size, y);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(memcmp(y + i * size, a + (count - 1) * size, size), 0, "%s", isa->name);
+    cr_assert_eq(y[-1], 0xaa);
+}
+
+Test(element, chooses_and_fills_whole_elements)
+{
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++)
+        for (size_t index = 0; index < INF_ELEMENT_SIZES; index++)
+            for (size_t i = 0; i < LENGTHS; i++)
+                check_choice(inf_isa_level(level), index, lengths[i]);
+}

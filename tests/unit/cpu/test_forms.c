@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream of chains, computed in every form: which is taken, that races are remembered and followed, and
+// that all give the same.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/storage/build_id.h"
+#include "backends/storage/record.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/program/form_race.h"
+#include "backends/cpu/kernels/isa.h"
+#include "backends/graph/shape/infer.h"
+
+#define SIDE 64
+
+static char folder[] = "/tmp/inf-forms-XXXXXX";
+static char file[64];
+static struct inf_graph *graph;
+static unsigned races; // that the log told of
+
+static uint32_t add_conv(enum inf_op op, const char *name, uint32_t x, struct inf_shape shape)
+{
+    uint32_t w, node;
+    size_t count = inf_shape_elements(&shape);
+    struct inf_blob *blob = inf_blob_create(count * sizeof(float));
+    for (size_t i = 0; i < count; i++)
+        ((float *)blob->data)[i] = (float)(i * 5 % 7) - 3;
+    cr_assert_eq(inf_graph_add_const(graph, name, INF_DTYPE_F32, &shape, blob, &w, NULL), INF_OK);
+    const uint32_t inputs[] = {x, w};
+    cr_assert_eq(inf_graph_add_node(graph, op, name, "", inputs, 2, 1, &node, NULL), INF_OK);
+    if (op == INF_OP_CONV2D)
+        graph->nodes[node].attrs.conv2d.padding = INF_PADDING_SAME;
+    else
+        graph->nodes[node].attrs.depthwise_conv2d.padding = INF_PADDING_SAME;
+    return graph->nodes[node].outputs[0];
+}
+
+// 1x1, then a depthwise window and 1x1 again: what lies between is large.
+static void begin(void)
+{
+    uint32_t x;
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/kernels.db", folder);
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    cr_assert_eq(
+        inf_graph_add_value(graph, "x", INF_DTYPE_F32, &INF_SHAPE(1, SIDE, SIDE, 8), &x, NULL),
+        INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, NULL), INF_OK);
+    x = add_conv(INF_OP_CONV2D, "wide", x, INF_SHAPE(1, 1, 8, 32));
+    x = add_conv(INF_OP_DEPTHWISE_CONV2D, "window", x, INF_SHAPE(3, 3, 32, 1));
+    x = add_conv(INF_OP_CONV2D, "narrow", x, INF_SHAPE(1, 1, 32, 8));
+    cr_assert_eq(inf_graph_add_output(graph, "y", x, NULL), INF_OK);
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+}
+
+static void end(void)
+{
+    unlink(file);
+    rmdir(folder);
+    inf_graph_destroy(&graph);
+}
+
+TestSuite(forms, .init = begin, .fini = end, .timeout = 60);
+
+static void count_races(void *context, enum inf_log_level level, const char *line)
+{
+    (void)context;
+    (void)level;
+    races += strstr(line, "streams=") != NULL || strstr(line, "chains=") != NULL;
+}
+
+static const struct inf_log counter = {.level = INF_LOG_DEBUG, .write = count_races};
+
+struct outcome {
+    uint32_t steps;
+    float sum; // of whole numbers: the same in any order
+};
+
+// Settles, compiles and runs the graph on ones, with one thread or two.
+static struct outcome run(bool kernel_races, uint32_t threads, enum inf_precision precision)
+{
+    struct outcome outcome = {0};
+    struct inf_device *device = NULL;
+    struct inf_program *program = NULL;
+    struct inf_error err = {0};
+    const struct inf_device_options options = {.slots = 2,
+                                               .threads = threads,
+                                               .log = &counter,
+                                               .cache_directory = folder,
+                                               .kernel_races = kernel_races};
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, &options, NULL), INF_OK);
+    const uint32_t nodes[] = {0, 1, 2};
+    const struct inf_segment segment = {
+        .graph = graph, .nodes = nodes, .node_count = 3, .slots = 2, .precision = precision};
+    inf_device_settle(device, &segment);
+    cr_assert_eq(inf_program_compile(&program, device, &segment, 0, &err), INF_OK, "%s", err.text);
+    static float x[SIDE * SIDE * 8 + 16], between[2][SIDE * SIDE * 32 + 16];
+    static float y[SIDE * SIDE * 8 + 16];
+    for (size_t i = 0; i < SIDE * SIDE * 8; i++)
+        x[i] = 1;
+    struct inf_binding bindings[16] = {0};
+    bindings[graph->inputs[0].value].host = x;
+    bindings[graph->nodes[0].outputs[0]].host = between[0];
+    bindings[graph->nodes[1].outputs[0]].host = between[1];
+    bindings[graph->outputs[0].value].host = y;
+    const struct inf_run one = {.bindings = bindings, .slot = 1};
+    struct inf_ticket ticket;
+    cr_assert_eq(inf_program_run(program, &one, &ticket, &err), INF_OK, "%s", err.text);
+    struct inf_step_profile steps[3];
+    outcome.steps = inf_program_profile(program, 1, steps, 3);
+    for (size_t i = 0; i < SIDE * SIDE * 8; i++)
+        outcome.sum += y[i] * (float)(1 + i % 3);
+    inf_program_destroy(&program);
+    inf_device_unref(&device);
+    return outcome;
+}
+
+// Writes the memory of kernels anew, with every winner that is `was` replaced by `is`.
+static unsigned rewrite(const char *was, const char *is)
+{
+    char lines[64][128];
+    unsigned count = 0, replaced = 0;
+    FILE *stream = fopen(file, "r");
+    cr_assert_not_null(stream);
+    while (count < 64 && fgets(lines[count], sizeof lines[0], stream) != NULL)
+        count++;
+    fclose(stream);
+    stream = fopen(file, "w");
+    for (unsigned i = 0; i < count; i++) {
+        char key[20], winner[32];
+        if (i > 0 && sscanf(lines[i], "%17s %31s", key, winner) == 2 && strcmp(winner, was) == 0) {
+            size_t size = (size_t)snprintf(lines[i], sizeof lines[i], "%s %s", key, is);
+            cr_assert_gt(inf_record_seal(lines[i], size, sizeof lines[i]), 0u);
+            replaced++;
+        }
+        fputs(lines[i], stream);
+    }
+    fclose(stream);
+    return replaced;
+}
+
+static void need_fusion(void)
+{
+    if (!inf_isa_best()->nn->fast)
+        cr_skip_test("nothing is fused with this instruction set");
+}
+
+Test(forms, are_by_rule_unless_races_are_asked_for)
+{
+    need_fusion();
+    cr_assert_eq(run(false, 1, INF_PRECISION_FP32).steps, 1u);
+    cr_assert_eq(races, 0u);
+}
+
+Test(forms, are_raced_once_and_remembered)
+{
+    need_fusion();
+    float wanted = run(false, 1, INF_PRECISION_FP32).sum;
+    struct outcome first = run(true, 1, INF_PRECISION_FP32);
+    cr_assert_geq(races, 1u);
+    cr_assert_eq(first.sum, wanted);
+    races = 0;
+    struct outcome second = run(true, 1, INF_PRECISION_FP32);
+    cr_assert_eq(races, 0u, "the file knew");
+    cr_assert_eq(second.steps, first.steps);
+    cr_assert_eq(second.sum, wanted);
+}
+
+Test(forms, are_raced_anew_for_other_threads)
+{
+    need_fusion();
+    float wanted = run(true, 1, INF_PRECISION_FP32).sum;
+    races = 0;
+    cr_assert_eq(run(true, 2, INF_PRECISION_FP32).sum, wanted);
+    cr_assert_geq(races, 1u);
+}
+
+Test(forms, that_are_remembered_are_followed)
+{
+    need_fusion();
+    float wanted = run(true, 1, INF_PRECISION_FP32).sum;
+    rewrite("chains", "streams");
+    struct outcome outcome = run(true, 1, INF_PRECISION_FP32);
+    cr_assert_eq(outcome.steps, 1u);
+    cr_assert_eq(outcome.sum, wanted);
+    // Where the stream had lost its race, the second chain has raced already.
+    cr_assert_geq(rewrite("streams", "chains"), 1u);
+    (void)run(true, 1,
+              INF_PRECISION_FP32); // the second chain races now that it is no part of a stream
+    rewrite("nodes", "chains");
+    outcome = run(true, 1, INF_PRECISION_FP32);
+    cr_assert_eq(outcome.steps, 2u);
+    cr_assert_eq(outcome.sum, wanted);
+    cr_assert_eq(rewrite("chains", "nodes"), 2u);
+    // Of a stream, "nodes" is as good as "chains": it is not the whole.
+    outcome = run(true, 1, INF_PRECISION_FP32);
+    cr_assert_eq(outcome.steps, 3u);
+    cr_assert_eq(outcome.sum, wanted);
+}
+
+Test(forms, are_raced_in_bf16_too)
+{
+    need_fusion();
+    if (inf_isa_best()->nn->gemm_bf16 == NULL)
+        cr_skip_test("this processor has no bf16");
+    float wanted = run(false, 1, INF_PRECISION_BF16).sum;
+    (void)run(true, 1, INF_PRECISION_FP32);
+    races = 0;
+    cr_assert_eq(run(true, 1, INF_PRECISION_BF16).sum, wanted, "these numbers are exact in bf16");
+    cr_assert_geq(races, 1u);
+}
+
+Test(forms, of_another_build_are_forgotten)
+{
+    need_fusion();
+    char line[128] = "", id[INF_BUILD_ID_TEXT];
+    (void)run(true, 1, INF_PRECISION_FP32);
+    FILE *stream = fopen(file, "r+");
+    cr_assert_not_null(stream);
+    cr_assert_not_null(fgets(line, sizeof line, stream));
+    inf_build_id(id);
+    cr_assert_not_null(strstr(line, id), "'%s' in '%s'", id, line);
+    cr_assert_str_neq(id, "none");
+    fseek(stream, (long)(strstr(line, id) - line), SEEK_SET);
+    fputc(id[0] == '0' ? '1' : '0', stream);
+    fclose(stream);
+    races = 0;
+    (void)run(true, 1, INF_PRECISION_FP32);
+    cr_assert_geq(races, 1u);
+}
+
+Test(forms, of_a_race_have_both_run)
+{
+    need_fusion();
+    struct inf_device *device = NULL;
+    struct inf_cpu_group group;
+    struct inf_cpu_candidate forms[INF_CPU_FORMS];
+    const uint32_t nodes[] = {0, 1, 2};
+    const struct inf_segment segment = {
+        .graph = graph, .nodes = nodes, .node_count = 3, .slots = 1};
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, NULL, NULL), INF_OK);
+    cr_assert(inf_cpu_group_find(&group, graph, 0, &segment, INF_CPU_STREAMS));
+    cr_assert_eq(group.count, 3u);
+    cr_assert_eq(inf_cpu_race_forms(forms, (struct inf_cpu_device *)device, &segment, &group,
+                                    INF_CPU_STREAMS, NULL),
+                 INF_OK);
+    cr_assert_str_eq(forms[0].family, "streams");
+    cr_assert_str_eq(forms[1].family, "chains");
+    cr_assert_gt(forms[0].least_ns, 0u);
+    cr_assert_gt(forms[1].least_ns, 0u);
+    cr_assert_not(inf_cpu_group_find(&group, graph, 0, &segment, INF_CPU_CHAINS), "one node");
+    inf_device_unref(&device);
+}

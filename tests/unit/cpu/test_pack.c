@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed matrices of weights: shared by whoever asks for the same, and the constant again bit by bit.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/base/half.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels/isa.h"
+#include "backends/cpu/core/pack.h"
+
+static struct inf_device *device;
+static struct inf_cpu_packs packs;
+
+static void begin(void)
+{
+    cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, NULL, NULL), INF_OK);
+    inf_cpu_packs_init(&packs, inf_isa_best()->nn);
+}
+
+static void end(void)
+{
+    cr_assert_eq(inf_device_memory(device).weight_bytes, 0u, "a pack is left");
+    cr_assert_eq(inf_device_memory(device).allocations, 0u);
+    inf_cpu_packs_fini(&packs);
+    inf_device_unref(&device);
+}
+
+TestSuite(pack, .init = begin, .fini = end);
+
+// Bits of every kind: numbers, infinities, NaNs with payloads, denormals.
+static struct inf_blob *blob_of(size_t count)
+{
+    struct inf_blob *blob = inf_blob_create(count * sizeof(uint32_t));
+    uint64_t state = count;
+    cr_assert_not_null(blob);
+    for (size_t i = 0; i < count; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        ((uint32_t *)blob->data)[i] = (uint32_t)(state >> 32);
+    }
+    return blob;
+}
+
+static struct inf_cpu_pack *get(const struct inf_cpu_matrix *matrix)
+{
+    struct inf_cpu_pack *pack = NULL;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_cpu_pack_get(&pack, &packs, device, matrix, &err), INF_OK, "%s", err.text);
+    return pack;
+}
+
+static void put(struct inf_cpu_pack *pack)
+{
+    struct inf_blob_form *form = &pack->form;
+    inf_blob_form_unref(&form);
+}
+
+// Element [row][column] of the matrix, by where the panels say that it lies; only there the bits are.
+static uint32_t element_of(const struct inf_cpu_pack *pack, size_t row, size_t column)
+{
+    const struct inf_cpu_matrix *matrix = &pack->matrix;
+    const float *at = pack->panels;
+    for (size_t first = 0;;) {
+        struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
+        if (column < first + panel.columns) {
+            uint32_t bits;
+            memcpy(&bits, &at[row * panel.width + column - first], sizeof bits);
+            return bits;
+        }
+        at += matrix->rows * panel.width;
+        first += panel.columns;
+    }
+}
+
+static void check_groups(size_t rows, size_t columns, bool transposed, size_t group)
+{
+    struct inf_blob *blob = blob_of(rows * columns);
+    const struct inf_cpu_matrix matrix = {blob, rows, columns, transposed, .group = group};
+    struct inf_cpu_pack *pack = get(&matrix);
+    const uint32_t *bits = blob->data;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            cr_assert_eq(element_of(pack, r, c), bits[transposed ? c * rows + r : r * columns + c],
+                         "%zu x %zu: element %zu, %zu", rows, columns, r, c);
+    uint32_t *again = malloc(blob->size_bytes);
+    pack->form.restore(&pack->form, again);
+    cr_assert_eq(memcmp(again, bits, blob->size_bytes), 0, "%zu x %zu", rows, columns);
+    free(again);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, pack->form.size_bytes);
+    put(pack);
+    inf_blob_unref(&blob);
+}
+
+static void check(size_t rows, size_t columns, bool transposed)
+{
+    check_groups(rows, columns, transposed, 0);
+}
+
+Test(pack, begins_every_group_of_columns_with_a_panel)
+{
+    for (size_t group = 1; group <= 70; group++) {
+        check_groups(3, 4 * group, false, group);
+        check_groups(5, 6 * group, true, group);
+    }
+}
+
+Test(pack, has_every_element_and_gives_the_constant_back_bit_by_bit)
+{
+    static const size_t rows[] = {1, 2, 3, 9, 64};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t columns = 1; columns <= 100; columns++) {
+            check(rows[i], columns, false);
+            check(rows[i], columns, true);
+        }
+}
+
+// Packs a constant in bf16, looks at what products read, and has it made again.
+static void check_pairs(struct inf_blob *blob, size_t paired, size_t segments, size_t columns,
+                        bool transposed)
+{
+    const size_t rows = paired * segments;
+    const struct inf_cpu_matrix matrix = {blob, rows, columns, transposed, paired};
+    struct inf_cpu_pack *pack = get(&matrix);
+    const float *floats = blob->data;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++) {
+            struct inf_cpu_pack pairs = *pack; // as if it were of rows of pairs
+            pairs.matrix.rows = segments * ((paired + 1) / 2);
+            size_t place = r % paired;
+            uint32_t pair = element_of(&pairs, r / paired * ((paired + 1) / 2) + place / 2, c);
+            float exact = floats[transposed ? c * rows + r : r * columns + c];
+            float got = inf_bf16_to_float((uint16_t)(place % 2 == 0 ? pair : pair >> 16));
+            cr_assert_leq(fabsf(got - exact), fabsf(exact) / 256, "%zu, %zu: %g, %g", r, c,
+                          (double)got, (double)exact);
+        }
+    cr_assert(inf_cpu_pack_restores(pack));
+    uint32_t *again = malloc(blob->size_bytes);
+    pack->form.restore(&pack->form, again);
+    cr_assert_eq(memcmp(again, blob->data, blob->size_bytes), 0, "%zu x %zu", rows, columns);
+    free(again);
+    put(pack);
+}
+
+Test(pack, in_bf16_is_near_and_gives_the_constant_back_bit_by_bit)
+{
+    static const size_t paired[] = {1, 2, 3, 9, 64};
+    for (size_t i = 0; i < sizeof paired / sizeof *paired; i++)
+        for (size_t columns = 1; columns <= 70; columns++) {
+            struct inf_blob *blob = blob_of(paired[i] * 3 * columns);
+            uint32_t *bits = blob->data;
+            for (size_t at = 0; at < paired[i] * 3 * columns; at++) {
+                bits[at] = (bits[at] & 0xbfffffffu) | 0x20000000u; // no NaN, nothing near 0
+                if (at % 5 == 0)
+                    bits[at] = (bits[at] & 0xffff0000u) | 0x8000u; // as near to one as to another
+            }
+            check_pairs(blob, paired[i], 3, columns, false);
+            check_pairs(blob, paired[i], 3, columns, true);
+            inf_blob_unref(&blob);
+        }
+}
+
+Test(pack, in_bf16_does_not_stand_in_for_what_it_could_not_make_again)
+{
+    static const uint32_t odd[] = {0x7fc00001, 0x7f800000, 0xff800000, 0x7f7fffff};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct inf_blob *blob = inf_blob_create(4 * sizeof(float));
+        const struct inf_cpu_matrix matrix = {blob, 2, 2, false, 2};
+        memcpy(blob->data, (float[]){1, 2, 3, 4}, 4 * sizeof(float));
+        ((uint32_t *)blob->data)[i] = odd[i];
+        struct inf_cpu_pack *pack = get(&matrix);
+        cr_assert_not(inf_cpu_pack_restores(pack), "%08x", odd[i]);
+        put(pack);
+        inf_blob_unref(&blob);
+    }
+}
+
+Test(pack, fills_less_than_a_vector_up)
+{
+    for (unsigned level = 0; inf_isa_level(level) != NULL; level++) {
+        const struct inf_nn *nn = inf_isa_level(level)->nn;
+        for (size_t columns = 1; columns <= 300; columns++) {
+            size_t width;
+            size_t count = inf_cpu_panel_count(nn, columns, &width);
+            cr_assert_geq(width, columns);
+            cr_assert_lt(width - columns, nn->gemm->width, "%zu columns: %zu", columns, width);
+            cr_assert_leq(count, columns / (2 * nn->gemm->width) + 2);
+        }
+    }
+}
+
+Test(pack, is_shared_by_whoever_asks_for_the_same)
+{
+    struct inf_blob *blob = blob_of(12);
+    struct inf_blob *other = blob_of(12);
+    const struct inf_cpu_matrix same = {blob, 3, 4, false};
+    const struct inf_cpu_matrix different[] = {
+        {blob, 4, 3, false}, {blob, 3, 4, true}, {other, 3, 4, false}};
+    struct inf_cpu_pack *first = get(&same);
+    uint64_t bytes = inf_device_memory(device).weight_bytes;
+    struct inf_cpu_pack *second = get(&same);
+    cr_assert_eq(first, second);
+    cr_assert_eq(inf_device_memory(device).weight_bytes, bytes);
+    struct inf_cpu_pack *others[3];
+    for (int i = 0; i < 3; i++) {
+        others[i] = get(&different[i]);
+        cr_assert_neq(others[i], first, "%d", i);
+    }
+    put(first);
+    struct inf_cpu_pack *third = get(&same);
+    cr_assert_eq(third, second, "it lives on");
+    put(second);
+    put(third);
+    for (int i = 0; i < 3; i++)
+        put(others[i]);
+    inf_blob_unref(&blob);
+    inf_blob_unref(&other);
+}
+
+// --- threads ---
+
+#define BLOBS 8
+
+static struct inf_blob *blobs[BLOBS];
+
+static void *come_and_go(void *argument)
+{
+    (void)argument;
+    for (size_t turn = 0; turn < 400; turn++) {
+        const struct inf_cpu_matrix matrix = {blobs[turn % BLOBS], 5, 7, false};
+        struct inf_cpu_pack *pack = get(&matrix);
+        uint32_t bits[35];
+        pack->form.restore(&pack->form, bits);
+        cr_assert_eq(memcmp(bits, matrix.blob->data, sizeof bits), 0);
+        put(pack);
+    }
+    return NULL;
+}
+
+Test(pack, may_be_asked_for_and_given_back_by_many_threads)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < BLOBS; i++)
+        blobs[i] = blob_of(35);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, come_and_go, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < BLOBS; i++)
+        inf_blob_unref(&blobs[i]);
+}

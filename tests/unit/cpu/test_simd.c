@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/kernels/isa.h"
+#include "tests/support/device/fence.h"
+
+// Distance in units in the last place of `exact`.
+static double ulps(float got, double exact)
+{
+    float nearest = (float)exact;
+    double unit = (double)nextafterf(fabsf(nearest), INFINITY) - (double)fabsf(nearest);
+    return fabs((double)got - exact) / unit;
+}
+
+static const struct inf_isa *isa; // of the loops under test
+
+static void check_table(const struct inf_simd *simd)
+{
+    float x[257];
+    float y[257];
+    for (int round = 0; round < 400; round++) {
+        for (int i = 0; i < 257; i++)
+            x[i] = ldexpf((float)(round * 257 + i - 51400) / 51400, round % 12 - 6);
+        simd->tanh(257, x, y);
+        for (int i = 0; i < 257; i++)
+            cr_assert_leq(ulps(y[i], tanh((double)x[i])), 4.0, "%s tanh(%a) = %a", isa->name,
+                          (double)x[i], (double)y[i]);
+        simd->sigmoid(257, x, y);
+        for (int i = 0; i < 257; i++)
+            cr_assert_leq(ulps(y[i], 1 / (1 + exp(-(double)x[i]))), 4.0, "%s sigmoid(%a) = %a",
+                          isa->name, (double)x[i], (double)y[i]);
+    }
+    const float far[6] = {1e30f, -1e30f, 88, -120, 1e-30f, -0.0f};
+    const float tanh_far[6] = {1, -1, 1, -1, 1e-30f, -0.0f};
+    const float sigmoid_far[6] = {1, 0, 1, 0, 0.5f, 0.5f};
+    simd->tanh(6, far, y);
+    cr_assert_eq(memcmp(y, tanh_far, sizeof tanh_far), 0, "%s", isa->name);
+    simd->sigmoid(6, far, y);
+    cr_assert_eq(memcmp(y, sigmoid_far, sizeof sigmoid_far), 0, "%s", isa->name);
+}
+
+Test(simd, tanh_and_sigmoid_are_within_four_units)
+{
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++)
+        check_table(isa->simd);
+}
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static double silu(double x)
+{
+    return x / (1 + exp(-x));
+}
+
+static double gelu(double x)
+{
+    return x / 2 * erfc(-x / sqrt(2.0));
+}
+
+static double gelu_tanh(double x)
+{
+    return x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+// Where results are far less than x, units of 2^-6 |x| count.
+static void check_function(inf_simd_map_fn *function, double (*exact)(double), float low,
+                           float high, double units)
+{
+    enum {
+        COUNT = 20011
+    };
+    static float x[COUNT], y[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        x[i] = low + (high - low) * (float)i / COUNT;
+    function(COUNT, x, y);
+    for (int i = 0; i < COUNT; i++) {
+        double wanted = exact((double)x[i]);
+        float scale = fabsf((float)wanted);
+        if (exact == gelu || exact == gelu_tanh)
+            scale = fmaxf(scale, ldexpf(fabsf(x[i]), -6));
+        double unit = (double)nextafterf(scale, INFINITY) - (double)scale;
+        cr_assert_leq(fabs((double)y[i] - wanted), units * unit, "%s: f(%a) = %a, not %a",
+                      isa->name, (double)x[i], (double)y[i], wanted);
+    }
+}
+
+static void check_functions(const struct inf_simd *simd)
+{
+    check_function(simd->exp, exp, -87, 88.5f, 4);
+    check_function(simd->exp, exp, -1e-3f, 1e-3f, 4);
+    check_function(simd->log, log, 1e-6f, 3, 4);
+    check_function(simd->log, log, 1, 1e9f, 4);
+    check_function(simd->erf, erf, -5, 5, 4);
+    check_function(simd->erf, erf, -1e-3f, 1e-3f, 4);
+    // Down to results below the least normal float.
+    check_function(simd->exp, exp, -103.9f, -80, 4);
+    check_function(simd->sigmoid, sigmoid, -103.9f, -80, 4);
+    check_function(simd->silu, silu, -108.5f, -80, 6);
+    check_function(simd->silu, silu, -20, 20, 6);
+    check_function(simd->gelu, gelu, -9, 9, 16);
+    check_function(simd->gelu_tanh, gelu_tanh, -9, 9, 16);
+    const float odd[7] = {NAN, INFINITY, -INFINITY, 0.0f, -1.0f, 1e-40f, 1e30f};
+    float y[7];
+    simd->exp(7, odd, y);
+    cr_assert(isnan(y[0]) && y[1] == INFINITY && y[2] == 0 && y[3] == 1 && y[6] == INFINITY);
+    simd->log(7, odd, y);
+    cr_assert(isnan(y[0]) && y[1] == INFINITY && isnan(y[2]) && y[3] == -INFINITY && isnan(y[4]));
+    cr_assert_float_eq(y[5], -92.103404f, 1e-4f);
+    simd->erf(7, odd, y);
+    cr_assert(isnan(y[0]) && y[1] == 1 && y[2] == -1 && y[3] == 0 && y[6] == 1);
+    simd->gelu(7, odd, y);
+    cr_assert(isnan(y[0]) && y[1] == INFINITY && y[3] == 0 && y[6] == 1e30f);
+    const float large[3] = {FLT_MAX, -FLT_MAX, 3e38f};
+    simd->hard_swish(3, large, y);
+    cr_assert(y[0] == FLT_MAX && y[1] == 0 && y[2] == 3e38f);
+    simd->silu(3, large, y);
+    cr_assert(y[0] == FLT_MAX && y[1] == 0 && y[2] == 3e38f);
+}
+
+Test(simd, functions_are_within_the_stated_units)
+{
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++)
+        check_functions(isa->simd);
+}
+
+Test(simd, sums_and_extremes_of_neighbours)
+{
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++) {
+        const struct inf_simd *simd = isa->simd;
+        float x[5000];
+        for (size_t count = 1; count <= 5000; count += 1 + count / 3) {
+            for (size_t i = 0; i < count; i++)
+                x[i] = (float)(i * 7919 % 1001);
+            double sum = 0;
+            float most = 0;
+            for (size_t i = 0; i < count; i++) {
+                sum += (double)x[i];
+                most = fmaxf(most, x[i]);
+            }
+            cr_assert_float_eq(simd->sum(count, x), sum, 1e-6 * sum);
+            cr_assert_eq(simd->max(count, x), most);
+            cr_assert_eq(simd->min(count, x), 0.0f);
+            x[count / 2] = NAN;
+            cr_assert(isnan(simd->max(count, x)) && isnan(simd->min(count, x)));
+        }
+    }
+}
+
+#define COUNT_MAX 75
+
+// Both arrays end where memory does: what reads or writes one element more dies.
+static void touch_all(const struct inf_simd *simd, size_t count, float *a, float *y)
+{
+    inf_simd_map_fn *const maps[] = {simd->tanh,  simd->sigmoid,   simd->hard_swish, simd->exp,
+                                     simd->log,   simd->erf,       simd->silu,       simd->gelu,
+                                     simd->rsqrt, simd->gelu_tanh, simd->reciprocal};
+    for (size_t i = 0; i < count; i++)
+        a[i] = (float)i - 35;
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+        maps[i](count, a, y);
+    cr_assert(count == 36 || isfinite(y[0])); // 1 / x came last, and a[0] is -35
+    y[-1] = 1234;
+    simd->clamp(count, a, y, -3, 5);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(y[i], fminf(fmaxf(a[i], -3), 5));
+    for (int op = 0; op < INF_SIMD_BINARY_COUNT; op++)
+        for (int form = 0; form < INF_SIMD_FORM_COUNT; form++)
+            simd->binary[op][form](count, a, a, y, -INFINITY, INFINITY);
+    simd->binary[INF_SIMD_SUB][INF_SIMD_BOTH](count, a, a, y, -INFINITY, INFINITY);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(y[i], 0.0f);
+    simd->binary[INF_SIMD_SUB][INF_SIMD_A_SCALAR](count, a, a, y, -INFINITY, INFINITY);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(y[i], -35 - a[i]);
+    cr_assert_eq(y[-1], 1234.0f);
+    float middle = ((float)count - 1) / 2 - 35;
+    cr_assert_float_eq(simd->sum(count, a), middle * (float)count, 1e-3);
+    cr_assert_eq(simd->max(count, a), (float)count - 36);
+    cr_assert_eq(simd->min(count, a), -35.0f);
+    simd->sum_rows(count, a, 1, count, 2, y);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(y[i], 2 * a[i]);
+}
+
+Test(simd, loops_touch_exactly_what_they_are_told)
+{
+    struct fence fences[2] = {0};
+    float *a = fence_bytes(&fences[0], COUNT_MAX * sizeof(*a), 0, 0);
+    float *y = fence_bytes(&fences[1], COUNT_MAX * sizeof(*y), sizeof(*y), 0);
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++) {
+        printf("%s: loops of 1 to %d elements, nothing behind them\n", isa->name, COUNT_MAX);
+        for (size_t count = 1; count <= COUNT_MAX; count++)
+            touch_all(isa->simd, count, a + COUNT_MAX - count, y + COUNT_MAX - count);
+    }
+    fence_fini(&fences[0]);
+    fence_fini(&fences[1]);
+}
+
+Test(simd, sums_of_many_rows_keep_their_digits)
+{
+    enum {
+        ROWS = 100000,
+        CHANNELS = 67
+    };
+    float *x = malloc(sizeof(float) * ROWS * CHANNELS);
+    float y[CHANNELS];
+    for (size_t i = 0; i < (size_t)ROWS * CHANNELS; i++)
+        x[i] = 0.1f;
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++) {
+        isa->simd->sum_rows(CHANNELS, x, ROWS, CHANNELS, 1.0f / ROWS, y);
+        // One running sum in f32 comes out at 0.1000 + 0.00001.
+        for (size_t i = 0; i < CHANNELS; i++)
+            cr_assert_float_eq(y[i], 0.1f, 5e-7f, "%s: %zu: %.9g", isa->name, i, (double)y[i]);
+    }
+    free(x);
+}
+
+static void check_mix(void)
+{
+    enum {
+        MOST = 70
+    };
+    for (size_t count = 1; count <= MOST; count++) {
+        float a[MOST], b[MOST], y[MOST + 1];
+        float weight = (float)count / MOST;
+        for (size_t i = 0; i < count; i++) {
+            a[i] = (float)i - 7.25f;
+            b[i] = (float)(i * i) * 0.125f;
+        }
+        y[count] = 5;
+        isa->simd->mix(count, a, b, weight, y);
+        for (size_t i = 0; i < count; i++) {
+            double wanted = (double)a[i] + ((double)b[i] - (double)a[i]) * (double)weight;
+            cr_assert_float_eq((double)y[i], wanted, 2e-7 * (fabs((double)a[i]) + fabs(wanted) + 1),
+                               "%s: %zu of %zu", isa->name, i, count);
+        }
+        cr_assert_eq(y[count], 5.0f);
+    }
+}
+
+Test(simd, mix_goes_from_one_to_the_other)
+{
+    for (unsigned level = 0; (isa = inf_isa_level(level)) != NULL; level++)
+        check_mix();
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of a slot: every tile is done once, by a thread with a number of its own, whether helpers
+// are awake, asleep or late.
+#include <criterion/criterion.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "backends/cpu/core/team.h"
+
+#define TILES_MAX 64
+#define THREADS   3
+
+struct count {
+    _Atomic unsigned done[TILES_MAX];
+    _Atomic unsigned at_work[THREADS]; // by worker
+    _Atomic unsigned clashes, strangers;
+    size_t workers;
+};
+
+static void count_tile(const void *context, size_t tile, size_t worker)
+{
+    struct count *count = (struct count *)(uintptr_t)context;
+    if (worker >= count->workers)
+        atomic_fetch_add(&count->strangers, 1);
+    else if (atomic_fetch_add(&count->at_work[worker], 1) != 0)
+        atomic_fetch_add(&count->clashes, 1);
+    atomic_fetch_add(&count->done[tile], 1);
+    for (volatile int i = 0; i < 50; i++)
+        continue;
+    if (worker < count->workers)
+        atomic_fetch_sub(&count->at_work[worker], 1);
+}
+
+static void share(struct inf_cpu_team *team, size_t tiles, size_t workers)
+{
+    struct count count = {.workers = workers < THREADS ? workers : THREADS};
+    struct inf_own_work work = {count_tile, &count, tiles};
+    inf_cpu_team_work(team, &work, workers);
+    // All is done when the call returns: what lies on this stack is looked at no longer.
+    for (size_t i = 0; i < TILES_MAX; i++)
+        cr_assert_eq(count.done[i], i < tiles ? 1u : 0u, "tile %zu of %zu", i, tiles);
+    cr_assert_eq(count.clashes, 0u);
+    cr_assert_eq(count.strangers, 0u);
+}
+
+static void share_much(void *context)
+{
+    static const size_t workers[] = {1, 2, 3, SIZE_MAX};
+    struct inf_cpu_team *team = context;
+    for (size_t i = 0; i < 4000; i++)
+        share(team, i % (TILES_MAX + 1), workers[i / 7 % 4]);
+}
+
+// Longer than helpers look out for work.
+static void share_with_sleepers(void *context)
+{
+    const struct timespec pause = {.tv_nsec = 300000};
+    for (size_t i = 0; i < 20; i++) {
+        nanosleep(&pause, NULL);
+        share(context, 8, THREADS);
+        share(context, 3, THREADS);
+    }
+}
+
+static void do_nothing(void *context)
+{
+    *(int *)context += 1;
+}
+
+Test(team, does_every_tile_once)
+{
+    struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
+    cr_assert_not_null(team.pool);
+    for (int i = 0; i < 5; i++)
+        inf_cpu_team_lead(&team, share_much, &team);
+    inf_cpu_team_lead(&team, share_with_sleepers, &team);
+    cr_assert_null(team.watch);
+    pthreadpool_destroy(team.pool);
+}
+
+Test(team, is_over_as_soon_as_it_has_begun)
+{
+    struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
+    int calls = 0;
+    for (int i = 0; i < 2000; i++)
+        inf_cpu_team_lead(&team, do_nothing, &calls);
+    cr_assert_eq(calls, 2000);
+    pthreadpool_destroy(team.pool);
+}
+
+Test(team, does_all_on_the_calling_thread_where_nobody_was_called)
+{
+    struct inf_cpu_team alone = {0};
+    share(&alone, TILES_MAX, THREADS);
+    inf_cpu_team_lead(&alone, share_much, &alone);
+    struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
+    share(&team, TILES_MAX, THREADS);
+    pthreadpool_destroy(team.pool);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a worker waits for rows to come: a batch of 8 takes hardly more than a row alone.
+#include <criterion/criterion.h>
+
+#include "daemon/policy/batch_wait.h"
+
+#define US ((uint64_t)1000)
+
+static const struct inf_batch_ladder ladder = {
+    .count = 4,
+    .rungs = {{1, 3000 * US}, {2, 3100 * US}, {4, 3300 * US}, {8, 3700 * US}},
+    .bytes = 1,
+};
+
+static uint64_t rows_wanted;
+
+// What a worker that comes at `now_us` should do, a run of 6 rows of model 1 having ended at 1000.
+static uint64_t plan(struct inf_batch_wait *wait, struct inf_batch_waiting waiting, uint64_t now_us)
+{
+    rows_wanted = 0;
+    inf_batch_wait_note(wait, 1, 6, 1000 * US);
+    return inf_batch_wait_plan(wait, &ladder, &waiting, now_us * US, &rows_wanted);
+}
+
+Test(batch_wait, waits_for_those_who_were_just_answered)
+{
+    struct inf_batch_wait wait = {0};
+    // 2 and 6 apart take 3100 + 3700, 8 together 3700: half of what is saved may be waited.
+    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 2}, 1001), 1550 * US);
+    cr_expect_eq(rows_wanted, 8);
+    // One of the six is back: 3 wait, and 5 are still to come.
+    cr_expect_gt(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 3, .fresh = 1}, 1001),
+                 0);
+    cr_expect_eq(rows_wanted, 8);
+}
+
+Test(batch_wait, does_not_wait_where_nobody_is_expected)
+{
+    struct inf_batch_wait wait = {0};
+    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 6, .fresh = 6}, 1001),
+                 0, "all have come back: one that is alone never waits");
+    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 2, .rows = 1}, 1001), 0,
+                 "another model's ran");
+    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 1}, 4000), 0,
+                 "it ran long ago");
+    cr_expect_eq(plan(&wait, (struct inf_batch_waiting){.model = 1, .rows = 8}, 1001), 0,
+                 "there are enough");
+}
+
+Test(batch_wait, does_not_wait_where_a_deadline_would_pass)
+{
+    struct inf_batch_wait wait = {0};
+    struct inf_batch_waiting waiting = {.model = 1, .rows = 2, .deadline_ns = 6200 * US};
+    cr_expect_eq(plan(&wait, waiting, 1001), 0); // 1001 + 1550 + 3700
+    waiting.deadline_ns = 6300 * US;
+    cr_expect_gt(plan(&wait, waiting, 1001), 0);
+}
+
+Test(batch_wait, does_not_wait_for_little)
+{
+    static const struct inf_batch_ladder cheap = {.count = 2,
+                                                  .rungs = {{1, 300 * US}, {2, 301 * US}}};
+    struct inf_batch_wait wait = {0};
+    const struct inf_batch_waiting waiting = {.model = 1, .rows = 1};
+    inf_batch_wait_note(&wait, 1, 1, 1000 * US);
+    cr_expect_eq(inf_batch_wait_plan(&wait, &cheap, &waiting, 1001 * US, &rows_wanted), 0);
+}
+
+Test(batch_wait, tries_less_and_less_where_nothing_comes)
+{
+    struct inf_batch_wait wait = {0};
+    const struct inf_batch_waiting waiting = {.model = 1, .rows = 2};
+    unsigned waits = 0;
+    for (int i = 0; i < 1000; i++) {
+        if (plan(&wait, waiting, 1001) == 0)
+            continue;
+        waits++;
+        inf_batch_wait_learn(&wait, false);
+    }
+    cr_expect_geq(waits, 10, "it goes on trying: %u", waits);
+    cr_expect_leq(waits, 25, "%u", waits);
+    while (plan(&wait, waiting, 1001) == 0)
+        ;
+    inf_batch_wait_learn(&wait, true);
+    for (int i = 0; i < 3; i++)
+        cr_expect_gt(plan(&wait, waiting, 1001), 0, "and begins anew once something came");
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/system/host_info.h"
+
+// A system's files of our own making.
+static char root[] = "/tmp/inferd-facts-XXXXXX";
+
+static void make(const char *path, const char *text)
+{
+    char command[256], name[192];
+    snprintf(name, sizeof name, "%s%s", root, path);
+    snprintf(command, sizeof command, "mkdir -p \"$(dirname '%s')\"", name);
+    cr_assert_eq(system(command), 0);
+    FILE *file = fopen(name, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void start(void)
+{
+    cr_assert_not_null(mkdtemp(root));
+}
+
+static void stop(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(facts, .init = start, .fini = stop);
+
+Test(facts, of_an_x86_machine_in_a_control_group)
+{
+    struct inf_facts facts;
+    make("/proc/cpuinfo",
+         "processor\t: 0\nmodel name\t: AMD EPYC 9R14\n"
+         "flags\t\t: fpu sse2 avx avx2 fma avx512f avx512_vnni notavx512bw\n"
+         "model name\t: another one\n");
+    make("/proc/meminfo", "MemTotal:        8048576 kB\nMemFree: 1 kB\n");
+    make("/proc/self/cgroup", "0::/system.slice/inferd.service\n");
+    make("/sys/fs/cgroup/system.slice/cpu.max", "150000 100000\n");
+    make("/sys/fs/cgroup/system.slice/inferd.service/cpu.max", "max 100000\n");
+    make("/sys/fs/cgroup/system.slice/memory.max", "max\n");
+    make("/sys/fs/cgroup/system.slice/inferd.service/memory.max", "1073741824\n");
+    inf_facts_read(&facts, root);
+    cr_expect_str_eq(facts.cpu, "AMD EPYC 9R14");
+    cr_expect_str_eq(facts.cpu_isa, "sse2 avx fma avx2 avx512f avx512_vnni");
+    cr_expect_eq(facts.memory_bytes, UINT64_C(8241741824));
+    cr_expect_eq(facts.cores_quota, 2u, "one and a half, rounded up");
+    cr_expect_leq(facts.cores_usable, 2u);
+    cr_expect_eq(facts.memory_limit_bytes, UINT64_C(1073741824));
+}
+
+Test(facts, of_an_arm_machine_without_control_groups)
+{
+    struct inf_facts facts;
+    make("/proc/cpuinfo", "processor : 0\nFeatures : fp asimd aes asimdhp asimddp\n");
+    inf_facts_read(&facts, root);
+    cr_expect_str_eq(facts.cpu_isa, "asimd asimdhp asimddp");
+    cr_expect_str_empty(facts.cpu);
+    cr_expect_eq(facts.cores_quota, 0u);
+    cr_expect_eq(facts.memory_limit_bytes, 0u);
+    cr_expect_eq(facts.memory_bytes, 0u);
+}
+
+Test(facts, of_this_machine)
+{
+    struct inf_facts facts;
+    inf_facts_read(&facts, "");
+    cr_expect_geq(facts.cores_usable, 1u);
+    cr_expect_leq(facts.cores_usable, facts.cores_online);
+    cr_expect_gt(facts.memory_bytes, 0u);
+    cr_expect_str_not_empty(facts.architecture);
+}

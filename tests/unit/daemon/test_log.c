@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/clock.h"
+#include "backends/base/thread.h"
+#include "daemon/system/log.h"
+
+static struct inf_log_writer *make_writer(int fd, enum inf_log_level level)
+{
+    struct inf_log_writer *writer = NULL;
+    struct inf_error err = {0};
+    const struct inf_log_options options = {.level = level, .fd = fd};
+    cr_assert_eq(inf_log_writer_create(&writer, &options, &err), INF_OK, "%s", err.text);
+    return writer;
+}
+
+// Everything that is in a pipe whose writing end is closed; the caller frees it.
+static char *read_all(int fd)
+{
+    size_t size = 0;
+    char *text = malloc(4u << 20);
+    ssize_t got;
+    while ((got = read(fd, text + size, (4u << 20) - 1 - size)) > 0)
+        size += (size_t)got;
+    text[size] = '\0';
+    return text;
+}
+
+// How many times `part` stands in `text`.
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+    for (; (text = strstr(text, part)) != NULL; text++)
+        count++;
+    return count;
+}
+
+// The sum of all numbers of dropped lines that a log tells of.
+static uint64_t told_of(const char *text)
+{
+    static const char part[] = "warning log lines dropped count=";
+    uint64_t sum = 0;
+    for (; (text = strstr(text, part)) != NULL; text++)
+        sum += strtoull(text + strlen(part), NULL, 10);
+    return sum;
+}
+
+Test(log, lines_carry_their_level_and_stay_one_line)
+{
+    unsetenv("JOURNAL_STREAM");
+    int fds[2];
+    cr_assert_eq(pipe(fds), 0);
+    struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
+    const struct inf_log *log = inf_log_writer_log(writer);
+    inf_log(log, INF_LOG_ERROR, "broken thing=%s", "a\nerror fake \x1b[31m\x7f");
+    inf_log(log, INF_LOG_WARNING, "w");
+    inf_log(log, INF_LOG_NOTICE, "n \xc3\xa9");
+    inf_log(log, INF_LOG_INFO, "i");
+    inf_log(log, INF_LOG_DEBUG, "not wanted");
+    inf_log_writer_destroy(&writer);
+    cr_expect_null(writer);
+    close(fds[1]);
+    char *text = read_all(fds[0]);
+    cr_expect_str_eq(text,
+                     "error broken thing=a?error fake ?[31m?\n"
+                     "warning w\nnotice n \xc3\xa9\ninfo i\n");
+    free(text);
+}
+
+Test(log, long_lines_are_cut)
+{
+    int fds[2];
+    cr_assert_eq(pipe(fds), 0);
+    struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
+    char longest[5000];
+    memset(longest, 'x', sizeof longest);
+    longest[4999] = '\0';
+    const struct inf_log *log = inf_log_writer_log(writer);
+    log->write(log->context, INF_LOG_INFO, longest);
+    inf_log_writer_destroy(&writer);
+    close(fds[1]);
+    char *text = read_all(fds[0]);
+    cr_expect_eq(strlen(text), strlen("info ") + 1023 + 1);
+    cr_expect_eq(count_of(text, "\n"), 1u);
+    free(text);
+}
+
+Test(log, journal_gets_syslog_levels)
+{
+    int fds[2];
+    cr_assert_eq(pipe(fds), 0);
+    struct stat status;
+    cr_assert_eq(fstat(fds[1], &status), 0);
+    char stream[64];
+    snprintf(stream, sizeof stream, "%llu:%llu", (unsigned long long)status.st_dev,
+             (unsigned long long)status.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_DEBUG);
+    inf_log(inf_log_writer_log(writer), INF_LOG_ERROR, "e");
+    inf_log(inf_log_writer_log(writer), INF_LOG_DEBUG, "d");
+    inf_log_writer_destroy(&writer);
+    close(fds[1]);
+    char *text = read_all(fds[0]);
+    cr_expect_str_eq(text, "<3>e\n<7>d\n");
+    free(text);
+
+    // JOURNAL_STREAM of somebody else's stderr.
+    cr_assert_eq(pipe(fds), 0);
+    setenv("JOURNAL_STREAM", "1:1", 1);
+    writer = make_writer(fds[1], INF_LOG_INFO);
+    inf_log(inf_log_writer_log(writer), INF_LOG_INFO, "i");
+    inf_log_writer_destroy(&writer);
+    close(fds[1]);
+    text = read_all(fds[0]);
+    cr_expect_str_eq(text, "info i\n");
+    free(text);
+}
+
+Test(log, pipe_that_nobody_reads_blocks_nobody, .timeout = 30)
+{
+    int fds[2];
+    cr_assert_eq(pipe(fds), 0);
+    struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
+    const struct inf_log *log = inf_log_writer_log(writer);
+    enum {
+        LINES = 20000
+    };
+    for (int i = 0; i < LINES; i++)
+        inf_log(log, INF_LOG_INFO, "line number=%d of a length that fills the pipe", i);
+    uint64_t dropped = inf_log_writer_dropped(writer);
+    // 64 KiB of pipe take fewer than 2000 of these, the ring 256.
+    cr_expect_gt(dropped, (uint64_t)LINES - 2000 - INF_LOG_RING_LINES - 2);
+    cr_expect_lt(dropped, (uint64_t)LINES);
+
+    uint64_t start_ns = inf_clock_ns();
+    inf_log_writer_destroy(&writer);
+    cr_expect_lt(inf_clock_ns() - start_ns, 10 * INF_NS_PER_S);
+    close(fds[1]);
+    char *text = read_all(fds[0]);
+    size_t written = count_of(text, "info line number=");
+    cr_expect_eq(text[strlen(text) - 1], '\n'); // whole lines only
+    cr_expect_leq(written + dropped, (size_t)LINES);
+    cr_expect_geq(written + dropped + INF_LOG_RING_LINES + 1, (size_t)LINES);
+    free(text);
+}
+
+Test(log, dropped_lines_are_told_of, .timeout = 30)
+{
+    int fds[2];
+    cr_assert_eq(pipe(fds), 0);
+    struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
+    const struct inf_log *log = inf_log_writer_log(writer);
+    for (int i = 0; i < 20000; i++)
+        inf_log(log, INF_LOG_INFO, "line number=%d of a length that fills the pipe", i);
+    uint64_t dropped = inf_log_writer_dropped(writer);
+    // Room again: the rest and the count come through.
+    char *text = calloc(1, 4u << 20);
+    for (size_t size = 0;
+         told_of(text) < dropped || count_of(text, "info line number=") + dropped < 20000;) {
+        ssize_t got = read(fds[0], text + size, 8192);
+        cr_assert_gt(got, 0);
+        size += (size_t)got;
+    }
+    cr_expect_eq(told_of(text), dropped);
+    cr_expect_eq(count_of(text, "info line number=") + dropped, 20000u);
+    free(text);
+    inf_log(log, INF_LOG_INFO, "and on");
+    inf_log_writer_destroy(&writer);
+    close(fds[1]);
+    char *rest = read_all(fds[0]);
+    cr_expect(strstr(rest, "info and on\n") != NULL);
+    free(rest);
+}
+
+Test(log, reader_that_went_away_costs_lines_only)
+{
+    signal(SIGPIPE, SIG_IGN);
+    int fds[2];
+    cr_assert_eq(pipe(fds), 0);
+    close(fds[0]);
+    struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
+    inf_log(inf_log_writer_log(writer), INF_LOG_INFO, "to nobody");
+    for (int i = 0; i < 1000 && inf_log_writer_dropped(writer) == 0; i++)
+        usleep(1000);
+    cr_expect_eq(inf_log_writer_dropped(writer), 1u);
+    inf_log_writer_destroy(&writer);
+}
+
+#define THREADS 4
+#define EACH    500
+
+static void log_many(void *context)
+{
+    for (int i = 0; i < EACH; i++)
+        inf_log(context, INF_LOG_INFO, "abcdefghijklmnopqrstuvwxyz");
+}
+
+struct drain {
+    int fd;
+    char *text;
+};
+
+static void drain(void *context)
+{
+    struct drain *self = context;
+    self->text = read_all(self->fd);
+}
+
+Test(log, many_threads_lose_nothing_uncounted)
+{
+    unsetenv("JOURNAL_STREAM");
+    int fds[2];
+    cr_assert_eq(pipe(fds), 0);
+    struct inf_log_writer *writer = make_writer(fds[1], INF_LOG_INFO);
+    struct drain reader = {.fd = fds[0]};
+    struct inf_thread reading = {0}, logging[THREADS] = {0};
+    cr_assert_eq(inf_thread_start(&reading, "reader", drain, &reader, NULL), INF_OK);
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(inf_thread_start(&logging[i], "logging", log_many,
+                                      (void *)inf_log_writer_log(writer), NULL),
+                     INF_OK);
+    for (int i = 0; i < THREADS; i++)
+        inf_thread_join(&logging[i]);
+    uint64_t dropped = inf_log_writer_dropped(writer);
+    inf_log_writer_destroy(&writer);
+    close(fds[1]);
+    inf_thread_join(&reading);
+    cr_expect_eq(told_of(reader.text), dropped);
+    size_t whole = 0;
+    for (char *line = strtok(reader.text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        whole += strcmp(line, "info abcdefghijklmnopqrstuvwxyz") == 0;
+        cr_assert(line[0] == 'w' || strlen(line) == 31, "%s", line);
+    }
+    cr_expect_eq(whole + dropped, (size_t)THREADS * EACH);
+    free(reader.text);
+}

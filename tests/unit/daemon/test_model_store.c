@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/clock.h"
+#include "backends/base/thread.h"
+#include "daemon/store/store.h"
+
+static char root[] = "/tmp/inferd-store-XXXXXX";
+static struct inf_device_list devices;
+
+// --- a repository ---
+
+static const char *path_of(const char *name)
+{
+    static char path[1024];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    return path;
+}
+
+static void make_file(const char *name, const void *data, size_t size)
+{
+    FILE *file = fopen(path_of(name), "w");
+    cr_assert_not_null(file, "%s", name);
+    cr_assert_eq(fwrite(data, 1, size, file), size);
+    fclose(file);
+}
+
+// A model of y = x + [1, 2], whose input has the shape of `dims` (JSON), in `directory`.
+static void make_model(const char *directory, const char *dims)
+{
+    static const char format[] =
+        "{\"format\": \"graph-model\", \"modelTopology\": {\"node\": ["
+        "{\"name\": \"x\", \"op\": \"Placeholder\", \"attr\": {\"dtype\": {\"type\": "
+        "\"DT_FLOAT\"}, \"shape\": {\"shape\": %s}}},"
+        "{\"name\": \"c\", \"op\": \"Const\", \"attr\": {\"dtype\": {\"type\": \"DT_FLOAT\"}, "
+        "\"value\": {\"tensor\": {\"dtype\": \"DT_FLOAT\", \"tensorShape\": {\"dim\": "
+        "[{\"size\": \"2\"}]}}}}},"
+        "{\"name\": \"y\", \"op\": \"AddV2\", \"input\": [\"x\", \"c\"], \"attr\": {\"T\": "
+        "{\"type\": \"DT_FLOAT\"}}}]}, "
+        "\"weightsManifest\": [{\"paths\": [\"w.bin\"], \"weights\": [{\"name\": \"c\", "
+        "\"shape\": [2], \"dtype\": \"float32\"}]}]}";
+    static const float weights[] = {1, 2};
+    char text[2048], name[128];
+    int size = snprintf(text, sizeof text, format, dims);
+    (void)mkdir(path_of(directory), 0755);
+    snprintf(name, sizeof name, "%s/model.json", directory);
+    make_file(name, text, (size_t)size);
+    snprintf(name, sizeof name, "%s/w.bin", directory);
+    make_file(name, weights, sizeof weights);
+}
+
+#define KNOWN "{\"dim\": [{\"size\": \"3\"}, {\"size\": \"2\"}]}"
+#define OPEN  "{\"dim\": [{\"size\": \"-1\"}, {\"size\": \"2\"}]}"
+#define ANY   "{\"unknownRank\": true}"
+
+static void make_version(const char *model, const char *version, const char *dims)
+{
+    char directory[128];
+    (void)mkdir(path_of(model), 0755);
+    snprintf(directory, sizeof directory, "%s/%s", model, version);
+    make_model(directory, dims);
+}
+
+static void setup(void)
+{
+    struct inf_error err = {0};
+    cr_assert_not_null(mkdtemp(root));
+    const struct inf_device_options options = {.slots = 1, .threads = 1};
+    cr_assert_eq(inf_device_list_open(&devices, "ref", &options, &err), INF_OK, "%s", err.text);
+}
+
+static void teardown(void)
+{
+    char command[64];
+    inf_role_leave();
+    inf_device_list_close(&devices);
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(model_store, .init = setup, .fini = teardown, .timeout = 60);
+
+// --- a store ---
+
+static struct inf_model_store *make_store(void)
+{
+    struct inf_model_store *store = NULL;
+    struct inf_error err = {0};
+    const struct inf_model_store_options options = {.repository = root, .devices = &devices};
+    cr_assert_eq(inf_model_store_create(&store, &options, &err), INF_OK, "%s", err.text);
+    return store;
+}
+
+static void load(struct inf_model_store *store, const char *name, uint64_t token) INF_ON_LOOP
+{
+    struct inf_error err = {0};
+    const struct inf_load_request request = {.name = name, .token = token};
+    cr_assert_eq(inf_model_store_load(store, &request, &err), INF_OK, "%s", err.text);
+}
+
+// The next event, waited for.
+static struct inf_load_event next_event(struct inf_model_store *store) INF_ON_LOOP
+{
+    struct inf_load_event event;
+    while (!inf_model_store_next_event(store, &event)) {
+        struct pollfd poller = {.fd = inf_model_store_fd(store), .events = POLLIN};
+        cr_assert_gt(poll(&poller, 1, 20000), 0, "no event came");
+    }
+    return event;
+}
+
+// The event that ends the next load.
+static struct inf_load_event next_end(struct inf_model_store *store) INF_ON_LOOP
+{
+    struct inf_load_event event;
+    do
+        event = next_event(store);
+    while (!event.final);
+    return event;
+}
+
+static void settle(struct inf_model_store *store) INF_ON_LOOP
+{
+    while (inf_model_store_pending(store) + inf_model_store_races(store) > 0) {
+        struct inf_load_event event;
+        while (inf_model_store_next_event(store, &event))
+            ;
+        struct pollfd poller = {.fd = inf_model_store_fd(store), .events = POLLIN};
+        if (inf_model_store_pending(store) + inf_model_store_races(store) > 0)
+            cr_assert_gt(poll(&poller, 1, 20000), 0, "loads do not end");
+    }
+}
+
+static struct inf_served *find(struct inf_model_store *store, const char *name) INF_ON_LOOP
+{
+    struct inf_served *served = NULL;
+    struct inf_error err = {0};
+    cr_assert_eq(inf_model_store_find(store, name, "", &served, &err), INF_OK, "%s", err.text);
+    return served;
+}
+
+static void expect_not_found(struct inf_model_store *store, const char *name, const char *version,
+                             enum inf_code code, enum inf_reason reason) INF_ON_LOOP
+{
+    struct inf_served *served = NULL;
+    struct inf_error err = {0};
+    cr_expect_eq(inf_model_store_find(store, name, version, &served, &err), code, "%s", err.text);
+    cr_expect_eq(err.reason, reason, "%s", err.text);
+    cr_expect_null(served);
+    cr_expect(strstr(err.text, root) == NULL, "%s", err.text);
+}
+
+static struct inf_model_row row_of(struct inf_model_store *store, const char *name) INF_ON_LOOP
+{
+    struct inf_model_row rows[16];
+    uint32_t count = inf_model_store_list(store, rows, 16);
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i];
+    cr_assert_fail("no row %s", name);
+    return (struct inf_model_row){0};
+}
+
+// --- tests ---
+
+Test(model_store, loaded_model_is_found_and_answers)
+{
+    inf_role_enter_loop();
+    make_version("add", "1", KNOWN);
+    make_version("add", "12", KNOWN);
+    struct inf_model_store *store = make_store();
+    cr_expect_eq(inf_model_store_pending(store), 0u);
+    load(store, "add", 77);
+    cr_expect_eq(inf_model_store_pending(store), 1u);
+    expect_not_found(store, "add", "", INF_UNAVAILABLE, INF_REASON_LOADING);
+    cr_expect_eq(row_of(store, "add").state, INF_MODEL_LOADING);
+
+    static const char *const stages[] = {"read", "optimise", "compile", "warm-up"};
+    uint32_t percent = 0;
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(stages); i++) {
+        struct inf_load_event event = next_event(store);
+        cr_expect(!event.final);
+        cr_expect_eq(event.token, 77u);
+        cr_expect_str_eq(event.name, "add");
+        cr_expect_str_eq(event.version, "12");
+        cr_expect_str_eq(event.stage, stages[i]);
+        cr_expect(event.percent >= percent && event.percent < 100);
+        percent = event.percent;
+    }
+    struct inf_load_event end = next_event(store);
+    cr_expect(end.final);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    cr_expect_eq(end.token, 77u);
+    cr_expect_str_eq(end.version, "12");
+    cr_expect_eq(inf_model_store_pending(store), 0u);
+
+    struct inf_served *served = find(store, "add");
+    cr_expect_str_eq(served->version, "12");
+    cr_expect_str_eq(served->platform, "inferd_tfjs_graph_model");
+    cr_expect_str_eq(inf_device_info(served->device)->name, "ref");
+    cr_expect_eq(inf_model_graph(served->model)->input_count, 1u);
+    atomic_fetch_add(&served->request_count, 5);
+    struct inf_model_row row = row_of(store, "add");
+    cr_expect_eq(row.state, INF_MODEL_READY);
+    cr_expect_str_eq(row.version, "12");
+    cr_expect_str_eq(row.device, "ref");
+    cr_expect_str_eq(row.platform, "inferd_tfjs_graph_model");
+    cr_expect_eq(row.requests, 5u);
+    cr_expect_geq(row.memory_bytes, 8u); // two floats at least
+    cr_expect_str_eq(row.reason, "");
+    inf_served_unref(&served);
+    cr_expect_null(served);
+    cr_expect_eq(inf_model_store_find(store, "add", "12", &served, NULL), INF_OK);
+    inf_served_unref(&served);
+    expect_not_found(store, "add", "1", INF_NOT_FOUND, INF_REASON_VERSION_NOT_FOUND);
+    expect_not_found(store, "sub", "", INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
+    inf_model_store_destroy(&store);
+    cr_expect_null(store);
+}
+
+Test(model_store, open_dimensions_do_not_hinder)
+{
+    inf_role_enter_loop();
+    make_model("open", OPEN);
+    make_model("any", ANY);
+    struct inf_model_store *store = make_store();
+    load(store, "open", 1);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    cr_expect_str_eq(end.version, "1");
+    load(store, "any", 1);
+    end = next_end(store);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    cr_expect_eq(row_of(store, "any").state, INF_MODEL_READY);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, failed_load_keeps_its_reason)
+{
+    inf_role_enter_loop();
+    make_model("broken", KNOWN);
+    make_file("broken/model.json", "{\"modelTopology\": ", 18);
+    struct inf_model_store *store = make_store();
+    load(store, "broken", 3);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.token, 3u);
+    cr_expect_neq(end.err.code, INF_OK);
+    cr_expect_neq(end.err.text[0], '\0');
+    expect_not_found(store, "broken", "", INF_PRECONDITION, INF_REASON_MODEL_FAILED);
+    struct inf_model_row row = row_of(store, "broken");
+    cr_expect_eq(row.state, INF_MODEL_FAILED);
+    cr_expect(strncmp(row.reason, end.err.text, 200) == 0, "%s", row.reason);
+
+    load(store, "absent", 4);
+    end = next_end(store);
+    cr_expect_eq(end.err.code, INF_NOT_FOUND);
+    cr_expect_eq(end.err.reason, INF_REASON_MODEL_NOT_FOUND);
+
+    make_model("broken", KNOWN); // mended
+    load(store, "broken", 5);
+    end = next_end(store);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    cr_expect_str_eq(row_of(store, "broken").reason, "");
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, old_version_serves_until_the_new_one_is_warm)
+{
+    inf_role_enter_loop();
+    make_version("m", "1", KNOWN);
+    struct inf_model_store *store = make_store();
+    load(store, "m", 0);
+    cr_assert_eq(next_end(store).err.code, INF_OK);
+    struct inf_served *old = find(store, "m");
+
+    make_version("m", "2", KNOWN);
+    make_file("m/2/w.bin", "short", 5);
+    load(store, "m", 0);
+    struct inf_served *served = find(store, "m");
+    cr_expect_eq(served, old);
+    inf_served_unref(&served);
+    struct inf_load_event end = next_end(store);
+    cr_expect_neq(end.err.code, INF_OK);
+    cr_expect_str_eq(end.version, "2");
+    served = find(store, "m");
+    cr_expect_eq(served, old);
+    inf_served_unref(&served);
+    struct inf_model_row row = row_of(store, "m");
+    cr_expect_eq(row.state, INF_MODEL_READY);
+    cr_expect_str_eq(row.version, "1");
+    cr_expect_neq(row.reason[0], '\0');
+
+    make_version("m", "2", KNOWN);
+    load(store, "m", 0);
+    end = next_end(store);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    served = find(store, "m");
+    cr_expect_str_eq(served->version, "2");
+    cr_expect_neq(served, old);
+    cr_expect_str_eq(old->version, "1"); // whoever still runs it may
+    cr_expect_eq(inf_model_graph(old->model)->output_count, 1u);
+    inf_served_unref(&old);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, unloading_leaves_those_who_run)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    struct inf_error err = {0};
+    cr_expect_eq(inf_model_store_unload(store, "m", "", &err), INF_NOT_FOUND);
+    cr_expect_eq(err.reason, INF_REASON_MODEL_NOT_FOUND);
+    load(store, "m", 0);
+    cr_assert_eq(next_end(store).err.code, INF_OK);
+    cr_expect_eq(inf_model_store_unload(store, "m", "2", &err), INF_NOT_FOUND);
+    cr_expect_eq(err.reason, INF_REASON_VERSION_NOT_FOUND);
+    struct inf_served *served = find(store, "m");
+    cr_expect_eq(inf_model_store_unload(store, "m", "1", &err), INF_OK, "%s", err.text);
+    expect_not_found(store, "m", "", INF_NOT_FOUND, INF_REASON_MODEL_NOT_FOUND);
+    cr_expect_eq(inf_model_store_list(store, NULL, 0), 0u);
+    cr_expect_str_eq(inf_model_graph(served->model)->inputs[0].name, "x");
+    inf_served_unref(&served);
+
+    // A load under way is called off; one that comes after the unloading counts.
+    load(store, "m", 8);
+    cr_expect_eq(inf_model_store_unload(store, "m", "", &err), INF_OK, "%s", err.text);
+    load(store, "m", 9);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.token, 8u);
+    cr_expect_eq(end.err.code, INF_CANCELLED, "%s", end.err.text);
+    cr_expect_eq(end.err.reason, INF_REASON_BY_ADMIN);
+    end = next_end(store);
+    cr_expect_eq(end.token, 9u);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    cr_expect_eq(row_of(store, "m").state, INF_MODEL_READY);
+    cr_expect_eq(inf_model_store_pending(store), 0u);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, whole_repository_is_loaded_and_looked_through_again)
+{
+    inf_role_enter_loop();
+    make_version("same", "1", KNOWN);
+    make_version("newer", "1", KNOWN);
+    make_version("gone", "1", KNOWN);
+    make_model("bad", KNOWN);
+    make_file("bad/w.bin", "", 0);
+    make_file("models.json", "[]", 2); // no model
+    struct inf_model_store *store = make_store();
+    struct inf_error err = {0};
+    cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
+    cr_expect_eq(inf_model_store_pending(store), 1u);
+    settle(store);
+    cr_assert_eq(inf_model_store_list(store, NULL, 0), 4u);
+    struct inf_model_row rows[2];
+    cr_expect_eq(inf_model_store_list(store, rows, 2), 4u);
+    cr_expect_str_eq(rows[0].name, "bad");
+    cr_expect_eq(rows[0].state, INF_MODEL_FAILED);
+    cr_expect_str_eq(rows[1].name, "gone");
+    cr_expect_eq(rows[1].state, INF_MODEL_READY);
+    struct inf_served *same = find(store, "same"), *newer = find(store, "newer");
+
+    make_version("newer", "3", KNOWN);
+    make_model("bad", KNOWN);
+    char from[1024];
+    snprintf(from, sizeof from, "%s", path_of("gone"));
+    cr_assert_eq(rename(from, path_of(".gone")), 0);
+    cr_assert_eq(inf_model_store_load_all(store, &err), INF_OK, "%s", err.text);
+    settle(store);
+    struct inf_served *same_now = find(store, "same"), *newer_now = find(store, "newer");
+    cr_expect_eq(same_now, same, "a file that did not change was loaded again");
+    cr_expect_neq(newer_now, newer);
+    cr_expect_str_eq(newer_now->version, "3");
+    cr_expect_eq(row_of(store, "bad").state, INF_MODEL_READY);
+    cr_expect_eq(row_of(store, "gone").state, INF_MODEL_READY);
+    inf_served_unref(&same);
+    inf_served_unref(&same_now);
+    inf_served_unref(&newer);
+    inf_served_unref(&newer_now);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, models_come_from_elsewhere_too)
+{
+    inf_role_enter_loop();
+    make_version("here", "4", KNOWN);
+    struct inf_model_store *store = make_store();
+    char path[1100];
+    snprintf(path, sizeof path, "%s", path_of("here/4/model.json"));
+    const struct inf_load_request request = {
+        .name = "alias", .path = path, .device = "ref", .token = 1};
+    cr_assert_eq(inf_model_store_load(store, &request, NULL), INF_OK);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.err.code, INF_OK, "%s", end.err.text);
+    cr_expect_str_eq(end.name, "alias");
+    const struct inf_load_request relative = {.name = "alias", .path = "here"};
+    cr_assert_eq(inf_model_store_load(store, &relative, NULL), INF_OK);
+    cr_expect_eq(next_end(store).err.code, INF_INVALID);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, senseless_loads_are_refused_at_once)
+{
+    inf_role_enter_loop();
+    struct inf_model_store *store = make_store();
+    char endless[70], long_path[5000];
+    memset(endless, 'n', sizeof endless);
+    endless[65] = '\0';
+    memset(long_path, '/', sizeof long_path);
+    long_path[4999] = '\0';
+    const struct {
+        struct inf_load_request request;
+        enum inf_code code;
+        enum inf_reason reason;
+    } cases[] = {
+        {{.name = ""}, INF_INVALID, INF_REASON_BAD_PARAMETER},
+        {{.name = ".."}, INF_INVALID, INF_REASON_BAD_PARAMETER},
+        {{.name = "a/b"}, INF_INVALID, INF_REASON_BAD_PARAMETER},
+        {{.name = "a b"}, INF_INVALID, INF_REASON_BAD_PARAMETER},
+        {{.name = "%2e"}, INF_INVALID, INF_REASON_BAD_PARAMETER},
+        {{.name = "\xc3\xa9"}, INF_INVALID, INF_REASON_BAD_PARAMETER},
+        {{.name = endless}, INF_INVALID, INF_REASON_BAD_PARAMETER},
+        {{.name = "m", .path = long_path}, INF_INVALID, INF_REASON_BAD_PARAMETER},
+        {{.name = "m", .device = "cuda7"}, INF_NOT_FOUND, INF_REASON_NO_DEVICE},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        struct inf_error err = {0};
+        cr_expect_eq(inf_model_store_load(store, &cases[i].request, &err), cases[i].code, "%zu", i);
+        cr_expect_eq(err.reason, cases[i].reason, "%zu: %s", i, err.text);
+    }
+    cr_expect_eq(inf_model_store_list(store, NULL, 0), 0u);
+    cr_expect_eq(inf_model_store_pending(store), 0u);
+    inf_model_store_destroy(&store);
+
+    const struct inf_model_store_options options = {.devices = &devices, .default_device = "gpu"};
+    cr_expect_eq(inf_model_store_create(&store, &options, NULL), INF_NOT_FOUND);
+    cr_expect_null(store);
+}
+
+// Loads the model m with a store that remembers races in `root`, on devices that race where they may.
+static void expect_placed(enum inf_place_races races, const char *device,
+                          enum inf_place_source source)
+{
+    struct inf_model_store *store = NULL;
+    struct inf_served *served = NULL;
+    const struct inf_model_store_options options = {.repository = root,
+                                                    .devices = &devices,
+                                                    .default_device = device,
+                                                    .rules = {.races = races},
+                                                    .cache_directory = root};
+    inf_role_leave(); // a daemon's loop does not run yet, either
+    cr_assert_eq(inf_model_store_create(&store, &options, NULL), INF_OK);
+    inf_role_enter_loop();
+    load(store, "m", 1);
+    cr_assert_eq(next_end(store).err.code, INF_OK);
+    settle(store);
+    cr_assert_eq(inf_model_store_find(store, "m", "", &served, NULL), INF_OK);
+    cr_expect_eq(served->placement.source, source, "%s: %s",
+                 inf_place_source_name(served->placement.source), served->placement.reason);
+    cr_expect_eq(served->placement.race.entries[served->placement.race.chosen].device,
+                 served->device);
+    inf_served_unref(&served);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, places_models_by_rule_race_memory_or_name)
+{
+    // A second device to race with.
+    struct inf_device_list more = {0};
+    cr_assert_eq(inf_device_list_open(&more, "ref", NULL, NULL), INF_OK);
+    devices.devices[devices.count++] = inf_device_ref(more.devices[0]);
+    inf_device_list_close(&more);
+    make_model("m", KNOWN);
+    expect_placed(INF_PLACE_RACES_AUTO, "", INF_PLACE_RULE); // ref only judges
+    expect_placed(INF_PLACE_RACES_ALWAYS, "ref", INF_PLACE_PINNED);
+    expect_placed(INF_PLACE_RACES_NEVER, "", INF_PLACE_RULE);
+    expect_placed(INF_PLACE_RACES_ALWAYS, "auto", INF_PLACE_RACE);
+    expect_placed(INF_PLACE_RACES_ALWAYS, "auto", INF_PLACE_RECALL);
+}
+
+Test(model_store, store_without_a_repository_has_nothing)
+{
+    inf_role_enter_loop();
+    struct inf_model_store *store = NULL;
+    const struct inf_model_store_options options = {.devices = &devices, .default_device = "auto"};
+    cr_assert_eq(inf_model_store_create(&store, &options, NULL), INF_OK);
+    cr_expect_eq(inf_model_store_load_all(store, NULL), INF_OK);
+    settle(store);
+    load(store, "m", 0);
+    struct inf_load_event end = next_end(store);
+    cr_expect_eq(end.err.code, INF_NOT_FOUND);
+    cr_expect_eq(end.err.reason, INF_REASON_MODEL_NOT_FOUND);
+    inf_model_store_destroy(&store);
+}
+
+Test(model_store, loads_that_wait_are_bounded_and_may_be_abandoned)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    const struct inf_load_request request = {.name = "m"};
+    struct inf_error err = {0};
+    for (int i = 0; i < 256; i++)
+        cr_assert_eq(inf_model_store_load(store, &request, &err), INF_OK, "%d: %s", i, err.text);
+    cr_expect_eq(inf_model_store_load(store, &request, &err), INF_UNAVAILABLE);
+    cr_expect_eq(err.reason, INF_REASON_LOADING);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(next_end(store).err.code, INF_OK);
+    cr_expect_eq(inf_model_store_pending(store), 253u);
+    inf_model_store_destroy(&store); // with loads waiting, under way, and finished but not told
+}
+
+// --- references from many threads ---
+
+struct user {
+    struct inf_served *served; // a reference
+    atomic_bool *stop;
+};
+
+static void use(void *context)
+{
+    struct user *user = context;
+    while (!atomic_load(user->stop)) {
+        struct inf_served *another = inf_served_ref(user->served);
+        atomic_fetch_add(&another->request_count, 1);
+        inf_served_unref(&another);
+    }
+    inf_served_unref(&user->served);
+}
+
+Test(model_store, references_may_be_dropped_anywhere)
+{
+    inf_role_enter_loop();
+    make_model("m", KNOWN);
+    struct inf_model_store *store = make_store();
+    load(store, "m", 0);
+    cr_assert_eq(next_end(store).err.code, INF_OK);
+    enum {
+        USERS = 4
+    };
+    atomic_bool stop = false;
+    struct user users[USERS];
+    struct inf_thread threads[USERS] = {0};
+    for (int i = 0; i < USERS; i++) {
+        users[i] = (struct user){find(store, "m"), &stop};
+        cr_assert_eq(inf_thread_start(&threads[i], "user", use, &users[i], NULL), INF_OK);
+    }
+    for (int i = 0; i < 20; i++) {
+        load(store, "m", 0);
+        cr_assert_eq(next_end(store).err.code, INF_OK);
+        struct inf_served *served = find(store, "m");
+        cr_expect_neq(served, users[0].served);
+        inf_served_unref(&served);
+    }
+    cr_expect_eq(inf_model_store_unload(store, "m", "", NULL), INF_OK);
+    atomic_store(&stop, true);
+    for (int i = 0; i < USERS; i++)
+        inf_thread_join(&threads[i]);
+    inf_model_store_destroy(&store);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+
+#include "backends/base/clock.h"
+#include "daemon/policy/rate_limit.h"
+
+#define MS INF_NS_PER_MS
+
+Test(allowance, lets_a_seconds_worth_be_taken_ahead)
+{
+    struct inf_allowance allowance = {0};
+    inf_allowance_take(&allowance, 499 * MS, 500, 0);
+    cr_expect_eq(inf_allowance_wait_ns(&allowance, 500, 0), 0u);
+    inf_allowance_take(&allowance, 501 * MS, 500, 0);
+    // 500 ms too much, at half a second a second.
+    uint64_t wait_ns = inf_allowance_wait_ns(&allowance, 500, 0);
+    cr_expect(wait_ns > 1000 * MS && wait_ns < 1001 * MS, "%llu", (unsigned long long)wait_ns);
+    cr_expect_gt(inf_allowance_wait_ns(&allowance, 500, 999 * MS), 0u);
+    cr_expect_eq(inf_allowance_wait_ns(&allowance, 500, 1001 * MS), 0u);
+}
+
+Test(allowance, runs_dry_at_its_rate_however_often_it_is_looked_at)
+{
+    struct inf_allowance allowance = {0};
+    inf_allowance_take(&allowance, 2000 * MS, 1000, 0);
+    for (uint64_t now_ns = 0; now_ns < 999 * MS; now_ns += 5000)
+        cr_assert_gt(inf_allowance_wait_ns(&allowance, 1000, now_ns), 0u);
+    cr_expect_eq(inf_allowance_wait_ns(&allowance, 1000, 1001 * MS), 0u);
+}
+
+Test(allowance, without_a_rate_has_no_end)
+{
+    struct inf_allowance allowance = {0};
+    inf_allowance_take(&allowance, UINT64_MAX, 0, 1);
+    cr_expect_eq(inf_allowance_wait_ns(&allowance, 0, 1), 0u);
+    cr_expect_eq(inf_allowance_wait_ns(&allowance, 1, 1), 0u);
+}
+
+Test(allowance, does_not_wrap)
+{
+    struct inf_allowance allowance = {0};
+    inf_allowance_take(&allowance, UINT64_MAX, 1000000, 7);
+    inf_allowance_take(&allowance, UINT64_MAX, 1000000, 7);
+    cr_expect_gt(inf_allowance_wait_ns(&allowance, 1000000, 8), 0u);
+    // An hour of one device at most, which a thousand devices make up for in seconds.
+    cr_expect_eq(inf_allowance_wait_ns(&allowance, 1000000, UINT64_MAX), 0u);
+}

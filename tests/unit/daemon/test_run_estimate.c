@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+
+#include "daemon/policy/run_estimate.h"
+
+static struct inf_estimates estimates;
+
+Test(estimate, knows_nothing_to_begin_with)
+{
+    cr_expect_eq(inf_estimates_find(&estimates, 1).run_ns, 0);
+}
+
+Test(estimate, tells_models_and_shapes_apart)
+{
+    const int models[2] = {0, 0};
+    const struct inf_shape a = INF_SHAPE(1, 3);
+    const struct inf_shape b = INF_SHAPE(3, 1);
+    uint64_t key = inf_estimate_key(&models[0], &a, 1);
+    cr_expect_eq(key, inf_estimate_key(&models[0], &a, 1));
+    cr_expect_neq(key, inf_estimate_key(&models[1], &a, 1));
+    cr_expect_neq(key, inf_estimate_key(&models[0], &b, 1));
+    cr_expect_neq(inf_estimate_key(&models[0], NULL, 0), 0);
+}
+
+Test(estimate, follows_what_runs_take)
+{
+    inf_estimates_note(&estimates, 7, &(struct inf_estimate){.run_ns = 8000, .share_ns = 800});
+    cr_expect_eq(inf_estimates_find(&estimates, 7).run_ns, 8000);
+    cr_expect_eq(inf_estimates_find(&estimates, 7).share_ns, 800);
+    // One odd run moves it by an eighth, many make a new mean, upwards and downwards.
+    inf_estimates_note(&estimates, 7, &(struct inf_estimate){.run_ns = 16000, .share_ns = 0});
+    cr_expect_eq(inf_estimates_find(&estimates, 7).run_ns, 9000);
+    cr_expect_eq(inf_estimates_find(&estimates, 7).share_ns, 700);
+    for (int i = 0; i < 100; i++)
+        inf_estimates_note(&estimates, 7, &(struct inf_estimate){.run_ns = 1000, .share_ns = 1000});
+    cr_expect_leq(inf_estimates_find(&estimates, 7).run_ns, 1010);
+    cr_expect_geq(inf_estimates_find(&estimates, 7).share_ns, 990);
+}
+
+Test(estimate, forgets_what_has_not_run_for_longest)
+{
+    // More keys than ways in one set (the upper half chooses it), one of them in use all the time.
+    for (uint64_t i = 1; i <= 100; i++) {
+        inf_estimates_note(&estimates, i, &(struct inf_estimate){.run_ns = i, .share_ns = i});
+        cr_expect_eq(inf_estimates_find(&estimates, i).run_ns, i);
+        cr_expect_eq(inf_estimates_find(&estimates, 1).run_ns, 1);
+    }
+    cr_expect_eq(inf_estimates_find(&estimates, 50).run_ns, 0);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small graphs for tests in few words. Every step asserts that it worked.
+#ifndef INF_TESTS_UNIT_GRAPH_GRAPH_KIT_H
+#define INF_TESTS_UNIT_GRAPH_GRAPH_KIT_H
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "backends/graph/graph.h"
+
+#define SCALAR ((struct inf_shape){0})
+#define ANY    ((struct inf_shape){.rank = INF_RANK_UNKNOWN})
+
+static inline struct inf_graph *new_graph(void)
+{
+    struct inf_graph *graph;
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    return graph;
+}
+
+// A graph input of a name, type and shape.
+static inline uint32_t input(struct inf_graph *graph, const char *name, enum inf_dtype dtype,
+                             struct inf_shape shape)
+{
+    uint32_t value;
+    cr_assert_eq(inf_graph_add_value(graph, name, dtype, &shape, &value, NULL), INF_OK);
+    cr_assert_eq(inf_graph_add_input(graph, name, value, NULL), INF_OK);
+    return value;
+}
+
+// A constant with `data` as elements; zeros where that is NULL.
+static inline uint32_t constant(struct inf_graph *graph, enum inf_dtype dtype,
+                                struct inf_shape shape, const void *data)
+{
+    uint32_t value;
+    size_t size_bytes;
+    cr_assert(inf_shape_bytes(&shape, dtype, &size_bytes));
+    struct inf_blob *blob = inf_blob_create(size_bytes);
+    cr_assert_not_null(blob);
+    if (data != NULL && size_bytes > 0)
+        memcpy(blob->data, data, size_bytes);
+    cr_assert_eq(inf_graph_add_const(graph, "const", dtype, &shape, blob, &value, NULL), INF_OK);
+    return value;
+}
+
+// An FP32 constant: floats(graph, INF_SHAPE(3), 1, 2, 3).
+#define floats(graph, shape, ...)                                                                  \
+    constant((graph), INF_DTYPE_F32, (shape), (const float[]){__VA_ARGS__})
+
+// An INT32 list.
+#define ints(graph, ...)                                                                           \
+    constant((graph), INF_DTYPE_I32,                                                               \
+             INF_SHAPE(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)),                  \
+             (const int32_t[]){__VA_ARGS__})
+
+// A node of one output with default attributes: node(graph, INF_OP_BINARY, "sum", a, b).
+#define node(graph, op, name, ...)                                                                 \
+    add_node((graph), (op), (name), (const uint32_t[]){__VA_ARGS__},                               \
+             sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), 1)
+
+static inline uint32_t add_node(struct inf_graph *graph, enum inf_op op, const char *name,
+                                const uint32_t *inputs, uint32_t input_count, uint32_t outputs)
+{
+    uint32_t index;
+    struct inf_error err = {0};
+    cr_assert_eq(
+        inf_graph_add_node(graph, op, name, "", inputs, input_count, outputs, &index, &err), INF_OK,
+        "%s", err.text);
+    return graph->nodes[index].outputs[0];
+}
+
+// The attributes of the node added last.
+static inline union inf_attrs *last_attrs(struct inf_graph *graph)
+{
+    return &graph->nodes[graph->node_count - 1].attrs;
+}
+
+static inline void output(struct inf_graph *graph, const char *name, uint32_t value)
+{
+    cr_assert_eq(inf_graph_add_output(graph, name, value, NULL), INF_OK);
+}
+
+#endif

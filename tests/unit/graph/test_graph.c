@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/graph/graph.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/graph/readers.h"
+#include "backends/graph/shape/infer.h"
+#include "tests/unit/graph/graph_kit.h"
+
+Test(op, table_has_what_ops_def_says)
+{
+    const struct inf_op_info *conv = inf_op_info(INF_OP_CONV2D);
+    cr_assert_str_eq(conv->name, "conv2d");
+    cr_assert_eq(conv->inputs_min, 2);
+    cr_assert_eq(conv->inputs_max, 4);
+    cr_assert_eq(conv->outputs, 1);
+    cr_assert_eq(conv->attr_count, 14);
+    cr_assert_str_eq(conv->attrs[0].name, "stride_h");
+    cr_assert_eq(conv->attrs[0].min, 1);
+    cr_assert_eq(conv->attrs[0].max, 65535);
+    cr_assert_str_eq(conv->attrs[5].names[1], "same");
+    cr_assert_eq(inf_op_info(INF_OP_CONCAT)->inputs_max, INF_VARIADIC);
+    cr_assert_eq(inf_op_info(INF_OP_PRELU)->attr_count, 0);
+}
+
+Test(op, names_lead_back_to_operators)
+{
+    for (int op = 0; op < INF_OP_COUNT; op++)
+        cr_assert_eq(inf_op_parse(inf_op_info((enum inf_op)op)->name), (enum inf_op)op);
+    cr_assert_eq(inf_op_parse("Conv2D"), INF_OP_COUNT);
+    cr_assert_eq(inf_op_parse(""), INF_OP_COUNT);
+}
+
+Test(op, defaults_are_set)
+{
+    union inf_attrs attrs;
+    memset(&attrs, 0xff, sizeof attrs);
+    inf_attrs_init(&attrs, INF_OP_CLIP);
+    cr_assert(isinf(attrs.clip.min) && attrs.clip.min < 0);
+    cr_assert(isinf(attrs.clip.max) && attrs.clip.max > 0);
+    memset(&attrs, 0xff, sizeof attrs);
+    inf_attrs_init(&attrs, INF_OP_CONV2D);
+    cr_assert_eq(attrs.conv2d.stride_h, 1);
+    cr_assert_eq(attrs.conv2d.pad_left, 0);
+    cr_assert_eq(attrs.conv2d.padding, INF_PADDING_EXPLICIT);
+    memset(&attrs, 0xff, sizeof attrs);
+    inf_attrs_init(&attrs, INF_OP_REDUCE);
+    cr_assert_eq(attrs.reduce.axes.count, 0);
+    cr_assert_not(attrs.reduce.keep_dims);
+    inf_attrs_init(&attrs, INF_OP_SOFTMAX);
+    cr_assert_eq(attrs.softmax.axis, -1);
+    inf_attrs_init(&attrs, INF_OP_BATCH_NORM);
+    cr_assert_float_eq(attrs.batch_norm.epsilon, 0.001, 1e-9);
+    inf_attrs_init(&attrs, INF_OP_CAST);
+    cr_assert_eq(attrs.cast.dtype, INF_DTYPE_F32);
+}
+
+Test(op, dtype_names_are_those_of_the_protocol)
+{
+    const struct inf_attr_info *attr = &inf_op_info(INF_OP_CAST)->attrs[0];
+    cr_assert_eq(attr->max, INF_DTYPE_COUNT - 1);
+    for (int dtype = 0; dtype < INF_DTYPE_COUNT; dtype++)
+        cr_assert_str_eq(attr->names[dtype], inf_dtype_name((enum inf_dtype)dtype));
+}
+
+Test(op, names_out_of_range_are_question_marks)
+{
+    cr_assert_str_eq(inf_unary_name(INF_UNARY_LEAKY_RELU), "leaky_relu");
+    cr_assert_str_eq(inf_unary_name(INF_UNARY_COUNT), "?");
+    cr_assert_str_eq(inf_binary_name(INF_BINARY_SQUARED_DIFFERENCE), "squared_difference");
+    cr_assert_str_eq(inf_binary_name((enum inf_binary_kind)4711), "?");
+    cr_assert_str_eq(inf_activation_name(INF_ACTIVATION_PRELU), "prelu");
+    cr_assert_str_eq(inf_activation_name((enum inf_activation) - 1), "?");
+}
+
+Test(graph, nodes_name_their_outputs)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4, 6));
+    uint32_t y = node(graph, INF_OP_UNARY, "neg", x);
+    add_node(graph, INF_OP_SPLIT, "cut", &y, 1, 3);
+    cr_assert_str_eq(graph->values[y].name, "neg");
+    cr_assert_eq(graph->values[y].producer, 0);
+    cr_assert_eq(graph->values[y].dtype, INF_DTYPE_NONE);
+    cr_assert_eq(graph->values[y].shape.rank, INF_RANK_UNKNOWN);
+    cr_assert_eq(graph->nodes[1].output_count, 3);
+    cr_assert_str_eq(graph->values[graph->nodes[1].outputs[2]].name, "cut:2");
+    cr_assert_eq(graph->values[x].producer, INF_NODE_NONE);
+    inf_graph_destroy(&graph);
+    cr_assert_null(graph);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, refuses_operands_that_are_not_there)
+{
+    struct inf_graph *graph = new_graph();
+    struct inf_error err;
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1));
+    uint32_t index;
+    const uint32_t bad[] = {x, 17};
+    cr_assert_eq(inf_graph_add_node(graph, INF_OP_BINARY, "a", "", bad, 2, 1, &index, &err),
+                 INF_INVALID);
+    cr_assert_not_null(strstr(err.text, "'a'"));
+    cr_assert_eq(inf_graph_add_node(graph, INF_OP_BINARY, "b", "", &x, 1, 1, &index, &err),
+                 INF_INVALID);
+    cr_assert_eq(inf_graph_add_node(graph, INF_OP_UNARY, "c", "", &x, 1, 2, &index, &err),
+                 INF_INVALID);
+    cr_assert_eq(inf_graph_add_node(graph, INF_OP_SPLIT, "d", "", &x, 1, 0, &index, &err),
+                 INF_INVALID);
+    cr_assert_eq(inf_graph_add_node(graph, INF_OP_COUNT, "e", "", &x, 1, 1, &index, &err),
+                 INF_INVALID);
+    cr_assert_eq(graph->node_count, 0);
+    cr_assert_eq(inf_graph_add_output(graph, "y", 17, &err), INF_INVALID);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, two_ports_of_one_name_are_refused)
+{
+    struct inf_graph *graph = new_graph();
+    struct inf_error err;
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1));
+    cr_assert_eq(inf_graph_add_input(graph, "x", x, &err), INF_EXISTS);
+    cr_assert_eq(inf_graph_add_output(graph, "x", x, &err), INF_OK,
+                 "sides have names of their own");
+    cr_assert_eq(inf_graph_add_output(graph, "x", x, &err), INF_EXISTS);
+    cr_assert_not_null(strstr(err.text, "'x'"));
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, constants_must_have_the_size_of_their_shape)
+{
+    struct inf_graph *graph = new_graph();
+    struct inf_error err;
+    uint32_t value;
+    struct inf_blob *blob = inf_blob_create(11);
+    struct inf_blob *ours = inf_blob_ref(blob);
+    cr_assert_eq(inf_graph_add_const(graph, "w", INF_DTYPE_F32, &INF_SHAPE(3), blob, &value, &err),
+                 INF_INVALID);
+    cr_assert_eq(ours->references, 1u, "the reference is gone on failure too");
+    inf_blob_unref(&ours);
+    cr_assert_eq(inf_graph_add_const(graph, "w", INF_DTYPE_F32, &INF_SHAPE(3), NULL, &value, &err),
+                 INF_EXHAUSTED);
+    cr_assert_eq(graph->value_count, 0);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, integers_of_constants_are_read)
+{
+    struct inf_graph *graph = new_graph();
+    int64_t elements[3];
+    uint32_t count = 99;
+    uint32_t small = ints(graph, -7, 0, 2147483647);
+    uint32_t wide = constant(graph, INF_DTYPE_I64, SCALAR, (const int64_t[]){INT64_MIN});
+    cr_assert(inf_graph_const_ints(graph, small, elements, 3, &count));
+    cr_assert_eq(count, 3);
+    cr_assert_eq(elements[0], -7);
+    cr_assert_eq(elements[2], 2147483647);
+    cr_assert(inf_graph_const_ints(graph, wide, elements, 3, &count));
+    cr_assert_eq(count, 1);
+    cr_assert_eq(elements[0], INT64_MIN);
+    cr_assert_not(inf_graph_const_ints(graph, small, elements, 2, &count), "no room");
+    cr_assert_not(inf_graph_const_ints(graph, floats(graph, INF_SHAPE(1), 1), elements, 3, &count));
+    cr_assert_not(inf_graph_const_ints(graph, constant(graph, INF_DTYPE_F32, INF_SHAPE(0), NULL),
+                                       elements, 3, &count));
+    cr_assert_not(inf_graph_const_ints(graph, INF_VALUE_NONE, elements, 3, &count));
+    uint32_t empty;
+    cr_assert_eq(inf_graph_add_const_i32(graph, "none", NULL, 0, &empty, NULL), INF_OK);
+    cr_assert(inf_graph_const_ints(graph, empty, elements, 3, &count));
+    cr_assert_eq(count, 0);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, a_clone_lives_without_its_original)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    uint32_t c = floats(graph, INF_SHAPE(2), 3, 4);
+    output(graph, "y", node(graph, INF_OP_BINARY, "sum", x, c));
+    struct inf_graph *copy;
+    cr_assert_eq(inf_graph_clone(&copy, graph, NULL), INF_OK);
+    cr_assert_eq(copy->values[c].data, graph->values[c].data, "data is shared");
+    inf_graph_destroy(&graph);
+    cr_assert_str_eq(copy->inputs[0].name, "x");
+    cr_assert_str_eq(copy->nodes[0].name, "sum");
+    cr_assert_eq(copy->nodes[0].inputs[1], c);
+    cr_assert_eq(((float *)copy->values[c].data->data)[1], 4.0f);
+    uint32_t more = node(copy, INF_OP_UNARY, "more", copy->outputs[0].value);
+    cr_assert_eq(copy->values[more].producer, 1);
+    inf_graph_destroy(&copy);
+    graph = new_graph();
+    cr_assert_eq(inf_graph_clone(&copy, graph, NULL), INF_OK, "an empty one too");
+    inf_graph_destroy(&copy);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, uses_are_replaced_in_nodes_and_outputs)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    uint32_t y = node(graph, INF_OP_IDENTITY, "same", x);
+    uint32_t z = node(graph, INF_OP_BINARY, "sum", y, y);
+    output(graph, "y", y);
+    output(graph, "z", z);
+    inf_graph_replace_uses(graph, y, x);
+    cr_assert_eq(graph->nodes[1].inputs[0], x);
+    cr_assert_eq(graph->nodes[1].inputs[1], x);
+    cr_assert_eq(graph->outputs[0].value, x);
+    cr_assert_eq(graph->outputs[1].value, z);
+    const uint32_t map[] = {INF_NODE_NONE, 0};
+    inf_graph_compact_nodes(graph, map);
+    cr_assert_eq(graph->node_count, 1);
+    cr_assert_str_eq(graph->nodes[0].name, "sum");
+    cr_assert_eq(graph->values[z].producer, 0);
+    cr_assert_eq(graph->values[y].producer, INF_NODE_NONE);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, grows_far_beyond_its_first_arrays)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t value = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1));
+    for (int i = 0; i < 5000; i++)
+        value = node(graph, INF_OP_UNARY, "n", value);
+    cr_assert_eq(graph->node_count, 5000);
+    cr_assert_eq(graph->values[value].producer, 4999);
+    cr_assert_eq(graph->nodes[4999].inputs[0], value - 1);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, cost_counts_multiply_adds)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 8, 8, 3));
+    uint32_t conv = node(graph, INF_OP_CONV2D, "conv", x,
+                         constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 3, 16), NULL));
+    last_attrs(graph)->conv2d.padding = INF_PADDING_SAME;
+    uint32_t depthwise = node(graph, INF_OP_DEPTHWISE_CONV2D, "dw", conv,
+                              constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 16, 1), NULL));
+    last_attrs(graph)->depthwise_conv2d.padding = INF_PADDING_SAME;
+    uint32_t flat = node(graph, INF_OP_RESHAPE, "flat", depthwise, ints(graph, 1, 1024));
+    output(graph, "y",
+           node(graph, INF_OP_MATMUL, "fc", flat,
+                constant(graph, INF_DTYPE_F32, INF_SHAPE(1024, 10), NULL)));
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    struct inf_graph_cost cost = inf_graph_cost(graph);
+    // 64 places * 3*3*3*16, 64 places * 3*3*16, 10 * 1024.
+    cr_assert_eq(cost.macs, 27648u + 9216u + 10240u);
+    cr_assert_eq(cost.parameters, 432u + 144u + 10240u);
+    cr_assert_eq(cost.const_bytes, 4 * (432u + 144u + 10240u) + 8);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, cost_counts_other_axes_and_recurrent_networks)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 10, 3));
+    uint32_t conv = node(graph, INF_OP_CONV_ND, "conv", x,
+                         constant(graph, INF_DTYPE_F32, INF_SHAPE(3, 3, 5), NULL));
+    const uint32_t lstm[] = {input(graph, "t", INF_DTYPE_F32, INF_SHAPE(7, 2, 4)),
+                             constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 12, 4), NULL),
+                             constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 12, 3), NULL)};
+    output(graph, "y", conv);
+    output(graph, "h", add_node(graph, INF_OP_RNN, "lstm", lstm, 3, 3));
+    cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
+    // 8 places * 3*3*5; 7 steps of 2 rows * 4 gates of 3, each of 4 inputs and 3 states.
+    cr_assert_eq(inf_node_macs(graph, &graph->nodes[0]), 360u);
+    cr_assert_eq(inf_node_macs(graph, &graph->nodes[1]), 14u * 12 * 7);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, trim_drops_what_nothing_uses_and_renumbers_the_rest)
+{
+    struct inf_graph *graph = new_graph();
+    floats(graph, INF_SHAPE(2), 5, 6); // value 0, of no use
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2));
+    uint32_t dead = node(graph, INF_OP_UNARY, "dead", x);
+    uint32_t two = floats(graph, INF_SHAPE(2), 2, 3);
+    uint32_t sum = node(graph, INF_OP_BINARY, "sum", x, two);
+    uint32_t product = node(graph, INF_OP_MATMUL, "product", sum, two, INF_VALUE_NONE);
+    output(graph, "y", product);
+    (void)dead;
+    inf_graph_compact_nodes(graph, (const uint32_t[]){INF_NODE_NONE, 0, 1});
+    cr_assert_eq(graph->value_count, 6u);
+
+    inf_graph_trim(graph);
+    cr_assert_eq(graph->value_count, 4u);
+    cr_assert_eq(graph->value_capacity, 4u);
+    cr_assert_eq(graph->node_capacity, 2u);
+    cr_assert_eq(graph->inputs[0].value, 0u);
+    cr_assert_eq(graph->nodes[0].inputs[0], 0u);
+    cr_assert_eq(graph->nodes[0].inputs[1], 1u);
+    cr_assert_eq(((float *)graph->values[1].data->data)[1], 3.0f);
+    cr_assert_eq(graph->nodes[0].outputs[0], 2u);
+    cr_assert_eq(graph->nodes[1].inputs[0], 2u);
+    cr_assert_eq(graph->nodes[1].inputs[1], 1u);
+    cr_assert_eq(graph->nodes[1].inputs[2], INF_VALUE_NONE);
+    cr_assert_eq(graph->outputs[0].value, 3u);
+    cr_assert_str_eq(graph->values[3].name, "product");
+    cr_assert_eq(graph->values[2].producer, 0u);
+    cr_assert_eq(graph->values[3].producer, 1u);
+    node(graph, INF_OP_UNARY, "more", graph->outputs[0].value); // it can still grow
+    cr_assert_eq(graph->value_count, 5u);
+    inf_graph_destroy(&graph);
+}
+
+Test(graph, tells_the_one_node_that_reads_what_a_node_makes)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(2)), readers[6];
+    uint32_t once = node(graph, INF_OP_UNARY, "once", x);
+    uint32_t twice = node(graph, INF_OP_UNARY, "twice", once);
+    uint32_t square = node(graph, INF_OP_BINARY, "square", twice, twice);
+    uint32_t shared = node(graph, INF_OP_UNARY, "shared", square);
+    uint32_t given = node(graph, INF_OP_UNARY, "given", shared);
+    (void)!node(graph, INF_OP_BINARY, "last", shared, given);
+    output(graph, "y", given);
+    inf_graph_sole_readers(graph, readers);
+    cr_expect_eq(readers[0], 1u);
+    cr_expect_eq(readers[1], 2u, "one node that reads it twice");
+    cr_expect_eq(readers[2], 3u);
+    cr_expect_eq(readers[3], INF_NODE_NONE, "two nodes");
+    cr_expect_eq(readers[4], INF_NODE_NONE, "a node and the graph's output");
+    cr_expect_eq(readers[5], INF_NODE_NONE, "nobody");
+    inf_graph_destroy(&graph);
+}

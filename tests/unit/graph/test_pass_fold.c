@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// What folding makes of a graph; that it changes no answer is tested in tests/conformance.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/graph/pass_kit.h"
+
+// --- fold_constants ---
+
+// y = reshape(x, shape(x) + [0, 0] ...): all but the reshape can be known.
+Test(fold_constants, folding_settles_shapes_behind_it)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4, 6));
+    uint32_t shape = node(graph, INF_OP_SHAPE, "shape", x);
+    uint32_t wanted = node(graph, INF_OP_BINARY, "add", shape, ints(graph, 4, -3));
+    uint32_t y = node(graph, INF_OP_RESHAPE, "reshape", x, wanted);
+    uint32_t again = node(graph, INF_OP_SHAPE, "again", y);
+    output(graph, "y", y);
+    output(graph, "s", again);
+    run_only(graph, INF_PASS_FOLD_CONSTANTS);
+    cr_assert_eq(graph->node_count, 1);
+    cr_assert_str_eq(graph->nodes[0].name, "reshape");
+    cr_assert(inf_shape_equal(&graph->values[y].shape, &INF_SHAPE(8, 3)));
+    int64_t elements[2];
+    uint32_t count;
+    cr_assert(inf_graph_const_ints(graph, again, elements, 2, &count));
+    cr_assert_eq(elements[0], 8);
+    cr_assert_eq(elements[1], 3);
+    cr_assert_null(graph->values[shape].data, "a constant nobody uses keeps no data");
+    inf_graph_destroy(&graph);
+}
+
+Test(fold_constants, without_an_evaluator_nothing_folds)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4, 6));
+    output(graph, "s", node(graph, INF_OP_SHAPE, "shape", x));
+    cr_assert_eq(inf_passes_run(graph, &(struct inf_pass_options){0}, NULL), INF_OK);
+    cr_assert_eq(graph->node_count, 1);
+    inf_graph_destroy(&graph);
+}
+
+Test(fold_constants, what_the_evaluator_refuses_stays)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t c = floats(graph, INF_SHAPE(2), 1, 2);
+    output(graph, "y", node(graph, INF_OP_UNARY, "exp", c));
+    run_only(graph, INF_PASS_FOLD_CONSTANTS);
+    cr_assert_eq(graph->node_count, 1);
+    cr_assert(inf_graph_is_const(graph, c));
+    inf_graph_destroy(&graph);
+}
+
+Test(fold_constants, a_small_file_makes_no_large_graph)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t zero = floats(graph, SCALAR, 0);
+    // 64 MiB is too much for one; of those just below, the budget of the whole allows one.
+    output(graph, "a", node(graph, INF_OP_FILL, "a", ints(graph, 16 << 20), zero));
+    output(graph, "b", node(graph, INF_OP_FILL, "b", ints(graph, (16 << 20) - 1), zero));
+    output(graph, "c", node(graph, INF_OP_FILL, "c", ints(graph, (16 << 20) - 1), zero));
+    run_only(graph, INF_PASS_FOLD_CONSTANTS);
+    cr_assert_eq(graph->node_count, 2);
+    cr_assert_str_eq(graph->nodes[0].name, "a");
+    cr_assert_str_eq(graph->nodes[1].name, "c");
+    inf_graph_destroy(&graph);
+}
+
+// Of two windows over 1024 constants, one looks at 11 and the other at millions for each.
+Test(fold_constants, a_small_file_makes_no_long_work)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t c = constant(graph, INF_DTYPE_F32, INF_SHAPE(1, 1024), NULL);
+    output(graph, "near", node(graph, INF_OP_LRN, "near", c));
+    output(graph, "far", node(graph, INF_OP_LRN, "far", c));
+    last_attrs(graph)->lrn.before = 1 << 24;
+    int calls = 0;
+    const struct inf_evaluator evaluator = {.run = evaluate, .context = &calls};
+    const struct inf_pass_options options = {.evaluator = &evaluator};
+    cr_assert_eq(inf_passes_run(graph, &options, NULL), INF_OK);
+    cr_assert_eq(calls, 1);
+    cr_assert_eq(inf_node_work(graph, &graph->nodes[0]), 2048u * 11);
+    cr_assert_eq(inf_node_work(graph, &graph->nodes[1]), 2048u * ((UINT64_C(1) << 24) + 6));
+    inf_graph_destroy(&graph);
+}
+
+Test(fold_constants, a_fault_that_folding_reveals_is_named)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
+    uint32_t wanted = node(graph, INF_OP_BINARY, "add", ints(graph, 1), ints(graph, 2));
+    output(graph, "y", node(graph, INF_OP_RESHAPE, "bad", x, wanted));
+    int calls = 0;
+    struct inf_error err = {0};
+    const struct inf_evaluator evaluator = {.run = evaluate, .context = &calls};
+    const struct inf_pass_options options = {.evaluator = &evaluator};
+    cr_assert_eq(inf_passes_run(graph, &options, &err), INF_INVALID);
+    cr_assert_not_null(strstr(err.text, "'bad'"), "%s", err.text);
+    cr_assert_eq(calls, 1);
+    inf_graph_destroy(&graph);
+}
+
+// --- fold_batch_norm ---
+
+// scale 4 / sqrt(3 + 1) = 2 and 9 / sqrt(8 + 1) = 3; means 1 and 2; offsets 1 and 1.
+static uint32_t batch_norm_node(struct inf_graph *graph, uint32_t x)
+{
+    uint32_t y = node(graph, INF_OP_BATCH_NORM, "norm", x, floats(graph, INF_SHAPE(2), 4, 9),
+                      floats(graph, INF_SHAPE(2), 1, 1), floats(graph, INF_SHAPE(2), 1, 2),
+                      floats(graph, INF_SHAPE(2), 3, 8));
+    last_attrs(graph)->batch_norm.epsilon = 1;
+    return y;
+}
+
+Test(fold_batch_norm, scales_weights_and_moves_the_bias)
+{
+    static const struct {
+        enum linear kind;
+        float filter[4], bias[2];
+    } cases[] = {
+        {CONV, {2, 6, 6, 12}, {-1, -5}},      {CONV_BIAS, {2, 6, 6, 12}, {19, 55}},
+        {DEPTHWISE, {2, 6, 6, 12}, {-1, -5}}, {TRANSPOSE, {2, 4, 9, 12}, {-1, -5}},
+        {MATMUL, {2, 6, 6, 12}, {-1, -5}},    {MATMUL_B, {2, 4, 9, 12}, {-1, -5}},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        struct inf_graph *graph = new_graph();
+        uint32_t y = batch_norm_node(graph, linear_node(graph, cases[i].kind));
+        output(graph, "y", y);
+        run_only(graph, INF_PASS_FOLD_BATCH_NORM);
+        cr_assert_eq(graph->node_count, 1, "case %zu", i);
+        const struct inf_node *only = &graph->nodes[0];
+        uint32_t bias = cases[i].kind == TRANSPOSE ? 3 : 2;
+        cr_assert_str_eq(only->name, "linear");
+        cr_assert_eq(only->outputs[0], y);
+        cr_assert_eq(only->input_count, bias + 1);
+        for (int j = 0; j < 4; j++)
+            cr_assert_eq(data_of(graph, only->inputs[1])[j], cases[i].filter[j], "case %zu", i);
+        for (int j = 0; j < 2; j++)
+            cr_assert_eq(data_of(graph, only->inputs[bias])[j], cases[i].bias[j], "case %zu", i);
+        inf_graph_destroy(&graph);
+    }
+}
+
+Test(fold_batch_norm, a_multiplier_of_depthwise_keeps_its_order)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(1, 1, 1, 2));
+    uint32_t w = floats(graph, INF_SHAPE(1, 1, 2, 2), 1, 1, 1, 1);
+    uint32_t y = node(graph, INF_OP_DEPTHWISE_CONV2D, "linear", x, w);
+    output(graph, "y",
+           node(graph, INF_OP_BINARY, "mul", y, floats(graph, INF_SHAPE(4), 1, 2, 3, 4)));
+    run_only(graph, INF_PASS_FOLD_BATCH_NORM);
+    cr_assert_eq(graph->node_count, 2, "an add is not for this pass");
+    graph->nodes[1].attrs.binary.kind = INF_BINARY_MUL;
+    run_only(graph, INF_PASS_FOLD_BATCH_NORM);
+    cr_assert_eq(graph->node_count, 1);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(data_of(graph, graph->nodes[0].inputs[1])[i], (float)(i + 1));
+    inf_graph_destroy(&graph);
+}
+
+Test(fold_batch_norm, leaves_what_it_would_change)
+{
+    struct inf_graph *graph = new_graph();
+    uint32_t y = linear_node(graph, CONV);
+    output(graph, "before", y);
+    output(graph, "y", batch_norm_node(graph, y));
+    stays(graph, INF_PASS_FOLD_BATCH_NORM);
+
+    graph = new_graph();
+    y = linear_node(graph, CONV);
+    output(graph, "y", batch_norm_node(graph, y));
+    output(graph, "z", node(graph, INF_OP_UNARY, "neg", y));
+    stays(graph, INF_PASS_FOLD_BATCH_NORM);
+
+    graph = new_graph();
+    y = linear_node(graph, CONV);
+    last_attrs(graph)->conv2d.activation = INF_ACTIVATION_RELU;
+    output(graph, "y", batch_norm_node(graph, y));
+    stays(graph, INF_PASS_FOLD_BATCH_NORM);
+
+    graph = new_graph();
+    y = linear_node(graph, CONV);
+    graph->nodes[0].inputs[1] = input(graph, "w", INF_DTYPE_F32, INF_SHAPE(1, 1, 2, 2));
+    output(graph, "y", batch_norm_node(graph, y));
+    stays(graph, INF_PASS_FOLD_BATCH_NORM);
+
+    graph = new_graph();
+    y = linear_node(graph, CONV);
+    output(graph, "y", batch_norm_node(graph, y));
+    last_attrs(graph)->batch_norm.epsilon = -3; // 3 - 3: the answer is infinite
+    stays(graph, INF_PASS_FOLD_BATCH_NORM);
+
+    graph = new_graph();
+    y = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4, 2));
+    output(graph, "y", batch_norm_node(graph, y));
+    stays(graph, INF_PASS_FOLD_BATCH_NORM);
+}
+
+Test(fold_batch_norm, takes_factors_for_each_channel_or_all)
+{
+    static const struct {
+        struct inf_shape shape;
+        bool first;
+        float filter[4], bias[2];
+    } cases[] = {
+        {{.rank = 1, .dims = {2}}, false, {2, 6, 6, 12}, {20, 60}},
+        {{.rank = 4, .dims = {1, 1, 1, 2}}, true, {2, 6, 6, 12}, {20, 60}},
+        {{.rank = 0}, true, {2, 4, 6, 8}, {20, 40}},
+        {{.rank = 2, .dims = {1, 1}}, false, {2, 4, 6, 8}, {20, 40}},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
+        struct inf_graph *graph = with_binary(INF_BINARY_MUL, cases[i].shape, cases[i].first);
+        graph->nodes[1].attrs.binary.activation = INF_ACTIVATION_CLIP;
+        graph->nodes[1].attrs.binary.activation_max = 7;
+        run_only(graph, INF_PASS_FOLD_BATCH_NORM);
+        cr_assert_eq(graph->node_count, 1);
+        const struct inf_node *only = &graph->nodes[0];
+        for (int j = 0; j < 4; j++)
+            cr_assert_eq(data_of(graph, only->inputs[1])[j], cases[i].filter[j], "case %zu", i);
+        for (int j = 0; j < 2; j++)
+            cr_assert_eq(data_of(graph, only->inputs[2])[j], cases[i].bias[j], "case %zu", i);
+        cr_assert_eq(only->attrs.conv2d.activation, INF_ACTIVATION_CLIP, "it moves along");
+        cr_assert_eq(only->attrs.conv2d.activation_max, 7.0f);
+        inf_graph_destroy(&graph);
+    }
+    stays(with_binary(INF_BINARY_MUL, INF_SHAPE(4, 2), false), INF_PASS_FOLD_BATCH_NORM);
+    stays(with_binary(INF_BINARY_MUL, INF_SHAPE(4, 1), false), INF_PASS_FOLD_BATCH_NORM);
+    stays(with_binary(INF_BINARY_MUL, INF_SHAPE(1, 1, 1, 1, 2), false), INF_PASS_FOLD_BATCH_NORM);
+    stays(with_binary(INF_BINARY_DIV, INF_SHAPE(2), false), INF_PASS_FOLD_BATCH_NORM);
+    struct inf_graph *graph = with_binary(INF_BINARY_MUL, INF_SHAPE(2), false);
+    ((float *)graph->values[graph->nodes[1].inputs[1]].data->data)[1] = INFINITY;
+    stays(graph, INF_PASS_FOLD_BATCH_NORM);
+}

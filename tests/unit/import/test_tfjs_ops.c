@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// How element-wise operators and reductions are lowered: each to what TensorFlow says it is.
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "tests/unit/import/tfjs_ops_kit.h"
+
+TestSuite(tfjs_ops, .init = inf_tfjs_case_init, .fini = inf_tfjs_case_fini);
+
+Test(tfjs_ops, unary_operators_have_their_kind)
+{
+    static const struct {
+        const char *op;
+        enum inf_unary_kind kind;
+    } rows[] = {
+        {"Abs", INF_UNARY_ABS},     {"Acos", INF_UNARY_ACOS},
+        {"Acosh", INF_UNARY_ACOSH}, {"Asin", INF_UNARY_ASIN},
+        {"Asinh", INF_UNARY_ASINH}, {"Atan", INF_UNARY_ATAN},
+        {"Atanh", INF_UNARY_ATANH}, {"Ceil", INF_UNARY_CEIL},
+        {"Cos", INF_UNARY_COS},     {"Cosh", INF_UNARY_COSH},
+        {"Elu", INF_UNARY_ELU},     {"Erf", INF_UNARY_ERF},
+        {"Exp", INF_UNARY_EXP},     {"Expm1", INF_UNARY_EXPM1},
+        {"Floor", INF_UNARY_FLOOR}, {"LeakyRelu", INF_UNARY_LEAKY_RELU},
+        {"Log", INF_UNARY_LOG},     {"Log1p", INF_UNARY_LOG1P},
+        {"Neg", INF_UNARY_NEG},     {"Reciprocal", INF_UNARY_RECIPROCAL},
+        {"Relu", INF_UNARY_RELU},   {"Relu6", INF_UNARY_RELU6},
+        {"Round", INF_UNARY_ROUND}, {"Rsqrt", INF_UNARY_RSQRT},
+        {"Selu", INF_UNARY_SELU},   {"Sigmoid", INF_UNARY_SIGMOID},
+        {"Sign", INF_UNARY_SIGN},   {"Sin", INF_UNARY_SIN},
+        {"Sinh", INF_UNARY_SINH},   {"Softplus", INF_UNARY_SOFTPLUS},
+        {"Sqrt", INF_UNARY_SQRT},   {"Square", INF_UNARY_SQUARE},
+        {"Tan", INF_UNARY_TAN},     {"Tanh", INF_UNARY_TANH},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
+        begin();
+        input("x", "DT_FLOAT", DIMS(2, -1));
+        node("n", rows[i].op, "x");
+        cr_assert_str_eq(output_of("n"), "FP32 [2,?]");
+        cr_assert_eq(attrs_of(0, INF_OP_UNARY)->unary.kind, rows[i].kind, "%s", rows[i].op);
+    }
+}
+
+Test(tfjs_ops, slopes_have_tensorflows_defaults)
+{
+    begin();
+    input("x", "DT_FLOAT", DIMS(2));
+    node("a", "Elu", "x");
+    node("b", "LeakyRelu", "a");
+    node("c", "LeakyRelu", "b");
+    inf_tfjs_writer_attr_float(w, "alpha", 0.125);
+    output_of("c");
+    cr_assert_eq(attrs_of(0, INF_OP_UNARY)->unary.alpha, 1.0f);
+    cr_assert_eq(attrs_of(1, INF_OP_UNARY)->unary.alpha, 0.2f);
+    cr_assert_eq(attrs_of(2, INF_OP_UNARY)->unary.alpha, 0.125f);
+    begin();
+    input("x", "DT_FLOAT", DIMS(2));
+    node("c", "LeakyRelu", "x");
+    inf_tfjs_writer_attr_float(w, "alpha", 1e39);
+    refuse("c", INF_INVALID,
+           "node[1 'c'].attr.alpha.f: has 1e+39, wanted a number that a float holds");
+}
+
+Test(tfjs_ops, binary_operators_broadcast_and_have_their_kind)
+{
+    static const struct {
+        const char *op;
+        enum inf_binary_kind kind;
+    } rows[] = {
+        {"Add", INF_BINARY_ADD},
+        {"AddV2", INF_BINARY_ADD},
+        {"Atan2", INF_BINARY_ATAN2},
+        {"BiasAdd", INF_BINARY_ADD},
+        {"Div", INF_BINARY_DIV},
+        {"DivNoNan", INF_BINARY_DIV_NO_NAN},
+        {"FloorDiv", INF_BINARY_FLOOR_DIV},
+        {"FloorMod", INF_BINARY_FLOOR_MOD},
+        {"Maximum", INF_BINARY_MAX},
+        {"Minimum", INF_BINARY_MIN},
+        {"Mod", INF_BINARY_FLOOR_MOD},
+        {"Mul", INF_BINARY_MUL},
+        {"Pow", INF_BINARY_POW},
+        {"RealDiv", INF_BINARY_DIV},
+        {"SquaredDifference", INF_BINARY_SQUARED_DIFFERENCE},
+        {"Sub", INF_BINARY_SUB},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
+        begin();
+        input("a", "DT_FLOAT", DIMS(5, 1, 3));
+        input("b", "DT_FLOAT", DIMS(3));
+        node("n", rows[i].op, "a,b");
+        cr_assert_str_eq(output_of("n"), "FP32 [5,1,3]");
+        cr_assert_eq(attrs_of(0, INF_OP_BINARY)->binary.kind, rows[i].kind, "%s", rows[i].op);
+        cr_assert_eq(inf_tfjs_case_node(0, INF_OP_BINARY)->inputs[0],
+                     inf_tfjs_case.graph->inputs[0].value);
+    }
+    begin();
+    input("a", "DT_FLOAT", DIMS(2, 3));
+    input("b", "DT_FLOAT", DIMS(4));
+    node("n", "AddV2", "a,b");
+    refuse("n", INF_INVALID, "'n'");
+}
+
+Test(tfjs_ops, integers_divide_downwards)
+{
+    begin();
+    input("a", "DT_INT32", DIMS(2));
+    node("n", "RealDiv", "a,a");
+    cr_assert_str_eq(output_of("n"), "INT32 [2]");
+    cr_assert_eq(attrs_of(0, INF_OP_BINARY)->binary.kind, INF_BINARY_FLOOR_DIV);
+}
+
+Test(tfjs_ops, comparisons_logic_and_tests_of_numbers)
+{
+    static const struct {
+        const char *op;
+        enum inf_compare_kind kind;
+    } rows[] = {
+        {"Equal", INF_COMPARE_EQUAL},        {"Greater", INF_COMPARE_GREATER},
+        {"Less", INF_COMPARE_LESS},          {"GreaterEqual", INF_COMPARE_GREATER_EQUAL},
+        {"NotEqual", INF_COMPARE_NOT_EQUAL}, {"LessEqual", INF_COMPARE_LESS_EQUAL},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
+        begin();
+        input("a", "DT_FLOAT", DIMS(2, 1));
+        input("b", "DT_FLOAT", DIMS(3));
+        node("n", rows[i].op, "a,b");
+        cr_assert_str_eq(output_of("n"), "BOOL [2,3]");
+        cr_assert_eq(attrs_of(0, INF_OP_COMPARE)->compare.kind, rows[i].kind);
+    }
+    begin();
+    input("a", "DT_BOOL", DIMS(2));
+    node("and", "LogicalAnd", "a,a");
+    node("or", "LogicalOr", "and,a");
+    node("not", "LogicalNot", "or");
+    cr_assert_str_eq(output_of("not"), "BOOL [2]");
+    cr_assert_eq(attrs_of(0, INF_OP_BINARY)->binary.kind, INF_BINARY_LOGICAL_AND);
+    cr_assert_eq(attrs_of(1, INF_OP_BINARY)->binary.kind, INF_BINARY_LOGICAL_OR);
+    cr_assert_eq(attrs_of(2, INF_OP_UNARY)->unary.kind, INF_UNARY_LOGICAL_NOT);
+    begin();
+    input("a", "DT_FLOAT", DIMS(2));
+    node("n", "IsNan", "a");
+    cr_assert_str_eq(output_of("n"), "BOOL [2]");
+    cr_assert_eq(attrs_of(0, INF_OP_COMPARE)->compare.kind, INF_COMPARE_NOT_EQUAL);
+    begin();
+    input("a", "DT_FLOAT", DIMS(2));
+    node("n", "IsFinite", "a");
+    cr_assert_str_eq(output_of("n"), "BOOL [2]");
+    cr_assert_eq(attrs_of(0, INF_OP_UNARY)->unary.kind, INF_UNARY_ABS);
+    cr_assert_eq(attrs_of(1, INF_OP_COMPARE)->compare.kind, INF_COMPARE_LESS);
+    uint32_t bound = inf_tfjs_case_node(1, INF_OP_COMPARE)->inputs[1];
+    cr_assert_eq(*(float *)inf_tfjs_case.graph->values[bound].data->data, INFINITY);
+}
+
+Test(tfjs_ops, reductions_take_their_axes_from_constants)
+{
+    static const struct {
+        const char *op;
+        enum inf_reduce_kind kind;
+    } rows[] = {
+        {"Max", INF_REDUCE_MAX},   {"Mean", INF_REDUCE_MEAN}, {"Min", INF_REDUCE_MIN},
+        {"Prod", INF_REDUCE_PROD}, {"Sum", INF_REDUCE_SUM},
+    };
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(rows); i++) {
+        begin();
+        input("x", "DT_FLOAT", DIMS(2, 3, 5));
+        ints("axes", (int32_t[]){-1, 0}, 2);
+        node("same", "Identity", "axes");
+        node("n", rows[i].op, "x,same");
+        cr_assert_str_eq(output_of("n"), "FP32 [3]");
+        cr_assert_eq(attrs_of(0, INF_OP_REDUCE)->reduce.kind, rows[i].kind);
+    }
+    begin();
+    input("x", "DT_BOOL", DIMS(2, 3));
+    scalar_int("axis", 1);
+    node("n", "All", "x,axis");
+    inf_tfjs_writer_attr_bool(w, "keep_dims", 1);
+    cr_assert_str_eq(output_of("n"), "BOOL [2,1]");
+    // TensorFlow reduces nothing where the list is empty.
+    begin();
+    input("x", "DT_FLOAT", DIMS(2, 3));
+    ints("axes", NULL, 0);
+    node("n", "Sum", "x,axes");
+    node("r", "Relu", "n");
+    cr_assert_str_eq(output_of("r"), "FP32 [2,3]");
+    cr_assert_eq(inf_tfjs_case.graph->node_count, 1u);
+    begin();
+    input("x", "DT_FLOAT", DIMS(2, 3));
+    input("axes", "DT_INT32", DIMS(1));
+    node("n", "Sum", "x,axes");
+    refuse("n", INF_UNSUPPORTED,
+           "node 'n' (Sum): the list of axes is computed by other nodes, wanted a constant");
+    begin();
+    input("x", "DT_FLOAT", DIMS(2, 3));
+    scalar_int("axis", 2);
+    node("n", "Sum", "x,axis");
+    refuse("n", INF_INVALID, "'n'");
+    begin();
+    input("x", "DT_FLOAT", DIMS(2, 3));
+    scalar("axis", 1);
+    node("n", "Sum", "x,axis");
+    refuse("n", INF_INVALID, "the list of axes is FP32 [], wanted at most 16 integers");
+}
+
+Test(tfjs_ops, arg_softmax_norm_and_clip)
+{
+    begin();
+    input("x", "DT_FLOAT", DIMS(2, 3, 5));
+    scalar_int("axis", -1);
+    node("n", "ArgMax", "x,axis");
+    inf_tfjs_writer_attr_type(w, "output_type", "DT_INT64");
+    cr_assert_str_eq(output_of("n"), "INT32 [2,3]");
+    cr_assert_eq(attrs_of(0, INF_OP_ARG)->arg.kind, INF_ARG_MAX);
+    begin();
+    input("x", "DT_FLOAT", DIMS(2, 3));
+    node("n", "Softmax", "x");
+    node("m", "LogSoftmax", "n");
+    output_of("m");
+    cr_assert_not(attrs_of(0, INF_OP_SOFTMAX)->softmax.log);
+    cr_assert(attrs_of(1, INF_OP_SOFTMAX)->softmax.log);
+    cr_assert_eq(attrs_of(1, INF_OP_SOFTMAX)->softmax.axis, -1);
+    begin();
+    input("x", "DT_FLOAT", DIMS(2, 3));
+    scalar_int("axis", 1);
+    node("n", "EuclideanNorm", "x,axis");
+    cr_assert_str_eq(output_of("n"), "FP32 [2]");
+    begin();
+    input("x", "DT_FLOAT", DIMS(2));
+    scalar("low", -1.5f);
+    scalar("high", 6);
+    node("n", "ClipByValue", "x,low,high");
+    output_of("n");
+    cr_assert_eq(attrs_of(0, INF_OP_CLIP)->clip.min, -1.5f);
+    cr_assert_eq(attrs_of(0, INF_OP_CLIP)->clip.max, 6.0f);
+    begin();
+    input("x", "DT_FLOAT", DIMS(2));
+    input("low", "DT_FLOAT", NULL, 0);
+    scalar("high", 6);
+    node("n", "ClipByValue", "x,low,high");
+    output_of("n");
+    cr_assert_eq(attrs_of(0, INF_OP_BINARY)->binary.kind, INF_BINARY_MAX);
+    cr_assert_eq(attrs_of(1, INF_OP_BINARY)->binary.kind, INF_BINARY_MIN);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words for tests of how TensorFlow.js' operators are lowered: begin() a model, give it input()s, constants
+// and node()s, then ask for its output_of() or refuse() it.
+#ifndef INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
+#define INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/models/tfjs_case.h"
+
+static struct inf_tfjs_writer *w;
+
+#define DIMS(...) (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
+
+static inline void begin(void)
+{
+    w = inf_tfjs_writer_begin(inf_tfjs_case.path);
+}
+
+static inline void input(const char *name, const char *type, const int64_t *dims, size_t rank)
+{
+    inf_tfjs_writer_placeholder(w, name, type, dims, rank);
+}
+
+// A list of integers.
+static inline void ints(const char *name, const int32_t *elements, int64_t count)
+{
+    inf_tfjs_writer_ints(w, name, elements, &count, 1);
+}
+
+static inline void scalar_int(const char *name, int32_t element)
+{
+    inf_tfjs_writer_ints(w, name, &element, NULL, 0);
+}
+
+static inline void scalar(const char *name, float element)
+{
+    inf_tfjs_writer_floats(w, name, &element, NULL, 0);
+}
+
+static inline void node(const char *name, const char *op, const char *inputs)
+{
+    inf_tfjs_writer_node(w, name, op, inputs);
+}
+
+// Ends the model with output `y` and imports it; the text is its type and shape.
+static inline const char *output_of(const char *tensor)
+{
+    inf_tfjs_writer_output(w, "y", tensor);
+    inf_tfjs_case_accept(w);
+    return inf_tfjs_case_output(0);
+}
+
+// The same for a model that is refused.
+static inline void refuse(const char *tensor, enum inf_code code, const char *part)
+{
+    inf_tfjs_writer_output(w, "y", tensor);
+    inf_tfjs_case_refuse(w, code, part);
+}
+
+static inline const union inf_attrs *attrs_of(uint32_t index, enum inf_op op)
+{
+    return &inf_tfjs_case_node(index, op)->attrs;
+}
+
+// The integers of a constant operand.
+static inline void check_ints(uint32_t index, uint32_t operand, const int64_t *wanted,
+                              uint32_t count)
+{
+    int64_t elements[16];
+    uint32_t size = 0;
+    const struct inf_node *of = &inf_tfjs_case.graph->nodes[index];
+    cr_assert(inf_graph_const_ints(inf_tfjs_case.graph, of->inputs[operand], elements, 16, &size));
+    cr_assert_eq(size, count);
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert_eq(elements[i], wanted[i], "%u", i);
+}
+
+#endif

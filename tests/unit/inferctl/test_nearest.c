@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "client/inferctl/cli/nearest.h"
+
+static const char *find(const char *name)
+{
+    static const char *const known[] = {"status", "devices", "models", "load",
+                                        "unload", "infer",   "bench"};
+    struct nearest nearest = nearest_start(name);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        nearest_consider(&nearest, known[i]);
+    return nearest.found;
+}
+
+Test(nearest, finds_slips_of_the_finger)
+{
+    cr_assert_str_eq(find("statsu"), "status"); // exchanged
+    cr_assert_str_eq(find("modles"), "models");
+    cr_assert_str_eq(find("device"), "devices"); // left out
+    cr_assert_str_eq(find("infeer"), "infer");   // added
+    cr_assert_str_eq(find("bemch"), "bench");    // wrong
+    cr_assert_str_eq(find("unloda"), "unload");
+    cr_assert_str_eq(find("load"), "load");
+}
+
+Test(nearest, finds_nothing_where_nothing_is_near)
+{
+    cr_assert_null(find("frobnicate"));
+    cr_assert_null(find(""));
+    cr_assert_null(find("x"));
+    cr_assert_null(find("qq"));
+}
+
+Test(nearest, bears_long_names)
+{
+    char name[1000];
+    memset(name, 'a', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    cr_assert_null(find(name));
+    struct nearest nearest = nearest_start("aaaa");
+    nearest_consider(&nearest, name);
+    cr_assert_null(nearest.found);
+    name[64] = '\0';
+    nearest = nearest_start(name);
+    char known[65];
+    memcpy(known, name, sizeof known);
+    known[63] = 'b';
+    nearest_consider(&nearest, known);
+    cr_assert_eq(nearest.found, known);
+    cr_assert_eq(nearest.distance, 1u);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "client/inferctl/tensor/compare.h"
+
+#define COUNT 4
+
+static inferd_tensor tensor(float *data)
+{
+    return (inferd_tensor){.name = "t",
+                           .dtype = INFERD_FP32,
+                           .rank = 2,
+                           .shape = {1, COUNT},
+                           .data = data,
+                           .size = COUNT * sizeof(float)};
+}
+
+static struct tensor_difference compare(const float *got, const float *wanted, double tolerance)
+{
+    inferd_tensor a = tensor((float *)got), b = tensor((float *)wanted);
+    return tensor_compare(&a, &b, tolerance);
+}
+
+Test(tensor_compare, finds_the_largest_difference_of_either_kind)
+{
+    const float got[COUNT] = {1.5f, 100, 0.25f, 0}, wanted[COUNT] = {1, 101, 0.125f, 0};
+    struct tensor_difference difference = compare(got, wanted, 0.1);
+    cr_assert_float_eq(difference.max_abs, 1, 1e-12);
+    cr_assert_float_eq(difference.max_rel, 1, 1e-12); // 0.125 of 0.125
+    cr_assert(difference.same_top);
+    cr_assert_not(difference.within); // 0.5 of 1
+    cr_assert(compare(got, wanted, 0.5).within);
+}
+
+Test(tensor_compare, tells_the_angle)
+{
+    const float x[COUNT] = {1, 0, 0, 0}, y[COUNT] = {0, 2, 0, 0}, minus[COUNT] = {-3, 0, 0, 0};
+    const float zero[COUNT] = {0};
+    cr_assert_float_eq(compare(x, x, 0).cosine, 1, 1e-12);
+    cr_assert_float_eq(compare(x, y, 0).cosine, 0, 1e-12);
+    cr_assert_float_eq(compare(x, minus, 0).cosine, -1, 1e-12);
+    cr_assert_eq(compare(zero, zero, 0).cosine, 1);
+    cr_assert_eq(compare(x, zero, 0).cosine, 0);
+    cr_assert_not(compare(x, y, 0).same_top);
+}
+
+Test(tensor_compare, takes_equal_values_that_are_not_finite_for_equal)
+{
+    const float nan[COUNT] = {NAN, INFINITY, -INFINITY, 1}, one[COUNT] = {1, 1, 1, 1};
+    struct tensor_difference same = compare(nan, nan, 0);
+    cr_assert(same.within && same.max_abs == 0 && same.max_rel == 0);
+    for (int i = 0; i < 2; i++) {
+        struct tensor_difference other = i == 0 ? compare(nan, one, 1e9) : compare(one, nan, 1e9);
+        cr_assert_not(other.within);
+        cr_assert(isinf(other.max_abs));
+    }
+}

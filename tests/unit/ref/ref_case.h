@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words for tests of the reference kernels: begin() a node, give it operands with in() and list(),
+// say what it wants() or how it fails().
+#ifndef INF_TESTS_UNIT_REF_REF_CASE_H
+#define INF_TESTS_UNIT_REF_REF_CASE_H
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/ref/ref.h"
+#include "tests/support/models/one_node.h"
+
+#define F32(...)   ((const float[]){__VA_ARGS__})
+#define F64(...)   ((const double[]){__VA_ARGS__})
+#define I32(...)   ((const int32_t[]){__VA_ARGS__})
+#define I64(...)   ((const int64_t[]){__VA_ARGS__})
+#define U64(...)   ((const uint64_t[]){__VA_ARGS__})
+#define U16(...)   ((const uint16_t[]){__VA_ARGS__}) // also the bits of FP16 and BF16
+#define I8(...)    ((const int8_t[]){__VA_ARGS__})
+#define U8(...)    ((const uint8_t[]){__VA_ARGS__})
+#define SCALAR     ((struct inf_shape){0})
+#define SHAPE(...) INF_SHAPE(__VA_ARGS__)
+
+static struct inf_device *device;
+static struct one_node one;
+
+static inline void open_ref(void)
+{
+    cr_assert_eq(inf_device_open(&device, &inf_ref_backend, 0, NULL, NULL), INF_OK);
+}
+
+static inline void close_ref(void)
+{
+    one_node_fini(&one);
+    inf_device_unref(&device);
+}
+
+TestSuite(ref, .init = open_ref, .fini = close_ref);
+
+static inline void begin(enum inf_op op)
+{
+    one_node_fini(&one);
+    one_node_init(&one, op);
+}
+
+static inline void in(enum inf_dtype dtype, struct inf_shape shape, const void *data)
+{
+    one_node_input(&one, dtype, shape, data);
+}
+
+// An i32 list that has to be constant: a shape, sizes, axes.
+static inline void list(int64_t count, const int32_t *elements)
+{
+    one_node_const(&one, INF_DTYPE_I32, SHAPE(count), elements);
+}
+
+static inline void run(void)
+{
+    struct inf_error err = {0};
+    cr_assert_eq(one_node_run(&one, device, &err), INF_OK, "%s", err.text);
+}
+
+static inline void wants(enum inf_dtype dtype, struct inf_shape shape, const void *data)
+{
+    run();
+    one_node_expect(&one, 0, dtype, shape, data);
+}
+
+// The run fails, and says so in these words.
+static inline void fails(const char *text)
+{
+    struct inf_error err = {0};
+    cr_assert_eq(one_node_run(&one, device, &err), INF_INVALID);
+    cr_assert_str_eq(err.text, text);
+}
+
+#endif

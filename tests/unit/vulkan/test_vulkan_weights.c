@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of programs: on the device from their first run on, away while they are idle and others need the room, and
+// back when they are run again.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends/base/thread.h"
+#include "backends/device/counts.h"
+#include "tests/support/device/vulkan_faults.h"
+#include "tests/support/device/vulkan_kit.h"
+
+#define SIDE 1024
+// Of a program's weights: a matrix that is packed, and a vector that is not.
+#define WEIGHTS ((uint64_t)(SIDE * SIDE + SIDE) * sizeof(float))
+#define MIB     ((uint64_t)1 << 20)
+
+static struct vulkan_faults *faults;
+
+static void install(void)
+{
+    faults = vulkan_faults_install();
+    cr_assert_not_null(faults);
+}
+
+TestSuite(vulkan_weights, .init = install, .timeout = 120);
+
+// y [1024] = x [1024] times a matrix with `factor` on its diagonal, plus a vector of 1, 2, ...
+struct product {
+    struct inf_graph *graph;
+    struct inf_program *program;
+    struct inf_buffer *x, *y;
+    uint32_t x_value, y_value;
+    float factor;
+};
+
+static uint32_t add_constant(struct inf_graph *graph, const struct inf_shape *shape,
+                             const float *elements)
+{
+    uint32_t value;
+    size_t size;
+    cr_assert(inf_shape_bytes(shape, INF_DTYPE_F32, &size));
+    cr_assert_eq(inf_graph_add_value(graph, "", INF_DTYPE_F32, shape, &value, NULL), INF_OK);
+    graph->values[value].data = inf_blob_create(size);
+    memcpy(graph->values[value].data->data, elements, size);
+    return value;
+}
+
+static void build(struct product *product, uint32_t nodes[2])
+{
+    const struct inf_shape row = INF_SHAPE(1, SIDE), square = INF_SHAPE(SIDE, SIDE);
+    struct inf_graph *graph;
+    float *elements = calloc(SIDE * SIDE, sizeof(float)), ordinals[SIDE];
+    uint32_t operands[2];
+    cr_assert_eq(inf_graph_create(&graph, NULL), INF_OK);
+    product->graph = graph;
+    for (size_t i = 0; i < SIDE; i++) {
+        elements[i * SIDE + i] = product->factor;
+        ordinals[i] = (float)i + 1;
+    }
+    cr_assert_eq(inf_graph_add_value(graph, "x", INF_DTYPE_F32, &row, &product->x_value, NULL),
+                 INF_OK);
+    operands[0] = product->x_value;
+    operands[1] = add_constant(graph, &square, elements);
+    free(elements);
+    cr_assert_eq(
+        inf_graph_add_node(graph, INF_OP_MATMUL, "product", "", operands, 2, 1, &nodes[0], NULL),
+        INF_OK);
+    operands[0] = graph->nodes[nodes[0]].outputs[0];
+    operands[1] = add_constant(graph, &row, ordinals);
+    cr_assert_eq(
+        inf_graph_add_node(graph, INF_OP_BINARY, "sum", "", operands, 2, 1, &nodes[1], NULL),
+        INF_OK);
+    product->y_value = graph->nodes[nodes[1]].outputs[0];
+    for (int i = 0; i < 2; i++) {
+        struct inf_value *value = &graph->values[graph->nodes[nodes[i]].outputs[0]];
+        value->dtype = INF_DTYPE_F32;
+        value->shape = row;
+    }
+}
+
+static struct inf_buffer *make_buffer(struct inf_device *device)
+{
+    struct inf_buffer *buffer = NULL;
+    struct inf_error err = {0};
+    cr_assert_eq(
+        inf_buffer_alloc(&buffer, device, 2 * SIDE * sizeof(float), INF_BUFFER_STAGING, &err),
+        INF_OK, "%s", err.text);
+    return buffer;
+}
+
+static void product_init(struct product *product, struct inf_device *device, float factor)
+{
+    uint32_t nodes[2];
+    struct inf_error err = {0};
+    *product = (struct product){.factor = factor};
+    build(product, nodes);
+    product->x = make_buffer(device);
+    product->y = make_buffer(device);
+    const struct inf_segment segment = {
+        .graph = product->graph, .nodes = nodes, .node_count = 2, .slots = 1};
+    cr_assert_eq(inf_program_compile(&product->program, device, &segment, 0, &err), INF_OK, "%s",
+                 err.text);
+}
+
+static void product_fini(struct product *product)
+{
+    inf_program_destroy(&product->program);
+    inf_buffer_free(&product->x);
+    inf_buffer_free(&product->y);
+    inf_graph_destroy(&product->graph);
+}
+
+static enum inf_code product_run(struct product *product, struct inf_device *device, float first,
+                                 struct inf_error *err)
+{
+    struct inf_binding bindings[8] = {0};
+    float *x = inf_buffer_host(product->x);
+    for (int i = 0; i < SIDE; i++)
+        x[i] = first + (float)i;
+    for (uint32_t v = 0; v < product->graph->value_count; v++)
+        bindings[v].buffer = product->y; // what lies between: behind y
+    bindings[product->graph->nodes[0].outputs[0]].offset = SIDE * sizeof(float);
+    bindings[product->x_value].buffer = product->x;
+    struct inf_run run = {.bindings = bindings};
+    struct inf_ticket ticket;
+    INF_TRY(inf_program_run(product->program, &run, &ticket, err));
+    return inf_device_wait(device, ticket, UINT64_MAX, err);
+}
+
+// Whether y is what a run from `first` on gives; small whole numbers, so that nothing is rounded.
+static bool product_holds(const struct product *product, float first)
+{
+    const float *y = inf_buffer_host(product->y);
+    for (int i = 0; i < SIDE; i++)
+        if (y[i] != (first + (float)i) * product->factor + (float)i + 1)
+            return false;
+    return true;
+}
+
+static void expect_runs(struct product *product, struct inf_device *device, float first)
+{
+    struct inf_error err = {0};
+    cr_assert_eq(product_run(product, device, first, &err), INF_OK, "%s", err.text);
+    cr_assert(product_holds(product, first), "factor %g", (double)product->factor);
+}
+
+static uint64_t counted(const struct inf_device *device, enum inf_device_count count)
+{
+    return inf_device_counted(device, count);
+}
+
+// Leaves room for `bytes` more than what is in use.
+static void leave_room(struct inf_device *device, uint64_t bytes)
+{
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    struct vk_device *made;
+    cr_assert_eq(vk_gpu_acquire(gpu, &made, NULL), INF_OK);
+    gpu->budget = false;
+    for (uint32_t i = 0; i < gpu->memory.memoryHeapCount; i++)
+        gpu->memory.memoryHeaps[i].size = made->heap_bytes[i] + bytes;
+    vk_device_unref(&made);
+}
+
+static void uploads_lazily(void)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct product product;
+    product_init(&product, device, 3);
+    cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
+    cr_expect_eq(counted(device, INF_COUNT_UPLOADS), 0u);
+    cr_expect_geq(inf_program_weight_bytes(product.program), WEIGHTS);
+    uint64_t uploaded = 0;
+    for (int i = 0; i < 3; i++) {
+        expect_runs(&product, device, (float)i);
+        cr_expect_eq(counted(device, INF_COUNT_UPLOADS), 1u);
+        uploaded = uploaded == 0 ? counted(device, INF_COUNT_UPLOAD_BYTES) : uploaded;
+        cr_expect_geq(uploaded, WEIGHTS);
+        cr_expect_eq(counted(device, INF_COUNT_UPLOAD_BYTES), uploaded);
+        cr_expect_eq(inf_device_memory(device).weight_bytes,
+                     inf_program_weight_bytes(product.program));
+    }
+    product_fini(&product);
+    cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
+    cr_expect_eq(faults->allocations, 0);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_weights, go_to_the_device_at_the_first_run)
+{
+    uploads_lazily();
+}
+
+Test(vulkan_weights, go_to_memory_that_the_host_does_not_see)
+{
+    faults->discrete = true;
+    uploads_lazily();
+    // By two pieces: more than 4 MiB; and three runs.
+    cr_expect_eq(faults->submits, 2u + 3u);
+}
+
+static void make_room(void)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct product products[3];
+    for (int i = 0; i < 3; i++)
+        product_init(&products[i], device, (float)i + 2);
+    expect_runs(&products[0], device, 1);
+    leave_room(device, 6 * MIB);
+    expect_runs(&products[1], device, 2);
+    cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), 0u);
+    // There is room for two. Who ran longest ago goes, each time.
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < 3; i++) {
+            uint64_t before = counted(device, INF_COUNT_EVICTIONS);
+            struct product *product = &products[(i + 2) % 3];
+            expect_runs(product, device, (float)(round + i));
+            cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), before + 1, "run %d of round %d", i,
+                         round);
+            expect_runs(product, device, (float)(round + i) + 1);
+            cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), before + 1);
+            cr_expect_eq(inf_device_memory(device).weight_bytes,
+                         2 * inf_program_weight_bytes(product->program));
+        }
+    cr_expect_eq(counted(device, INF_COUNT_UPLOADS), 2u + 9u);
+    for (int i = 0; i < 3; i++)
+        product_fini(&products[i]);
+    cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
+    cr_expect_eq(faults->allocations, 0);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_weights, of_who_ran_longest_ago_make_room)
+{
+    make_room();
+}
+
+Test(vulkan_weights, make_room_where_the_host_does_not_see_them)
+{
+    faults->discrete = true;
+    make_room();
+}
+
+Test(vulkan_weights, make_room_where_a_setting_bounds_memory)
+{
+    const uint64_t most = 12 * MIB;
+    struct inf_device_options options = {.slots = 1, .memory_bytes = most};
+    struct inf_device *device = vulkan_open(NULL); // or skips
+    struct product products[3];
+    struct vk_device *made;
+    inf_device_unref(&device);
+    cr_assert_eq(inf_device_open(&device, &inf_vulkan_backend, 0, &options, NULL), INF_OK);
+    cr_expect_eq(inf_device_info(device)->memory_bytes, most);
+    for (int i = 0; i < 3; i++)
+        product_init(&products[i], device, (float)i + 2);
+    cr_assert_eq(vk_gpu_acquire((struct vk_gpu *)device, &made, NULL), INF_OK);
+    for (int i = 0; i < 6; i++) {
+        expect_runs(&products[i % 3], device, (float)i);
+        cr_expect_leq(made->slab_bytes, most);
+    }
+    cr_expect_gt(counted(device, INF_COUNT_EVICTIONS), 0u);
+    struct inf_buffer *buffer = NULL;
+    struct inf_error err = {0};
+    cr_expect_eq(inf_buffer_alloc(&buffer, device, most + 1, INF_BUFFER_ARENA, &err),
+                 INF_EXHAUSTED);
+    cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM);
+    cr_expect_not_null(strstr(err.text, "gpu_memory_bytes"), "%s", err.text);
+    vk_device_unref(&made);
+    for (int i = 0; i < 3; i++)
+        product_fini(&products[i]);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_weights, make_room_for_buffers_too)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct inf_buffer *buffer = NULL;
+    struct product product;
+    product_init(&product, device, 5);
+    expect_runs(&product, device, 1);
+    leave_room(device, MIB);
+    cr_assert_eq(inf_buffer_alloc(&buffer, device, 8 * MIB, INF_BUFFER_ARENA, NULL), INF_OK);
+    cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
+    // Now there is none left to make any.
+    struct inf_error err = {0};
+    cr_assert_eq(product_run(&product, device, 2, &err), INF_EXHAUSTED);
+    cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM);
+    cr_expect_not_null(strstr(err.text, "vulkan0"), "%s", err.text);
+    cr_expect_not_null(strstr(err.text, "weights of"), "%s", err.text);
+    cr_expect(inf_device_is_to_blame(&err));
+    cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
+    inf_buffer_free(&buffer);
+    expect_runs(&product, device, 3);
+    product_fini(&product);
+    inf_device_unref(&device);
+}
+
+Test(vulkan_weights, that_the_driver_has_no_memory_for_come_once_it_has)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct product product, other;
+    struct inf_error err = {0};
+    product_init(&product, device, 5);
+    product_init(&other, device, 6);
+    expect_runs(&other, device, 1);
+    faults->allocate = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    // Its room is made, but what lay there has been given back to the driver, who keeps it.
+    cr_assert_eq(product_run(&product, device, 1, &err), INF_EXHAUSTED);
+    cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM, "%s", err.text);
+    cr_expect_eq(counted(device, INF_COUNT_EVICTIONS), 1u);
+    cr_assert_eq(product_run(&other, device, 1, &err), INF_EXHAUSTED);
+    faults->allocate = 0;
+    expect_runs(&product, device, 2);
+    expect_runs(&other, device, 3);
+    cr_expect_eq(inf_device_health(device), INF_DEVICE_OK);
+    product_fini(&product);
+    product_fini(&other);
+    inf_device_unref(&device);
+}
+
+// --- threads ---
+
+struct worker {
+    struct inf_thread thread;
+    struct inf_device *device;
+    struct product product;
+    bool ok;
+    int runs; // that there was room for
+};
+
+static void work(void *argument)
+{
+    struct worker *worker = argument;
+    worker->ok = true;
+    for (int i = 0; i < 40 && worker->ok; i++) {
+        struct inf_error err = {0};
+        enum inf_code code = product_run(&worker->product, worker->device, (float)i, &err);
+        worker->ok = code == INF_OK ? product_holds(&worker->product, (float)i)
+                                    : err.reason == INF_REASON_DEVICE_OOM;
+        worker->runs += code == INF_OK;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); // idle for a while
+    }
+}
+
+Test(vulkan_weights, are_never_taken_from_a_run)
+{
+    struct inf_device *device = vulkan_open(NULL);
+    struct worker workers[4];
+    int runs = 0;
+    for (int i = 0; i < 4; i++) {
+        workers[i] = (struct worker){.device = device};
+        product_init(&workers[i].product, device, (float)i + 2);
+    }
+    leave_room(device, 10 * MIB);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(inf_thread_start(&workers[i].thread, "worker", work, &workers[i], NULL),
+                     INF_OK);
+    for (int i = 0; i < 4; i++) {
+        inf_thread_join(&workers[i].thread);
+        cr_assert(workers[i].ok, "worker %d", i);
+        runs += workers[i].runs;
+    }
+    cr_expect_gt(runs, 0);
+    cr_expect_gt(counted(device, INF_COUNT_EVICTIONS), 0u);
+    for (int i = 0; i < 4; i++)
+        product_fini(&workers[i].product);
+    cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
+    inf_device_unref(&device);
+}
