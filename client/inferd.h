@@ -274,10 +274,10 @@ INFERD_API unsigned inferd_result_batch_size(const inferd_result *result);
 INFERD_API unsigned inferd_result_padded_size(const inferd_result *result);
 // How a request was computed.
 enum inferd_result_flag {
-    INFERD_PADDED = 1, // beside rows that are nobody's, since that size is quicker
-    INFERD_SPLIT = 2,  // its rows in several runs
-    INFERD_AGAIN = 4,  // once more in fp32: what came in less was not finite
-    INFERD_MOVED = 8   // on another device, since the first failed
+    INFERD_PADDED = 1,     // beside rows that are nobody's, since that size is quicker
+    INFERD_SPLIT = 2,      // its rows in several runs
+    INFERD_RECOMPUTED = 4, // once more in fp32: what came in less was not finite
+    INFERD_MOVED = 8       // on another device, since the first failed
 };
 // Bits of enum inferd_result_flag; others may come with later daemons.
 INFERD_API unsigned inferd_result_flags(const inferd_result *result);
@@ -538,7 +538,7 @@ typedef struct inferd_node {
 
 typedef void (*inferd_node_callback)(void *context, const inferd_node *node);
 
-typedef struct inferd_dissect_request {
+typedef struct inferd_inspect_request {
     const char *model, *version; // version NULL: the one there is
     const char *device;          // NULL: where the model is placed
     const char *mode;    // "profile": times; "debug": every value looked at; "diff": compared
@@ -547,11 +547,11 @@ typedef struct inferd_dissect_request {
     const inferd_tensor *inputs; // all of them, at most 1 MiB together; NULL: generated
     size_t input_count;
     const char *precision; // on `device`; NULL: as the model is placed
-} inferd_dissect_request;
+} inferd_inspect_request;
 
 // Runs a model apart from all requests, and calls `callback` for each node. With "debug" and "diff"
 // every value is kept, so that nothing is fused. Needs the admin socket.
-INFERD_API int inferd_dissect(inferd_client *client, const inferd_dissect_request *request,
+INFERD_API int inferd_inspect(inferd_client *client, const inferd_inspect_request *request,
                               inferd_node_callback callback, void *context,
                               struct inferd_error *err);
 

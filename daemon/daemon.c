@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/storage/build_id.h"
 #include "backends/base/thread.h"
 #include "backends/registry.h"
-#include "daemon/service/environment.h"
+#include "backends/storage/build_id.h"
 #include "daemon/model/devices.h"
+#include "daemon/server.h"
+#include "daemon/service/environment.h"
 #include "daemon/store/store.h"
 #include "daemon/system/notify.h"
-#include "daemon/server.h"
 
 // Signals that the loop takes.
 static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};

@@ -15,8 +15,8 @@
 #include "backends/base/spin_wait.h"
 #include "daemon/connection/connection.h"
 #include "daemon/output/reply_writer.h"
-#include "daemon/system/listener.h"
 #include "daemon/resource/quota.h"
+#include "daemon/system/listener.h"
 
 // Clients let in at one turn of the loop, so that a flood of them leaves room for those that are in.
 #define ACCEPTS_PER_TURN 64
@@ -53,21 +53,21 @@ struct inf_server {
     gid_t admin_group; // (gid_t)-1: none
     struct inf_counters counters;
     struct inf_pool *pool;
-    struct inf_reaper *reaper;
+    struct inf_deferred_close *deferred_close;
     struct inf_quota *quota;
-    struct inf_gate_returns *returns;
+    struct inf_reply_writer_returns *returns;
     struct inf_service *service;
     struct inf_connections *connections;
     uint32_t door_count;
     struct door doors[DOORS_MAX];
-    struct event *pause_event;    // doors open again
-    struct event *finished_event; // inferences are done
-    struct event *returned_event; // workers have left something to be written
-    struct event *deadline_event; // deadlines have passed
-    struct event *load_event;     // loads report
-    struct event *drain_event;    // the next look at a drain
-    uint64_t drain_end_ns;        // when its time is up
-    struct inf_patience patience; // with clients, between an answer and the next request
+    struct event *pause_event;      // doors open again
+    struct event *finished_event;   // inferences are done
+    struct event *returned_event;   // workers have left something to be written
+    struct event *deadline_event;   // deadlines have passed
+    struct event *load_event;       // loads report
+    struct event *drain_event;      // the next look at a drain
+    uint64_t drain_end_ns;          // when its time is up
+    struct inf_spin_wait spin_wait; // with clients, between an answer and the next request
     // Requests, at the last turn of the loop.
     uint64_t accepted_before, answered_before;
     uint64_t busy_ns; // when the last came or was answered
@@ -237,15 +237,15 @@ static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_L
     bool asked = counters->requests_accepted != server->accepted_before;
     bool gave = answered != server->answered_before;
     if (gave)
-        inf_patience_worked(&server->patience, inf_service_last_run_ns(server->service));
+        inf_spin_wait_worked(&server->spin_wait, inf_service_last_run_ns(server->service));
     if (asked)
-        inf_patience_note(&server->patience, gave ? 0 : now_ns - server->busy_ns);
+        inf_spin_wait_note(&server->spin_wait, gave ? 0 : now_ns - server->busy_ns);
     if (asked || gave)
         server->busy_ns = now_ns;
     server->accepted_before = counters->requests_accepted;
     server->answered_before = answered;
-    return inf_patience_pays(&server->patience) && inf_service_idle(server->service) &&
-           now_ns - server->busy_ns < server->patience.limit_ns;
+    return inf_spin_wait_pays(&server->spin_wait) && inf_service_idle(server->service) &&
+           now_ns - server->busy_ns < server->spin_wait.limit_ns;
 }
 
 bool inf_server_look(struct inf_server *server)
@@ -255,10 +255,10 @@ bool inf_server_look(struct inf_server *server)
         take_finished(server);
     if (!expects_request(server, inf_clock_ns()) && !look)
         return false;
-    if (inf_patience_breathe())
+    if (inf_spin_wait_breathe())
         return true;
     // Somebody else has something to do: who sleeps on a processor that is awake is woken soon.
-    server->patience.lately = false;
+    server->spin_wait.lately = false;
     if (inf_service_sleep(server->service))
         take_finished(server);
     return false;
@@ -352,8 +352,8 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
     const struct inf_server_options *options = &server->options;
     const struct inf_config *config = options->config;
     INF_TRY(inf_pool_create(&server->pool, POOL_KEPT_BYTES, err));
-    INF_TRY(inf_reaper_create(&server->reaper, err));
-    INF_TRY(inf_gate_returns_create(&server->returns, server->pool, err));
+    INF_TRY(inf_deferred_close_create(&server->deferred_close, err));
+    INF_TRY(inf_reply_writer_returns_create(&server->returns, server->pool, err));
     uint64_t most[INF_QUOTA_KIND_COUNT];
     inf_service_quota_limits(config, most);
     INF_TRY(inf_quota_create(&server->quota, most, err));
@@ -371,7 +371,7 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
     const struct inf_connections_options connections = {.base = options->base,
                                                         .service = server->service,
                                                         .pool = server->pool,
-                                                        .reaper = server->reaper,
+                                                        .deferred_close = server->deferred_close,
                                                         .returns = server->returns,
                                                         .counters = &server->counters,
                                                         .log = options->log,
@@ -404,8 +404,8 @@ static enum inf_code make_events(struct inf_server *server, struct inf_error *er
     INF_TRY(make_event(server, &server->drain_event, -1, on_drain_tick, err));
     INF_TRY(
         make_edge_event(server, &server->finished_event, inf_service_finished_fd(service), err));
-    INF_TRY(make_edge_event(server, &server->returned_event, inf_gate_returns_fd(server->returns),
-                            err));
+    INF_TRY(make_edge_event(server, &server->returned_event,
+                            inf_reply_writer_returns_fd(server->returns), err));
     INF_TRY(make_event(server, &server->deadline_event, inf_service_timer_fd(service), on_deadline,
                        err));
     INF_TRY(make_event(server, &server->load_event, inf_service_load_fd(service), on_load, err));
@@ -423,7 +423,7 @@ static enum inf_code fill(struct inf_server *server, const struct inf_server_opt
                           struct inf_error *err)
 {
     server->options = *options;
-    inf_patience_init(&server->patience, inf_cores_usable());
+    inf_spin_wait_init(&server->spin_wait, inf_cores_usable());
     INF_TRY(find_group(server, err));
     INF_TRY(add_doors(server, err));
     INF_TRY(make_parts(server, err));
@@ -499,8 +499,8 @@ void inf_server_destroy(struct inf_server **server)
     inf_connections_destroy(&gone->connections);
     inf_service_destroy(&gone->service);
     inf_quota_destroy(&gone->quota);
-    inf_gate_returns_destroy(&gone->returns);
-    inf_reaper_destroy(&gone->reaper);
+    inf_reply_writer_returns_destroy(&gone->returns);
+    inf_deferred_close_destroy(&gone->deferred_close);
     inf_pool_destroy(&gone->pool);
     free(gone);
     *server = NULL;

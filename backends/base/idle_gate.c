@@ -8,28 +8,28 @@
 // How often whoever waits looks again.
 #define LOOK_NS 1000000
 
-void inf_calm_stir(struct inf_calm *calm)
+void inf_idle_gate_stir(struct inf_idle_gate *idle_gate)
 {
-    atomic_fetch_add(&calm->busy, 1);
-    atomic_store(&calm->stirred, true);
+    atomic_fetch_add(&idle_gate->busy, 1);
+    atomic_store(&idle_gate->stirred, true);
 }
 
-void inf_calm_settle(struct inf_calm *calm)
+void inf_idle_gate_settle(struct inf_idle_gate *idle_gate)
 {
-    atomic_store(&calm->served_ns, inf_clock_ns());
-    atomic_fetch_sub(&calm->busy, 1);
+    atomic_store(&idle_gate->served_ns, inf_clock_ns());
+    atomic_fetch_sub(&idle_gate->busy, 1);
 }
 
-void inf_calm_end(struct inf_calm *calm)
+void inf_idle_gate_end(struct inf_idle_gate *idle_gate)
 {
-    atomic_store(&calm->ending, true);
-    atomic_store(&calm->stirred, true);
+    atomic_store(&idle_gate->ending, true);
+    atomic_store(&idle_gate->stirred, true);
 }
 
-static bool is_calm(const struct inf_calm *calm)
+static bool is_calm(const struct inf_idle_gate *idle_gate)
 {
-    return atomic_load(&calm->busy) == 0 &&
-           inf_clock_ns() - atomic_load(&calm->served_ns) >= INF_CALM_NS;
+    return atomic_load(&idle_gate->busy) == 0 &&
+           inf_clock_ns() - atomic_load(&idle_gate->served_ns) >= INF_IDLE_GATE_NS;
 }
 
 static void nap(void)
@@ -37,38 +37,38 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 }
 
-enum inf_calm_answer inf_calm_wait(struct inf_calm *calm)
+enum inf_idle_gate_answer inf_idle_gate_wait(struct inf_idle_gate *idle_gate)
 {
     inf_role_check_may_block();
-    uint64_t end_ns = inf_clock_ns() + INF_CALM_PATIENCE_NS;
-    while (!atomic_load(&calm->ending)) {
+    uint64_t end_ns = inf_clock_ns() + INF_IDLE_GATE_PATIENCE_NS;
+    while (!atomic_load(&idle_gate->ending)) {
         // Taken back before the look: what comes in between is seen by one of the two.
-        atomic_store(&calm->stirred, false);
-        if (is_calm(calm) && !atomic_load(&calm->ending))
-            return INF_CALM_NOW;
+        atomic_store(&idle_gate->stirred, false);
+        if (is_calm(idle_gate) && !atomic_load(&idle_gate->ending))
+            return INF_IDLE_GATE_NOW;
         if (inf_clock_ns() >= end_ns)
-            return INF_CALM_NEVER;
+            return INF_IDLE_GATE_NEVER;
         nap();
     }
-    return INF_CALM_ENDED;
+    return INF_IDLE_GATE_ENDED;
 }
 
-void inf_calm_await(const struct inf_calm *calm, const atomic_bool *ending)
+void inf_idle_gate_await(const struct inf_idle_gate *idle_gate, const atomic_bool *ending)
 {
     inf_role_check_may_block();
-    uint64_t end_ns = inf_clock_ns() + INF_CALM_PATIENCE_NS;
-    while (!is_calm(calm) && !atomic_load(ending) && inf_clock_ns() < end_ns)
+    uint64_t end_ns = inf_clock_ns() + INF_IDLE_GATE_PATIENCE_NS;
+    while (!is_calm(idle_gate) && !atomic_load(ending) && inf_clock_ns() < end_ns)
         nap();
 }
 
-bool inf_calm_pause(struct inf_calm *calm, uint64_t worked_ns)
+bool inf_idle_gate_pause(struct inf_idle_gate *idle_gate, uint64_t worked_ns)
 {
     inf_role_check_may_block();
-    uint64_t pause_ns = worked_ns < INF_CALM_PAUSE_MAX_NS / INF_CALM_PAUSES
-                            ? worked_ns * INF_CALM_PAUSES
-                            : INF_CALM_PAUSE_MAX_NS;
+    uint64_t pause_ns = worked_ns < INF_IDLE_GATE_PAUSE_MAX_NS / INF_IDLE_GATE_PAUSES
+                            ? worked_ns * INF_IDLE_GATE_PAUSES
+                            : INF_IDLE_GATE_PAUSE_MAX_NS;
     uint64_t end_ns = inf_clock_ns() + pause_ns;
-    while (!atomic_load(&calm->ending) && inf_clock_ns() < end_ns)
+    while (!atomic_load(&idle_gate->ending) && inf_clock_ns() < end_ns)
         nap();
-    return !atomic_load(&calm->ending);
+    return !atomic_load(&idle_gate->ending);
 }

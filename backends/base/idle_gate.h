@@ -10,45 +10,46 @@
 
 #include "backends/base/role.h"
 
-// Whoever finds no calm for so long may go on in small pieces: for each a pause of INF_CALM_PAUSES times
+// Whoever finds no calm for so long may go on in small pieces: for each a pause of INF_IDLE_GATE_PAUSES times
 // as long, so that less than one request in a hundred meets it.
-#define INF_CALM_PATIENCE_NS  2000000000u
-#define INF_CALM_PAUSES       200u
-#define INF_CALM_PAUSE_MAX_NS 2000000000u
+#define INF_IDLE_GATE_PATIENCE_NS  2000000000u
+#define INF_IDLE_GATE_PAUSES       200u
+#define INF_IDLE_GATE_PAUSE_MAX_NS 2000000000u
 
 // For so long nothing may have been served before it counts as calm.
-#define INF_CALM_NS 5000000u
+#define INF_IDLE_GATE_NS 5000000u
 
-struct inf_calm {
+struct inf_idle_gate {
     _Atomic uint32_t busy;      // requests that wait or run
     _Atomic uint64_t served_ns; // when the last one ended
-    atomic_bool stirred;        // one has come since inf_calm_wait(); may be a run's `cancelled`
-    atomic_bool ending;         // nobody is to wait any more
+    atomic_bool stirred; // one has come since inf_idle_gate_wait(); may be a run's `cancelled`
+    atomic_bool ending;  // nobody is to wait any more
 };
 
 // A request has come. Any thread.
-void inf_calm_stir(struct inf_calm *calm);
+void inf_idle_gate_stir(struct inf_idle_gate *idle_gate);
 
 // One is done. Any thread.
-void inf_calm_settle(struct inf_calm *calm);
+void inf_idle_gate_settle(struct inf_idle_gate *idle_gate);
 
 // The end: whoever waits is told, and what runs is stopped. Any thread.
-void inf_calm_end(struct inf_calm *calm);
+void inf_idle_gate_end(struct inf_idle_gate *idle_gate);
 
-enum inf_calm_answer {
-    INF_CALM_NOW,
-    INF_CALM_NEVER, // it was waited for in vain
-    INF_CALM_ENDED, // nobody is to go on
+enum inf_idle_gate_answer {
+    INF_IDLE_GATE_NOW,
+    INF_IDLE_GATE_NEVER, // it was waited for in vain
+    INF_IDLE_GATE_ENDED, // nobody is to go on
 };
 
-// Waits until nothing has been served for INF_CALM_NS, and takes `stirred` back; at most for
-// INF_CALM_PATIENCE_NS.
-enum inf_calm_answer inf_calm_wait(struct inf_calm *calm) INF_MAY_BLOCK;
+// Waits until nothing has been served for INF_IDLE_GATE_NS, and takes `stirred` back; at most for
+// INF_IDLE_GATE_PATIENCE_NS.
+enum inf_idle_gate_answer inf_idle_gate_wait(struct inf_idle_gate *idle_gate) INF_MAY_BLOCK;
 
-// Waits as inf_calm_wait(), or until `ending` is set, for somebody who leaves `stirred` alone.
-void inf_calm_await(const struct inf_calm *calm, const atomic_bool *ending) INF_MAY_BLOCK;
+// Waits as inf_idle_gate_wait(), or until `ending` is set, for somebody who leaves `stirred` alone.
+void inf_idle_gate_await(const struct inf_idle_gate *idle_gate,
+                         const atomic_bool *ending) INF_MAY_BLOCK;
 
 // Pauses after a piece of work of `worked_ns` that was done without calm. False at the end.
-bool inf_calm_pause(struct inf_calm *calm, uint64_t worked_ns) INF_MAY_BLOCK;
+bool inf_idle_gate_pause(struct inf_idle_gate *idle_gate, uint64_t worked_ns) INF_MAY_BLOCK;
 
 #endif

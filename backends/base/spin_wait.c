@@ -10,28 +10,28 @@
 // asks takes some 20 us; a tick of the clock 100 us in a virtual machine.
 #define TAKEN_NS 200000u
 
-void inf_patience_init(struct inf_patience *patience, uint32_t cores)
+void inf_spin_wait_init(struct inf_spin_wait *spin_wait, uint32_t cores)
 {
-    *patience = (struct inf_patience){.possible = cores > 1, .limit_ns = INF_PATIENCE_LEAST_NS};
+    *spin_wait = (struct inf_spin_wait){.possible = cores > 1, .limit_ns = INF_SPIN_WAIT_LEAST_NS};
 }
 
-bool inf_patience_pays(const struct inf_patience *patience)
+bool inf_spin_wait_pays(const struct inf_spin_wait *spin_wait)
 {
-    return patience->possible && patience->lately;
+    return spin_wait->possible && spin_wait->lately;
 }
 
-void inf_patience_worked(struct inf_patience *patience, uint64_t took_ns)
+void inf_spin_wait_worked(struct inf_spin_wait *spin_wait, uint64_t took_ns)
 {
-    uint64_t share_ns = INF_MAX(took_ns / 4, (uint64_t)INF_PATIENCE_LEAST_NS);
-    patience->limit_ns = INF_MIN(share_ns, (uint64_t)INF_PATIENCE_MOST_NS);
+    uint64_t share_ns = INF_MAX(took_ns / 4, (uint64_t)INF_SPIN_WAIT_LEAST_NS);
+    spin_wait->limit_ns = INF_MIN(share_ns, (uint64_t)INF_SPIN_WAIT_MOST_NS);
 }
 
-void inf_patience_note(struct inf_patience *patience, uint64_t waited_ns)
+void inf_spin_wait_note(struct inf_spin_wait *spin_wait, uint64_t waited_ns)
 {
-    patience->lately = waited_ns <= patience->limit_ns;
+    spin_wait->lately = waited_ns <= spin_wait->limit_ns;
 }
 
-bool inf_patience_breathe(void)
+bool inf_spin_wait_breathe(void)
 {
     uint64_t begin_ns = inf_clock_ns();
     sched_yield();

@@ -10,29 +10,29 @@
 
 // How long anybody looks at least, where looking pays: a client and the one that waits for it may both
 // have to be woken in it. After long work a quarter of it, but no longer than the most.
-#define INF_PATIENCE_LEAST_NS 100000u
-#define INF_PATIENCE_MOST_NS  500000u
+#define INF_SPIN_WAIT_LEAST_NS 100000u
+#define INF_SPIN_WAIT_MOST_NS  500000u
 
-struct inf_patience {
+struct inf_spin_wait {
     bool possible;     // others have a processor to work on meanwhile
     bool lately;       // the last wait was within the limit
     uint64_t limit_ns; // how long to look
 };
 
 // Prepares an embedded one for a process that may use so many cores.
-void inf_patience_init(struct inf_patience *patience, uint32_t cores);
+void inf_spin_wait_init(struct inf_spin_wait *spin_wait, uint32_t cores);
 
 // Whether to look before sleeping.
-bool inf_patience_pays(const struct inf_patience *patience);
+bool inf_spin_wait_pays(const struct inf_spin_wait *spin_wait);
 
 // Work that took so long is done: what is next may be waited for accordingly.
-void inf_patience_worked(struct inf_patience *patience, uint64_t took_ns);
+void inf_spin_wait_worked(struct inf_spin_wait *spin_wait, uint64_t took_ns);
 
 // Learns from a wait that is over.
-void inf_patience_note(struct inf_patience *patience, uint64_t waited_ns);
+void inf_spin_wait_note(struct inf_spin_wait *spin_wait, uint64_t waited_ns);
 
 // Between two looks: leaves the processor to whoever else wants it. False where somebody took it for long:
 // one that has others to run need not be kept awake.
-bool inf_patience_breathe(void);
+bool inf_spin_wait_breathe(void);
 
 #endif

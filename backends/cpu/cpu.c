@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "backends/cpu/core/kernel.h"
-#include "backends/cpu/program/program.h"
-#include "backends/cpu/program/form_choice.h"
-#include "backends/cpu/native/round_bf16.h"
 #include "backends/cpu/core/xnn.h"
+#include "backends/cpu/native/round_bf16.h"
+#include "backends/cpu/program/form_choice.h"
+#include "backends/cpu/program/program.h"
 
 #define CPU_PRIORITY 200
 
@@ -72,7 +72,7 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
     if (device == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
     device->isa = isa;
-    device->dots = inf_own_round_pays(isa->nn);
+    device->dots = inf_native_round_pays(isa->nn);
     enum inf_code code = inf_cpu_pools_init(&device->pools, options->slots, options->threads, err);
     if (code != INF_OK) {
         free(device);

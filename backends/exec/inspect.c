@@ -12,7 +12,7 @@
 struct inf_dissection {
     struct inf_model *model; // no reference
     struct inf_executable *executable;
-    struct inf_trial trial;
+    struct inf_trial_run trial;
     uint64_t run_ns;
     struct inf_node_profile *profiles; // of the quickest run, `profile_count` of them
     struct inf_node_profile *latest;   // room for one run's
@@ -43,7 +43,7 @@ static enum inf_code fill(struct inf_dissection *dissection, struct inf_model *m
     if (dissection->profiles == NULL || dissection->latest == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for the times of %u nodes", graph->node_count);
-    return inf_trial_init(&dissection->trial, graph, err);
+    return inf_trial_run_init(&dissection->trial, graph, err);
 }
 
 enum inf_code inf_dissection_create(struct inf_dissection **out_dissection, struct inf_model *model,
@@ -66,7 +66,7 @@ void inf_dissection_destroy(struct inf_dissection **pointer)
     *pointer = NULL;
     if (dissection == NULL)
         return;
-    inf_trial_fini(&dissection->trial);
+    inf_trial_run_fini(&dissection->trial);
     inf_model_discard_apart(dissection->model, &dissection->executable);
     free(dissection->profiles);
     free(dissection->latest);
@@ -102,7 +102,7 @@ void inf_dissection_fill_inputs(struct inf_dissection *dissection)
 static enum inf_code run_once(struct inf_dissection *dissection, uint64_t *took_ns,
                               struct inf_error *err) INF_MAY_BLOCK
 {
-    const struct inf_trial *trial = &dissection->trial;
+    const struct inf_trial_run *trial = &dissection->trial;
     const struct inf_execution execution = {
         .inputs = (const void *const *)trial->pointers,
         .outputs = (void *const *)(trial->pointers + trial->input_count),
@@ -263,8 +263,8 @@ bool inf_dissection_compare(const struct inf_dissection *a, const struct inf_dis
         any = true;
         for (size_t k = 0; k < count_a; k++)
             compare_element(difference, (double)in_a[k], (double)in_b[k]);
-        difference->within &= inf_trial_first_difference(in_a, in_b, count_a * sizeof *in_a,
-                                                         INF_DTYPE_F32, tolerance) == SIZE_MAX;
+        difference->within &= inf_trial_run_first_difference(in_a, in_b, count_a * sizeof *in_a,
+                                                             INF_DTYPE_F32, tolerance) == SIZE_MAX;
     }
     return any;
 }

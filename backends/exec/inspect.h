@@ -57,7 +57,7 @@ uint64_t inf_dissection_bad_elements(const struct inf_dissection *dissection, ui
 // How far two dissections of one model, both kept and run on the same inputs, are apart at a node.
 struct inf_node_difference {
     double max_abs, max_rel; // infinity where one is finite and the other is not
-    bool within;             // every element by `tolerance`, as inf_trial_first_difference() judges
+    bool within; // every element by `tolerance`, as inf_trial_run_first_difference() judges
 };
 
 // Compares what node `node` made in both; false where its outputs are no floats.

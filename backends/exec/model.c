@@ -8,8 +8,8 @@
 
 #include "backends/base/thread.h"
 #include "backends/exec/dynamic/dynamic.h"
-#include "backends/exec/weight_residency.h"
 #include "backends/exec/shape_class.h"
+#include "backends/exec/weight_residency.h"
 #include "backends/graph/shape/infer.h"
 
 // Nodes that stay fp32 in one precision.
@@ -26,7 +26,7 @@ struct inf_model {
     struct inf_evaluator evaluator;
     uint32_t disabled_passes;
     uint32_t constants;
-    struct inf_residence residence;
+    struct inf_weight_residency residency;
     struct inf_shape_classes classes;
     struct inf_mutex mutex;                    // guards all below
     const struct inf_device *preferred_device; // that `preferred` is for; NULL: none. Not followed
@@ -50,34 +50,34 @@ static enum inf_code list_constants(struct inf_model *model, struct inf_constant
 static void review(struct inf_model *model) INF_MAY_BLOCK
 {
     struct inf_constants constants = {0};
-    if (!inf_residence_begin_review(&model->residence))
+    if (!inf_weight_residency_begin_review(&model->residency))
         return;
     inf_shape_classes_pin(&model->classes, true);
     // Without memory for a list everything stays as it is.
     if (list_constants(model, &constants, NULL) == INF_OK)
-        inf_residence_review(&model->residence, &constants, model->constants);
+        inf_weight_residency_review(&model->residency, &constants, model->constants);
     inf_constants_fini(&constants);
     inf_shape_classes_pin(&model->classes, false);
-    inf_residence_end_review(&model->residence);
+    inf_weight_residency_end_review(&model->residency);
 }
 
-// Ends what inf_residence_acquire() began: constants may go again.
+// Ends what inf_weight_residency_acquire() began: constants may go again.
 static void release_constants(struct inf_model *model) INF_MAY_BLOCK
 {
-    inf_residence_release(&model->residence);
+    inf_weight_residency_release(&model->residency);
     review(model);
 }
 
 void inf_model_settle(struct inf_model *model)
 {
     inf_role_check_may_block();
-    inf_residence_allow(&model->residence);
+    inf_weight_residency_allow(&model->residency);
     review(model);
 }
 
 void inf_model_charge(struct inf_model *model, struct inf_device *device)
 {
-    inf_residence_charge(&model->residence, device);
+    inf_weight_residency_charge(&model->residency, device);
 }
 
 // --- creation ---
@@ -109,7 +109,7 @@ enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **
     }
     inf_mutex_init(&model->mutex);
     inf_shape_classes_init(&model->classes, (*graph)->input_count);
-    inf_residence_init(&model->residence);
+    inf_weight_residency_init(&model->residency);
     atomic_init(&model->references, 1);
     model->graph = *graph;
     *graph = NULL;
@@ -140,7 +140,7 @@ void inf_model_unref(struct inf_model **pointer)
         return;
     inf_role_check_may_block();
     inf_shape_classes_fini(&model->classes);
-    inf_residence_fini(&model->residence);
+    inf_weight_residency_fini(&model->residency);
     for (size_t i = 0; i < INF_PRECISIONS; i++)
         free(model->pins[i].nodes);
     inf_graph_destroy(&model->graph);
@@ -161,7 +161,7 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *copy = NULL;
     inf_role_check_may_block();
     INF_TRY(inf_graph_clone(&copy, model->graph, err));
-    INF_TRY(inf_residence_acquire(&model->residence, err));
+    INF_TRY(inf_weight_residency_acquire(&model->residency, err));
     enum inf_code code = inf_constants_copy(copy, err);
     release_constants(model);
     INF_TRY(code);
@@ -263,7 +263,7 @@ enum inf_code inf_model_compile_apart(struct inf_model *model, const struct inf_
 {
     inf_role_check_may_block();
     // Reviews do not know what this executable reads: constants stay whole as long as it is there.
-    INF_TRY(inf_residence_acquire(&model->residence, err));
+    INF_TRY(inf_weight_residency_acquire(&model->residency, err));
     enum inf_code code = compile_apart(model, apart, out_executable, err);
     if (code != INF_OK) {
         release_constants(model);
@@ -284,7 +284,7 @@ void inf_model_discard_apart(struct inf_model *model, struct inf_executable **ex
 static enum inf_code fulfil(struct inf_model *model, struct inf_shape_class *promise,
                             struct inf_executable **out_executable, struct inf_error *err)
 {
-    enum inf_code code = inf_residence_acquire(&model->residence, err);
+    enum inf_code code = inf_weight_residency_acquire(&model->residency, err);
     bool whole = code == INF_OK;
     if (whole)
         code = compile(model, promise, out_executable, err);
@@ -294,7 +294,7 @@ static enum inf_code fulfil(struct inf_model *model, struct inf_shape_class *pro
         inf_shape_classes_take_back(&model->classes, promise);
     // Not before it is in the list: a review must see what it reads.
     if (whole)
-        inf_residence_release(&model->residence);
+        inf_weight_residency_release(&model->residency);
     review(model);
     return code;
 }
@@ -392,7 +392,7 @@ struct inf_model_memory inf_model_memory(struct inf_model *model)
 {
     struct inf_model_memory memory = {.constants = model->constants};
     struct inf_form_cost forms;
-    struct inf_device_held held = inf_residence_held(&model->residence, &forms);
+    struct inf_device_held held = inf_weight_residency_held(&model->residency, &forms);
     memory.weight_bytes = forms.bytes;
     memory.packing_ns = forms.made_ns;
     memory.const_bytes = held.bytes;

@@ -7,16 +7,16 @@
 
 #include "backends/base/clock.h"
 
-void inf_trial_fini(struct inf_trial *trial)
+void inf_trial_run_fini(struct inf_trial_run *trial)
 {
     for (uint32_t i = 0; trial->blobs != NULL && i < trial->count; i++)
         inf_blob_unref(&trial->blobs[i]);
     free(trial->blobs);
     free(trial->pointers);
-    *trial = (struct inf_trial){0};
+    *trial = (struct inf_trial_run){0};
 }
 
-static enum inf_code fill_buffer(struct inf_trial *trial, uint32_t index,
+static enum inf_code fill_buffer(struct inf_trial_run *trial, uint32_t index,
                                  const struct inf_graph *graph, const struct inf_port *port,
                                  struct inf_error *err)
 {
@@ -33,8 +33,8 @@ static enum inf_code fill_buffer(struct inf_trial *trial, uint32_t index,
     return INF_OK;
 }
 
-enum inf_code inf_trial_init(struct inf_trial *trial, const struct inf_graph *graph,
-                             struct inf_error *err)
+enum inf_code inf_trial_run_init(struct inf_trial_run *trial, const struct inf_graph *graph,
+                                 struct inf_error *err)
 {
     trial->input_count = graph->input_count;
     trial->count = graph->input_count + graph->output_count;
@@ -62,21 +62,23 @@ static void fill_input(struct inf_blob *blob, enum inf_dtype dtype)
     }
 }
 
-void inf_trial_fill_inputs(const struct inf_trial *trial, const struct inf_graph *graph)
+void inf_trial_run_fill_inputs(const struct inf_trial_run *trial, const struct inf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->input_count; i++)
         fill_input(trial->blobs[i], graph->values[graph->inputs[i].value].dtype);
 }
 
-enum inf_code inf_trial_run(const struct inf_trial *trial, struct inf_executable *executable,
-                            uint64_t *took_ns, struct inf_error *err)
+enum inf_code inf_trial_run_run(const struct inf_trial_run *trial,
+                                struct inf_executable *executable, uint64_t *took_ns,
+                                struct inf_error *err)
 {
-    return inf_trial_run_unless(trial, executable, NULL, took_ns, err);
+    return inf_trial_run_run_unless(trial, executable, NULL, took_ns, err);
 }
 
-enum inf_code inf_trial_run_unless(const struct inf_trial *trial, struct inf_executable *executable,
-                                   const atomic_bool *cancelled, uint64_t *took_ns,
-                                   struct inf_error *err)
+enum inf_code inf_trial_run_run_unless(const struct inf_trial_run *trial,
+                                       struct inf_executable *executable,
+                                       const atomic_bool *cancelled, uint64_t *took_ns,
+                                       struct inf_error *err)
 {
     const struct inf_execution execution = {
         .inputs = (const void *const *)trial->pointers,
@@ -97,8 +99,8 @@ static bool is_near(double got, double wanted, double tolerance)
     return isfinite(wanted) && fabs(got - wanted) <= tolerance * fmax(1, fabs(wanted));
 }
 
-size_t inf_trial_first_difference(const void *got, const void *wanted, size_t size_bytes,
-                                  enum inf_dtype dtype, double tolerance)
+size_t inf_trial_run_first_difference(const void *got, const void *wanted, size_t size_bytes,
+                                      enum inf_dtype dtype, double tolerance)
 {
     size_t element_bytes = inf_dtype_size(dtype);
     for (size_t i = 0; i < size_bytes / element_bytes; i++) {

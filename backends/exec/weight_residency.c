@@ -4,92 +4,93 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-void inf_residence_init(struct inf_residence *residence)
+void inf_weight_residency_init(struct inf_weight_residency *residency)
 {
-    *residence = (struct inf_residence){0};
-    inf_mutex_init(&residence->mutex);
-    inf_cond_init(&residence->changed);
+    *residency = (struct inf_weight_residency){0};
+    inf_mutex_init(&residency->mutex);
+    inf_cond_init(&residency->changed);
 }
 
-static void forget_gone(struct inf_residence *residence)
+static void forget_gone(struct inf_weight_residency *residency)
 {
-    for (size_t i = 0; i < residence->gone_count; i++)
-        inf_blob_unref(&residence->gone[i]);
-    free(residence->gone);
-    residence->gone = NULL;
-    residence->gone_count = 0;
+    for (size_t i = 0; i < residency->gone_count; i++)
+        inf_blob_unref(&residency->gone[i]);
+    free(residency->gone);
+    residency->gone = NULL;
+    residency->gone_count = 0;
 }
 
-void inf_residence_fini(struct inf_residence *residence)
+void inf_weight_residency_fini(struct inf_weight_residency *residency)
 {
-    inf_residence_charge(residence, NULL);
-    forget_gone(residence);
-    inf_cond_fini(&residence->changed);
-    inf_mutex_fini(&residence->mutex);
+    inf_weight_residency_charge(residency, NULL);
+    forget_gone(residency);
+    inf_cond_fini(&residency->changed);
+    inf_mutex_fini(&residency->mutex);
 }
 
 // --- whole constants ---
 
-static void wait_until_idle(struct inf_residence *residence)
-    INF_ATTR(requires_capability(residence->mutex))
+static void wait_until_idle(struct inf_weight_residency *residency)
+    INF_ATTR(requires_capability(residency->mutex))
 {
-    while (residence->busy)
-        inf_cond_wait(&residence->changed, &residence->mutex);
+    while (residency->busy)
+        inf_cond_wait(&residency->changed, &residency->mutex);
 }
 
 // Called while `busy` keeps others away. Half of them restored is no harm.
-static enum inf_code restore(struct inf_residence *residence, struct inf_error *err)
+static enum inf_code restore(struct inf_weight_residency *residency, struct inf_error *err)
 {
-    for (size_t i = 0; i < residence->gone_count; i++)
-        if (!inf_blob_restore(residence->gone[i]))
+    for (size_t i = 0; i < residency->gone_count; i++)
+        if (!inf_blob_restore(residency->gone[i]))
             return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                    "no memory for %zu bytes of weights while shapes are compiled",
-                                   residence->gone[i]->size_bytes);
-    forget_gone(residence);
+                                   residency->gone[i]->size_bytes);
+    forget_gone(residency);
     return INF_OK;
 }
 
-enum inf_code inf_residence_acquire(struct inf_residence *residence, struct inf_error *err)
+enum inf_code inf_weight_residency_acquire(struct inf_weight_residency *residency,
+                                           struct inf_error *err)
 {
     enum inf_code code = INF_OK;
-    inf_mutex_lock(&residence->mutex);
-    wait_until_idle(residence);
-    if (residence->gone_count > 0) {
-        residence->busy = true;
-        inf_mutex_unlock(&residence->mutex);
-        code = restore(residence, err);
-        inf_mutex_lock(&residence->mutex);
-        residence->busy = false;
+    inf_mutex_lock(&residency->mutex);
+    wait_until_idle(residency);
+    if (residency->gone_count > 0) {
+        residency->busy = true;
+        inf_mutex_unlock(&residency->mutex);
+        code = restore(residency, err);
+        inf_mutex_lock(&residency->mutex);
+        residency->busy = false;
     }
-    residence->users += code == INF_OK;
-    inf_mutex_unlock(&residence->mutex);
-    inf_cond_broadcast(&residence->changed);
+    residency->users += code == INF_OK;
+    inf_mutex_unlock(&residency->mutex);
+    inf_cond_broadcast(&residency->changed);
     return code;
 }
 
-void inf_residence_release(struct inf_residence *residence)
+void inf_weight_residency_release(struct inf_weight_residency *residency)
 {
-    inf_mutex_lock(&residence->mutex);
-    residence->users--;
-    inf_mutex_unlock(&residence->mutex);
+    inf_mutex_lock(&residency->mutex);
+    residency->users--;
+    inf_mutex_unlock(&residency->mutex);
 }
 
 // --- reviews ---
 
-void inf_residence_allow(struct inf_residence *residence)
+void inf_weight_residency_allow(struct inf_weight_residency *residency)
 {
-    inf_mutex_lock(&residence->mutex);
-    residence->gives_up = true;
-    inf_mutex_unlock(&residence->mutex);
+    inf_mutex_lock(&residency->mutex);
+    residency->gives_up = true;
+    inf_mutex_unlock(&residency->mutex);
 }
 
-bool inf_residence_begin_review(struct inf_residence *residence)
+bool inf_weight_residency_begin_review(struct inf_weight_residency *residency)
 {
-    inf_mutex_lock(&residence->mutex);
-    wait_until_idle(residence);
-    bool begun = residence->users == 0;
-    residence->busy = begun;
-    inf_mutex_unlock(&residence->mutex);
+    inf_mutex_lock(&residency->mutex);
+    wait_until_idle(residency);
+    bool begun = residency->users == 0;
+    residency->busy = begun;
+    inf_mutex_unlock(&residency->mutex);
     return begun;
 }
 
@@ -99,23 +100,23 @@ static bool may_go(const struct inf_constant_use *use)
 }
 
 // Called while `busy` keeps others away.
-static void give_up(struct inf_residence *residence, const struct inf_constants *constants)
+static void give_up(struct inf_weight_residency *residency, const struct inf_constants *constants)
 {
     size_t count = 0;
     for (size_t i = 0; i < constants->count; i++)
         count += may_go(&constants->uses[i]);
     struct inf_blob **gone = NULL;
     if (count > 0)
-        gone = realloc(residence->gone, (residence->gone_count + count) * sizeof *gone);
+        gone = realloc(residency->gone, (residency->gone_count + count) * sizeof *gone);
     if (gone == NULL)
         return; // nothing may go, or all stays a little longer
-    residence->gone = gone;
+    residency->gone = gone;
     for (size_t i = 0; i < constants->count; i++) {
         const struct inf_constant_use *use = &constants->uses[i];
         if (!may_go(use))
             continue;
         inf_blob_give_up(use->blob, use->form);
-        gone[residence->gone_count++] = inf_blob_ref(use->blob);
+        gone[residency->gone_count++] = inf_blob_ref(use->blob);
     }
     // What lies between other allocations goes back to the system only when it is asked for.
     malloc_trim(0);
@@ -151,58 +152,58 @@ static void recount(struct inf_device *device, const struct inf_device_held *fro
     inf_device_hold(device, &more);
 }
 
-static bool gives_up(struct inf_residence *residence)
+static bool gives_up(struct inf_weight_residency *residency)
 {
-    inf_mutex_lock(&residence->mutex);
-    bool allowed = residence->gives_up;
-    inf_mutex_unlock(&residence->mutex);
+    inf_mutex_lock(&residency->mutex);
+    bool allowed = residency->gives_up;
+    inf_mutex_unlock(&residency->mutex);
     return allowed;
 }
 
-void inf_residence_review(struct inf_residence *residence, struct inf_constants *constants,
-                          uint32_t tensors)
+void inf_weight_residency_review(struct inf_weight_residency *residency,
+                                 struct inf_constants *constants, uint32_t tensors)
 {
     struct inf_device_held held = {.tensors = tensors};
     struct inf_form_cost forms = inf_constants_form_cost(constants);
     inf_constants_merge(constants);
-    if (gives_up(residence))
-        give_up(residence, constants);
+    if (gives_up(residency))
+        give_up(residency, constants);
     count(constants, &held);
-    inf_mutex_lock(&residence->mutex);
-    recount(residence->device, &residence->held, &held);
-    residence->held = held;
-    residence->forms = forms;
-    inf_mutex_unlock(&residence->mutex);
+    inf_mutex_lock(&residency->mutex);
+    recount(residency->device, &residency->held, &held);
+    residency->held = held;
+    residency->forms = forms;
+    inf_mutex_unlock(&residency->mutex);
 }
 
-void inf_residence_end_review(struct inf_residence *residence)
+void inf_weight_residency_end_review(struct inf_weight_residency *residency)
 {
-    inf_mutex_lock(&residence->mutex);
-    residence->busy = false;
-    inf_mutex_unlock(&residence->mutex);
-    inf_cond_broadcast(&residence->changed);
+    inf_mutex_lock(&residency->mutex);
+    residency->busy = false;
+    inf_mutex_unlock(&residency->mutex);
+    inf_cond_broadcast(&residency->changed);
 }
 
 // --- counting ---
 
-void inf_residence_charge(struct inf_residence *residence, struct inf_device *device)
+void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device)
 {
     const struct inf_device_held nothing = {0};
-    inf_mutex_lock(&residence->mutex);
-    struct inf_device *old = residence->device;
-    recount(old, &residence->held, &nothing);
-    residence->device = device != NULL ? inf_device_ref(device) : NULL;
-    recount(device, &nothing, &residence->held);
-    inf_mutex_unlock(&residence->mutex);
+    inf_mutex_lock(&residency->mutex);
+    struct inf_device *old = residency->device;
+    recount(old, &residency->held, &nothing);
+    residency->device = device != NULL ? inf_device_ref(device) : NULL;
+    recount(device, &nothing, &residency->held);
+    inf_mutex_unlock(&residency->mutex);
     inf_device_unref(&old);
 }
 
-struct inf_device_held inf_residence_held(struct inf_residence *residence,
-                                          struct inf_form_cost *forms)
+struct inf_device_held inf_weight_residency_held(struct inf_weight_residency *residency,
+                                                 struct inf_form_cost *forms)
 {
-    inf_mutex_lock(&residence->mutex);
-    struct inf_device_held held = residence->held;
-    *forms = residence->forms;
-    inf_mutex_unlock(&residence->mutex);
+    inf_mutex_lock(&residency->mutex);
+    struct inf_device_held held = residency->held;
+    *forms = residency->forms;
+    inf_mutex_unlock(&residency->mutex);
     return held;
 }

@@ -10,12 +10,12 @@
 #include "backends/exec/constants.h"
 
 // Embedded in a model.
-struct inf_residence {
+struct inf_weight_residency {
     struct inf_mutex mutex; // guards all below
     struct inf_cond changed;
     uint32_t users;         // that need every constant
     bool busy;              // one thread is making bytes, or giving them up
-    bool gives_up;          // inf_residence_allow()
+    bool gives_up;          // inf_weight_residency_allow()
     struct inf_blob **gone; // a reference each
     size_t gone_count;
     struct inf_device_held held; // constants, as they are in memory now
@@ -24,40 +24,41 @@ struct inf_residence {
 };
 
 // Prepares one where every constant is in memory.
-void inf_residence_init(struct inf_residence *residence);
+void inf_weight_residency_init(struct inf_weight_residency *residency);
 
 // Releases it: nobody needs the constants any more.
-void inf_residence_fini(struct inf_residence *residence);
+void inf_weight_residency_fini(struct inf_weight_residency *residency);
 
-// Makes every constant whole again, and keeps it so until inf_residence_release().
+// Makes every constant whole again, and keeps it so until inf_weight_residency_release().
 //
 // INF_EXHAUSTED  memory.
-enum inf_code inf_residence_acquire(struct inf_residence *residence,
-                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_weight_residency_acquire(struct inf_weight_residency *residency,
+                                           struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Gives back what inf_residence_acquire() gave.
-void inf_residence_release(struct inf_residence *residence);
+// Gives back what inf_weight_residency_acquire() gave.
+void inf_weight_residency_release(struct inf_weight_residency *residency);
 
-// From now on inf_residence_review() gives up what it can.
-void inf_residence_allow(struct inf_residence *residence);
+// From now on inf_weight_residency_review() gives up what it can.
+void inf_weight_residency_allow(struct inf_weight_residency *residency);
 
 // Counts constants at `device` (NULL: nowhere) instead of where they were.
-void inf_residence_charge(struct inf_residence *residence, struct inf_device *device);
+void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device);
 
 // Asks for a review. False where somebody compiles, who will ask afterwards; else nobody compiles or
-// reviews until inf_residence_end_review().
-bool inf_residence_begin_review(struct inf_residence *residence) INF_NODISCARD INF_MAY_BLOCK;
+// reviews until inf_weight_residency_end_review().
+bool inf_weight_residency_begin_review(struct inf_weight_residency *residency)
+    INF_NODISCARD INF_MAY_BLOCK;
 
 // Ends a review.
-void inf_residence_end_review(struct inf_residence *residence);
+void inf_weight_residency_end_review(struct inf_weight_residency *residency);
 
 // During a review: gives up what may be, and counts what is left. `constants` are all of the model,
 // with their uses, as many tensors as `tensors` says.
-void inf_residence_review(struct inf_residence *residence, struct inf_constants *constants,
-                          uint32_t tensors) INF_MAY_BLOCK;
+void inf_weight_residency_review(struct inf_weight_residency *residency,
+                                 struct inf_constants *constants, uint32_t tensors) INF_MAY_BLOCK;
 
 // What is in memory, and what other forms take. Any thread.
-struct inf_device_held inf_residence_held(struct inf_residence *residence,
-                                          struct inf_form_cost *forms);
+struct inf_device_held inf_weight_residency_held(struct inf_weight_residency *residency,
+                                                 struct inf_form_cost *forms);
 
 #endif

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/storage/file.h"
 #include "backends/import/common/json.h"
 #include "backends/import/layers/layers.h"
 #include "backends/import/layers/model.h"
 #include "backends/import/onnx/onnx.h"
 #include "backends/import/onnx/proto.h"
 #include "backends/import/tfjs/tfjs.h"
+#include "backends/storage/file.h"
 #include "proto/core/limits.h"
 
 #define KNOWN_FORMATS "known formats: TensorFlow.js graph and layers models (model.json), ONNX"

@@ -19,7 +19,7 @@
 struct lane {
     struct inf_race_entry *entry;
     struct inf_executable *executable;
-    struct inf_trial trial;
+    struct inf_trial_run trial;
     uint64_t samples_ns[INF_RACE_RUNS_MOST];
     bool racing;
 };
@@ -60,19 +60,19 @@ static enum inf_code give_up(struct inf_error *err)
 // Waits until nothing is served; where that never is, the race goes on in small pieces.
 static enum inf_code wait_for_calm(struct runner *runner, struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_calm *calm = runner->race->calm;
-    if (calm == NULL || runner->restless)
+    struct inf_idle_gate *idle_gate = runner->race->idle_gate;
+    if (idle_gate == NULL || runner->restless)
         return INF_OK;
-    enum inf_calm_answer answer = inf_calm_wait(calm);
-    runner->restless = answer == INF_CALM_NEVER;
-    return answer != INF_CALM_ENDED ? INF_OK : give_up(err);
+    enum inf_idle_gate_answer answer = inf_idle_gate_wait(idle_gate);
+    runner->restless = answer == INF_IDLE_GATE_NEVER;
+    return answer != INF_IDLE_GATE_ENDED ? INF_OK : give_up(err);
 }
 
 // Has a piece of work of so long done; pauses where it was not in calm.
 static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
                                struct inf_error *err) INF_MAY_BLOCK
 {
-    if (runner->restless && !inf_calm_pause(runner->race->calm, worked_ns))
+    if (runner->restless && !inf_idle_gate_pause(runner->race->idle_gate, worked_ns))
         return give_up(err);
     return INF_OK;
 }
@@ -83,17 +83,17 @@ static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, u
                                      bool *failed, struct inf_error *why,
                                      struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_calm *calm = runner->race->calm;
+    struct inf_idle_gate *idle_gate = runner->race->idle_gate;
     for (uint32_t tries = 0;; tries++) {
         runner->restless = runner->restless || tries >= DISTURBED_MAX;
         INF_TRY(wait_for_calm(runner, err));
-        bool watch = calm != NULL && !runner->restless;
+        bool watch = idle_gate != NULL && !runner->restless;
         uint64_t begin_ns = inf_clock_ns();
-        enum inf_code code = inf_trial_run_unless(&lane->trial, lane->executable,
-                                                  watch ? &calm->stirred : NULL, took_ns, why);
+        enum inf_code code = inf_trial_run_run_unless(
+            &lane->trial, lane->executable, watch ? &idle_gate->stirred : NULL, took_ns, why);
         *failed = code != INF_OK && code != INF_CANCELLED;
         INF_TRY(end_piece(runner, inf_clock_ns() - begin_ns, err));
-        if (*failed || (code == INF_OK && (!watch || !atomic_load(&calm->stirred))))
+        if (*failed || (code == INF_OK && (!watch || !atomic_load(&idle_gate->stirred))))
             return INF_OK;
     }
 }
@@ -141,8 +141,8 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
         return INF_OK;
     }
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
-    INF_TRY(inf_trial_init(&lane->trial, graph, err));
-    inf_trial_fill_inputs(&lane->trial, graph);
+    INF_TRY(inf_trial_run_init(&lane->trial, graph, err));
+    inf_trial_run_fill_inputs(&lane->trial, graph);
     bool failed = false;
     INF_TRY(run_undisturbed(runner, lane, &run_ns, &failed, &why, err));
     if (failed) {
@@ -163,8 +163,8 @@ static void judge_lane(struct lane *lane, const struct lane *judge, double toler
         const struct inf_port *port = &graph->outputs[i];
         const struct inf_blob *got = lane->trial.blobs[graph->input_count + i];
         const struct inf_blob *wanted = judge->trial.blobs[graph->input_count + i];
-        size_t at = inf_trial_first_difference(got->data, wanted->data, wanted->size_bytes,
-                                               graph->values[port->value].dtype, tolerance);
+        size_t at = inf_trial_run_first_difference(got->data, wanted->data, wanted->size_bytes,
+                                                   graph->values[port->value].dtype, tolerance);
         if (at == SIZE_MAX)
             continue;
         char why[sizeof lane->entry->why];
@@ -364,7 +364,7 @@ enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,
     enum inf_code code = run_race(runner, err);
     race->took_ns = inf_clock_ns() - begin;
     for (uint32_t i = 0; i < race->count; i++) {
-        inf_trial_fini(&runner->lanes[i].trial);
+        inf_trial_run_fini(&runner->lanes[i].trial);
         inf_model_release(model, &runner->lanes[i].executable);
         if (code != INF_OK || i != race->chosen)
             inf_model_drop_in(model, race->entries[i].device, &race->entries[i].mode, shapes);

@@ -69,8 +69,9 @@ struct inf_race {
     uint64_t
         pins[INF_RACE_PINS]; // inf_node_hash() of what stays fp32 in the chosen one's mode: not
     uint32_t pin_count;      // looked at here, but kept with the decision
-    struct inf_calm *calm; // runs wait until nothing is served, and are stopped when something is;
-                           // NULL: they do not
+    struct inf_idle_gate
+        *idle_gate; // runs wait until nothing is served, and are stopped when something is;
+                    // NULL: they do not
     uint64_t took_ns;
 };
 

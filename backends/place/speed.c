@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/storage/file.h"
-#include "backends/storage/record.h"
 #include "backends/exec/trial_run.h"
 #include "backends/graph/shape/infer.h"
+#include "backends/storage/file.h"
+#include "backends/storage/record.h"
 #include "proto/core/span.h"
 
 // Each graph runs so many times; the least counts.
@@ -84,18 +84,18 @@ static enum inf_code time_graph(struct inf_graph **graph, struct inf_device *dev
 {
     struct inf_device *const devices[] = {device, host};
     struct inf_executable *executable = NULL;
-    struct inf_trial trial = {0};
+    struct inf_trial_run trial = {0};
     INF_TRY(inf_shape_infer(*graph, err));
     INF_TRY(inf_executable_create(&executable, graph, devices, device == host ? 1 : 2, err));
-    enum inf_code code = inf_trial_init(&trial, inf_executable_graph(executable), err);
+    enum inf_code code = inf_trial_run_init(&trial, inf_executable_graph(executable), err);
     *out_ns = UINT64_MAX;
     for (int i = 0; i <= RUNS && code == INF_OK; i++) {
         uint64_t took_ns = UINT64_MAX;
-        code = inf_trial_run(&trial, executable, &took_ns, err);
+        code = inf_trial_run_run(&trial, executable, &took_ns, err);
         if (i > 0) // the first one warms up
             *out_ns = INF_MIN(*out_ns, took_ns);
     }
-    inf_trial_fini(&trial);
+    inf_trial_run_fini(&trial);
     inf_executable_destroy(&executable);
     return code;
 }

@@ -301,7 +301,7 @@ static enum inf_code run(struct judge *judge, struct inf_error *err) INF_MAY_BLO
     return INF_OK;
 }
 
-enum inf_code inf_precision_judge(struct inf_precision_report *report, enum inf_precision precision,
+enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,
                                   const struct inf_evaluator *evaluator,
                                   struct inf_blob *const *inputs, struct inf_error *err)

@@ -59,7 +59,7 @@ double inf_precision_error_max(enum inf_precision precision);
 // INF_UNSUPPORTED  sizes hang on values, there is too much to compute, or it is another precision; the
 //                  text says which.
 // INF_EXHAUSTED    memory.
-enum inf_code inf_precision_judge(struct inf_precision_report *report, enum inf_precision precision,
+enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_precision precision,
                                   const struct inf_graph *graph,
                                   const struct inf_evaluator *evaluator,
                                   struct inf_blob *const *inputs,

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "backends/ref/ref.h"
 #include "backends/ref/dynamic.h"
 #include "backends/ref/kernels.h"
+#include "backends/ref/ref.h"
 
 // What one slot needs: its own operands, since two slots are bound to different memory.
 struct slot {

@@ -6,8 +6,8 @@
 #define INF_BACKENDS_STORAGE_RECORD_FILE_H
 
 #include "backends/base/log.h"
-#include "backends/storage/record.h"
 #include "backends/base/role.h"
+#include "backends/storage/record.h"
 #include "proto/core/status.h"
 
 // Characters of a line, its end included: a longer one is not kept.

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "backends/jit/glsl.h"
-#include "backends/vulkan/program/fuse.h"
 #include "backends/vulkan/device/gpu.h"
 #include "backends/vulkan/device/host_import.h"
 #include "backends/vulkan/device/instance.h"
 #include "backends/vulkan/device/memory.h"
+#include "backends/vulkan/program/fuse.h"
 #include "backends/vulkan/program/program.h"
 
 #define VULKAN_PRIORITY 300

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/question.h"
 #include "client/lib/background_thread.h"
+#include "client/lib/question.h"
 
 struct waiter {
     bool done;
@@ -175,12 +175,13 @@ static enum inf_code take_metadata(void *context, const union inf_message *messa
     *asked->info = make_info(&message->model_metadata);
     if (*asked->info == NULL)
         return inf_client_fail_memory(err);
-    struct inf_learned *learned = inf_learned_make(asked->client, asked->name, asked->version);
-    if (learned == NULL)
+    struct inf_metadata_cache *metadata =
+        inf_metadata_cache_make(asked->client, asked->name, asked->version);
+    if (metadata == NULL)
         return INF_OK;
-    inf_learned_forget_info(learned);
-    learned->info = make_info(&message->model_metadata);
-    learned->info_ns = inf_client_now_ns();
+    inf_metadata_cache_forget_info(metadata);
+    metadata->info = make_info(&message->model_metadata);
+    metadata->info_ns = inf_client_now_ns();
     return INF_OK;
 }
 

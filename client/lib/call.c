@@ -291,7 +291,7 @@ void inf_client_process(inferd_client *client)
 {
     inf_client_receive(client);
     expire(client);
-    inf_client_again(client);
+    inf_client_retry(client);
     inf_client_flush(client);
     (void)inf_client_dispatch(client);
     inf_service_changed(client);

@@ -128,7 +128,7 @@ void inf_client_destroy(inferd_client *client)
     inf_client_results_fini(client); // results lie in regions and data
     inf_client_calls_fini(client);
     inf_client_memory_fini(client);
-    inf_client_learned_fini(client);
+    inf_client_metadata_fini(client);
     inf_client_sessions_fini(client);
     inf_client_io_fini(client);
     inf_scratch_destroy(&client->scratch);

@@ -37,7 +37,7 @@
 #define INF_CLIENT_GRACE_NS      ((uint64_t)1000 * 1000 * 1000)
 #define INF_CLIENT_BUCKETS       256u
 #define INF_CLIENT_VERSION_BYTES 24u
-#define INF_CLIENT_LEARNED       64u  // models whose outputs are remembered
+#define INF_CLIENT_METADATA      64u  // models whose outputs are remembered
 #define INF_CLIENT_REGION_SLOTS  512u // half of them for those whose release is not confirmed yet
 #define INF_CLIENT_DATA_CLASSES  12u  // 512 bytes, 1 KiB ... 1 MiB
 
@@ -101,7 +101,7 @@ struct inf_call {
     struct inf_outgoing *frame;
     bool once;            // not sent again: what was sent behind it would overtake it
     bool default_outputs; // the caller named none ...
-    bool expanded;        // ... and the request names those learned
+    bool expanded;        // ... and the request names those metadata
     uint32_t attempts;    // times sent
     inferd_memory *input_block, *output_block;
     inferd_memory **memories; // the caller's, one reference each
@@ -145,12 +145,12 @@ struct inferd_session {
 };
 
 // What is known of a model's outputs: the library learns it from answers.
-struct inf_learned_output {
+struct inf_metadata_cache_output {
     char name[INF_LIMIT_TENSOR_NAME + 1];
     size_t bytes; // the most seen
 };
-struct inf_learned {
-    struct inf_learned *next;
+struct inf_metadata_cache {
+    struct inf_metadata_cache *next;
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version_asked[INF_CLIENT_VERSION_BYTES];
     char version_got[INF_CLIENT_VERSION_BYTES];
@@ -160,7 +160,7 @@ struct inf_learned {
     bool complete;    // all of the model's outputs, in its order
     uint32_t count;
     uint32_t capacity;
-    struct inf_learned_output *outputs;
+    struct inf_metadata_cache_output *outputs;
 };
 
 struct inferd_result {
@@ -233,7 +233,7 @@ struct inferd_client {
     uint64_t
         memory_from_ns; // the daemon has refused a region: none for the library's own use before
 
-    struct inf_learned *learned;
+    struct inf_metadata_cache *metadata;
     inferd_result *results, *unused_results;
     inferd_session *sessions;
     uint64_t last_session; // id
@@ -286,7 +286,7 @@ bool inf_call_park(inferd_client *client, struct inf_call *call, const struct in
 bool inf_parked_cancel(inferd_client *client, uint64_t handle);
 
 // Sends again what may be, connecting anew where it takes that. Never waits.
-void inf_client_again(inferd_client *client);
+void inf_client_retry(inferd_client *client);
 
 // When the clock has to be looked at next; 0: never.
 uint64_t inf_client_wake_ns(const inferd_client *client);
@@ -509,26 +509,29 @@ void inf_infer_refused(inferd_client *client, struct inf_call *call);
 // --- metadata_cache.c ---
 
 // What is known of a model, or NULL.
-struct inf_learned *inf_learned_find(inferd_client *client, const char *model, const char *version);
+struct inf_metadata_cache *inf_metadata_cache_find(inferd_client *client, const char *model,
+                                                   const char *version);
 
-// As inf_learned_find(), but makes an entry, in place of the oldest; NULL where there is no memory.
-struct inf_learned *inf_learned_make(inferd_client *client, const char *model, const char *version);
+// As inf_metadata_cache_find(), but makes an entry, in place of the oldest; NULL where there is no memory.
+struct inf_metadata_cache *inf_metadata_cache_make(inferd_client *client, const char *model,
+                                                   const char *version);
 
 // The output called `name`, or NULL.
-struct inf_learned_output *inf_learned_output(const struct inf_learned *learned, const char *name);
+struct inf_metadata_cache_output *
+inf_metadata_cache_output(const struct inf_metadata_cache *metadata, const char *name);
 
 // Notes that an output takes `bytes`. False where there is no memory.
-bool inf_learned_note(struct inf_learned *learned, const char *name, size_t bytes);
+bool inf_metadata_cache_note(struct inf_metadata_cache *metadata, const char *name, size_t bytes);
 
 // Forgets the outputs.
-void inf_learned_reset(struct inf_learned *learned);
+void inf_metadata_cache_reset(struct inf_metadata_cache *metadata);
 
 // Forgets what the daemon said of a model, or of all.
-void inf_learned_forget_info(struct inf_learned *learned);
+void inf_metadata_cache_forget_info(struct inf_metadata_cache *metadata);
 void inf_client_forget_infos(inferd_client *client);
 
 // Frees the list.
-void inf_client_learned_fini(inferd_client *client);
+void inf_client_metadata_fini(inferd_client *client);
 
 // --- fallback.c ---
 

@@ -127,35 +127,36 @@ static void fill_inputs(struct inf_infer_request *message, const inferd_request 
 
 // Names all outputs where some of them need a region: locations go by name.
 static void expand_outputs(struct inf_infer_request *message, struct inf_call *call,
-                           const struct inf_learned *learned)
+                           const struct inf_metadata_cache *metadata)
 {
     call->expanded = false;
     message->output_count = 0;
-    if (learned == NULL || !learned->complete)
+    if (metadata == NULL || !metadata->complete)
         return;
-    for (uint32_t i = 0; i < learned->count; i++)
-        if (learned->outputs[i].bytes >= INF_CLIENT_REGION_FROM_BYTES)
+    for (uint32_t i = 0; i < metadata->count; i++)
+        if (metadata->outputs[i].bytes >= INF_CLIENT_REGION_FROM_BYTES)
             call->expanded = true;
     if (!call->expanded)
         return;
-    message->output_count = learned->count;
-    for (uint32_t i = 0; i < learned->count; i++)
-        message->outputs[i] = (struct inf_tensor_entry){.name = learned->outputs[i].name};
+    message->output_count = metadata->count;
+    for (uint32_t i = 0; i < metadata->count; i++)
+        message->outputs[i] = (struct inf_tensor_entry){.name = metadata->outputs[i].name};
 }
 
 // Gives outputs known to be large room in one region of the library's; where there is none, and not `must`, they
 // come in the answer.
 static enum inf_code place_outputs(inferd_client *client, struct inf_call *call,
-                                   const struct inf_learned *learned, bool must,
+                                   const struct inf_metadata_cache *metadata, bool must,
                                    struct inf_error *err)
 {
     struct inf_infer_request *message = &client->message.infer_request;
     size_t end = 0;
-    if (learned == NULL)
+    if (metadata == NULL)
         return INF_OK;
     for (uint32_t i = 0; i < message->output_count; i++) {
         struct inf_tensor_entry *output = &message->outputs[i];
-        const struct inf_learned_output *known = inf_learned_output(learned, output->name);
+        const struct inf_metadata_cache_output *known =
+            inf_metadata_cache_output(metadata, output->name);
         if (output->location.present || output->session_tensor != NULL || known == NULL ||
             known->bytes < INF_CLIENT_REGION_FROM_BYTES)
             continue;
@@ -271,13 +272,14 @@ static enum inf_code build(inferd_client *client, struct inf_call *call,
     INF_TRY(inf_fallback_outputs(call, message, err));
     size_t data_bytes = 0;
     INF_TRY(place_inputs(client, call, request, &data_bytes, err));
-    const struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
+    const struct inf_metadata_cache *metadata =
+        inf_metadata_cache_find(client, call->model, call->version);
     // What a session's request returns is not all that the model gives.
     call->once = request->session != NULL || request->order_key != 0;
     call->default_outputs = request->output_count == 0 && request->session == NULL;
     if (call->default_outputs)
-        expand_outputs(message, call, learned);
-    INF_TRY(place_outputs(client, call, learned, false, err));
+        expand_outputs(message, call, metadata);
+    INF_TRY(place_outputs(client, call, metadata, false, err));
     INF_TRY(make_frame(client, call, data_bytes, err));
     copy_inline(message, request,
                 call->frame->bytes + INF_FRAME_HEADER_BYTES + call->frame->meta_size, data_bytes);
@@ -412,11 +414,12 @@ enum inf_code inf_infer_resend(inferd_client *client, struct inf_call *call, str
         if (message->outputs[i].location.region_id == call->output_block->region_id)
             message->outputs[i].location = (struct inf_location){.present = false};
     inf_memory_unref(&call->output_block, true);
-    const struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
+    const struct inf_metadata_cache *metadata =
+        inf_metadata_cache_find(client, call->model, call->version);
     if (call->default_outputs)
-        expand_outputs(message, call, learned);
+        expand_outputs(message, call, metadata);
     // Where an answer without room was the reason, another try without it makes no sense.
-    INF_TRY(place_outputs(client, call, learned, !refused, err));
+    INF_TRY(place_outputs(client, call, metadata, !refused, err));
     call->frame = NULL;
     enum inf_code code = make_frame(client, call, data_bytes, err);
     if (code == INF_OK)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/question.h"
 #include "client/lib/background_thread.h"
+#include "client/lib/question.h"
 
 struct listener {
     inferd_client *client;
@@ -59,7 +59,7 @@ static enum inf_code take_nodes(void *context, const union inf_message *message,
 
 // Describes the inputs and where they lie in the data segment, whose size is returned; 0 where there
 // is nothing, or they are too many or too large, which the caller tells by inputs without a place.
-static size_t place_inputs(struct inf_infer_request *infer, const inferd_dissect_request *request)
+static size_t place_inputs(struct inf_infer_request *infer, const inferd_inspect_request *request)
 {
     size_t used = 0;
     infer->input_count = (uint32_t)request->input_count;
@@ -79,7 +79,7 @@ static size_t place_inputs(struct inf_infer_request *infer, const inferd_dissect
     return used;
 }
 
-static int ask(inferd_client *client, const inferd_dissect_request *request,
+static int ask(inferd_client *client, const inferd_inspect_request *request,
                struct inf_infer_request *infer, struct listener *listener, struct inferd_error *err)
 {
     size_t data_bytes = place_inputs(infer, request);
@@ -97,7 +97,7 @@ static int ask(inferd_client *client, const inferd_dissect_request *request,
             memcpy(data + infer->inputs[i].location.offset, request->inputs[i].data,
                    request->inputs[i].size);
     const struct inf_question question = {
-        .method = INF_METHOD_MODEL_DISSECT,
+        .method = INF_METHOD_MODEL_INSPECT,
         .kind = INF_MESSAGE_INFER_REQUEST,
         .infer = infer,
         .data = data,
@@ -111,7 +111,7 @@ static int ask(inferd_client *client, const inferd_dissect_request *request,
     return code;
 }
 
-int inferd_dissect(inferd_client *client, const inferd_dissect_request *request,
+int inferd_inspect(inferd_client *client, const inferd_inspect_request *request,
                    inferd_node_callback callback, void *context, struct inferd_error *err)
 {
     struct listener listener = {client, callback, context};

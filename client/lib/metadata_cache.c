@@ -6,102 +6,107 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct inf_learned *inf_learned_find(inferd_client *client, const char *model, const char *version)
+struct inf_metadata_cache *inf_metadata_cache_find(inferd_client *client, const char *model,
+                                                   const char *version)
 {
-    for (struct inf_learned **place = &client->learned; *place != NULL; place = &(*place)->next) {
-        struct inf_learned *learned = *place;
-        if (strcmp(learned->model, model) != 0 || strcmp(learned->version_asked, version) != 0)
+    for (struct inf_metadata_cache **place = &client->metadata; *place != NULL;
+         place = &(*place)->next) {
+        struct inf_metadata_cache *metadata = *place;
+        if (strcmp(metadata->model, model) != 0 || strcmp(metadata->version_asked, version) != 0)
             continue;
-        *place = learned->next; // to the front: the list's end is the least used
-        learned->next = client->learned;
-        client->learned = learned;
-        return learned;
+        *place = metadata->next; // to the front: the list's end is the least used
+        metadata->next = client->metadata;
+        client->metadata = metadata;
+        return metadata;
     }
     return NULL;
 }
 
-struct inf_learned *inf_learned_make(inferd_client *client, const char *model, const char *version)
+struct inf_metadata_cache *inf_metadata_cache_make(inferd_client *client, const char *model,
+                                                   const char *version)
 {
-    struct inf_learned *learned = inf_learned_find(client, model, version);
-    if (learned != NULL)
-        return learned;
+    struct inf_metadata_cache *metadata = inf_metadata_cache_find(client, model, version);
+    if (metadata != NULL)
+        return metadata;
     uint32_t count = 0;
-    struct inf_learned **place = &client->learned;
-    for (; *place != NULL && count + 1 < INF_CLIENT_LEARNED; place = &(*place)->next)
+    struct inf_metadata_cache **place = &client->metadata;
+    for (; *place != NULL && count + 1 < INF_CLIENT_METADATA; place = &(*place)->next)
         count++;
     if (*place != NULL) {
-        learned = *place; // the last one
+        metadata = *place; // the last one
         *place = NULL;
-        inf_learned_forget_info(learned);
-        inf_learned_reset(learned);
+        inf_metadata_cache_forget_info(metadata);
+        inf_metadata_cache_reset(metadata);
     } else {
-        learned = calloc(1, sizeof *learned);
-        if (learned == NULL)
+        metadata = calloc(1, sizeof *metadata);
+        if (metadata == NULL)
             return NULL;
     }
-    snprintf(learned->model, sizeof learned->model, "%s", model);
-    snprintf(learned->version_asked, sizeof learned->version_asked, "%s", version);
-    learned->next = client->learned;
-    client->learned = learned;
-    return learned;
+    snprintf(metadata->model, sizeof metadata->model, "%s", model);
+    snprintf(metadata->version_asked, sizeof metadata->version_asked, "%s", version);
+    metadata->next = client->metadata;
+    client->metadata = metadata;
+    return metadata;
 }
 
-struct inf_learned_output *inf_learned_output(const struct inf_learned *learned, const char *name)
+struct inf_metadata_cache_output *
+inf_metadata_cache_output(const struct inf_metadata_cache *metadata, const char *name)
 {
-    for (uint32_t i = 0; i < learned->count; i++)
-        if (strcmp(learned->outputs[i].name, name) == 0)
-            return &learned->outputs[i];
+    for (uint32_t i = 0; i < metadata->count; i++)
+        if (strcmp(metadata->outputs[i].name, name) == 0)
+            return &metadata->outputs[i];
     return NULL;
 }
 
-bool inf_learned_note(struct inf_learned *learned, const char *name, size_t bytes)
+bool inf_metadata_cache_note(struct inf_metadata_cache *metadata, const char *name, size_t bytes)
 {
-    struct inf_learned_output *output = inf_learned_output(learned, name);
+    struct inf_metadata_cache_output *output = inf_metadata_cache_output(metadata, name);
     if (output != NULL) {
         output->bytes = INF_MAX(output->bytes, bytes);
         return true;
     }
-    if (learned->count == learned->capacity) {
-        uint32_t capacity = INF_MAX(learned->capacity * 2, 4);
-        struct inf_learned_output *outputs =
-            realloc(learned->outputs, capacity * sizeof learned->outputs[0]);
+    if (metadata->count == metadata->capacity) {
+        uint32_t capacity = INF_MAX(metadata->capacity * 2, 4);
+        struct inf_metadata_cache_output *outputs =
+            realloc(metadata->outputs, capacity * sizeof metadata->outputs[0]);
         if (outputs == NULL)
             return false;
-        learned->outputs = outputs;
-        learned->capacity = capacity;
+        metadata->outputs = outputs;
+        metadata->capacity = capacity;
     }
-    output = &learned->outputs[learned->count++];
+    output = &metadata->outputs[metadata->count++];
     snprintf(output->name, sizeof output->name, "%s", name);
     output->bytes = bytes;
     return true;
 }
 
-void inf_learned_reset(struct inf_learned *learned)
+void inf_metadata_cache_reset(struct inf_metadata_cache *metadata)
 {
-    learned->count = 0;
-    learned->complete = false;
-    learned->version_got[0] = '\0';
+    metadata->count = 0;
+    metadata->complete = false;
+    metadata->version_got[0] = '\0';
 }
 
-void inf_learned_forget_info(struct inf_learned *learned)
+void inf_metadata_cache_forget_info(struct inf_metadata_cache *metadata)
 {
-    free(learned->info);
-    learned->info = NULL;
+    free(metadata->info);
+    metadata->info = NULL;
 }
 
 void inf_client_forget_infos(inferd_client *client)
 {
-    for (struct inf_learned *learned = client->learned; learned != NULL; learned = learned->next)
-        inf_learned_forget_info(learned);
+    for (struct inf_metadata_cache *metadata = client->metadata; metadata != NULL;
+         metadata = metadata->next)
+        inf_metadata_cache_forget_info(metadata);
 }
 
-void inf_client_learned_fini(inferd_client *client)
+void inf_client_metadata_fini(inferd_client *client)
 {
-    while (client->learned != NULL) {
-        struct inf_learned *learned = client->learned;
-        client->learned = learned->next;
-        inf_learned_forget_info(learned);
-        free(learned->outputs);
-        free(learned);
+    while (client->metadata != NULL) {
+        struct inf_metadata_cache *metadata = client->metadata;
+        client->metadata = metadata->next;
+        inf_metadata_cache_forget_info(metadata);
+        free(metadata->outputs);
+        free(metadata);
     }
 }

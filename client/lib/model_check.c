@@ -75,22 +75,22 @@ static enum inf_code check_all(const inferd_request *request, const inferd_model
     return INF_OK;
 }
 
-static struct inf_learned *find_learned(inferd_client *client, const inferd_request *request)
+static struct inf_metadata_cache *find_learned(inferd_client *client, const inferd_request *request)
 {
-    return inf_learned_find(client, request->model,
-                            request->version != NULL ? request->version : "");
+    return inf_metadata_cache_find(client, request->model,
+                                   request->version != NULL ? request->version : "");
 }
 
 enum inf_code inf_model_check(inferd_client *client, const inferd_request *request,
                               struct inf_error *err)
 {
-    struct inf_learned *learned = find_learned(client, request);
-    if (learned == NULL || learned->info == NULL ||
-        check_all(request, learned->info, err) == INF_OK)
+    struct inf_metadata_cache *metadata = find_learned(client, request);
+    if (metadata == NULL || metadata->info == NULL ||
+        check_all(request, metadata->info, err) == INF_OK)
         return INF_OK;
-    if (inf_client_now_ns() - learned->info_ns < FRESH_NS)
+    if (inf_client_now_ns() - metadata->info_ns < FRESH_NS)
         return err->code;
-    inf_learned_forget_info(learned);
+    inf_metadata_cache_forget_info(metadata);
     return INF_OK;
 }
 
@@ -103,8 +103,8 @@ static int check(inferd_client *client, const inferd_request *request, struct in
         (void)!inf_request_check(client, request, &error);
     if (error.code != INF_OK || inf_model_check(client, request, &error) != INF_OK)
         return inf_client_report(err, &error);
-    struct inf_learned *learned = find_learned(client, request);
-    if (learned != NULL && learned->info != NULL)
+    struct inf_metadata_cache *metadata = find_learned(client, request);
+    if (metadata != NULL && metadata->info != NULL)
         return INFERD_OK;
     inferd_model_info *info;
     int code = inferd_model_describe(client, request->model, request->version, &info, err);

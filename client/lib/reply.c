@@ -100,23 +100,25 @@ static enum inf_code fill_outputs(inferd_client *client, const struct inf_call *
 static void learn(inferd_client *client, const struct inf_call *call)
 {
     const struct inf_infer_reply *reply = &client->message.infer_reply;
-    struct inf_learned *learned = inf_learned_make(client, call->model, call->version);
-    if (learned == NULL)
+    struct inf_metadata_cache *metadata =
+        inf_metadata_cache_make(client, call->model, call->version);
+    if (metadata == NULL)
         return;
-    if (learned->info != NULL && strcmp(learned->info->version, reply->model_version) != 0)
-        inf_learned_forget_info(learned);
+    if (metadata->info != NULL && strcmp(metadata->info->version, reply->model_version) != 0)
+        inf_metadata_cache_forget_info(metadata);
     bool all = call->default_outputs && !call->expanded;
-    if (strcmp(learned->version_got, reply->model_version) != 0 ||
-        (all && (!learned->complete || learned->count != reply->output_count))) {
-        inf_learned_reset(learned);
-        snprintf(learned->version_got, sizeof learned->version_got, "%s", reply->model_version);
-        learned->complete = all;
+    if (strcmp(metadata->version_got, reply->model_version) != 0 ||
+        (all && (!metadata->complete || metadata->count != reply->output_count))) {
+        inf_metadata_cache_reset(metadata);
+        snprintf(metadata->version_got, sizeof metadata->version_got, "%s", reply->model_version);
+        metadata->complete = all;
     }
     for (uint32_t i = 0; i < reply->output_count; i++)
-        if (!inf_learned_note(learned, reply->outputs[i].name, reply->outputs[i].location.length))
-            learned->complete = false;
-    if (all && learned->count != reply->output_count)
-        learned->complete = false; // other names than before: the next answer tells them all
+        if (!inf_metadata_cache_note(metadata, reply->outputs[i].name,
+                                     reply->outputs[i].location.length))
+            metadata->complete = false;
+    if (all && metadata->count != reply->output_count)
+        metadata->complete = false; // other names than before: the next answer tells them all
 }
 
 // --- trying again ---
@@ -156,17 +158,18 @@ static bool grow(inferd_client *client, struct inf_call *call, const struct refu
     struct inf_infer_request *request = &client->message.infer_request;
     struct inf_span meta = {call->frame->bytes + INF_FRAME_HEADER_BYTES, call->frame->meta_size};
     struct inf_error ignored;
-    struct inf_learned *learned = inf_learned_make(client, call->model, call->version);
-    if (learned == NULL || inf_message_decode(&client->message, INF_MESSAGE_INFER_REQUEST, meta,
-                                              client->scratch, &ignored) != INF_OK)
+    struct inf_metadata_cache *metadata =
+        inf_metadata_cache_make(client, call->model, call->version);
+    if (metadata == NULL || inf_message_decode(&client->message, INF_MESSAGE_INFER_REQUEST, meta,
+                                               client->scratch, &ignored) != INF_OK)
         return false;
     bool in_answer = refusal->error.reason == INF_REASON_FRAME_TOO_LARGE;
     bool grown = false;
-    // Outputs that were not listed are those learned, none of them in a region.
-    uint32_t count = request->output_count == 0 ? learned->count : request->output_count;
+    // Outputs that were not listed are those metadata, none of them in a region.
+    uint32_t count = request->output_count == 0 ? metadata->count : request->output_count;
     for (uint32_t i = 0; i < count; i++) {
         const char *name =
-            request->output_count == 0 ? learned->outputs[i].name : request->outputs[i].name;
+            request->output_count == 0 ? metadata->outputs[i].name : request->outputs[i].name;
         bool placed = request->output_count != 0 && request->outputs[i].location.present;
         bool callers =
             placed && (call->output_block == NULL ||
@@ -174,14 +177,14 @@ static bool grow(inferd_client *client, struct inf_call *call, const struct refu
         if (callers || placed == in_answer ||
             (refusal->tensor[0] != '\0' && strcmp(refusal->tensor, name) != 0))
             continue;
-        const struct inf_learned_output *known = inf_learned_output(learned, name);
+        const struct inf_metadata_cache_output *known = inf_metadata_cache_output(metadata, name);
         size_t bytes = refusal->tensor[0] != '\0' ? refusal->needed_bytes : 0;
         size_t known_bytes = known != NULL ? known->bytes : 0;
         if (bytes <= known_bytes)
             bytes = INF_MAX(known_bytes * 2, UNKNOWN_OUTPUT_BYTES);
         if (bytes > INF_LIMIT_TENSOR_BYTES)
             return false;
-        grown = inf_learned_note(learned, name, bytes) || grown;
+        grown = inf_metadata_cache_note(metadata, name, bytes) || grown;
     }
     return grown;
 }
@@ -214,16 +217,17 @@ static bool try_again(inferd_client *client, struct inf_call *call, struct refus
     if (call->ended || call->cancelled || call->once || call->phase != INF_CALL_INFER ||
         call->attempts >= ATTEMPTS_MAX)
         return false;
-    struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
+    struct inf_metadata_cache *metadata =
+        inf_metadata_cache_find(client, call->model, call->version);
     if (call->expanded && refusal->error.reason == INF_REASON_TENSOR_UNKNOWN) {
-        if (learned != NULL)
-            inf_learned_reset(learned); // the model has been replaced by another
+        if (metadata != NULL)
+            inf_metadata_cache_reset(metadata); // the model has been replaced by another
     } else if (refusal->error.reason == INF_REASON_REGION_NOT_FOUND) {
         if (inf_call_refused(call) == NULL)
             return false;
     } else if (!is_too_small(refusal)) {
         return false;
-    } else if (call->default_outputs && (learned == NULL || !learned->complete)) {
+    } else if (call->default_outputs && (metadata == NULL || !metadata->complete)) {
         return ask_metadata(client, call);
     } else if (!grow(client, call, refusal)) {
         return false;
@@ -296,17 +300,18 @@ static bool metadata_answer(inferd_client *client, struct inf_call *call,
     struct refusal refusal = {.error = {.code = INF_CANCELLED,
                                         .reason = INF_REASON_BY_CLIENT,
                                         .text = "cancelled by the client"}};
-    struct inf_learned *learned = inf_learned_make(client, call->model, call->version);
-    if (learned != NULL) {
-        inf_learned_reset(learned);
-        learned->complete = true;
-        snprintf(learned->version_got, sizeof learned->version_got, "%s", model->version);
+    struct inf_metadata_cache *metadata =
+        inf_metadata_cache_make(client, call->model, call->version);
+    if (metadata != NULL) {
+        inf_metadata_cache_reset(metadata);
+        metadata->complete = true;
+        snprintf(metadata->version_got, sizeof metadata->version_got, "%s", model->version);
         for (uint32_t i = 0; i < model->output_count; i++) {
             size_t bytes = 0;
             if (!inf_shape_bytes(&model->outputs[i].shape, model->outputs[i].dtype, &bytes))
                 bytes = UNKNOWN_OUTPUT_BYTES;
-            if (!inf_learned_note(learned, model->outputs[i].name, bytes))
-                learned->complete = false;
+            if (!inf_metadata_cache_note(metadata, model->outputs[i].name, bytes))
+                metadata->complete = false;
         }
     }
     if (call->cancelled || call->ended || inf_infer_resend(client, call, &refusal.error) != INF_OK)
@@ -319,12 +324,13 @@ static bool is_outdated(inferd_client *client, const struct inf_call *call)
 {
     if (!call->expanded || call->once)
         return false;
-    struct inf_learned *learned = inf_learned_find(client, call->model, call->version);
+    struct inf_metadata_cache *metadata =
+        inf_metadata_cache_find(client, call->model, call->version);
     const char *version = client->message.infer_reply.model_version;
-    if (learned != NULL && strcmp(learned->version_got, version) == 0)
+    if (metadata != NULL && strcmp(metadata->version_got, version) == 0)
         return false;
-    if (learned != NULL)
-        inf_learned_reset(learned);
+    if (metadata != NULL)
+        inf_metadata_cache_reset(metadata);
     return true;
 }
 

@@ -89,7 +89,7 @@ static bool is_connected(inferd_client *client, uint64_t now_ns)
     return inf_client_may_send(client, NULL) == INF_OK;
 }
 
-void inf_client_again(inferd_client *client)
+void inf_client_retry(inferd_client *client)
 {
     if (client->parked == NULL || client->closing)
         return;

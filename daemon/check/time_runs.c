@@ -8,14 +8,14 @@
 
 #define WARMUP_RUNS 5u
 
-static enum inf_code time_runs(json_t *times, struct inf_trial *trial,
+static enum inf_code time_runs(json_t *times, struct inf_trial_run *trial,
                                struct inf_executable *executable, uint32_t runs,
                                struct inf_error *err)
 {
-    INF_TRY(inf_trial_init(trial, inf_executable_graph(executable), err));
+    INF_TRY(inf_trial_run_init(trial, inf_executable_graph(executable), err));
     for (uint32_t run = 0; run < WARMUP_RUNS + runs; run++) {
         uint64_t took_ns;
-        INF_TRY(inf_trial_run(trial, executable, &took_ns, err));
+        INF_TRY(inf_trial_run_run(trial, executable, &took_ns, err));
         if (run >= WARMUP_RUNS)
             json_array_append_new(times, json_real((double)took_ns / INF_NS_PER_MS));
     }
@@ -30,7 +30,7 @@ enum inf_code inf_check_time(json_t *report, struct inf_model *model,
     struct inf_shape_set set;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_executable *executable;
-    struct inf_trial trial = {0};
+    struct inf_trial_run trial = {0};
     const char *text = wanted->shapes != NULL ? wanted->shapes : "";
     if (wanted->device != NULL)
         INF_TRY(inf_model_device_find(devices, wanted->device, &device, err));
@@ -44,7 +44,7 @@ enum inf_code inf_check_time(json_t *report, struct inf_model *model,
                         json_integer(wanted->mode.threads > 0 ? wanted->mode.threads
                                                               : inf_device_info(device)->threads));
     enum inf_code code = time_runs(times, &trial, executable, wanted->runs, err);
-    inf_trial_fini(&trial);
+    inf_trial_run_fini(&trial);
     inf_model_release(model, &executable);
     return code;
 }

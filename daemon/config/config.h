@@ -33,7 +33,7 @@ enum inf_flag_id {
 // Where a setting's value came from; what comes later overrides what comes before.
 enum inf_origin {
     INF_ORIGIN_DEFAULT,
-    INF_ORIGIN_FACTS,   // 0 stood for "chosen": this was, from what the machine is
+    INF_ORIGIN_HOST,    // 0 stood for "chosen": this was, from what the machine is
     INF_ORIGIN_DERIVED, // follows from another setting
     INF_ORIGIN_FILE,
     INF_ORIGIN_DROP_IN,

@@ -97,7 +97,7 @@ bool inf_connections_idle(const struct inf_connections *connections)
     for (const struct inf_connection *connection = connections->all; connection != NULL;
          connection = connection->next)
         if (connection->in_flight > 0 || connection->uploads != NULL ||
-            connection->output.first != NULL || inf_gate_busy(connection->gate))
+            connection->output.first != NULL || inf_reply_writer_busy(connection->writer))
             return false;
     return true;
 }
@@ -117,7 +117,7 @@ static void free_connection(struct inf_connection *connection) INF_ON_LOOP
         inf_quota_refund(connection->user, INF_QUOTA_FDS, connection->fds);
     }
     inf_quota_unref(&connection->user);
-    inf_gate_unref(&connection->gate);
+    inf_reply_writer_unref(&connection->writer);
     free(connection);
 }
 
@@ -154,7 +154,7 @@ void inf_connection_close(struct inf_connection *connection)
     event_del(connection->read_event);
     event_del(connection->write_event);
     event_del(connection->timer_event);
-    inf_gate_close(connection->gate);
+    inf_reply_writer_close(connection->writer);
 
     if (connection->previous != NULL)
         connection->previous->next = connection->next;
@@ -204,7 +204,7 @@ static void data_free(void *context, void *memory, size_t size)
 static void close_elsewhere(void *context, int fd)
 {
     const struct inf_connections *set = context;
-    inf_reaper_close(set->options.reaper, fd);
+    inf_deferred_close_close(set->options.deferred_close, fd);
 }
 
 static enum inf_code open_account(struct inf_connection *connection, struct inf_connections *set,
@@ -243,7 +243,8 @@ static enum inf_code fill(struct inf_connection *connection, struct inf_connecti
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a connection");
     INF_TRY(open_account(connection, set, peer, err));
-    INF_TRY(inf_gate_create(&connection->gate, set->options.returns, peer->fd, connection, err));
+    INF_TRY(inf_reply_writer_create(&connection->writer, set->options.returns, peer->fd, connection,
+                                    err));
     connection->set = set;
     connection->reading = true;
     connection->fd = peer->fd;
@@ -255,7 +256,7 @@ static enum inf_code fill(struct inf_connection *connection, struct inf_connecti
     const struct inf_assembler_memory memory = {
         .alloc = data_alloc, .free = data_free, .close_fd = close_elsewhere, .context = set};
     inf_assembler_init(&connection->assembler, &limits, &memory);
-    inf_region_table_init(&connection->regions, set->options.reaper, set->options.counters,
+    inf_region_table_init(&connection->regions, set->options.deferred_close, set->options.counters,
                           connection->user);
     inf_session_table_init(&connection->sessions, set->options.counters, connection->user);
     return INF_OK;

@@ -11,9 +11,9 @@
 #include "backends/base/log.h"
 #include "backends/base/role.h"
 #include "daemon/config/config.h"
-#include "daemon/system/counters.h"
 #include "daemon/resource/quota.h"
 #include "daemon/service/service.h"
+#include "daemon/system/counters.h"
 
 struct event_base;
 struct inf_connection;
@@ -24,8 +24,8 @@ struct inf_connections_options {
     struct event_base *base;
     struct inf_service *service;
     struct inf_pool *pool;
-    struct inf_reaper *reaper;
-    struct inf_gate_returns *returns;
+    struct inf_deferred_close *deferred_close;
+    struct inf_reply_writer_returns *returns;
     struct inf_counters *counters;
     const struct inf_log *log;
     const char *version; // of the daemon

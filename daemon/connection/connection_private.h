@@ -4,8 +4,8 @@
 #define INF_DAEMON_CONNECTION_CONNECTION_PRIVATE_H
 
 #include "daemon/connection/connection.h"
-#include "daemon/output/reply_writer.h"
 #include "daemon/output/output_queue.h"
+#include "daemon/output/reply_writer.h"
 #include "proto/wire/assembler.h"
 
 struct event;
@@ -46,7 +46,7 @@ struct inf_connection {
     bool dirty;
     enum inf_connection_state state;
     int fd; // the gate's
-    struct inf_gate *gate;
+    struct inf_reply_writer *writer;
     uid_t uid;
     struct inf_quota_user *user; // a reference
     uint32_t fds; // that the user is charged for: the socket, and what came with frames

@@ -266,7 +266,8 @@ static enum inf_code try_request(struct inf_connection *connection, struct inf_f
                                   .uid = connection->uid,
                                   .admin = connection->admin,
                                   .reply_bytes_max = (uint32_t)connection->reply_bytes_max,
-                                  .gate = answers_directly(connection) ? connection->gate : NULL,
+                                  .writer =
+                                      answers_directly(connection) ? connection->writer : NULL,
                                   .stream_id = frame->header.stream_id,
                                   .frame_bytes_max = connection->limits.data_bytes};
     INF_TRY(admit(connection, frame, upload, fault));
@@ -506,7 +507,7 @@ void inf_connection_take_frame(struct inf_connection *connection, struct inf_fra
     }
     inf_pool_release(set->options.pool, frame->data, frame->header.data_bytes);
     for (uint32_t i = 0; i < frame->fd_count; i++)
-        inf_reaper_close(set->options.reaper, frame->fds[i]);
+        inf_deferred_close_close(set->options.deferred_close, frame->fds[i]);
     inf_quota_refund(connection->user, INF_QUOTA_FDS, came);
     connection->fds -= came;
 }

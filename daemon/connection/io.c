@@ -167,7 +167,7 @@ static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *
     bool lost = (message->msg_flags & MSG_CTRUNC) != 0;
     enum inf_code code = inf_quota_charge(connection->user, INF_QUOTA_FDS, lost ? 0 : count, err);
     for (uint32_t i = 0; i < count && (lost || code != INF_OK); i++)
-        inf_reaper_close(connection->set->options.reaper, fds[i]);
+        inf_deferred_close_close(connection->set->options.deferred_close, fds[i]);
     if (lost)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
                                "file descriptors were lost: more than %u with one frame, or none "
@@ -275,11 +275,11 @@ void inf_connection_flush(struct inf_connection *connection)
         return;
     enum inf_output_state state = INF_OUTPUT_EMPTY;
     if (output->first != NULL || connection->state == INF_CONNECTION_CLOSING) {
-        if (!inf_gate_enter_loop(connection->gate))
+        if (!inf_reply_writer_enter_loop(connection->writer))
             return;
         state = inf_output_flush(output, &connection->set->output_store, connection->fd);
         if (state == INF_OUTPUT_EMPTY)
-            inf_gate_leave_loop(connection->gate);
+            inf_reply_writer_leave_loop(connection->writer);
     }
     if (state == INF_OUTPUT_BROKEN ||
         (state == INF_OUTPUT_EMPTY && connection->state == INF_CONNECTION_CLOSING)) {

@@ -298,7 +298,7 @@ static void finish(struct inf_connections *connections, struct inf_call *call) I
 
 // Goes on where a worker has left a connection.
 static void resume(struct inf_connections *connections,
-                   const struct inf_gate_rest *rest) INF_ON_LOOP
+                   const struct inf_reply_writer_rest *rest) INF_ON_LOOP
 {
     struct inf_connection *connection = rest->owner;
     mark_dirty(connection);
@@ -309,16 +309,16 @@ static void resume(struct inf_connections *connections,
         return;
     }
     if (connection->output.first == NULL)
-        inf_gate_leave_loop(connection->gate);
+        inf_reply_writer_leave_loop(connection->writer);
 }
 
 void inf_connections_take_done(struct inf_connections *connections)
 {
     struct inf_call *call;
-    struct inf_gate_rest rest;
+    struct inf_reply_writer_rest rest;
     while ((call = inf_service_next_finished(connections->options.service)) != NULL)
         finish(connections, call);
-    while (inf_gate_returns_next(connections->options.returns, &rest))
+    while (inf_reply_writer_returns_next(connections->options.returns, &rest))
         resume(connections, &rest);
 }
 

@@ -154,14 +154,14 @@ enum inf_code inf_model_race(struct inf_load_job *job, const struct inf_loader_o
     }
     runner->options = options;
     runner->race = job->placement.race;
-    runner->race.calm = options->calm;
+    runner->race.idle_gate = options->idle_gate;
     runner->race.tolerance = job->rules.tolerance;
     reset_entries(&runner->race);
     enum inf_code code = run(runner, base, err);
     if (code == INF_OK) {
         decision->key = job->placement.key;
         decision->race = runner->race;
-        decision->race.calm = NULL;
+        decision->race.idle_gate = NULL;
         job->decision = decision;
         decision = NULL;
     }

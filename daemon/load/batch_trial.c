@@ -83,8 +83,8 @@ static size_t row_bytes(const struct inf_graph *graph, const struct inf_port *po
 }
 
 // Row i of every input becomes row first + i of all there are.
-static void fill_rows(const struct inf_trial *trial, const struct inf_graph *graph, uint32_t rows,
-                      uint32_t first)
+static void fill_rows(const struct inf_trial_run *trial, const struct inf_graph *graph,
+                      uint32_t rows, uint32_t first)
 {
     for (uint32_t i = 0; i < graph->input_count; i++) {
         size_t size = row_bytes(graph, &graph->inputs[i], rows);
@@ -100,7 +100,7 @@ static void fill_rows(const struct inf_trial *trial, const struct inf_graph *gra
 struct rung {
     uint32_t rows;
     struct inf_executable *executable;
-    struct inf_trial trial;
+    struct inf_trial_run trial;
     uint64_t bytes; // of all inputs and outputs
 };
 
@@ -127,7 +127,7 @@ static uint64_t count_bytes(const struct inf_graph *graph, uint32_t rows)
 
 static void release(struct measured *measured, struct rung *rung)
 {
-    inf_trial_fini(&rung->trial);
+    inf_trial_run_fini(&rung->trial);
     inf_model_release(measured->served->model, &rung->executable);
 }
 
@@ -146,7 +146,7 @@ static bool acquire(struct measured *measured, struct rung *rung, uint32_t rows)
     const struct inf_graph *graph = inf_executable_graph(rung->executable);
     // What is interpreted allocates in every run, and gains nothing by more rows.
     if (inf_executable_interpreted_nodes(rung->executable) == 0 && rows_hold(graph, rows) &&
-        inf_trial_init(&rung->trial, graph, NULL) == INF_OK) {
+        inf_trial_run_init(&rung->trial, graph, NULL) == INF_OK) {
         rung->bytes = count_bytes(graph, rows);
         return true;
     }
@@ -161,7 +161,7 @@ static bool time_run(const struct rung *rung, uint64_t *best_ns)
     *best_ns = UINT64_MAX;
     for (int i = 0; i < RUNS_MAX && all_ns < RUNS_MS * INF_NS_PER_MS; i++) {
         uint64_t took_ns;
-        if (inf_trial_run(&rung->trial, rung->executable, &took_ns, NULL) != INF_OK)
+        if (inf_trial_run_run(&rung->trial, rung->executable, &took_ns, NULL) != INF_OK)
             return false;
         *best_ns = INF_MIN(*best_ns, took_ns);
         all_ns += took_ns;
@@ -175,12 +175,12 @@ static bool same_alone(const struct rung *rung, const struct rung *single, uint3
 {
     const struct inf_graph *graph = inf_executable_graph(single->executable);
     fill_rows(&single->trial, graph, 1, row);
-    if (inf_trial_run(&single->trial, single->executable, NULL, NULL) != INF_OK)
+    if (inf_trial_run_run(&single->trial, single->executable, NULL, NULL) != INF_OK)
         return false;
     for (uint32_t i = 0; i < graph->output_count; i++) {
         size_t size = row_bytes(graph, &graph->outputs[i], 1);
         const uint8_t *whole = rung->trial.pointers[graph->input_count + i];
-        if (inf_trial_first_difference(
+        if (inf_trial_run_first_difference(
                 whole + row * size, single->trial.pointers[graph->input_count + i], size,
                 graph->values[graph->outputs[i].value].dtype, TOLERANCE) != SIZE_MAX)
             return false;

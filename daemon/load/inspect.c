@@ -13,18 +13,18 @@
 // A profile is the quickest of so many runs.
 #define PROFILE_RUNS 5
 
-bool inf_dissect_mode_parse(const char *text, enum inf_dissect_mode *mode)
+bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode)
 {
-    static const char *const names[] = {[INF_DISSECT_PROFILE] = "profile",
-                                        [INF_DISSECT_DEBUG] = "debug",
-                                        [INF_DISSECT_DIFF] = "diff"};
+    static const char *const names[] = {[INF_INSPECT_PROFILE] = "profile",
+                                        [INF_INSPECT_DEBUG] = "debug",
+                                        [INF_INSPECT_DIFF] = "diff"};
     size_t index = inf_name_find(names, INF_ARRAY_LENGTH(names), text);
     if (index < INF_ARRAY_LENGTH(names))
-        *mode = (enum inf_dissect_mode)index;
+        *mode = (enum inf_inspect_mode)index;
     return index < INF_ARRAY_LENGTH(names);
 }
 
-void inf_dissect_order_destroy(struct inf_dissect_order **order)
+void inf_inspect_order_destroy(struct inf_inspect_order **order)
 {
     if (*order == NULL)
         return;
@@ -35,10 +35,10 @@ void inf_dissect_order_destroy(struct inf_dissect_order **order)
 }
 
 struct work {
-    const struct inf_dissect_order *order;
-    const struct inf_dissect_sink *sink;
+    const struct inf_inspect_order *order;
+    const struct inf_inspect_sink *sink;
     struct inf_dissection *subject, *other;
-    struct inf_dissect_rows *rows;
+    struct inf_inspect_rows *rows;
     bool parted; // a node that differs was reported
 };
 
@@ -55,7 +55,7 @@ static size_t append_value(char *text, size_t size, size_t used, const struct in
                                    inf_shape_print(&graph->values[value].shape, shape));
 }
 
-static void describe(struct inf_dissect_rows *rows, const struct inf_graph *graph, uint32_t index)
+static void describe(struct inf_inspect_rows *rows, const struct inf_graph *graph, uint32_t index)
 {
     const struct inf_node *node = &graph->nodes[index];
     struct inf_node_entry *entry = &rows->entries[rows->count];
@@ -111,7 +111,7 @@ static void look(struct work *work, struct inf_node_entry *entry, uint32_t index
     entry->inf_count = report.inf_count;
     entry->least = report.least;
     entry->largest = report.largest;
-    if (work->order->mode == INF_DISSECT_DEBUG && report.nan_count + report.inf_count > 0)
+    if (work->order->mode == INF_INSPECT_DEBUG && report.nan_count + report.inf_count > 0)
         entry->verdict = came_in(work->subject, index) ? "came in" : "made here";
 }
 
@@ -152,14 +152,14 @@ static enum inf_code report_nodes(struct work *work, struct inf_error *err)
         look(work, entry, n);
         if (work->other != NULL)
             compare(work, entry, n);
-        if (++work->rows->count == INF_DISSECT_ROWS)
+        if (++work->rows->count == INF_INSPECT_ROWS)
             hand_over(work, (n + 1) * 100 / graph->node_count);
     }
     hand_over(work, 100);
     return INF_OK;
 }
 
-static void fill_inputs(struct inf_dissection *dissection, const struct inf_dissect_order *order)
+static void fill_inputs(struct inf_dissection *dissection, const struct inf_inspect_order *order)
 {
     if (!order->given) {
         inf_dissection_fill_inputs(dissection);
@@ -174,7 +174,7 @@ static void fill_inputs(struct inf_dissection *dissection, const struct inf_diss
 
 // The shapes to run with: those of the inputs, or the model's own with 1 where it leaves them open.
 static enum inf_code choose_shapes(const struct inf_model *model,
-                                   const struct inf_dissect_order *order, struct inf_shape *shapes,
+                                   const struct inf_inspect_order *order, struct inf_shape *shapes,
                                    struct inf_error *err)
 {
     const struct inf_graph *graph = inf_model_graph(model);
@@ -192,7 +192,7 @@ static enum inf_code choose_shapes(const struct inf_model *model,
 }
 
 static enum inf_code start(struct inf_dissection **dissection, struct inf_model *model,
-                           const struct inf_apart *apart, const struct inf_dissect_order *order,
+                           const struct inf_apart *apart, const struct inf_inspect_order *order,
                            struct inf_error *err) INF_MAY_BLOCK
 {
     INF_TRY(inf_dissection_create(dissection, model, apart, err));
@@ -203,24 +203,24 @@ static enum inf_code start(struct inf_dissection **dissection, struct inf_model 
 static enum inf_code run(struct work *work, struct inf_model *model,
                          struct inf_error *err) INF_MAY_BLOCK
 {
-    const struct inf_dissect_order *order = work->order;
+    const struct inf_inspect_order *order = work->order;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     INF_TRY(choose_shapes(model, order, shapes, err));
     const struct inf_mode mode = {.precision = order->precision};
     struct inf_apart apart = {.device = order->device,
                               .mode = order->precision != INF_PRECISION_AUTO ? &mode : NULL,
                               .shapes = shapes,
-                              .keep = order->mode != INF_DISSECT_PROFILE};
+                              .keep = order->mode != INF_INSPECT_PROFILE};
     INF_TRY(start(&work->subject, model, &apart, order, err));
     apart.device = order->against;
     apart.mode = NULL;
-    if (order->mode == INF_DISSECT_DIFF)
+    if (order->mode == INF_INSPECT_DIFF)
         INF_TRY(start(&work->other, model, &apart, order, err));
     return report_nodes(work, err);
 }
 
-enum inf_code inf_model_dissect(struct inf_model *model, const struct inf_dissect_order *order,
-                                const struct inf_dissect_sink *sink, struct inf_error *err)
+enum inf_code inf_model_inspect(struct inf_model *model, const struct inf_inspect_order *order,
+                                const struct inf_inspect_sink *sink, struct inf_error *err)
 {
     inf_role_check_may_block();
     struct work work = {.order = order, .sink = sink};

@@ -8,19 +8,19 @@
 #include "proto/core/limits.h"
 #include "proto/wire/message.h"
 
-enum inf_dissect_mode {
-    INF_DISSECT_PROFILE, // times, of the steps as they run
-    INF_DISSECT_DEBUG,   // every value looked at
-    INF_DISSECT_DIFF,    // every value compared with another device's
-    INF_DISSECT_MODES,
+enum inf_inspect_mode {
+    INF_INSPECT_PROFILE, // times, of the steps as they run
+    INF_INSPECT_DEBUG,   // every value looked at
+    INF_INSPECT_DIFF,    // every value compared with another device's
+    INF_INSPECT_MODES,
 };
 
 // Parses "profile", "debug" or "diff"; false for anything else.
-bool inf_dissect_mode_parse(const char *text, enum inf_dissect_mode *mode);
+bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode);
 
 // What is to be looked into, and how.
-struct inf_dissect_order {
-    enum inf_dissect_mode mode;
+struct inf_inspect_order {
+    enum inf_inspect_mode mode;
     struct inf_device *device;    // no references: the device list's
     struct inf_device *against;   // diff
     enum inf_precision precision; // on `device`; AUTO: as the model is placed
@@ -31,23 +31,23 @@ struct inf_dissect_order {
 };
 
 // Frees the order with its inputs. NULL is fine.
-void inf_dissect_order_destroy(struct inf_dissect_order **order);
+void inf_inspect_order_destroy(struct inf_inspect_order **order);
 
 // Nodes that are reported at once.
-#define INF_DISSECT_ROWS 48u
+#define INF_INSPECT_ROWS 48u
 
 // Some nodes, with the texts that the entries point to.
-struct inf_dissect_rows {
+struct inf_inspect_rows {
     uint32_t count;
-    struct inf_node_entry entries[INF_DISSECT_ROWS];
+    struct inf_node_entry entries[INF_INSPECT_ROWS];
     struct {
         char name[128], shape[96], inputs[256];
-    } texts[INF_DISSECT_ROWS];
+    } texts[INF_INSPECT_ROWS];
 };
 
 // Who takes rows. Each is from calloc(), and the taker's.
-struct inf_dissect_sink {
-    void (*take)(void *context, struct inf_dissect_rows *rows, uint32_t percent);
+struct inf_inspect_sink {
+    void (*take)(void *context, struct inf_inspect_rows *rows, uint32_t percent);
     void *context;
 };
 
@@ -55,8 +55,8 @@ struct inf_dissect_sink {
 //
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot be looked into; the
 // text says why.
-enum inf_code inf_model_dissect(struct inf_model *model, const struct inf_dissect_order *order,
-                                const struct inf_dissect_sink *sink,
+enum inf_code inf_model_inspect(struct inf_model *model, const struct inf_inspect_order *order,
+                                const struct inf_inspect_sink *sink,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

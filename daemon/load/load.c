@@ -9,8 +9,8 @@
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "daemon/load/batch_trial.h"
-#include "daemon/model/devices.h"
 #include "daemon/load/warm_up.h"
+#include "daemon/model/devices.h"
 
 // Where each stage begins, in percent of a typical load.
 #define PERCENT_READ     0u
@@ -33,14 +33,14 @@ static bool sizes_known(const struct inf_graph *graph)
 static enum inf_code run_once(struct inf_executable *executable,
                               struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_trial trial = {0};
+    struct inf_trial_run trial = {0};
     const struct inf_graph *graph = inf_executable_graph(executable);
     if (!sizes_known(graph))
         return INF_OK;
-    enum inf_code code = inf_trial_init(&trial, graph, err);
+    enum inf_code code = inf_trial_run_init(&trial, graph, err);
     if (code == INF_OK)
-        code = inf_trial_run(&trial, executable, NULL, err);
-    inf_trial_fini(&trial);
+        code = inf_trial_run_run(&trial, executable, NULL, err);
+    inf_trial_run_fini(&trial);
     return code;
 }
 
@@ -91,7 +91,7 @@ static enum inf_code warm_up(struct load *load, const struct inf_shape *shapes,
                  inf_precision_name(served->placement.mode.precision),
                  inf_device_info(served->device)->name);
     served->warm_precision = inf_executable_precision(executable);
-    inf_model_facts_read(&served->facts, executable, served->device, hosts, host_count);
+    inf_model_profile_read(&served->facts, executable, served->device, hosts, host_count);
     report(load, "warm-up", PERCENT_WARM_UP);
     enum inf_code code = load->config.warmup ? run_once(executable, err) : INF_OK;
     inf_model_release(served->model, &executable);
@@ -260,8 +260,9 @@ static const char *recall_shapes(const struct load *load)
         return "";
     if (job->shapes[0] != '\0')
         return job->shapes;
-    return load->options->seen != NULL ? inf_seen_find(load->options->seen, load->info.content_hash)
-                                       : "";
+    return load->options->seen != NULL
+               ? inf_served_shapes_find(load->options->seen, load->info.content_hash)
+               : "";
 }
 
 // Places the model, and warms it up if that can be done with shapes of our choice.
@@ -270,7 +271,7 @@ static enum inf_code settle(struct load *load, struct inf_error *err)
     const struct inf_graph *graph = inf_model_graph(load->served->model);
     const char *given = load->config.warmup_shapes, *seen = recall_shapes(load);
     struct inf_error why = {0};
-    inf_seen_take(&load->served->seen, seen);
+    inf_served_shapes_take(&load->served->seen, seen);
     INF_TRY(inf_warm_plan_make(&load->plan, graph, given, seen, err));
     INF_TRY(settle_device(load, err));
     enum inf_code code = warm_up_planned(load, &why);
@@ -299,15 +300,15 @@ static enum inf_code settle(struct load *load, struct inf_error *err)
 static enum inf_code spread(struct load *load, struct inf_error *err)
 {
     struct inf_served *served = load->served;
-    const struct inf_spread_subject subject = {.name = served->name,
-                                               .key = served,
-                                               .model = served->model,
-                                               .own = served->device,
-                                               .names = load->config.spread_devices,
-                                               .devices = load->options->devices,
-                                               .plan = &load->plan,
-                                               .log = load->options->log};
-    return inf_spread_warm(&served->spread, &subject, err);
+    const struct inf_replicas_subject subject = {.name = served->name,
+                                                 .key = served,
+                                                 .model = served->model,
+                                                 .own = served->device,
+                                                 .names = load->config.replica_devices,
+                                                 .devices = load->options->devices,
+                                                 .plan = &load->plan,
+                                                 .log = load->options->log};
+    return inf_replicas_warm(&served->spread, &subject, err);
 }
 
 static enum inf_code fill_served(struct load *load, struct inf_error *err)

@@ -10,8 +10,8 @@
 
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
-#include "daemon/load/load.h"
 #include "daemon/load/background_race.h"
+#include "daemon/load/load.h"
 
 struct inf_loader {
     struct inf_loader_options options;
@@ -145,7 +145,7 @@ static void load(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BL
 }
 
 // Posts some rows of a dissection.
-static void report_rows(void *context, struct inf_dissect_rows *rows, uint32_t percent)
+static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
     const struct listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
@@ -162,10 +162,10 @@ static void report_rows(void *context, struct inf_dissect_rows *rows, uint32_t p
 static void dissect(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct listener listener = {loader, job};
-    const struct inf_dissect_sink sink = {report_rows, &listener};
+    const struct inf_inspect_sink sink = {report_rows, &listener};
     snprintf(job->version, sizeof job->version, "%s", job->base->version);
     struct inf_error err = {0};
-    if (inf_model_dissect(job->base->model, job->dissect, &sink, &err) != INF_OK)
+    if (inf_model_inspect(job->base->model, job->dissect, &sink, &err) != INF_OK)
         job->message.event.err = err;
 }
 
@@ -220,7 +220,7 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
     else if (job->precompile_on != NULL)
         precompile(loader, job);
     else if (job->remember)
-        inf_seen_keep(loader->options.seen, job->base->content_hash, job->shapes);
+        inf_served_shapes_keep(loader->options.seen, job->base->content_hash, job->shapes);
     else
         load(loader, job);
     struct inf_load_event *event = &job->message.event;
@@ -235,10 +235,10 @@ static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY
 // Writes down what a model served that was not written yet.
 static void remember(struct inf_loader *loader, const struct inf_served *served) INF_MAY_BLOCK
 {
-    char text[INF_SEEN_TEXT];
+    char text[INF_SERVED_SHAPES_TEXT];
     if (served->seen.changed && served->config.remember_shapes)
-        inf_seen_keep(loader->options.seen, served->content_hash,
-                      inf_seen_print(&served->seen, text));
+        inf_served_shapes_keep(loader->options.seen, served->content_hash,
+                               inf_served_shapes_print(&served->seen, text));
 }
 
 // Frees a list of models that nobody refers to.
@@ -371,7 +371,7 @@ void inf_load_job_destroy(struct inf_load_job **job)
     inf_served_unref(&self->served);
     inf_served_unref(&self->known);
     inf_served_unref(&self->base);
-    inf_dissect_order_destroy(&self->dissect);
+    inf_inspect_order_destroy(&self->dissect);
     free(self->names);
     free(self->decision);
     free(self);

@@ -12,16 +12,16 @@
 #include "backends/base/idle_gate.h"
 #include "backends/device/device.h"
 #include "backends/exec/model.h"
-#include "daemon/policy/batch_ladder.h"
-#include "daemon/policy/latency_watch.h"
-#include "daemon/model/config.h"
 #include "daemon/load/inspect.h"
 #include "daemon/load/model_profile.h"
 #include "daemon/load/placement.h"
 #include "daemon/load/precision.h"
+#include "daemon/load/replicas.h"
+#include "daemon/model/config.h"
 #include "daemon/model/repository.h"
 #include "daemon/model/served_shapes.h"
-#include "daemon/load/replicas.h"
+#include "daemon/policy/batch_ladder.h"
+#include "daemon/policy/latency_watch.h"
 #include "proto/core/limits.h"
 
 struct inf_loader;
@@ -51,9 +51,9 @@ struct inf_served {
     struct inf_model_config config; // what it was told
     enum inf_precision precision;   // that was wanted
     char precision_reason[INF_PRECISION_REASON]; // why it computes in what it does
-    struct inf_spread spread;                    // where else it may run
+    struct inf_replicas spread;                  // where else it may run
     struct inf_batch_ladder ladder; // whether and how its runs are shared, on that device
-    struct inf_model_facts facts;   // at the shapes it was warmed up with; 0 where it was not
+    struct inf_model_profile facts; // at the shapes it was warmed up with; 0 where it was not
     uint64_t stamp;                 // of its file
     uint64_t config_stamp;          // of its settings' file; 0: it has none
     uint64_t content_hash;          // of its file
@@ -63,8 +63,8 @@ struct inf_served {
     _Atomic uint64_t recomputed;    // answers that had to be computed again in fp32
     struct inf_shadow_notes shadow; // what checking its answers found (daemon/schedule/shadow.h)
     bool demoted;                   // the loop's: it was said that this model computes in fp32 now
-    struct inf_drift drift;         // the loop's: how fast it is
-    struct inf_seen_shapes seen;    // the loop's: what it serves
+    struct inf_latency_watch latency_watch; // the loop's: how fast it is
+    struct inf_served_shape_set seen;       // the loop's: what it serves
     struct inf_shape
         *first_shapes; // that devices race with, one an input; NULL: not even ranks are known
 };
@@ -85,7 +85,7 @@ struct inf_load_event {
     struct inf_error err; // final: INF_OK, or why it failed
     char name[INF_LIMIT_MODEL_NAME + 1];
     char version[INF_VERSION_TEXT];
-    struct inf_dissect_rows
+    struct inf_inspect_rows
         *rows; // of a dissection; NULL: none. free() is whoever's takes the event
 };
 
@@ -111,14 +111,14 @@ struct inf_load_job {
     bool precision_asked;              // somebody asks now; else that of `base` stands
     struct inf_place_rules rules;
     struct inf_served *base; // one reference: this is placed anew, no file is read; NULL: a file is
-    struct inf_dissect_order *dissect;   // not NULL: base is looked into instead
+    struct inf_inspect_order *dissect;   // not NULL: base is looked into instead
     bool race;                           // candidates race for base instead: `placement` says which
     bool keep;                           // what was decided is only kept
     struct inf_placement placement;      // race: the base's
     struct inf_place_decision *decision; // what a race decided, or to go by; NULL: none. The job's
     struct inf_device *precompile_on; // not NULL: base is compiled for `shapes` instead; the list's
     bool remember;                    // `shapes` are what base serves: to be written down
-    char shapes[INF_SEEN_TEXT];       // sets: by name to be compiled, in order to be remembered
+    char shapes[INF_SERVED_SHAPES_TEXT]; // sets: by name to be compiled, in order to be remembered
     // What is served now, one reference: it is not loaded again where its file is the same, but placed
     // anew where its settings' file is another. NULL: load in any case.
     struct inf_served *known;
@@ -135,10 +135,10 @@ struct inf_loader_options {
     const struct inf_device_list *devices; // all there are; outlives the loader
     struct inf_place_options place;        // the loader thread's
     const struct inf_evaluator *evaluator;
-    struct inf_calm *calm;         // whether anything is served; outlives the loader
-    struct inf_loader *reports_to; // who gets the messages, and outlives this one; NULL: itself
-    bool gives_way;                // to threads that somebody waits for: inf_thread_give_way()
-    struct inf_seen *seen;         // what models served last; the loader thread's
+    struct inf_idle_gate *idle_gate; // whether anything is served; outlives the loader
+    struct inf_loader *reports_to;   // who gets the messages, and outlives this one; NULL: itself
+    bool gives_way;                  // to threads that somebody waits for: inf_thread_give_way()
+    struct inf_served_shapes *seen;  // what models served last; the loader thread's
     uint32_t batch_rows_max; // rows of different requests that a model may run at once; 1: none
     const struct inf_log *log;
 };

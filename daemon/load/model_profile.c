@@ -22,7 +22,7 @@ static uint64_t largest_input(const struct inf_graph *graph, const struct inf_no
     return largest;
 }
 
-static void count_step(struct inf_model_facts *facts, const struct inf_graph *graph,
+static void count_step(struct inf_model_profile *facts, const struct inf_graph *graph,
                        const struct inf_node *node)
 {
     uint64_t elements = largest_input(graph, node);
@@ -40,7 +40,7 @@ static struct inf_device *find_host(const struct inf_device_info *info,
 }
 
 // Notes that `host` runs a node, and what `device` says to it.
-static void note_declined(struct inf_model_facts *facts, const struct inf_graph *graph,
+static void note_declined(struct inf_model_profile *facts, const struct inf_graph *graph,
                           uint32_t node, struct inf_device *device, struct inf_device *host)
 {
     const char *op = inf_op_info(graph->nodes[node].op)->name;
@@ -60,17 +60,18 @@ static void note_declined(struct inf_model_facts *facts, const struct inf_graph 
         snprintf(declined->reason, sizeof declined->reason, "%.159s", why.text);
 }
 
-void inf_model_facts_read(struct inf_model_facts *facts, const struct inf_executable *executable,
-                          struct inf_device *device, struct inf_device *const *hosts,
-                          uint32_t host_count)
+void inf_model_profile_read(struct inf_model_profile *facts,
+                            const struct inf_executable *executable, struct inf_device *device,
+                            struct inf_device *const *hosts, uint32_t host_count)
 {
     const struct inf_graph *graph = inf_executable_planned_graph(executable);
     const struct inf_plan *plan = inf_executable_plan(executable);
     const struct inf_graph_cost cost = inf_graph_cost(inf_executable_graph(executable));
-    *facts = (struct inf_model_facts){.macs = cost.macs,
-                                      .const_bytes = cost.const_bytes,
-                                      .steps = plan->step_count,
-                                      .interpreted = inf_executable_interpreted_nodes(executable)};
+    *facts =
+        (struct inf_model_profile){.macs = cost.macs,
+                                   .const_bytes = cost.const_bytes,
+                                   .steps = plan->step_count,
+                                   .interpreted = inf_executable_interpreted_nodes(executable)};
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct inf_plan_segment *segment = &plan->segments[s];
         const struct inf_device_info *info = inf_executable_device(executable, segment->device);

@@ -17,7 +17,7 @@ struct inf_declined {
     char reason[160];          // of the first such node
 };
 
-struct inf_model_facts {
+struct inf_model_profile {
     uint64_t macs, const_bytes;
     uint32_t steps;       // of the plan
     uint32_t interpreted; // nodes in no plan, since sizes hang on values
@@ -29,8 +29,8 @@ struct inf_model_facts {
 
 // Reads the facts off `executable`, which runs on `device`, a fact each. `hosts` are the devices that
 // the model may fall back on.
-void inf_model_facts_read(struct inf_model_facts *facts, const struct inf_executable *executable,
-                          struct inf_device *device, struct inf_device *const *hosts,
-                          uint32_t host_count);
+void inf_model_profile_read(struct inf_model_profile *facts,
+                            const struct inf_executable *executable, struct inf_device *device,
+                            struct inf_device *const *hosts, uint32_t host_count);
 
 #endif

@@ -302,9 +302,9 @@ void inf_placement_adopt(struct inf_placement *placement, const struct inf_race 
         [INF_RACE_THROUGHPUT] = "most runs a second of those whose answer was right",
         [INF_RACE_MEMORY] = "least memory of those whose answer was right",
     };
-    struct inf_calm *calm = placement->race.calm;
+    struct inf_idle_gate *idle_gate = placement->race.idle_gate;
     placement->race = *race;
-    placement->race.calm = calm;
+    placement->race.idle_gate = idle_gate;
     placement->race_due = false;
     decide(placement, INF_PLACE_RACE, race->chosen, reasons[race->aim]);
 }
@@ -327,7 +327,7 @@ struct inf_place_decision *inf_placement_demote(struct inf_placement *placement,
     if (decision != NULL) {
         decision->key = placement->key;
         decision->race = *race;
-        decision->race.calm = NULL;
+        decision->race.idle_gate = NULL;
     }
     return decision;
 }

@@ -64,7 +64,7 @@ static enum inf_code try_look(struct inf_precision_report *report, enum inf_prec
         made = inputs[i] != NULL;
     }
     enum inf_code code =
-        made ? inf_precision_judge(report, precision, graph, inf_registry_evaluator(), inputs, err)
+        made ? inf_precision_check(report, precision, graph, inf_registry_evaluator(), inputs, err)
              : inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for inputs");
     for (uint32_t i = 0; inputs != NULL && i < graph->input_count; i++)
         inf_blob_unref(&inputs[i]);

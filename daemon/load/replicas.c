@@ -5,24 +5,24 @@
 
 #include "backends/exec/trial_run.h"
 #include "backends/place/allow.h"
-#include "daemon/policy/run_estimate.h"
 #include "daemon/model/devices.h"
+#include "daemon/policy/run_estimate.h"
 
 // The first run settles caches; the second is what is measured.
 static enum inf_code time_run(struct inf_executable *executable, uint64_t *out_run_ns,
                               struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_trial trial = {0};
-    enum inf_code code = inf_trial_init(&trial, inf_executable_graph(executable), err);
+    struct inf_trial_run trial = {0};
+    enum inf_code code = inf_trial_run_init(&trial, inf_executable_graph(executable), err);
     for (int i = 0; i < 2 && code == INF_OK; i++)
-        code = inf_trial_run(&trial, executable, out_run_ns, err);
-    inf_trial_fini(&trial);
+        code = inf_trial_run_run(&trial, executable, out_run_ns, err);
+    inf_trial_run_fini(&trial);
     return code;
 }
 
-static enum inf_code warm_set(struct inf_spread *spread, const struct inf_spread_subject *subject,
-                              uint32_t device_index, uint32_t set,
-                              struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code warm_set(struct inf_replicas *spread,
+                              const struct inf_replicas_subject *subject, uint32_t device_index,
+                              uint32_t set, struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_shape *shapes = inf_warm_plan_set(subject->plan, set);
     struct inf_executable *executable;
@@ -33,18 +33,18 @@ static enum inf_code warm_set(struct inf_spread *spread, const struct inf_spread
     inf_model_release(subject->model, &executable);
     if (code != INF_OK)
         return code;
-    spread->entries[spread->count++] = (struct inf_spread_entry){
+    spread->entries[spread->count++] = (struct inf_replica){
         .device_index = device_index,
         .key = inf_estimate_key(subject->key, shapes, subject->plan->input_count),
         .run_ns = INF_MAX(run_ns, 1u)};
     return INF_OK;
 }
 
-static void warm_device(struct inf_spread *spread, const struct inf_spread_subject *subject,
+static void warm_device(struct inf_replicas *spread, const struct inf_replicas_subject *subject,
                         uint32_t device_index) INF_MAY_BLOCK
 {
     const char *device = inf_device_info(subject->devices->devices[device_index])->name;
-    for (uint32_t set = 0; set < subject->plan->count && spread->count < INF_SPREAD_MAX; set++) {
+    for (uint32_t set = 0; set < subject->plan->count && spread->count < INF_REPLICAS_MAX; set++) {
         struct inf_error why = {0};
         if (warm_set(spread, subject, device_index, set, &why) != INF_OK)
             inf_log(subject->log, INF_LOG_WARNING, "model not spread name=%s to=%s reason=\"%s\"",
@@ -55,12 +55,12 @@ static void warm_device(struct inf_spread *spread, const struct inf_spread_subje
     }
 }
 
-enum inf_code inf_spread_warm(struct inf_spread *spread, const struct inf_spread_subject *subject,
-                              struct inf_error *err)
+enum inf_code inf_replicas_warm(struct inf_replicas *spread,
+                                const struct inf_replicas_subject *subject, struct inf_error *err)
 {
     const char *names = subject->names;
     char name[sizeof((struct inf_device_info *)0)->name];
-    *spread = (struct inf_spread){0};
+    *spread = (struct inf_replicas){0};
     while (inf_allow_next(&names, name, sizeof name)) {
         struct inf_device *device;
         INF_TRY(inf_model_device_find(subject->devices, name, &device, err));

@@ -10,20 +10,20 @@
 #include "daemon/load/warm_up.h"
 
 // Devices times sets of shapes that are remembered.
-#define INF_SPREAD_MAX 32
+#define INF_REPLICAS_MAX 32
 
 // Immutable once the model is served.
-struct inf_spread {
+struct inf_replicas {
     uint32_t count; // 0: it runs on its own device only
-    struct inf_spread_entry {
+    struct inf_replica {
         uint32_t device_index; // in the list of devices
-        uint64_t key;          // of the shapes it was compiled for there (daemon/policy/run_estimate.h)
-        uint64_t run_ns;       // what a run took there when the model was loaded
-    } entries[INF_SPREAD_MAX];
+        uint64_t key;    // of the shapes it was compiled for there (daemon/policy/run_estimate.h)
+        uint64_t run_ns; // what a run took there when the model was loaded
+    } entries[INF_REPLICAS_MAX];
 };
 
 // What is spread, and over what.
-struct inf_spread_subject {
+struct inf_replicas_subject {
     const char *name; // the model's, for logs
     const void *key;  // what tells the model apart in keys
     struct inf_model *model;
@@ -38,7 +38,8 @@ struct inf_spread_subject {
 // there to see how long that takes. What a device cannot do is logged and left out.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists those there are.
-enum inf_code inf_spread_warm(struct inf_spread *spread, const struct inf_spread_subject *subject,
-                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_replicas_warm(struct inf_replicas *spread,
+                                const struct inf_replicas_subject *subject,
+                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "backends/base/name.h"
 #include "daemon/config/file.h"
-#include "daemon/model/state_pairs.h"
 #include "daemon/model/shapes.h"
+#include "daemon/model/state_pairs.h"
 #include "proto/core/span.h"
 
 static const struct inf_flag flags[INF_MODEL_FLAG_COUNT] = {

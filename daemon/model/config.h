@@ -27,7 +27,7 @@ struct inf_model_config {
     char device[INF_CONFIG_TEXT];
     char devices[INF_CONFIG_TEXT];
     char devices_denied[INF_CONFIG_TEXT];
-    char spread_devices[INF_CONFIG_TEXT];
+    char replica_devices[INF_CONFIG_TEXT];
     char power[INF_CONFIG_TEXT];
     char policy[INF_CONFIG_TEXT];
     char precision[INF_CONFIG_TEXT];

@@ -45,7 +45,7 @@ static bool next_pair(const char **text, struct part *output, struct part *input
     return true;
 }
 
-bool inf_model_pairs_check(const char *text, char *wanted, size_t size)
+bool inf_state_pairs_check(const char *text, char *wanted, size_t size)
 {
     struct part output;
     struct part input;
@@ -67,7 +67,7 @@ static uint32_t find_port(const struct inf_port *ports, uint32_t count, struct p
     return i;
 }
 
-static bool may_be_same(const struct inf_graph *graph, const struct inf_model_pair *pair)
+static bool may_be_same(const struct inf_graph *graph, const struct inf_state_pair *pair)
 {
     const struct inf_value *output = &graph->values[graph->outputs[pair->output].value];
     const struct inf_value *input = &graph->values[graph->inputs[pair->input].value];
@@ -93,13 +93,13 @@ static enum inf_code fail(struct inf_error *err, struct part name, const char *w
 }
 
 static enum inf_code find_told(const struct inf_graph *graph, const char *text,
-                               struct inf_model_pair pairs[INF_LIMIT_TENSORS], uint32_t *count,
+                               struct inf_state_pair pairs[INF_LIMIT_TENSORS], uint32_t *count,
                                struct inf_error *err)
 {
     struct part output;
     struct part input;
     while (next_pair(&text, &output, &input)) {
-        const struct inf_model_pair pair = {find_port(graph->outputs, graph->output_count, output),
+        const struct inf_state_pair pair = {find_port(graph->outputs, graph->output_count, output),
                                             find_port(graph->inputs, graph->input_count, input)};
         if (pair.output == graph->output_count)
             return fail(err, output, "the model has no such output");
@@ -164,7 +164,7 @@ static uint32_t guess_input(const struct inf_graph *graph, uint32_t output)
 {
     uint32_t found = graph->input_count;
     for (uint32_t i = 0; i < graph->input_count; i++) {
-        const struct inf_model_pair pair = {output, i};
+        const struct inf_state_pair pair = {output, i};
         if (!are_alike(graph->outputs[output].name, graph->inputs[i].name) ||
             !may_be_same(graph, &pair))
             continue;
@@ -176,7 +176,7 @@ static uint32_t guess_input(const struct inf_graph *graph, uint32_t output)
 }
 
 static void find_alike(const struct inf_graph *graph,
-                       struct inf_model_pair pairs[INF_LIMIT_TENSORS], uint32_t *count)
+                       struct inf_state_pair pairs[INF_LIMIT_TENSORS], uint32_t *count)
 {
     for (uint32_t output = 0; output < graph->output_count && *count < INF_LIMIT_TENSORS;
          output++) {
@@ -185,12 +185,12 @@ static void find_alike(const struct inf_graph *graph,
         for (uint32_t i = 0; i < *count; i++)
             taken = taken || pairs[i].input == input;
         if (!taken)
-            pairs[(*count)++] = (struct inf_model_pair){output, input};
+            pairs[(*count)++] = (struct inf_state_pair){output, input};
     }
 }
 
-enum inf_code inf_model_pairs_find(const struct inf_graph *graph, const char *text,
-                                   struct inf_model_pair pairs[INF_LIMIT_TENSORS],
+enum inf_code inf_state_pairs_find(const struct inf_graph *graph, const char *text,
+                                   struct inf_state_pair pairs[INF_LIMIT_TENSORS],
                                    uint32_t *out_count, struct inf_error *err)
 {
     *out_count = 0;

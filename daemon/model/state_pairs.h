@@ -9,13 +9,13 @@
 #include "backends/graph/graph.h"
 
 // An output and an input of a graph, by their indices.
-struct inf_model_pair {
+struct inf_state_pair {
     uint32_t output, input;
 };
 
 // Whether `text` is empty, or pairs as "OUTPUT=INPUT, OUTPUT=INPUT" (or with ; between them); what was wanted goes to `wanted`
 // otherwise.
-bool inf_model_pairs_check(const char *text, char *wanted, size_t size);
+bool inf_state_pairs_check(const char *text, char *wanted, size_t size);
 
 // The pairs that `text` names, or where it is empty those that follow from names: both have the same
 // datatype and shapes that can agree. There is room for as many as the graph has inputs, and
@@ -23,8 +23,8 @@ bool inf_model_pairs_check(const char *text, char *wanted, size_t size);
 //
 // INF_INVALID  (BAD_PARAMETER) the text names an output or input that the graph does not have, one
 //              twice, or two that cannot be the same tensor.
-enum inf_code inf_model_pairs_find(const struct inf_graph *graph, const char *text,
-                                   struct inf_model_pair pairs[INF_LIMIT_TENSORS],
+enum inf_code inf_state_pairs_find(const struct inf_graph *graph, const char *text,
+                                   struct inf_state_pair pairs[INF_LIMIT_TENSORS],
                                    uint32_t *out_count, struct inf_error *err) INF_NODISCARD;
 
 #endif

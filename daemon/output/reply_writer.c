@@ -20,8 +20,8 @@ enum state {
     CLOSED,
 };
 
-struct inf_gate {
-    struct inf_gate_returns *returns;
+struct inf_reply_writer {
+    struct inf_reply_writer_returns *returns;
     atomic_uint references;
     _Atomic enum state state;
     int fd;
@@ -30,22 +30,22 @@ struct inf_gate {
     size_t rest_bytes;
     // The loop's.
     void *owner;
-    struct inf_gate *next; // in the list of those that came back
+    struct inf_reply_writer *next; // in the list of those that came back
 };
 
-struct inf_gate_returns {
+struct inf_reply_writer_returns {
     struct inf_pool *pool;
     int fd;
-    _Atomic(struct inf_gate *) pushed; // by workers, the latest first
-    struct inf_gate *taken;            // the loop's
+    _Atomic(struct inf_reply_writer *) pushed; // by workers, the latest first
+    struct inf_reply_writer *taken;            // the loop's
 };
 
 // --- those that came back ---
 
-enum inf_code inf_gate_returns_create(struct inf_gate_returns **out_returns, struct inf_pool *pool,
-                                      struct inf_error *err)
+enum inf_code inf_reply_writer_returns_create(struct inf_reply_writer_returns **out_returns,
+                                              struct inf_pool *pool, struct inf_error *err)
 {
-    struct inf_gate_returns *returns = calloc(1, sizeof *returns);
+    struct inf_reply_writer_returns *returns = calloc(1, sizeof *returns);
     if (returns == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a list of gates");
     returns->pool = pool;
@@ -53,23 +53,23 @@ enum inf_code inf_gate_returns_create(struct inf_gate_returns **out_returns, str
     returns->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (returns->fd < 0) {
         enum inf_code code = inf_fail(err, INF_EXHAUSTED, "eventfd: %s", strerror(errno));
-        inf_gate_returns_destroy(&returns);
+        inf_reply_writer_returns_destroy(&returns);
         return code;
     }
     *out_returns = returns;
     return INF_OK;
 }
 
-static void drop_list(struct inf_gate *first)
+static void drop_list(struct inf_reply_writer *first)
 {
     while (first != NULL) {
-        struct inf_gate *gate = first;
-        first = gate->next;
-        inf_gate_unref(&gate);
+        struct inf_reply_writer *writer = first;
+        first = writer->next;
+        inf_reply_writer_unref(&writer);
     }
 }
 
-void inf_gate_returns_destroy(struct inf_gate_returns **returns)
+void inf_reply_writer_returns_destroy(struct inf_reply_writer_returns **returns)
 {
     if (*returns == NULL)
         return;
@@ -81,44 +81,45 @@ void inf_gate_returns_destroy(struct inf_gate_returns **returns)
     *returns = NULL;
 }
 
-int inf_gate_returns_fd(const struct inf_gate_returns *returns)
+int inf_reply_writer_returns_fd(const struct inf_reply_writer_returns *returns)
 {
     return returns->fd;
 }
 
 // Tells the loop of a gate that is in nobody's hands but the list's until it takes it.
-static void push(struct inf_gate *gate)
+static void push(struct inf_reply_writer *writer)
 {
-    struct inf_gate_returns *returns = gate->returns;
-    struct inf_gate *first = atomic_load_explicit(&returns->pushed, memory_order_relaxed);
+    struct inf_reply_writer_returns *returns = writer->returns;
+    struct inf_reply_writer *first = atomic_load_explicit(&returns->pushed, memory_order_relaxed);
     do
-        gate->next = first;
-    while (!atomic_compare_exchange_weak_explicit(&returns->pushed, &first, gate,
+        writer->next = first;
+    while (!atomic_compare_exchange_weak_explicit(&returns->pushed, &first, writer,
                                                   memory_order_release, memory_order_relaxed));
     uint64_t one = 1;
     while (first == NULL && write(returns->fd, &one, sizeof one) < 0 && errno == EINTR)
         ;
 }
 
-bool inf_gate_returns_next(struct inf_gate_returns *returns, struct inf_gate_rest *rest)
+bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
+                                   struct inf_reply_writer_rest *rest)
 {
     for (;;) {
         // Acquire: what the worker wrote into the gates, down to the last of the list.
         if (returns->taken == NULL)
             returns->taken = atomic_exchange_explicit(&returns->pushed, NULL, memory_order_acquire);
-        struct inf_gate *gate = returns->taken;
-        if (gate == NULL)
+        struct inf_reply_writer *writer = returns->taken;
+        if (writer == NULL)
             return false;
-        returns->taken = gate->next;
+        returns->taken = writer->next;
         enum state state = LEFT;
         bool open = atomic_compare_exchange_strong_explicit(
-            &gate->state, &state, LOOP, memory_order_acquire, memory_order_relaxed);
+            &writer->state, &state, LOOP, memory_order_acquire, memory_order_relaxed);
         if (open) {
-            *rest = (struct inf_gate_rest){
-                .owner = gate->owner, .buffer = gate->rest, .size_bytes = gate->rest_bytes};
-            gate->rest = NULL;
+            *rest = (struct inf_reply_writer_rest){
+                .owner = writer->owner, .buffer = writer->rest, .size_bytes = writer->rest_bytes};
+            writer->rest = NULL;
         }
-        inf_gate_unref(&gate);
+        inf_reply_writer_unref(&writer);
         if (open)
             return true;
     }
@@ -126,33 +127,34 @@ bool inf_gate_returns_next(struct inf_gate_returns *returns, struct inf_gate_res
 
 // --- life ---
 
-enum inf_code inf_gate_create(struct inf_gate **out_gate, struct inf_gate_returns *returns, int fd,
-                              void *owner, struct inf_error *err)
+enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_gate,
+                                      struct inf_reply_writer_returns *returns, int fd, void *owner,
+                                      struct inf_error *err)
 {
-    struct inf_gate *gate = calloc(1, sizeof *gate);
-    if (gate == NULL)
+    struct inf_reply_writer *writer = calloc(1, sizeof *writer);
+    if (writer == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a connection");
-    gate->returns = returns;
-    gate->fd = fd;
-    gate->owner = owner;
-    atomic_init(&gate->references, 1);
-    atomic_init(&gate->state, FREE);
-    *out_gate = gate;
+    writer->returns = returns;
+    writer->fd = fd;
+    writer->owner = owner;
+    atomic_init(&writer->references, 1);
+    atomic_init(&writer->state, FREE);
+    *out_gate = writer;
     return INF_OK;
 }
 
-struct inf_gate *inf_gate_ref(struct inf_gate *gate)
+struct inf_reply_writer *inf_reply_writer_ref(struct inf_reply_writer *writer)
 {
     // Relaxed: whoever hands over a pointer holds a reference.
-    atomic_fetch_add_explicit(&gate->references, 1, memory_order_relaxed);
-    return gate;
+    atomic_fetch_add_explicit(&writer->references, 1, memory_order_relaxed);
+    return writer;
 }
 
-void inf_gate_unref(struct inf_gate **gate)
+void inf_reply_writer_unref(struct inf_reply_writer **writer)
 {
-    struct inf_gate *gone = *gate;
-    *gate = NULL;
+    struct inf_reply_writer *gone = *writer;
+    *writer = NULL;
     // Acquire and release: whoever frees sees what others wrote.
     if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
         return;
@@ -163,109 +165,111 @@ void inf_gate_unref(struct inf_gate **gate)
 // --- who is in ---
 
 // Goes from one state to another, unless it is in a third, which is what `*state` becomes then.
-static bool change(struct inf_gate *gate, enum state *state, enum state next)
+static bool change(struct inf_reply_writer *writer, enum state *state, enum state next)
 {
-    return atomic_compare_exchange_strong_explicit(&gate->state, state, next, memory_order_acq_rel,
-                                                   memory_order_acquire);
+    return atomic_compare_exchange_strong_explicit(&writer->state, state, next,
+                                                   memory_order_acq_rel, memory_order_acquire);
 }
 
-bool inf_gate_enter_loop(struct inf_gate *gate)
+bool inf_reply_writer_enter_loop(struct inf_reply_writer *writer)
 {
     enum state state = FREE;
-    while (!change(gate, &state, state == FREE ? LOOP : WANTED))
+    while (!change(writer, &state, state == FREE ? LOOP : WANTED))
         if (state != FREE && state != WORKER)
             return state == LOOP;
     return state == FREE;
 }
 
-void inf_gate_leave_loop(struct inf_gate *gate)
+void inf_reply_writer_leave_loop(struct inf_reply_writer *writer)
 {
     enum state state = LOOP;
-    bool left = change(gate, &state, FREE);
+    bool left = change(writer, &state, FREE);
     assert(left && "the loop was not in");
     (void)left;
 }
 
-bool inf_gate_busy(const struct inf_gate *gate)
+bool inf_reply_writer_busy(const struct inf_reply_writer *writer)
 {
-    return atomic_load_explicit(&gate->state, memory_order_relaxed) != FREE;
+    return atomic_load_explicit(&writer->state, memory_order_relaxed) != FREE;
 }
 
-void inf_gate_close(struct inf_gate *gate)
+void inf_reply_writer_close(struct inf_reply_writer *writer)
 {
-    enum state state = atomic_load_explicit(&gate->state, memory_order_relaxed);
+    enum state state = atomic_load_explicit(&writer->state, memory_order_relaxed);
     assert(state != CLOSING && state != CLOSED);
-    while (!change(gate, &state, state == WORKER || state == WANTED ? CLOSING : CLOSED))
+    while (!change(writer, &state, state == WORKER || state == WANTED ? CLOSING : CLOSED))
         ;
-    gate->owner = NULL;
+    writer->owner = NULL;
     if (state != WORKER && state != WANTED)
-        close(gate->fd);
+        close(writer->fd);
 }
 
-bool inf_gate_enter_worker(struct inf_gate *gate)
+bool inf_reply_writer_enter_worker(struct inf_reply_writer *writer)
 {
     enum state state = FREE;
-    return change(gate, &state, WORKER);
+    return change(writer, &state, WORKER);
 }
 
-void inf_gate_leave_worker(struct inf_gate *gate)
+void inf_reply_writer_leave_worker(struct inf_reply_writer *writer)
 {
     enum state state = WORKER;
-    bool left = gate->rest != NULL;
+    bool left = writer->rest != NULL;
     for (;;) {
         enum state next = left || state == WANTED ? LEFT : FREE;
         if (state == CLOSING)
             next = CLOSED;
         // The list's reference comes before the loop can know of it.
         if (next == LEFT)
-            (void)!inf_gate_ref(gate);
-        if (change(gate, &state, next)) {
+            (void)!inf_reply_writer_ref(writer);
+        if (change(writer, &state, next)) {
             if (next == LEFT)
-                push(gate);
+                push(writer);
             else if (next == CLOSED)
-                close(gate->fd);
+                close(writer->fd);
             return;
         }
         if (next == LEFT) {
-            struct inf_gate *again = gate;
-            inf_gate_unref(&again);
+            struct inf_reply_writer *again = writer;
+            inf_reply_writer_unref(&again);
         }
     }
 }
 
 // Copies what is behind the first `sent` bytes.
-static void keep_rest(struct inf_gate *gate, const struct iovec *parts, size_t count, size_t sent)
+static void keep_rest(struct inf_reply_writer *writer, const struct iovec *parts, size_t count,
+                      size_t sent)
 {
     size_t total = 0;
     for (size_t i = 0; i < count; i++)
         total += parts[i].iov_len;
     if (sent == total)
         return;
-    gate->rest_bytes = total - sent;
-    gate->rest = inf_pool_acquire(gate->returns->pool, gate->rest_bytes);
-    if (gate->rest == NULL) {
+    writer->rest_bytes = total - sent;
+    writer->rest = inf_pool_acquire(writer->returns->pool, writer->rest_bytes);
+    if (writer->rest == NULL) {
         // Half a frame and then another would be nonsense: the client gets an end instead.
-        shutdown(gate->fd, SHUT_RDWR);
+        shutdown(writer->fd, SHUT_RDWR);
         return;
     }
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         size_t skipped = sent < parts[i].iov_len ? sent : parts[i].iov_len;
         sent -= skipped;
-        memcpy(gate->rest + used, (const uint8_t *)parts[i].iov_base + skipped,
+        memcpy(writer->rest + used, (const uint8_t *)parts[i].iov_base + skipped,
                parts[i].iov_len - skipped);
         used += parts[i].iov_len - skipped;
     }
 }
 
-void inf_gate_write(struct inf_gate *gate, const struct iovec *parts, size_t count)
+void inf_reply_writer_write(struct inf_reply_writer *writer, const struct iovec *parts,
+                            size_t count)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = count};
     ssize_t sent;
     do
-        sent = sendmsg(gate->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = sendmsg(writer->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     if (sent >= 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
-        keep_rest(gate, parts, count, sent > 0 ? (size_t)sent : 0);
-    inf_gate_leave_worker(gate);
+        keep_rest(writer, parts, count, sent > 0 ? (size_t)sent : 0);
+    inf_reply_writer_leave_worker(writer);
 }

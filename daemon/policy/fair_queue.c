@@ -7,15 +7,15 @@
 #include "backends/base/clock.h"
 
 struct list {
-    struct inf_fair_entry *first, *last;
+    struct inf_fair_queue_entry *first, *last;
 };
 
 // What one user has of one model. Its time counts on while the user is known.
-struct inf_fair_flow {
+struct inf_fair_queue_flow {
     uint64_t model;
     struct user *user;
-    struct inf_fair_flow *next; // of the user
-    uint64_t served_ns;         // device time had, plus what was missed while nothing waited
+    struct inf_fair_queue_flow *next; // of the user
+    uint64_t served_ns;               // device time had, plus what was missed while nothing waited
     uint64_t waiting_ns[INF_PRIORITY_COUNT];
     uint32_t waiting, running;
     struct list lists[INF_PRIORITY_COUNT]; // in the order they came
@@ -27,13 +27,13 @@ struct user {
     uint64_t served_ns; // as a flow's
     uint64_t clock_ns;  // of its flows: where the one served last stood
     uint32_t waiting, running;
-    struct inf_fair_flow *flows;
+    struct inf_fair_queue_flow *flows;
 };
 
 // A flow and a user for each entry there can be: every one that is not idle has an entry.
-struct inf_fair {
+struct inf_fair_queue {
     uint32_t capacity, flows_used, users_used; // used: handed out at least once
-    struct inf_fair_flow *flow_pool, *free_flows;
+    struct inf_fair_queue_flow *flow_pool, *free_flows;
     struct user *user_pool, *free_users;
     struct user *users;
     uint32_t active_users; // with something waiting
@@ -41,36 +41,37 @@ struct inf_fair {
     uint64_t waiting_ns;
 };
 
-enum inf_code inf_fair_create(struct inf_fair **out_fair, uint32_t capacity, struct inf_error *err)
+enum inf_code inf_fair_queue_create(struct inf_fair_queue **out_queue, uint32_t capacity,
+                                    struct inf_error *err)
 {
-    struct inf_fair *fair = calloc(1, sizeof *fair);
-    if (fair == NULL)
+    struct inf_fair_queue *fair_queue = calloc(1, sizeof *fair_queue);
+    if (fair_queue == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a queue");
-    fair->capacity = capacity;
+    fair_queue->capacity = capacity;
     // Zeroed by the system, so that what is never used is never resident.
-    fair->flow_pool = calloc(capacity, sizeof *fair->flow_pool);
-    fair->user_pool = calloc(capacity, sizeof *fair->user_pool);
-    if (fair->flow_pool == NULL || fair->user_pool == NULL) {
-        inf_fair_destroy(&fair);
+    fair_queue->flow_pool = calloc(capacity, sizeof *fair_queue->flow_pool);
+    fair_queue->user_pool = calloc(capacity, sizeof *fair_queue->user_pool);
+    if (fair_queue->flow_pool == NULL || fair_queue->user_pool == NULL) {
+        inf_fair_queue_destroy(&fair_queue);
         return inf_fail(err, INF_EXHAUSTED, "no memory for a queue of %u", capacity);
     }
-    *out_fair = fair;
+    *out_queue = fair_queue;
     return INF_OK;
 }
 
-void inf_fair_destroy(struct inf_fair **fair)
+void inf_fair_queue_destroy(struct inf_fair_queue **fair_queue)
 {
-    if (*fair == NULL)
+    if (*fair_queue == NULL)
         return;
-    free((*fair)->user_pool);
-    free((*fair)->flow_pool);
-    free(*fair);
-    *fair = NULL;
+    free((*fair_queue)->user_pool);
+    free((*fair_queue)->flow_pool);
+    free(*fair_queue);
+    *fair_queue = NULL;
 }
 
 // --- users and flows ---
 
-static bool flow_idle(const struct inf_fair_flow *flow)
+static bool flow_idle(const struct inf_fair_queue_flow *flow)
 {
     return flow->waiting == 0 && flow->running == 0;
 }
@@ -87,104 +88,108 @@ static bool forgettable(uint64_t served_ns, uint64_t clock_ns, bool room_needed)
     return room_needed || served_ns <= clock_ns;
 }
 
-static void forget_idle_flows(struct inf_fair *fair, struct user *user, bool room_needed)
+static void forget_idle_flows(struct inf_fair_queue *fair_queue, struct user *user,
+                              bool room_needed)
 {
-    for (struct inf_fair_flow **link = &user->flows; *link != NULL;) {
-        struct inf_fair_flow *flow = *link;
+    for (struct inf_fair_queue_flow **link = &user->flows; *link != NULL;) {
+        struct inf_fair_queue_flow *flow = *link;
         if (!flow_idle(flow) || !forgettable(flow->served_ns, user->clock_ns, room_needed)) {
             link = &flow->next;
             continue;
         }
         *link = flow->next;
-        flow->next = fair->free_flows;
-        fair->free_flows = flow;
+        flow->next = fair_queue->free_flows;
+        fair_queue->free_flows = flow;
     }
 }
 
-static void forget_idle_users(struct inf_fair *fair, bool room_needed)
+static void forget_idle_users(struct inf_fair_queue *fair_queue, bool room_needed)
 {
-    for (struct user **link = &fair->users; *link != NULL;) {
+    for (struct user **link = &fair_queue->users; *link != NULL;) {
         struct user *user = *link;
-        if (!user_idle(user) || !forgettable(user->served_ns, fair->clock_ns, room_needed)) {
+        if (!user_idle(user) || !forgettable(user->served_ns, fair_queue->clock_ns, room_needed)) {
             link = &user->next;
             continue;
         }
-        forget_idle_flows(fair, user, true);
+        forget_idle_flows(fair_queue, user, true);
         *link = user->next;
-        user->next = fair->free_users;
-        fair->free_users = user;
+        user->next = fair_queue->free_users;
+        fair_queue->free_users = user;
     }
 }
 
-static struct user *find_user(const struct inf_fair *fair, uint64_t id)
+static struct user *find_user(const struct inf_fair_queue *fair_queue, uint64_t id)
 {
-    struct user *user = fair->users;
+    struct user *user = fair_queue->users;
     while (user != NULL && user->id != id)
         user = user->next;
     return user;
 }
 
-static struct user *make_user(struct inf_fair *fair, uint64_t id)
+static struct user *make_user(struct inf_fair_queue *fair_queue, uint64_t id)
 {
-    forget_idle_users(fair, fair->free_users == NULL && fair->users_used == fair->capacity);
-    struct user *user = fair->free_users;
+    forget_idle_users(fair_queue, fair_queue->free_users == NULL &&
+                                      fair_queue->users_used == fair_queue->capacity);
+    struct user *user = fair_queue->free_users;
     if (user != NULL)
-        fair->free_users = user->next;
+        fair_queue->free_users = user->next;
     else
-        user = &fair->user_pool[fair->users_used++];
-    *user = (struct user){.id = id, .next = fair->users};
-    fair->users = user;
+        user = &fair_queue->user_pool[fair_queue->users_used++];
+    *user = (struct user){.id = id, .next = fair_queue->users};
+    fair_queue->users = user;
     return user;
 }
 
-static struct inf_fair_flow *make_flow(struct inf_fair *fair, struct user *user, uint64_t model)
+static struct inf_fair_queue_flow *make_flow(struct inf_fair_queue *fair_queue, struct user *user,
+                                             uint64_t model)
 {
-    forget_idle_flows(fair, user, false);
-    if (fair->free_flows == NULL && fair->flows_used == fair->capacity)
-        for (struct user *other = fair->users; other != NULL; other = other->next)
-            forget_idle_flows(fair, other, true);
-    struct inf_fair_flow *flow = fair->free_flows;
+    forget_idle_flows(fair_queue, user, false);
+    if (fair_queue->free_flows == NULL && fair_queue->flows_used == fair_queue->capacity)
+        for (struct user *other = fair_queue->users; other != NULL; other = other->next)
+            forget_idle_flows(fair_queue, other, true);
+    struct inf_fair_queue_flow *flow = fair_queue->free_flows;
     if (flow != NULL)
-        fair->free_flows = flow->next;
+        fair_queue->free_flows = flow->next;
     else
-        flow = &fair->flow_pool[fair->flows_used++];
-    *flow = (struct inf_fair_flow){.model = model, .user = user, .next = user->flows};
+        flow = &fair_queue->flow_pool[fair_queue->flows_used++];
+    *flow = (struct inf_fair_queue_flow){.model = model, .user = user, .next = user->flows};
     user->flows = flow;
     return flow;
 }
 
 // The flow of the user and the model; made where there is none.
-static struct inf_fair_flow *get_flow(struct inf_fair *fair, uint64_t id, uint64_t model)
+static struct inf_fair_queue_flow *get_flow(struct inf_fair_queue *fair_queue, uint64_t id,
+                                            uint64_t model)
 {
-    struct user *user = find_user(fair, id);
+    struct user *user = find_user(fair_queue, id);
     if (user == NULL)
-        user = make_user(fair, id);
-    struct inf_fair_flow *flow = user->flows;
+        user = make_user(fair_queue, id);
+    struct inf_fair_queue_flow *flow = user->flows;
     while (flow != NULL && flow->model != model)
         flow = flow->next;
-    return flow != NULL ? flow : make_flow(fair, user, model);
+    return flow != NULL ? flow : make_flow(fair_queue, user, model);
 }
 
 // --- entries ---
 
 // Whoever begins to wait begins where the others stand: time in which nothing was asked for is
 // neither saved up nor held against anybody.
-static void catch_up(struct inf_fair *fair, struct inf_fair_flow *flow)
+static void catch_up(struct inf_fair_queue *fair_queue, struct inf_fair_queue_flow *flow)
 {
     struct user *user = flow->user;
     if (user->waiting == 0) {
-        user->served_ns = INF_MAX(user->served_ns, fair->clock_ns);
-        fair->active_users++;
+        user->served_ns = INF_MAX(user->served_ns, fair_queue->clock_ns);
+        fair_queue->active_users++;
     }
     if (flow->waiting == 0)
         flow->served_ns = INF_MAX(flow->served_ns, user->clock_ns);
 }
 
-void inf_fair_add(struct inf_fair *fair, struct inf_fair_entry *entry)
+void inf_fair_queue_add(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry)
 {
-    struct inf_fair_flow *flow = get_flow(fair, entry->user, entry->model);
+    struct inf_fair_queue_flow *flow = get_flow(fair_queue, entry->user, entry->model);
     struct list *list = &flow->lists[entry->priority];
-    catch_up(fair, flow);
+    catch_up(fair_queue, flow);
     entry->flow = flow;
     entry->next = NULL;
     entry->previous = list->last;
@@ -196,12 +201,12 @@ void inf_fair_add(struct inf_fair *fair, struct inf_fair_entry *entry)
     flow->waiting++;
     flow->user->waiting++;
     flow->waiting_ns[entry->priority] += entry->cost_ns;
-    fair->waiting_ns += entry->cost_ns;
+    fair_queue->waiting_ns += entry->cost_ns;
 }
 
-void inf_fair_remove(struct inf_fair *fair, struct inf_fair_entry *entry)
+void inf_fair_queue_remove(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry)
 {
-    struct inf_fair_flow *flow = entry->flow;
+    struct inf_fair_queue_flow *flow = entry->flow;
     struct list *list = &flow->lists[entry->priority];
     assert(flow->waiting > 0);
     if (entry->previous != NULL)
@@ -215,25 +220,26 @@ void inf_fair_remove(struct inf_fair *fair, struct inf_fair_entry *entry)
     entry->previous = entry->next = NULL;
     flow->waiting--;
     if (--flow->user->waiting == 0)
-        fair->active_users--;
+        fair_queue->active_users--;
     flow->waiting_ns[entry->priority] -= entry->cost_ns;
-    fair->waiting_ns -= entry->cost_ns;
+    fair_queue->waiting_ns -= entry->cost_ns;
 }
 
 // How urgent an entry is by now.
-static uint32_t urgency(const struct inf_fair_entry *entry, uint64_t now_ns)
+static uint32_t urgency(const struct inf_fair_queue_entry *entry, uint64_t now_ns)
 {
     uint64_t waited_ns = now_ns > entry->since_ns ? now_ns - entry->since_ns : 0;
-    uint64_t older = waited_ns / (INF_FAIR_AGING_MS * INF_NS_PER_MS);
+    uint64_t older = waited_ns / (INF_FAIR_QUEUE_AGING_MS * INF_NS_PER_MS);
     return older >= (uint64_t)entry->priority ? 0 : (uint32_t)(entry->priority - older);
 }
 
 // The most urgent entry of a flow, the oldest of several.
-static struct inf_fair_entry *flow_head(const struct inf_fair_flow *flow, uint64_t now_ns)
+static struct inf_fair_queue_entry *flow_head(const struct inf_fair_queue_flow *flow,
+                                              uint64_t now_ns)
 {
-    struct inf_fair_entry *head = NULL;
+    struct inf_fair_queue_entry *head = NULL;
     for (int i = 0; i < INF_PRIORITY_COUNT; i++) {
-        struct inf_fair_entry *entry = flow->lists[i].first;
+        struct inf_fair_queue_entry *entry = flow->lists[i].first;
         if (entry == NULL)
             continue;
         if (head == NULL || urgency(entry, now_ns) < urgency(head, now_ns) ||
@@ -244,7 +250,8 @@ static struct inf_fair_entry *flow_head(const struct inf_fair_flow *flow, uint64
 }
 
 // Whether `a` goes before `b`, both heads of flows of one user.
-static bool before(const struct inf_fair_entry *a, const struct inf_fair_entry *b, uint64_t now_ns)
+static bool before(const struct inf_fair_queue_entry *a, const struct inf_fair_queue_entry *b,
+                   uint64_t now_ns)
 {
     uint32_t urgency_a = urgency(a, now_ns);
     uint32_t urgency_b = urgency(b, now_ns);
@@ -255,25 +262,25 @@ static bool before(const struct inf_fair_entry *a, const struct inf_fair_entry *
     return a->since_ns < b->since_ns;
 }
 
-static struct inf_fair_entry *user_head(const struct user *user, uint64_t now_ns)
+static struct inf_fair_queue_entry *user_head(const struct user *user, uint64_t now_ns)
 {
-    struct inf_fair_entry *head = NULL;
-    for (const struct inf_fair_flow *flow = user->flows; flow != NULL; flow = flow->next) {
-        struct inf_fair_entry *entry = flow->waiting > 0 ? flow_head(flow, now_ns) : NULL;
+    struct inf_fair_queue_entry *head = NULL;
+    for (const struct inf_fair_queue_flow *flow = user->flows; flow != NULL; flow = flow->next) {
+        struct inf_fair_queue_entry *entry = flow->waiting > 0 ? flow_head(flow, now_ns) : NULL;
         if (entry != NULL && (head == NULL || before(entry, head, now_ns)))
             head = entry;
     }
     return head;
 }
 
-struct inf_fair_entry *inf_fair_next(struct inf_fair *fair, uint64_t now_ns)
+struct inf_fair_queue_entry *inf_fair_queue_next(struct inf_fair_queue *fair_queue, uint64_t now_ns)
 {
     const struct user *least = NULL;
-    struct inf_fair_entry *head = NULL;
-    for (const struct user *user = fair->users; user != NULL; user = user->next) {
+    struct inf_fair_queue_entry *head = NULL;
+    for (const struct user *user = fair_queue->users; user != NULL; user = user->next) {
         if (user->waiting == 0 || (least != NULL && user->served_ns > least->served_ns))
             continue;
-        struct inf_fair_entry *entry = user_head(user, now_ns);
+        struct inf_fair_queue_entry *entry = user_head(user, now_ns);
         if (least != NULL && user->served_ns == least->served_ns &&
             entry->since_ns >= head->since_ns)
             continue;
@@ -283,12 +290,12 @@ struct inf_fair_entry *inf_fair_next(struct inf_fair *fair, uint64_t now_ns)
     return head;
 }
 
-void inf_fair_begin(struct inf_fair *fair, struct inf_fair_entry *entry)
+void inf_fair_queue_begin(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry)
 {
-    struct inf_fair_flow *flow = entry->flow;
+    struct inf_fair_queue_flow *flow = entry->flow;
     struct user *user = flow->user;
-    inf_fair_remove(fair, entry);
-    fair->clock_ns = INF_MAX(fair->clock_ns, user->served_ns);
+    inf_fair_queue_remove(fair_queue, entry);
+    fair_queue->clock_ns = INF_MAX(fair_queue->clock_ns, user->served_ns);
     user->clock_ns = INF_MAX(user->clock_ns, flow->served_ns);
     user->served_ns += entry->cost_ns;
     flow->served_ns += entry->cost_ns;
@@ -296,10 +303,11 @@ void inf_fair_begin(struct inf_fair *fair, struct inf_fair_entry *entry)
     flow->running++;
 }
 
-void inf_fair_end(struct inf_fair *fair, struct inf_fair_entry *entry, uint64_t took_ns)
+void inf_fair_queue_end(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry,
+                        uint64_t took_ns)
 {
-    (void)fair;
-    struct inf_fair_flow *flow = entry->flow;
+    (void)fair_queue;
+    struct inf_fair_queue_flow *flow = entry->flow;
     assert(flow->running > 0);
     flow->running--;
     flow->user->running--;
@@ -310,25 +318,28 @@ void inf_fair_end(struct inf_fair *fair, struct inf_fair_entry *entry, uint64_t 
 }
 
 // Appends what waits in a flow, but for `first`, and returns the new count.
-static uint32_t gather_flow(const struct inf_fair_flow *flow, const struct inf_fair_entry *first,
-                            struct inf_fair_entry **entries, uint32_t count, uint32_t capacity)
+static uint32_t gather_flow(const struct inf_fair_queue_flow *flow,
+                            const struct inf_fair_queue_entry *first,
+                            struct inf_fair_queue_entry **entries, uint32_t count,
+                            uint32_t capacity)
 {
     for (int i = 0; i < INF_PRIORITY_COUNT; i++)
-        for (struct inf_fair_entry *entry = flow->lists[i].first; entry != NULL && count < capacity;
-             entry = entry->next)
+        for (struct inf_fair_queue_entry *entry = flow->lists[i].first;
+             entry != NULL && count < capacity; entry = entry->next)
             if (entry != first)
                 entries[count++] = entry;
     return count;
 }
 
-uint32_t inf_fair_gather(const struct inf_fair *fair, struct inf_fair_entry *first,
-                         struct inf_fair_entry **entries, uint32_t capacity)
+uint32_t inf_fair_queue_gather(const struct inf_fair_queue *fair_queue,
+                               struct inf_fair_queue_entry *first,
+                               struct inf_fair_queue_entry **entries, uint32_t capacity)
 {
     assert(capacity > 0);
     entries[0] = first;
     uint32_t count = gather_flow(first->flow, first, entries, 1, capacity);
-    for (const struct user *user = fair->users; user != NULL; user = user->next)
-        for (const struct inf_fair_flow *flow = user->flows; flow != NULL; flow = flow->next)
+    for (const struct user *user = fair_queue->users; user != NULL; user = user->next)
+        for (const struct inf_fair_queue_flow *flow = user->flows; flow != NULL; flow = flow->next)
             if (flow != first->flow && flow->model == first->flow->model)
                 count = gather_flow(flow, first, entries, count, capacity);
     return count;
@@ -336,22 +347,23 @@ uint32_t inf_fair_gather(const struct inf_fair *fair, struct inf_fair_entry *fir
 
 // --- what waits ---
 
-uint64_t inf_fair_waiting_ns(const struct inf_fair *fair)
+uint64_t inf_fair_queue_waiting_ns(const struct inf_fair_queue *fair_queue)
 {
-    return fair->waiting_ns;
+    return fair_queue->waiting_ns;
 }
 
-uint64_t inf_fair_ahead_ns(const struct inf_fair *fair, uint64_t id, enum inf_priority priority)
+uint64_t inf_fair_queue_ahead_ns(const struct inf_fair_queue *fair_queue, uint64_t id,
+                                 enum inf_priority priority)
 {
-    const struct user *user = find_user(fair, id);
+    const struct user *user = find_user(fair_queue, id);
     if (user == NULL || user->waiting == 0)
         return 0;
     uint64_t own_ns = 0;
-    for (const struct inf_fair_flow *flow = user->flows; flow != NULL; flow = flow->next)
+    for (const struct inf_fair_queue_flow *flow = user->flows; flow != NULL; flow = flow->next)
         for (int i = 0; i <= (int)priority; i++)
             own_ns += flow->waiting_ns[i];
     uint64_t shared_ns;
-    if (__builtin_mul_overflow(own_ns, (uint64_t)fair->active_users, &shared_ns))
-        return fair->waiting_ns;
-    return INF_MIN(shared_ns, fair->waiting_ns);
+    if (__builtin_mul_overflow(own_ns, (uint64_t)fair_queue->active_users, &shared_ns))
+        return fair_queue->waiting_ns;
+    return INF_MIN(shared_ns, fair_queue->waiting_ns);
 }

@@ -10,40 +10,43 @@ static int compare_ns(const void *a, const void *b)
 }
 
 // Judges a window that is full.
-static bool judge(struct inf_drift *drift, const struct inf_drift_limits *limits, uint64_t now_ns)
+static bool judge(struct inf_latency_watch *latency_watch,
+                  const struct inf_latency_watch_limits *limits, uint64_t now_ns)
 {
-    qsort(drift->window_ns, INF_DRIFT_WINDOW, sizeof *drift->window_ns, compare_ns);
-    drift->median_ns = drift->window_ns[INF_DRIFT_WINDOW / 2];
-    if (drift->best_ns == 0) { // nothing to compare with yet
-        drift->best_ns = drift->median_ns;
+    qsort(latency_watch->window_ns, INF_LATENCY_WATCH_WINDOW, sizeof *latency_watch->window_ns,
+          compare_ns);
+    latency_watch->median_ns = latency_watch->window_ns[INF_LATENCY_WATCH_WINDOW / 2];
+    if (latency_watch->best_ns == 0) { // nothing to compare with yet
+        latency_watch->best_ns = latency_watch->median_ns;
         return false;
     }
-    bool slow =
-        limits->factor > 0 && (double)drift->median_ns > limits->factor * (double)drift->best_ns;
-    if (drift->median_ns < drift->best_ns)
-        drift->best_ns = drift->median_ns;
+    bool slow = limits->factor > 0 &&
+                (double)latency_watch->median_ns > limits->factor * (double)latency_watch->best_ns;
+    if (latency_watch->median_ns < latency_watch->best_ns)
+        latency_watch->best_ns = latency_watch->median_ns;
     if (!slow) {
-        drift->slow_since_ns = 0;
+        latency_watch->slow_since_ns = 0;
         return false;
     }
-    if (drift->slow_since_ns == 0)
-        drift->slow_since_ns = now_ns;
-    if (now_ns - drift->slow_since_ns < limits->after_ns)
+    if (latency_watch->slow_since_ns == 0)
+        latency_watch->slow_since_ns = now_ns;
+    if (now_ns - latency_watch->slow_since_ns < limits->after_ns)
         return false;
-    drift->slow_since_ns = 0;
+    latency_watch->slow_since_ns = 0;
     return true;
 }
 
-bool inf_drift_note(struct inf_drift *drift, const struct inf_drift_limits *limits, uint64_t key,
-                    uint64_t run_ns, uint64_t now_ns)
+bool inf_latency_watch_note(struct inf_latency_watch *latency_watch,
+                            const struct inf_latency_watch_limits *limits, uint64_t key,
+                            uint64_t run_ns, uint64_t now_ns)
 {
-    if (drift->count == 0 && drift->best_ns == 0)
-        drift->key = key;
-    if (key != drift->key)
+    if (latency_watch->count == 0 && latency_watch->best_ns == 0)
+        latency_watch->key = key;
+    if (key != latency_watch->key)
         return false;
-    drift->window_ns[drift->count++] = run_ns;
-    if (drift->count < INF_DRIFT_WINDOW)
+    latency_watch->window_ns[latency_watch->count++] = run_ns;
+    if (latency_watch->count < INF_LATENCY_WATCH_WINDOW)
         return false;
-    drift->count = 0;
-    return judge(drift, limits, now_ns);
+    latency_watch->count = 0;
+    return judge(latency_watch, limits, now_ns);
 }

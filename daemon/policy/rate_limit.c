@@ -7,33 +7,34 @@
 // Whoever has taken hours waits no longer than this, which also keeps products in 64 bits.
 #define TAKEN_MAX_NS (3600 * INF_NS_PER_S)
 
-static void run_dry(struct inf_allowance *allowance, uint64_t ms_per_s, uint64_t now_ns)
+static void run_dry(struct inf_rate_limit *rate_limit, uint64_t ms_per_s, uint64_t now_ns)
 {
-    uint64_t passed_ns = now_ns - INF_MIN(allowance->at_ns, now_ns);
+    uint64_t passed_ns = now_ns - INF_MIN(rate_limit->at_ns, now_ns);
     uint64_t made_up_ns = INF_MIN(passed_ns, TAKEN_MAX_NS) * ms_per_s / 1000;
-    allowance->taken_ns -= INF_MIN(made_up_ns, allowance->taken_ns);
-    allowance->at_ns = now_ns;
+    rate_limit->taken_ns -= INF_MIN(made_up_ns, rate_limit->taken_ns);
+    rate_limit->at_ns = now_ns;
 }
 
-void inf_allowance_take(struct inf_allowance *allowance, uint64_t took_ns, uint64_t ms_per_s,
-                        uint64_t now_ns)
+void inf_rate_limit_take(struct inf_rate_limit *rate_limit, uint64_t took_ns, uint64_t ms_per_s,
+                         uint64_t now_ns)
 {
     if (ms_per_s == 0) {
-        *allowance = (struct inf_allowance){0};
+        *rate_limit = (struct inf_rate_limit){0};
         return;
     }
-    run_dry(allowance, ms_per_s, now_ns);
-    allowance->taken_ns +=
-        INF_MIN(took_ns, TAKEN_MAX_NS - INF_MIN(allowance->taken_ns, TAKEN_MAX_NS));
+    run_dry(rate_limit, ms_per_s, now_ns);
+    rate_limit->taken_ns +=
+        INF_MIN(took_ns, TAKEN_MAX_NS - INF_MIN(rate_limit->taken_ns, TAKEN_MAX_NS));
 }
 
-uint64_t inf_allowance_wait_ns(struct inf_allowance *allowance, uint64_t ms_per_s, uint64_t now_ns)
+uint64_t inf_rate_limit_wait_ns(struct inf_rate_limit *rate_limit, uint64_t ms_per_s,
+                                uint64_t now_ns)
 {
     uint64_t ahead_ns = ms_per_s * INF_NS_PER_MS;
     if (ms_per_s == 0)
         return 0;
-    run_dry(allowance, ms_per_s, now_ns);
-    if (allowance->taken_ns < ahead_ns)
+    run_dry(rate_limit, ms_per_s, now_ns);
+    if (rate_limit->taken_ns < ahead_ns)
         return 0;
-    return (allowance->taken_ns - ahead_ns) / ms_per_s * 1000 + 1;
+    return (rate_limit->taken_ns - ahead_ns) / ms_per_s * 1000 + 1;
 }

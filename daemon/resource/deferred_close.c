@@ -11,7 +11,7 @@
 // Things waiting at once; beyond that the caller does the work.
 #define WAITING_MAX 1024
 
-struct inf_reaper {
+struct inf_deferred_close {
     struct inf_queue *queue;
     struct inf_thread thread;
 };
@@ -34,66 +34,67 @@ static void perform(struct task *task)
 
 static void run(void *context) INF_ATTR(no_thread_safety_analysis)
 {
-    struct inf_reaper *reaper = context;
+    struct inf_deferred_close *deferred_close = context;
     struct task *task;
-    while ((task = inf_queue_pop(reaper->queue)) != NULL) {
+    while ((task = inf_queue_pop(deferred_close->queue)) != NULL) {
         perform(task);
         free(task);
     }
 }
 
-static enum inf_code fill(struct inf_reaper *reaper, struct inf_error *err)
+static enum inf_code fill(struct inf_deferred_close *deferred_close, struct inf_error *err)
 {
-    INF_TRY(inf_queue_create(&reaper->queue, WAITING_MAX, false, err));
-    return inf_thread_start(&reaper->thread, "inferd-reaper", run, reaper, err);
+    INF_TRY(inf_queue_create(&deferred_close->queue, WAITING_MAX, false, err));
+    return inf_thread_start(&deferred_close->thread, "inferd-reaper", run, deferred_close, err);
 }
 
-enum inf_code inf_reaper_create(struct inf_reaper **out_reaper, struct inf_error *err)
+enum inf_code inf_deferred_close_create(struct inf_deferred_close **out_deferred_close,
+                                        struct inf_error *err)
 {
-    struct inf_reaper *reaper = calloc(1, sizeof *reaper);
-    if (reaper == NULL)
+    struct inf_deferred_close *deferred_close = calloc(1, sizeof *deferred_close);
+    if (deferred_close == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a reaper");
-    enum inf_code code = fill(reaper, err);
+    enum inf_code code = fill(deferred_close, err);
     if (code == INF_OK)
-        *out_reaper = reaper;
+        *out_deferred_close = deferred_close;
     else
-        inf_reaper_destroy(&reaper);
+        inf_deferred_close_destroy(&deferred_close);
     return code;
 }
 
-void inf_reaper_destroy(struct inf_reaper **reaper)
+void inf_deferred_close_destroy(struct inf_deferred_close **deferred_close)
 {
-    if (*reaper == NULL)
+    if (*deferred_close == NULL)
         return;
-    if ((*reaper)->queue != NULL)
-        inf_queue_close((*reaper)->queue);
-    inf_thread_join(&(*reaper)->thread);
-    inf_queue_destroy(&(*reaper)->queue);
-    free(*reaper);
-    *reaper = NULL;
+    if ((*deferred_close)->queue != NULL)
+        inf_queue_close((*deferred_close)->queue);
+    inf_thread_join(&(*deferred_close)->thread);
+    inf_queue_destroy(&(*deferred_close)->queue);
+    free(*deferred_close);
+    *deferred_close = NULL;
 }
 
-static void hand_over(struct inf_reaper *reaper, struct task *task)
+static void hand_over(struct inf_deferred_close *deferred_close, struct task *task)
 {
     struct task *copy = malloc(sizeof *copy);
     if (copy != NULL) {
         *copy = *task;
-        if (inf_queue_push(reaper->queue, copy))
+        if (inf_queue_push(deferred_close->queue, copy))
             return;
         free(copy);
     }
     perform(task);
 }
 
-void inf_reaper_unmap(struct inf_reaper *reaper, void *memory, size_t size_bytes,
-                      struct inf_mapping **mapping)
+void inf_deferred_close_unmap(struct inf_deferred_close *deferred_close, void *memory,
+                              size_t size_bytes, struct inf_mapping **mapping)
 {
-    hand_over(reaper,
+    hand_over(deferred_close,
               &(struct task){.memory = memory, .size_bytes = size_bytes, .mapping = *mapping});
     *mapping = NULL;
 }
 
-void inf_reaper_close(struct inf_reaper *reaper, int fd)
+void inf_deferred_close_close(struct inf_deferred_close *deferred_close, int fd)
 {
-    hand_over(reaper, &(struct task){.fd = fd});
+    hand_over(deferred_close, &(struct task){.fd = fd});
 }

@@ -10,21 +10,21 @@
 #include "backends/device/mapping.h"
 #include "proto/core/status.h"
 
-struct inf_reaper;
+struct inf_deferred_close;
 
-// Starts the thread. *out_reaper is the caller's to destroy.
-enum inf_code inf_reaper_create(struct inf_reaper **out_reaper,
-                                struct inf_error *err) INF_NODISCARD;
+// Starts the thread. *out_deferred_close is the caller's to destroy.
+enum inf_code inf_deferred_close_create(struct inf_deferred_close **out_deferred_close,
+                                        struct inf_error *err) INF_NODISCARD;
 
 // Waits until everything handed over is done, and ends the thread. NULL is fine.
-void inf_reaper_destroy(struct inf_reaper **reaper);
+void inf_deferred_close_destroy(struct inf_deferred_close **deferred_close);
 
 // Takes the mapping from devices (NULL: there is none), sets it NULL, and unmaps `size_bytes` at `memory`; nobody may
 // look at them any more. Any thread.
-void inf_reaper_unmap(struct inf_reaper *reaper, void *memory, size_t size_bytes,
-                      struct inf_mapping **mapping);
+void inf_deferred_close_unmap(struct inf_deferred_close *deferred_close, void *memory,
+                              size_t size_bytes, struct inf_mapping **mapping);
 
 // Closes `fd`. Any thread.
-void inf_reaper_close(struct inf_reaper *reaper, int fd);
+void inf_deferred_close_close(struct inf_deferred_close *deferred_close, int fd);
 
 #endif

@@ -14,7 +14,7 @@ struct inf_quota_user {
     struct inf_quota_user *next;
     uid_t uid;
     uint32_t references; // 0: only what it owes is of interest
-    struct inf_allowance device;
+    struct inf_rate_limit device;
     uint64_t held[INF_QUOTA_KIND_COUNT];
 };
 
@@ -63,8 +63,8 @@ void inf_quota_destroy(struct inf_quota **quota)
 
 static uint64_t owes_for_ns(struct inf_quota_user *user)
 {
-    return inf_allowance_wait_ns(&user->device, user->quota->most[INF_QUOTA_DEVICE_MS],
-                                 inf_clock_ns());
+    return inf_rate_limit_wait_ns(&user->device, user->quota->most[INF_QUOTA_DEVICE_MS],
+                                  inf_clock_ns());
 }
 
 // Frees the accounts of users who have left, and owe nothing any more.
@@ -130,8 +130,8 @@ enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind 
 
 void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns)
 {
-    inf_allowance_take(&user->device, device_ns, user->quota->most[INF_QUOTA_DEVICE_MS],
-                       inf_clock_ns());
+    inf_rate_limit_take(&user->device, device_ns, user->quota->most[INF_QUOTA_DEVICE_MS],
+                        inf_clock_ns());
 }
 
 enum inf_code inf_quota_check_time(struct inf_quota_user *user, uint64_t *out_wait_ns,

@@ -20,10 +20,12 @@
 
 #define SEALS_WANTED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-void inf_region_table_init(struct inf_region_table *table, struct inf_reaper *reaper,
-                           struct inf_counters *counters, struct inf_quota_user *user)
+void inf_region_table_init(struct inf_region_table *table,
+                           struct inf_deferred_close *deferred_close, struct inf_counters *counters,
+                           struct inf_quota_user *user)
 {
-    *table = (struct inf_region_table){.reaper = reaper, .counters = counters, .user = user};
+    *table = (struct inf_region_table){
+        .deferred_close = deferred_close, .counters = counters, .user = user};
 }
 
 static void free_list(struct inf_region *first)
@@ -53,7 +55,8 @@ static void drop(struct inf_region *region) INF_ON_LOOP
     assert(region->references > 0);
     if (--region->references > 0)
         return;
-    inf_reaper_unmap(region->reaper, region->memory, region->mapped_bytes, &region->mapping);
+    inf_deferred_close_unmap(region->deferred_close, region->memory, region->mapped_bytes,
+                             &region->mapping);
     region->memory = NULL;
     region->counters->regions--;
     region->counters->region_bytes -= region->size_bytes;
@@ -85,7 +88,7 @@ void inf_region_table_fini(struct inf_region_table *table)
     }
     free_list(table->released);
     *table = (struct inf_region_table){
-        .reaper = table->reaper, .counters = table->counters, .user = table->user};
+        .deferred_close = table->deferred_close, .counters = table->counters, .user = table->user};
 }
 
 static struct inf_region *find(struct inf_region_table *table, uint64_t id)
@@ -229,7 +232,7 @@ static enum inf_code create(struct inf_region_table *table,
     region->registered = true;
     region->references = 1;
     region->table = table;
-    region->reaper = table->reaper;
+    region->deferred_close = table->deferred_close;
     region->counters = table->counters;
     region->next = table->regions;
     table->regions = region;
@@ -268,7 +271,7 @@ enum inf_code inf_region_register(struct inf_region_table *table,
     if (code == INF_OK)
         close(options->fd);
     else
-        inf_reaper_close(table->reaper, options->fd);
+        inf_deferred_close_close(table->deferred_close, options->fd);
     return code;
 }
 

@@ -10,9 +10,9 @@
 
 #include "backends/base/role.h"
 #include "backends/device/mapping.h"
-#include "daemon/system/counters.h"
-#include "daemon/resource/quota.h"
 #include "daemon/resource/deferred_close.h"
+#include "daemon/resource/quota.h"
+#include "daemon/system/counters.h"
 #include "proto/core/status.h"
 
 // Tensors in a region start at multiples of this, as in a frame's data segment.
@@ -30,7 +30,7 @@ struct inf_region {
     uint32_t references;
     uint64_t release_stream;        // what its MEM_RELEASED answers
     struct inf_region_table *table; // NULL once the connection is gone
-    struct inf_reaper *reaper;
+    struct inf_deferred_close *deferred_close;
     struct inf_counters *counters;
     struct inf_quota_user *user; // a reference: who is charged for it
     struct inf_region *next;
@@ -42,15 +42,16 @@ struct inf_region_table {
     struct inf_region *released; // unmapped, MEM_RELEASED still to be sent
     uint32_t count;
     uint64_t bytes;
-    struct inf_reaper *reaper;
+    struct inf_deferred_close *deferred_close;
     struct inf_counters *counters;
     struct inf_quota_user *user;
 };
 
 // Prepares an embedded table. `reaper` and `counters` outlive it and every region in flight; `user`,
 // who is charged for the regions, outlives the table.
-void inf_region_table_init(struct inf_region_table *table, struct inf_reaper *reaper,
-                           struct inf_counters *counters, struct inf_quota_user *user);
+void inf_region_table_init(struct inf_region_table *table,
+                           struct inf_deferred_close *deferred_close, struct inf_counters *counters,
+                           struct inf_quota_user *user);
 
 // Drops all registrations; regions in flight are unmapped with their last tensor.
 void inf_region_table_fini(struct inf_region_table *table) INF_ON_LOOP;

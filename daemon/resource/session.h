@@ -7,8 +7,8 @@
 #define INF_DAEMON_RESOURCE_SESSION_H
 
 #include "backends/base/role.h"
-#include "daemon/system/counters.h"
 #include "daemon/resource/quota.h"
+#include "daemon/system/counters.h"
 #include "proto/wire/message.h"
 
 struct inf_job;

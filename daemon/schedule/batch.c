@@ -7,8 +7,8 @@
 
 #include "backends/base/blob.h"
 #include "backends/base/clock.h"
-#include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/job_output.h"
+#include "daemon/schedule/result_guard.h"
 #include "proto/core/span.h"
 
 // Gathered tensors start at multiples of this.
@@ -219,14 +219,14 @@ static enum inf_code execute(const struct batch *batch, struct run *run)
     }
     const struct inf_job *first = batch->jobs[0];
     enum inf_precision precision;
-    INF_TRY(inf_guard_run(first->served, first->device, run->executable, &execution, &precision,
-                          batch->err));
+    INF_TRY(inf_result_guard_run(first->served, first->device, run->executable, &execution,
+                                 &precision, batch->err));
     uint64_t end_ns = inf_clock_ns();
     for (uint32_t i = 0; i < run->piece_count; i++) {
         run->pieces[i].job->result.end_ns = end_ns;
         run->pieces[i].job->result.precision = precision;
         if (precision != inf_executable_precision(run->executable))
-            run->pieces[i].job->result.flags |= INF_INFER_AGAIN;
+            run->pieces[i].job->result.flags |= INF_INFER_RECOMPUTED;
     }
     scatter(run);
     return INF_OK;

@@ -4,8 +4,8 @@
 #ifndef INF_DAEMON_SCHEDULE_BATCH_H
 #define INF_DAEMON_SCHEDULE_BATCH_H
 
-#include "daemon/schedule/job.h"
 #include "daemon/output/buffer_pool.h"
+#include "daemon/schedule/job.h"
 
 // A worker's memory for gathered tensors: grows to what the models need, and is kept. All zero is
 // none.

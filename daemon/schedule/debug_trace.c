@@ -36,7 +36,7 @@ static void log_node(struct trace *trace, const struct inf_node_entry *node)
     trace->bytes += node->bytes;
 }
 
-static void take(void *context, struct inf_dissect_rows *rows, uint32_t percent)
+static void take(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
     struct trace *trace = context;
     (void)percent;
@@ -51,9 +51,9 @@ void inf_trace_log(const struct inf_trace_subject *subject, const struct inf_log
     struct trace trace = {.subject = subject, .log = log};
     struct inf_error err = {.text = "no memory"};
     enum inf_code code = INF_EXHAUSTED;
-    struct inf_dissect_order *order = calloc(1, sizeof *order);
+    struct inf_inspect_order *order = calloc(1, sizeof *order);
     if (order != NULL) {
-        order->mode = INF_DISSECT_DEBUG;
+        order->mode = INF_INSPECT_DEBUG;
         order->device = subject->device;
         order->precision = subject->precision;
         order->given = true;
@@ -61,10 +61,10 @@ void inf_trace_log(const struct inf_trace_subject *subject, const struct inf_log
             order->shapes[i] = subject->shapes[i];
             order->inputs[i] = inf_blob_ref(subject->inputs[i]);
         }
-        const struct inf_dissect_sink sink = {.take = take, .context = &trace};
-        code = inf_model_dissect(subject->served->model, order, &sink, &err);
+        const struct inf_inspect_sink sink = {.take = take, .context = &trace};
+        code = inf_model_inspect(subject->served->model, order, &sink, &err);
     }
-    inf_dissect_order_destroy(&order);
+    inf_inspect_order_destroy(&order);
     if (code != INF_OK)
         inf_log(log, INF_LOG_INFO, "request not traced model=%s id=\"%s\" reason=\"%s\"",
                 subject->served->name, subject->request_id, err.text);

@@ -7,15 +7,15 @@
 
 #include <stdatomic.h>
 
-#include "daemon/schedule/call.h"
-#include "daemon/policy/deadline.h"
-#include "daemon/policy/run_estimate.h"
-#include "daemon/policy/fair_queue.h"
-#include "daemon/schedule/fault.h"
 #include "daemon/output/reply_writer.h"
-#include "daemon/store/store.h"
+#include "daemon/policy/deadline.h"
+#include "daemon/policy/fair_queue.h"
+#include "daemon/policy/run_estimate.h"
 #include "daemon/resource/region.h"
 #include "daemon/resource/session.h"
+#include "daemon/schedule/call.h"
+#include "daemon/schedule/fault.h"
+#include "daemon/store/store.h"
 
 // An output, by the model's order.
 struct inf_job_output {
@@ -69,8 +69,8 @@ struct inf_job {
     uint64_t estimate_key;
     uint32_t rows; // that may run together with those of other jobs of the model; 0: none may
 
-    struct {                   // for a worker that writes the reply itself
-        struct inf_gate *gate; // a reference; NULL: the loop is to answer
+    struct {                             // for a worker that writes the reply itself
+        struct inf_reply_writer *writer; // a reference; NULL: the loop is to answer
         uint64_t stream_id;
         uint32_t data_bytes_max; // in one frame
     } direct;
@@ -98,7 +98,7 @@ struct inf_job {
 
     // The lane's, under its mutex; user, model and priority of `turn` are set by the loop before.
     enum inf_job_place place;
-    struct inf_fair_entry turn;
+    struct inf_fair_queue_entry turn;
     struct inf_estimate expected; // all 0: nothing is known
     bool given_up;                // its deadline would pass while it ran: it is not to be run
     uint64_t expected_end_ns;

@@ -4,8 +4,8 @@
 #define INF_DAEMON_SCHEDULE_JOB_OUTPUT_H
 
 #include "backends/exec/executable.h"
-#include "daemon/schedule/job.h"
 #include "daemon/output/buffer_pool.h"
+#include "daemon/schedule/job.h"
 
 // Measures the outputs whose shapes are known before the run, as `graph` has them but for the first
 // dimension where `rows` is not 0, and gets the data segment for those without a region. *out_late

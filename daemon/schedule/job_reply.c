@@ -104,30 +104,31 @@ static bool encode(struct inf_job_replier *replier, const struct inf_job *job, s
 }
 
 bool inf_job_replier_begin(struct inf_job_replier *replier, struct inf_job *job,
-                           struct inf_job_letter *letter)
+                           struct inf_job_direct_reply *direct_reply)
 {
-    if (job->direct.gate == NULL || job->result.fault.err.code != INF_OK ||
+    if (job->direct.writer == NULL || job->result.fault.err.code != INF_OK ||
         job->result.data_bytes > job->direct.data_bytes_max ||
-        !inf_gate_enter_worker(job->direct.gate))
+        !inf_reply_writer_enter_worker(job->direct.writer))
         return false;
-    if (!encode(replier, job, &letter->head_bytes) || !inf_job_claim(job, INF_JOB_BY_WORKER)) {
-        inf_gate_leave_worker(job->direct.gate);
+    if (!encode(replier, job, &direct_reply->head_bytes) ||
+        !inf_job_claim(job, INF_JOB_BY_WORKER)) {
+        inf_reply_writer_leave_worker(job->direct.writer);
         return false;
     }
-    letter->gate = job->direct.gate;
-    letter->data = job->result.data;
-    letter->data_bytes = job->result.data_bytes;
-    letter->data_capacity = job->result.data_capacity;
-    job->direct.gate = NULL;
+    direct_reply->writer = job->direct.writer;
+    direct_reply->data = job->result.data;
+    direct_reply->data_bytes = job->result.data_bytes;
+    direct_reply->data_capacity = job->result.data_capacity;
+    job->direct.writer = NULL;
     job->result.data = NULL;
     return true;
 }
 
-void inf_job_replier_end(struct inf_job_replier *replier, struct inf_job_letter *letter)
+void inf_job_replier_end(struct inf_job_replier *replier, struct inf_job_direct_reply *direct_reply)
 {
-    const struct iovec parts[] = {{replier->head, letter->head_bytes},
-                                  {letter->data, letter->data_bytes}};
-    inf_gate_write(letter->gate, parts, letter->data_bytes > 0 ? 2 : 1);
-    inf_pool_release(replier->pool, letter->data, letter->data_capacity);
-    inf_gate_unref(&letter->gate);
+    const struct iovec parts[] = {{replier->head, direct_reply->head_bytes},
+                                  {direct_reply->data, direct_reply->data_bytes}};
+    inf_reply_writer_write(direct_reply->writer, parts, direct_reply->data_bytes > 0 ? 2 : 1);
+    inf_pool_release(replier->pool, direct_reply->data, direct_reply->data_capacity);
+    inf_reply_writer_unref(&direct_reply->writer);
 }

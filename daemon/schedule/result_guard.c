@@ -47,10 +47,10 @@ static enum inf_code run_again(struct inf_served *served, struct inf_device *dev
     return code;
 }
 
-enum inf_code inf_guard_run(struct inf_served *served, struct inf_device *device,
-                            struct inf_executable *executable,
-                            const struct inf_execution *execution,
-                            enum inf_precision *out_precision, struct inf_error *err)
+enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device *device,
+                                   struct inf_executable *executable,
+                                   const struct inf_execution *execution,
+                                   enum inf_precision *out_precision, struct inf_error *err)
 {
     *out_precision = inf_executable_precision(executable);
     if (*out_precision == INF_PRECISION_FP32)

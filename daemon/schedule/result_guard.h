@@ -11,10 +11,10 @@
 // fp32; where that mends it, served->recomputed is raised, if the model is placed so. *out_precision: of what is in the outputs.
 //
 // As inf_model_acquire_in() and inf_executable_run().
-enum inf_code inf_guard_run(struct inf_served *served, struct inf_device *device,
-                            struct inf_executable *executable,
-                            const struct inf_execution *execution,
-                            enum inf_precision *out_precision,
-                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device *device,
+                                   struct inf_executable *executable,
+                                   const struct inf_execution *execution,
+                                   enum inf_precision *out_precision,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -17,7 +17,7 @@
 
 // What the loop knows of one device.
 struct station {
-    struct inf_lane lane;
+    struct inf_device_queue queue;
     struct inf_worker *workers;
     uint32_t worker_count;
     uint64_t requests;
@@ -28,7 +28,7 @@ struct inf_scheduler {
     struct inf_queue *done;
     struct inf_deadlines *deadlines;
     const struct inf_device_list *devices;
-    struct inf_calm *calm;
+    struct inf_idle_gate *idle_gate;
     uint32_t queue_requests_max;
     uint32_t
         jobs_max; // submitted and not yet taken back: what `done` and `deadlines` have room for
@@ -47,13 +47,13 @@ static enum inf_code start_workers(struct inf_scheduler *scheduler, struct stati
                                    const struct inf_scheduler_options *options,
                                    struct inf_error *err)
 {
-    uint32_t slots = station->lane.workers;
+    uint32_t slots = station->queue.workers;
     station->workers = calloc(slots, sizeof *station->workers);
     if (station->workers == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u workers", slots);
     for (uint32_t i = 0; i < slots; i++) {
         struct inf_worker *worker = &station->workers[i];
-        worker->lane = &station->lane;
+        worker->queue = &station->queue;
         worker->done = scheduler->done;
         worker->pool = options->pool;
         worker->slot = i;
@@ -79,19 +79,19 @@ static enum inf_code fill(struct inf_scheduler *scheduler,
     INF_TRY(inf_queue_create(&scheduler->done, scheduler->jobs_max, true, err));
     INF_TRY(inf_deadlines_create(&scheduler->deadlines, 2 * scheduler->jobs_max + 1, err));
     scheduler->devices = options->devices;
-    scheduler->calm = options->calm;
+    scheduler->idle_gate = options->idle_gate;
     scheduler->queue_requests_max = options->queue_requests_max;
     uint32_t cores = inf_cores_usable();
     scheduler->patient = cores > 1;
     for (uint32_t i = 0; i < options->devices->count; i++) {
         struct station *station = &scheduler->stations[scheduler->station_count++];
-        const struct inf_lane_options lane = {
+        const struct inf_device_queue_options queue = {
             .workers = inf_device_info(options->devices->devices[i])->slots,
             .jobs_max = station_jobs_max(options, i),
             .cores = cores,
             .limits = {.requests_max = options->queue_requests_max,
                        .bytes_max = options->queue_bytes_max}};
-        INF_TRY(inf_lane_init(&station->lane, &lane, err));
+        INF_TRY(inf_device_queue_init(&station->queue, &queue, err));
         INF_TRY(start_workers(scheduler, station, options, err));
     }
     return INF_OK;
@@ -115,7 +115,7 @@ enum inf_code inf_scheduler_create(struct inf_scheduler **out_scheduler,
 void inf_scheduler_stop(struct inf_scheduler *scheduler)
 {
     for (uint32_t i = 0; i < scheduler->station_count; i++)
-        inf_lane_close(&scheduler->stations[i].lane);
+        inf_device_queue_close(&scheduler->stations[i].queue);
     for (uint32_t i = 0; i < scheduler->station_count; i++)
         for (uint32_t k = 0; k < scheduler->stations[i].worker_count; k++)
             inf_worker_join(&scheduler->stations[i].workers[k]);
@@ -128,7 +128,7 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler)
     inf_scheduler_stop(*scheduler);
     for (uint32_t i = 0; i < (*scheduler)->station_count; i++) {
         free((*scheduler)->stations[i].workers);
-        inf_lane_fini(&(*scheduler)->stations[i].lane);
+        inf_device_queue_fini(&(*scheduler)->stations[i].queue);
     }
     inf_deadlines_destroy(&(*scheduler)->deadlines);
     inf_queue_destroy(&(*scheduler)->done);
@@ -143,25 +143,26 @@ static uint32_t retry_after_ms(uint64_t wait_ns)
 }
 
 static enum inf_code refuse(struct inf_scheduler *scheduler, const struct inf_job *job,
-                            enum inf_lane_verdict verdict, uint64_t wait_ns,
+                            enum inf_device_queue_verdict verdict, uint64_t wait_ns,
                             struct inf_fault *fault)
 {
     const char *device = inf_device_info(job->device)->name;
-    struct inf_lane *lane = &scheduler->stations[job->device_index].lane;
+    struct inf_device_queue *queue = &scheduler->stations[job->device_index].queue;
     fault->retry_after_ms = retry_after_ms(wait_ns);
     fault->phase = "queue";
-    if (verdict == INF_LANE_LONG)
+    if (verdict == INF_DEVICE_QUEUE_LONG)
         return inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_PREDICTED,
                                "device '%s': the time given for the queue, %" PRIu64
                                " us, would run out before the request is begun",
                                device, (job->queue_deadline.at_ns - job->accepted_ns) / 1000);
-    if (verdict == INF_LANE_LATE)
+    if (verdict == INF_DEVICE_QUEUE_LATE)
         return inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_PREDICTED,
                                "device '%s': the time given, %" PRIu64
                                " us, would run out before the request is done",
                                device, (job->deadline.at_ns - job->accepted_ns) / 1000);
     return inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_QUEUE_FULL,
-                           "device '%s': %u requests wait already", device, inf_lane_count(lane));
+                           "device '%s': %u requests wait already", device,
+                           inf_device_queue_count(queue));
 }
 
 // Which of a job's deadlines one is.
@@ -193,14 +194,14 @@ static void plan_look(struct inf_scheduler *scheduler, const struct inf_job *job
     INF_ATTR(requires_capability(inf_role_loop))
 {
     uint64_t end_ns = job->accepted_ns + wait_ns;
-    uint64_t margin_ns = INF_MIN(INF_MAX(wait_ns / 8, (uint64_t)INF_PATIENCE_LEAST_NS),
-                                 (uint64_t)INF_PATIENCE_MOST_NS);
+    uint64_t margin_ns = INF_MIN(INF_MAX(wait_ns / 8, (uint64_t)INF_SPIN_WAIT_LEAST_NS),
+                                 (uint64_t)INF_SPIN_WAIT_MOST_NS);
     inf_deadlines_remove(scheduler->deadlines, &scheduler->alarm);
     if (!scheduler->patient || job->expected.run_ns == 0)
         return;
-    if (wait_ns <= INF_PATIENCE_LEAST_NS) {
+    if (wait_ns <= INF_SPIN_WAIT_LEAST_NS) {
         scheduler->look_from_ns = job->accepted_ns;
-        scheduler->look_until_ns = job->accepted_ns + INF_PATIENCE_LEAST_NS;
+        scheduler->look_until_ns = job->accepted_ns + INF_SPIN_WAIT_LEAST_NS;
     } else if (scheduler->jobs == 1) {
         scheduler->look_from_ns =
             wait_ns <= LOOK_THROUGH_NS ? job->accepted_ns : end_ns - margin_ns;
@@ -216,13 +217,13 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
 {
     struct station *station = &scheduler->stations[job->device_index];
     uint64_t wait_ns = 0;
-    enum inf_lane_verdict verdict = INF_LANE_FULL;
+    enum inf_device_queue_verdict verdict = INF_DEVICE_QUEUE_FULL;
     if (scheduler->jobs < scheduler->jobs_max)
-        verdict = inf_lane_push(&station->lane, job, &wait_ns);
-    if (verdict != INF_LANE_TAKEN)
+        verdict = inf_device_queue_push(&station->queue, job, &wait_ns);
+    if (verdict != INF_DEVICE_QUEUE_TAKEN)
         return refuse(scheduler, job, verdict, wait_ns, fault);
     scheduler->jobs++;
-    inf_calm_stir(scheduler->calm);
+    inf_idle_gate_stir(scheduler->idle_gate);
     add_deadlines(scheduler, job);
     plan_look(scheduler, job, wait_ns);
     return INF_OK;
@@ -231,7 +232,7 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
 uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index,
                                  const struct inf_job *job, uint64_t run_ns)
 {
-    return inf_lane_finish_ns(&scheduler->stations[index].lane, job, run_ns);
+    return inf_device_queue_finish_ns(&scheduler->stations[index].queue, job, run_ns);
 }
 
 bool inf_scheduler_look(struct inf_scheduler *scheduler)
@@ -259,10 +260,10 @@ enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job
 {
     struct station *station = &scheduler->stations[job->device_index];
     if (scheduler->jobs >= scheduler->jobs_max ||
-        inf_lane_hold(&station->lane, job) != INF_LANE_TAKEN)
-        return refuse(scheduler, job, INF_LANE_FULL, 0, fault);
+        inf_device_queue_hold(&station->queue, job) != INF_DEVICE_QUEUE_TAKEN)
+        return refuse(scheduler, job, INF_DEVICE_QUEUE_FULL, 0, fault);
     scheduler->jobs++;
-    inf_calm_stir(scheduler->calm);
+    inf_idle_gate_stir(scheduler->idle_gate);
     add_deadlines(scheduler, job);
     return INF_OK;
 }
@@ -282,9 +283,9 @@ static void post(struct inf_scheduler *scheduler, struct inf_job *job)
 void inf_scheduler_resume(struct inf_scheduler *scheduler, struct inf_job *job)
 {
     uint64_t wait_ns;
-    enum inf_lane_verdict verdict =
-        inf_lane_push(&scheduler->stations[job->device_index].lane, job, &wait_ns);
-    if (verdict == INF_LANE_TAKEN)
+    enum inf_device_queue_verdict verdict =
+        inf_device_queue_push(&scheduler->stations[job->device_index].queue, job, &wait_ns);
+    if (verdict == INF_DEVICE_QUEUE_TAKEN)
         return;
     inf_fault_init(&job->result.fault);
     inf_fail_reason(&job->result.fault.err, INF_UNAVAILABLE, INF_REASON_DRAINING,
@@ -294,18 +295,18 @@ void inf_scheduler_resume(struct inf_scheduler *scheduler, struct inf_job *job)
 
 void inf_scheduler_fail(struct inf_scheduler *scheduler, struct inf_job *job)
 {
-    inf_lane_drop(&scheduler->stations[job->device_index].lane, job);
+    inf_device_queue_drop(&scheduler->stations[job->device_index].queue, job);
     post(scheduler, job);
 }
 
 bool inf_scheduler_withdraw(struct inf_scheduler *scheduler, struct inf_job *job)
 {
-    struct inf_lane *lane = &scheduler->stations[job->device_index].lane;
+    struct inf_device_queue *queue = &scheduler->stations[job->device_index].queue;
     remove_deadlines(scheduler, job);
-    bool queued = inf_lane_withdraw(lane, job);
+    bool queued = inf_device_queue_withdraw(queue, job);
     if (queued) {
         scheduler->jobs--;
-        inf_calm_settle(scheduler->calm);
+        inf_idle_gate_settle(scheduler->idle_gate);
     }
     return queued;
 }
@@ -322,7 +323,7 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
         return NULL;
     job->place = INF_JOB_LOOP;
     scheduler->jobs--;
-    inf_calm_settle(scheduler->calm);
+    inf_idle_gate_settle(scheduler->idle_gate);
     remove_deadlines(scheduler, job);
     struct station *station = &scheduler->stations[job->device_index];
     station->requests++;
@@ -346,7 +347,7 @@ struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
             return (struct inf_job *)((char *)passed - offsetof(struct inf_job, deadline));
         struct inf_job *job =
             (struct inf_job *)((char *)passed - offsetof(struct inf_job, queue_deadline));
-        if (inf_lane_recall(&scheduler->stations[job->device_index].lane, job))
+        if (inf_device_queue_recall(&scheduler->stations[job->device_index].queue, job))
             return job;
     }
     return NULL;
@@ -355,18 +356,18 @@ struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
 void inf_scheduler_set_limits(struct inf_scheduler *scheduler, uint32_t queue_requests_max,
                               uint64_t queue_bytes_max)
 {
-    const struct inf_lane_limits limits = {.requests_max = queue_requests_max,
-                                           .bytes_max = queue_bytes_max};
+    const struct inf_device_queue_limits limits = {.requests_max = queue_requests_max,
+                                                   .bytes_max = queue_bytes_max};
     scheduler->queue_requests_max = queue_requests_max;
     for (uint32_t i = 0; i < scheduler->station_count; i++)
-        inf_lane_set_limits(&scheduler->stations[i].lane, &limits);
+        inf_device_queue_set_limits(&scheduler->stations[i].queue, &limits);
 }
 
 struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler, uint32_t index)
 {
     struct station *station = &scheduler->stations[index];
     return (struct inf_device_load){
-        .queue_depth = inf_lane_count(&station->lane),
+        .queue_depth = inf_device_queue_count(&station->queue),
         .queue_limit = scheduler->queue_requests_max,
         .requests = station->requests,
         .busy_ns = station->busy_ns,

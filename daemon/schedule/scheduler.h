@@ -8,15 +8,15 @@
 #include "backends/base/idle_gate.h"
 #include "backends/base/role.h"
 #include "backends/registry.h"
-#include "daemon/schedule/job.h"
 #include "daemon/output/buffer_pool.h"
+#include "daemon/schedule/job.h"
 
 struct inf_scheduler;
 
 struct inf_scheduler_options {
     const struct inf_device_list *devices; // outlives the scheduler
     struct inf_pool *pool;                 // outlives the scheduler
-    struct inf_calm *calm;                 // told of every job; outlives the scheduler
+    struct inf_idle_gate *idle_gate;       // told of every job; outlives the scheduler
     uint32_t queue_requests_max;           // waiting, per device
     uint64_t queue_bytes_max;              // of their data segments, per device
 };

@@ -11,8 +11,8 @@
 #include "backends/exec/inspect.h"
 #include "backends/exec/trial_run.h"
 #include "backends/precision/precision_check.h"
-#include "daemon/schedule/job_output.h"
 #include "daemon/schedule/debug_trace.h"
+#include "daemon/schedule/job_output.h"
 #include "proto/core/span.h"
 
 struct inf_shadow_sample {
@@ -132,7 +132,7 @@ struct check {
     struct inf_shadow *shadow;
     const struct inf_shadow_sample *sample;
     struct inf_executable *executable; // of the judge
-    struct inf_trial trial;
+    struct inf_trial_run trial;
     enum inf_code code;
     struct inf_error err;
     bool differs;
@@ -151,9 +151,9 @@ static void compare(struct check *check)
             continue;
         size_t at = got->size_bytes != wanted->size_bytes
                         ? 0
-                        : inf_trial_first_difference(got->data, wanted->data, wanted->size_bytes,
-                                                     graph->values[graph->outputs[i].value].dtype,
-                                                     sample->tolerance);
+                        : inf_trial_run_first_difference(
+                              got->data, wanted->data, wanted->size_bytes,
+                              graph->values[graph->outputs[i].value].dtype, sample->tolerance);
         if (at == SIZE_MAX)
             continue;
         check->differs = true;
@@ -209,8 +209,8 @@ static void run_check(void *context)
     for (uint32_t i = 0; i < check->sample->input_count; i++)
         memcpy(check->trial.pointers[i], check->sample->inputs[i]->data,
                check->sample->inputs[i]->size_bytes);
-    check->code = inf_trial_run_unless(&check->trial, check->executable, &check->shadow->ending,
-                                       NULL, &check->err);
+    check->code = inf_trial_run_run_unless(&check->trial, check->executable, &check->shadow->ending,
+                                           NULL, &check->err);
     if (check->code == INF_OK)
         compare(check);
     inf_role_leave();
@@ -241,7 +241,7 @@ static enum inf_code check_sample(struct check *check, struct inf_error *err) IN
     const struct inf_apart apart = {.device = check->shadow->options.judge,
                                     .shapes = sample->shapes};
     INF_TRY(inf_model_compile_apart(served->model, &apart, &check->executable, err));
-    INF_TRY(inf_trial_init(&check->trial, inf_executable_graph(check->executable), err));
+    INF_TRY(inf_trial_run_init(&check->trial, inf_executable_graph(check->executable), err));
     INF_TRY(inf_thread_run_idle("inferd-shadow", run_check, check, err));
     if (check->code != INF_OK) {
         *err = check->err;
@@ -265,7 +265,7 @@ static void check(struct inf_shadow *shadow, const struct inf_shadow_sample *sam
         inf_log(shadow->options.log, INF_LOG_INFO, "answer not checked name=%s reason=\"%s\"",
                 sample->served->name, err.text);
     }
-    inf_trial_fini(&check.trial);
+    inf_trial_run_fini(&check.trial);
     inf_model_discard_apart(sample->served->model, &check.executable);
 }
 
@@ -310,7 +310,7 @@ static void run_shadow(void *context)
     while ((sample = take_next(shadow)) != NULL) {
         // Whoever has nodes told of waits for them.
         if (!sample->trace)
-            inf_calm_await(shadow->options.calm, &shadow->ending);
+            inf_idle_gate_await(shadow->options.idle_gate, &shadow->ending);
         look_at(shadow, sample);
         inf_shadow_sample_destroy(&sample);
         inf_mutex_lock(&shadow->mutex);

@@ -18,7 +18,7 @@ struct inf_shadow_sample;
 
 struct inf_shadow_options {
     struct inf_device *judge; // the plainest device; outlives the shadow
-    const struct inf_calm *calm;
+    const struct inf_idle_gate *idle_gate;
     const struct inf_log *log;
 };
 

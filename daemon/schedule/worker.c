@@ -5,8 +5,8 @@
 
 #include "backends/base/clock.h"
 #include "backends/exec/model.h"
-#include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/job_output.h"
+#include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/shadow.h"
 
 // --- a job alone ---
@@ -26,11 +26,11 @@ static enum inf_code execute(struct inf_worker *worker, struct inf_job *job,
                                       .slot = worker->slot,
                                       .cancelled = &job->cancelled};
     job->result.begin_ns = inf_clock_ns();
-    enum inf_code code = inf_guard_run(job->served, job->device, executable, &execution,
-                                       &job->result.precision, &job->result.fault.err);
+    enum inf_code code = inf_result_guard_run(job->served, job->device, executable, &execution,
+                                              &job->result.precision, &job->result.fault.err);
     job->result.end_ns = inf_clock_ns();
     if (job->result.precision != inf_executable_precision(executable))
-        job->result.flags |= INF_INFER_AGAIN;
+        job->result.flags |= INF_INFER_RECOMPUTED;
     if (code == INF_OK && late)
         code = inf_job_collect_late(job, executable, worker->slot, worker->pool);
     inf_executable_drop_results(executable, worker->slot);
@@ -125,28 +125,28 @@ static void give_up(struct inf_job *job)
 static void post(struct inf_worker *worker, struct inf_job *job, bool alone)
     INF_ATTR(requires_capability(inf_role_worker))
 {
-    struct inf_job_letter letter;
-    bool mine = alone && inf_job_replier_begin(worker->replier, job, &letter);
+    struct inf_job_direct_reply direct_reply;
+    bool mine = alone && inf_job_replier_begin(worker->replier, job, &direct_reply);
     bool posted =
         mine ? inf_queue_push_quietly(worker->done, job) : inf_queue_push(worker->done, job);
     assert(posted && "the queue has room for every job there can be");
     (void)posted;
     if (mine)
-        inf_job_replier_end(worker->replier, &letter);
+        inf_job_replier_end(worker->replier, &direct_reply);
 }
 
 static void work(void *context) INF_ATTR(no_thread_safety_analysis)
 {
     struct inf_worker *worker = context;
     inf_role_enter_worker();
-    struct inf_job *jobs[INF_LANE_JOBS];
+    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
     uint32_t count;
-    while ((count = inf_lane_pop(worker->lane, jobs)) > 0) {
+    while ((count = inf_device_queue_pop(worker->queue, jobs)) > 0) {
         if (jobs[0]->given_up)
             give_up(jobs[0]);
         else
             run_jobs(worker, jobs, count);
-        inf_lane_settle(worker->lane, jobs, count);
+        inf_device_queue_settle(worker->queue, jobs, count);
         for (uint32_t i = 0; i < count; i++)
             post(worker, jobs[i], count == 1);
         inf_queue_announce(worker->done);

@@ -9,14 +9,14 @@
 
 #include "backends/base/queue.h"
 #include "backends/base/thread.h"
-#include "daemon/schedule/batch.h"
-#include "daemon/schedule/job_reply.h"
-#include "daemon/schedule/device_queue.h"
 #include "daemon/output/buffer_pool.h"
+#include "daemon/schedule/batch.h"
+#include "daemon/schedule/device_queue.h"
+#include "daemon/schedule/job_reply.h"
 
 // Embedded; does not move once started. Fill the first group, then inf_worker_start().
 struct inf_worker {
-    struct inf_lane *lane;
+    struct inf_device_queue *queue;
     struct inf_queue *done; // has room for every job there can be
     struct inf_pool *pool;
     uint32_t slot;

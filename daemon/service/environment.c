@@ -15,7 +15,7 @@ static void derive(struct inf_config *config, enum inf_flag_id id, uint32_t *fie
     if (*field != 0)
         return;
     *field = chosen;
-    config->origins[id] = INF_ORIGIN_FACTS;
+    config->origins[id] = INF_ORIGIN_HOST;
 }
 
 void inf_environment_init(struct inf_environment *environment,
@@ -23,7 +23,7 @@ void inf_environment_init(struct inf_environment *environment,
 {
     struct inf_config *config = environment->config;
     environment->queue_requests_most = config->queue_requests_max;
-    inf_facts_read(&environment->facts, "");
+    inf_host_info_read(&environment->facts, "");
     for (uint32_t i = 0; i < devices->count; i++) {
         const struct inf_device_info *info = inf_device_info(devices->devices[i]);
         if (info->kind != INF_DEVICE_CPU)

@@ -6,14 +6,14 @@
 
 #include "backends/base/role.h"
 #include "daemon/config/flag.h"
+#include "daemon/store/store.h"
 #include "daemon/system/host_info.h"
 #include "daemon/system/log.h"
-#include "daemon/store/store.h"
 
 // Everything pointed to outlives it; the config is changed by nobody else.
 struct inf_environment {
     struct inf_config *config;
-    struct inf_facts facts;
+    struct inf_host_info facts;
     struct inf_model_store *store;
     struct inf_log_writer *log_writer; // NULL: the level cannot be changed
     uint32_t queue_requests_most;      // room for so many was made at start

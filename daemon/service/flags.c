@@ -29,7 +29,7 @@ static void add_fact(struct inf_service_environment *reply, const char *name, co
     reply->fact_count++;
 }
 
-static void add_machine(struct inf_service_environment *reply, const struct inf_facts *facts)
+static void add_machine(struct inf_service_environment *reply, const struct inf_host_info *facts)
 {
     add_fact(reply, "system.architecture", "%s", facts->architecture);
     add_fact(reply, "system.kernel", "%s", facts->kernel);

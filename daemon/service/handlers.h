@@ -5,8 +5,8 @@
 
 #include "daemon/schedule/job.h"
 #include "daemon/schedule/scheduler.h"
-#include "daemon/service/service.h"
 #include "daemon/schedule/shadow.h"
+#include "daemon/service/service.h"
 
 // Models listed in one answer: what fits the metadata of a frame, roughly.
 #define INF_SERVICE_MODELS_MAX 512
@@ -64,7 +64,7 @@ struct inf_service {
     char setting_values[INF_MODEL_FLAG_COUNT][INF_CONFIG_TEXT];
     char setting_wanted[INF_MODEL_FLAG_COUNT][INF_FLAG_WANTED_SIZE];
     struct inf_service_environment environment_reply;
-    struct inf_dissect_order *dissect_order; // while its request is handled
+    struct inf_inspect_order *inspect_order; // while its request is handled
 };
 
 // A handler: service->request holds the decoded request, the answer's message is service->reply.
@@ -91,7 +91,7 @@ inf_service_handler inf_service_model_placement INF_ON_LOOP;
 inf_service_handler inf_service_model_place INF_ON_LOOP;
 inf_service_handler inf_service_environment INF_ON_LOOP;
 inf_service_handler inf_service_flag_set INF_ON_LOOP;
-inf_service_handler inf_service_model_dissect INF_ON_LOOP;
+inf_service_handler inf_service_model_inspect INF_ON_LOOP;
 inf_service_handler inf_service_model_precompile INF_ON_LOOP;
 
 // Fails where an input's datatype or shape is not the model's.

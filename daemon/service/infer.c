@@ -52,7 +52,7 @@ void inf_service_release_job(struct inf_service *service, struct inf_job *job)
     job->data = job->result.data = NULL;
     inf_shadow_sample_destroy(&job->result.sample);
     inf_served_unref(&job->served);
-    inf_gate_unref(&job->direct.gate);
+    inf_reply_writer_unref(&job->direct.writer);
     job->call.next = service->unused_jobs;
     service->unused_jobs = &job->call;
 }
@@ -345,9 +345,9 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
 static void let_worker_answer(const struct inf_service *service, struct inf_job *job,
                               const struct inf_request *request)
 {
-    if (request->gate == NULL || job->shadowed || job->traced)
+    if (request->writer == NULL || job->shadowed || job->traced)
         return;
-    job->direct.gate = inf_gate_ref(request->gate);
+    job->direct.writer = inf_reply_writer_ref(request->writer);
     job->direct.stream_id = request->stream_id;
     job->direct.data_bytes_max =
         INF_MIN(request->frame_bytes_max, service->options.environment->config->direct_reply_bytes);
@@ -359,7 +359,7 @@ enum inf_code inf_service_model_infer(struct inf_service *service, struct inf_re
     struct inf_infer_request *infer = &service->request.infer_request;
     answer->order_key = infer->order_key;
     if (infer->order_key != 0)
-        request->gate = NULL; // it may have to wait for others
+        request->writer = NULL; // it may have to wait for others
     inf_fault_model(fault, infer->model_name, infer->model_version);
     INF_TRY(inf_infer_request_resolve_inline(infer, request->data_bytes, &fault->err));
     struct inf_job *job = acquire_job(service);
@@ -394,9 +394,9 @@ static void watch(struct inf_service *service, struct inf_job *job)
 {
     struct inf_served *served = job->served;
     const struct inf_config *config = service->options.environment->config;
-    const struct inf_drift_limits limits = {.factor = config->drift_factor,
-                                            .after_ns =
-                                                (uint64_t)config->drift_after_ms * INF_NS_PER_MS};
+    const struct inf_latency_watch_limits limits = {.factor = config->drift_factor,
+                                                    .after_ns = (uint64_t)config->drift_after_ms *
+                                                                INF_NS_PER_MS};
     // Where the rule stands, since there is nobody to race, there is nothing to find out.
     bool raceable =
         served->placement.source != INF_PLACE_PINNED &&
@@ -404,16 +404,16 @@ static void watch(struct inf_service *service, struct inf_job *job)
     bool shared = job->result.batch_rows > INF_MAX(job->rows, 1u);
     if (!raceable || job->device != served->device || shared ||
         job->precision != INF_PRECISION_AUTO ||
-        !inf_drift_note(&served->drift, &limits, job->estimate_key,
-                        job->result.end_ns - job->result.begin_ns, inf_clock_ns()))
+        !inf_latency_watch_note(&served->latency_watch, &limits, job->estimate_key,
+                                job->result.end_ns - job->result.begin_ns, inf_clock_ns()))
         return;
     struct inf_error err = {0};
     bool begun = inf_model_store_race(service->options.store, served->name, &err) == INF_OK;
-    inf_log(service->options.log, INF_LOG_NOTICE,
-            "model drifted name=%s device=%s best_us=%" PRIu64 " median_us=%" PRIu64
-            " placed_anew=%s",
-            served->name, inf_device_info(served->device)->name, served->drift.best_ns / 1000,
-            served->drift.median_ns / 1000, begun ? "yes" : "no");
+    inf_log(
+        service->options.log, INF_LOG_NOTICE,
+        "model drifted name=%s device=%s best_us=%" PRIu64 " median_us=%" PRIu64 " placed_anew=%s",
+        served->name, inf_device_info(served->device)->name, served->latency_watch.best_ns / 1000,
+        served->latency_watch.median_ns / 1000, begun ? "yes" : "no");
 }
 
 // Puts a model into fp32 whose answers had to be computed again.
@@ -446,8 +446,8 @@ void inf_service_note_job(struct inf_service *service, struct inf_job *job)
                           service->options.environment->config->race_tolerance);
     struct inf_served *served = job->served;
     if (served->config.remember_shapes &&
-        inf_seen_note(&served->seen, job->estimate_key, job->shapes, job->input_count,
-                      job->result.done_ns))
+        inf_served_shapes_note(&served->seen, job->estimate_key, job->shapes, job->input_count,
+                               job->result.done_ns))
         inf_model_store_remember(service->options.store, served);
 }
 

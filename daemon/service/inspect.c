@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelDissect: a model looked into, node by node.
+// ModelInspect: a model looked into, node by node.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define TOLERANCE_DEFAULT 1e-3
 
 // Copies an input out of the request's data segment.
-static enum inf_code copy_input(struct inf_dissect_order *order, uint32_t index,
+static enum inf_code copy_input(struct inf_inspect_order *order, uint32_t index,
                                 const struct inf_tensor_entry *entry,
                                 const struct inf_request *request, struct inf_fault *fault)
 {
@@ -29,7 +29,7 @@ static enum inf_code copy_input(struct inf_dissect_order *order, uint32_t index,
     return INF_OK;
 }
 
-static enum inf_code copy_inputs(struct inf_service *service, struct inf_dissect_order *order,
+static enum inf_code copy_inputs(struct inf_service *service, struct inf_inspect_order *order,
                                  const struct inf_graph *graph, const struct inf_request *request,
                                  struct inf_fault *fault)
 {
@@ -51,13 +51,13 @@ static enum inf_code copy_inputs(struct inf_service *service, struct inf_dissect
     return INF_OK;
 }
 
-static enum inf_code fill_order(struct inf_service *service, struct inf_dissect_order *order,
+static enum inf_code fill_order(struct inf_service *service, struct inf_inspect_order *order,
                                 const struct inf_served *served, const struct inf_request *request,
                                 struct inf_fault *fault) INF_ON_LOOP
 {
     const struct inf_infer_request *infer = &service->request.infer_request;
     const struct inf_device_list *devices = service->options.devices;
-    if (!inf_dissect_mode_parse(infer->mode, &order->mode))
+    if (!inf_inspect_mode_parse(infer->mode, &order->mode))
         return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "mode '%.32s': wanted profile, debug or diff", infer->mode);
     if (!isfinite(infer->tolerance) || infer->tolerance < 0)
@@ -81,14 +81,14 @@ static enum inf_code start_dissecting(struct inf_service *service, uint64_t toke
                                       struct inf_error *err) INF_ON_LOOP
 {
     enum inf_code code =
-        inf_model_store_dissect(service->options.store, service->request.infer_request.model_name,
-                                token, service->dissect_order, err);
+        inf_model_store_inspect(service->options.store, service->request.infer_request.model_name,
+                                token, service->inspect_order, err);
     if (code == INF_OK)
-        service->dissect_order = NULL; // the store's
+        service->inspect_order = NULL; // the store's
     return code;
 }
 
-enum inf_code inf_service_model_dissect(struct inf_service *service, struct inf_request *request,
+enum inf_code inf_service_model_inspect(struct inf_service *service, struct inf_request *request,
                                         struct inf_answer *answer, struct inf_fault *fault)
 {
     const struct inf_infer_request *infer = &service->request.infer_request;
@@ -96,14 +96,14 @@ enum inf_code inf_service_model_dissect(struct inf_service *service, struct inf_
     inf_fault_model(fault, infer->model_name, infer->model_version);
     INF_TRY(inf_model_store_find(service->options.store, infer->model_name, infer->model_version,
                                  &served, &fault->err));
-    service->dissect_order = calloc(1, sizeof *service->dissect_order);
+    service->inspect_order = calloc(1, sizeof *service->inspect_order);
     enum inf_code code =
-        service->dissect_order == NULL
+        service->inspect_order == NULL
             ? inf_fail_reason(&fault->err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to begin")
-            : fill_order(service, service->dissect_order, served, request, fault);
+            : fill_order(service, service->inspect_order, served, request, fault);
     if (code == INF_OK)
         code = inf_service_begin_load(service, start_dissecting, answer, fault);
-    inf_dissect_order_destroy(&service->dissect_order);
+    inf_inspect_order_destroy(&service->inspect_order);
     inf_served_unref(&served);
     return code;
 }

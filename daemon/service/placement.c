@@ -90,7 +90,8 @@ static uint32_t describe_candidates(struct inf_service *service, const struct in
     return count;
 }
 
-static uint32_t describe_declined(struct inf_service *service, const struct inf_model_facts *facts)
+static uint32_t describe_declined(struct inf_service *service,
+                                  const struct inf_model_profile *facts)
 {
     for (uint32_t i = 0; i < facts->declined_count; i++) {
         const struct inf_declined *declined = &facts->declined[i];

@@ -132,12 +132,12 @@ bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
 void inf_service_route(struct inf_service *service, struct inf_job *job)
 {
     const struct inf_device_list *devices = service->options.devices;
-    const struct inf_spread *spread = &job->served->spread;
+    const struct inf_replicas *spread = &job->served->spread;
     if (spread->count == 0 || !job->movable || job->device != job->served->device)
         return;
     uint64_t best_ns = inf_scheduler_finish_ns(service->scheduler, job->device_index, job, 0);
     for (uint32_t i = 0; i < spread->count; i++) {
-        const struct inf_spread_entry *entry = &spread->entries[i];
+        const struct inf_replica *entry = &spread->entries[i];
         if (entry->key != job->estimate_key ||
             inf_device_health(devices->devices[entry->device_index]) != INF_DEVICE_OK)
             continue;

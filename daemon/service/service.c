@@ -42,7 +42,7 @@ static const struct method methods[] = {
     {INF_METHOD_MODEL_PLACE, INF_MESSAGE_PLACEMENT_REQUEST, true, inf_service_model_place},
     {INF_METHOD_ENVIRONMENT, INF_MESSAGE_EMPTY, false, inf_service_environment},
     {INF_METHOD_FLAG_SET, INF_MESSAGE_FLAG_SET, true, inf_service_flag_set},
-    {INF_METHOD_MODEL_DISSECT, INF_MESSAGE_INFER_REQUEST, true, inf_service_model_dissect},
+    {INF_METHOD_MODEL_INSPECT, INF_MESSAGE_INFER_REQUEST, true, inf_service_model_inspect},
     {INF_METHOD_MODEL_PRECOMPILE, INF_MESSAGE_PRECOMPILE, true, inf_service_model_precompile},
 };
 
@@ -61,14 +61,14 @@ static enum inf_code fill(struct inf_service *service, const struct inf_service_
     INF_TRY(inf_scratch_create(&service->scratch, err));
     const struct inf_shadow_options shadow = {
         .judge = options->devices->devices[options->devices->count - 1],
-        .calm = inf_model_store_calm(options->store),
+        .idle_gate = inf_model_store_calm(options->store),
         .log = options->log,
     };
     INF_TRY(inf_shadow_create(&service->shadow, &shadow, err));
     const struct inf_scheduler_options scheduler = {
         .devices = options->devices,
         .pool = options->pool,
-        .calm = inf_model_store_calm(options->store),
+        .idle_gate = inf_model_store_calm(options->store),
         .queue_requests_max = options->environment->config->queue_requests_max,
         .queue_bytes_max = options->environment->config->queue_bytes_max,
     };

@@ -7,18 +7,18 @@
 
 #include "backends/base/role.h"
 #include "backends/registry.h"
-#include "daemon/schedule/call.h"
-#include "daemon/system/counters.h"
-#include "daemon/service/environment.h"
-#include "daemon/schedule/fault.h"
-#include "daemon/store/store.h"
 #include "daemon/output/buffer_pool.h"
 #include "daemon/resource/quota.h"
 #include "daemon/resource/region.h"
 #include "daemon/resource/session.h"
+#include "daemon/schedule/call.h"
+#include "daemon/schedule/fault.h"
+#include "daemon/service/environment.h"
+#include "daemon/store/store.h"
+#include "daemon/system/counters.h"
 #include "proto/wire/message.h"
 
-struct inf_gate;
+struct inf_reply_writer;
 struct inf_service;
 
 // Everything pointed to outlives the service.
@@ -58,10 +58,10 @@ struct inf_request {
     uint32_t data_bytes;
     struct inf_region_table *regions;
     struct inf_session_table *sessions;
-    uint32_t uid;             // of the client
-    bool admin;               // it may administrate
-    uint32_t reply_bytes_max; // of a reply's data segment
-    struct inf_gate *gate;    // through which a worker may answer; NULL: none may
+    uint32_t uid;                    // of the client
+    bool admin;                      // it may administrate
+    uint32_t reply_bytes_max;        // of a reply's data segment
+    struct inf_reply_writer *writer; // through which a worker may answer; NULL: none may
     uint64_t stream_id;
     uint32_t frame_bytes_max; // of a frame's data segment
 };

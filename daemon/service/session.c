@@ -12,13 +12,13 @@
 static enum inf_code take_pairs(struct inf_service *service, struct inf_session_message *message,
                                 struct inf_served **out_served, struct inf_fault *fault) INF_ON_LOOP
 {
-    struct inf_model_pair pairs[INF_LIMIT_TENSORS];
+    struct inf_state_pair pairs[INF_LIMIT_TENSORS];
     uint32_t count = 0;
     inf_fault_model(fault, message->model_name, message->model_version);
     INF_TRY(inf_model_store_find(service->options.store, message->model_name,
                                  message->model_version, out_served, &fault->err));
     const struct inf_graph *graph = inf_model_graph((*out_served)->model);
-    INF_TRY(inf_model_pairs_find(graph, (*out_served)->config.session_pairs, pairs, &count,
+    INF_TRY(inf_state_pairs_find(graph, (*out_served)->config.session_pairs, pairs, &count,
                                  &fault->err));
     if (count == 0)
         return inf_fail_reason(&fault->err, INF_PRECONDITION, INF_REASON_BAD_PARAMETER,

@@ -16,12 +16,12 @@
 struct inf_model_store {
     struct inf_loader *loader;
     struct inf_loader *racer; // reports to the loader
-    struct inf_calm calm;
+    struct inf_idle_gate idle_gate;
     uint32_t races; // that wait or are under way
     const struct inf_device_list *devices;
     struct inf_device *default_device; // the list's reference; NULL: each model's best
     struct inf_tune *tune;             // the loader thread's
-    struct inf_seen *seen;             // the loader thread's
+    struct inf_served_shapes *seen;    // the loader thread's
     struct inf_place_speeds speeds;
     struct inf_place_rules rules; // for loads to come
     struct inf_model_table table;
@@ -54,7 +54,7 @@ static enum inf_code fill(struct inf_model_store *store,
         INF_TRY(inf_model_device_find(options->devices, options->default_device,
                                       &store->default_device, err));
     INF_TRY(inf_tune_open(&store->tune, options->cache_directory, options->log, err));
-    INF_TRY(inf_seen_open(&store->seen, options->cache_directory, options->log, err));
+    INF_TRY(inf_served_shapes_open(&store->seen, options->cache_directory, options->log, err));
     const struct inf_loader_options loader = {
         .repository = options->repository,
         .devices = options->devices,
@@ -65,7 +65,7 @@ static enum inf_code fill(struct inf_model_store *store,
                   .cache_directory = options->cache_directory,
                   .version = options->version != NULL ? options->version : "",
                   .log = options->log},
-        .calm = &store->calm,
+        .idle_gate = &store->idle_gate,
         .batch_rows_max = options->batch_rows_max,
         .seen = store->seen,
         .log = options->log,
@@ -99,11 +99,11 @@ void inf_model_store_destroy(struct inf_model_store **store)
     if (self == NULL)
         return;
     inf_model_table_fini(&self->table); // the loader frees what was served
-    inf_calm_end(&self->calm);
+    inf_idle_gate_end(&self->idle_gate);
     inf_loader_destroy(&self->racer);
     inf_loader_destroy(&self->loader);
     inf_tune_close(&self->tune);
-    inf_seen_close(&self->seen);
+    inf_served_shapes_close(&self->seen);
     free(self);
     *store = NULL;
 }
@@ -140,7 +140,7 @@ struct load_manner {
     bool again;                     // what is served is placed anew, no file is read
     bool precision_asked;
     struct inf_place_decision *decision; // to go by; the job's on success
-    struct inf_dissect_order *dissect;   // it is looked into instead; the job's on success
+    struct inf_inspect_order *dissect;   // it is looked into instead; the job's on success
     struct inf_device *precompile_on;    // it is compiled for further shapes instead
     const char *shapes;                  // which
 };
@@ -179,7 +179,7 @@ static enum inf_code submit(struct inf_model_store *store, struct inf_model_entr
     if (manner->shapes != NULL)
         snprintf(job->shapes, sizeof job->shapes, "%s", manner->shapes);
     else if (entry->served != NULL && (manner->again || manner->if_changed))
-        inf_seen_print(&entry->served->seen, job->shapes);
+        inf_served_shapes_print(&entry->served->seen, job->shapes);
     if (!changes_nothing(job))
         entry->reason[0] = '\0';
     entry->pending++;
@@ -295,9 +295,9 @@ uint32_t inf_model_store_races(const struct inf_model_store *store)
     return store->races;
 }
 
-struct inf_calm *inf_model_store_calm(struct inf_model_store *store)
+struct inf_idle_gate *inf_model_store_calm(struct inf_model_store *store)
 {
-    return &store->calm;
+    return &store->idle_gate;
 }
 
 // Has a decision kept for the next start. Takes it over; without memory it is forgotten.
@@ -354,8 +354,8 @@ void inf_model_store_demote(struct inf_model_store *store, struct inf_served *se
         keep_decision(store, decision);
 }
 
-enum inf_code inf_model_store_dissect(struct inf_model_store *store, const char *name,
-                                      uint64_t token, struct inf_dissect_order *order,
+enum inf_code inf_model_store_inspect(struct inf_model_store *store, const char *name,
+                                      uint64_t token, struct inf_inspect_order *order,
                                       struct inf_error *err)
 {
     const struct load_manner manner = {.again = true, .dissect = order};
@@ -378,7 +378,7 @@ enum inf_code inf_model_store_precompile(struct inf_model_store *store,
     if (!is_default(request->device))
         INF_TRY(inf_model_device_find(store->devices, request->device, &manner.precompile_on, err));
     if (!inf_shape_sets_check(request->shapes, wanted, sizeof wanted) ||
-        strlen(request->shapes) >= INF_SEEN_TEXT)
+        strlen(request->shapes) >= INF_SERVED_SHAPES_TEXT)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "shapes '%.64s': wanted %s", request->shapes, wanted);
     return submit_asked(store, entry, &load, &manner, err);
@@ -391,7 +391,7 @@ void inf_model_store_remember(struct inf_model_store *store, struct inf_served *
         return;
     job->remember = true;
     job->base = inf_served_ref(served);
-    inf_seen_print(&served->seen, job->shapes);
+    inf_served_shapes_print(&served->seen, job->shapes);
     inf_loader_submit(store->loader, job);
 }
 

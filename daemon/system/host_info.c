@@ -47,7 +47,7 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-static void list_extensions(struct inf_facts *facts, const char *flags)
+static void list_extensions(struct inf_host_info *facts, const char *flags)
 {
     size_t used = 0;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(extensions) && used < sizeof facts->cpu_isa; i++)
@@ -57,7 +57,7 @@ static void list_extensions(struct inf_facts *facts, const char *flags)
 }
 
 // The first processor stands for all.
-static void read_cpu(struct inf_facts *facts, const char *root) INF_MAY_BLOCK
+static void read_cpu(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK
 {
     char line[LINE_CHARS];
     const char *value;
@@ -75,7 +75,7 @@ static void read_cpu(struct inf_facts *facts, const char *root) INF_MAY_BLOCK
     fclose(file);
 }
 
-static void read_memory(struct inf_facts *facts, const char *root) INF_MAY_BLOCK
+static void read_memory(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK
 {
     char line[LINE_CHARS];
     uint64_t kib;
@@ -88,7 +88,7 @@ static void read_memory(struct inf_facts *facts, const char *root) INF_MAY_BLOCK
     fclose(file);
 }
 
-static void read_memory_limit(struct inf_facts *facts, const char *root) INF_MAY_BLOCK
+static void read_memory_limit(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK
 {
     char line[LINE_CHARS], path[LINE_CHARS + 64];
     FILE *file = open_beneath(root, "/proc/self/cgroup");
@@ -116,10 +116,10 @@ static void read_memory_limit(struct inf_facts *facts, const char *root) INF_MAY
     }
 }
 
-void inf_facts_read(struct inf_facts *facts, const char *root)
+void inf_host_info_read(struct inf_host_info *facts, const char *root)
 {
     struct utsname name;
-    *facts = (struct inf_facts){0};
+    *facts = (struct inf_host_info){0};
     if (uname(&name) == 0) {
         snprintf(facts->architecture, sizeof facts->architecture, "%.31s", name.machine);
         snprintf(facts->kernel, sizeof facts->kernel, "%.6s %.64s", name.sysname, name.release);

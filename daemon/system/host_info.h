@@ -9,7 +9,7 @@
 
 #define INF_FACT_TEXT 192
 
-struct inf_facts {
+struct inf_host_info {
     char architecture[32];       // "x86_64"
     char kernel[72];             // "Linux 6.1.0-18-amd64"
     char cpu[96];                // the processor's name; "" where it does not say
@@ -24,6 +24,6 @@ struct inf_facts {
 
 // Finds the facts. What cannot be found is 0 or "". Files of the system are read beneath `root` ("":
 // this system's).
-void inf_facts_read(struct inf_facts *facts, const char *root) INF_MAY_BLOCK;
+void inf_host_info_read(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK;
 
 #endif

@@ -58,10 +58,10 @@ enum inf_wire_priority {
 
 // How a request was computed: bits of inf_infer_reply.flags.
 enum inf_infer_flag {
-    INF_INFER_PADDED = 1, // with rows that are nobody's
-    INF_INFER_SPLIT = 2,  // its rows in several runs
-    INF_INFER_AGAIN = 4,  // once more in fp32: what came was not finite
-    INF_INFER_MOVED = 8   // on another device, since the first failed
+    INF_INFER_PADDED = 1,     // with rows that are nobody's
+    INF_INFER_SPLIT = 2,      // its rows in several runs
+    INF_INFER_RECOMPUTED = 4, // once more in fp32: what came was not finite
+    INF_INFER_MOVED = 8       // on another device, since the first failed
 };
 
 struct inf_infer_request {
@@ -74,9 +74,9 @@ struct inf_infer_request {
     enum inf_wire_priority priority;
     uint64_t session_id;   // 0: none
     uint64_t order_key;    // 0: none
-    const char *mode;      // ModelDissect, ModelInfer
-    const char *against;   // ModelDissect only
-    double tolerance;      // ModelDissect only
+    const char *mode;      // ModelInspect, ModelInfer
+    const char *against;   // ModelInspect only
+    double tolerance;      // ModelInspect only
     const char *precision; // "": as the model is placed
     uint32_t input_count;
     struct inf_tensor_entry inputs[INF_LIMIT_TENSORS];

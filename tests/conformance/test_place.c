@@ -173,12 +173,12 @@ Test(trial, tells_where_answers_part)
                  {INFINITY, 1, false},       {-INFINITY, INFINITY, false}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         const float got[2] = {0, cases[i].got}, wanted[2] = {0, cases[i].wanted};
-        cr_expect_eq(inf_trial_first_difference(got, wanted, 8, INF_DTYPE_F32, 1e-3),
+        cr_expect_eq(inf_trial_run_first_difference(got, wanted, 8, INF_DTYPE_F32, 1e-3),
                      cases[i].near ? SIZE_MAX : 1, "case %zu", i);
     }
     const int32_t a[] = {1, 2, 3}, b[] = {1, 2, 4};
-    cr_expect_eq(inf_trial_first_difference(a, b, 12, INF_DTYPE_I32, 1e-3), 2u);
-    cr_expect_eq(inf_trial_first_difference(a, b, 8, INF_DTYPE_I32, 1e-3), SIZE_MAX);
+    cr_expect_eq(inf_trial_run_first_difference(a, b, 12, INF_DTYPE_I32, 1e-3), 2u);
+    cr_expect_eq(inf_trial_run_first_difference(a, b, 8, INF_DTYPE_I32, 1e-3), SIZE_MAX);
 }
 
 // --- the rules ---

@@ -38,7 +38,7 @@ static void end(void)
     }
 }
 
-TestSuite(residence, .init = begin, .fini = end);
+TestSuite(residency, .init = begin, .fini = end);
 
 // --- models ---
 
@@ -183,7 +183,7 @@ static bool packs_itself(void)
 
 // --- tests ---
 
-Test(residence, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
+Test(residency, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
 {
     struct inf_model *model = make_cpu_model(false);
     cr_assert_eq(inf_model_memory(model).const_bytes, A_BYTES + B_BYTES);
@@ -211,7 +211,7 @@ Test(residence, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
 }
 
 // What one executable says of itself, as `inferctl inspect` shows it, is what is there in the end.
-Test(residence, is_told_beforehand)
+Test(residency, is_told_beforehand)
 {
     struct inf_model *model = make_cpu_model(true);
     struct inf_executable *executable = acquire(model, cpu, 2);
@@ -226,7 +226,7 @@ Test(residence, is_told_beforehand)
     inf_model_unref(&model);
 }
 
-Test(residence, keeps_what_a_run_reads)
+Test(residency, keeps_what_a_run_reads)
 {
     struct inf_model *model = make_cpu_model(true);
     inf_model_settle(model);
@@ -247,7 +247,7 @@ Test(residence, keeps_what_a_run_reads)
     inf_model_unref(&model);
 }
 
-Test(residence, brings_weights_back_for_another_device)
+Test(residency, brings_weights_back_for_another_device)
 {
     struct inf_model *model = make_cpu_model(false);
     inf_model_settle(model);
@@ -263,7 +263,7 @@ Test(residence, brings_weights_back_for_another_device)
     inf_model_unref(&model);
 }
 
-Test(residence, copies_a_graph_with_weights_of_its_own)
+Test(residency, copies_a_graph_with_weights_of_its_own)
 {
     struct inf_device *const hosts[] = {cpu, ref};
     struct inf_model *model = make_cpu_model(false);
@@ -286,7 +286,7 @@ Test(residence, copies_a_graph_with_weights_of_its_own)
     inf_model_unref(&copy);
 }
 
-Test(residence, keeps_weights_whole_for_an_executable_apart)
+Test(residency, keeps_weights_whole_for_an_executable_apart)
 {
     struct inf_model *model = make_cpu_model(false);
     inf_model_settle(model);
@@ -308,7 +308,7 @@ Test(residence, keeps_weights_whole_for_an_executable_apart)
     inf_model_unref(&model);
 }
 
-Test(residence, counts_constants_where_it_is_told)
+Test(residency, counts_constants_where_it_is_told)
 {
     struct inf_model *model = make_cpu_model(false);
     inf_model_charge(model, ref);
@@ -379,7 +379,7 @@ static struct inf_model *make_branching_model(void)
     return model;
 }
 
-Test(residence, keeps_the_weights_of_compiled_branches_once_too)
+Test(residency, keeps_the_weights_of_compiled_branches_once_too)
 {
     struct inf_model *model = make_branching_model();
     struct inf_executable *executable = NULL;
@@ -435,7 +435,7 @@ static void *run_many_shapes(void *argument)
     return NULL;
 }
 
-Test(residence, holds_while_threads_compile_and_run)
+Test(residency, holds_while_threads_compile_and_run)
 {
     struct inf_model *model = make_cpu_model(false);
     inf_model_settle(model);

@@ -229,7 +229,7 @@ Test(manner, a_model_that_overflows_while_it_serves_is_demoted)
     float again = ask(client, 300, (struct asked){0}, precision); // once: the macro asks twice
     cr_expect_float_eq(again, 9e4f, 1);
     cr_expect_str_eq(precision, "fp32", "it was computed again");
-    cr_expect_eq(last_flags, INFERD_AGAIN);
+    cr_expect_eq(last_flags, INFERD_RECOMPUTED);
     cr_expect_float_eq(ask(client, 3, (struct asked){0}, precision), 9, 1e-5);
     cr_expect_str_eq(precision, "fp32", "from then on");
     cr_expect_eq(last_flags, 0u);

@@ -9,9 +9,9 @@
 #include <xnnpack.h>
 
 #include "backends/base/arena.h"
-#include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/core/pack.h"
 #include "backends/cpu/core/team.h"
+#include "backends/cpu/kernels/isa.h"
 #include "backends/graph/graph.h"
 #include "proto/core/status.h"
 
@@ -41,7 +41,7 @@ struct inf_cpu_step {
     struct inf_device *device;
     struct inf_cpu_packs *packs; // the device's: inf_cpu_step_pack()
     bool bf16;                   // products may be in it, but for nodes that are pinned
-    bool dots;                   // and then by pairs of rounded operands: inf_own_round_pays()
+    bool dots;                   // and then by pairs of rounded operands: inf_native_round_pays()
     const bool *pinned;          // by node; NULL: none is
     const struct inf_isa *isa;   // the level of the device: whose loops the step runs
 
@@ -54,7 +54,7 @@ struct inf_cpu_step {
     struct inf_xnn_memory *memory; // what lives as long as the step
     size_t scratch_count;          // floats that a run needs, of no meaning before and after it
     uint32_t lowered_nodes;        // that are computed in bf16
-    size_t macs;                   // that inf_own_workers() was told
+    size_t macs;                   // that inf_native_workers() was told
     void *state;                   // the row's own
     xnn_operator_t op;             // NULL where the kernel is ours
     struct inf_cpu_after after;

@@ -25,7 +25,7 @@ struct inf_cpu_watch {
     struct inf_cpu_team *team;
 
     // Written by the leader only, while the epoch is even.
-    _Alignas(64) const struct inf_own_work *work;
+    _Alignas(64) const struct inf_native_work *work;
     size_t workers;
     _Atomic uint64_t epoch;
 
@@ -39,7 +39,7 @@ struct inf_cpu_watch {
 
 static void take_tiles(struct inf_cpu_watch *watch, size_t worker)
 {
-    const struct inf_own_work *work = watch->work;
+    const struct inf_native_work *work = watch->work;
     for (;;) {
         size_t tile = atomic_fetch_add_explicit(&watch->next, 1, memory_order_relaxed);
         if (tile >= work->tiles)
@@ -116,7 +116,8 @@ static void wait_for_helpers(struct inf_cpu_watch *watch)
     }
 }
 
-void inf_cpu_team_work(struct inf_cpu_team *team, const struct inf_own_work *work, size_t workers)
+void inf_cpu_team_work(struct inf_cpu_team *team, const struct inf_native_work *work,
+                       size_t workers)
 {
     struct inf_cpu_watch *watch = team->watch;
     if (watch == NULL || INF_MIN(workers, work->tiles) <= 1) {

@@ -17,7 +17,7 @@ struct inf_cpu_team {
 };
 
 // Tiles that threads take one after the other, each with memory of its own.
-struct inf_own_work {
+struct inf_native_work {
     void (*tile)(const void *context, size_t tile, size_t worker);
     const void *context;
     size_t tiles;
@@ -29,6 +29,7 @@ void inf_cpu_team_lead(struct inf_cpu_team *team, void (*lead)(void *context), v
 
 // Does all tiles of `work`, numbered from 0, with at most `workers` threads, of which each has a number
 // below `workers`. The caller does them all where no inf_cpu_team_lead() is under way.
-void inf_cpu_team_work(struct inf_cpu_team *team, const struct inf_own_work *work, size_t workers);
+void inf_cpu_team_work(struct inf_cpu_team *team, const struct inf_native_work *work,
+                       size_t workers);
 
 #endif

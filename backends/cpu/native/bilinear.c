@@ -126,8 +126,8 @@ static void bilinear_run(const struct inf_cpu_step *step)
     const struct bilinear *bilinear = step->state;
     struct bilinear_task task = {bilinear, step->inputs[0], step->output, step->scratch};
     size_t rows = bilinear->batch * bilinear->output_height;
-    struct inf_own_work work = {bilinear_tile, &task,
-                                (rows + bilinear->strip_rows - 1) / bilinear->strip_rows};
+    struct inf_native_work work = {bilinear_tile, &task,
+                                   (rows + bilinear->strip_rows - 1) / bilinear->strip_rows};
     inf_cpu_team_work(step->team, &work, bilinear->workers);
 }
 
@@ -157,10 +157,10 @@ static enum inf_code bilinear_create(struct inf_cpu_step *step, struct inf_error
     size_t row_floats = (bilinear->width + bilinear->output_width) * bilinear->channels;
     bilinear->strip_rows = TASK_FLOATS / row_floats + 1;
     bilinear->workers =
-        inf_own_workers(step, bilinear->batch * bilinear->output_height * row_floats);
+        inf_native_workers(step, bilinear->batch * bilinear->output_height * row_floats);
     // Workers share no cache line.
     bilinear->scratch_step = (bilinear->width * bilinear->channels + 31) / 16 * 16;
-    inf_own_scratch(step, bilinear->scratch_step * bilinear->workers);
+    inf_native_scratch(step, bilinear->scratch_step * bilinear->workers);
     step->run = bilinear_run;
     step->kernel = "bilinear";
     return INF_OK;

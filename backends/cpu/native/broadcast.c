@@ -11,8 +11,8 @@ static size_t operand_dim(const struct inf_shape *operand, const struct inf_shap
 }
 
 // Whether the axis outside, with steps `next`, goes on where the outermost one so far ends.
-static bool goes_on(const struct inf_own_broadcast *broadcast,
-                    const size_t next[INF_OWN_BROADCAST_OPERANDS])
+static bool goes_on(const struct inf_native_broadcast *broadcast,
+                    const size_t next[INF_NATIVE_BROADCAST_OPERANDS])
 {
     int32_t last = broadcast->rank - 1;
     for (uint32_t i = 0; i < broadcast->operands; i++)
@@ -22,14 +22,14 @@ static bool goes_on(const struct inf_own_broadcast *broadcast,
 }
 
 // Fills dims and steps with the axes of y from the innermost (index 0) outwards, merged.
-static void find_axes(struct inf_own_broadcast *broadcast, const struct inf_graph *graph,
+static void find_axes(struct inf_native_broadcast *broadcast, const struct inf_graph *graph,
                       const struct inf_node *node)
 {
     const struct inf_shape *y = inf_cpu_output_shape(graph, node);
-    size_t step[INF_OWN_BROADCAST_OPERANDS] = {1, 1, 1};
+    size_t step[INF_NATIVE_BROADCAST_OPERANDS] = {1, 1, 1};
     for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
         size_t dim = (size_t)y->dims[axis];
-        size_t next[INF_OWN_BROADCAST_OPERANDS];
+        size_t next[INF_NATIVE_BROADCAST_OPERANDS];
         if (dim == 1)
             continue;
         for (uint32_t i = 0; i < broadcast->operands; i++) {
@@ -48,10 +48,11 @@ static void find_axes(struct inf_own_broadcast *broadcast, const struct inf_grap
     }
 }
 
-void inf_own_broadcast_init(struct inf_own_broadcast *broadcast, const struct inf_graph *graph,
-                            const struct inf_node *node, uint32_t operands)
+void inf_native_broadcast_init(struct inf_native_broadcast *broadcast,
+                               const struct inf_graph *graph, const struct inf_node *node,
+                               uint32_t operands)
 {
-    *broadcast = (struct inf_own_broadcast){.operands = operands, .row = 1};
+    *broadcast = (struct inf_native_broadcast){.operands = operands, .row = 1};
     find_axes(broadcast, graph, node);
     if (broadcast->rank > 0) {
         broadcast->row = broadcast->dims[0];
@@ -67,10 +68,10 @@ void inf_own_broadcast_init(struct inf_own_broadcast *broadcast, const struct in
     broadcast->rows = inf_shape_elements(inf_cpu_output_shape(graph, node)) / broadcast->row;
 }
 
-void inf_own_broadcast_start(struct inf_own_broadcast_walk *walk,
-                             const struct inf_own_broadcast *broadcast, size_t row)
+void inf_native_broadcast_start(struct inf_native_broadcast_walk *walk,
+                                const struct inf_native_broadcast *broadcast, size_t row)
 {
-    *walk = (struct inf_own_broadcast_walk){0};
+    *walk = (struct inf_native_broadcast_walk){0};
     for (int32_t axis = 0; axis < broadcast->rank; axis++) {
         walk->index[axis] = row % broadcast->dims[axis];
         row /= broadcast->dims[axis];
@@ -79,10 +80,10 @@ void inf_own_broadcast_start(struct inf_own_broadcast_walk *walk,
     }
 }
 
-struct inf_own_broadcast_tiles inf_own_broadcast_cut(const struct inf_own_broadcast *broadcast,
-                                                     size_t elements)
+struct inf_native_broadcast_tiles
+inf_native_broadcast_cut(const struct inf_native_broadcast *broadcast, size_t elements)
 {
-    struct inf_own_broadcast_tiles tiles;
+    struct inf_native_broadcast_tiles tiles;
     tiles.columns = INF_MIN(broadcast->row, elements);
     tiles.rows = INF_MIN(broadcast->rows, elements / tiles.columns);
     tiles.across = (broadcast->row + tiles.columns - 1) / tiles.columns;
@@ -90,13 +91,13 @@ struct inf_own_broadcast_tiles inf_own_broadcast_cut(const struct inf_own_broadc
     return tiles;
 }
 
-struct inf_own_broadcast_tile inf_own_broadcast_tile(const struct inf_own_broadcast *broadcast,
-                                                     const struct inf_own_broadcast_tiles *tiles,
-                                                     size_t tile)
+struct inf_native_broadcast_tile
+inf_native_broadcast_tile(const struct inf_native_broadcast *broadcast,
+                          const struct inf_native_broadcast_tiles *tiles, size_t tile)
 {
     size_t column = tile % tiles->across * tiles->columns;
     size_t row = tile / tiles->across * tiles->rows;
-    return (struct inf_own_broadcast_tile){
+    return (struct inf_native_broadcast_tile){
         .row = row,
         .end = INF_MIN(row + tiles->rows, broadcast->rows),
         .column = column,

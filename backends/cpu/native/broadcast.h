@@ -6,36 +6,37 @@
 
 #include "backends/cpu/core/kernel.h"
 
-#define INF_OWN_BROADCAST_OPERANDS 3
+#define INF_NATIVE_BROADCAST_OPERANDS 3
 
-struct inf_own_broadcast {
+struct inf_native_broadcast {
     uint32_t operands;
     size_t row; // elements of the innermost axis of y
-    size_t
-        row_step[INF_OWN_BROADCAST_OPERANDS]; // 0 where the operand is one element along it, else 1
-    int32_t rank;                             // of the axes around it
-    size_t rows;                              // their product
-    size_t dims[INF_LIMIT_RANK];              // the innermost first
-    size_t step[INF_OWN_BROADCAST_OPERANDS][INF_LIMIT_RANK]; // elements; 0 where it stretches
+    size_t row_step
+        [INF_NATIVE_BROADCAST_OPERANDS]; // 0 where the operand is one element along it, else 1
+    int32_t rank;                        // of the axes around it
+    size_t rows;                         // their product
+    size_t dims[INF_LIMIT_RANK];         // the innermost first
+    size_t step[INF_NATIVE_BROADCAST_OPERANDS][INF_LIMIT_RANK]; // elements; 0 where it stretches
 };
 
 // Describes how the first `operands` operands of the node go to its first output.
-void inf_own_broadcast_init(struct inf_own_broadcast *broadcast, const struct inf_graph *graph,
-                            const struct inf_node *node, uint32_t operands);
+void inf_native_broadcast_init(struct inf_native_broadcast *broadcast,
+                               const struct inf_graph *graph, const struct inf_node *node,
+                               uint32_t operands);
 
 // Where a row of y begins in each operand, in elements; and what to go on from.
-struct inf_own_broadcast_walk {
-    size_t at[INF_OWN_BROADCAST_OPERANDS];
+struct inf_native_broadcast_walk {
+    size_t at[INF_NATIVE_BROADCAST_OPERANDS];
     size_t index[INF_LIMIT_RANK];
 };
 
 // Stands at row `row`.
-void inf_own_broadcast_start(struct inf_own_broadcast_walk *walk,
-                             const struct inf_own_broadcast *broadcast, size_t row);
+void inf_native_broadcast_start(struct inf_native_broadcast_walk *walk,
+                                const struct inf_native_broadcast *broadcast, size_t row);
 
 // Goes to the next row; behind the last one to the first.
-static inline void inf_own_broadcast_next(struct inf_own_broadcast_walk *walk,
-                                          const struct inf_own_broadcast *broadcast)
+static inline void inf_native_broadcast_next(struct inf_native_broadcast_walk *walk,
+                                             const struct inf_native_broadcast *broadcast)
 {
     for (int32_t axis = 0; axis < broadcast->rank; axis++) {
         bool stays = ++walk->index[axis] < broadcast->dims[axis];
@@ -50,24 +51,24 @@ static inline void inf_own_broadcast_next(struct inf_own_broadcast_walk *walk,
 }
 
 // A run of tiles, each of some rows or of a part of one.
-struct inf_own_broadcast_tiles {
+struct inf_native_broadcast_tiles {
     size_t rows, columns; // of a tile
     size_t across;        // tiles of a row
     size_t count;
 };
 
 // Cuts y into tiles of about `elements` elements.
-struct inf_own_broadcast_tiles inf_own_broadcast_cut(const struct inf_own_broadcast *broadcast,
-                                                     size_t elements);
+struct inf_native_broadcast_tiles
+inf_native_broadcast_cut(const struct inf_native_broadcast *broadcast, size_t elements);
 
 // What a tile is: rows `row` to `end` (exclusive), `columns` columns from `column` on.
-struct inf_own_broadcast_tile {
+struct inf_native_broadcast_tile {
     size_t row, end, column, columns;
 };
 
 // Tile number `tile`.
-struct inf_own_broadcast_tile inf_own_broadcast_tile(const struct inf_own_broadcast *broadcast,
-                                                     const struct inf_own_broadcast_tiles *tiles,
-                                                     size_t tile);
+struct inf_native_broadcast_tile
+inf_native_broadcast_tile(const struct inf_native_broadcast *broadcast,
+                          const struct inf_native_broadcast_tiles *tiles, size_t tile);
 
 #endif

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "backends/cpu/native/round_bf16.h"
 #include "backends/cpu/native/conv_window.h"
+#include "backends/cpu/native/round_bf16.h"
 
 #define STRIP_PIXELS 48
 // Weights that do not lie near whatever is done come from afar for each strip: then strips are long, but
@@ -18,7 +18,7 @@
 
 // --- what is accepted ---
 
-bool inf_own_conv_is_pointwise(const struct inf_graph *graph, const struct inf_node *node)
+bool inf_conv_packed_is_pointwise(const struct inf_graph *graph, const struct inf_node *node)
 {
     struct inf_window h;
     struct inf_window w;
@@ -43,8 +43,8 @@ static enum inf_code check_level(const char *op, struct inf_error *err)
     return INF_OK;
 }
 
-enum inf_code inf_own_conv_check(const struct inf_graph *graph, const struct inf_node *node,
-                                 struct inf_error *err)
+enum inf_code inf_conv_packed_check(const struct inf_graph *graph, const struct inf_node *node,
+                                    struct inf_error *err)
 {
     struct inf_window h;
     struct inf_window w;
@@ -53,14 +53,14 @@ enum inf_code inf_own_conv_check(const struct inf_graph *graph, const struct inf
     size_t outputs = (size_t)filter->dims[3];
     inf_node_windows(graph, node, &h, &w);
     if (node->attrs.conv2d.groups != 1 || h.dilation != 1 || w.dilation != 1 ||
-        h.kernel > INF_OWN_SEGMENTS_MAX || h.pad_before < 0 || w.pad_before < 0)
+        h.kernel > INF_NATIVE_SEGMENTS_MAX || h.pad_before < 0 || w.pad_before < 0)
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: conv2d: windows of %" PRId32 "x%" PRId32 " are not built here",
                         h.kernel, w.kernel);
     INF_TRY(inf_cpu_need_const(graph, node, 1, inf_shape_elements(filter), err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, outputs, err));
     struct inf_xnn_activation activation = activation_of(node);
-    INF_TRY(inf_own_end_check(graph, node, &activation, 3, outputs, err));
+    INF_TRY(inf_native_end_check(graph, node, &activation, 3, outputs, err));
     return check_level("conv2d", err);
 }
 
@@ -81,8 +81,8 @@ static void describe_matrix(const struct inf_graph *graph, const struct inf_node
     *columns = (size_t)b->dims[b->rank - (transposed ? 2 : 1)];
 }
 
-enum inf_code inf_own_conv_check_product(const struct inf_graph *graph, const struct inf_node *node,
-                                         struct inf_error *err)
+enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
+                                            const struct inf_node *node, struct inf_error *err)
 {
     const struct inf_shape *a = inf_cpu_input_shape(graph, node, 0);
     const struct inf_shape *b = inf_cpu_input_shape(graph, node, 1);
@@ -100,23 +100,23 @@ enum inf_code inf_own_conv_check_product(const struct inf_graph *graph, const st
     if (node->attrs.matmul.transpose_a && !vector)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: a transposed is not built");
     struct inf_xnn_activation activation = product_activation(node);
-    INF_TRY(inf_own_end_check(graph, node, &activation, 3, columns, err));
+    INF_TRY(inf_native_end_check(graph, node, &activation, 3, columns, err));
     return check_level("matmul", err);
 }
 
 // --- packing ---
 
 // Bias and slopes of all panels, filled up: one behind the other.
-static enum inf_code spread_ends(struct inf_own_conv *conv, struct inf_cpu_step *step,
+static enum inf_code spread_ends(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                  const float *bias, size_t width, struct inf_error *err)
 {
-    bool slopes = inf_own_end_has_slopes(&conv->end);
+    bool slopes = inf_native_end_has_slopes(&conv->end);
     float *at;
-    INF_TRY(inf_own_alloc(&at, step, width * (slopes ? 2 : 1), err));
+    INF_TRY(inf_native_alloc(&at, step, width * (slopes ? 2 : 1), err));
     for (size_t p = 0; p < conv->panel_count; p++) {
-        struct inf_own_panel *panel = &conv->panels[p];
+        struct inf_native_panel *panel = &conv->panels[p];
         size_t columns = panel->part.columns;
-        struct inf_own_end part = conv->end;
+        struct inf_native_end part = conv->end;
         panel->part.bias = at;
         for (size_t i = 0; i < panel->width; i++)
             *at++ = i < columns && bias != NULL ? bias[panel->first + i] : 0.0f;
@@ -125,7 +125,7 @@ static enum inf_code spread_ends(struct inf_own_conv *conv, struct inf_cpu_step 
         if (part.slopes != NULL)
             part.slopes += panel->first;
         panel->part.slopes = at;
-        inf_own_end_slopes(&part, columns, panel->width, at);
+        inf_native_end_slopes(&part, columns, panel->width, at);
         at += panel->width;
     }
     return INF_OK;
@@ -137,7 +137,7 @@ static bool in_bf16(const struct inf_cpu_step *step, const struct inf_node *node
 }
 
 // Packs operand 1 of the node, which `transposed` says is [outputs][rows], with operand 2 as bias.
-static enum inf_code pack(struct inf_own_conv *conv, struct inf_cpu_step *step,
+static enum inf_code pack(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                           const struct inf_node *node, bool transposed, struct inf_error *err)
 {
     const struct inf_nn *nn = step->isa->nn;
@@ -160,7 +160,7 @@ static enum inf_code pack(struct inf_own_conv *conv, struct inf_cpu_step *step,
     INF_TRY(inf_cpu_step_pack(step, node, 1, matrix, &w, err));
     for (size_t first = 0; first < conv->outputs;) {
         struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, conv->outputs);
-        struct inf_own_panel *panel = &conv->panels[conv->panel_count++];
+        struct inf_native_panel *panel = &conv->panels[conv->panel_count++];
         bool half = cut.gemm != nn->gemm;
         if (bf16 && step->dots)
             cut.gemm = half ? nn->gemm_dot_half : nn->gemm_dot;
@@ -188,7 +188,7 @@ static enum inf_code pack(struct inf_own_conv *conv, struct inf_cpu_step *step,
 
 // --- making ---
 
-static void describe(struct inf_own_conv *conv, const struct inf_graph *graph,
+static void describe(struct inf_conv_packed *conv, const struct inf_graph *graph,
                      const struct inf_node *node)
 {
     const struct inf_shape *filter = inf_cpu_input_shape(graph, node, 1);
@@ -198,7 +198,7 @@ static void describe(struct inf_own_conv *conv, const struct inf_graph *graph,
     conv->segments = (size_t)filter->dims[0];
     conv->depth = (size_t)filter->dims[1] * conv->inputs;
     conv->batch = (size_t)inf_cpu_input_shape(graph, node, 0)->dims[0];
-    conv->pointwise = inf_own_conv_is_pointwise(graph, node);
+    conv->pointwise = inf_conv_packed_is_pointwise(graph, node);
     conv->a_step = (size_t)conv->width.stride * conv->inputs;
     conv->rows = (size_t)conv->height.output;
     conv->row_pixels = (size_t)conv->width.output;
@@ -207,7 +207,7 @@ static void describe(struct inf_own_conv *conv, const struct inf_graph *graph,
 }
 
 // What comes after the product.
-static void describe_end(struct inf_own_conv *conv, const struct inf_cpu_step *step,
+static void describe_end(struct inf_conv_packed *conv, const struct inf_cpu_step *step,
                          const struct inf_cpu_chain *chain)
 {
     const struct inf_graph *graph = step->graph;
@@ -220,39 +220,39 @@ static void describe_end(struct inf_own_conv *conv, const struct inf_cpu_step *s
         activation = (struct inf_xnn_activation){
             .kind = attrs->activation, .min = attrs->activation_min, .max = attrs->activation_max};
     }
-    conv->end = inf_own_end_of(step, node, &activation, 3);
+    conv->end = inf_native_end_of(step, node, &activation, 3);
     if (chain->prelu != INF_NODE_NONE)
         conv->end.slopes = inf_cpu_const_f32(graph, &graph->nodes[chain->prelu], 1);
 }
 
-enum inf_code inf_own_conv_init(struct inf_own_conv *conv, struct inf_cpu_step *step,
-                                const struct inf_cpu_chain *chain, struct inf_error *err)
+enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                   const struct inf_cpu_chain *chain, struct inf_error *err)
 {
     const struct inf_graph *graph = step->graph;
     const struct inf_node *node = &graph->nodes[chain->conv];
-    *conv = (struct inf_own_conv){.has_depthwise = chain->depthwise != INF_NODE_NONE};
+    *conv = (struct inf_conv_packed){.has_depthwise = chain->depthwise != INF_NODE_NONE};
     if (conv->has_depthwise)
-        INF_TRY(
-            inf_own_depthwise_init(&conv->depthwise, step, &graph->nodes[chain->depthwise], err));
+        INF_TRY(inf_native_depthwise_init(&conv->depthwise, step, &graph->nodes[chain->depthwise],
+                                          err));
     describe(conv, graph, node);
     conv->rows_max = step->isa->nn->gemm->rows_max;
     describe_end(conv, step, chain);
     return pack(conv, step, node, false, err);
 }
 
-enum inf_code inf_own_conv_init_product(struct inf_own_conv *conv, struct inf_cpu_step *step,
-                                        struct inf_error *err)
+enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                           struct inf_error *err)
 {
     const struct inf_graph *graph = step->graph;
     const struct inf_node *node = step->node;
     struct inf_xnn_activation activation = product_activation(node);
     bool transposed = node->attrs.matmul.transpose_b;
-    *conv = (struct inf_own_conv){.pointwise = true,
-                                  .batch = 1,
-                                  .segments = 1,
-                                  .rows = 1,
-                                  .rows_max = step->isa->nn->gemm->rows_max,
-                                  .end = inf_own_end_of(step, node, &activation, 3)};
+    *conv = (struct inf_conv_packed){.pointwise = true,
+                                     .batch = 1,
+                                     .segments = 1,
+                                     .rows = 1,
+                                     .rows_max = step->isa->nn->gemm->rows_max,
+                                     .end = inf_native_end_of(step, node, &activation, 3)};
     describe_matrix(graph, node, &conv->inputs, &conv->outputs);
     conv->depth = conv->inputs;
     conv->a_step = conv->inputs;
@@ -263,7 +263,7 @@ enum inf_code inf_own_conv_init_product(struct inf_own_conv *conv, struct inf_cp
 
 // --- what others plan with ---
 
-size_t inf_own_conv_strip_pixels(const struct inf_own_conv *conv)
+size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv)
 {
     size_t pixel_bytes = conv->segments * conv->depth * sizeof(float);
     if (pixel_bytes * conv->outputs <= NEAR_WEIGHT_BYTES)
@@ -271,7 +271,7 @@ size_t inf_own_conv_strip_pixels(const struct inf_own_conv *conv)
     return INF_MAX(NEAR_PIXEL_BYTES / pixel_bytes, (size_t)STRIP_PIXELS);
 }
 
-size_t inf_own_conv_row_macs(const struct inf_own_conv *conv)
+size_t inf_conv_packed_row_macs(const struct inf_conv_packed *conv)
 {
     const struct inf_window *height = &conv->depthwise.height;
     size_t macs = conv->segments * conv->depth * conv->outputs;
@@ -280,35 +280,35 @@ size_t inf_own_conv_row_macs(const struct inf_own_conv *conv)
     return macs * conv->row_pixels;
 }
 
-const struct inf_window *inf_own_conv_height(const struct inf_own_conv *conv)
+const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *conv)
 {
     return conv->has_depthwise ? &conv->depthwise.height : &conv->height;
 }
 
 // What lies in scratch memory before operands that are rounded, in whole cache lines.
-static size_t made_count(const struct inf_own_conv *conv, size_t rows)
+static size_t made_count(const struct inf_conv_packed *conv, size_t rows)
 {
     size_t count = 0;
     if (conv->has_depthwise)
         count = rows * conv->row_pixels * conv->inputs;
     else if (!conv->pointwise)
-        count = inf_own_window_scratch(conv);
+        count = inf_native_window_scratch(conv);
     return (count + 15) / 16 * 16;
 }
 
-size_t inf_own_conv_scratch(const struct inf_own_conv *conv, size_t rows)
+size_t inf_conv_packed_scratch(const struct inf_conv_packed *conv, size_t rows)
 {
     size_t run = conv->pointwise ? rows * conv->row_pixels : conv->row_pixels;
-    return made_count(conv, rows) + inf_own_round_scratch(conv, run);
+    return made_count(conv, rows) + inf_native_round_scratch(conv, run);
 }
 
 // --- computing ---
 
 // What the kernel brings nearer on the way: a part of the next panel's weights, or what it reads anyway.
-static const void *weights_ahead(const struct inf_own_conv *conv, size_t panel, size_t panel_end,
+static const void *weights_ahead(const struct inf_conv_packed *conv, size_t panel, size_t panel_end,
                                  size_t call)
 {
-    const struct inf_own_panel *next = &conv->panels[panel + 1];
+    const struct inf_native_panel *next = &conv->panels[panel + 1];
     size_t each = conv->segments * conv->packed_depth * INF_GEMM_AHEAD_BYTES;
     if (panel + 1 >= panel_end || (call + 1) * each > next->weight_bytes)
         return conv->panels[panel].part.w;
@@ -316,7 +316,7 @@ static const void *weights_ahead(const struct inf_own_conv *conv, size_t panel, 
 }
 
 // Maps what the panels computed, and nothing else: others may be at work beside them.
-static void map_columns(const struct inf_own_conv *conv, const struct inf_own_run *run,
+static void map_columns(const struct inf_conv_packed *conv, const struct inf_native_run *run,
                         size_t panel_first, size_t panel_end)
 {
     size_t first = conv->panels[panel_first].first;
@@ -330,24 +330,24 @@ static void map_columns(const struct inf_own_conv *conv, const struct inf_own_ru
         conv->end.map(end - first, y, y);
 }
 
-void inf_own_conv_pixels(const struct inf_own_conv *conv, const struct inf_own_run *run,
-                         size_t panel_first, size_t panel_end)
+void inf_conv_packed_pixels(const struct inf_conv_packed *conv, const struct inf_native_run *run,
+                            size_t panel_first, size_t panel_end)
 {
     size_t calls = (run->count + conv->rows_max - 1) / conv->rows_max;
     size_t least = run->count / calls;
     size_t larger = run->count % calls;
     // Many weights come from afar once; few stay where they are, and then results are written in order.
     size_t step = conv->many_weights ? 1 : panel_end - panel_first;
-    const uint16_t *rounded[INF_OWN_SEGMENTS_MAX];
+    const uint16_t *rounded[INF_NATIVE_SEGMENTS_MAX];
     if (conv->round != NULL)
-        inf_own_round_run(conv, run, rounded);
+        inf_native_round_run(conv, run, rounded);
     for (size_t first = panel_first; first < panel_end; first += step) {
         struct inf_gemm gemm = {.a = run->a, .rounded = rounded, .a_step = conv->a_step};
         size_t at = 0;
         for (size_t i = 0; i < calls; i++) {
             size_t pixels = least + (i < larger);
             for (size_t p = first; p < first + step; p++) {
-                const struct inf_own_panel *panel = &conv->panels[p];
+                const struct inf_native_panel *panel = &conv->panels[p];
                 gemm.ahead = weights_ahead(conv, p, panel_end, i);
                 gemm.y = run->y + at * conv->outputs + panel->first;
                 gemm.residual = panel->part.residual_columns > 0
@@ -369,8 +369,8 @@ static size_t rows_behind(size_t row, size_t count, size_t rows)
     return INF_MIN(count, rows - row % rows);
 }
 
-void inf_own_conv_aim(const struct inf_own_conv *conv, const struct inf_own_conv_io *io, size_t row,
-                      struct inf_own_run *run)
+void inf_conv_packed_aim(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
+                         size_t row, struct inf_native_run *run)
 {
     run->y = io->y + row % io->y_rows * conv->row_pixels * conv->outputs;
     if (conv->residual_channels > 0)
@@ -378,20 +378,20 @@ void inf_own_conv_aim(const struct inf_own_conv *conv, const struct inf_own_conv
             io->residual + row % io->residual_rows * conv->row_pixels * conv->residual_channels;
 }
 
-void inf_own_conv_rows(const struct inf_own_conv *conv, const struct inf_own_conv_io *io,
-                       size_t first, size_t end, float *scratch)
+void inf_conv_packed_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
+                          size_t first, size_t end, float *scratch)
 {
     size_t row_size = conv->row_pixels * conv->inputs;
     if (!conv->pointwise) {
-        inf_own_window_rows(conv, io, first, end, scratch,
-                            inf_own_round_room(conv, scratch, made_count(conv, end - first)));
+        inf_native_window_rows(conv, io, first, end, scratch,
+                               inf_native_round_room(conv, scratch, made_count(conv, end - first)));
         return;
     }
     if (conv->has_depthwise)
-        inf_own_depthwise_rows(&conv->depthwise, io->x, io->x_rows, first, end, scratch);
+        inf_native_depthwise_rows(&conv->depthwise, io->x, io->x_rows, first, end, scratch);
     for (size_t row = first; row < end;) {
-        struct inf_own_run run = {
-            .rounded = inf_own_round_room(conv, scratch, made_count(conv, end - first))};
+        struct inf_native_run run = {
+            .rounded = inf_native_round_room(conv, scratch, made_count(conv, end - first))};
         size_t rows = rows_behind(row, end - row, io->y_rows);
         if (conv->residual_channels > 0)
             rows = rows_behind(row, rows, io->residual_rows);
@@ -400,8 +400,8 @@ void inf_own_conv_rows(const struct inf_own_conv *conv, const struct inf_own_con
         run.a[0] = conv->has_depthwise ? scratch + (row - first) * row_size
                                        : io->x + row % io->x_rows * row_size;
         run.count = rows * conv->row_pixels;
-        inf_own_conv_aim(conv, io, row, &run);
-        inf_own_conv_pixels(conv, &run, 0, conv->panel_count);
+        inf_conv_packed_aim(conv, io, row, &run);
+        inf_conv_packed_pixels(conv, &run, 0, conv->panel_count);
         row += rows;
     }
 }

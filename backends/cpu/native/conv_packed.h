@@ -4,21 +4,21 @@
 #ifndef INF_BACKENDS_CPU_NATIVE_CONV_PACKED_H
 #define INF_BACKENDS_CPU_NATIVE_CONV_PACKED_H
 
-#include "backends/cpu/native/fusion.h"
 #include "backends/cpu/native/depthwise.h"
+#include "backends/cpu/native/fusion.h"
 
-#define INF_OWN_SEGMENTS_MAX 16
+#define INF_NATIVE_SEGMENTS_MAX 16
 
 // Columns of the result that are computed together.
-struct inf_own_panel {
+struct inf_native_panel {
     inf_gemm_fn *const *gemm; // by pixels - 1
     struct inf_gemm_panel part;
     size_t first, width; // columns
     size_t weight_bytes;
 };
 
-struct inf_own_conv {
-    struct inf_own_depthwise depthwise; // what comes before it
+struct inf_conv_packed {
+    struct inf_native_depthwise depthwise; // what comes before it
     bool has_depthwise;
     bool pointwise; // windows are single pixels, one after the other
     struct inf_window height, width;
@@ -29,45 +29,46 @@ struct inf_own_conv {
     size_t packed_depth;                                      // vectors of weights of a segment
     size_t rows, row_pixels;                                  // of results in an image
     size_t rows_max;                                          // pixels of one call
-    struct inf_own_panel *panels;
+    struct inf_native_panel *panels;
     size_t panel_count;
     bool many_weights; // more than stay near while other things are done
-    struct inf_own_end end;
+    struct inf_native_end end;
     size_t residual_channels; // 0: nothing is added
 };
 
 // INF_UNSUPPORTED where this family does not compute the conv2d node.
-enum inf_code inf_own_conv_check(const struct inf_graph *graph, const struct inf_node *node,
-                                 struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_conv_packed_check(const struct inf_graph *graph, const struct inf_node *node,
+                                    struct inf_error *err) INF_NODISCARD;
 
 // Whether the conv2d node's windows are single pixels, one after the other.
-bool inf_own_conv_is_pointwise(const struct inf_graph *graph, const struct inf_node *node);
+bool inf_conv_packed_is_pointwise(const struct inf_graph *graph, const struct inf_node *node);
 
 // Describes and packs the convolution of a chain. `step` keeps what is packed.
-enum inf_code inf_own_conv_init(struct inf_own_conv *conv, struct inf_cpu_step *step,
-                                const struct inf_cpu_chain *chain,
-                                struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                   const struct inf_cpu_chain *chain,
+                                   struct inf_error *err) INF_NODISCARD;
 
 // INF_UNSUPPORTED where this family does not compute the matmul node: its right side must be one
 // constant matrix.
-enum inf_code inf_own_conv_check_product(const struct inf_graph *graph, const struct inf_node *node,
-                                         struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
+                                            const struct inf_node *node,
+                                            struct inf_error *err) INF_NODISCARD;
 
-// As inf_own_conv_init(), for the step's matmul node: its rows are pixels.
-enum inf_code inf_own_conv_init_product(struct inf_own_conv *conv, struct inf_cpu_step *step,
-                                        struct inf_error *err) INF_NODISCARD;
+// As inf_conv_packed_init(), for the step's matmul node: its rows are pixels.
+enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                           struct inf_error *err) INF_NODISCARD;
 
 // Pixels of a good strip: more only need more cache.
-size_t inf_own_conv_strip_pixels(const struct inf_own_conv *conv);
+size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv);
 
 // Multiply-adds of a row of results, all nodes of the chain together.
-size_t inf_own_conv_row_macs(const struct inf_own_conv *conv);
+size_t inf_conv_packed_row_macs(const struct inf_conv_packed *conv);
 
 // The window along height of what comes first in the chain.
-const struct inf_window *inf_own_conv_height(const struct inf_own_conv *conv);
+const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *conv);
 
 // Images of which not all rows need be there: row r lies at r % rows.
-struct inf_own_conv_io {
+struct inf_conv_packed_io {
     const float *x;
     const float *residual; // where something is added
     float *y;
@@ -75,27 +76,27 @@ struct inf_own_conv_io {
 };
 
 // Elements of scratch memory that `rows` rows of results in one go want.
-size_t inf_own_conv_scratch(const struct inf_own_conv *conv, size_t rows);
+size_t inf_conv_packed_scratch(const struct inf_conv_packed *conv, size_t rows);
 
 // Computes rows `first` to `end` (exclusive) of an image.
-void inf_own_conv_rows(const struct inf_own_conv *conv, const struct inf_own_conv_io *io,
-                       size_t first, size_t end, float *scratch);
+void inf_conv_packed_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
+                          size_t first, size_t end, float *scratch);
 
 // Pixels that lie one behind the other, in memory and among operands.
-struct inf_own_run {
-    const float *a[INF_OWN_SEGMENTS_MAX]; // by segment: its part of the first pixel; NULL: zeros
+struct inf_native_run {
+    const float *a[INF_NATIVE_SEGMENTS_MAX]; // by segment: its part of the first pixel; NULL: zeros
     size_t count;
-    uint16_t *rounded;     // inf_own_round_scratch() floats; NULL where it says 0
+    uint16_t *rounded;     // inf_native_round_scratch() floats; NULL where it says 0
     const float *residual; // of the first pixel; NULL: none
     float *y;              // of the first pixel
 };
 
 // Where the results of rows from `row` on go to, and what is added to them.
-void inf_own_conv_aim(const struct inf_own_conv *conv, const struct inf_own_conv_io *io, size_t row,
-                      struct inf_own_run *run);
+void inf_conv_packed_aim(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
+                         size_t row, struct inf_native_run *run);
 
 // Computes panels `first` to `end` (exclusive) of a run.
-void inf_own_conv_pixels(const struct inf_own_conv *conv, const struct inf_own_run *run,
-                         size_t first, size_t end);
+void inf_conv_packed_pixels(const struct inf_conv_packed *conv, const struct inf_native_run *run,
+                            size_t first, size_t end);
 
 #endif

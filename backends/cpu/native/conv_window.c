@@ -13,7 +13,7 @@ struct inner {
     size_t left, right;
 };
 
-static struct inner find_inner(const struct inf_own_conv *conv)
+static struct inner find_inner(const struct inf_conv_packed *conv)
 {
     const struct inf_window *w = &conv->width;
     int64_t left = ((int64_t)w->pad_before + w->stride - 1) / w->stride;
@@ -24,13 +24,13 @@ static struct inner find_inner(const struct inf_own_conv *conv)
     return (struct inner){(size_t)left, (size_t)right};
 }
 
-static bool pads(const struct inf_own_conv *conv)
+static bool pads(const struct inf_conv_packed *conv)
 {
     return conv->width.pad_before > 0 || conv->width.pad_after > 0;
 }
 
 // Whether whole rows are copied.
-static bool copies_rows(const struct inf_own_conv *conv)
+static bool copies_rows(const struct inf_conv_packed *conv)
 {
     struct inner inner = find_inner(conv);
     size_t edges = inner.left + conv->row_pixels - inner.right;
@@ -38,20 +38,20 @@ static bool copies_rows(const struct inf_own_conv *conv)
 }
 
 // Pixels of x and zeros that `windows` neighbouring windows meet.
-static size_t span(const struct inf_own_conv *conv, size_t windows)
+static size_t span(const struct inf_conv_packed *conv, size_t windows)
 {
     if (windows == 0)
         return 0;
     return (windows - 1) * (size_t)conv->width.stride + (size_t)conv->width.kernel;
 }
 
-static size_t row_span(const struct inf_own_conv *conv)
+static size_t row_span(const struct inf_conv_packed *conv)
 {
     const struct inf_window *w = &conv->width;
     return (size_t)(w->input + w->pad_before + w->pad_after);
 }
 
-size_t inf_own_window_scratch(const struct inf_own_conv *conv)
+size_t inf_native_window_scratch(const struct inf_conv_packed *conv)
 {
     struct inner inner = find_inner(conv);
     size_t pixels = INF_MAX(span(conv, inner.left), span(conv, conv->row_pixels - inner.right));
@@ -61,7 +61,7 @@ size_t inf_own_window_scratch(const struct inf_own_conv *conv)
 }
 
 // Copies `count` pixels of a row of x from `first` on, zeros where there are none.
-static const float *copy(const struct inf_own_conv *conv, const float *row, int64_t first,
+static const float *copy(const struct inf_conv_packed *conv, const float *row, int64_t first,
                          size_t count, float *to)
 {
     int64_t width = conv->width.input;
@@ -79,15 +79,15 @@ static const float *copy(const struct inf_own_conv *conv, const float *row, int6
 
 // A row of windows, and the rows of x that they meet.
 struct row {
-    struct inf_own_run run;               // of the first window; its segments are not set
-    const float *x[INF_OWN_SEGMENTS_MAX]; // NULL: zeros
+    struct inf_native_run run;               // of the first window; its segments are not set
+    const float *x[INF_NATIVE_SEGMENTS_MAX]; // NULL: zeros
 };
 
 // Computes windows `first` to `end` (exclusive) of a row, from a copy if `scratch` is not NULL.
-static void some_windows(const struct inf_own_conv *conv, const struct row *row, size_t first,
+static void some_windows(const struct inf_conv_packed *conv, const struct row *row, size_t first,
                          size_t end, float *scratch)
 {
-    struct inf_own_run run = row->run;
+    struct inf_native_run run = row->run;
     if (first >= end)
         return;
     int64_t pixel = (int64_t)first * conv->width.stride - conv->width.pad_before;
@@ -104,11 +104,11 @@ static void some_windows(const struct inf_own_conv *conv, const struct row *row,
     run.y += first * conv->outputs;
     if (run.residual != NULL)
         run.residual += first * conv->residual_channels;
-    inf_own_conv_pixels(conv, &run, 0, conv->panel_count);
+    inf_conv_packed_pixels(conv, &run, 0, conv->panel_count);
 }
 
 // A row whose rows of x are copied; those below *copied are there from rows before.
-static void copied_row(const struct inf_own_conv *conv, struct row *row, size_t index,
+static void copied_row(const struct inf_conv_packed *conv, struct row *row, size_t index,
                        float *scratch, int64_t *copied)
 {
     const struct inf_window *h = &conv->height;
@@ -125,11 +125,11 @@ static void copied_row(const struct inf_own_conv *conv, struct row *row, size_t 
         *copied = INF_MAX(*copied, input + 1);
     }
     row->run.count = conv->row_pixels;
-    inf_own_conv_pixels(conv, &row->run, 0, conv->panel_count);
+    inf_conv_packed_pixels(conv, &row->run, 0, conv->panel_count);
 }
 
-void inf_own_window_rows(const struct inf_own_conv *conv, const struct inf_own_conv_io *io,
-                         size_t first, size_t end, float *scratch, uint16_t *rounded)
+void inf_native_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
+                            size_t first, size_t end, float *scratch, uint16_t *rounded)
 {
     const struct inf_window *h = &conv->height;
     size_t row_size = (size_t)conv->width.input * conv->inputs;
@@ -143,7 +143,7 @@ void inf_own_window_rows(const struct inf_own_conv *conv, const struct inf_own_c
             if (input >= 0 && input < h->input)
                 row.x[k] = io->x + (size_t)input % io->x_rows * row_size;
         }
-        inf_own_conv_aim(conv, io, index, &row.run);
+        inf_conv_packed_aim(conv, io, index, &row.run);
         if (whole) {
             copied_row(conv, &row, index, scratch, &copied);
             continue;

@@ -22,8 +22,8 @@ static struct inf_xnn_activation activation_of(const struct inf_node *node)
                                        attrs->activation_min, attrs->activation_max};
 }
 
-enum inf_code inf_own_depthwise_check(const struct inf_graph *graph, const struct inf_node *node,
-                                      struct inf_error *err)
+enum inf_code inf_native_depthwise_check(const struct inf_graph *graph, const struct inf_node *node,
+                                         struct inf_error *err)
 {
     struct inf_window height;
     struct inf_window width;
@@ -43,11 +43,11 @@ enum inf_code inf_own_depthwise_check(const struct inf_graph *graph, const struc
     INF_TRY(inf_cpu_need_const(graph, node, 1, inf_shape_elements(filter), err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, channels, err));
     struct inf_xnn_activation activation = activation_of(node);
-    return inf_own_end_check(graph, node, &activation, 3, channels, err);
+    return inf_native_end_check(graph, node, &activation, 3, channels, err);
 }
 
 // Shares the channels between whole and shorter vectors.
-static void share_channels(struct inf_own_depthwise *depthwise, const struct inf_nn *nn)
+static void share_channels(struct inf_native_depthwise *depthwise, const struct inf_nn *nn)
 {
     size_t channels = depthwise->channels;
     size_t tail = channels % nn->depthwise->width;
@@ -61,34 +61,35 @@ static void share_channels(struct inf_own_depthwise *depthwise, const struct inf
         depthwise->full_channels = channels - tail;
 }
 
-enum inf_code inf_own_depthwise_init(struct inf_own_depthwise *depthwise, struct inf_cpu_step *step,
-                                     const struct inf_node *node, struct inf_error *err)
+enum inf_code inf_native_depthwise_init(struct inf_native_depthwise *depthwise,
+                                        struct inf_cpu_step *step, const struct inf_node *node,
+                                        struct inf_error *err)
 {
     const struct inf_graph *graph = step->graph;
     struct inf_xnn_activation activation = activation_of(node);
     float *packed;
-    *depthwise = (struct inf_own_depthwise){0};
+    *depthwise = (struct inf_native_depthwise){0};
     inf_node_windows(graph, node, &depthwise->height, &depthwise->width);
     depthwise->channels = (size_t)inf_cpu_input_shape(graph, node, 0)->dims[3];
     depthwise->rows_max = inf_depthwise_rows(depthwise->height.kernel, depthwise->height.stride);
     depthwise->w = inf_cpu_const_f32(graph, node, 1);
     depthwise->bias = inf_cpu_const_f32(graph, node, 2);
-    depthwise->end = inf_own_end_of(step, node, &activation, 3);
+    depthwise->end = inf_native_end_of(step, node, &activation, 3);
     share_channels(depthwise, step->isa->nn);
     if (depthwise->bias == NULL) {
-        INF_TRY(inf_own_alloc(&packed, step, depthwise->channels, err));
+        INF_TRY(inf_native_alloc(&packed, step, depthwise->channels, err));
         memset(packed, 0, depthwise->channels * sizeof(float));
         depthwise->bias = packed;
     }
-    if (!inf_own_end_has_slopes(&depthwise->end))
+    if (!inf_native_end_has_slopes(&depthwise->end))
         return INF_OK;
-    INF_TRY(inf_own_alloc(&packed, step, depthwise->channels, err));
-    inf_own_end_slopes(&depthwise->end, depthwise->channels, depthwise->channels, packed);
+    INF_TRY(inf_native_alloc(&packed, step, depthwise->channels, err));
+    inf_native_end_slopes(&depthwise->end, depthwise->channels, depthwise->channels, packed);
     depthwise->slopes = packed;
     return INF_OK;
 }
 
-static void call(const struct inf_own_depthwise *depthwise, struct inf_depthwise *rows)
+static void call(const struct inf_native_depthwise *depthwise, struct inf_depthwise *rows)
 {
     rows->first = 0;
     rows->end = depthwise->full_channels;
@@ -108,7 +109,7 @@ static size_t every(size_t count, size_t first, size_t dilation)
 
 // Calls for every `dilation`-th window of a row in turn: these are not dilated, and meet every
 // `dilation`-th pixel only.
-static void call_columns(const struct inf_own_depthwise *depthwise,
+static void call_columns(const struct inf_native_depthwise *depthwise,
                          const struct inf_depthwise *whole)
 {
     const struct inf_window *w = &depthwise->width;
@@ -131,8 +132,8 @@ static void call_columns(const struct inf_own_depthwise *depthwise,
     }
 }
 
-void inf_own_depthwise_rows(const struct inf_own_depthwise *depthwise, const float *x,
-                            size_t x_rows, size_t first, size_t end, float *y)
+void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, const float *x,
+                               size_t x_rows, size_t first, size_t end, float *y)
 {
     const struct inf_window *h = &depthwise->height;
     size_t dilation = (size_t)h->dilation;
@@ -172,7 +173,7 @@ void inf_own_depthwise_rows(const struct inf_own_depthwise *depthwise, const flo
 // --- a node alone ---
 
 struct alone {
-    struct inf_own_depthwise depthwise;
+    struct inf_native_depthwise depthwise;
     size_t batch, strips, workers; // strips of rows that an image is cut into
 };
 
@@ -186,25 +187,25 @@ static void alone_tile(const void *context, size_t tile, size_t worker)
 {
     (void)worker;
     const struct alone_task *task = context;
-    const struct inf_own_depthwise *depthwise = &task->alone->depthwise;
+    const struct inf_native_depthwise *depthwise = &task->alone->depthwise;
     size_t height = (size_t)depthwise->height.output;
     size_t strips = task->alone->strips;
     size_t image = tile / strips;
     size_t strip = tile % strips;
-    size_t first = inf_own_cut(height, strips, strip, depthwise->rows_max);
-    size_t end = inf_own_cut(height, strips, strip + 1, depthwise->rows_max);
+    size_t first = inf_native_cut(height, strips, strip, depthwise->rows_max);
+    size_t end = inf_native_cut(height, strips, strip + 1, depthwise->rows_max);
     size_t input = (size_t)(depthwise->height.input * depthwise->width.input);
     size_t row = (size_t)depthwise->width.output * depthwise->channels;
-    inf_own_depthwise_rows(depthwise, task->x + image * input * depthwise->channels,
-                           (size_t)depthwise->height.input, first, end,
-                           task->y + (image * height + first) * row);
+    inf_native_depthwise_rows(depthwise, task->x + image * input * depthwise->channels,
+                              (size_t)depthwise->height.input, first, end,
+                              task->y + (image * height + first) * row);
 }
 
 static void alone_run(const struct inf_cpu_step *step)
 {
     const struct alone *alone = step->state;
     struct alone_task task = {alone, step->inputs[0], step->output};
-    struct inf_own_work work = {alone_tile, &task, alone->batch * alone->strips};
+    struct inf_native_work work = {alone_tile, &task, alone->batch * alone->strips};
     inf_cpu_team_work(step->team, &work, alone->workers);
 }
 
@@ -212,21 +213,21 @@ static enum inf_code alone_create(struct inf_cpu_step *step, struct inf_error *e
 {
     INF_TRY(inf_cpu_state(step, sizeof(struct alone), err));
     struct alone *alone = step->state;
-    INF_TRY(inf_own_depthwise_init(&alone->depthwise, step, step->node, err));
+    INF_TRY(inf_native_depthwise_init(&alone->depthwise, step, step->node, err));
     alone->depthwise.far = true;
     const struct inf_window *h = &alone->depthwise.height;
     const struct inf_window *w = &alone->depthwise.width;
     size_t row_macs = (size_t)(w->output * h->kernel * w->kernel) * alone->depthwise.channels;
     size_t rows = (size_t)h->output;
     alone->batch = (size_t)inf_cpu_input_shape(step->graph, step->node, 0)->dims[0];
-    alone->workers = inf_own_workers(step, alone->batch * rows * row_macs * 2);
-    alone->strips = inf_own_strips(rows, TASK_MACS / row_macs + 1, alone->workers);
+    alone->workers = inf_native_workers(step, alone->batch * rows * row_macs * 2);
+    alone->strips = inf_native_strips(rows, TASK_MACS / row_macs + 1, alone->workers);
     step->run = alone_run;
     step->kernel = "depthwise";
     return INF_OK;
 }
 
 const struct inf_cpu_kernel inf_cpu_depthwise_kernels[] = {
-    {INF_OP_DEPTHWISE_CONV2D, inf_own_depthwise_check, alone_create},
+    {INF_OP_DEPTHWISE_CONV2D, inf_native_depthwise_check, alone_create},
     {0},
 };

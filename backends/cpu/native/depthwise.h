@@ -7,29 +7,29 @@
 #include "backends/cpu/native/native.h"
 #include "backends/graph/shape/infer.h"
 
-struct inf_own_depthwise {
+struct inf_native_depthwise {
     struct inf_window height, width;
     size_t channels;
     size_t rows_max; // rows of results of one call of `form`
     inf_depthwise_fn *full, *half;
     size_t full_channels; // that `full` computes; `half` does the rest
     const float *w, *bias, *slopes;
-    struct inf_own_end end;
+    struct inf_native_end end;
     bool far; // its input is written long before it is read
 };
 
 // INF_UNSUPPORTED where this family does not compute the depthwise_conv2d node.
-enum inf_code inf_own_depthwise_check(const struct inf_graph *graph, const struct inf_node *node,
-                                      struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_native_depthwise_check(const struct inf_graph *graph, const struct inf_node *node,
+                                         struct inf_error *err) INF_NODISCARD;
 
 // Describes a node that was accepted. `step` keeps what is packed.
-enum inf_code inf_own_depthwise_init(struct inf_own_depthwise *depthwise, struct inf_cpu_step *step,
-                                     const struct inf_node *node,
-                                     struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_native_depthwise_init(struct inf_native_depthwise *depthwise,
+                                        struct inf_cpu_step *step, const struct inf_node *node,
+                                        struct inf_error *err) INF_NODISCARD;
 
 // Rows `first` to `end` (exclusive) of the result for the image `x`, to `y`. Row r of x lies at
 // r % x_rows.
-void inf_own_depthwise_rows(const struct inf_own_depthwise *depthwise, const float *x,
-                            size_t x_rows, size_t first, size_t end, float *y);
+void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, const float *x,
+                               size_t x_rows, size_t first, size_t end, float *y);
 
 #endif

@@ -4,8 +4,8 @@
 // may fail, is ref's.
 #include <string.h>
 
-#include "backends/cpu/native/native.h"
 #include "backends/cpu/native/broadcast.h"
+#include "backends/cpu/native/native.h"
 
 #define TILE_ELEMENTS 4096
 // Elements that one element is spread to where an operand does not move along a row.
@@ -16,9 +16,9 @@
 
 struct element {
     const struct inf_element *loops;
-    struct inf_own_broadcast broadcast;
-    size_t size[INF_OWN_BROADCAST_OPERANDS], result_size; // bytes of an element
-    uint32_t order[2];                                    // which operands are a and b of `binary`
+    struct inf_native_broadcast broadcast;
+    size_t size[INF_NATIVE_BROADCAST_OPERANDS], result_size; // bytes of an element
+    uint32_t order[2]; // which operands are a and b of `binary`
     // One of them is there.
     inf_element_map_fn *map;
     inf_element_binary_fn *binary;
@@ -29,7 +29,7 @@ struct element_task {
     const struct element *element;
     const void *const *operands;
     char *y;
-    struct inf_own_broadcast_tiles tiles;
+    struct inf_native_broadcast_tiles tiles;
 };
 
 // Index of the loops for elements of so many bytes, 1, 2, 4 or 8.
@@ -44,7 +44,7 @@ static uint32_t size_index(size_t size)
 // --- computing ---
 
 static void compute(const struct element *element, size_t count,
-                    const void *const at[INF_OWN_BROADCAST_OPERANDS], void *y)
+                    const void *const at[INF_NATIVE_BROADCAST_OPERANDS], void *y)
 {
     if (element->map != NULL)
         element->map(count, at[0], y);
@@ -57,10 +57,10 @@ static void compute(const struct element *element, size_t count,
 // One row, or a part of it, in which some operands do not move: they are spread to as many elements as are
 // computed in one go.
 static void compute_spread(const struct element *element, size_t count,
-                           const char *at[INF_OWN_BROADCAST_OPERANDS], char *y)
+                           const char *at[INF_NATIVE_BROADCAST_OPERANDS], char *y)
 {
-    const struct inf_own_broadcast *broadcast = &element->broadcast;
-    _Alignas(64) char spread[INF_OWN_BROADCAST_OPERANDS][SPREAD_COUNT * SIZE_MOST];
+    const struct inf_native_broadcast *broadcast = &element->broadcast;
+    _Alignas(64) char spread[INF_NATIVE_BROADCAST_OPERANDS][SPREAD_COUNT * SIZE_MOST];
     for (uint32_t i = 0; i < broadcast->operands; i++) {
         if (broadcast->row_step[i] != 0)
             continue;
@@ -70,7 +70,7 @@ static void compute_spread(const struct element *element, size_t count,
     }
     for (size_t done = 0; done < count; done += SPREAD_COUNT) {
         size_t some = INF_MIN(count - done, (size_t)SPREAD_COUNT);
-        const void *from[INF_OWN_BROADCAST_OPERANDS] = {NULL};
+        const void *from[INF_NATIVE_BROADCAST_OPERANDS] = {NULL};
         for (uint32_t i = 0; i < broadcast->operands; i++)
             from[i] = at[i] + done * broadcast->row_step[i] * element->size[i];
         compute(element, some, from, y + done * element->result_size);
@@ -81,11 +81,11 @@ static void compute_spread(const struct element *element, size_t count,
 static void compute_rows(const struct element_task *task, size_t row, size_t end)
 {
     const struct element *element = task->element;
-    const struct inf_own_broadcast *broadcast = &element->broadcast;
-    _Alignas(64) char spread[INF_OWN_BROADCAST_OPERANDS][SPREAD_COUNT * SIZE_MOST];
-    const void *const from[INF_OWN_BROADCAST_OPERANDS] = {spread[0], spread[1], spread[2]};
-    struct inf_own_broadcast_walk walk;
-    inf_own_broadcast_start(&walk, broadcast, row);
+    const struct inf_native_broadcast *broadcast = &element->broadcast;
+    _Alignas(64) char spread[INF_NATIVE_BROADCAST_OPERANDS][SPREAD_COUNT * SIZE_MOST];
+    const void *const from[INF_NATIVE_BROADCAST_OPERANDS] = {spread[0], spread[1], spread[2]};
+    struct inf_native_broadcast_walk walk;
+    inf_native_broadcast_start(&walk, broadcast, row);
     while (row < end) {
         size_t first = row * broadcast->row;
         size_t count = 0;
@@ -100,7 +100,7 @@ static void compute_rows(const struct element_task *task, size_t row, size_t end
                     element->loops->fill[size_index(size)](broadcast->row, at, to);
             }
             count += broadcast->row;
-            inf_own_broadcast_next(&walk, broadcast);
+            inf_native_broadcast_next(&walk, broadcast);
         }
         compute(element, count, from, task->y + first * element->result_size);
     }
@@ -111,9 +111,10 @@ static void element_tile(const void *context, size_t number, size_t worker)
     (void)worker;
     const struct element_task *task = context;
     const struct element *element = task->element;
-    const struct inf_own_broadcast *broadcast = &element->broadcast;
-    struct inf_own_broadcast_tile tile = inf_own_broadcast_tile(broadcast, &task->tiles, number);
-    struct inf_own_broadcast_walk walk;
+    const struct inf_native_broadcast *broadcast = &element->broadcast;
+    struct inf_native_broadcast_tile tile =
+        inf_native_broadcast_tile(broadcast, &task->tiles, number);
+    struct inf_native_broadcast_walk walk;
     bool moves = true;
     if (broadcast->rank > 0 && broadcast->row <= SHORT_ROW) {
         compute_rows(task, tile.row, tile.end);
@@ -121,9 +122,10 @@ static void element_tile(const void *context, size_t number, size_t worker)
     }
     for (uint32_t i = 0; i < broadcast->operands; i++)
         moves = moves && broadcast->row_step[i] != 0;
-    inf_own_broadcast_start(&walk, broadcast, tile.row);
-    for (size_t row = tile.row; row < tile.end; row++, inf_own_broadcast_next(&walk, broadcast)) {
-        const char *from[INF_OWN_BROADCAST_OPERANDS] = {NULL};
+    inf_native_broadcast_start(&walk, broadcast, tile.row);
+    for (size_t row = tile.row; row < tile.end;
+         row++, inf_native_broadcast_next(&walk, broadcast)) {
+        const char *from[INF_NATIVE_BROADCAST_OPERANDS] = {NULL};
         char *y = task->y + (row * broadcast->row + tile.column) * element->result_size;
         for (uint32_t i = 0; i < broadcast->operands; i++)
             from[i] = (const char *)task->operands[i] +
@@ -139,8 +141,8 @@ static void element_run(const struct inf_cpu_step *step)
 {
     const struct element *element = step->state;
     struct element_task task = {element, step->inputs, step->output,
-                                inf_own_broadcast_cut(&element->broadcast, TILE_ELEMENTS)};
-    struct inf_own_work work = {element_tile, &task, task.tiles.count};
+                                inf_native_broadcast_cut(&element->broadcast, TILE_ELEMENTS)};
+    struct inf_native_work work = {element_tile, &task, task.tiles.count};
     inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 
@@ -250,7 +252,7 @@ static enum inf_code describe(struct element **out_element, struct inf_cpu_step 
     struct element *element = step->state;
     element->loops = step->isa->element;
     element->order[1] = 1;
-    inf_own_broadcast_init(&element->broadcast, graph, node, operands);
+    inf_native_broadcast_init(&element->broadcast, graph, node, operands);
     for (uint32_t i = 0; i < operands; i++)
         element->size[i] = inf_dtype_size(input_dtype(graph, node, i));
     element->result_size = inf_dtype_size(graph->values[node->outputs[0]].dtype);

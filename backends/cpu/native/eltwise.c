@@ -2,9 +2,9 @@
 // Element-wise kernels of our own: binary with broadcasting, clamping, tanh, sigmoid. XNNPACK
 // runs a binary operator on one thread where nothing is broadcast, clamps what is not a number away,
 // has no tanh, and its sigmoid of 1e30 is not a number.
-#include "backends/cpu/native/native.h"
-#include "backends/cpu/native/broadcast.h"
 #include "backends/cpu/core/xnn.h"
+#include "backends/cpu/native/broadcast.h"
+#include "backends/cpu/native/native.h"
 
 // Elements that one task computes: 16 KiB of each operand, so that all stay in the first cache.
 #define TILE_ELEMENTS 4096
@@ -37,18 +37,18 @@ static void map_run(const struct inf_cpu_step *step)
 {
     struct map_task task = {.map = step->state, .x = step->inputs[0], .y = step->output};
     size_t count = inf_shape_elements(inf_cpu_output_shape(step->graph, step->node));
-    inf_own_split(step, &(struct inf_own_split){map_tile, &task, count, TILE_ELEMENTS});
+    inf_native_split(step, &(struct inf_native_split){map_tile, &task, count, TILE_ELEMENTS});
 }
 
-void inf_own_map(const struct inf_cpu_step *step, inf_simd_map_fn *function, size_t count,
-                 float *values)
+void inf_native_map(const struct inf_cpu_step *step, inf_simd_map_fn *function, size_t count,
+                    float *values)
 {
     struct map map = {.function = function};
     struct map_task task = {.map = &map, .x = values, .y = values};
-    inf_own_split(step, &(struct inf_own_split){map_tile, &task, count, TILE_ELEMENTS});
+    inf_native_split(step, &(struct inf_native_split){map_tile, &task, count, TILE_ELEMENTS});
 }
 
-inf_simd_map_fn *inf_own_map_of(const struct inf_simd *simd, enum inf_unary_kind kind)
+inf_simd_map_fn *inf_native_map_of(const struct inf_simd *simd, enum inf_unary_kind kind)
 {
     switch (kind) {
     case INF_UNARY_TANH:
@@ -87,7 +87,7 @@ static enum inf_code map_supports(const struct inf_graph *graph, const struct in
     case INF_UNARY_RELU6:
         return INF_OK;
     default:
-        if (inf_own_map_of(inf_isa_best()->simd, node->attrs.unary.kind) != NULL)
+        if (inf_native_map_of(inf_isa_best()->simd, node->attrs.unary.kind) != NULL)
             return INF_OK;
         return inf_fail(err, INF_UNSUPPORTED, "cpu: unary %s is not built",
                         inf_unary_name(node->attrs.unary.kind));
@@ -109,7 +109,7 @@ static enum inf_code map_create(struct inf_cpu_step *step, struct inf_error *err
     } else if (node->attrs.unary.kind == INF_UNARY_RELU6) {
         map->max = 6.0f;
     } else if (node->attrs.unary.kind != INF_UNARY_RELU) {
-        map->function = inf_own_map_of(step->isa->simd, node->attrs.unary.kind);
+        map->function = inf_native_map_of(step->isa->simd, node->attrs.unary.kind);
         step->kernel = inf_unary_name(node->attrs.unary.kind);
     }
     return INF_OK;
@@ -120,14 +120,14 @@ static enum inf_code map_create(struct inf_cpu_step *step, struct inf_error *err
 struct binary {
     inf_simd_binary_fn *inner;
     float min, max;
-    struct inf_own_broadcast broadcast;
+    struct inf_native_broadcast broadcast;
 };
 
 struct binary_task {
     const struct binary *binary;
     const float *a, *b;
     float *y;
-    struct inf_own_broadcast_tiles tiles;
+    struct inf_native_broadcast_tiles tiles;
 };
 
 static enum inf_simd_binary binary_function(enum inf_binary_kind kind)
@@ -154,8 +154,8 @@ static enum inf_simd_binary binary_function(enum inf_binary_kind kind)
 
 static void binary_describe(struct binary *binary, const struct inf_cpu_step *step)
 {
-    const struct inf_own_broadcast *broadcast = &binary->broadcast;
-    inf_own_broadcast_init(&binary->broadcast, step->graph, step->node, 2);
+    const struct inf_native_broadcast *broadcast = &binary->broadcast;
+    inf_native_broadcast_init(&binary->broadcast, step->graph, step->node, 2);
     enum inf_simd_form form = INF_SIMD_BOTH;
     if (broadcast->row > 1 && broadcast->row_step[0] == 0)
         form = INF_SIMD_A_SCALAR;
@@ -169,11 +169,13 @@ static void binary_tile(const void *context, size_t number, size_t worker)
     (void)worker;
     const struct binary_task *task = context;
     const struct binary *binary = task->binary;
-    const struct inf_own_broadcast *broadcast = &binary->broadcast;
-    struct inf_own_broadcast_tile tile = inf_own_broadcast_tile(broadcast, &task->tiles, number);
-    struct inf_own_broadcast_walk walk;
-    inf_own_broadcast_start(&walk, broadcast, tile.row);
-    for (size_t row = tile.row; row < tile.end; row++, inf_own_broadcast_next(&walk, broadcast)) {
+    const struct inf_native_broadcast *broadcast = &binary->broadcast;
+    struct inf_native_broadcast_tile tile =
+        inf_native_broadcast_tile(broadcast, &task->tiles, number);
+    struct inf_native_broadcast_walk walk;
+    inf_native_broadcast_start(&walk, broadcast, tile.row);
+    for (size_t row = tile.row; row < tile.end;
+         row++, inf_native_broadcast_next(&walk, broadcast)) {
         binary->inner(tile.columns, task->a + walk.at[0] + tile.column * broadcast->row_step[0],
                       task->b + walk.at[1] + tile.column * broadcast->row_step[1],
                       task->y + row * broadcast->row + tile.column, binary->min, binary->max);
@@ -184,8 +186,8 @@ static void binary_run(const struct inf_cpu_step *step)
 {
     const struct binary *binary = step->state;
     struct binary_task task = {binary, step->inputs[0], step->inputs[1], step->output,
-                               inf_own_broadcast_cut(&binary->broadcast, TILE_ELEMENTS)};
-    struct inf_own_work work = {binary_tile, &task, task.tiles.count};
+                               inf_native_broadcast_cut(&binary->broadcast, TILE_ELEMENTS)};
+    struct inf_native_work work = {binary_tile, &task, task.tiles.count};
     inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 

@@ -8,7 +8,7 @@
 #include "backends/cpu/native/round_bf16.h"
 
 struct alone {
-    struct inf_own_conv conv;
+    struct inf_conv_packed conv;
     bool by_rows;
     size_t pixels;       // of all images
     size_t strips;       // of an image where they are rows, else of all pixels
@@ -29,38 +29,38 @@ static void pixels_tile(const void *context, size_t tile, size_t worker)
 {
     const struct alone_task *task = context;
     const struct alone *alone = task->alone;
-    const struct inf_own_conv *conv = &alone->conv;
+    const struct inf_conv_packed *conv = &alone->conv;
     size_t group = tile % alone->panel_groups;
     size_t strip = tile / alone->panel_groups;
-    size_t first = inf_own_cut(alone->pixels, alone->strips, strip, 1);
-    size_t end = inf_own_cut(alone->pixels, alone->strips, strip + 1, 1);
-    struct inf_own_run run = {
+    size_t first = inf_native_cut(alone->pixels, alone->strips, strip, 1);
+    size_t end = inf_native_cut(alone->pixels, alone->strips, strip + 1, 1);
+    struct inf_native_run run = {
         .a = {task->x + first * conv->inputs},
         .count = end - first,
-        .rounded = inf_own_round_room(conv, task->scratch, worker * alone->scratch_step),
+        .rounded = inf_native_round_room(conv, task->scratch, worker * alone->scratch_step),
         .y = task->y + first * conv->outputs};
     if (conv->residual_channels > 0)
         run.residual = task->residual + first * conv->residual_channels;
-    inf_own_conv_pixels(conv, &run, conv->panel_count * group / alone->panel_groups,
-                        conv->panel_count * (group + 1) / alone->panel_groups);
+    inf_conv_packed_pixels(conv, &run, conv->panel_count * group / alone->panel_groups,
+                           conv->panel_count * (group + 1) / alone->panel_groups);
 }
 
 static void rows_tile(const void *context, size_t tile, size_t worker)
 {
     const struct alone_task *task = context;
     const struct alone *alone = task->alone;
-    const struct inf_own_conv *conv = &alone->conv;
-    const struct inf_own_depthwise *depthwise = &conv->depthwise;
+    const struct inf_conv_packed *conv = &alone->conv;
+    const struct inf_native_depthwise *depthwise = &conv->depthwise;
     size_t image = tile / alone->strips;
     size_t strip = tile % alone->strips;
     // Threads that have as many rows are worth more than windows that take two at a time.
     size_t unit = conv->has_depthwise && alone->workers == 1 ? depthwise->rows_max : 1;
-    size_t first = inf_own_cut(conv->rows, alone->strips, strip, unit);
-    size_t end = inf_own_cut(conv->rows, alone->strips, strip + 1, unit);
-    const struct inf_window *h = inf_own_conv_height(conv);
+    size_t first = inf_native_cut(conv->rows, alone->strips, strip, unit);
+    size_t end = inf_native_cut(conv->rows, alone->strips, strip + 1, unit);
+    const struct inf_window *h = inf_conv_packed_height(conv);
     const struct inf_window *w = conv->has_depthwise ? &depthwise->width : &conv->width;
     size_t pixels = conv->rows * conv->row_pixels;
-    struct inf_own_conv_io io = {
+    struct inf_conv_packed_io io = {
         .x = task->x + image * (size_t)(h->input * w->input) * conv->inputs,
         .residual = task->residual,
         .y = task->y + image * pixels * conv->outputs,
@@ -71,7 +71,7 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
     if (conv->residual_channels > 0)
         io.residual += image * pixels * conv->residual_channels;
     if (first < end)
-        inf_own_conv_rows(conv, &io, first, end, task->scratch + worker * alone->scratch_step);
+        inf_conv_packed_rows(conv, &io, first, end, task->scratch + worker * alone->scratch_step);
 }
 
 static void alone_run(const struct inf_cpu_step *step)
@@ -80,7 +80,7 @@ static void alone_run(const struct inf_cpu_step *step)
     struct alone_task task = {alone, step->inputs[0],
                               alone->conv.residual_channels > 0 ? step->inputs[1] : NULL,
                               step->output, step->scratch};
-    struct inf_own_work work = {.context = &task};
+    struct inf_native_work work = {.context = &task};
     if (alone->by_rows) {
         work.tile = rows_tile;
         work.tiles = alone->conv.batch * alone->strips;
@@ -96,18 +96,19 @@ static void alone_run(const struct inf_cpu_step *step)
 // Chooses strips and threads.
 static void share(struct alone *alone, struct inf_cpu_step *step)
 {
-    const struct inf_own_conv *conv = &alone->conv;
-    size_t strip_pixels = inf_own_conv_strip_pixels(conv);
+    const struct inf_conv_packed *conv = &alone->conv;
+    size_t strip_pixels = inf_conv_packed_strip_pixels(conv);
     alone->by_rows = conv->has_depthwise || !conv->pointwise;
     alone->pixels = conv->batch * conv->rows * conv->row_pixels;
-    alone->workers = inf_own_workers(step, conv->batch * conv->rows * inf_own_conv_row_macs(conv));
+    alone->workers =
+        inf_native_workers(step, conv->batch * conv->rows * inf_conv_packed_row_macs(conv));
     alone->panel_groups = 1;
     if (alone->by_rows) {
         size_t wanted = (strip_pixels + conv->row_pixels - 1) / conv->row_pixels;
-        alone->strips = inf_own_strips(conv->rows, wanted, alone->workers);
+        alone->strips = inf_native_strips(conv->rows, wanted, alone->workers);
         return;
     }
-    alone->strips = inf_own_strips(alone->pixels, strip_pixels, alone->workers);
+    alone->strips = inf_native_strips(alone->pixels, strip_pixels, alone->workers);
     // Few pixels: threads share the columns.
     if (alone->pixels < 4 * conv->rows_max * alone->workers && alone->workers > 1) {
         alone->strips = 1;
@@ -117,14 +118,15 @@ static void share(struct alone *alone, struct inf_cpu_step *step)
 
 static void need_scratch(struct alone *alone, struct inf_cpu_step *step)
 {
-    const struct inf_own_conv *conv = &alone->conv;
+    const struct inf_conv_packed *conv = &alone->conv;
     size_t rows = conv->rows / alone->strips + 1 + conv->depthwise.rows_max;
-    size_t count = alone->by_rows ? inf_own_conv_scratch(conv, rows)
-                                  : inf_own_round_scratch(conv, alone->pixels / alone->strips + 1);
+    size_t count = alone->by_rows
+                       ? inf_conv_packed_scratch(conv, rows)
+                       : inf_native_round_scratch(conv, alone->pixels / alone->strips + 1);
     if (count == 0)
         return;
     alone->scratch_step = (count + 31) / 16 * 16; // workers share no cache line
-    inf_own_scratch(step, alone->scratch_step * alone->workers);
+    inf_native_scratch(step, alone->scratch_step * alone->workers);
 }
 
 static const char *name_of(const struct alone *alone, const struct inf_cpu_chain *chain)
@@ -137,12 +139,12 @@ static const char *name_of(const struct alone *alone, const struct inf_cpu_chain
     return add ? "1x1+add" : "1x1";
 }
 
-enum inf_code inf_own_chain_create(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
-                                   struct inf_error *err)
+enum inf_code inf_fused_chain_create(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
+                                     struct inf_error *err)
 {
     INF_TRY(inf_cpu_state(step, sizeof(struct alone), err));
     struct alone *alone = step->state;
-    INF_TRY(inf_own_conv_init(&alone->conv, step, chain, err));
+    INF_TRY(inf_conv_packed_init(&alone->conv, step, chain, err));
     alone->conv.depthwise.far = true;
     share(alone, step);
     need_scratch(alone, step);
@@ -163,14 +165,14 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
 {
     struct inf_cpu_chain chain = {INF_NODE_NONE, step->index,    INF_NODE_NONE,
                                   INF_NODE_NONE, INF_VALUE_NONE, INF_NODE_NONE};
-    return inf_own_chain_create(step, &chain, err);
+    return inf_fused_chain_create(step, &chain, err);
 }
 
 static enum inf_code product_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     INF_TRY(inf_cpu_state(step, sizeof(struct alone), err));
     struct alone *alone = step->state;
-    INF_TRY(inf_own_conv_init_product(&alone->conv, step, err));
+    INF_TRY(inf_conv_packed_init_product(&alone->conv, step, err));
     share(alone, step);
     need_scratch(alone, step);
     step->operand_count = 1; // what is packed is not read
@@ -180,11 +182,11 @@ static enum inf_code product_create(struct inf_cpu_step *step, struct inf_error 
 }
 
 const struct inf_cpu_kernel inf_cpu_gemm_kernels[] = {
-    {INF_OP_CONV2D, inf_own_conv_check, conv_create},
+    {INF_OP_CONV2D, inf_conv_packed_check, conv_create},
     {0},
 };
 
 const struct inf_cpu_kernel inf_cpu_dense_kernels[] = {
-    {INF_OP_MATMUL, inf_own_conv_check_product, product_create},
+    {INF_OP_MATMUL, inf_conv_packed_check_product, product_create},
     {0},
 };

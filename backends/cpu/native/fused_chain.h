@@ -7,7 +7,7 @@
 #include "backends/cpu/native/fusion.h"
 
 // Makes the step of a chain.
-enum inf_code inf_own_chain_create(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
-                                   struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_fused_chain_create(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
+                                     struct inf_error *err) INF_NODISCARD;
 
 #endif

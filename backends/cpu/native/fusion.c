@@ -51,14 +51,14 @@ static uint32_t maker(const struct inf_graph *graph, uint32_t node, uint32_t inp
 static bool find_conv(struct inf_cpu_chain *chain, const struct inf_graph *graph, uint32_t node,
                       const struct inf_segment *segment)
 {
-    if (inf_own_conv_check(graph, &graph->nodes[node], NULL) != INF_OK)
+    if (inf_conv_packed_check(graph, &graph->nodes[node], NULL) != INF_OK)
         return false;
     chain->conv = node;
-    if (!inf_own_conv_is_pointwise(graph, &graph->nodes[node]))
+    if (!inf_conv_packed_is_pointwise(graph, &graph->nodes[node]))
         return true;
     uint32_t depthwise = maker(graph, node, 0, INF_OP_DEPTHWISE_CONV2D, segment);
     if (depthwise != INF_NODE_NONE &&
-        inf_own_depthwise_check(graph, &graph->nodes[depthwise], NULL) == INF_OK)
+        inf_native_depthwise_check(graph, &graph->nodes[depthwise], NULL) == INF_OK)
         chain->depthwise = depthwise;
     return true;
 }
@@ -292,19 +292,19 @@ static uint32_t stream_length(const struct inf_graph *graph, uint32_t end,
 {
     uint32_t length = 1;
     for (uint32_t at = link_next(graph, end, segment);
-         at != INF_NODE_NONE && length <= INF_CPU_STREAM_MAX; length++)
+         at != INF_NODE_NONE && length <= INF_CPU_ROW_PIPELINE_MAX; length++)
         at = link_next(graph, at, segment);
     for (uint32_t at = link_before(graph, end, segment);
-         at != INF_NODE_NONE && length <= INF_CPU_STREAM_MAX; length++)
+         at != INF_NODE_NONE && length <= INF_CPU_ROW_PIPELINE_MAX; length++)
         at = link_before(graph, at, segment);
     return length;
 }
 
-bool inf_cpu_stream_find(struct inf_cpu_stream *stream, const struct inf_graph *graph,
-                         uint32_t node, const struct inf_segment *segment)
+bool inf_cpu_row_pipeline_find(struct inf_cpu_row_pipeline *stream, const struct inf_graph *graph,
+                               uint32_t node, const struct inf_segment *segment)
 {
     uint32_t length = stream_length(graph, node, segment);
-    if (length < 2 || length > INF_CPU_STREAM_MAX ||
+    if (length < 2 || length > INF_CPU_ROW_PIPELINE_MAX ||
         link_next(graph, node, segment) != INF_NODE_NONE)
         return false;
     stream->count = length;
@@ -326,7 +326,7 @@ uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
     if (next != INF_NODE_NONE || most == INF_CPU_CHAINS)
         return next;
     next = link_next(graph, node, segment);
-    if (next != INF_NODE_NONE && stream_length(graph, node, segment) > INF_CPU_STREAM_MAX)
+    if (next != INF_NODE_NONE && stream_length(graph, node, segment) > INF_CPU_ROW_PIPELINE_MAX)
         return INF_NODE_NONE;
     return next;
 }
@@ -356,15 +356,15 @@ static void group_add_chain(struct inf_cpu_group *group, const struct inf_cpu_ch
 bool inf_cpu_group_find(struct inf_cpu_group *group, const struct inf_graph *graph, uint32_t node,
                         const struct inf_segment *segment, enum inf_cpu_fusing most)
 {
-    struct inf_cpu_stream stream;
+    struct inf_cpu_row_pipeline stream;
     struct inf_cpu_chain chain;
     uint32_t end = node;
     for (uint32_t next = node; next != INF_NODE_NONE;
          next = inf_cpu_fused_into(graph, end, segment, most))
         end = next;
     group->count = 0;
-    if (most == INF_CPU_STREAMS) {
-        if (!inf_cpu_stream_find(&stream, graph, end, segment))
+    if (most == INF_CPU_ROW_PIPELINES) {
+        if (!inf_cpu_row_pipeline_find(&stream, graph, end, segment))
             return false;
         for (uint32_t i = 0; i < stream.count; i++)
             group_add_chain(group, &stream.chains[i]);

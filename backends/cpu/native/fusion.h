@@ -7,7 +7,7 @@
 
 #include "backends/device/device.h"
 
-#define INF_CPU_STREAM_MAX 24 // chains of one step
+#define INF_CPU_ROW_PIPELINE_MAX 24 // chains of one step
 
 // Nodes of a chain; INF_NODE_NONE where it has no such part. The last one is the chain's step.
 struct inf_cpu_chain {
@@ -29,23 +29,23 @@ uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf
 
 // Chains of which each starts from the result of the one before it, which nothing else reads but
 // additions at the ends of later ones.
-struct inf_cpu_stream {
-    struct inf_cpu_chain chains[INF_CPU_STREAM_MAX];
-    uint32_t results[INF_CPU_STREAM_MAX]; // the value that each chain gives
+struct inf_cpu_row_pipeline {
+    struct inf_cpu_chain chains[INF_CPU_ROW_PIPELINE_MAX];
+    uint32_t results[INF_CPU_ROW_PIPELINE_MAX]; // the value that each chain gives
     uint32_t count;
 };
 
 // The stream whose last chain ends at `node`, worth to be computed in turn: what lies between its chains
 // is large, their weights are small. False where there is none of two chains or more, or another step
 // computes `node` too.
-bool inf_cpu_stream_find(struct inf_cpu_stream *stream, const struct inf_graph *graph,
-                         uint32_t node, const struct inf_segment *segment);
+bool inf_cpu_row_pipeline_find(struct inf_cpu_row_pipeline *stream, const struct inf_graph *graph,
+                               uint32_t node, const struct inf_segment *segment);
 
 // How much one step may compute.
 enum inf_cpu_fusing {
-    INF_CPU_NODES,  // a node
-    INF_CPU_CHAINS, // a chain
-    INF_CPU_STREAMS // a stream
+    INF_CPU_NODES,        // a node
+    INF_CPU_CHAINS,       // a chain
+    INF_CPU_ROW_PIPELINES // a stream
 };
 
 // The node whose step computes `node` on the way to its own result, where steps are as large as they
@@ -53,7 +53,7 @@ enum inf_cpu_fusing {
 uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
                             const struct inf_segment *segment, enum inf_cpu_fusing most);
 
-#define INF_CPU_GROUP_NODES (5 * INF_CPU_STREAM_MAX)
+#define INF_CPU_GROUP_NODES (5 * INF_CPU_ROW_PIPELINE_MAX)
 
 // Nodes that one step may compute, as they stand in the graph.
 struct inf_cpu_group {

@@ -17,7 +17,7 @@ struct matmul {
     bool transpose_b;
     int32_t rank; // of the leading dimensions
     size_t dims[INF_LIMIT_RANK], a_steps[INF_LIMIT_RANK], b_steps[INF_LIMIT_RANK]; // in matrices
-    struct inf_own_end end;
+    struct inf_native_end end;
     bool has_bias;
     size_t workers;
     size_t scratch_step; // of each worker: panel, bias, slopes
@@ -50,7 +50,7 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
         inf_shape_elements(inf_cpu_input_shape(graph, node, 2)) != columns)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: this bias is not built");
     struct inf_xnn_activation activation = activation_of(node);
-    return inf_own_end_check(graph, node, &activation, 3, columns, err);
+    return inf_native_end_check(graph, node, &activation, 3, columns, err);
 }
 
 // Columns `first` on of the matrix b, filled up with zeros to the panel's width.
@@ -108,11 +108,11 @@ static void matmul_tile(const void *context, size_t tile, size_t worker)
                                    .max = matmul->end.max,
                                    .y_step = matmul->columns,
                                    .columns = columns};
-    if (inf_own_end_has_slopes(&matmul->end)) {
-        struct inf_own_end part = matmul->end;
+    if (inf_native_end_has_slopes(&matmul->end)) {
+        struct inf_native_end part = matmul->end;
         if (part.slopes != NULL)
             part.slopes += first;
-        inf_own_end_slopes(&part, columns, width, slopes);
+        inf_native_end_slopes(&part, columns, width, slopes);
         panel.slopes = slopes;
     }
     for (size_t row = 0; row < matmul->rows; row += matmul->nn->rows_max) {
@@ -132,7 +132,7 @@ static void matmul_run(const struct inf_cpu_step *step)
     struct matmul_task task = {matmul,          step->inputs[0],
                                step->inputs[1], matmul->has_bias ? step->inputs[2] : NULL,
                                step->output,    step->scratch};
-    struct inf_own_work work = {matmul_tile, &task, matmul->batch * matmul->panels};
+    struct inf_native_work work = {matmul_tile, &task, matmul->batch * matmul->panels};
     inf_cpu_team_work(step->team, &work, matmul->workers);
 }
 
@@ -184,15 +184,15 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     matmul->columns = (size_t)y->dims[y->rank - 1];
     matmul->transpose_b = node->attrs.matmul.transpose_b;
     matmul->has_bias = inf_cpu_has_input(node, 2);
-    matmul->end = inf_own_end_of(step, node, &activation, 3);
+    matmul->end = inf_native_end_of(step, node, &activation, 3);
     matmul->panel_width = matmul->nn->width * (matmul->columns > matmul->nn->width ? 2 : 1);
     matmul->panels = (matmul->columns + matmul->panel_width - 1) / matmul->panel_width;
     describe_batch(matmul, a, inf_cpu_input_shape(step->graph, node, 1), y);
     join_batch(matmul);
     matmul->workers =
-        inf_own_workers(step, matmul->batch * matmul->rows * matmul->depth * matmul->columns);
+        inf_native_workers(step, matmul->batch * matmul->rows * matmul->depth * matmul->columns);
     matmul->scratch_step = ((matmul->depth + 2) * matmul->panel_width + 31) / 16 * 16;
-    inf_own_scratch(step, matmul->scratch_step * matmul->workers);
+    inf_native_scratch(step, matmul->scratch_step * matmul->workers);
     step->run = matmul_run;
     step->kernel = "matmul";
     return INF_OK;

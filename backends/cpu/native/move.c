@@ -32,7 +32,8 @@ static void copy_run(const struct inf_cpu_step *step)
     // A plan may let both share their bytes.
     if (step->inputs[0] == step->output)
         return;
-    inf_own_split(step, &(struct inf_own_split){copy_tile, &task,
+    inf_native_split(step,
+                     &(struct inf_native_split){copy_tile, &task,
                                                 output_bytes(step->graph, step->node), TILE_BYTES});
 }
 
@@ -95,7 +96,7 @@ static void concat_run(const struct inf_cpu_step *step)
     const struct concat *concat = step->state;
     struct concat_task task = {concat, step->inputs, step->output};
     size_t rows = TILE_BYTES / concat->row_bytes + 1;
-    inf_own_split(step, &(struct inf_own_split){concat_tile, &task, concat->outer, rows});
+    inf_native_split(step, &(struct inf_native_split){concat_tile, &task, concat->outer, rows});
 }
 
 static enum inf_code concat_create(struct inf_cpu_step *step, struct inf_error *err)

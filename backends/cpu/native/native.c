@@ -10,9 +10,9 @@
 
 // --- ends ---
 
-enum inf_code inf_own_end_check(const struct inf_graph *graph, const struct inf_node *node,
-                                const struct inf_xnn_activation *activation, uint32_t prelu,
-                                size_t channels, struct inf_error *err)
+enum inf_code inf_native_end_check(const struct inf_graph *graph, const struct inf_node *node,
+                                   const struct inf_xnn_activation *activation, uint32_t prelu,
+                                   size_t channels, struct inf_error *err)
 {
     if (activation->kind == INF_ACTIVATION_ELU)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: elu is not built here",
@@ -23,10 +23,11 @@ enum inf_code inf_own_end_check(const struct inf_graph *graph, const struct inf_
     return inf_xnn_activation_check(graph, node, activation, prelu, channels, err);
 }
 
-struct inf_own_end inf_own_end_of(const struct inf_cpu_step *step, const struct inf_node *node,
-                                  const struct inf_xnn_activation *activation, uint32_t prelu)
+struct inf_native_end inf_native_end_of(const struct inf_cpu_step *step,
+                                        const struct inf_node *node,
+                                        const struct inf_xnn_activation *activation, uint32_t prelu)
 {
-    struct inf_own_end end = {.slope = NAN};
+    struct inf_native_end end = {.slope = NAN};
     inf_xnn_activation_bounds(activation, &end.min, &end.max);
     if (activation->kind == INF_ACTIVATION_PRELU)
         end.slopes = inf_cpu_const_f32(step->graph, node, prelu);
@@ -41,12 +42,12 @@ struct inf_own_end inf_own_end_of(const struct inf_cpu_step *step, const struct 
     return end;
 }
 
-bool inf_own_end_has_slopes(const struct inf_own_end *end)
+bool inf_native_end_has_slopes(const struct inf_native_end *end)
 {
     return end->slopes != NULL || !isnan(end->slope);
 }
 
-void inf_own_end_slopes(const struct inf_own_end *end, size_t count, size_t width, float *to)
+void inf_native_end_slopes(const struct inf_native_end *end, size_t count, size_t width, float *to)
 {
     for (size_t i = 0; i < width; i++)
         to[i] = i >= count ? 1.0f : end->slopes != NULL ? end->slopes[i] : end->slope;
@@ -54,8 +55,8 @@ void inf_own_end_slopes(const struct inf_own_end *end, size_t count, size_t widt
 
 // --- memory ---
 
-enum inf_code inf_own_alloc(float **out_floats, struct inf_cpu_step *step, size_t count,
-                            struct inf_error *err)
+enum inf_code inf_native_alloc(float **out_floats, struct inf_cpu_step *step, size_t count,
+                               struct inf_error *err)
 {
     size_t size;
     *out_floats = NULL;
@@ -69,14 +70,14 @@ enum inf_code inf_own_alloc(float **out_floats, struct inf_cpu_step *step, size_
     return INF_OK;
 }
 
-void inf_own_scratch(struct inf_cpu_step *step, size_t count)
+void inf_native_scratch(struct inf_cpu_step *step, size_t count)
 {
     step->scratch_count = INF_MAX(step->scratch_count, count);
 }
 
 // --- work ---
 
-size_t inf_own_workers(struct inf_cpu_step *step, size_t macs)
+size_t inf_native_workers(struct inf_cpu_step *step, size_t macs)
 {
     size_t threads = pthreadpool_get_threads_count(step->pool);
     step->macs += macs;
@@ -86,19 +87,19 @@ size_t inf_own_workers(struct inf_cpu_step *step, size_t macs)
 static void split_tile(const void *context, size_t tile, size_t worker)
 {
     (void)worker;
-    const struct inf_own_split *split = context;
+    const struct inf_native_split *split = context;
     size_t first = tile * split->part_count;
     split->part(split->context, first, INF_MIN(split->part_count, split->count - first));
 }
 
-void inf_own_split(const struct inf_cpu_step *step, const struct inf_own_split *split)
+void inf_native_split(const struct inf_cpu_step *step, const struct inf_native_split *split)
 {
-    struct inf_own_work work = {split_tile, split,
-                                (split->count + split->part_count - 1) / split->part_count};
+    struct inf_native_work work = {split_tile, split,
+                                   (split->count + split->part_count - 1) / split->part_count};
     inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 
-size_t inf_own_strips(size_t rows, size_t wanted, size_t workers)
+size_t inf_native_strips(size_t rows, size_t wanted, size_t workers)
 {
     size_t strips = (rows + wanted - 1) / INF_MAX(wanted, 1u);
     // As many for every thread, unless they are so many that one more does not count.
@@ -107,7 +108,7 @@ size_t inf_own_strips(size_t rows, size_t wanted, size_t workers)
     return INF_MAX(INF_MIN(strips, rows), 1u);
 }
 
-size_t inf_own_cut(size_t rows, size_t strips, size_t strip, size_t unit)
+size_t inf_native_cut(size_t rows, size_t strips, size_t strip, size_t unit)
 {
     size_t row = rows * strip / strips;
     return strip == strips ? rows : row - row % unit;

@@ -89,9 +89,9 @@ static void nearest_run(const struct inf_cpu_step *step)
     const struct nearest *nearest = step->state;
     struct nearest_task task = {nearest, step->inputs[0], step->output};
     size_t row_bytes = nearest->output_width * nearest->pixel_bytes;
-    inf_own_split(step, &(struct inf_own_split){nearest_tile, &task,
-                                                nearest->batch * nearest->output_height,
-                                                TASK_BYTES / row_bytes + 1});
+    inf_native_split(step, &(struct inf_native_split){nearest_tile, &task,
+                                                      nearest->batch * nearest->output_height,
+                                                      TASK_BYTES / row_bytes + 1});
 }
 
 static enum inf_code nearest_create(struct inf_cpu_step *step, struct inf_error *err)

@@ -261,7 +261,7 @@ static void normalize_run(const struct inf_cpu_step *step)
     if (normalize->channels > 1)
         tiles =
             normalize->batch * ((normalize->channels + INF_NORM_COLUMNS - 1) / INF_NORM_COLUMNS);
-    struct inf_own_work work = {normalize_tile, &task, tiles};
+    struct inf_native_work work = {normalize_tile, &task, tiles};
     inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 

@@ -76,7 +76,7 @@ static void arg_run(const struct inf_cpu_step *step)
     size_t tiles = (arg->outer + arg->lines - 1) / arg->lines;
     if (arg->columns > 1)
         tiles = arg->outer * ((arg->columns + INF_PICK_COLUMNS - 1) / INF_PICK_COLUMNS);
-    struct inf_own_work work = {arg_tile, &task, tiles};
+    struct inf_native_work work = {arg_tile, &task, tiles};
     inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 
@@ -204,7 +204,7 @@ static void topk_run(const struct inf_cpu_step *step)
     const struct topk *topk = step->state;
     struct topk_task task = {topk, step->inputs[0], step->outputs[0], step->outputs[1],
                              (uint64_t *)(void *)step->scratch};
-    struct inf_own_work work = {topk_tile, &task, topk->lines};
+    struct inf_native_work work = {topk_tile, &task, topk->lines};
     inf_cpu_team_work(step->team, &work, topk->workers);
 }
 
@@ -238,9 +238,9 @@ static enum inf_code topk_create(struct inf_cpu_step *step, struct inf_error *er
         .size = inf_dtype_size(x->dtype),
     };
     // About as many multiply-adds in the same time.
-    topk->workers = inf_own_workers(step, topk->lines * topk->count * 4);
+    topk->workers = inf_native_workers(step, topk->lines * topk->count * 4);
     topk->workers = INF_MIN(topk->workers, topk->lines);
-    inf_own_scratch(step, topk->workers * topk->k * (sizeof(uint64_t) / sizeof(float)));
+    inf_native_scratch(step, topk->workers * topk->k * (sizeof(uint64_t) / sizeof(float)));
     step->run = topk_run;
     step->kernel = "topk";
     return INF_OK;

@@ -122,8 +122,8 @@ static void reduce_run(const struct inf_cpu_step *step)
     size_t batches = TILE_ELEMENTS / (reduce->rows * reduce->channels) + 1;
     size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS;
     struct reduce_task task = {reduce, step->inputs[0], step->output, batches};
-    struct inf_own_work work = {reduce_tile, &task,
-                                (reduce->batch + batches - 1) / batches * tiles};
+    struct inf_native_work work = {reduce_tile, &task,
+                                   (reduce->batch + batches - 1) / batches * tiles};
     inf_cpu_team_work(step->team, &work, SIZE_MAX);
 }
 

@@ -16,7 +16,7 @@ static size_t gates_of(const struct inf_attrs_rnn *attrs)
     return gates[attrs->kind];
 }
 
-bool inf_own_rnn_turns(const struct inf_own_rnn *rnn, size_t direction)
+bool inf_native_rnn_turns(const struct inf_native_rnn *rnn, size_t direction)
 {
     return rnn->attrs->direction == INF_DIRECTION_REVERSE || direction == 1;
 }
@@ -46,7 +46,7 @@ static enum inf_code check_activations(const struct inf_attrs_rnn *attrs, size_t
         enum inf_unary_kind kind =
             activation_of(attrs, i / activation_count(attrs), i % activation_count(attrs));
         if (kind != INF_UNARY_RELU && kind != INF_UNARY_HARD_SIGMOID &&
-            inf_own_map_of(inf_isa_best()->simd, kind) == NULL)
+            inf_native_map_of(inf_isa_best()->simd, kind) == NULL)
             return inf_fail(err, INF_UNSUPPORTED, "cpu: rnn: activation %s is not built",
                             inf_unary_name(kind));
     }
@@ -56,26 +56,26 @@ static enum inf_code check_activations(const struct inf_attrs_rnn *attrs, size_t
 static enum inf_code rnn_supports(const struct inf_graph *graph, const struct inf_node *node,
                                   struct inf_error *err)
 {
-    static const uint32_t constants[] = {INF_OWN_RNN_W, INF_OWN_RNN_R, INF_OWN_RNN_BIAS,
-                                         INF_OWN_RNN_PEEPHOLES};
-    INF_TRY(inf_cpu_need_f32(graph, node, INF_OWN_RNN_X, err));
+    static const uint32_t constants[] = {INF_NATIVE_RNN_W, INF_NATIVE_RNN_R, INF_NATIVE_RNN_BIAS,
+                                         INF_NATIVE_RNN_PEEPHOLES};
+    INF_TRY(inf_cpu_need_f32(graph, node, INF_NATIVE_RNN_X, err));
     for (size_t i = 0; i < INF_ARRAY_LENGTH(constants); i++)
         if (inf_cpu_has_input(node, constants[i]))
             INF_TRY(inf_cpu_need_const(
                 graph, node, constants[i],
                 inf_shape_elements(inf_cpu_input_shape(graph, node, constants[i])), err));
-    size_t directions = (size_t)inf_cpu_input_shape(graph, node, INF_OWN_RNN_R)->dims[0];
+    size_t directions = (size_t)inf_cpu_input_shape(graph, node, INF_NATIVE_RNN_R)->dims[0];
     return check_activations(&node->attrs.rnn, directions, err);
 }
 
 // --- products ---
 
-void inf_own_rnn_multiply(const struct inf_own_rnn *rnn, const struct inf_own_rnn_product *product,
-                          size_t first, size_t end)
+void inf_native_rnn_multiply(const struct inf_native_rnn *rnn,
+                             const struct inf_native_rnn_product *product, size_t first, size_t end)
 {
     size_t gate = product->direction * rnn->gates + product->gate;
     for (size_t p = first; p < end; p++) {
-        const struct inf_own_rnn_panel *at = &rnn->panels[p];
+        const struct inf_native_rnn_panel *at = &rnn->panels[p];
         struct inf_gemm_panel panel = {
             .segments = 1,
             .depth = product->used,
@@ -106,16 +106,16 @@ void inf_own_rnn_multiply(const struct inf_own_rnn *rnn, const struct inf_own_rn
 static void input_tile(const void *context, size_t tile, size_t worker)
 {
     (void)worker;
-    const struct inf_own_rnn_run *run = context;
-    const struct inf_own_rnn *rnn = run->rnn;
+    const struct inf_native_rnn_run *run = context;
+    const struct inf_native_rnn *rnn = run->rnn;
     size_t panel = tile % rnn->panel_count;
     size_t gate = tile / rnn->panel_count % rnn->gates;
     size_t direction = tile / rnn->panel_count / rnn->gates;
     const float *x = run->x + run->first * rnn->batch * rnn->inputs;
-    if (inf_own_rnn_turns(rnn, direction))
+    if (inf_native_rnn_turns(rnn, direction))
         x = run->turned + direction * rnn->chunk * rnn->batch * rnn->inputs;
     size_t rows = direction * rnn->chunk * rnn->batch;
-    struct inf_own_rnn_product product = {
+    struct inf_native_rnn_product product = {
         .weights = rnn->w,
         .bias = rnn->bias,
         .direction = direction,
@@ -127,15 +127,15 @@ static void input_tile(const void *context, size_t tile, size_t worker)
         .y = run->sums + (rows * rnn->gates + gate) * rnn->hidden,
         .y_step = rnn->gates * rnn->hidden,
     };
-    inf_own_rnn_multiply(rnn, &product, panel, panel + 1);
+    inf_native_rnn_multiply(rnn, &product, panel, panel + 1);
 }
 
 // --- running ---
 
 // Puts x in the order of the chunk's steps.
-static void turn(const struct inf_own_rnn_run *run, size_t direction)
+static void turn(const struct inf_native_rnn_run *run, size_t direction)
 {
-    const struct inf_own_rnn *rnn = run->rnn;
+    const struct inf_native_rnn *rnn = run->rnn;
     float *to = run->turned + direction * rnn->chunk * rnn->batch * rnn->inputs;
     for (size_t i = run->first; i < run->first + run->count; i++) {
         for (size_t batch = 0; batch < rnn->batch; batch++, to += rnn->inputs) {
@@ -147,17 +147,18 @@ static void turn(const struct inf_own_rnn_run *run, size_t direction)
     }
 }
 
-static void run_chunk(const struct inf_cpu_step *step, struct inf_own_rnn_run *run)
+static void run_chunk(const struct inf_cpu_step *step, struct inf_native_rnn_run *run)
 {
-    const struct inf_own_rnn *rnn = run->rnn;
+    const struct inf_native_rnn *rnn = run->rnn;
     bool resets = rnn->attrs->kind == INF_RNN_GRU && !rnn->attrs->linear_before_reset;
     size_t tiles = rnn->directions * rnn->parts;
     for (size_t direction = 0; direction < rnn->directions; direction++)
-        if (inf_own_rnn_turns(rnn, direction))
+        if (inf_native_rnn_turns(rnn, direction))
             turn(run, direction);
-    struct inf_own_work input = {input_tile, run, rnn->directions * rnn->gates * rnn->panel_count};
-    struct inf_own_work reset = {inf_own_rnn_reset_tile, run, tiles};
-    struct inf_own_work rest = {inf_own_rnn_step_tile, run, tiles};
+    struct inf_native_work input = {input_tile, run,
+                                    rnn->directions * rnn->gates * rnn->panel_count};
+    struct inf_native_work reset = {inf_native_rnn_reset_tile, run, tiles};
+    struct inf_native_work rest = {inf_native_rnn_step_tile, run, tiles};
     inf_cpu_team_work(step->team, &input, rnn->workers);
     for (run->step = run->first; run->step < run->first + run->count; run->step++) {
         if (resets)
@@ -172,7 +173,7 @@ static void run_chunk(const struct inf_cpu_step *step, struct inf_own_rnn_run *r
 
 // Reads how long the sequences are, each once: they may lie in memory that a client writes. Returns the
 // longest.
-static size_t read_lengths(const struct inf_own_rnn *rnn, const volatile int32_t *lengths)
+static size_t read_lengths(const struct inf_native_rnn *rnn, const volatile int32_t *lengths)
 {
     size_t longest = 0;
     for (size_t batch = 0; batch < rnn->batch; batch++) {
@@ -198,7 +199,8 @@ static void start_state(float *state, const float *given, size_t count)
 }
 
 // Where scratch memory has what; returns how many floats that is.
-static size_t lay_out(const struct inf_own_rnn *rnn, float *scratch, struct inf_own_rnn_run *run)
+static size_t lay_out(const struct inf_native_rnn *rnn, float *scratch,
+                      struct inf_native_rnn_run *run)
 {
     size_t states = inf_size_align(rnn->directions * rnn->batch * rnn->hidden, 16);
     size_t rows = rnn->directions * rnn->chunk * rnn->batch;
@@ -216,19 +218,19 @@ static size_t lay_out(const struct inf_own_rnn *rnn, float *scratch, struct inf_
 
 static void rnn_run(const struct inf_cpu_step *step)
 {
-    const struct inf_own_rnn *rnn = step->state;
+    const struct inf_native_rnn *rnn = step->state;
     size_t states = rnn->directions * rnn->batch * rnn->hidden;
-    struct inf_own_rnn_run run = {
-        .rnn = rnn, .x = step->inputs[INF_OWN_RNN_X], .y = step->outputs[0]};
-    const float *hidden = operand(step, INF_OWN_RNN_HIDDEN);
+    struct inf_native_rnn_run run = {
+        .rnn = rnn, .x = step->inputs[INF_NATIVE_RNN_X], .y = step->outputs[0]};
+    const float *hidden = operand(step, INF_NATIVE_RNN_HIDDEN);
     lay_out(rnn, step->scratch, &run);
     run.from_nothing = hidden == NULL;
     start_state(run.before, hidden, states);
     if (rnn->attrs->kind == INF_RNN_LSTM) {
         run.cell = step->outputs[2];
-        start_state(run.cell, operand(step, INF_OWN_RNN_CELL), states);
+        start_state(run.cell, operand(step, INF_NATIVE_RNN_CELL), states);
     }
-    size_t longest = read_lengths(rnn, operand(step, INF_OWN_RNN_LENGTHS));
+    size_t longest = read_lengths(rnn, operand(step, INF_NATIVE_RNN_LENGTHS));
     for (; run.first < longest; run.first += run.count) {
         run.count = INF_MIN(rnn->chunk, longest - run.first);
         run_chunk(step, &run);
@@ -245,7 +247,7 @@ static enum inf_code out_of_memory(const struct inf_cpu_step *step, struct inf_e
                            "node '%s': no memory for its gates", step->node->name);
 }
 
-static enum inf_code make_panels(struct inf_own_rnn *rnn, struct inf_cpu_step *step,
+static enum inf_code make_panels(struct inf_native_rnn *rnn, struct inf_cpu_step *step,
                                  struct inf_error *err)
 {
     const struct inf_nn *nn = step->isa->nn;
@@ -258,7 +260,7 @@ static enum inf_code make_panels(struct inf_own_rnn *rnn, struct inf_cpu_step *s
     size_t before = 0;
     for (size_t first = 0; first < rnn->hidden;) {
         struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, rnn->hidden);
-        rnn->panels[rnn->panel_count++] = (struct inf_own_rnn_panel){
+        rnn->panels[rnn->panel_count++] = (struct inf_native_rnn_panel){
             cut.gemm->gemm[cut.vectors - 1], first, cut.columns, cut.width, before};
         before += cut.width;
         first += cut.columns;
@@ -267,20 +269,20 @@ static enum inf_code make_panels(struct inf_own_rnn *rnn, struct inf_cpu_step *s
                                     .columns = rnn->directions * rnn->gates * rnn->hidden,
                                     .transposed = true,
                                     .group = rnn->hidden};
-    INF_TRY(inf_cpu_step_pack(step, step->node, INF_OWN_RNN_W, matrix, &rnn->w, err));
+    INF_TRY(inf_cpu_step_pack(step, step->node, INF_NATIVE_RNN_W, matrix, &rnn->w, err));
     matrix.rows = rnn->hidden;
-    return inf_cpu_step_pack(step, step->node, INF_OWN_RNN_R, matrix, &rnn->r, err);
+    return inf_cpu_step_pack(step, step->node, INF_NATIVE_RNN_R, matrix, &rnn->r, err);
 }
 
 // Spreads the biases of one gate: `given` has those of W of all gates, then those of R.
-static void spread_bias(const struct inf_own_rnn *rnn, size_t gate, const float *given, float *bias,
-                        float *state_bias)
+static void spread_bias(const struct inf_native_rnn *rnn, size_t gate, const float *given,
+                        float *bias, float *state_bias)
 {
     size_t rows = rnn->gates * rnn->hidden;
     // What a reset gate applies to has a bias of its own; all others are added up once.
     bool apart = rnn->attrs->kind == INF_RNN_GRU && gate == 2 && rnn->attrs->linear_before_reset;
     for (size_t p = 0; p < rnn->panel_count; p++) {
-        const struct inf_own_rnn_panel *panel = &rnn->panels[p];
+        const struct inf_native_rnn_panel *panel = &rnn->panels[p];
         for (size_t i = 0; i < panel->width; i++) {
             const float *from = given + gate * rnn->hidden + panel->first + i;
             bool filled = i >= panel->columns || given == NULL;
@@ -290,13 +292,13 @@ static void spread_bias(const struct inf_own_rnn *rnn, size_t gate, const float 
     }
 }
 
-static enum inf_code make_biases(struct inf_own_rnn *rnn, struct inf_cpu_step *step,
+static enum inf_code make_biases(struct inf_native_rnn *rnn, struct inf_cpu_step *step,
                                  struct inf_error *err)
 {
-    const float *given = inf_cpu_const_f32(step->graph, step->node, INF_OWN_RNN_BIAS);
+    const float *given = inf_cpu_const_f32(step->graph, step->node, INF_NATIVE_RNN_BIAS);
     size_t all = rnn->directions * rnn->gates;
     float *bias;
-    INF_TRY(inf_own_alloc(&bias, step, 2 * all * rnn->width, err));
+    INF_TRY(inf_native_alloc(&bias, step, 2 * all * rnn->width, err));
     rnn->bias = bias;
     rnn->state_bias = bias + all * rnn->width;
     for (size_t i = 0; i < all; i++) {
@@ -308,23 +310,23 @@ static enum inf_code make_biases(struct inf_own_rnn *rnn, struct inf_cpu_step *s
     return INF_OK;
 }
 
-static void choose_activations(struct inf_own_rnn *rnn)
+static void choose_activations(struct inf_native_rnn *rnn)
 {
     for (size_t direction = 0; direction < rnn->directions; direction++) {
         for (size_t which = 0; which < activation_count(rnn->attrs); which++) {
             enum inf_unary_kind kind = activation_of(rnn->attrs, direction, which);
             rnn->hard[direction][which] = kind == INF_UNARY_HARD_SIGMOID;
-            rnn->activations[direction][which] = inf_own_map_of(rnn->simd, kind);
+            rnn->activations[direction][which] = inf_native_map_of(rnn->simd, kind);
         }
     }
 }
 
 // Multiply-adds of a step are done between two meetings of the threads, those of the input in one go.
-static void share_work(struct inf_own_rnn *rnn, struct inf_cpu_step *step)
+static void share_work(struct inf_native_rnn *rnn, struct inf_cpu_step *step)
 {
     size_t places = rnn->directions * rnn->batch * rnn->gates * rnn->hidden;
-    rnn->step_workers = inf_own_workers(step, places * rnn->hidden);
-    rnn->workers = inf_own_workers(step, places * rnn->inputs * rnn->chunk);
+    rnn->step_workers = inf_native_workers(step, places * rnn->hidden);
+    rnn->workers = inf_native_workers(step, places * rnn->inputs * rnn->chunk);
     step->macs += places * rnn->hidden * (rnn->steps - 1);
     step->macs += places * rnn->inputs * (rnn->steps - rnn->chunk);
     // No more parts than threads: each mostly takes the same one again, of which the weights lie near.
@@ -336,11 +338,11 @@ static enum inf_code rnn_create(struct inf_cpu_step *step, struct inf_error *err
 {
     static const char *const names[] = {
         [INF_RNN_LSTM] = "lstm", [INF_RNN_GRU] = "gru", [INF_RNN_SIMPLE] = "rnn"};
-    const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, INF_OWN_RNN_X);
+    const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, INF_NATIVE_RNN_X);
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, step->node);
-    INF_TRY(inf_cpu_state(step, sizeof(struct inf_own_rnn), err));
-    struct inf_own_rnn *rnn = step->state;
-    *rnn = (struct inf_own_rnn){
+    INF_TRY(inf_cpu_state(step, sizeof(struct inf_native_rnn), err));
+    struct inf_native_rnn *rnn = step->state;
+    *rnn = (struct inf_native_rnn){
         .loops = step->isa->rnn,
         .simd = step->isa->simd,
         .attrs = &step->node->attrs.rnn,
@@ -350,15 +352,15 @@ static enum inf_code rnn_create(struct inf_cpu_step *step, struct inf_error *err
         .inputs = (size_t)x->dims[2],
         .hidden = (size_t)y->dims[3],
         .gates = gates_of(&step->node->attrs.rnn),
-        .peepholes = inf_cpu_const_f32(step->graph, step->node, INF_OWN_RNN_PEEPHOLES),
+        .peepholes = inf_cpu_const_f32(step->graph, step->node, INF_NATIVE_RNN_PEEPHOLES),
     };
     rnn->chunk = INF_MIN(rnn->steps, (CHUNK_ROWS + rnn->batch - 1) / rnn->batch);
     INF_TRY(make_panels(rnn, step, err));
     INF_TRY(make_biases(rnn, step, err));
     choose_activations(rnn);
     share_work(rnn, step);
-    struct inf_own_rnn_run run;
-    inf_own_scratch(step, lay_out(rnn, NULL, &run));
+    struct inf_native_rnn_run run;
+    inf_native_scratch(step, lay_out(rnn, NULL, &run));
     step->run = rnn_run;
     step->kernel = names[rnn->attrs->kind];
     return INF_OK;

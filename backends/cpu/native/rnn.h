@@ -7,25 +7,25 @@
 #include "backends/cpu/native/native.h"
 
 // The operands of the node.
-enum inf_own_rnn_input {
-    INF_OWN_RNN_X,
-    INF_OWN_RNN_W,
-    INF_OWN_RNN_R,
-    INF_OWN_RNN_BIAS,
-    INF_OWN_RNN_LENGTHS,
-    INF_OWN_RNN_HIDDEN,
-    INF_OWN_RNN_CELL,
-    INF_OWN_RNN_PEEPHOLES,
+enum inf_native_rnn_input {
+    INF_NATIVE_RNN_X,
+    INF_NATIVE_RNN_W,
+    INF_NATIVE_RNN_R,
+    INF_NATIVE_RNN_BIAS,
+    INF_NATIVE_RNN_LENGTHS,
+    INF_NATIVE_RNN_HIDDEN,
+    INF_NATIVE_RNN_CELL,
+    INF_NATIVE_RNN_PEEPHOLES,
 };
 
 // Hidden elements of a gate that one product computes.
-struct inf_own_rnn_panel {
+struct inf_native_rnn_panel {
     inf_gemm_fn *const *gemm; // by rows - 1
     size_t first, columns;    // of the gate
     size_t width, before;     // with what fills it up; of the panels before it
 };
 
-struct inf_own_rnn {
+struct inf_native_rnn {
     const struct inf_rnn *loops;
     const struct inf_simd *simd;
     const struct inf_attrs_rnn *attrs;
@@ -34,7 +34,7 @@ struct inf_own_rnn {
     size_t chunk;    // steps whose input is multiplied in one go
     inf_simd_map_fn *activations[2][3];
     bool hard[2][3]; // instead of a function
-    struct inf_own_rnn_panel *panels;
+    struct inf_native_rnn_panel *panels;
     size_t panel_count, width;      // of a gate
     const float *w, *r;             // panels by direction and gate
     const float *bias, *state_bias; // of both products, [direction][gate][width]
@@ -45,8 +45,8 @@ struct inf_own_rnn {
 };
 
 // A run that is under way. All memory but x and y is by direction first.
-struct inf_own_rnn_run {
-    const struct inf_own_rnn *rnn;
+struct inf_native_rnn_run {
+    const struct inf_native_rnn *rnn;
     const float *x;
     float *y, *cell;       // outputs; `cell` of an lstm only
     float *turned;         // x in the order of steps, for the directions backwards
@@ -59,10 +59,10 @@ struct inf_own_rnn_run {
 };
 
 // Whether direction `direction` goes from the end to the beginning.
-bool inf_own_rnn_turns(const struct inf_own_rnn *rnn, size_t direction);
+bool inf_native_rnn_turns(const struct inf_native_rnn *rnn, size_t direction);
 
 // y = a * the gate's panel + its bias, or that added to y, for `rows` rows of a that lie `depth` apart.
-struct inf_own_rnn_product {
+struct inf_native_rnn_product {
     const float *weights, *bias; // of all directions and gates
     size_t direction, gate;
     const float *a;
@@ -74,13 +74,14 @@ struct inf_own_rnn_product {
 };
 
 // Computes panels `first` to `end` (exclusive) of a product.
-void inf_own_rnn_multiply(const struct inf_own_rnn *rnn, const struct inf_own_rnn_product *product,
-                          size_t first, size_t end);
+void inf_native_rnn_multiply(const struct inf_native_rnn *rnn,
+                             const struct inf_native_rnn_product *product, size_t first,
+                             size_t end);
 
-// Does step run->step: `run` is a struct inf_own_rnn_run, a tile a direction and a part of its elements.
-void inf_own_rnn_step_tile(const void *run, size_t tile, size_t worker);
+// Does step run->step: `run` is a struct inf_native_rnn_run, a tile a direction and a part of its elements.
+void inf_native_rnn_step_tile(const void *run, size_t tile, size_t worker);
 
-// As inf_own_rnn_step_tile(), before it, where every element of a gru's candidate needs all reset gates.
-void inf_own_rnn_reset_tile(const void *run, size_t tile, size_t worker);
+// As inf_native_rnn_step_tile(), before it, where every element of a gru's candidate needs all reset gates.
+void inf_native_rnn_reset_tile(const void *run, size_t tile, size_t worker);
 
 #endif

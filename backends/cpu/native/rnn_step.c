@@ -7,22 +7,22 @@
 
 // Elements of the gates of one direction.
 struct part {
-    const struct inf_own_rnn_run *run;
-    const struct inf_own_rnn *rnn;
+    const struct inf_native_rnn_run *run;
+    const struct inf_native_rnn *rnn;
     size_t direction;
     size_t panel, panel_end;
     size_t first, count; // hidden elements
 };
 
-static struct part part_of(const struct inf_own_rnn_run *run, size_t tile)
+static struct part part_of(const struct inf_native_rnn_run *run, size_t tile)
 {
-    const struct inf_own_rnn *rnn = run->rnn;
+    const struct inf_native_rnn *rnn = run->rnn;
     size_t number = tile % rnn->parts;
     struct part part = {.run = run, .rnn = rnn, .direction = tile / rnn->parts};
-    part.panel = inf_own_cut(rnn->panel_count, rnn->parts, number, 1);
-    part.panel_end = inf_own_cut(rnn->panel_count, rnn->parts, number + 1, 1);
+    part.panel = inf_native_cut(rnn->panel_count, rnn->parts, number, 1);
+    part.panel_end = inf_native_cut(rnn->panel_count, rnn->parts, number + 1, 1);
     part.first = rnn->panels[part.panel].first;
-    const struct inf_own_rnn_panel *last = &rnn->panels[part.panel_end - 1];
+    const struct inf_native_rnn_panel *last = &rnn->panels[part.panel_end - 1];
     part.count = last->first + last->columns - part.first;
     return part;
 }
@@ -30,14 +30,14 @@ static struct part part_of(const struct inf_own_rnn_run *run, size_t tile)
 // What belongs to this part, of [direction][batch][hidden].
 static float *of_batch(const struct part *part, float *all, size_t batch)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
+    const struct inf_native_rnn *rnn = part->rnn;
     return all + (part->direction * rnn->batch + batch) * rnn->hidden + part->first;
 }
 
 // The sums of gate `gate` in this step.
 static float *sums_of(const struct part *part, size_t batch, size_t gate)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
+    const struct inf_native_rnn *rnn = part->rnn;
     size_t row =
         (part->direction * rnn->chunk + part->run->step - part->run->first) * rnn->batch + batch;
     return part->run->sums + (row * rnn->gates + gate) * rnn->hidden + part->first;
@@ -48,8 +48,8 @@ static float *sums_of(const struct part *part, size_t batch, size_t gate)
 // Adds to a gate's sums what state `a` gives.
 static void add_state(const struct part *part, size_t gate, const float *a, bool nothing)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
-    struct inf_own_rnn_product product = {
+    const struct inf_native_rnn *rnn = part->rnn;
+    struct inf_native_rnn_product product = {
         .weights = rnn->r,
         .bias = rnn->state_bias,
         .direction = part->direction,
@@ -62,14 +62,14 @@ static void add_state(const struct part *part, size_t gate, const float *a, bool
         .y_step = rnn->gates * rnn->hidden,
         .adds = true,
     };
-    inf_own_rnn_multiply(rnn, &product, part->panel, part->panel_end);
+    inf_native_rnn_multiply(rnn, &product, part->panel, part->panel_end);
 }
 
 // extra = what the state before gives to a gate.
 static void make_extra(const struct part *part, size_t gate)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
-    struct inf_own_rnn_product product = {
+    const struct inf_native_rnn *rnn = part->rnn;
+    struct inf_native_rnn_product product = {
         .weights = rnn->r,
         .bias = rnn->state_bias,
         .direction = part->direction,
@@ -81,14 +81,14 @@ static void make_extra(const struct part *part, size_t gate)
         .y = of_batch(part, part->run->extra, 0) - part->first,
         .y_step = rnn->hidden,
     };
-    inf_own_rnn_multiply(rnn, &product, part->panel, part->panel_end);
+    inf_native_rnn_multiply(rnn, &product, part->panel, part->panel_end);
 }
 
 // --- gates ---
 
 static void activate(const struct part *part, int which, float *values)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
+    const struct inf_native_rnn *rnn = part->rnn;
     inf_simd_map_fn *function = rnn->activations[part->direction][which];
     if (function != NULL)
         function(part->count, values, values);
@@ -110,7 +110,7 @@ static void gate(const struct part *part, int which, float *sums)
 // Adds the part of gate `number` (i, o, f) that comes from the cell state.
 static void peep(const struct part *part, size_t number, const float *cell, float *sums)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
+    const struct inf_native_rnn *rnn = part->rnn;
     if (rnn->peepholes == NULL)
         return;
     size_t at = (part->direction * 3 + number) * rnn->hidden + part->first;
@@ -119,7 +119,7 @@ static void peep(const struct part *part, size_t number, const float *cell, floa
 
 static void lstm(const struct part *part, size_t batch)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
+    const struct inf_native_rnn *rnn = part->rnn;
     float *in = sums_of(part, batch, 0);
     float *out = sums_of(part, batch, 1);
     float *forget = sums_of(part, batch, 2);
@@ -146,7 +146,7 @@ static void lstm(const struct part *part, size_t batch)
 // `extra` is what the reset gate applies to, behind the product, or what it made of the state before it.
 static void gru(const struct part *part, size_t batch)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
+    const struct inf_native_rnn *rnn = part->rnn;
     float *update = sums_of(part, batch, 0);
     float *made = sums_of(part, batch, 2);
     gate(part, 0, update);
@@ -174,7 +174,7 @@ static bool counts(const struct part *part, size_t batch)
     return part->run->step < part->rnn->lengths[batch];
 }
 
-void inf_own_rnn_reset_tile(const void *run, size_t tile, size_t worker)
+void inf_native_rnn_reset_tile(const void *run, size_t tile, size_t worker)
 {
     (void)worker;
     struct part part = part_of(run, tile);
@@ -189,8 +189,8 @@ void inf_own_rnn_reset_tile(const void *run, size_t tile, size_t worker)
 
 static void add_products(const struct part *part)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
-    const struct inf_own_rnn_run *run = part->run;
+    const struct inf_native_rnn *rnn = part->rnn;
+    const struct inf_native_rnn_run *run = part->run;
     if (rnn->attrs->kind != INF_RNN_GRU) {
         for (size_t number = 0; number < rnn->gates; number++)
             add_state(part, number, run->before, run->from_nothing);
@@ -207,9 +207,9 @@ static void add_products(const struct part *part)
 
 static void put_result(const struct part *part, size_t batch)
 {
-    const struct inf_own_rnn *rnn = part->rnn;
-    const struct inf_own_rnn_run *run = part->run;
-    bool turned = inf_own_rnn_turns(rnn, part->direction) && counts(part, batch);
+    const struct inf_native_rnn *rnn = part->rnn;
+    const struct inf_native_rnn_run *run = part->run;
+    bool turned = inf_native_rnn_turns(rnn, part->direction) && counts(part, batch);
     size_t time = turned ? rnn->lengths[batch] - 1 - run->step : run->step;
     size_t row = (time * rnn->directions + part->direction) * rnn->batch + batch;
     float *y = run->y + row * rnn->hidden + part->first;
@@ -222,7 +222,7 @@ static void put_result(const struct part *part, size_t batch)
     }
 }
 
-void inf_own_rnn_step_tile(const void *run, size_t tile, size_t worker)
+void inf_native_rnn_step_tile(const void *run, size_t tile, size_t worker)
 {
     static void (*const kinds[])(const struct part *part, size_t batch) = {
         [INF_RNN_LSTM] = lstm, [INF_RNN_GRU] = gru, [INF_RNN_SIMPLE] = simple};

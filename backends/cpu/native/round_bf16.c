@@ -42,7 +42,7 @@ static uint64_t try_gemm(const struct inf_nn_gemm *nn, struct trial *trial)
     return least_ns;
 }
 
-bool inf_own_round_pays(const struct inf_nn *nn)
+bool inf_native_round_pays(const struct inf_nn *nn)
 {
     if (nn->gemm_dot == NULL)
         return false;
@@ -55,30 +55,30 @@ bool inf_own_round_pays(const struct inf_nn *nn)
 // --- runs ---
 
 // Elements of a segment of a run: windows overlap, or leave some out.
-static size_t segment_count(const struct inf_own_conv *conv, size_t pixels)
+static size_t segment_count(const struct inf_conv_packed *conv, size_t pixels)
 {
     return (pixels - 1) * conv->a_step + conv->depth;
 }
 
-static size_t segment_room(const struct inf_own_conv *conv, size_t pixels)
+static size_t segment_room(const struct inf_conv_packed *conv, size_t pixels)
 {
     return (segment_count(conv, pixels) + LINE_COUNT - 1) / LINE_COUNT * LINE_COUNT;
 }
 
-size_t inf_own_round_scratch(const struct inf_own_conv *conv, size_t count)
+size_t inf_native_round_scratch(const struct inf_conv_packed *conv, size_t count)
 {
     if (conv->round == NULL || count == 0)
         return 0;
     return conv->segments * segment_room(conv, count) / 2;
 }
 
-uint16_t *inf_own_round_room(const struct inf_own_conv *conv, float *scratch, size_t offset)
+uint16_t *inf_native_round_room(const struct inf_conv_packed *conv, float *scratch, size_t offset)
 {
     return conv->round != NULL ? (uint16_t *)(scratch + offset) : NULL;
 }
 
-void inf_own_round_run(const struct inf_own_conv *conv, const struct inf_own_run *run,
-                       const uint16_t **rounded)
+void inf_native_round_run(const struct inf_conv_packed *conv, const struct inf_native_run *run,
+                          const uint16_t **rounded)
 {
     size_t count = segment_count(conv, run->count);
     uint16_t *to = run->rounded;

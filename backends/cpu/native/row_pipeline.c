@@ -13,18 +13,18 @@
 #define BAND_SHARE_MAX 0.85
 
 struct stage {
-    struct inf_own_conv conv;
+    struct inf_conv_packed conv;
     const struct inf_window *height; // of its input
     size_t input_size;               // of a row
     size_t granule;                  // rows that are computed in one go
     size_t ring_rows, ring_offset;   // of its result, but for the last stage's
     bool has_residual;
-    size_t residual_stage;   // whose result is added; INF_CPU_STREAM_MAX: an operand's
+    size_t residual_stage;   // whose result is added; INF_CPU_ROW_PIPELINE_MAX: an operand's
     size_t residual_operand; // else
 };
 
 struct stream {
-    struct stage stages[INF_CPU_STREAM_MAX];
+    struct stage stages[INF_CPU_ROW_PIPELINE_MAX];
     size_t count, batch, bands, workers;
     size_t memory_step, scratch_offset; // of each worker: rings, then scratch
 };
@@ -32,8 +32,8 @@ struct stream {
 // One band of an image.
 struct pass {
     const struct stream *stream;
-    size_t done[INF_CPU_STREAM_MAX];   // rows up to which a stage's result is there
-    size_t wanted[INF_CPU_STREAM_MAX]; // and will ever be asked for
+    size_t done[INF_CPU_ROW_PIPELINE_MAX];   // rows up to which a stage's result is there
+    size_t wanted[INF_CPU_ROW_PIPELINE_MAX]; // and will ever be asked for
     // Instead of computing: the rows that each ring must hold. NULL: computes.
     size_t *rows;
     const void *const *inputs; // the step's, of the image
@@ -81,8 +81,8 @@ static void pass_start(struct pass *pass, const struct stream *stream, size_t ba
     size_t last = stream->count - 1;
     size_t rows = stream->stages[last].conv.rows;
     pass->stream = stream;
-    pass->done[last] = inf_own_cut(rows, stream->bands, band, 1);
-    pass->wanted[last] = inf_own_cut(rows, stream->bands, band + 1, 1);
+    pass->done[last] = inf_native_cut(rows, stream->bands, band, 1);
+    pass->wanted[last] = inf_native_cut(rows, stream->bands, band + 1, 1);
     find_band(stream, pass->done, pass->wanted);
 }
 
@@ -105,11 +105,11 @@ static void compute(const struct pass *pass, size_t index, size_t end)
     const struct stream *stream = pass->stream;
     const struct stage *stage = &stream->stages[index];
     const struct stage *before = stage - 1;
-    struct inf_own_conv_io io = {.x = pass->inputs[0],
-                                 .x_rows = (size_t)stage->height->input,
-                                 .y = pass->output,
-                                 .y_rows = stage->conv.rows,
-                                 .residual_rows = stage->conv.rows};
+    struct inf_conv_packed_io io = {.x = pass->inputs[0],
+                                    .x_rows = (size_t)stage->height->input,
+                                    .y = pass->output,
+                                    .y_rows = stage->conv.rows,
+                                    .residual_rows = stage->conv.rows};
     if (index > 0) {
         io.x = pass->memory + before->ring_offset;
         io.x_rows = before->ring_rows;
@@ -124,8 +124,8 @@ static void compute(const struct pass *pass, size_t index, size_t end)
     } else if (stage->has_residual) {
         io.residual = pass->inputs[stage->residual_operand];
     }
-    inf_own_conv_rows(&stage->conv, &io, pass->done[index], end,
-                      pass->memory + stream->scratch_offset);
+    inf_conv_packed_rows(&stage->conv, &io, pass->done[index], end,
+                         pass->memory + stream->scratch_offset);
 }
 
 // Sees to it that the rows of stage `index` up to `end` are there.
@@ -157,14 +157,14 @@ static void band_tile(const void *context, size_t tile, size_t worker)
     const struct stream *stream = task->stream;
     const struct stage *last = &stream->stages[stream->count - 1];
     size_t image = tile / stream->bands;
-    const void *inputs[INF_CPU_STREAM_MAX + 1];
+    const void *inputs[INF_CPU_ROW_PIPELINE_MAX + 1];
     const struct stage *first = &stream->stages[0];
     inputs[0] = (const float *)task->step->inputs[0] +
                 image * (size_t)first->height->input * first->input_size;
     for (size_t i = 0; i < stream->count; i++) {
         const struct stage *stage = &stream->stages[i];
-        const struct inf_own_conv *conv = &stage->conv;
-        if (stage->has_residual && stage->residual_stage == INF_CPU_STREAM_MAX)
+        const struct inf_conv_packed *conv = &stage->conv;
+        if (stage->has_residual && stage->residual_stage == INF_CPU_ROW_PIPELINE_MAX)
             inputs[stage->residual_operand] =
                 (const float *)task->step->inputs[stage->residual_operand] +
                 image * conv->rows * conv->row_pixels * conv->residual_channels;
@@ -182,15 +182,15 @@ static void stream_run(const struct inf_cpu_step *step)
 {
     const struct stream *stream = step->state;
     struct stream_task task = {stream, step};
-    struct inf_own_work work = {band_tile, &task, stream->batch * stream->bands};
+    struct inf_native_work work = {band_tile, &task, stream->batch * stream->bands};
     inf_cpu_team_work(step->team, &work, stream->workers);
 }
 
 // --- making ---
 
-static size_t granule_of(const struct inf_own_conv *conv)
+static size_t granule_of(const struct inf_conv_packed *conv)
 {
-    size_t rows = (inf_own_conv_strip_pixels(conv) + conv->row_pixels - 1) / conv->row_pixels;
+    size_t rows = (inf_conv_packed_strip_pixels(conv) + conv->row_pixels - 1) / conv->row_pixels;
     size_t unit = conv->has_depthwise ? conv->depthwise.rows_max : 1;
     return (rows + unit - 1) / unit * unit;
 }
@@ -206,7 +206,7 @@ static size_t band_macs(struct stream *stream, size_t bands)
         pass_start(&pass, stream, band);
         for (size_t i = 0; i < stream->count; i++)
             macs +=
-                (pass.wanted[i] - pass.done[i]) * inf_own_conv_row_macs(&stream->stages[i].conv);
+                (pass.wanted[i] - pass.done[i]) * inf_conv_packed_row_macs(&stream->stages[i].conv);
         most = INF_MAX(most, macs);
     }
     return most;
@@ -218,7 +218,7 @@ static void share(struct stream *stream, struct inf_cpu_step *step)
     size_t rows = stream->stages[stream->count - 1].conv.rows;
     size_t macs = band_macs(stream, 1);
     stream->batch = stream->stages[0].conv.batch;
-    stream->workers = inf_own_workers(step, stream->batch * macs);
+    stream->workers = inf_native_workers(step, stream->batch * macs);
     size_t bands = stream->batch % stream->workers == 0 ? 1 : INF_MIN(stream->workers, rows);
     while (bands > 1 && (double)band_macs(stream, bands) > BAND_SHARE_MAX * (double)macs)
         bands--;
@@ -234,7 +234,7 @@ static size_t whole_lines(size_t count)
 
 static void need_rings(struct stream *stream, struct inf_cpu_step *step)
 {
-    size_t rows[INF_CPU_STREAM_MAX] = {0};
+    size_t rows[INF_CPU_ROW_PIPELINE_MAX] = {0};
     size_t scratch = 0;
     for (size_t band = 0; band < stream->bands; band++) {
         struct pass pass = {.rows = rows};
@@ -243,7 +243,7 @@ static void need_rings(struct stream *stream, struct inf_cpu_step *step)
     }
     for (size_t i = 0; i < stream->count; i++) {
         struct stage *stage = &stream->stages[i];
-        scratch = INF_MAX(scratch, inf_own_conv_scratch(&stage->conv, stage->granule));
+        scratch = INF_MAX(scratch, inf_conv_packed_scratch(&stage->conv, stage->granule));
         if (i + 1 == stream->count)
             break;
         stage->ring_rows = rows[i];
@@ -252,31 +252,32 @@ static void need_rings(struct stream *stream, struct inf_cpu_step *step)
             whole_lines(rows[i] * stage->conv.row_pixels * stage->conv.outputs);
     }
     stream->memory_step = stream->scratch_offset + whole_lines(scratch);
-    inf_own_scratch(step, stream->memory_step * stream->workers);
+    inf_native_scratch(step, stream->memory_step * stream->workers);
 }
 
 static void describe_residual(struct stream *stream, size_t index,
-                              const struct inf_cpu_stream *from, struct inf_cpu_step *step,
+                              const struct inf_cpu_row_pipeline *from, struct inf_cpu_step *step,
                               uint32_t *operands)
 {
     struct stage *stage = &stream->stages[index];
     uint32_t value = from->chains[index].residual;
     stage->has_residual = value != INF_VALUE_NONE;
-    stage->residual_stage = INF_CPU_STREAM_MAX;
+    stage->residual_stage = INF_CPU_ROW_PIPELINE_MAX;
     if (!stage->has_residual)
         return;
     for (size_t i = 0; i < index; i++) {
         if (from->results[i] == value)
             stage->residual_stage = i;
     }
-    if (stage->residual_stage == INF_CPU_STREAM_MAX) {
+    if (stage->residual_stage == INF_CPU_ROW_PIPELINE_MAX) {
         stage->residual_operand = step->operand_count;
         operands[step->operand_count++] = value;
     }
 }
 
-enum inf_code inf_own_stream_create(struct inf_cpu_step *step, const struct inf_cpu_stream *from,
-                                    struct inf_error *err)
+enum inf_code inf_row_pipeline_create(struct inf_cpu_step *step,
+                                      const struct inf_cpu_row_pipeline *from,
+                                      struct inf_error *err)
 {
     INF_TRY(inf_cpu_state(step, sizeof(struct stream), err));
     struct stream *stream = step->state;
@@ -294,8 +295,8 @@ enum inf_code inf_own_stream_create(struct inf_cpu_step *step, const struct inf_
     stream->count = from->count;
     for (size_t i = 0; i < from->count; i++) {
         struct stage *stage = &stream->stages[i];
-        INF_TRY(inf_own_conv_init(&stage->conv, step, &from->chains[i], err));
-        stage->height = inf_own_conv_height(&stage->conv);
+        INF_TRY(inf_conv_packed_init(&stage->conv, step, &from->chains[i], err));
+        stage->height = inf_conv_packed_height(&stage->conv);
         const struct inf_window *width =
             stage->conv.has_depthwise ? &stage->conv.depthwise.width : &stage->conv.width;
         stage->input_size = (size_t)width->input * stage->conv.inputs;

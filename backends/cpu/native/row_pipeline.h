@@ -8,7 +8,8 @@
 #include "backends/cpu/native/fusion.h"
 
 // Makes the step of a stream.
-enum inf_code inf_own_stream_create(struct inf_cpu_step *step, const struct inf_cpu_stream *stream,
-                                    struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_row_pipeline_create(struct inf_cpu_step *step,
+                                      const struct inf_cpu_row_pipeline *stream,
+                                      struct inf_error *err) INF_NODISCARD;
 
 #endif

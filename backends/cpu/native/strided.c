@@ -174,8 +174,8 @@ static void strided_run(const struct inf_cpu_step *step)
         struct strided_task task = {strided, step->inputs[0], step->outputs[i]};
         size_t bytes =
             strided->row_bytes * (strided->across >= 0 ? strided->dims[strided->across] : 1);
-        inf_own_split(step, &(struct inf_own_split){strided_tile, &task, strided->outer,
-                                                    TASK_BYTES / (bytes + 1) + 1});
+        inf_native_split(step, &(struct inf_native_split){strided_tile, &task, strided->outer,
+                                                          TASK_BYTES / (bytes + 1) + 1});
     }
 }
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/storage/build_id.h"
 #include "backends/base/clock.h"
+#include "backends/storage/build_id.h"
 #include "backends/storage/record_file.h"
 #include "proto/core/span.h"
 

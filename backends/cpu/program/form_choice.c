@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
-#include "backends/storage/record.h"
 #include "backends/cpu/program/form_race.h"
+#include "backends/storage/record.h"
 #include "proto/core/span.h"
 
 // --- keys ---
@@ -58,8 +58,8 @@ static bool is_whole(const struct inf_cpu_device *device, const struct inf_segme
 enum inf_cpu_fusing inf_cpu_form_of(const struct inf_cpu_device *device,
                                     const struct inf_segment *segment, uint32_t node)
 {
-    if (is_whole(device, segment, node, INF_CPU_STREAMS))
-        return INF_CPU_STREAMS;
+    if (is_whole(device, segment, node, INF_CPU_ROW_PIPELINES))
+        return INF_CPU_ROW_PIPELINES;
     return is_whole(device, segment, node, INF_CPU_CHAINS) ? INF_CPU_CHAINS : INF_CPU_NODES;
 }
 
@@ -108,8 +108,8 @@ void inf_cpu_settle(struct inf_device *base, const struct inf_segment *segment)
     if (device->choices == NULL)
         return;
     for (uint32_t i = 0; i < segment->node_count; i++)
-        settle(device, segment, segment->nodes[i], INF_CPU_STREAMS);
+        settle(device, segment, segment->nodes[i], INF_CPU_ROW_PIPELINES);
     for (uint32_t i = 0; i < segment->node_count; i++)
-        if (!is_whole(device, segment, segment->nodes[i], INF_CPU_STREAMS))
+        if (!is_whole(device, segment, segment->nodes[i], INF_CPU_ROW_PIPELINES))
             settle(device, segment, segment->nodes[i], INF_CPU_CHAINS);
 }

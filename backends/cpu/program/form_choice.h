@@ -5,8 +5,8 @@
 #define INF_BACKENDS_CPU_PROGRAM_FORM_CHOICE_H
 
 #include "backends/base/role.h"
-#include "backends/cpu/program/program.h"
 #include "backends/cpu/native/fusion.h"
+#include "backends/cpu/program/program.h"
 
 // The entries of struct inf_backend of the same names. Streams race against their chains one by one, and
 // chains that are in no stream against their nodes.

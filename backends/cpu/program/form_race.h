@@ -4,8 +4,8 @@
 #define INF_BACKENDS_CPU_PROGRAM_FORM_RACE_H
 
 #include "backends/base/role.h"
-#include "backends/cpu/program/program.h"
 #include "backends/cpu/native/fusion.h"
+#include "backends/cpu/program/program.h"
 
 // Two forms of a group.
 #define INF_CPU_FORMS 2u

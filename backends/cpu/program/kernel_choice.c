@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
-#include "backends/storage/record.h"
 #include "backends/cpu/program/kernel_race.h"
+#include "backends/storage/record.h"
 
 // What a choice hangs on: threads, precision, the node's operator, attributes and operands.
 static uint64_t key_of(const struct inf_cpu_choices *choices, const struct inf_cpu_step *step)

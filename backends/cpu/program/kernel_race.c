@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/program/kernel_race.h"
 
-#include "backends/cpu/program/program.h"
-#include "backends/cpu/program/step.h"
-#include "backends/cpu/program/race.h"
 #include "backends/cpu/core/xnn.h"
+#include "backends/cpu/program/program.h"
+#include "backends/cpu/program/race.h"
+#include "backends/cpu/program/step.h"
 #include "proto/core/span.h"
 
 struct trial {

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "backends/cpu/program/step.h"
+#include "backends/cpu/core/xnn.h"
+#include "backends/cpu/native/fused_chain.h"
+#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/row_pipeline.h"
 #include "backends/cpu/program/form_choice.h"
 #include "backends/cpu/program/kernel_choice.h"
-#include "backends/cpu/native/native.h"
-#include "backends/cpu/native/fused_chain.h"
-#include "backends/cpu/native/row_pipeline.h"
-#include "backends/cpu/core/xnn.h"
+#include "backends/cpu/program/step.h"
 #include "proto/core/span.h"
 
 // A stretch of steps is worth to wake other threads when it takes one core twice as long as waking them,
@@ -39,16 +39,16 @@ static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segme
 {
     const struct inf_cpu_kernel *kernel;
     struct inf_cpu_chain chain;
-    struct inf_cpu_stream stream;
+    struct inf_cpu_row_pipeline stream;
     INF_TRY(inf_cpu_step_take_operands(step, err));
-    if (fusing == INF_CPU_STREAMS &&
-        inf_cpu_stream_find(&stream, step->graph, step->index, segment)) {
-        INF_TRY(inf_own_stream_create(step, &stream, err));
+    if (fusing == INF_CPU_ROW_PIPELINES &&
+        inf_cpu_row_pipeline_find(&stream, step->graph, step->index, segment)) {
+        INF_TRY(inf_row_pipeline_create(step, &stream, err));
         inf_cpu_step_bind_start(step);
     } else if (fusing != INF_CPU_NODES &&
                inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
                !inf_cpu_chain_is_node(&chain)) {
-        INF_TRY(inf_own_chain_create(step, &chain, err));
+        INF_TRY(inf_fused_chain_create(step, &chain, err));
         inf_cpu_step_bind_start(step);
     } else {
         INF_TRY(inf_cpu_choose(&kernel, segment->by_rule ? NULL : choices, step, err));

@@ -3,18 +3,18 @@
 #ifndef INF_BACKENDS_CPU_PROGRAM_PROGRAM_H
 #define INF_BACKENDS_CPU_PROGRAM_PROGRAM_H
 
-#include "backends/cpu/program/choices.h"
-#include "backends/cpu/core/thread_pools.h"
-#include "backends/cpu/native/fusion.h"
-#include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/core/pack.h"
+#include "backends/cpu/core/thread_pools.h"
+#include "backends/cpu/kernels/isa.h"
+#include "backends/cpu/native/fusion.h"
+#include "backends/cpu/program/choices.h"
 #include "backends/device/device_impl.h"
 
 struct inf_cpu_device {
     struct inf_device base;
     struct inf_cpu_pools pools;
     const struct inf_isa *isa; // at most what it was told
-    bool dots;                 // inf_own_round_pays()
+    bool dots;                 // inf_native_round_pays()
     struct inf_cpu_packs packs;
     struct inf_cpu_choices *choices; // NULL: rows and forms are chosen by rule
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/program/step.h"
 
-#include "backends/cpu/native/native.h"
 #include "backends/cpu/core/xnn.h"
+#include "backends/cpu/native/native.h"
 
 // Where operands are before the first run. XNNPACK allocates in the first setup of an operator only,
 // and of later pointers it wants to know no more than how far they are from the first ones. So the
@@ -61,7 +61,7 @@ enum inf_code inf_cpu_step_run(struct inf_cpu_step *step, struct inf_error *err)
     if (status == xnn_status_success && step->after.unary.op != NULL)
         status = xnn_run_operator(step->after.unary.op, step->pool);
     if (step->after.map != NULL)
-        inf_own_map(step, step->after.map, step->after.count, step->output);
+        inf_native_map(step, step->after.map, step->after.count, step->output);
     return inf_xnn_check(status, step->node, step->kernel, err);
 }
 

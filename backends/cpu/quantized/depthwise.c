@@ -149,12 +149,12 @@ static void depthwise_tile(const void *context, size_t tile, size_t worker)
     size_t rows = (size_t)depthwise->height.output;
     size_t image = tile / depthwise->strips;
     size_t strip = tile % depthwise->strips;
-    size_t end = inf_own_cut(rows, depthwise->strips, strip + 1, 1);
+    size_t end = inf_native_cut(rows, depthwise->strips, strip + 1, 1);
     size_t x_size =
         (size_t)(depthwise->height.input * depthwise->width.input) * depthwise->channels;
     size_t y_step = (size_t)depthwise->width.output * depthwise->channels;
     uint8_t *scratch = depthwise->scratch + worker * depthwise->scratch_step;
-    for (size_t i = inf_own_cut(rows, depthwise->strips, strip, 1); i < end; i++)
+    for (size_t i = inf_native_cut(rows, depthwise->strips, strip, 1); i < end; i++)
         row(depthwise, task->x + image * x_size, (int64_t)i, task->y + (image * rows + i) * y_step,
             scratch);
 }
@@ -163,7 +163,7 @@ static void depthwise_run(const struct inf_cpu_step *step)
 {
     const struct depthwise *depthwise = step->state;
     struct depthwise_task task = {depthwise, step->inputs[0], step->output};
-    struct inf_own_work work = {depthwise_tile, &task, depthwise->batch * depthwise->strips};
+    struct inf_native_work work = {depthwise_tile, &task, depthwise->batch * depthwise->strips};
     inf_cpu_team_work(step->team, &work, depthwise->workers);
 }
 
@@ -312,8 +312,8 @@ static enum inf_code depthwise_create(struct inf_cpu_step *step, struct inf_erro
     size_t rows = (size_t)depthwise->height.output;
     size_t taps = (size_t)(depthwise->height.kernel * depthwise->width.kernel);
     size_t row_macs = (size_t)depthwise->width.output * taps * depthwise->channels / MACS_EACH + 1;
-    depthwise->workers = inf_own_workers(step, depthwise->batch * rows * row_macs);
-    depthwise->strips = inf_own_strips(rows, STRIP_MACS / row_macs + 1, depthwise->workers);
+    depthwise->workers = inf_native_workers(step, depthwise->batch * rows * row_macs);
+    depthwise->strips = inf_native_strips(rows, STRIP_MACS / row_macs + 1, depthwise->workers);
     depthwise->pixels_max = INF_MIN((size_t)depthwise->width.output, STRIP_PIXELS);
     size_t fours = fours_of(&depthwise->height);
     while (columns_of(&depthwise->width, depthwise->pixels_max) > COLUMNS_MAX / fours)

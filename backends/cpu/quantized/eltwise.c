@@ -28,8 +28,8 @@ static void eltwise_tile(const void *context, size_t tile, size_t worker)
 static void eltwise_run(const struct inf_cpu_step *step)
 {
     const struct eltwise *eltwise = step->state;
-    struct inf_own_work work = {eltwise_tile, step,
-                                (eltwise->count + TASK_ELEMENTS - 1) / TASK_ELEMENTS};
+    struct inf_native_work work = {eltwise_tile, step,
+                                   (eltwise->count + TASK_ELEMENTS - 1) / TASK_ELEMENTS};
     inf_cpu_team_work(step->team, &work, eltwise->workers);
 }
 
@@ -39,7 +39,7 @@ static enum inf_code eltwise_make(struct eltwise **out_eltwise, struct inf_cpu_s
     INF_TRY(inf_cpu_state(step, sizeof(struct eltwise), err));
     struct eltwise *eltwise = step->state;
     eltwise->count = inf_shape_elements(inf_cpu_output_shape(step->graph, step->node));
-    eltwise->workers = inf_own_workers(step, eltwise->count * MACS_EACH);
+    eltwise->workers = inf_native_workers(step, eltwise->count * MACS_EACH);
     step->run = eltwise_run;
     step->kernel = kernel;
     *out_eltwise = eltwise;

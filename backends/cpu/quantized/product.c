@@ -246,8 +246,8 @@ static void product_tile(const void *context, size_t tile, size_t worker)
     const struct product *product = task->product;
     size_t part = tile % product->panel_parts;
     size_t index = tile / product->panel_parts;
-    struct strip strip = {.first = inf_own_cut(product->pixels, product->strips, index, 1)};
-    strip.count = inf_own_cut(product->pixels, product->strips, index + 1, 1) - strip.first;
+    struct strip strip = {.first = inf_native_cut(product->pixels, product->strips, index, 1)};
+    strip.count = inf_native_cut(product->pixels, product->strips, index + 1, 1) - strip.first;
     size_t begin = product->panel_count * part / product->panel_parts;
     size_t end = product->panel_count * (part + 1) / product->panel_parts;
     for (size_t group = 0; group < product->groups; group++) {
@@ -260,7 +260,7 @@ static void product_run(const struct inf_cpu_step *step)
 {
     const struct product *product = step->state;
     struct product_task task = {product, step->inputs[0], step->output};
-    struct inf_own_work work = {product_tile, &task, product->strips * product->panel_parts};
+    struct inf_native_work work = {product_tile, &task, product->strips * product->panel_parts};
     inf_cpu_team_work(step->team, &work, product->workers);
 }
 
@@ -270,8 +270,8 @@ static void product_run(const struct inf_cpu_step *step)
 static void share(struct product *product, struct inf_cpu_step *step)
 {
     size_t macs = product->groups * product->depth * product->outputs / MACS_EACH + 1;
-    product->workers = inf_own_workers(step, product->pixels * macs);
-    product->strips = inf_own_strips(product->pixels, STRIP_PIXELS, product->workers);
+    product->workers = inf_native_workers(step, product->pixels * macs);
+    product->strips = inf_native_strips(product->pixels, STRIP_PIXELS, product->workers);
     product->panel_parts = 1;
     // Few pixels: threads share the columns.
     size_t few = 4 * product->gemms->rows_max * product->workers;

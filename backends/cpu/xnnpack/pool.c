@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/native/native.h"
 #include "backends/cpu/core/xnn.h"
+#include "backends/cpu/native/native.h"
 
 struct pool {
     struct inf_window height, width;
@@ -133,7 +133,8 @@ static void average_run(const struct inf_cpu_step *step)
                               .sum_rows = step->isa->simd->sum_rows,
                               .x = step->inputs[0],
                               .y = step->output};
-    inf_own_split(step, &(struct inf_own_split){average_rows, &average,
+    inf_native_split(step,
+                     &(struct inf_native_split){average_rows, &average,
                                                 pool->batch * (size_t)pool->height.output, 1});
 }
 

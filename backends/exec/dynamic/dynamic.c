@@ -4,21 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/dynamic/split.h"
 #include "backends/exec/dynamic/node_programs.h"
-#include "backends/exec/dynamic/subgraph_programs.h"
 #include "backends/exec/dynamic/scratch_cache.h"
+#include "backends/exec/dynamic/split.h"
+#include "backends/exec/dynamic/subgraph_programs.h"
 #include "proto/core/span.h"
 
 struct inf_dynamic {
     const struct inf_graph *graph;
     struct inf_split split; // its planned part is the executable's
     struct inf_executable *planned;
-    struct inf_sides *sides;            // of the rest
-    struct inf_node_programs *programs; // of the rest; NULL: none
+    struct inf_subgraph_programs *sides; // of the rest
+    struct inf_node_programs *programs;  // of the rest; NULL: none
     struct inf_evaluator evaluator;
-    struct inf_tensor *results; // by slot and output of the graph
-    struct inf_spares *spares;  // by slot
+    struct inf_tensor *results;              // by slot and output of the graph
+    struct inf_scratch_cache *scratch_cache; // by slot
     uint32_t slot_count;
 };
 
@@ -48,9 +48,10 @@ enum inf_code inf_dynamic_create(struct inf_dynamic **out_dynamic, const struct 
     dynamic->slot_count = inf_device_info(devices[0])->slots;
     size_t results = ((size_t)graph->output_count + 1) * dynamic->slot_count;
     dynamic->results = calloc(results, sizeof *dynamic->results);
-    dynamic->spares = calloc((size_t)dynamic->slot_count + 1, sizeof *dynamic->spares);
+    dynamic->scratch_cache =
+        calloc((size_t)dynamic->slot_count + 1, sizeof *dynamic->scratch_cache);
     enum inf_code code = INF_OK;
-    if (dynamic->results == NULL || dynamic->spares == NULL)
+    if (dynamic->results == NULL || dynamic->scratch_cache == NULL)
         code = inf_fail(err, INF_EXHAUSTED, "no memory for an executable");
     if (code == INF_OK)
         code = inf_split_init(&dynamic->split, graph, err);
@@ -58,8 +59,8 @@ enum inf_code inf_dynamic_create(struct inf_dynamic **out_dynamic, const struct 
         code = inf_executable_create(&dynamic->planned, &dynamic->split.planned, devices,
                                      device_count, err);
     if (code == INF_OK)
-        code = inf_sides_create(&dynamic->sides, dynamic->split.rest, &dynamic->evaluator, devices,
-                                device_count, err);
+        code = inf_subgraph_programs_create(&dynamic->sides, dynamic->split.rest,
+                                            &dynamic->evaluator, devices, device_count, err);
     if (code == INF_OK)
         code = inf_node_programs_create(&dynamic->programs, devices, device_count,
                                         dynamic->slot_count, dynamic->split.rest, err);
@@ -78,14 +79,14 @@ void inf_dynamic_destroy(struct inf_dynamic **pointer)
         return;
     for (uint32_t i = 0; dynamic->results != NULL && i < dynamic->slot_count; i++)
         inf_dynamic_drop_results(dynamic, i);
-    for (uint32_t i = 0; dynamic->spares != NULL && i < dynamic->slot_count; i++)
-        inf_spares_fini(&dynamic->spares[i]);
+    for (uint32_t i = 0; dynamic->scratch_cache != NULL && i < dynamic->slot_count; i++)
+        inf_scratch_cache_fini(&dynamic->scratch_cache[i]);
     inf_executable_destroy(&dynamic->planned);
-    inf_sides_destroy(&dynamic->sides);
+    inf_subgraph_programs_destroy(&dynamic->sides);
     inf_node_programs_destroy(&dynamic->programs);
     inf_split_fini(&dynamic->split);
     free(dynamic->results);
-    free(dynamic->spares);
+    free(dynamic->scratch_cache);
     free(dynamic);
 }
 
@@ -93,11 +94,11 @@ void inf_dynamic_add_own_memory(const struct inf_dynamic *dynamic,
                                 struct inf_executable_memory *memory)
 {
     inf_executable_add_own_memory(dynamic->planned, memory);
-    inf_sides_add_own_memory(dynamic->sides, memory);
+    inf_subgraph_programs_add_own_memory(dynamic->sides, memory);
     memory->weight_bytes += inf_node_programs_bytes(dynamic->programs);
     for (uint32_t i = 0; i < dynamic->slot_count; i++)
         memory->buffer_bytes +=
-            atomic_load_explicit(&dynamic->spares[i].bytes, memory_order_relaxed);
+            atomic_load_explicit(&dynamic->scratch_cache[i].bytes, memory_order_relaxed);
 }
 
 enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
@@ -106,12 +107,13 @@ enum inf_code inf_dynamic_list_constants(const struct inf_dynamic *dynamic,
     INF_TRY(inf_executable_list_constants(dynamic->planned, constants, err));
     INF_TRY(
         inf_node_programs_list_constants(dynamic->programs, dynamic->split.rest, constants, err));
-    return inf_sides_list_constants(dynamic->sides, dynamic->split.rest, constants, err);
+    return inf_subgraph_programs_list_constants(dynamic->sides, dynamic->split.rest, constants,
+                                                err);
 }
 
 bool inf_dynamic_lost(const struct inf_dynamic *dynamic)
 {
-    return inf_executable_lost(dynamic->planned) || inf_sides_lost(dynamic->sides);
+    return inf_executable_lost(dynamic->planned) || inf_subgraph_programs_lost(dynamic->sides);
 }
 
 const struct inf_executable *inf_dynamic_planned(const struct inf_dynamic *dynamic)
@@ -253,7 +255,8 @@ static enum inf_code run_all(struct run *run, struct inf_error *err)
                                           .sides = run->dynamic->sides,
                                           .programs = run->dynamic->programs,
                                           .slot = run->execution->slot,
-                                          .spares = &run->dynamic->spares[run->execution->slot]};
+                                          .scratch_cache =
+                                              &run->dynamic->scratch_cache[run->execution->slot]};
     if (run->planned == NULL || run->inputs == NULL || run->outputs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a run");
     INF_TRY(run_planned(run, err));

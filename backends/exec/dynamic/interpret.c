@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "backends/exec/dynamic/node_programs.h"
-#include "backends/exec/dynamic/subgraph_programs.h"
 #include "backends/exec/dynamic/scratch_cache.h"
+#include "backends/exec/dynamic/subgraph_programs.h"
 #include "backends/graph/shape/infer.h"
 #include "proto/core/limits.h"
 
@@ -36,7 +36,7 @@ static void drop(struct inf_interpreter *interpreter, struct inf_blob **data)
     // Relaxed: what others can see, constants and inputs, has a reference beside ours.
     if (*data != NULL && atomic_load_explicit(&(*data)->references, memory_order_relaxed) == 1)
         interpreter->bytes -= INF_MIN(interpreter->bytes, (*data)->size_bytes);
-    inf_spares_give(interpreter->spares, data);
+    inf_scratch_cache_give(interpreter->scratch_cache, data);
 }
 
 // Drops a value's data, unless it is a constant of the graph's own.
@@ -61,7 +61,7 @@ enum inf_code inf_interpreter_create_blob(struct inf_interpreter *interpreter, c
         return inf_fail(err, INF_EXHAUSTED,
                         "'%s' of %zu bytes: more than %" PRIu64 " bytes of tensors in one run",
                         name, size_bytes, (uint64_t)INF_LIMIT_DYNAMIC_BYTES);
-    *out_blob = inf_spares_take(interpreter->spares, size_bytes);
+    *out_blob = inf_scratch_cache_take(interpreter->scratch_cache, size_bytes);
     if (*out_blob == NULL)
         *out_blob = inf_blob_create_unset(size_bytes);
     if (*out_blob == NULL)
@@ -391,8 +391,9 @@ enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct in
                             struct inf_error *err)
 {
     struct frame frame;
-    if (interpreter->sides != NULL && inf_sides_fit(interpreter->sides, graph, inputs))
-        return inf_sides_run(interpreter->sides, interpreter, graph, inputs, outputs, err);
+    if (interpreter->sides != NULL && inf_subgraph_programs_fit(interpreter->sides, graph, inputs))
+        return inf_subgraph_programs_run(interpreter->sides, interpreter, graph, inputs, outputs,
+                                         err);
     enum inf_code code = begin(interpreter, &frame, graph, err);
     if (code == INF_OK)
         code = bind_inputs(&frame, inputs, err);

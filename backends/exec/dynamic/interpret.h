@@ -11,8 +11,8 @@
 #include "backends/graph/pass/pass.h"
 
 struct inf_node_programs;
-struct inf_sides;
-struct inf_spares;
+struct inf_subgraph_programs;
+struct inf_scratch_cache;
 
 // A tensor with its data. All zero is none.
 struct inf_tensor {
@@ -23,13 +23,13 @@ struct inf_tensor {
 
 // One run.
 struct inf_interpreter {
-    const struct inf_evaluator *evaluator; // with measure()
-    const atomic_bool *cancelled;          // NULL, or looked at between nodes
-    uint64_t bytes;                        // in use now; 0 to begin with
-    const struct inf_sides *sides;         // subgraphs that are compiled; NULL: none
-    struct inf_node_programs *programs;    // of nodes; NULL: the evaluator computes all
-    uint32_t slot;                         // that those run in
-    struct inf_spares *spares;             // of the slot
+    const struct inf_evaluator *evaluator;     // with measure()
+    const atomic_bool *cancelled;              // NULL, or looked at between nodes
+    uint64_t bytes;                            // in use now; 0 to begin with
+    const struct inf_subgraph_programs *sides; // subgraphs that are compiled; NULL: none
+    struct inf_node_programs *programs;        // of nodes; NULL: the evaluator computes all
+    uint32_t slot;                             // that those run in
+    struct inf_scratch_cache *scratch_cache;   // of the slot
 };
 
 // Runs `graph` (verified) on inputs[i], one for each of its inputs, which stay the caller's, and

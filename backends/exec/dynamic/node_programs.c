@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/storage/record.h"
 #include "backends/exec/constants.h"
 #include "backends/exec/dynamic/node_graph.h"
 #include "backends/exec/dynamic/node_packs.h"
+#include "backends/storage/record.h"
 #include "proto/core/span.h"
 
 // Programs that a slot keeps: places by key, in sets of some, of which the one that was not used for the

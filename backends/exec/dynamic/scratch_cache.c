@@ -7,54 +7,55 @@
 #define BYTES_MIN ((size_t)4096)
 
 // Takes the blob at `index` out.
-static struct inf_blob *take_at(struct inf_spares *spares, uint32_t index)
+static struct inf_blob *take_at(struct inf_scratch_cache *scratch_cache, uint32_t index)
 {
-    struct inf_blob *blob = spares->blobs[index];
-    spares->count--;
-    memmove(&spares->blobs[index], &spares->blobs[index + 1],
-            (spares->count - index) * sizeof(spares->blobs[0]));
-    atomic_fetch_sub_explicit(&spares->bytes, blob->size_bytes, memory_order_relaxed);
+    struct inf_blob *blob = scratch_cache->blobs[index];
+    scratch_cache->count--;
+    memmove(&scratch_cache->blobs[index], &scratch_cache->blobs[index + 1],
+            (scratch_cache->count - index) * sizeof(scratch_cache->blobs[0]));
+    atomic_fetch_sub_explicit(&scratch_cache->bytes, blob->size_bytes, memory_order_relaxed);
     return blob;
 }
 
-struct inf_blob *inf_spares_take(struct inf_spares *spares, size_t size_bytes)
+struct inf_blob *inf_scratch_cache_take(struct inf_scratch_cache *scratch_cache, size_t size_bytes)
 {
     // The last one is the nearest to the processor.
-    for (uint32_t i = spares != NULL ? spares->count : 0; i > 0; i--)
-        if (spares->blobs[i - 1]->size_bytes == size_bytes)
-            return take_at(spares, i - 1);
+    for (uint32_t i = scratch_cache != NULL ? scratch_cache->count : 0; i > 0; i--)
+        if (scratch_cache->blobs[i - 1]->size_bytes == size_bytes)
+            return take_at(scratch_cache, i - 1);
     return NULL;
 }
 
-static bool is_full(const struct inf_spares *spares, size_t size_bytes)
+static bool is_full(const struct inf_scratch_cache *scratch_cache, size_t size_bytes)
 {
-    uint64_t bytes = atomic_load_explicit(&spares->bytes, memory_order_relaxed);
-    return spares->count == INF_SPARES_MAX || bytes + size_bytes > INF_SPARES_BYTES_MAX;
+    uint64_t bytes = atomic_load_explicit(&scratch_cache->bytes, memory_order_relaxed);
+    return scratch_cache->count == INF_SCRATCH_CACHE_MAX ||
+           bytes + size_bytes > INF_SCRATCH_CACHE_BYTES_MAX;
 }
 
-void inf_spares_give(struct inf_spares *spares, struct inf_blob **blob)
+void inf_scratch_cache_give(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob)
 {
     struct inf_blob *given = *blob;
     // Acquire what others wrote before they dropped theirs.
-    if (spares == NULL || given == NULL || given->data == NULL || given->size_bytes < BYTES_MIN ||
-        given->size_bytes > INF_SPARES_BYTES_MAX ||
+    if (scratch_cache == NULL || given == NULL || given->data == NULL ||
+        given->size_bytes < BYTES_MIN || given->size_bytes > INF_SCRATCH_CACHE_BYTES_MAX ||
         atomic_load_explicit(&given->references, memory_order_acquire) != 1) {
         inf_blob_unref(blob);
         return;
     }
     *blob = NULL;
-    while (is_full(spares, given->size_bytes)) {
-        struct inf_blob *oldest = take_at(spares, 0);
+    while (is_full(scratch_cache, given->size_bytes)) {
+        struct inf_blob *oldest = take_at(scratch_cache, 0);
         inf_blob_unref(&oldest);
     }
-    spares->blobs[spares->count++] = given;
-    atomic_fetch_add_explicit(&spares->bytes, given->size_bytes, memory_order_relaxed);
+    scratch_cache->blobs[scratch_cache->count++] = given;
+    atomic_fetch_add_explicit(&scratch_cache->bytes, given->size_bytes, memory_order_relaxed);
 }
 
-void inf_spares_fini(struct inf_spares *spares)
+void inf_scratch_cache_fini(struct inf_scratch_cache *scratch_cache)
 {
-    while (spares->count > 0) {
-        struct inf_blob *blob = take_at(spares, spares->count - 1);
+    while (scratch_cache->count > 0) {
+        struct inf_blob *blob = take_at(scratch_cache, scratch_cache->count - 1);
         inf_blob_unref(&blob);
     }
 }

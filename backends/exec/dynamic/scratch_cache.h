@@ -9,24 +9,25 @@
 
 #include "backends/base/blob.h"
 
-#define INF_SPARES_MAX       64
-#define INF_SPARES_BYTES_MAX ((uint64_t)2 << 20)
+#define INF_SCRATCH_CACHE_MAX       64
+#define INF_SCRATCH_CACHE_BYTES_MAX ((uint64_t)2 << 20)
 
 // Of one slot; all zero is empty. One thread at a time, but for `bytes`. NULL keeps nothing.
-struct inf_spares {
-    struct inf_blob *blobs[INF_SPARES_MAX]; // as they came
+struct inf_scratch_cache {
+    struct inf_blob *blobs[INF_SCRATCH_CACHE_MAX]; // as they came
     uint32_t count;
     _Atomic uint64_t bytes; // of all
 };
 
 // A blob of so many bytes, of which nothing is known; NULL where there is none.
-struct inf_blob *inf_spares_take(struct inf_spares *spares, size_t size_bytes) INF_NODISCARD;
+struct inf_blob *inf_scratch_cache_take(struct inf_scratch_cache *scratch_cache,
+                                        size_t size_bytes) INF_NODISCARD;
 
 // Takes over the reference and sets the pointer NULL. The blob is kept if nobody else has one, and the bounds
 // above let it; the oldest ones go first.
-void inf_spares_give(struct inf_spares *spares, struct inf_blob **blob);
+void inf_scratch_cache_give(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob);
 
 // Frees all.
-void inf_spares_fini(struct inf_spares *spares);
+void inf_scratch_cache_fini(struct inf_scratch_cache *scratch_cache);
 
 #endif

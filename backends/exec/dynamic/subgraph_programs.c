@@ -15,7 +15,7 @@ struct side {
     struct inf_executable *executable;
 };
 
-struct inf_sides {
+struct inf_subgraph_programs {
     struct side *items;
     uint32_t count, capacity;
 };
@@ -30,7 +30,7 @@ static bool is_worth_it(const struct inf_graph *graph)
     return graph->node_count >= NODES_MIN;
 }
 
-static enum inf_code add_side(struct inf_sides *sides, const struct inf_graph *graph,
+static enum inf_code add_side(struct inf_subgraph_programs *sides, const struct inf_graph *graph,
                               struct inf_executable *executable, struct inf_error *err)
 {
     if (sides->count == sides->capacity) {
@@ -49,7 +49,7 @@ static enum inf_code add_side(struct inf_sides *sides, const struct inf_graph *g
 
 // Compiles what can be, outermost first: inside of that everything is. Recurses as deep as subgraphs
 // nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
-static enum inf_code compile(struct inf_sides *sides, const struct inf_graph *graph,
+static enum inf_code compile(struct inf_subgraph_programs *sides, const struct inf_graph *graph,
                              const struct inf_evaluator *evaluator,
                              struct inf_device *const *devices, uint32_t device_count,
                              struct inf_error *err)
@@ -74,25 +74,26 @@ static enum inf_code compile(struct inf_sides *sides, const struct inf_graph *gr
     return INF_OK;
 }
 
-enum inf_code inf_sides_create(struct inf_sides **out_sides, const struct inf_graph *graph,
-                               const struct inf_evaluator *evaluator,
-                               struct inf_device *const *devices, uint32_t device_count,
-                               struct inf_error *err)
+enum inf_code inf_subgraph_programs_create(struct inf_subgraph_programs **out_sides,
+                                           const struct inf_graph *graph,
+                                           const struct inf_evaluator *evaluator,
+                                           struct inf_device *const *devices, uint32_t device_count,
+                                           struct inf_error *err)
 {
-    struct inf_sides *sides = calloc(1, sizeof *sides);
+    struct inf_subgraph_programs *sides = calloc(1, sizeof *sides);
     if (sides == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for branches");
     enum inf_code code = compile(sides, graph, evaluator, devices, device_count, err);
     if (code == INF_OK)
         *out_sides = sides;
     else
-        inf_sides_destroy(&sides);
+        inf_subgraph_programs_destroy(&sides);
     return code;
 }
 
-void inf_sides_destroy(struct inf_sides **pointer)
+void inf_subgraph_programs_destroy(struct inf_subgraph_programs **pointer)
 {
-    struct inf_sides *sides = *pointer;
+    struct inf_subgraph_programs *sides = *pointer;
     *pointer = NULL;
     if (sides == NULL)
         return;
@@ -102,7 +103,7 @@ void inf_sides_destroy(struct inf_sides **pointer)
     free(sides);
 }
 
-bool inf_sides_lost(const struct inf_sides *sides)
+bool inf_subgraph_programs_lost(const struct inf_subgraph_programs *sides)
 {
     for (uint32_t i = 0; i < sides->count; i++)
         if (inf_executable_lost(sides->items[i].executable))
@@ -110,7 +111,8 @@ bool inf_sides_lost(const struct inf_sides *sides)
     return false;
 }
 
-static struct inf_executable *find(const struct inf_sides *sides, const struct inf_graph *subgraph)
+static struct inf_executable *find(const struct inf_subgraph_programs *sides,
+                                   const struct inf_graph *subgraph)
 {
     for (uint32_t i = 0; i < sides->count; i++)
         if (sides->items[i].graph == subgraph)
@@ -118,15 +120,18 @@ static struct inf_executable *find(const struct inf_sides *sides, const struct i
     return NULL;
 }
 
-void inf_sides_add_own_memory(const struct inf_sides *sides, struct inf_executable_memory *memory)
+void inf_subgraph_programs_add_own_memory(const struct inf_subgraph_programs *sides,
+                                          struct inf_executable_memory *memory)
 {
     for (uint32_t i = 0; i < sides->count; i++)
         inf_executable_add_own_memory(sides->items[i].executable, memory);
 }
 
 // Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
-enum inf_code inf_sides_list_constants(const struct inf_sides *sides, const struct inf_graph *graph,
-                                       struct inf_constants *constants, struct inf_error *err)
+enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_programs *sides,
+                                                   const struct inf_graph *graph,
+                                                   struct inf_constants *constants,
+                                                   struct inf_error *err)
 {
     for (uint32_t i = 0; i < graph->subgraph_count; i++) {
         const struct inf_graph *subgraph = graph->subgraphs[i];
@@ -140,15 +145,15 @@ enum inf_code inf_sides_list_constants(const struct inf_sides *sides, const stru
             continue;
         }
         INF_TRY(inf_constants_add_values(constants, subgraph, true, err));
-        INF_TRY(inf_sides_list_constants(sides, subgraph, constants, err));
+        INF_TRY(inf_subgraph_programs_list_constants(sides, subgraph, constants, err));
     }
     return INF_OK;
 }
 
 // --- running ---
 
-bool inf_sides_fit(const struct inf_sides *sides, const struct inf_graph *subgraph,
-                   const struct inf_tensor *inputs)
+bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *sides,
+                               const struct inf_graph *subgraph, const struct inf_tensor *inputs)
 {
     if (find(sides, subgraph) == NULL)
         return false;
@@ -191,9 +196,11 @@ static enum inf_code take_result(struct inf_interpreter *interpreter,
     return INF_OK;
 }
 
-enum inf_code inf_sides_run(const struct inf_sides *sides, struct inf_interpreter *interpreter,
-                            const struct inf_graph *subgraph, const struct inf_tensor *inputs,
-                            struct inf_tensor *outputs, struct inf_error *err)
+enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *sides,
+                                        struct inf_interpreter *interpreter,
+                                        const struct inf_graph *subgraph,
+                                        const struct inf_tensor *inputs, struct inf_tensor *outputs,
+                                        struct inf_error *err)
 {
     struct inf_executable *executable = find(sides, subgraph);
     size_t count = (size_t)subgraph->input_count + subgraph->output_count + 1;

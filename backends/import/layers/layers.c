@@ -7,8 +7,8 @@
 
 #include "backends/graph/shape/infer.h"
 #include "backends/graph/shape/verify.h"
-#include "backends/import/layers/lower.h"
 #include "backends/import/common/missing.h"
+#include "backends/import/layers/lower.h"
 #include "proto/core/limits.h"
 
 // --- classes ---

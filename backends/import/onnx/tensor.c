@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backends/storage/file.h"
 #include "backends/import/onnx/proto.h"
+#include "backends/storage/file.h"
 
 // Raw data from this size on is worth giving back early, in pieces of this size.
 #define TAKEN_BYTES_MIN ((size_t)256 << 10)

@@ -6,8 +6,8 @@
 #include "backends/base/arena.h"
 #include "backends/base/blob.h"
 #include "backends/base/role.h"
-#include "backends/import/onnx/protobuf.h"
 #include "backends/import/common/shards.h"
+#include "backends/import/onnx/protobuf.h"
 #include "proto/core/shape.h"
 
 // Where files that a tensor names lie, and what was read from them.

@@ -5,9 +5,9 @@
 #define INF_BACKENDS_IMPORT_TFJS_LOWER_H
 
 #include "backends/graph/graph.h"
+#include "backends/import/common/weights.h"
 #include "backends/import/tfjs/attr.h"
 #include "backends/import/tfjs/graph.h"
-#include "backends/import/common/weights.h"
 
 struct inf_tfjs_op;
 struct inf_tfjs_region;

@@ -19,8 +19,9 @@ struct vk_fused {
 struct vk_fusion {
     struct inf_mutex mutex; // guards the list
     struct vk_fused *list;
-    atomic_bool off;   // built without a compiler, or one of its shaders could not be built
-    atomic_bool apart; // convolutions add nothing: such a shader could not be built (program/join.h)
+    atomic_bool off; // built without a compiler, or one of its shaders could not be built
+    atomic_bool
+        apart; // convolutions add nothing: such a shader could not be built (program/join.h)
 };
 
 // Makes the list empty. `available` says whether this process can compile shaders.

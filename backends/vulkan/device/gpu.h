@@ -51,12 +51,12 @@ struct vk_gpu {
     VkDeviceSize import_alignment;
     bool imports_any_type; // whatever it says of memory types
     bool texel_triples;    // views may be of three numbers
-    bool tiles;            // convolutions are better made by subgroups of eight (backends/vulkan/ops/tile.c)
-    uint32_t lanes;        // of a subgroup that adds up what its invocations have; 0: none does
-    bool feedback;         // it tells which pipelines it had in its cache
-    bool texels;           // floats are better read through views than from buffers
-    uint64_t backoff_ns;   // VK_BACKOFF_NS
-    uint64_t hang_ns;      // VK_HANG_NS
+    bool tiles; // convolutions are better made by subgroups of eight (backends/vulkan/ops/tile.c)
+    uint32_t lanes;      // of a subgroup that adds up what its invocations have; 0: none does
+    bool feedback;       // it tells which pipelines it had in its cache
+    bool texels;         // floats are better read through views than from buffers
+    uint64_t backoff_ns; // VK_BACKOFF_NS
+    uint64_t hang_ns;    // VK_HANG_NS
 
     // What a submit may cost so that it takes about VK_SLICE_NS; learnt from runs of several submits.
     _Atomic uint64_t slice_cost;

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "backends/vulkan/program/fuse.h"
 #include "backends/vulkan/device/gpu.h"
+#include "backends/vulkan/program/fuse.h"
 
 static const struct inf_shape *output_shape(const struct inf_graph *graph, uint32_t node)
 {

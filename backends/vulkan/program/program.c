@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "backends/base/half.h"
-#include "backends/vulkan/program/compile_ahead.h"
 #include "backends/vulkan/device/cache.h"
+#include "backends/vulkan/program/compile_ahead.h"
 #include "backends/vulkan/program/fuse.h"
 
 // The largest number of 16 bits.

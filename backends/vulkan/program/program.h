@@ -4,8 +4,8 @@
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
 #define INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
 
-#include "backends/vulkan/program/record.h"
 #include "backends/vulkan/device/weights.h"
+#include "backends/vulkan/program/record.h"
 
 struct vk_program {
     struct inf_program base;

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/inferctl/bench/options.h"
-#include "client/inferctl/bench/table.h"
 #include "client/inferctl/bench/comparison.h"
-#include "client/inferctl/cli/command.h"
 #include "client/inferctl/bench/engine_program.h"
 #include "client/inferctl/bench/open_loop.h"
+#include "client/inferctl/bench/options.h"
 #include "client/inferctl/bench/plot.h"
+#include "client/inferctl/bench/table.h"
+#include "client/inferctl/cli/command.h"
 #include "client/inferctl/text/progress.h"
 
 #define WARMUP_RUNS 3

@@ -5,10 +5,10 @@
 
 #include "client/inferctl/cli/command.h"
 #include "client/inferctl/tensor/labels.h"
-#include "client/inferctl/text/node_list.h"
 #include "client/inferctl/tensor/output_files.h"
 #include "client/inferctl/tensor/request_options.h"
 #include "client/inferctl/tensor/result_text.h"
+#include "client/inferctl/text/node_list.h"
 
 struct options {
     struct request_options request;
@@ -24,7 +24,7 @@ static int write_trace(inferd_client *client, const inferd_request *request, con
 {
     struct node_list list = {0};
     int code = node_list_collect(&list, client,
-                                 &(inferd_dissect_request){.model = request->model,
+                                 &(inferd_inspect_request){.model = request->model,
                                                            .version = request->version,
                                                            .device = request->device,
                                                            .precision = precision,

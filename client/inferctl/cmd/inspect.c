@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "client/inferctl/cli/command.h"
+#include "client/inferctl/tensor/request_options.h"
 #include "client/inferctl/text/json_value.h"
 #include "client/inferctl/text/node_list.h"
-#include "client/inferctl/tensor/request_options.h"
 #include "client/inferctl/text/table.h"
 
 struct options {
@@ -161,7 +161,7 @@ static int dissect(const struct context *context, inferd_client *client, const c
     int code = load_inputs(client, model, options, &inputs);
     if (code == EXIT_OK)
         code = node_list_collect(&list, client,
-                                 &(inferd_dissect_request){.model = model,
+                                 &(inferd_inspect_request){.model = model,
                                                            .version = options->request.version,
                                                            .device = options->request.device,
                                                            .precision = options->request.precision,

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "client/inferctl/cli/command.h"
-#include "client/inferctl/text/table.h"
 #include "client/inferctl/tensor/text.h"
+#include "client/inferctl/text/table.h"
 
 static void print_rows(const inferd_model_row *rows, size_t count, enum output_format format)
 {

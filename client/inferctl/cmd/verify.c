@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "client/inferctl/cli/command.h"
-#include "client/inferctl/text/fact.h"
-#include "client/inferctl/tensor/request_options.h"
-#include "client/inferctl/text/table.h"
 #include "client/inferctl/tensor/compare.h"
+#include "client/inferctl/tensor/request_options.h"
 #include "client/inferctl/tensor/text.h"
+#include "client/inferctl/text/fact.h"
+#include "client/inferctl/text/table.h"
 
 // TensorFlow.js judges its own backends by the same figure.
 #define TOLERANCE_DEFAULT 1e-3

@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-#include "client/inferctl/text/json_value.h"
 #include "client/inferctl/tensor/output_files.h"
-#include "client/inferctl/text/table.h"
 #include "client/inferctl/tensor/text.h"
+#include "client/inferctl/text/json_value.h"
+#include "client/inferctl/text/table.h"
 
 // How a request may have been computed.
 static const struct {
@@ -15,7 +15,7 @@ static const struct {
 } flag_texts[] = {
     {INFERD_PADDED, "padded", "with rows that are nobody's"},
     {INFERD_SPLIT, "split", "in several runs"},
-    {INFERD_AGAIN, "again", "once more in fp32, since what came was not finite"},
+    {INFERD_RECOMPUTED, "again", "once more in fp32, since what came was not finite"},
     {INFERD_MOVED, "moved", "after another device had failed"},
 };
 #define FLAGS (sizeof flag_texts / sizeof flag_texts[0])

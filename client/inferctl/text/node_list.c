@@ -19,10 +19,10 @@ static void add(void *context, const inferd_node *node)
 }
 
 int node_list_collect(struct node_list *list, inferd_client *client,
-                      const inferd_dissect_request *request)
+                      const inferd_inspect_request *request)
 {
     struct inferd_error err;
-    if (inferd_dissect(client, request, add, list, &err) != 0)
+    if (inferd_inspect(client, request, add, list, &err) != 0)
         return command_failed(&err);
     return EXIT_OK;
 }

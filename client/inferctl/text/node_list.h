@@ -14,7 +14,7 @@ struct node_list {
 
 // Looks into a model and collects its nodes. Prints why it failed and returns the exit code.
 int node_list_collect(struct node_list *list, inferd_client *client,
-                      const inferd_dissect_request *request);
+                      const inferd_inspect_request *request);
 
 // Frees the nodes.
 void node_list_fini(struct node_list *list);

@@ -49,7 +49,7 @@ static void write_bad_model(const char *directory)
     inf_tfjs_writer_end(writer);
 }
 
-Test(inferctl_dissect, profile_times_each_node_and_writes_a_trace)
+Test(inferctl_inspect, profile_times_each_node_and_writes_a_trace)
 {
     struct inf_fixture fixture;
     struct inf_inferctl run;
@@ -86,7 +86,7 @@ Test(inferctl_dissect, profile_times_each_node_and_writes_a_trace)
     inf_fixture_stop(&fixture);
 }
 
-Test(inferctl_dissect, debug_names_the_node_that_makes_nan)
+Test(inferctl_inspect, debug_names_the_node_that_makes_nan)
 {
     struct inf_fixture fixture;
     struct inf_inferctl run;
@@ -116,7 +116,7 @@ Test(inferctl_dissect, debug_names_the_node_that_makes_nan)
     inf_fixture_stop(&fixture);
 }
 
-Test(inferctl_dissect, diff_compares_devices_node_by_node)
+Test(inferctl_inspect, diff_compares_devices_node_by_node)
 {
     struct inf_fixture fixture;
     struct inf_inferctl run;

@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/storage/file.h"
-#include "backends/import/import.h"
 #include "backends/import/common/shards.h"
+#include "backends/import/import.h"
 #include "backends/registry.h"
+#include "backends/storage/file.h"
 
 #define ROUNDS 7
 

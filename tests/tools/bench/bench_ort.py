@@ -42,7 +42,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         model = os.path.join(folder, options.model + ".onnx")
         generator, *arguments = GENERATORS[options.model]
-        subprocess.run([sys.executable, os.path.join(here, generator), *arguments, model], check=True)
+        subprocess.run([sys.executable, os.path.join(here, "..", "gen", generator), *arguments, model], check=True)
         peer = ["node", os.path.join(options.harness, "ort_bench.js"), options.threads, options.ms, model]
         ours = [os.path.join(options.build, "tests/tools/bench_engine"), "--backend", "cpu:" + options.precision,
                 "--threads", options.threads, "--ms", options.ms, model]

@@ -30,7 +30,7 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     with tempfile.TemporaryDirectory() as folder:
         onnx = os.path.join(folder, "sentences.onnx")
-        subprocess.run([sys.executable, os.path.join(here, "gen_sentences.py"), options.model, onnx], check=True)
+        subprocess.run([sys.executable, os.path.join(here, "..", "gen", "gen_sentences.py"), options.model, onnx], check=True)
         peer = ["node", os.path.join(here, "bench_sentences.js")]
         inputs = [part for index in (0, 1) for part in ("--input", "%s.in%d.npy" % (options.case, index))]
         ours = [os.path.join(options.build, "tests/tools/bench_engine"), "--backend", "cpu", "--threads",

@@ -43,7 +43,7 @@ enum inf_code tool_compare_kernels(struct inf_device *device,
     const struct inf_segment whole = {
         .graph = graph, .nodes = plan->steps, .node_count = plan->step_count, .slots = 1};
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        INF_TRY(compare_forms(device, &whole, plan->steps[i], INF_CPU_STREAMS, err));
+        INF_TRY(compare_forms(device, &whole, plan->steps[i], INF_CPU_ROW_PIPELINES, err));
         INF_TRY(compare_forms(device, &whole, plan->steps[i], INF_CPU_CHAINS, err));
         struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];
         const struct inf_node *node = &graph->nodes[plan->steps[i]];

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "tests/support/models/tfjs_writer.h"
-#include "tests/tools/run/engine.h"
 #include "tests/tools/bench/rpc_echo.h"
 #include "tests/tools/bench/serving_parts.h"
+#include "tests/tools/run/engine.h"
 
 #define ROUNDS       5
 #define PAIRS        6000

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/storage/file.h"
 #include "backends/registry.h"
+#include "backends/storage/file.h"
 #include "proto/core/span.h"
 
 // Takes "NAME" or "NAME:PRECISION" apart.

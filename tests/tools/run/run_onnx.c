@@ -17,11 +17,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/storage/file.h"
 #include "backends/graph/pass/pass.h"
 #include "backends/import/onnx/proto.h"
 #include "backends/import/onnx/tensor.h"
 #include "backends/registry.h"
+#include "backends/storage/file.h"
 #include "tests/tools/run/compare.h"
 #include "tests/tools/run/engine.h"
 

@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #include "backends/base/arena.h"
-#include "backends/storage/open_beneath.h"
 #include "backends/base/blob.h"
-#include "backends/storage/file.h"
 #include "backends/base/half.h"
 #include "backends/base/pages.h"
-#include "backends/base/spin_wait.h"
 #include "backends/base/queue.h"
+#include "backends/base/spin_wait.h"
 #include "backends/base/thread.h"
+#include "backends/storage/file.h"
+#include "backends/storage/open_beneath.h"
 
 Test(arena, gives_zeroed_aligned_memory_of_any_size)
 {
@@ -262,27 +262,27 @@ Test(thread, is_prompt_as_far_as_that_is_granted_and_its_heirs_are_not)
     cr_expect_geq(seen.heir, 0);
 }
 
-Test(patience, pays_after_a_short_wait_where_others_have_a_processor)
+Test(spin_wait, pays_after_a_short_wait_where_others_have_a_processor)
 {
-    struct inf_patience patience;
-    inf_patience_init(&patience, 2);
-    cr_expect_not(inf_patience_pays(&patience), "nothing is known yet");
-    inf_patience_note(&patience, 100000);
-    cr_expect(inf_patience_pays(&patience));
-    inf_patience_note(&patience, 100001);
-    cr_expect_not(inf_patience_pays(&patience));
-    inf_patience_worked(&patience, 800000);
-    inf_patience_note(&patience, 200000);
-    cr_expect(inf_patience_pays(&patience), "a quarter of long work may be waited");
-    inf_patience_note(&patience, 200001);
-    cr_expect_not(inf_patience_pays(&patience));
-    inf_patience_worked(&patience, 3000000000);
-    cr_expect_eq(patience.limit_ns, 500000);
-    inf_patience_worked(&patience, 0);
-    cr_expect_eq(patience.limit_ns, 100000);
-    inf_patience_init(&patience, 1);
-    inf_patience_note(&patience, 1);
-    cr_expect_not(inf_patience_pays(&patience),
+    struct inf_spin_wait spin_wait;
+    inf_spin_wait_init(&spin_wait, 2);
+    cr_expect_not(inf_spin_wait_pays(&spin_wait), "nothing is known yet");
+    inf_spin_wait_note(&spin_wait, 100000);
+    cr_expect(inf_spin_wait_pays(&spin_wait));
+    inf_spin_wait_note(&spin_wait, 100001);
+    cr_expect_not(inf_spin_wait_pays(&spin_wait));
+    inf_spin_wait_worked(&spin_wait, 800000);
+    inf_spin_wait_note(&spin_wait, 200000);
+    cr_expect(inf_spin_wait_pays(&spin_wait), "a quarter of long work may be waited");
+    inf_spin_wait_note(&spin_wait, 200001);
+    cr_expect_not(inf_spin_wait_pays(&spin_wait));
+    inf_spin_wait_worked(&spin_wait, 3000000000);
+    cr_expect_eq(spin_wait.limit_ns, 500000);
+    inf_spin_wait_worked(&spin_wait, 0);
+    cr_expect_eq(spin_wait.limit_ns, 100000);
+    inf_spin_wait_init(&spin_wait, 1);
+    inf_spin_wait_note(&spin_wait, 1);
+    cr_expect_not(inf_spin_wait_pays(&spin_wait),
                   "whoever looks keeps others from the one processor");
 }
 

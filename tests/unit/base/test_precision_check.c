@@ -46,7 +46,7 @@ static struct inf_precision_report judge_in(enum inf_precision precision, float 
     struct inf_error err = {0};
     cr_assert_not_null(x);
     memcpy(x->data, (const float[]){a, b}, 2 * sizeof(float));
-    cr_assert_eq(inf_precision_judge(&report, precision, graph, inf_ref_evaluator(), &x, &err),
+    cr_assert_eq(inf_precision_check(&report, precision, graph, inf_ref_evaluator(), &x, &err),
                  INF_OK, "%s", err.text);
     inf_blob_unref(&x);
     inf_graph_destroy(&graph);
@@ -137,7 +137,7 @@ Test(judge, declines_what_it_does_not_know)
     struct inf_blob *x = inf_blob_create(2 * sizeof(float));
     struct inf_error err = {0};
     cr_expect_eq(
-        inf_precision_judge(&report, INF_PRECISION_INT8, graph, inf_ref_evaluator(), &x, &err),
+        inf_precision_check(&report, INF_PRECISION_INT8, graph, inf_ref_evaluator(), &x, &err),
         INF_UNSUPPORTED);
     cr_expect_str_eq(err.text, "int8 is not tried on models of floats");
     inf_blob_unref(&x);

@@ -4,68 +4,69 @@
 
 #include "backends/exec/dynamic/scratch_cache.h"
 
-static struct inf_spares spares;
+static struct inf_scratch_cache scratch_cache;
 
 static void end(void)
 {
-    inf_spares_fini(&spares);
-    cr_assert_eq(atomic_load(&spares.bytes), 0u);
+    inf_scratch_cache_fini(&scratch_cache);
+    cr_assert_eq(atomic_load(&scratch_cache.bytes), 0u);
 }
 
-TestSuite(spares, .fini = end, .timeout = 20);
+TestSuite(scratch_cache, .fini = end, .timeout = 20);
 
 static void give(size_t size_bytes)
 {
     struct inf_blob *blob = inf_blob_create(size_bytes);
     cr_assert_not_null(blob);
-    inf_spares_give(&spares, &blob);
+    inf_scratch_cache_give(&scratch_cache, &blob);
     cr_assert_null(blob);
 }
 
-Test(spares, come_back_for_the_same_size_the_last_one_first)
+Test(scratch_cache, come_back_for_the_same_size_the_last_one_first)
 {
     struct inf_blob *first = inf_blob_create(8192), *second = inf_blob_create(8192);
     struct inf_blob *kept_first = first, *kept_second = second;
-    inf_spares_give(&spares, &first);
-    inf_spares_give(&spares, &second);
+    inf_scratch_cache_give(&scratch_cache, &first);
+    inf_scratch_cache_give(&scratch_cache, &second);
     give(8193);
-    cr_assert_null(inf_spares_take(&spares, 8191));
-    struct inf_blob *taken = inf_spares_take(&spares, 8192);
+    cr_assert_null(inf_scratch_cache_take(&scratch_cache, 8191));
+    struct inf_blob *taken = inf_scratch_cache_take(&scratch_cache, 8192);
     cr_assert_eq(taken, kept_second);
-    struct inf_blob *other = inf_spares_take(&spares, 8192);
+    struct inf_blob *other = inf_scratch_cache_take(&scratch_cache, 8192);
     cr_assert_eq(other, kept_first);
-    cr_assert_null(inf_spares_take(&spares, 8192));
-    cr_assert_eq(atomic_load(&spares.bytes), 8193u);
+    cr_assert_null(inf_scratch_cache_take(&scratch_cache, 8192));
+    cr_assert_eq(atomic_load(&scratch_cache.bytes), 8193u);
     inf_blob_unref(&taken);
     inf_blob_unref(&other);
 }
 
-Test(spares, leave_what_others_hold_and_what_is_small)
+Test(scratch_cache, leave_what_others_hold_and_what_is_small)
 {
     struct inf_blob *blob = inf_blob_create(8192), *other = inf_blob_ref(blob);
-    inf_spares_give(&spares, &blob);
-    cr_assert_null(inf_spares_take(&spares, 8192));
+    inf_scratch_cache_give(&scratch_cache, &blob);
+    cr_assert_null(inf_scratch_cache_take(&scratch_cache, 8192));
     cr_assert_eq(atomic_load(&other->references), 1u);
     inf_blob_unref(&other);
     give(16);
-    give(INF_SPARES_BYTES_MAX + 1);
-    cr_assert_eq(spares.count, 0u);
+    give(INF_SCRATCH_CACHE_BYTES_MAX + 1);
+    cr_assert_eq(scratch_cache.count, 0u);
     struct inf_blob *none = NULL;
-    inf_spares_give(&spares, &none);
-    inf_spares_give(NULL, &none);
-    cr_assert_null(inf_spares_take(NULL, 8192));
+    inf_scratch_cache_give(&scratch_cache, &none);
+    inf_scratch_cache_give(NULL, &none);
+    cr_assert_null(inf_scratch_cache_take(NULL, 8192));
 }
 
-Test(spares, stay_within_their_bounds_and_give_up_the_oldest)
+Test(scratch_cache, stay_within_their_bounds_and_give_up_the_oldest)
 {
-    for (size_t i = 0; i < 2 * (size_t)INF_SPARES_MAX; i++)
+    for (size_t i = 0; i < 2 * (size_t)INF_SCRATCH_CACHE_MAX; i++)
         give(8192 + i);
-    cr_assert_eq(spares.count, (uint32_t)INF_SPARES_MAX);
-    cr_assert_null(inf_spares_take(&spares, 8192));
-    struct inf_blob *last = inf_spares_take(&spares, 8192 + 2 * (size_t)INF_SPARES_MAX - 1);
+    cr_assert_eq(scratch_cache.count, (uint32_t)INF_SCRATCH_CACHE_MAX);
+    cr_assert_null(inf_scratch_cache_take(&scratch_cache, 8192));
+    struct inf_blob *last =
+        inf_scratch_cache_take(&scratch_cache, 8192 + 2 * (size_t)INF_SCRATCH_CACHE_MAX - 1);
     cr_assert_not_null(last);
     inf_blob_unref(&last);
-    give(INF_SPARES_BYTES_MAX);
-    cr_assert_eq(spares.count, 1u);
-    cr_assert_eq(atomic_load(&spares.bytes), INF_SPARES_BYTES_MAX);
+    give(INF_SCRATCH_CACHE_BYTES_MAX);
+    cr_assert_eq(scratch_cache.count, 1u);
+    cr_assert_eq(atomic_load(&scratch_cache.bytes), INF_SCRATCH_CACHE_BYTES_MAX);
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/cpu/program/choices.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/program/choices.h"
 #include "backends/cpu/program/kernel_race.h"
 #include "backends/graph/shape/infer.h"
 

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "backends/base/cores.h"
-#include "backends/cpu/cpu.h"
 #include "backends/cpu/core/thread_pools.h"
-#include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/core/xnn.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels/isa.h"
 #include "backends/graph/shape/infer.h"
 
 // --- graphs of one node ---

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels/isa.h"
+#include "backends/cpu/program/form_race.h"
+#include "backends/graph/shape/infer.h"
 #include "backends/storage/build_id.h"
 #include "backends/storage/record.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/program/form_race.h"
-#include "backends/cpu/kernels/isa.h"
-#include "backends/graph/shape/infer.h"
 
 #define SIDE 64
 
@@ -242,10 +242,10 @@ Test(forms, of_a_race_have_both_run)
     const struct inf_segment segment = {
         .graph = graph, .nodes = nodes, .node_count = 3, .slots = 1};
     cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, NULL, NULL), INF_OK);
-    cr_assert(inf_cpu_group_find(&group, graph, 0, &segment, INF_CPU_STREAMS));
+    cr_assert(inf_cpu_group_find(&group, graph, 0, &segment, INF_CPU_ROW_PIPELINES));
     cr_assert_eq(group.count, 3u);
     cr_assert_eq(inf_cpu_race_forms(forms, (struct inf_cpu_device *)device, &segment, &group,
-                                    INF_CPU_STREAMS, NULL),
+                                    INF_CPU_ROW_PIPELINES, NULL),
                  INF_OK);
     cr_assert_str_eq(forms[0].family, "streams");
     cr_assert_str_eq(forms[1].family, "chains");

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "backends/base/half.h"
+#include "backends/cpu/core/pack.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/kernels/isa.h"
-#include "backends/cpu/core/pack.h"
 
 static struct inf_device *device;
 static struct inf_cpu_packs packs;

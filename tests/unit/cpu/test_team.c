@@ -34,7 +34,7 @@ static void count_tile(const void *context, size_t tile, size_t worker)
 static void share(struct inf_cpu_team *team, size_t tiles, size_t workers)
 {
     struct count count = {.workers = workers < THREADS ? workers : THREADS};
-    struct inf_own_work work = {count_tile, &count, tiles};
+    struct inf_native_work work = {count_tile, &count, tiles};
     inf_cpu_team_work(team, &work, workers);
     // All is done when the call returns: what lies on this stack is looked at no longer.
     for (size_t i = 0; i < TILES_MAX; i++)

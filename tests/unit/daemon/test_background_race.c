@@ -189,8 +189,9 @@ static enum inf_precision infer(struct inf_served *served, const float x[4], flo
     inf_role_leave(); // as a worker
     cr_assert_eq(inf_model_acquire(served->model, served->device, &shape, &executable, &err),
                  INF_OK, "%s", err.text);
-    cr_assert_eq(inf_guard_run(served, served->device, executable, &execution, &precision, &err),
-                 INF_OK, "%s", err.text);
+    cr_assert_eq(
+        inf_result_guard_run(served, served->device, executable, &execution, &precision, &err),
+        INF_OK, "%s", err.text);
     inf_model_release(served->model, &executable);
     inf_role_enter_loop();
     return precision;
@@ -265,8 +266,8 @@ Test(model_race, serves_by_the_rule_until_nothing_is_served)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    struct inf_calm *calm = inf_model_store_calm(store);
-    inf_calm_stir(calm); // a request that runs
+    struct inf_idle_gate *idle_gate = inf_model_store_calm(store);
+    inf_idle_gate_stir(idle_gate); // a request that runs
     struct inf_served *served = load(store, "m", false);
     expect_on(served, "slow", INF_PRECISION_FP32, INF_PLACE_RULE);
     cr_expect(served->placement.race_due);
@@ -274,7 +275,7 @@ Test(model_race, serves_by_the_rule_until_nothing_is_served)
     float y[4];
     infer(served, (const float[]){1, 2, 3, 4}, y);
     cr_expect_eq(y[3], -16.f);
-    inf_calm_settle(calm);
+    inf_idle_gate_settle(idle_gate);
     struct inf_error err = settle(store);
     cr_expect_eq(err.code, INF_OK, "%s", err.text);
     struct inf_served *now = find(store, "m");
@@ -288,7 +289,7 @@ Test(model_race, serves_by_the_rule_until_nothing_is_served)
 
 // A user who asks so often that no slow run comes to its end between two requests, and no oftener.
 struct asking {
-    struct inf_calm *calm;
+    struct inf_idle_gate *idle_gate;
     atomic_bool enough;
 };
 
@@ -296,9 +297,9 @@ static void ask_often(void *context)
 {
     struct asking *asking = context;
     while (!atomic_load(&asking->enough)) {
-        inf_calm_stir(asking->calm);
-        inf_calm_settle(asking->calm);
-        nanosleep(&(struct timespec){.tv_nsec = 6 * INF_CALM_NS / 5}, NULL);
+        inf_idle_gate_stir(asking->idle_gate);
+        inf_idle_gate_settle(asking->idle_gate);
+        nanosleep(&(struct timespec){.tv_nsec = 6 * INF_IDLE_GATE_NS / 5}, NULL);
     }
 }
 
@@ -308,7 +309,7 @@ Test(model_race, is_over_though_no_run_is_left_in_peace)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    struct asking asking = {.calm = inf_model_store_calm(store)};
+    struct asking asking = {.idle_gate = inf_model_store_calm(store)};
     struct inf_thread thread;
     cr_assert_eq(inf_thread_start(&thread, "asking", ask_often, &asking, NULL), INF_OK);
     struct inf_served *served = load(store, "m", false);
@@ -330,7 +331,7 @@ Test(model_race, ends_though_something_is_always_served)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    inf_calm_stir(inf_model_store_calm(store));
+    inf_idle_gate_stir(inf_model_store_calm(store));
     struct inf_served *served = load(store, "m", false);
     inf_served_unref(&served);
     inf_model_store_destroy(&store); // a race waits

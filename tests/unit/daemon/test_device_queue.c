@@ -8,17 +8,17 @@
 
 #define MS INF_NS_PER_MS
 
-static struct inf_lane lane;
+static struct inf_device_queue queue;
 
-static void open_lane(uint32_t workers, uint32_t requests_max, uint64_t bytes_max)
+static void open_queue(uint32_t workers, uint32_t requests_max, uint64_t bytes_max)
 {
-    const struct inf_lane_options options = {
+    const struct inf_device_queue_options options = {
         .workers = workers,
         .jobs_max = 64,
         .cores = 2,
         .limits = {.requests_max = requests_max, .bytes_max = bytes_max}};
     struct inf_error err;
-    cr_assert_eq(inf_lane_init(&lane, &options, &err), INF_OK);
+    cr_assert_eq(inf_device_queue_init(&queue, &options, &err), INF_OK);
 }
 
 // A job of one user's for a model that its key names.
@@ -37,23 +37,23 @@ static struct inf_job *make_job(uint64_t model, uint64_t timeout_ms)
 
 static uint64_t last_wait_ns; // what the last push said
 
-static enum inf_lane_verdict push(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
+static enum inf_device_queue_verdict push(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
 {
-    return inf_lane_push(&lane, job, &last_wait_ns);
+    return inf_device_queue_push(&queue, job, &last_wait_ns);
 }
 
 // Takes the next job.
 static struct inf_job *take(void) INF_ATTR(no_thread_safety_analysis)
 {
-    struct inf_job *jobs[INF_LANE_JOBS];
-    uint32_t count = inf_lane_pop(&lane, jobs);
+    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
+    uint32_t count = inf_device_queue_pop(&queue, jobs);
     cr_assert_leq(count, 1);
     return count == 1 ? jobs[0] : NULL;
 }
 
 static void finish(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
 {
-    inf_lane_settle(&lane, &job, 1);
+    inf_device_queue_settle(&queue, &job, 1);
     free(job);
 }
 
@@ -69,101 +69,101 @@ static void settle(struct inf_job *job, uint64_t took_ms)
 
 static bool withdraw(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
 {
-    return inf_lane_withdraw(&lane, job);
+    return inf_device_queue_withdraw(&queue, job);
 }
 
 // Teaches the lane what a model takes.
 static void teach(uint64_t model, uint64_t took_ms)
 {
-    cr_assert_eq(push(make_job(model, 0)), INF_LANE_TAKEN);
+    cr_assert_eq(push(make_job(model, 0)), INF_DEVICE_QUEUE_TAKEN);
     settle(take(), took_ms);
 }
 
-Test(lane, is_bounded_in_requests_and_in_bytes)
+Test(queue, is_bounded_in_requests_and_in_bytes)
 {
-    open_lane(1, 2, 100);
+    open_queue(1, 2, 100);
     struct inf_job *jobs[4];
     for (int i = 0; i < 4; i++)
         jobs[i] = make_job(1, 0);
     jobs[0]->data_bytes = 1000; // alone, anything may
     jobs[1]->data_bytes = 60;
     jobs[2]->data_bytes = 50;
-    cr_expect_eq(push(jobs[0]), INF_LANE_TAKEN);
-    cr_expect_eq(push(jobs[1]), INF_LANE_FULL);
+    cr_expect_eq(push(jobs[0]), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(jobs[1]), INF_DEVICE_QUEUE_FULL);
     settle(take(), 1);
-    cr_expect_eq(push(jobs[1]), INF_LANE_TAKEN);
-    cr_expect_eq(push(jobs[2]), INF_LANE_FULL, "110 bytes");
+    cr_expect_eq(push(jobs[1]), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(jobs[2]), INF_DEVICE_QUEUE_FULL, "110 bytes");
     jobs[2]->data_bytes = 40;
-    cr_expect_eq(push(jobs[2]), INF_LANE_TAKEN);
-    cr_expect_eq(push(jobs[3]), INF_LANE_FULL, "3 requests");
+    cr_expect_eq(push(jobs[2]), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(jobs[3]), INF_DEVICE_QUEUE_FULL, "3 requests");
     cr_expect(withdraw(jobs[1]));
-    cr_expect_eq(inf_lane_count(&lane), 1);
-    cr_expect_eq(push(jobs[3]), INF_LANE_TAKEN);
+    cr_expect_eq(inf_device_queue_count(&queue), 1);
+    cr_expect_eq(push(jobs[3]), INF_DEVICE_QUEUE_TAKEN);
     settle(take(), 1);
     settle(take(), 1);
-    inf_lane_close(&lane);
-    cr_expect_eq(push(jobs[1]), INF_LANE_FULL);
+    inf_device_queue_close(&queue);
+    cr_expect_eq(push(jobs[1]), INF_DEVICE_QUEUE_FULL);
     cr_expect_null(take());
     free(jobs[1]);
-    inf_lane_fini(&lane);
+    inf_device_queue_fini(&queue);
 }
 
-Test(lane, refuses_at_once_what_would_be_late)
+Test(queue, refuses_at_once_what_would_be_late)
 {
-    open_lane(1, 32, 1000);
+    open_queue(1, 32, 1000);
     teach(1, 1000);
     // The worker is free: whoever wants to may try.
     struct inf_job *running = make_job(1, 10);
-    cr_expect_eq(push(running), INF_LANE_TAKEN);
+    cr_expect_eq(push(running), INF_DEVICE_QUEUE_TAKEN);
     cr_expect_eq(take(), running);
     // A second for the one that runs, one for itself, and then one for each that waits.
     struct inf_job *hopeless = make_job(1, 1500);
-    cr_expect_eq(push(hopeless), INF_LANE_LATE);
+    cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE);
     free(hopeless);
     struct inf_job *waiting[2] = {make_job(1, 2500), make_job(1, 3500)};
-    cr_expect_eq(push(waiting[0]), INF_LANE_TAKEN);
-    cr_expect_eq(push(waiting[1]), INF_LANE_TAKEN);
+    cr_expect_eq(push(waiting[0]), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(waiting[1]), INF_DEVICE_QUEUE_TAKEN);
     hopeless = make_job(1, 3500);
-    cr_expect_eq(push(hopeless), INF_LANE_LATE);
+    cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE);
     free(hopeless);
     // The same by when it would be begun.
     struct inf_job *impatient = make_job(1, 0);
     impatient->queue_deadline.at_ns = impatient->accepted_ns + 2500 * MS;
-    cr_expect_eq(push(impatient), INF_LANE_LONG);
+    cr_expect_eq(push(impatient), INF_DEVICE_QUEUE_LONG);
     impatient->queue_deadline.at_ns = impatient->accepted_ns + 3500 * MS;
-    cr_expect_eq(push(impatient), INF_LANE_TAKEN);
+    cr_expect_eq(push(impatient), INF_DEVICE_QUEUE_TAKEN);
     cr_expect(withdraw(impatient));
     cr_expect(withdraw(impatient), "it is the loop's already");
     free(impatient);
     // What is more urgent goes before those.
     struct inf_job *urgent = make_job(1, 2500);
     urgent->turn.priority = INF_PRIORITY_HIGH;
-    cr_expect_eq(push(urgent), INF_LANE_TAKEN);
+    cr_expect_eq(push(urgent), INF_DEVICE_QUEUE_TAKEN);
     // Of what is not known nothing can be said.
     struct inf_job *strange = make_job(2, 1);
-    cr_expect_eq(push(strange), INF_LANE_TAKEN);
+    cr_expect_eq(push(strange), INF_DEVICE_QUEUE_TAKEN);
     settle(running, 1000);
     for (int i = 0; i < 4; i++)
         settle(take(), 1000);
-    inf_lane_fini(&lane);
+    inf_device_queue_fini(&queue);
 }
 
-Test(lane, tells_how_long_what_waits_will_take)
+Test(queue, tells_how_long_what_waits_will_take)
 {
-    open_lane(2, 32, 1000);
+    open_queue(2, 32, 1000);
     teach(1, 100);
     for (int i = 0; i < 4; i++)
-        cr_expect_eq(push(make_job(1, 0)), INF_LANE_TAKEN);
+        cr_expect_eq(push(make_job(1, 0)), INF_DEVICE_QUEUE_TAKEN);
     cr_expect_eq(last_wait_ns, 200 * MS, "400 ms for two workers");
     for (int i = 0; i < 4; i++)
         settle(take(), 100);
-    inf_lane_fini(&lane);
+    inf_device_queue_fini(&queue);
 }
 
 // Takes whatever runs together.
 static uint32_t take_all(struct inf_job **jobs) INF_ATTR(no_thread_safety_analysis)
 {
-    return inf_lane_pop(&lane, jobs);
+    return inf_device_queue_pop(&queue, jobs);
 }
 
 // A model that runs up to four rows in twice the time of one.
@@ -179,18 +179,18 @@ static struct inf_job *make_rows(uint64_t user, uint32_t rows)
     return job;
 }
 
-Test(lane, gives_what_waits_for_one_model_together)
+Test(queue, gives_what_waits_for_one_model_together)
 {
-    open_lane(1, 32, 1000);
-    struct inf_job *jobs[INF_LANE_JOBS];
+    open_queue(1, 32, 1000);
+    struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
     struct inf_job *made[7];
     static const uint32_t rows[7] = {1, 1, 2, 1, 1, 7, 1};
     for (uint32_t i = 0; i < 7; i++) {
         made[i] = make_rows(i % 2, rows[i]);
-        cr_assert_eq(push(made[i]), INF_LANE_TAKEN);
+        cr_assert_eq(push(made[i]), INF_DEVICE_QUEUE_TAKEN);
     }
     struct inf_job *other = make_job(2, 0); // of another model, which runs alone
-    cr_assert_eq(push(other), INF_LANE_TAKEN);
+    cr_assert_eq(push(other), INF_DEVICE_QUEUE_TAKEN);
     // Four rows of the first user, whose turn it is, before those of the other.
     cr_expect_eq(take_all(jobs), 3);
     cr_expect_eq(jobs[0], made[0]);
@@ -200,7 +200,7 @@ Test(lane, gives_what_waits_for_one_model_together)
         settle(jobs[i], 1);
     uint32_t taken = 0;
     bool alone = false;
-    while (inf_lane_count(&lane) > 0) {
+    while (inf_device_queue_count(&queue) > 0) {
         uint32_t count = take_all(jobs);
         uint32_t all = 0;
         for (uint32_t i = 0; i < count; i++) {
@@ -213,7 +213,7 @@ Test(lane, gives_what_waits_for_one_model_together)
     }
     cr_expect_eq(taken, 5);
     cr_expect(alone);
-    inf_lane_fini(&lane);
+    inf_device_queue_fini(&queue);
 }
 
 // A worker thread that takes jobs until the lane is closed.
@@ -228,47 +228,47 @@ static void take_until_closed(void *context) INF_ATTR(no_thread_safety_analysis)
     }
 }
 
-Test(lane, loses_no_job_between_workers_that_look_and_workers_that_sleep)
+Test(queue, loses_no_job_between_workers_that_look_and_workers_that_sleep)
 {
     struct inf_thread threads[2] = {{0}};
     uint32_t taken[2] = {0};
     uint32_t pushed = 0;
-    open_lane(2, 32, 1000);
+    open_queue(2, 32, 1000);
     for (int i = 0; i < 2; i++)
         cr_assert_eq(inf_thread_start(&threads[i], "worker", take_until_closed, &taken[i], NULL),
                      INF_OK);
     // Waits of all lengths about the patience, so that both end with a job and without.
     for (uint32_t i = 0; i < 2000; i++) {
         struct inf_job *job = make_job(1, 0);
-        if (push(job) == INF_LANE_TAKEN)
+        if (push(job) == INF_DEVICE_QUEUE_TAKEN)
             pushed++;
         else
             free(job);
-        uint64_t until_ns = inf_clock_ns() + i % 16 * (INF_PATIENCE_LEAST_NS / 8);
+        uint64_t until_ns = inf_clock_ns() + i % 16 * (INF_SPIN_WAIT_LEAST_NS / 8);
         while (i % 16 != 0 && inf_clock_ns() < until_ns)
             ;
     }
-    while (inf_lane_count(&lane) > 0)
-        inf_patience_breathe(); // a job that nobody is woken for would stay
-    inf_lane_close(&lane);
+    while (inf_device_queue_count(&queue) > 0)
+        inf_spin_wait_breathe(); // a job that nobody is woken for would stay
+    inf_device_queue_close(&queue);
     for (int i = 0; i < 2; i++)
         inf_thread_join(&threads[i]);
     cr_expect_gt(pushed, 0);
     cr_expect_eq(taken[0] + taken[1], pushed);
-    inf_lane_fini(&lane);
+    inf_device_queue_fini(&queue);
 }
 
-Test(lane, gives_up_what_would_end_too_late_where_others_wait)
+Test(queue, gives_up_what_would_end_too_late_where_others_wait)
 {
-    open_lane(1, 32, 1000);
+    open_queue(1, 32, 1000);
     teach(1, 1000);
     struct inf_job *first = make_job(1, 0);
     struct inf_job *late = make_job(2, 100); // nothing is known of it, so that it gets in
     struct inf_job *last = make_job(1, 0);
     late->turn.model = 1;
-    cr_expect_eq(push(first), INF_LANE_TAKEN);
-    cr_expect_eq(push(late), INF_LANE_TAKEN);
-    cr_expect_eq(push(last), INF_LANE_TAKEN);
+    cr_expect_eq(push(first), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(late), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(last), INF_DEVICE_QUEUE_TAKEN);
     late->expected.run_ns = 1000 * MS; // and was learnt meanwhile
     cr_expect_eq(take(), first);
     settle(first, 1000);
@@ -281,41 +281,41 @@ Test(lane, gives_up_what_would_end_too_late_where_others_wait)
     cr_expect_not(last->given_up, "no deadline");
     settle(last, 1000);
     struct inf_job *only = make_job(2, 100);
-    cr_expect_eq(push(only), INF_LANE_TAKEN);
+    cr_expect_eq(push(only), INF_DEVICE_QUEUE_TAKEN);
     only->expected.run_ns = 1000 * MS;
     cr_expect_eq(take(), only);
     cr_expect_not(only->given_up, "nothing else waits");
     settle(only, 1);
-    inf_lane_fini(&lane);
+    inf_device_queue_fini(&queue);
 }
 
-Test(lane, learns_nothing_from_runs_that_failed)
+Test(queue, learns_nothing_from_runs_that_failed)
 {
-    open_lane(1, 32, 1000);
+    open_queue(1, 32, 1000);
     teach(1, 100);
     struct inf_job *failed = make_job(1, 0);
-    cr_expect_eq(push(failed), INF_LANE_TAKEN);
+    cr_expect_eq(push(failed), INF_DEVICE_QUEUE_TAKEN);
     cr_expect_eq(take(), failed);
     failed->result.start_ns = failed->result.begin_ns = inf_clock_ns();
     failed->result.done_ns = failed->result.end_ns = failed->result.start_ns + 1;
     failed->result.fault.err.code = INF_CANCELLED;
     finish(failed);
     struct inf_job *job = make_job(1, 0);
-    cr_expect_eq(push(job), INF_LANE_TAKEN);
+    cr_expect_eq(push(job), INF_DEVICE_QUEUE_TAKEN);
     cr_expect_eq(job->expected.run_ns, 100 * MS);
     settle(take(), 1);
-    inf_lane_fini(&lane);
+    inf_device_queue_fini(&queue);
 }
 
 static uint64_t finish_ns(const struct inf_job *job, uint64_t run_ns)
     INF_ATTR(no_thread_safety_analysis)
 {
-    return inf_lane_finish_ns(&lane, job, run_ns);
+    return inf_device_queue_finish_ns(&queue, job, run_ns);
 }
 
-Test(lane, says_how_long_until_a_job_would_be_done)
+Test(queue, says_how_long_until_a_job_would_be_done)
 {
-    open_lane(1, 32, 1000);
+    open_queue(1, 32, 1000);
     struct inf_job *asked = make_job(2, 0);
     cr_expect_eq(finish_ns(asked, 0), 1u);
     cr_expect_eq(finish_ns(asked, 7 * MS), 7 * MS, "nothing is known of it, and nobody waits");
@@ -323,9 +323,9 @@ Test(lane, says_how_long_until_a_job_would_be_done)
     teach(2, 50);
     cr_expect_eq(finish_ns(asked, 7 * MS), 50 * MS, "what it took counts more");
     struct inf_job *running = make_job(1, 0), *waiting = make_job(1, 0);
-    cr_expect_eq(push(running), INF_LANE_TAKEN);
+    cr_expect_eq(push(running), INF_DEVICE_QUEUE_TAKEN);
     cr_expect_eq(take(), running);
-    cr_expect_eq(push(waiting), INF_LANE_TAKEN);
+    cr_expect_eq(push(waiting), INF_DEVICE_QUEUE_TAKEN);
     // A second for the one that runs, of which some is over, and one for that which waits.
     asked->accepted_ns = inf_clock_ns();
     cr_expect_leq(finish_ns(asked, 0), 2050 * MS);
@@ -334,5 +334,5 @@ Test(lane, says_how_long_until_a_job_would_be_done)
     settle(take(), 1000);
     cr_expect_eq(finish_ns(asked, 0), 50 * MS);
     free(asked);
-    inf_lane_fini(&lane);
+    inf_device_queue_fini(&queue);
 }

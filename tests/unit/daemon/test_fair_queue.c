@@ -8,201 +8,204 @@
 
 #define MS INF_NS_PER_MS
 
-static struct inf_fair *make(uint32_t capacity)
+static struct inf_fair_queue *make(uint32_t capacity)
 {
-    struct inf_fair *fair = NULL;
+    struct inf_fair_queue *fair_queue = NULL;
     struct inf_error err;
-    cr_assert_eq(inf_fair_create(&fair, capacity, &err), INF_OK);
-    return fair;
+    cr_assert_eq(inf_fair_queue_create(&fair_queue, capacity, &err), INF_OK);
+    return fair_queue;
 }
 
-static void add(struct inf_fair *fair, struct inf_fair_entry *entry, uint64_t user, uint64_t model,
-                enum inf_priority priority, uint64_t since_ns)
+static void add(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry,
+                uint64_t user, uint64_t model, enum inf_priority priority, uint64_t since_ns)
 {
-    *entry = (struct inf_fair_entry){
+    *entry = (struct inf_fair_queue_entry){
         .user = user, .model = model, .priority = priority, .cost_ns = MS, .since_ns = since_ns};
-    inf_fair_add(fair, entry);
+    inf_fair_queue_add(fair_queue, entry);
 }
 
 // Takes whoever is next and lets it run for `took_ns`.
-static struct inf_fair_entry *run(struct inf_fair *fair, uint64_t now_ns, uint64_t took_ns)
+static struct inf_fair_queue_entry *run(struct inf_fair_queue *fair_queue, uint64_t now_ns,
+                                        uint64_t took_ns)
 {
-    struct inf_fair_entry *entry = inf_fair_next(fair, now_ns);
+    struct inf_fair_queue_entry *entry = inf_fair_queue_next(fair_queue, now_ns);
     cr_assert_not_null(entry);
-    inf_fair_begin(fair, entry);
-    inf_fair_end(fair, entry, took_ns);
+    inf_fair_queue_begin(fair_queue, entry);
+    inf_fair_queue_end(fair_queue, entry, took_ns);
     return entry;
 }
 
-Test(fair, one_users_requests_of_one_model_go_in_the_order_they_came)
+Test(fair_queue, one_users_requests_of_one_model_go_in_the_order_they_came)
 {
-    struct inf_fair *fair = make(8);
-    struct inf_fair_entry entries[4];
+    struct inf_fair_queue *fair_queue = make(8);
+    struct inf_fair_queue_entry entries[4];
     for (int i = 0; i < 4; i++)
-        add(fair, &entries[i], 1, 1, INF_PRIORITY_NORMAL, (uint64_t)i);
-    inf_fair_remove(fair, &entries[2]);
-    cr_expect_eq(inf_fair_waiting_ns(fair), 3 * MS);
-    cr_expect_eq(run(fair, 10, MS), &entries[0]);
-    cr_expect_eq(run(fair, 10, MS), &entries[1]);
-    cr_expect_eq(run(fair, 10, MS), &entries[3]);
-    cr_expect_null(inf_fair_next(fair, 10));
-    cr_expect_eq(inf_fair_waiting_ns(fair), 0);
-    inf_fair_destroy(&fair);
+        add(fair_queue, &entries[i], 1, 1, INF_PRIORITY_NORMAL, (uint64_t)i);
+    inf_fair_queue_remove(fair_queue, &entries[2]);
+    cr_expect_eq(inf_fair_queue_waiting_ns(fair_queue), 3 * MS);
+    cr_expect_eq(run(fair_queue, 10, MS), &entries[0]);
+    cr_expect_eq(run(fair_queue, 10, MS), &entries[1]);
+    cr_expect_eq(run(fair_queue, 10, MS), &entries[3]);
+    cr_expect_null(inf_fair_queue_next(fair_queue, 10));
+    cr_expect_eq(inf_fair_queue_waiting_ns(fair_queue), 0);
+    inf_fair_queue_destroy(&fair_queue);
 }
 
 // Two who always have something waiting, `cost` apart: which part of the time the first one gets.
 static double share_of_first(uint64_t user_a, uint64_t model_a, uint64_t user_b, uint64_t model_b,
                              uint64_t cost_a, uint64_t cost_b)
 {
-    struct inf_fair *fair = make(16);
-    struct inf_fair_entry entries[8];
+    struct inf_fair_queue *fair_queue = make(16);
+    struct inf_fair_queue_entry entries[8];
     uint64_t had[2] = {0, 0};
     uint64_t now = 1;
     for (int i = 0; i < 8; i++)
-        add(fair, &entries[i], i % 2 == 0 ? user_a : user_b, i % 2 == 0 ? model_a : model_b,
+        add(fair_queue, &entries[i], i % 2 == 0 ? user_a : user_b, i % 2 == 0 ? model_a : model_b,
             INF_PRIORITY_NORMAL, now++);
     for (int i = 0; i < 5000; i++) {
-        struct inf_fair_entry *next = inf_fair_next(fair, now);
+        struct inf_fair_queue_entry *next = inf_fair_queue_next(fair_queue, now);
         int who = (int)((next - entries) % 2);
         uint64_t cost = who == 0 ? cost_a : cost_b;
-        cr_assert_eq(run(fair, now, cost), next);
+        cr_assert_eq(run(fair_queue, now, cost), next);
         had[who] += cost;
-        add(fair, next, who == 0 ? user_a : user_b, who == 0 ? model_a : model_b,
+        add(fair_queue, next, who == 0 ? user_a : user_b, who == 0 ? model_a : model_b,
             INF_PRIORITY_NORMAL, now++);
     }
-    inf_fair_destroy(&fair);
+    inf_fair_queue_destroy(&fair_queue);
     return (double)had[0] / (double)(had[0] + had[1]);
 }
 
-Test(fair, users_get_equal_time_whatever_their_models_cost)
+Test(fair_queue, users_get_equal_time_whatever_their_models_cost)
 {
     cr_expect_float_eq(share_of_first(1, 7, 2, 8, 10 * MS, MS), 0.5, 0.01);
     cr_expect_float_eq(share_of_first(1, 7, 2, 7, MS, 100 * MS), 0.5, 0.03);
 }
 
-Test(fair, models_of_one_user_get_equal_time)
+Test(fair_queue, models_of_one_user_get_equal_time)
 {
     cr_expect_float_eq(share_of_first(1, 7, 1, 8, 10 * MS, MS), 0.5, 0.01);
 }
 
-Test(fair, a_user_gains_nothing_by_having_many_models)
+Test(fair_queue, a_user_gains_nothing_by_having_many_models)
 {
     enum {
         MODELS = 9
     };
-    struct inf_fair *fair = make(64);
-    struct inf_fair_entry entries[MODELS + 1];
+    struct inf_fair_queue *fair_queue = make(64);
+    struct inf_fair_queue_entry entries[MODELS + 1];
     uint64_t had[2] = {0, 0};
     uint64_t now = 1;
     for (uint64_t i = 0; i <= MODELS; i++)
-        add(fair, &entries[i], i < MODELS ? 1 : 2, i, INF_PRIORITY_NORMAL, now++);
+        add(fair_queue, &entries[i], i < MODELS ? 1 : 2, i, INF_PRIORITY_NORMAL, now++);
     for (int i = 0; i < 4000; i++) {
-        struct inf_fair_entry *next = run(fair, now, MS);
+        struct inf_fair_queue_entry *next = run(fair_queue, now, MS);
         had[next->user - 1] += MS;
-        add(fair, next, next->user, next->model, INF_PRIORITY_NORMAL, now++);
+        add(fair_queue, next, next->user, next->model, INF_PRIORITY_NORMAL, now++);
     }
     cr_expect_float_eq((double)had[0] / (double)(had[0] + had[1]), 0.5, 0.01);
-    inf_fair_destroy(&fair);
+    inf_fair_queue_destroy(&fair_queue);
 }
 
-Test(fair, whoever_was_away_neither_gains_nor_pays)
+Test(fair_queue, whoever_was_away_neither_gains_nor_pays)
 {
-    struct inf_fair *fair = make(64);
-    struct inf_fair_entry busy[2];
-    struct inf_fair_entry back[3];
-    add(fair, &busy[0], 1, 1, INF_PRIORITY_NORMAL, 1);
-    add(fair, &busy[1], 1, 1, INF_PRIORITY_NORMAL, 2);
+    struct inf_fair_queue *fair_queue = make(64);
+    struct inf_fair_queue_entry busy[2];
+    struct inf_fair_queue_entry back[3];
+    add(fair_queue, &busy[0], 1, 1, INF_PRIORITY_NORMAL, 1);
+    add(fair_queue, &busy[1], 1, 1, INF_PRIORITY_NORMAL, 2);
     for (uint64_t i = 3; i < 100; i++) {
-        struct inf_fair_entry *next = run(fair, i, MS);
-        add(fair, next, 1, 1, INF_PRIORITY_NORMAL, i);
+        struct inf_fair_queue_entry *next = run(fair_queue, i, MS);
+        add(fair_queue, next, 1, 1, INF_PRIORITY_NORMAL, i);
     }
     // Had 97 ms been saved up, all three would go before anything of user 1.
     for (uint64_t i = 0; i < 3; i++)
-        add(fair, &back[i], 2, 2, INF_PRIORITY_NORMAL, 100 + i);
+        add(fair_queue, &back[i], 2, 2, INF_PRIORITY_NORMAL, 100 + i);
     int of_back = 0;
     for (int i = 0; i < 4; i++)
-        of_back += run(fair, 200, MS)->user == 2;
+        of_back += run(fair_queue, 200, MS)->user == 2;
     cr_expect_eq(of_back, 2, "%d of 4", of_back);
-    inf_fair_destroy(&fair);
+    inf_fair_queue_destroy(&fair_queue);
 }
 
-Test(fair, the_charge_is_what_was_really_taken)
+Test(fair_queue, the_charge_is_what_was_really_taken)
 {
-    struct inf_fair *fair = make(8);
-    struct inf_fair_entry a[2];
-    struct inf_fair_entry b[4];
+    struct inf_fair_queue *fair_queue = make(8);
+    struct inf_fair_queue_entry a[2];
+    struct inf_fair_queue_entry b[4];
     for (uint64_t i = 0; i < 2; i++)
-        add(fair, &a[i], 1, 1, INF_PRIORITY_NORMAL, 1 + i);
+        add(fair_queue, &a[i], 1, 1, INF_PRIORITY_NORMAL, 1 + i);
     for (uint64_t i = 0; i < 4; i++)
-        add(fair, &b[i], 2, 1, INF_PRIORITY_NORMAL, 10 + i);
+        add(fair_queue, &b[i], 2, 1, INF_PRIORITY_NORMAL, 10 + i);
     // It was to take 1 ms and took 3: three of the other's are due.
-    cr_expect_eq(run(fair, 20, 3 * MS), &a[0]);
+    cr_expect_eq(run(fair_queue, 20, 3 * MS), &a[0]);
     for (int i = 0; i < 3; i++)
-        cr_expect_eq(run(fair, 20, MS), &b[i]);
-    cr_expect_eq(run(fair, 20, MS), &a[1]);
-    inf_fair_destroy(&fair);
+        cr_expect_eq(run(fair_queue, 20, MS), &b[i]);
+    cr_expect_eq(run(fair_queue, 20, MS), &a[1]);
+    inf_fair_queue_destroy(&fair_queue);
 }
 
-Test(fair, urgent_requests_of_a_user_go_first_and_old_ones_become_urgent)
+Test(fair_queue, urgent_requests_of_a_user_go_first_and_old_ones_become_urgent)
 {
-    struct inf_fair *fair = make(8);
-    struct inf_fair_entry low, normal, high, late;
-    uint64_t aging = INF_FAIR_AGING_MS * MS;
-    add(fair, &low, 1, 1, INF_PRIORITY_LOW, 1);
-    add(fair, &normal, 1, 2, INF_PRIORITY_NORMAL, 2);
-    add(fair, &high, 1, 3, INF_PRIORITY_HIGH, 3);
-    cr_expect_eq(run(fair, 4, MS), &high);
-    cr_expect_eq(run(fair, 5, MS), &normal);
+    struct inf_fair_queue *fair_queue = make(8);
+    struct inf_fair_queue_entry low, normal, high, late;
+    uint64_t aging = INF_FAIR_QUEUE_AGING_MS * MS;
+    add(fair_queue, &low, 1, 1, INF_PRIORITY_LOW, 1);
+    add(fair_queue, &normal, 1, 2, INF_PRIORITY_NORMAL, 2);
+    add(fair_queue, &high, 1, 3, INF_PRIORITY_HIGH, 3);
+    cr_expect_eq(run(fair_queue, 4, MS), &high);
+    cr_expect_eq(run(fair_queue, 5, MS), &normal);
     // After two of the steps it counts as high as one that has just come, and is older.
-    add(fair, &late, 1, 1, INF_PRIORITY_HIGH, 2 * aging);
-    cr_expect_eq(inf_fair_next(fair, 2 * aging), &late);
-    cr_expect_eq(inf_fair_next(fair, 2 * aging + 1), &low);
-    inf_fair_destroy(&fair);
+    add(fair_queue, &late, 1, 1, INF_PRIORITY_HIGH, 2 * aging);
+    cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging), &late);
+    cr_expect_eq(inf_fair_queue_next(fair_queue, 2 * aging + 1), &low);
+    inf_fair_queue_destroy(&fair_queue);
 }
 
-Test(fair, nobody_buys_time_of_other_users_by_calling_it_urgent)
+Test(fair_queue, nobody_buys_time_of_other_users_by_calling_it_urgent)
 {
-    struct inf_fair *fair = make(16);
-    struct inf_fair_entry entries[4];
+    struct inf_fair_queue *fair_queue = make(16);
+    struct inf_fair_queue_entry entries[4];
     int of_modest = 0;
     for (uint64_t i = 0; i < 4; i++)
-        add(fair, &entries[i], i % 2, 1, i % 2 == 0 ? INF_PRIORITY_HIGH : INF_PRIORITY_LOW, i);
+        add(fair_queue, &entries[i], i % 2, 1, i % 2 == 0 ? INF_PRIORITY_HIGH : INF_PRIORITY_LOW,
+            i);
     for (uint64_t i = 0; i < 100; i++) {
-        struct inf_fair_entry *next = run(fair, 10 + i, MS);
+        struct inf_fair_queue_entry *next = run(fair_queue, 10 + i, MS);
         of_modest += next->user == 1;
-        add(fair, next, next->user, 1, next->priority, 10 + i);
+        add(fair_queue, next, next->user, 1, next->priority, 10 + i);
     }
     cr_expect_eq(of_modest, 50);
-    inf_fair_destroy(&fair);
+    inf_fair_queue_destroy(&fair_queue);
 }
 
-Test(fair, says_what_is_ahead)
+Test(fair_queue, says_what_is_ahead)
 {
-    struct inf_fair *fair = make(16);
-    struct inf_fair_entry entries[6];
-    cr_expect_eq(inf_fair_ahead_ns(fair, 1, INF_PRIORITY_NORMAL), 0);
+    struct inf_fair_queue *fair_queue = make(16);
+    struct inf_fair_queue_entry entries[6];
+    cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_NORMAL), 0);
     for (uint64_t i = 0; i < 2; i++)
-        add(fair, &entries[i], 1, 1, INF_PRIORITY_NORMAL, i);
-    cr_expect_eq(inf_fair_ahead_ns(fair, 1, INF_PRIORITY_NORMAL), 2 * MS);
-    cr_expect_eq(inf_fair_ahead_ns(fair, 1, INF_PRIORITY_HIGH), 0, "they go before");
+        add(fair_queue, &entries[i], 1, 1, INF_PRIORITY_NORMAL, i);
+    cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_NORMAL), 2 * MS);
+    cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_HIGH), 0, "they go before");
     for (uint64_t i = 2; i < 6; i++)
-        add(fair, &entries[i], 2, 1, INF_PRIORITY_NORMAL, i);
+        add(fair_queue, &entries[i], 2, 1, INF_PRIORITY_NORMAL, i);
     // The first user's two, and as much of the other's in between; never more than there is.
-    cr_expect_eq(inf_fair_ahead_ns(fair, 1, INF_PRIORITY_NORMAL), 4 * MS);
-    cr_expect_eq(inf_fair_ahead_ns(fair, 2, INF_PRIORITY_NORMAL), 6 * MS);
-    cr_expect_eq(inf_fair_ahead_ns(fair, 3, INF_PRIORITY_NORMAL), 0, "it is the next one's turn");
-    inf_fair_destroy(&fair);
+    cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 1, INF_PRIORITY_NORMAL), 4 * MS);
+    cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 2, INF_PRIORITY_NORMAL), 6 * MS);
+    cr_expect_eq(inf_fair_queue_ahead_ns(fair_queue, 3, INF_PRIORITY_NORMAL), 0,
+                 "it is the next one's turn");
+    inf_fair_queue_destroy(&fair_queue);
 }
 
 // However many users and models come and go, there is room for as many entries as was said, every
 // one comes out once, and the books balance.
-Test(fair, keeps_its_books_through_a_random_crowd)
+Test(fair_queue, keeps_its_books_through_a_random_crowd)
 {
     enum {
         COUNT = 32
     };
-    struct inf_fair *fair = make(COUNT);
-    struct inf_fair_entry entries[COUNT];
+    struct inf_fair_queue *fair_queue = make(COUNT);
+    struct inf_fair_queue_entry entries[COUNT];
     enum {
         OUT,
         WAITS,
@@ -213,27 +216,28 @@ Test(fair, keeps_its_books_through_a_random_crowd)
     for (uint64_t now = 1; now < 200000; now++) {
         int i = rand_r(&seed) % COUNT;
         if (states[i] == OUT) {
-            add(fair, &entries[i], (uint64_t)(rand_r(&seed) % 100), (uint64_t)(rand_r(&seed) % 100),
+            add(fair_queue, &entries[i], (uint64_t)(rand_r(&seed) % 100),
+                (uint64_t)(rand_r(&seed) % 100),
                 (enum inf_priority)(rand_r(&seed) % INF_PRIORITY_COUNT), now);
             states[i] = WAITS;
             waiting++;
         } else if (states[i] == RUNS) {
-            inf_fair_end(fair, &entries[i], (uint64_t)(rand_r(&seed) % 5) * MS);
+            inf_fair_queue_end(fair_queue, &entries[i], (uint64_t)(rand_r(&seed) % 5) * MS);
             states[i] = OUT;
         } else if (rand_r(&seed) % 4 == 0) {
-            inf_fair_remove(fair, &entries[i]);
+            inf_fair_queue_remove(fair_queue, &entries[i]);
             states[i] = OUT;
             waiting--;
         } else {
-            struct inf_fair_entry *next = inf_fair_next(fair, now);
+            struct inf_fair_queue_entry *next = inf_fair_queue_next(fair_queue, now);
             cr_assert_not_null(next);
             cr_assert_eq(states[next - entries], WAITS);
-            inf_fair_begin(fair, next);
+            inf_fair_queue_begin(fair_queue, next);
             states[next - entries] = RUNS;
             waiting--;
         }
-        cr_assert_eq(inf_fair_waiting_ns(fair), waiting * MS);
-        cr_assert_eq(inf_fair_next(fair, now) == NULL, waiting == 0);
+        cr_assert_eq(inf_fair_queue_waiting_ns(fair_queue), waiting * MS);
+        cr_assert_eq(inf_fair_queue_next(fair_queue, now) == NULL, waiting == 0);
     }
-    inf_fair_destroy(&fair);
+    inf_fair_queue_destroy(&fair_queue);
 }

@@ -38,7 +38,7 @@ TestSuite(facts, .init = start, .fini = stop);
 
 Test(facts, of_an_x86_machine_in_a_control_group)
 {
-    struct inf_facts facts;
+    struct inf_host_info facts;
     make("/proc/cpuinfo",
          "processor\t: 0\nmodel name\t: AMD EPYC 9R14\n"
          "flags\t\t: fpu sse2 avx avx2 fma avx512f avx512_vnni notavx512bw\n"
@@ -49,7 +49,7 @@ Test(facts, of_an_x86_machine_in_a_control_group)
     make("/sys/fs/cgroup/system.slice/inferd.service/cpu.max", "max 100000\n");
     make("/sys/fs/cgroup/system.slice/memory.max", "max\n");
     make("/sys/fs/cgroup/system.slice/inferd.service/memory.max", "1073741824\n");
-    inf_facts_read(&facts, root);
+    inf_host_info_read(&facts, root);
     cr_expect_str_eq(facts.cpu, "AMD EPYC 9R14");
     cr_expect_str_eq(facts.cpu_isa, "sse2 avx fma avx2 avx512f avx512_vnni");
     cr_expect_eq(facts.memory_bytes, UINT64_C(8241741824));
@@ -60,9 +60,9 @@ Test(facts, of_an_x86_machine_in_a_control_group)
 
 Test(facts, of_an_arm_machine_without_control_groups)
 {
-    struct inf_facts facts;
+    struct inf_host_info facts;
     make("/proc/cpuinfo", "processor : 0\nFeatures : fp asimd aes asimdhp asimddp\n");
-    inf_facts_read(&facts, root);
+    inf_host_info_read(&facts, root);
     cr_expect_str_eq(facts.cpu_isa, "asimd asimdhp asimddp");
     cr_expect_str_empty(facts.cpu);
     cr_expect_eq(facts.cores_quota, 0u);
@@ -72,8 +72,8 @@ Test(facts, of_an_arm_machine_without_control_groups)
 
 Test(facts, of_this_machine)
 {
-    struct inf_facts facts;
-    inf_facts_read(&facts, "");
+    struct inf_host_info facts;
+    inf_host_info_read(&facts, "");
     cr_expect_geq(facts.cores_usable, 1u);
     cr_expect_leq(facts.cores_usable, facts.cores_online);
     cr_expect_gt(facts.memory_bytes, 0u);

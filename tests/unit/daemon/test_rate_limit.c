@@ -6,42 +6,42 @@
 
 #define MS INF_NS_PER_MS
 
-Test(allowance, lets_a_seconds_worth_be_taken_ahead)
+Test(rate_limit, lets_a_seconds_worth_be_taken_ahead)
 {
-    struct inf_allowance allowance = {0};
-    inf_allowance_take(&allowance, 499 * MS, 500, 0);
-    cr_expect_eq(inf_allowance_wait_ns(&allowance, 500, 0), 0u);
-    inf_allowance_take(&allowance, 501 * MS, 500, 0);
+    struct inf_rate_limit rate_limit = {0};
+    inf_rate_limit_take(&rate_limit, 499 * MS, 500, 0);
+    cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 500, 0), 0u);
+    inf_rate_limit_take(&rate_limit, 501 * MS, 500, 0);
     // 500 ms too much, at half a second a second.
-    uint64_t wait_ns = inf_allowance_wait_ns(&allowance, 500, 0);
+    uint64_t wait_ns = inf_rate_limit_wait_ns(&rate_limit, 500, 0);
     cr_expect(wait_ns > 1000 * MS && wait_ns < 1001 * MS, "%llu", (unsigned long long)wait_ns);
-    cr_expect_gt(inf_allowance_wait_ns(&allowance, 500, 999 * MS), 0u);
-    cr_expect_eq(inf_allowance_wait_ns(&allowance, 500, 1001 * MS), 0u);
+    cr_expect_gt(inf_rate_limit_wait_ns(&rate_limit, 500, 999 * MS), 0u);
+    cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 500, 1001 * MS), 0u);
 }
 
-Test(allowance, runs_dry_at_its_rate_however_often_it_is_looked_at)
+Test(rate_limit, runs_dry_at_its_rate_however_often_it_is_looked_at)
 {
-    struct inf_allowance allowance = {0};
-    inf_allowance_take(&allowance, 2000 * MS, 1000, 0);
+    struct inf_rate_limit rate_limit = {0};
+    inf_rate_limit_take(&rate_limit, 2000 * MS, 1000, 0);
     for (uint64_t now_ns = 0; now_ns < 999 * MS; now_ns += 5000)
-        cr_assert_gt(inf_allowance_wait_ns(&allowance, 1000, now_ns), 0u);
-    cr_expect_eq(inf_allowance_wait_ns(&allowance, 1000, 1001 * MS), 0u);
+        cr_assert_gt(inf_rate_limit_wait_ns(&rate_limit, 1000, now_ns), 0u);
+    cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 1000, 1001 * MS), 0u);
 }
 
-Test(allowance, without_a_rate_has_no_end)
+Test(rate_limit, without_a_rate_has_no_end)
 {
-    struct inf_allowance allowance = {0};
-    inf_allowance_take(&allowance, UINT64_MAX, 0, 1);
-    cr_expect_eq(inf_allowance_wait_ns(&allowance, 0, 1), 0u);
-    cr_expect_eq(inf_allowance_wait_ns(&allowance, 1, 1), 0u);
+    struct inf_rate_limit rate_limit = {0};
+    inf_rate_limit_take(&rate_limit, UINT64_MAX, 0, 1);
+    cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 0, 1), 0u);
+    cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 1, 1), 0u);
 }
 
-Test(allowance, does_not_wrap)
+Test(rate_limit, does_not_wrap)
 {
-    struct inf_allowance allowance = {0};
-    inf_allowance_take(&allowance, UINT64_MAX, 1000000, 7);
-    inf_allowance_take(&allowance, UINT64_MAX, 1000000, 7);
-    cr_expect_gt(inf_allowance_wait_ns(&allowance, 1000000, 8), 0u);
+    struct inf_rate_limit rate_limit = {0};
+    inf_rate_limit_take(&rate_limit, UINT64_MAX, 1000000, 7);
+    inf_rate_limit_take(&rate_limit, UINT64_MAX, 1000000, 7);
+    cr_expect_gt(inf_rate_limit_wait_ns(&rate_limit, 1000000, 8), 0u);
     // An hour of one device at most, which a thousand devices make up for in seconds.
-    cr_expect_eq(inf_allowance_wait_ns(&allowance, 1000000, UINT64_MAX), 0u);
+    cr_expect_eq(inf_rate_limit_wait_ns(&rate_limit, 1000000, UINT64_MAX), 0u);
 }

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "backends/base/thread.h"
-#include "daemon/output/reply_writer.h"
 #include "daemon/output/output_queue.h"
+#include "daemon/output/reply_writer.h"
 
 static struct inf_pool *pool;
-static struct inf_gate_returns *returns;
-static struct inf_gate *gate;
+static struct inf_reply_writer_returns *returns;
+static struct inf_reply_writer *writer;
 static int ends[2]; // the gate's, and the client's
 static int owner;
 
@@ -24,37 +24,37 @@ static void start(void)
     struct inf_error err;
     int small = 4096;
     cr_assert_eq(inf_pool_create(&pool, 16 << 20, &err), INF_OK);
-    cr_assert_eq(inf_gate_returns_create(&returns, pool, &err), INF_OK);
+    cr_assert_eq(inf_reply_writer_returns_create(&returns, pool, &err), INF_OK);
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-    cr_assert_eq(inf_gate_create(&gate, returns, ends[0], &owner, &err), INF_OK);
+    cr_assert_eq(inf_reply_writer_create(&writer, returns, ends[0], &owner, &err), INF_OK);
     inf_role_enter_loop();
 }
 
 static void stop(void)
 {
     inf_role_enter_loop();
-    if (gate != NULL)
-        inf_gate_close(gate);
-    inf_gate_unref(&gate);
-    inf_gate_returns_destroy(&returns);
+    if (writer != NULL)
+        inf_reply_writer_close(writer);
+    inf_reply_writer_unref(&writer);
+    inf_reply_writer_returns_destroy(&returns);
     inf_pool_destroy(&pool);
     close(ends[1]);
     inf_role_leave();
 }
 
-TestSuite(gate, .init = start, .fini = stop, .timeout = 60);
+TestSuite(writer, .init = start, .fini = stop, .timeout = 60);
 
 static bool is_told(void)
 {
-    struct pollfd fd = {.fd = inf_gate_returns_fd(returns), .events = POLLIN};
+    struct pollfd fd = {.fd = inf_reply_writer_returns_fd(returns), .events = POLLIN};
     return poll(&fd, 1, 0) == 1;
 }
 
 static void write_text(const char *text)
 {
     const struct iovec part = {(void *)text, strlen(text)};
-    inf_gate_write(gate, &part, 1);
+    inf_reply_writer_write(writer, &part, 1);
 }
 
 static void expect_text(const char *text)
@@ -65,64 +65,64 @@ static void expect_text(const char *text)
     cr_expect_arr_eq(bytes, text, strlen(text));
 }
 
-Test(gate, lets_one_worker_in_at_a_time)
+Test(writer, lets_one_worker_in_at_a_time)
 {
-    cr_assert(inf_gate_enter_worker(gate));
-    cr_expect_not(inf_gate_enter_worker(gate));
+    cr_assert(inf_reply_writer_enter_worker(writer));
+    cr_expect_not(inf_reply_writer_enter_worker(writer));
     write_text("one");
     expect_text("one");
-    cr_assert(inf_gate_enter_worker(gate), "it has left");
-    inf_gate_leave_worker(gate);
+    cr_assert(inf_reply_writer_enter_worker(writer), "it has left");
+    inf_reply_writer_leave_worker(writer);
     cr_expect_not(is_told(), "nothing is left to be done");
     inf_role_enter_loop();
-    cr_expect_not(inf_gate_busy(gate));
+    cr_expect_not(inf_reply_writer_busy(writer));
 }
 
-Test(gate, keeps_workers_out_while_the_loop_is_in)
+Test(writer, keeps_workers_out_while_the_loop_is_in)
 {
     inf_role_enter_loop();
-    cr_assert(inf_gate_enter_loop(gate));
-    cr_expect(inf_gate_enter_loop(gate), "it is in already");
-    cr_expect(inf_gate_busy(gate));
-    cr_expect_not(inf_gate_enter_worker(gate));
-    inf_gate_leave_loop(gate);
-    cr_expect(inf_gate_enter_worker(gate));
-    inf_gate_leave_worker(gate);
+    cr_assert(inf_reply_writer_enter_loop(writer));
+    cr_expect(inf_reply_writer_enter_loop(writer), "it is in already");
+    cr_expect(inf_reply_writer_busy(writer));
+    cr_expect_not(inf_reply_writer_enter_worker(writer));
+    inf_reply_writer_leave_loop(writer);
+    cr_expect(inf_reply_writer_enter_worker(writer));
+    inf_reply_writer_leave_worker(writer);
 }
 
-Test(gate, comes_back_to_a_loop_that_wanted_in)
+Test(writer, comes_back_to_a_loop_that_wanted_in)
 {
-    struct inf_gate_rest rest;
+    struct inf_reply_writer_rest rest;
     inf_role_enter_loop();
-    cr_assert(inf_gate_enter_worker(gate));
-    cr_expect_not(inf_gate_enter_loop(gate));
-    cr_expect_not(inf_gate_enter_loop(gate), "asked again");
-    cr_expect_not(inf_gate_returns_next(returns, &rest), "the worker is still in");
+    cr_assert(inf_reply_writer_enter_worker(writer));
+    cr_expect_not(inf_reply_writer_enter_loop(writer));
+    cr_expect_not(inf_reply_writer_enter_loop(writer), "asked again");
+    cr_expect_not(inf_reply_writer_returns_next(returns, &rest), "the worker is still in");
     write_text("all");
     expect_text("all");
     cr_assert(is_told());
-    cr_expect_not(inf_gate_enter_worker(gate), "it is the loop's turn");
-    cr_assert(inf_gate_returns_next(returns, &rest));
+    cr_expect_not(inf_reply_writer_enter_worker(writer), "it is the loop's turn");
+    cr_assert(inf_reply_writer_returns_next(returns, &rest));
     cr_expect_eq(rest.owner, &owner);
     cr_expect_null(rest.buffer);
-    cr_expect_not(inf_gate_returns_next(returns, &rest));
-    cr_expect(inf_gate_enter_loop(gate));
-    inf_gate_leave_loop(gate);
+    cr_expect_not(inf_reply_writer_returns_next(returns, &rest));
+    cr_expect(inf_reply_writer_enter_loop(writer));
+    inf_reply_writer_leave_loop(writer);
 }
 
-Test(gate, leaves_to_the_loop_what_the_socket_does_not_take)
+Test(writer, leaves_to_the_loop_what_the_socket_does_not_take)
 {
     static uint8_t sent[100000];
     static uint8_t got[sizeof sent];
-    struct inf_gate_rest rest;
+    struct inf_reply_writer_rest rest;
     for (size_t i = 0; i < sizeof sent; i++)
         sent[i] = (uint8_t)(i * 7 + i / 256);
     inf_role_enter_loop();
-    cr_assert(inf_gate_enter_worker(gate));
+    cr_assert(inf_reply_writer_enter_worker(writer));
     const struct iovec parts[] = {{sent, 10}, {sent + 10, sizeof sent - 10}};
-    inf_gate_write(gate, parts, 2);
+    inf_reply_writer_write(writer, parts, 2);
     cr_assert(is_told());
-    cr_assert(inf_gate_returns_next(returns, &rest));
+    cr_assert(inf_reply_writer_returns_next(returns, &rest));
     cr_assert_not_null(rest.buffer);
     size_t first = 0;
     ssize_t part;
@@ -135,62 +135,63 @@ Test(gate, leaves_to_the_loop_what_the_socket_does_not_take)
     inf_pool_release(pool, rest.buffer, rest.size_bytes);
 }
 
-Test(gate, leaves_all_of_it_where_the_socket_takes_nothing)
+Test(writer, leaves_all_of_it_where_the_socket_takes_nothing)
 {
     static const uint8_t bytes[70000];
-    struct inf_gate_rest rest;
+    struct inf_reply_writer_rest rest;
     inf_role_enter_loop();
     while (send(ends[0], bytes, sizeof bytes, MSG_DONTWAIT) > 0)
         ;
     cr_assert_eq(errno, EAGAIN);
-    cr_assert(inf_gate_enter_worker(gate));
+    cr_assert(inf_reply_writer_enter_worker(writer));
     write_text("later");
-    cr_assert(inf_gate_returns_next(returns, &rest));
+    cr_assert(inf_reply_writer_returns_next(returns, &rest));
     cr_assert_eq(rest.size_bytes, 5);
     cr_expect_arr_eq(rest.buffer, "later", 5);
     inf_pool_release(pool, rest.buffer, rest.size_bytes);
 }
 
-Test(gate, is_closed_by_the_worker_that_is_in)
+Test(writer, is_closed_by_the_worker_that_is_in)
 {
-    struct inf_gate *held = inf_gate_ref(gate);
+    struct inf_reply_writer *held = inf_reply_writer_ref(writer);
     char byte;
     inf_role_enter_loop();
-    cr_assert(inf_gate_enter_worker(gate));
-    inf_gate_close(gate);
-    inf_gate_unref(&gate);
+    cr_assert(inf_reply_writer_enter_worker(writer));
+    inf_reply_writer_close(writer);
+    inf_reply_writer_unref(&writer);
     cr_expect_eq(recv(ends[1], &byte, 1, MSG_DONTWAIT), -1, "the descriptor is still the gate's");
     const struct iovec part = {(void *)"end", 3};
-    inf_gate_write(held, &part, 1);
+    inf_reply_writer_write(held, &part, 1);
     expect_text("end");
     cr_expect_eq(recv(ends[1], &byte, 1, MSG_DONTWAIT), 0, "and is closed now");
-    cr_expect_not(inf_gate_enter_worker(held));
+    cr_expect_not(inf_reply_writer_enter_worker(held));
     cr_expect_not(is_told());
-    inf_gate_unref(&held);
+    inf_reply_writer_unref(&held);
 }
 
-Test(gate, forgets_what_was_left_once_it_is_closed)
+Test(writer, forgets_what_was_left_once_it_is_closed)
 {
     static const uint8_t bytes[70000];
-    struct inf_gate_rest rest;
+    struct inf_reply_writer_rest rest;
     inf_role_enter_loop();
-    cr_assert(inf_gate_enter_worker(gate));
+    cr_assert(inf_reply_writer_enter_worker(writer));
     const struct iovec part = {(void *)bytes, sizeof bytes};
-    inf_gate_write(gate, &part, 1);
-    inf_gate_close(gate);
-    inf_gate_unref(&gate);
-    cr_expect_not(inf_gate_returns_next(returns, &rest), "nobody is there to be written to");
+    inf_reply_writer_write(writer, &part, 1);
+    inf_reply_writer_close(writer);
+    inf_reply_writer_unref(&writer);
+    cr_expect_not(inf_reply_writer_returns_next(returns, &rest),
+                  "nobody is there to be written to");
 }
 
-Test(gate, does_not_mind_a_client_that_is_gone)
+Test(writer, does_not_mind_a_client_that_is_gone)
 {
     inf_role_enter_loop();
     close(ends[1]);
     ends[1] = -1;
-    cr_assert(inf_gate_enter_worker(gate));
+    cr_assert(inf_reply_writer_enter_worker(writer));
     write_text("nobody");
     cr_expect_not(is_told());
-    cr_expect_not(inf_gate_busy(gate));
+    cr_expect_not(inf_reply_writer_busy(writer));
 }
 
 // --- all at once ---
@@ -204,16 +205,16 @@ static atomic_uint written;
 // Writes frames whenever it gets in.
 static void write_frames(void *context)
 {
-    struct inf_gate *shared = context;
+    struct inf_reply_writer *shared = context;
     uint8_t frame[FRAME];
     for (unsigned number; (number = atomic_fetch_add(&written, 1)) < FRAMES;) {
         memset(frame, (int)(number % 251), sizeof frame);
         const struct iovec parts[] = {{frame, 100}, {frame + 100, FRAME - 100}};
-        while (!inf_gate_enter_worker(shared))
+        while (!inf_reply_writer_enter_worker(shared))
             sched_yield();
-        inf_gate_write(shared, parts, 2);
+        inf_reply_writer_write(shared, parts, 2);
     }
-    inf_gate_unref(&shared);
+    inf_reply_writer_unref(&shared);
 }
 
 struct reader {
@@ -233,28 +234,28 @@ static void read_frames(void *context)
 }
 
 // Frames of workers and of the loop arrive whole, whoever of them the socket stops.
-Test(gate, never_mixes_what_several_write)
+Test(writer, never_mixes_what_several_write)
 {
     struct inf_thread threads[WORKERS + 1];
     struct inf_output_store store;
     struct inf_output output = {0};
     struct reader reader = {.fd = ends[1]};
-    struct inf_gate_rest rest;
+    struct inf_reply_writer_rest rest;
     struct inf_error err;
     unsigned own = 0;
     inf_role_enter_loop();
     inf_output_store_init(&store, pool);
     cr_assert_eq(inf_thread_start(&threads[WORKERS], "reader", read_frames, &reader, &err), INF_OK);
     for (int i = 0; i < WORKERS; i++)
-        cr_assert_eq(
-            inf_thread_start(&threads[i], "writer", write_frames, inf_gate_ref(gate), &err),
-            INF_OK);
-    while (atomic_load(&written) < FRAMES + WORKERS || inf_gate_busy(gate) ||
+        cr_assert_eq(inf_thread_start(&threads[i], "writer", write_frames,
+                                      inf_reply_writer_ref(writer), &err),
+                     INF_OK);
+    while (atomic_load(&written) < FRAMES + WORKERS || inf_reply_writer_busy(writer) ||
            output.first != NULL) {
         uint8_t frame[FRAME];
         memset(frame, 0xff, sizeof frame);
         const struct inf_output_item item = {.head = {frame, sizeof frame}};
-        while (inf_gate_returns_next(returns, &rest))
+        while (inf_reply_writer_returns_next(returns, &rest))
             if (rest.buffer != NULL)
                 cr_assert_eq(
                     inf_output_push_rest(&output, &store, rest.buffer, rest.size_bytes, &err),
@@ -264,13 +265,13 @@ Test(gate, never_mixes_what_several_write)
             own++;
         }
         // As a connection does: only what is there gets it in.
-        bool in = inf_gate_enter_loop(gate);
+        bool in = inf_reply_writer_enter_loop(writer);
         if (in && inf_output_flush(&output, &store, ends[0]) == INF_OUTPUT_EMPTY)
-            inf_gate_leave_loop(gate);
+            inf_reply_writer_leave_loop(writer);
         sched_yield();
     }
-    inf_gate_close(gate);
-    inf_gate_unref(&gate);
+    inf_reply_writer_close(writer);
+    inf_reply_writer_unref(&writer);
     for (int i = 0; i <= WORKERS; i++)
         inf_thread_join(&threads[i]);
     inf_output_store_fini(&store);

@@ -35,11 +35,11 @@ static void remove_root(void)
 
 TestSuite(model_seen, .init = make_root, .fini = remove_root);
 
-static struct inf_seen *open_seen(void)
+static struct inf_served_shapes *open_seen(void)
 {
-    struct inf_seen *seen;
+    struct inf_served_shapes *seen;
     warnings = 0;
-    cr_assert_eq(inf_seen_open(&seen, root, &sink, NULL), INF_OK);
+    cr_assert_eq(inf_served_shapes_open(&seen, root, &sink, NULL), INF_OK);
     return seen;
 }
 
@@ -52,17 +52,17 @@ static const char *path(void)
 
 static void expect_kept(uint64_t hash, const char *text, unsigned wanted_warnings)
 {
-    struct inf_seen *seen = open_seen();
-    cr_expect_str_eq(inf_seen_find(seen, hash), text);
+    struct inf_served_shapes *seen = open_seen();
+    cr_expect_str_eq(inf_served_shapes_find(seen, hash), text);
     cr_expect_eq(warnings, wanted_warnings);
-    inf_seen_close(&seen);
+    inf_served_shapes_close(&seen);
 }
 
 static void keep(uint64_t hash, const char *text)
 {
-    struct inf_seen *seen = open_seen();
-    inf_seen_keep(seen, hash, text);
-    inf_seen_close(&seen);
+    struct inf_served_shapes *seen = open_seen();
+    inf_served_shapes_keep(seen, hash, text);
+    inf_served_shapes_close(&seen);
 }
 
 Test(model_seen, is_there_at_the_next_start)
@@ -121,12 +121,13 @@ Test(model_seen, a_file_that_is_cut_anywhere_is_survived)
     memcpy(whole, read_file(&size), sizeof whole);
     for (size_t cut = 0; cut < size; cut++) {
         write_file(whole, cut);
-        struct inf_seen *seen = open_seen();
-        const char *first = inf_seen_find(seen, 1), *second = inf_seen_find(seen, 2);
+        struct inf_served_shapes *seen = open_seen();
+        const char *first = inf_served_shapes_find(seen, 1),
+                   *second = inf_served_shapes_find(seen, 2);
         cr_expect(first[0] == '\0' || strcmp(first, "1x2") == 0, "%zu: %s", cut, first);
         cr_expect_str_eq(second, "", "%zu", cut);
-        inf_seen_keep(seen, 3, "7");
-        inf_seen_close(&seen);
+        inf_served_shapes_keep(seen, 3, "7");
+        inf_served_shapes_close(&seen);
         expect_kept(3, "7", 0);
     }
 }
@@ -152,11 +153,11 @@ Test(model_seen, foreign_files_are_begun_anew_with_a_warning_and_another_version
 
 Test(model_seen, nothing_is_kept_where_nothing_can_be_written)
 {
-    struct inf_seen *seen;
-    cr_assert_eq(inf_seen_open(&seen, NULL, &sink, NULL), INF_OK);
-    inf_seen_keep(seen, 1, "1x2");
-    cr_expect_str_eq(inf_seen_find(seen, 1), "1x2", "as long as it runs");
-    inf_seen_close(&seen);
+    struct inf_served_shapes *seen;
+    cr_assert_eq(inf_served_shapes_open(&seen, NULL, &sink, NULL), INF_OK);
+    inf_served_shapes_keep(seen, 1, "1x2");
+    cr_expect_str_eq(inf_served_shapes_find(seen, 1), "1x2", "as long as it runs");
+    inf_served_shapes_close(&seen);
     // A directory in the place of the file: readable and writable as a file for nobody, not even root.
     cr_assert_eq(mkdir(path(), 0700), 0);
     seen = open_seen();
@@ -164,36 +165,36 @@ Test(model_seen, nothing_is_kept_where_nothing_can_be_written)
     char inside[160];
     snprintf(inside, sizeof inside, "%s/x", path());
     cr_assert_eq(mkdir(inside, 0700), 0);
-    inf_seen_keep(seen, 1, "1x2");
-    inf_seen_keep(seen, 2, "1x2");
+    inf_served_shapes_keep(seen, 1, "1x2");
+    inf_served_shapes_keep(seen, 2, "1x2");
     cr_expect_eq(warnings, 2u, "said once");
-    cr_expect_str_eq(inf_seen_find(seen, 1), "1x2");
-    inf_seen_close(&seen);
+    cr_expect_str_eq(inf_served_shapes_find(seen, 1), "1x2");
+    inf_served_shapes_close(&seen);
 }
 
 Test(model_seen, the_oldest_models_go)
 {
-    struct inf_seen *seen = open_seen();
-    for (uint64_t i = 0; i <= INF_SEEN_MODELS; i++)
-        inf_seen_keep(seen, i, "1x2");
-    cr_expect_str_eq(inf_seen_find(seen, 0), "");
-    cr_expect_str_eq(inf_seen_find(seen, 1), "1x2");
-    cr_expect_str_eq(inf_seen_find(seen, INF_SEEN_MODELS), "1x2");
-    inf_seen_close(&seen);
+    struct inf_served_shapes *seen = open_seen();
+    for (uint64_t i = 0; i <= INF_SERVED_SHAPES_MODELS; i++)
+        inf_served_shapes_keep(seen, i, "1x2");
+    cr_expect_str_eq(inf_served_shapes_find(seen, 0), "");
+    cr_expect_str_eq(inf_served_shapes_find(seen, 1), "1x2");
+    cr_expect_str_eq(inf_served_shapes_find(seen, INF_SERVED_SHAPES_MODELS), "1x2");
+    inf_served_shapes_close(&seen);
 }
 
 // --- what one model serves ---
 
-static bool note(struct inf_seen_shapes *seen, int64_t rows, uint64_t now_ns)
+static bool note(struct inf_served_shape_set *seen, int64_t rows, uint64_t now_ns)
 {
     const struct inf_shape shapes[] = {{.rank = 2, .dims = {rows, 3}}, {.rank = 0}};
-    return inf_seen_note(seen, (uint64_t)rows + 1, shapes, 2, now_ns);
+    return inf_served_shapes_note(seen, (uint64_t)rows + 1, shapes, 2, now_ns);
 }
 
 Test(model_seen, the_last_sets_are_kept_and_written_with_pauses)
 {
-    struct inf_seen_shapes seen = {0};
-    char text[INF_SEEN_TEXT];
+    struct inf_served_shape_set seen = {0};
+    char text[INF_SERVED_SHAPES_TEXT];
     const uint64_t begin = 5, second = 1000000000;
     cr_expect(note(&seen, 1, begin), "the first is written at once");
     cr_expect(!note(&seen, 1, begin + 60 * second), "nothing is new");
@@ -202,18 +203,20 @@ Test(model_seen, the_last_sets_are_kept_and_written_with_pauses)
     cr_expect(!note(&seen, 3, begin + 9 * second));
     cr_expect(note(&seen, 4, begin + 10 * second));
     cr_expect(!seen.changed);
-    cr_expect_str_eq(inf_seen_print(&seen, text), "4x3,scalar;3x3,scalar;2x3,scalar;1x3,scalar");
+    cr_expect_str_eq(inf_served_shapes_print(&seen, text),
+                     "4x3,scalar;3x3,scalar;2x3,scalar;1x3,scalar");
     cr_expect(!note(&seen, 2, begin + 60 * second), "known: only its turn is another");
     cr_expect(note(&seen, 5, begin + 61 * second));
-    cr_expect_str_eq(inf_seen_print(&seen, text), "5x3,scalar;2x3,scalar;4x3,scalar;3x3,scalar");
-    struct inf_seen_shapes copy = {0};
-    inf_seen_take(&copy, text);
-    char again[INF_SEEN_TEXT];
-    cr_expect_str_eq(inf_seen_print(&copy, again), text);
+    cr_expect_str_eq(inf_served_shapes_print(&seen, text),
+                     "5x3,scalar;2x3,scalar;4x3,scalar;3x3,scalar");
+    struct inf_served_shape_set copy = {0};
+    inf_served_shapes_take(&copy, text);
+    char again[INF_SERVED_SHAPES_TEXT];
+    cr_expect_str_eq(inf_served_shapes_print(&copy, again), text);
     // A set that does not fit is not remembered.
     struct inf_shape many[64];
     for (int i = 0; i < 64; i++)
         many[i] = (struct inf_shape){.rank = 2, .dims = {1000, 1000}};
-    cr_expect(!inf_seen_note(&copy, 99, many, 64, 1));
-    cr_expect_str_eq(inf_seen_print(&copy, again), text);
+    cr_expect(!inf_served_shapes_note(&copy, 99, many, 64, 1));
+    cr_expect_str_eq(inf_served_shapes_print(&copy, again), text);
 }

@@ -49,13 +49,13 @@ static const struct port outs[] = {{"output", F32, INF_SHAPE(-1, 1)},
                                    {"next_sr", F32, INF_SHAPE(1)}};
 
 static uint32_t count;
-static struct inf_model_pair pairs[INF_LIMIT_TENSORS];
+static struct inf_state_pair pairs[INF_LIMIT_TENSORS];
 
 static void find(const char *text)
 {
     struct inf_error err;
     make(ins, 5, outs, 5);
-    cr_assert_eq(inf_model_pairs_find(&graph, text, pairs, &count, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_state_pairs_find(&graph, text, pairs, &count, &err), INF_OK, "%s", err.text);
 }
 
 static void check(uint32_t index, uint32_t output, uint32_t input)
@@ -92,7 +92,7 @@ Test(model_pairs, that_are_numbered_only_are_not_guessed)
                                       {"aN", F32, INF_SHAPE(5)}};
     struct inf_error err;
     make(in, 2, out, 3);
-    cr_assert_eq(inf_model_pairs_find(&graph, "", pairs, &count, &err), INF_OK);
+    cr_assert_eq(inf_state_pairs_find(&graph, "", pairs, &count, &err), INF_OK);
     cr_assert_eq(count, 0);
 }
 
@@ -108,7 +108,7 @@ Test(model_pairs, that_cannot_be_say_why)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct inf_error err;
         make(ins, 5, outs, 5);
-        cr_assert_eq(inf_model_pairs_find(&graph, wrong[i][0], pairs, &count, &err), INF_INVALID);
+        cr_assert_eq(inf_state_pairs_find(&graph, wrong[i][0], pairs, &count, &err), INF_INVALID);
         cr_assert_not_null(strstr(err.text, wrong[i][1]), "%s", err.text);
     }
 }
@@ -119,7 +119,7 @@ Test(model_pairs, have_a_form)
     static const char *const wrong[] = {"a", "=b", "a=", "a=b,c", ","};
     char wanted[128];
     for (size_t i = 0; i < sizeof right / sizeof right[0]; i++)
-        cr_assert(inf_model_pairs_check(right[i], wanted, sizeof wanted), "'%s'", right[i]);
+        cr_assert(inf_state_pairs_check(right[i], wanted, sizeof wanted), "'%s'", right[i]);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        cr_assert_not(inf_model_pairs_check(wrong[i], wanted, sizeof wanted), "'%s'", wrong[i]);
+        cr_assert_not(inf_state_pairs_check(wrong[i], wanted, sizeof wanted), "'%s'", wrong[i]);
 }

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/storage/file.h"
 #include "backends/import/common/weights.h"
+#include "backends/storage/file.h"
 
 // A folder with shards, and what was read from it.
 static struct {

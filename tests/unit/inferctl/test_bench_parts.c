@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/inferctl/cli/command.h"
 #include "client/inferctl/bench/open_loop.h"
 #include "client/inferctl/bench/plot.h"
+#include "client/inferctl/cli/command.h"
 
 Test(bench_parts, even_arrivals_are_equally_far_apart)
 {

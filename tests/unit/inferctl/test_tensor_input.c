@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "client/inferctl/cli/command.h"
-#include "client/inferctl/tensor/npy.h"
 #include "client/inferctl/tensor/input.h"
+#include "client/inferctl/tensor/npy.h"
 #include "client/picture/picture.h"
 
 #define PICTURE "picture.png"
