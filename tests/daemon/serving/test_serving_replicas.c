@@ -17,7 +17,7 @@ static void write_settings(const char *own, const char *other)
     snprintf(path, sizeof path, "%s/brief/model.conf", fixture.repository);
     FILE *file = fopen(path, "w");
     cr_assert_not_null(file, "%s", path);
-    fprintf(file, "device = %s\nspread_devices = %s\n", own, other);
+    fprintf(file, "device = %s\nreplica_devices = %s\n", own, other);
     cr_assert_eq(fclose(file), 0);
 }
 
@@ -35,7 +35,7 @@ static void stop(void)
     inf_fixture_stop(&fixture);
 }
 
-TestSuite(serving_spread, .timeout = 300);
+TestSuite(serving_replicas, .timeout = 300);
 
 static void send_brief(const char *device)
 {
@@ -68,7 +68,7 @@ static double run_ms(const char *device)
     return (double)raw.message.infer_reply.timing.compute_ns / 1e6;
 }
 
-Test(serving_spread, requests_go_to_the_device_that_is_done_first)
+Test(serving_replicas, requests_go_to_the_device_that_is_done_first)
 {
     start_with("cpu", "ref");
     double cpu_ms = run_ms("cpu"), ref_ms = run_ms("ref");
@@ -90,7 +90,7 @@ Test(serving_spread, requests_go_to_the_device_that_is_done_first)
     stop();
 }
 
-Test(serving_spread, a_request_that_names_its_device_stays_there)
+Test(serving_replicas, a_request_that_names_its_device_stays_there)
 {
     start_with("cpu", "ref");
     for (int i = 0; i < 8; i++)
@@ -99,7 +99,7 @@ Test(serving_spread, a_request_that_names_its_device_stays_there)
     stop();
 }
 
-Test(serving_spread, what_is_no_device_is_said_at_load)
+Test(serving_replicas, what_is_no_device_is_said_at_load)
 {
     const union inf_message message = {.model = {.name = "brief"}};
     inf_fixture_start(&fixture, NULL);
