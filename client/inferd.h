@@ -51,7 +51,7 @@ enum inferd_code {
     INFERD_UNAVAILABLE = 14
 };
 
-// What went wrong: the code, the reason ("SHAPE_MISMATCH", "QUEUE_FULL"; docs/PROTOCOL.md lists
+// What went wrong: the code, the reason ("SHAPE_MISMATCH", "QUEUE_FULL"; docs/reference/protocol.md lists
 // them), a line of text, and how long to wait before trying again (0: not said).
 struct inferd_error {
     int code;

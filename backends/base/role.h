@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Thread roles. The loop thread owns every connection and never blocks; workers run jobs and may.
 // Stated on functions, checked by clang -Wthread-safety at build time and by an assertion at run
-// time. docs/THREADS.md has the whole picture.
+// time. docs/reference/threads.md has the whole picture.
 #ifndef INF_BACKENDS_BASE_ROLE_H
 #define INF_BACKENDS_BASE_ROLE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a backend is, for those who write one. Each entry is called by device.c after it has checked
-// the arguments; docs/BACKENDS.md walks through it. Entries marked (optional) may be NULL.
+// the arguments; docs/explanation/backends.md walks through it. Entries marked (optional) may be NULL.
 #ifndef INF_BACKENDS_DEVICE_DEVICE_IMPL_H
 #define INF_BACKENDS_DEVICE_DEVICE_IMPL_H
 

@@ -25,7 +25,7 @@ enum inf_code {
     INF_UNAVAILABLE = 14, // Not now (loading, draining, device lost): retry later.
 };
 
-// The detail that a program can act on. Wire numbers: append only. docs/PROTOCOL.md tells which
+// The detail that a program can act on. Wire numbers: append only. docs/reference/protocol.md tells which
 // reasons go with which code, and which of them are safe to retry.
 enum inf_reason {
     INF_REASON_NONE = 0,

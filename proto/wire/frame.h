@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame: a fixed 24-byte header, then metadata (protobuf), then data (raw tensor bytes).
-// Little-endian on the wire. docs/PROTOCOL.md is the specification.
+// Little-endian on the wire. docs/reference/protocol.md is the specification.
 //
 //   u32 meta_len | u32 data_len | u64 stream_id | u8 type | u8 n_fds | u16 flags | u16 method | u16 0
 #ifndef INF_PROTO_WIRE_FRAME_H

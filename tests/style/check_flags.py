@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_flags.py ROOT - docs/FLAGS.md names a counterpart, or none with a reason, for each flag of TensorFlow.js 4.22:
+"""check_flags.py ROOT - docs/reference/flags.md names a counterpart, or none with a reason, for each flag of TensorFlow.js 4.22:
 src/flags*.ts of its packages core, converter, layers, backend-webgl, backend-webgpu and backend-wasm."""
 import sys
 from pathlib import Path
@@ -24,10 +24,10 @@ WEBGPU_THRESHOLD_TO_INCREASE_WORKGROUPS_FOR_MATMUL WEBGPU_CONV_SEPARATE_IM2COL_S
 WEBGPU_ENGINE_COMPILE_ONLY WASM_HAS_SIMD_SUPPORT WASM_HAS_MULTITHREAD_SUPPORT
 '''.split()
 
-rows = [line.split('|')[1] for line in Path(sys.argv[1], 'docs/FLAGS.md').read_text().splitlines() if line.startswith('| ')]
+rows = [line.split('|')[1] for line in Path(sys.argv[1], 'docs/reference/flags.md').read_text().splitlines() if line.startswith('| ')]
 told = {word.strip(',()`') for row in rows for word in row.split()}
 missing = [flag for flag in FLAGS if flag not in told]
 for flag in missing:
-    print(f'docs/FLAGS.md: {flag} has no row')
+    print(f'docs/reference/flags.md: {flag} has no row')
 print(f'{len(FLAGS) - len(missing)} of {len(FLAGS)} flags have a counterpart')
 sys.exit(bool(missing))

@@ -2,7 +2,7 @@
 // Reductions, indices of extremes, softmax, batch normalisation.
 #include "backends/vulkan/program/kernel.h"
 
-// Shorter rows were measured to take longer so: docs/VULKAN.md.
+// Shorter rows were measured to take longer so: docs/explanation/vulkan.md.
 #define STEPS_MIN 8u
 
 // Makes the dispatch, whose operands are all there, one in which a subgroup makes a row (lib/rows.glsl), where the device

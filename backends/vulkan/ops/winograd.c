@@ -21,7 +21,7 @@
 // What lies between the dispatches at a time.
 #define BETWEEN_BYTES ((size_t)6 << 20)
 
-// Smaller pictures and fewer channels were measured to take longer so: docs/VULKAN.md.
+// Smaller pictures and fewer channels were measured to take longer so: docs/explanation/vulkan.md.
 #define PICTURE_MIN  (28u * 28)
 #define CHANNELS_MIN 24u
 

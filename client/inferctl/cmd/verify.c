@@ -17,7 +17,7 @@
 // TensorFlow.js judges its own backends by the same figure.
 #define TOLERANCE_DEFAULT 1e-3
 
-// What the daemon allows precisions that are named (docs/REQUIREMENTS.md, R44).
+// What the daemon allows precisions that are named (docs/reference/requirements.md, R44).
 #define TOLERANCE_FP16 1e-2
 #define TOLERANCE_BF16 3e-2
 

@@ -21,7 +21,7 @@ _UNBEGUN = ('DRAINING', 'QUEUE_FULL', 'QUOTA_REQUESTS', 'QUOTA_TIME', 'LOADING',
 
 class Error(Exception):
     """The daemon's answer to what it would not or could not do. `code` and `reason` are names of
-    docs/PROTOCOL.md ('INVALID_ARGUMENT', 'SHAPE_MISMATCH'); `retry_after_ms` is 0 where not said."""
+    docs/reference/protocol.md ('INVALID_ARGUMENT', 'SHAPE_MISMATCH'); `retry_after_ms` is 0 where not said."""
 
     def __init__(self, code, reason, message, retry_after_ms=0, tensor='', expected='', actual='', phase=''):
         super().__init__(f'{code}/{reason}: {message}' if reason else f'{code}: {message}')

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_onnx: docs/onnx-operators.md, from the importer's own tables.
+// print_onnx: docs/reference/onnx-operators.md, from the importer's own tables.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ int main(void)
         "# ONNX operators\n\n"
         "Which ones a model may have, as the importer's tables have them; generated, do not edit\n"
         "(`meson compile update-onnx-doc`). What is refused of them, and why, is in "
-        "[ONNX.md](ONNX.md).\n\n"
+        "[onnx.md](onnx.md).\n\n"
         "%zu operators of ai.onnx, and those of other domains with it in front. A model's own\n"
         "functions may have any name.\n\n"
         "| operator | inputs | outputs |\n|---|---|---|\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_ops - writes docs/ops.md: every operator of ops.def with its attributes, and which element
+// print_ops - writes docs/reference/operators.md: every operator of ops.def with its attributes, and which element
 // types each backend computes it for. The latter is asked of the devices themselves, for the nodes
 // that the conformance test `ops/agree_with_ref` runs.
 #include <stdio.h>
