@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "backends/cpu/core/kernel.h"
-#include "backends/cpu/core/xnn.h"
 #include "backends/cpu/native/round_bf16.h"
-#include "backends/cpu/program/form_choice.h"
+#include "backends/cpu/program/device.h"
+#include "backends/cpu/program/fusion_race.h"
+#include "backends/cpu/program/fusion_select.h"
 #include "backends/cpu/program/program.h"
+#include "backends/cpu/xnnpack/library.h"
 
 #define CPU_PRIORITY 200
 
@@ -54,7 +56,7 @@ static enum inf_code refuse_isa(const char *name, struct inf_error *err)
 static void cpu_close(struct inf_device *base)
 {
     struct inf_cpu_device *device = (struct inf_cpu_device *)base;
-    inf_cpu_choices_close(&device->choices);
+    inf_cpu_race_results_close(&device->race_results);
     inf_cpu_packs_fini(&device->packs);
     inf_cpu_pools_fini(&device->pools);
     free(device);
@@ -72,7 +74,7 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
     if (device == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
     device->isa = isa;
-    device->dots = inf_native_round_pays(isa->nn);
+    device->bf16_dot = inf_round_bf16_is_faster(isa->nn);
     enum inf_code code = inf_cpu_pools_init(&device->pools, options->slots, options->threads, err);
     if (code != INF_OK) {
         free(device);
@@ -81,8 +83,8 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
     inf_cpu_packs_init(&device->packs, device->isa->nn);
     describe(&device->base.info, device);
     if (options->kernel_races)
-        code = inf_cpu_choices_open(&device->choices, options->cache_directory, &device->base.info,
-                                    options->log, err);
+        code = inf_cpu_race_results_open(&device->race_results, options->cache_directory,
+                                         &device->base.info, options->log, err);
     if (code != INF_OK) {
         cpu_close(&device->base);
         return code;
@@ -108,11 +110,11 @@ const struct inf_backend inf_cpu_backend = {
     .open = cpu_open,
     .close = cpu_close,
     .supports = cpu_supports,
-    .settle = inf_cpu_settle,
-    .fused_into = inf_cpu_fused_into_chosen,
-    .compile = inf_cpu_compile,
+    .settle = inf_cpu_fusion_race_segment,
+    .fused_into = inf_cpu_fusion_fused_into,
+    .compile = inf_cpu_program_compile,
     .program_destroy = inf_cpu_program_destroy,
-    .packed = inf_cpu_packed,
-    .run = inf_cpu_run,
-    .profile = inf_cpu_profile,
+    .packed = inf_cpu_program_packed,
+    .run = inf_cpu_program_run,
+    .profile = inf_cpu_program_profile,
 };

@@ -5,25 +5,26 @@ static const struct {
     const char *name;
     const struct inf_cpu_kernel *rows;
 } families[] = {
-    {"own_conv", inf_cpu_gemm_kernels},
-    {"own_depthwise", inf_cpu_depthwise_kernels},
+    {"native_conv", inf_cpu_gemm_kernels},
+    {"native_depthwise", inf_cpu_depthwise_kernels},
     {"xnn_conv", inf_cpu_conv_kernels},
-    {"own_dense", inf_cpu_dense_kernels},
+    {"native_dense", inf_cpu_dense_kernels},
     {"xnn_matmul", inf_cpu_matmul_kernels},
-    {"own_matmul", inf_cpu_product_kernels},
-    {"xnn_pool", inf_cpu_pool_kernels},
+    {"native_matmul", inf_cpu_product_kernels},
+    {"xnn_pool", inf_cpu_max_pool_kernels},
+    {"native_pool", inf_cpu_average_pool_kernels},
     {"xnn_unary", inf_cpu_unary_kernels},
-    {"own_eltwise", inf_cpu_eltwise_kernels},
-    {"own_reduce", inf_cpu_reduce_kernels},
-    {"own_rnn", inf_cpu_rnn_kernels},
-    {"own_pick", inf_cpu_pick_kernels},
-    {"own_normalize", inf_cpu_normalize_kernels},
+    {"native_eltwise", inf_cpu_eltwise_kernels},
+    {"native_reduce", inf_cpu_reduce_kernels},
+    {"native_rnn", inf_cpu_rnn_kernels},
+    {"native_pick", inf_cpu_pick_kernels},
+    {"native_normalize", inf_cpu_normalize_kernels},
     {"xnn_resample", inf_cpu_resample_kernels},
-    {"own_move", inf_cpu_move_kernels},
-    {"own_strided", inf_cpu_strided_kernels},
-    {"own_nearest", inf_cpu_nearest_kernels},
-    {"own_element", inf_cpu_element_kernels},
-    {"own_bilinear", inf_cpu_bilinear_kernels},
+    {"native_move", inf_cpu_move_kernels},
+    {"native_strided", inf_cpu_strided_kernels},
+    {"native_nearest", inf_cpu_nearest_kernels},
+    {"native_element", inf_cpu_element_kernels},
+    {"native_bilinear", inf_cpu_bilinear_kernels},
     {"q8_depthwise", inf_cpu_q8_depthwise_kernels},
     {"q8_product", inf_cpu_q8_product_kernels},
     {"q8_eltwise", inf_cpu_q8_eltwise_kernels},
@@ -92,65 +93,4 @@ uint32_t inf_cpu_kernel_list(struct inf_cpu_candidate candidates[INF_CPU_CANDIDA
                 candidates[count++] =
                     (struct inf_cpu_candidate){.kernel = row, .family = families[family].name};
     return count;
-}
-
-const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,
-                                            const struct inf_node *node, uint32_t input)
-{
-    return &graph->values[node->inputs[input]].shape;
-}
-
-const struct inf_shape *inf_cpu_output_shape(const struct inf_graph *graph,
-                                             const struct inf_node *node)
-{
-    return &graph->values[node->outputs[0]].shape;
-}
-
-bool inf_cpu_has_input(const struct inf_node *node, uint32_t input)
-{
-    return input < node->input_count && node->inputs[input] != INF_VALUE_NONE;
-}
-
-const float *inf_cpu_const_f32(const struct inf_graph *graph, const struct inf_node *node,
-                               uint32_t input)
-{
-    if (!inf_cpu_has_input(node, input))
-        return NULL;
-    return graph->values[node->inputs[input]].data->data;
-}
-
-enum inf_code inf_cpu_need_f32(const struct inf_graph *graph, const struct inf_node *node,
-                               uint32_t input, struct inf_error *err)
-{
-    const struct inf_value *value = &graph->values[node->inputs[input]];
-    if (value->dtype == INF_DTYPE_F32)
-        return INF_OK;
-    return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: '%s' is %s, only FP32 is built",
-                    inf_op_info(node->op)->name, value->name, inf_dtype_name(value->dtype));
-}
-
-enum inf_code inf_cpu_need_const(const struct inf_graph *graph, const struct inf_node *node,
-                                 uint32_t input, size_t count, struct inf_error *err)
-{
-    if (!inf_cpu_has_input(node, input))
-        return INF_OK;
-    INF_TRY(inf_cpu_need_f32(graph, node, input, err));
-    const struct inf_value *value = &graph->values[node->inputs[input]];
-    if (!inf_graph_is_const(graph, node->inputs[input]))
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: '%s' is no constant",
-                        inf_op_info(node->op)->name, value->name);
-    if (inf_shape_elements(&value->shape) != count)
-        return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: '%s' has %zu elements, not %zu",
-                        inf_op_info(node->op)->name, value->name, inf_shape_elements(&value->shape),
-                        count);
-    return INF_OK;
-}
-
-enum inf_code inf_cpu_state(struct inf_cpu_step *step, size_t size, struct inf_error *err)
-{
-    step->state = inf_arena_alloc(step->arena, size);
-    if (step->state == NULL)
-        return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                               "node '%s': no memory for %zu bytes", step->node->name, size);
-    return INF_OK;
 }

@@ -24,7 +24,7 @@ struct inf_xnn_unary {
 };
 
 // What is done to a result in place, where XNNPACK's operator cannot clamp it on the way.
-struct inf_cpu_after {
+struct inf_cpu_post_op {
     struct inf_xnn_unary unary;
     inf_simd_map_fn *map; // of our own; NULL: none
     size_t count;
@@ -41,9 +41,9 @@ struct inf_cpu_step {
     struct inf_device *device;
     struct inf_cpu_packs *packs; // the device's: inf_cpu_step_pack()
     bool bf16;                   // products may be in it, but for nodes that are pinned
-    bool dots;                   // and then by pairs of rounded operands: inf_native_round_pays()
-    const bool *pinned;          // by node; NULL: none is
-    const struct inf_isa *isa;   // the level of the device: whose loops the step runs
+    bool bf16_dot;             // and then by pairs of rounded operands: inf_round_bf16_is_faster()
+    const bool *pinned;        // by node; NULL: none is
+    const struct inf_isa *isa; // the level of the device: whose loops the step runs
 
     // The values that `inputs` are: those of the node, unless create() gives others.
     const uint32_t *operands;
@@ -51,13 +51,13 @@ struct inf_cpu_step {
 
     // Set by create().
     const char *kernel;            // static
-    struct inf_xnn_memory *memory; // what lives as long as the step
+    struct inf_cpu_memory *memory; // what lives as long as the step
     size_t scratch_count;          // floats that a run needs, of no meaning before and after it
     uint32_t lowered_nodes;        // that are computed in bf16
-    size_t macs;                   // that inf_native_workers() was told
+    size_t macs;                   // that inf_native_choose_workers() was told
     void *state;                   // the row's own
     xnn_operator_t op;             // NULL where the kernel is ours
-    struct inf_cpu_after after;
+    struct inf_cpu_post_op post_op;
     // Tells the operator its pointers. May allocate in its first call only. NULL for ours.
     enum xnn_status (*setup)(struct inf_cpu_step *step);
     // Computes, where the kernel is ours; NULL: xnn_run_operator(op).
@@ -94,7 +94,8 @@ extern const struct inf_cpu_kernel inf_cpu_product_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_q8_depthwise_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_q8_product_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_q8_eltwise_kernels[];
-extern const struct inf_cpu_kernel inf_cpu_pool_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_max_pool_kernels[];
+extern const struct inf_cpu_kernel inf_cpu_average_pool_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_unary_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_resample_kernels[];
 extern const struct inf_cpu_kernel inf_cpu_eltwise_kernels[];
@@ -157,7 +158,7 @@ enum inf_code inf_cpu_need_const(const struct inf_graph *graph, const struct inf
 // Zeroed memory of the program's arena.
 //
 // INF_EXHAUSTED  there is none.
-enum inf_code inf_cpu_state(struct inf_cpu_step *step, size_t size,
-                            struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_cpu_step_alloc_state(struct inf_cpu_step *step, size_t size,
+                                       struct inf_error *err) INF_NODISCARD;
 
 #endif

@@ -10,9 +10,9 @@
 #include "backends/cpu/core/kernel.h"
 #include "proto/core/span.h"
 
-#define ALIGNMENT  64 // of the panels: no vector of weights lies in two cache lines
-#define LINE       16 // floats of a cache line
-#define ROWS_AHEAD 16 // of a matrix, while it is packed
+#define ALIGNMENT     64 // of the panels: no vector of weights lies in two cache lines
+#define LINE          16 // floats of a cache line
+#define PREFETCH_ROWS 16 // of a matrix, while it is packed
 
 void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn)
 {
@@ -75,7 +75,7 @@ static void for_stretches(const struct inf_cpu_matrix *matrix, const struct inf_
         for (size_t row = 0; row < matrix->rows; row++, plain += matrix->columns) {
             // Rows lie apart: no processor foresees them.
             for (size_t line = 0; line < panel->columns; line += LINE)
-                __builtin_prefetch(plain + ROWS_AHEAD * matrix->columns + line);
+                __builtin_prefetch(plain + PREFETCH_ROWS * matrix->columns + line);
             copy(plain, packed + row * panel->width, panel->columns, 1);
         }
         return;

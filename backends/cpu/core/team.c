@@ -19,13 +19,13 @@
 
 #define EPOCH_OVER UINT64_MAX
 
-struct inf_cpu_watch {
+struct inf_cpu_region {
     void (*lead)(void *context);
     void *context;
     struct inf_cpu_team *team;
 
     // Written by the leader only, while the epoch is even.
-    _Alignas(64) const struct inf_native_work *work;
+    _Alignas(64) const struct inf_cpu_tiles *work;
     size_t workers;
     _Atomic uint64_t epoch;
 
@@ -37,9 +37,9 @@ struct inf_cpu_watch {
     _Atomic size_t asleep; // helpers
 };
 
-static void take_tiles(struct inf_cpu_watch *watch, size_t worker)
+static void take_tiles(struct inf_cpu_region *watch, size_t worker)
 {
-    const struct inf_native_work *work = watch->work;
+    const struct inf_cpu_tiles *work = watch->work;
     for (;;) {
         size_t tile = atomic_fetch_add_explicit(&watch->next, 1, memory_order_relaxed);
         if (tile >= work->tiles)
@@ -50,7 +50,7 @@ static void take_tiles(struct inf_cpu_watch *watch, size_t worker)
 
 // --- helpers ---
 
-static void join(struct inf_cpu_watch *watch, uint64_t epoch, size_t worker)
+static void join(struct inf_cpu_region *watch, uint64_t epoch, size_t worker)
 {
     atomic_fetch_add(&watch->busy, 1);
     if (atomic_load(&watch->epoch) == epoch && worker < watch->workers)
@@ -59,7 +59,7 @@ static void join(struct inf_cpu_watch *watch, uint64_t epoch, size_t worker)
 }
 
 // Returns once the epoch is another.
-static void sleep_through(struct inf_cpu_watch *watch, uint64_t epoch)
+static void sleep_through(struct inf_cpu_region *watch, uint64_t epoch)
 {
     inf_mutex_lock(&watch->mutex);
     atomic_fetch_add(&watch->asleep, 1);
@@ -69,7 +69,7 @@ static void sleep_through(struct inf_cpu_watch *watch, uint64_t epoch)
     inf_mutex_unlock(&watch->mutex);
 }
 
-static uint64_t wait_for_change(struct inf_cpu_watch *watch, uint64_t epoch)
+static uint64_t wait_for_change(struct inf_cpu_region *watch, uint64_t epoch)
 {
     uint64_t until_ns = inf_clock_ns() + LOOK_OUT_NS;
     for (;;) {
@@ -82,7 +82,7 @@ static uint64_t wait_for_change(struct inf_cpu_watch *watch, uint64_t epoch)
     }
 }
 
-static void help(struct inf_cpu_watch *watch, size_t worker)
+static void help(struct inf_cpu_region *watch, size_t worker)
 {
     uint64_t epoch = atomic_load(&watch->epoch);
     while (epoch != EPOCH_OVER) {
@@ -94,7 +94,7 @@ static void help(struct inf_cpu_watch *watch, size_t worker)
 
 // --- the leader ---
 
-static void change_epoch(struct inf_cpu_watch *watch, uint64_t epoch)
+static void change_epoch(struct inf_cpu_region *watch, uint64_t epoch)
 {
     atomic_store(&watch->epoch, epoch);
     if (atomic_load(&watch->asleep) == 0)
@@ -104,7 +104,7 @@ static void change_epoch(struct inf_cpu_watch *watch, uint64_t epoch)
     inf_mutex_unlock(&watch->mutex);
 }
 
-static void wait_for_helpers(struct inf_cpu_watch *watch)
+static void wait_for_helpers(struct inf_cpu_region *watch)
 {
     uint64_t until_ns = 0;
     while (atomic_load(&watch->busy) > 0) {
@@ -116,10 +116,10 @@ static void wait_for_helpers(struct inf_cpu_watch *watch)
     }
 }
 
-void inf_cpu_team_work(struct inf_cpu_team *team, const struct inf_native_work *work,
-                       size_t workers)
+void inf_cpu_team_run_tiles(struct inf_cpu_team *team, const struct inf_cpu_tiles *work,
+                            size_t workers)
 {
-    struct inf_cpu_watch *watch = team->watch;
+    struct inf_cpu_region *watch = team->watch;
     if (watch == NULL || INF_MIN(workers, work->tiles) <= 1) {
         for (size_t tile = 0; tile < work->tiles; tile++)
             work->tile(work->context, tile, 0);
@@ -138,7 +138,7 @@ void inf_cpu_team_work(struct inf_cpu_team *team, const struct inf_native_work *
 
 static void take_part(void *context, size_t worker)
 {
-    struct inf_cpu_watch *watch = context;
+    struct inf_cpu_region *watch = context;
     if (worker > 0) {
         help(watch, worker);
         return;
@@ -149,14 +149,14 @@ static void take_part(void *context, size_t worker)
     change_epoch(watch, EPOCH_OVER);
 }
 
-void inf_cpu_team_lead(struct inf_cpu_team *team, void (*lead)(void *context), void *context)
+void inf_cpu_team_run_region(struct inf_cpu_team *team, void (*lead)(void *context), void *context)
 {
     size_t threads = pthreadpool_get_threads_count(team->pool);
     if (threads == 1) {
         lead(context);
         return;
     }
-    struct inf_cpu_watch watch = {.lead = lead, .context = context, .team = team};
+    struct inf_cpu_region watch = {.lead = lead, .context = context, .team = team};
     inf_mutex_init(&watch.mutex);
     inf_cond_init(&watch.change);
     pthreadpool_parallelize_1d(team->pool, take_part, &watch, threads,

@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INF_GEMM_ROWS_MAX    12
-#define INF_GEMM_PANELS      2 // widths of panels: one vector or two
-#define INF_GEMM_AHEAD_BYTES 64
-#define INF_DEPTHWISE_ROWS   6 // input rows that one call looks at, at most
-#define INF_DEPTHWISE_FORMS  4
+#define INF_GEMM_ROWS_MAX       12
+#define INF_GEMM_PANELS         2 // widths of panels: one vector or two
+#define INF_GEMM_PREFETCH_BYTES 64
+#define INF_DEPTHWISE_ROWS      6 // input rows that one call looks at, at most
+#define INF_DEPTHWISE_FORMS     4
 
 // The columns of a product that are computed together, and what is the same for all its pixels.
 struct inf_gemm_panel {
@@ -40,7 +40,7 @@ struct inf_gemm {
     size_t a_first; // elements from there to the first pixel
     size_t a_step;  // elements from pixel to pixel, in each segment
     const void
-        *ahead; // INF_GEMM_AHEAD_BYTES each element of a segment are brought nearer from here
+        *prefetch; // INF_GEMM_PREFETCH_BYTES each element of a segment are brought nearer from here
     const float *residual; // NULL: none
     float *y;
 };
@@ -60,7 +60,7 @@ struct inf_depthwise {
     const float *bias; // [channels]
     const float *slopes; // [channels]; NULL: none
     float min, max;
-    bool far; // x is in no near cache: what comes next is brought nearer
+    bool prefetches; // x is in no near cache: what comes next is brought nearer
 };
 
 typedef void inf_depthwise_fn(const struct inf_depthwise *depthwise);

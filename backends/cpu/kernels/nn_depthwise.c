@@ -37,8 +37,8 @@ INF_VEC_INLINE void load(const struct inf_depthwise *d, const struct block *bloc
 
 // What the next block will look at and this one does not: too many places for the processor to see where
 // they lead.
-INF_VEC_INLINE void bring_nearer(const struct inf_depthwise *d, const struct block *block,
-                                 const float *row, const size_t first, const size_t count)
+INF_VEC_INLINE void prefetch_next_block(const struct inf_depthwise *d, const struct block *block,
+                                        const float *row, const size_t first, const size_t count)
 {
     const float *from = row + block->channel;
     INF_VEC_UNROLL
@@ -74,8 +74,8 @@ INF_VEC_INLINE void compute(const struct inf_depthwise *d, const struct block *b
         const size_t count = (pixels - 1) * shape.stride + shape.taps;
         load(d, block, d->rows[r], count, edge, x);
         // Rows before were met by the rows of results before.
-        if (d->far && r + shape.stride >= shape.taps)
-            bring_nearer(d, block, d->rows[r], count, pixels * shape.stride);
+        if (d->prefetches && r + shape.stride >= shape.taps)
+            prefetch_next_block(d, block, d->rows[r], count, pixels * shape.stride);
         INF_VEC_UNROLL
         for (size_t o = 0; o < shape.rows; o++) {
             // Rows that this row of results does not meet.

@@ -13,7 +13,7 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
     const float *w = panel->w;
     const size_t step = gemm->a_step * sizeof(float);
     const size_t width = vectors * INF_VEC_WIDTH;
-    const char *ahead = gemm->ahead;
+    const char *prefetch = gemm->prefetch;
     const size_t depth = panel->depth;
     const size_t first = gemm->a_first;
     const float *const *segments_end = gemm->a + panel->segments;
@@ -28,8 +28,8 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
         const char *a3 = a0 + 3 * step;
         const char *a6 = a0 + 6 * step;
         const char *a9 = a0 + 9 * step;
-        for (; a0 < stop; w += width, ahead += INF_GEMM_AHEAD_BYTES) {
-            __builtin_prefetch(ahead, 0, 2);
+        for (; a0 < stop; w += width, prefetch += INF_GEMM_PREFETCH_BYTES) {
+            __builtin_prefetch(prefetch, 0, 2);
             inf_vec b[INF_GEMM_PANELS];
             INF_VEC_UNROLL
             for (size_t v = 0; v < vectors; v++)

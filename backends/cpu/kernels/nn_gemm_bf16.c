@@ -26,7 +26,7 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
     const float *w = panel->w;
     const size_t step = gemm->a_step * sizeof(float);
     const size_t width = vectors * INF_VEC_WIDTH;
-    const char *ahead = gemm->ahead;
+    const char *prefetch = gemm->prefetch;
     for (size_t s = 0; s < panel->segments; s++) {
         if (gemm->a[s] == NULL) {
             w += (panel->depth + 1) / 2 * width;
@@ -38,7 +38,7 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
         const char *a9 = a0 + 9 * step;
         inf_vec b[INF_GEMM_PANELS];
         for (size_t pairs = panel->depth / 2; pairs > 0; pairs--) {
-            __builtin_prefetch(ahead, 0, 2);
+            __builtin_prefetch(prefetch, 0, 2);
             inf_vec second[INF_GEMM_PANELS];
             INF_VEC_UNROLL
             for (size_t v = 0; v < vectors; v++) {
@@ -51,7 +51,7 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
             add_products(sum, second, (const char *[]){a0, a3, a6, a9}, step, pixels, vectors);
             a0 += sizeof(float), a3 += sizeof(float), a6 += sizeof(float), a9 += sizeof(float);
             w += width;
-            ahead += INF_GEMM_AHEAD_BYTES;
+            prefetch += INF_GEMM_PREFETCH_BYTES;
         }
         if (panel->depth % 2 == 0)
             continue;

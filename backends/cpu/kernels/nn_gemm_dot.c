@@ -41,7 +41,7 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
     const float *w = panel->w;
     const size_t step = gemm->a_step * sizeof(uint16_t);
     const size_t width = vectors * INF_VEC_WIDTH;
-    const char *ahead = gemm->ahead;
+    const char *prefetch = gemm->prefetch;
     for (size_t s = 0; s < panel->segments; s++) {
         if (gemm->rounded[s] == NULL) {
             w += (panel->depth + 1) / 2 * width;
@@ -53,8 +53,8 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
         const char *a9 = a0 + 9 * step;
         const char *stop = a0 + panel->depth / 2 * sizeof(uint32_t);
         inf_vec b[INF_GEMM_PANELS];
-        for (; a0 < stop; w += width, ahead += INF_GEMM_AHEAD_BYTES) {
-            __builtin_prefetch(ahead, 0, 2);
+        for (; a0 < stop; w += width, prefetch += INF_GEMM_PREFETCH_BYTES) {
+            __builtin_prefetch(prefetch, 0, 2);
             INF_VEC_UNROLL
             for (size_t v = 0; v < vectors; v++)
                 b[v] = vec_load(w + v * INF_VEC_WIDTH);

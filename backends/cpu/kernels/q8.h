@@ -15,7 +15,7 @@
 
 // What becomes of sums: 32-bit integers where scale is NULL, else bytes
 //     round(min(max(sum * scale, low), high)) + zero
-struct inf_q8_end {
+struct inf_q8_requant {
     const float *scale; // by column, filled up
     float low, high;
     int32_t zero;
@@ -28,7 +28,7 @@ struct inf_q8_panel {
     const int8_t *w;      // [segments][quads][columns of the panel, filled up][4]
     const int32_t *bias;  // filled up
     const int32_t *zeros; // of the weights, filled up; NULL: all 0
-    struct inf_q8_end end;
+    struct inf_q8_requant requant;
     size_t y_step;  // elements from pixel to pixel
     size_t columns; // that are written: all of the panel but for a part of its last vector
 };
@@ -63,17 +63,17 @@ struct inf_q8_columns {
 
 // A depthwise window on a block of channels.
 struct inf_q8_window {
-    size_t kernel;         // columns of taps
-    size_t fours;          // of rows of taps, the last filled up
-    size_t tap_step;       // columns from tap to tap
-    size_t x_step;         // columns of x from pixel to pixel of y
-    size_t y_step;         // bytes from pixel to pixel
-    size_t channels;       // of the block that are written
-    const int8_t *w;       // [kernel][fours][interleaved]
-    const int32_t *bias;   // interleaved, as the following
-    const int32_t *zeros;  // of the weights; NULL: all 0
-    struct inf_q8_end end; // scale is given; zero is 0 to 255
-    uint8_t y_flip;        // what becomes of bytes at last, by exclusive or
+    size_t kernel;                 // columns of taps
+    size_t fours;                  // of rows of taps, the last filled up
+    size_t tap_step;               // columns from tap to tap
+    size_t x_step;                 // columns of x from pixel to pixel of y
+    size_t y_step;                 // bytes from pixel to pixel
+    size_t channels;               // of the block that are written
+    const int8_t *w;               // [kernel][fours][interleaved]
+    const int32_t *bias;           // interleaved, as the following
+    const int32_t *zeros;          // of the weights; NULL: all 0
+    struct inf_q8_requant requant; // scale is given; zero is 0 to 255
+    uint8_t y_flip;                // what becomes of bytes at last, by exclusive or
 };
 
 // Depthwise windows work on blocks of channels. Bytes of four rows of one column are interleaved, so that

@@ -58,10 +58,11 @@ INF_QVEC_INLINE inf_qvec_bytes settle(const struct inf_q8_window *window, const 
     inf_qvec y[VECTORS];
     INF_QVEC_UNROLL
     for (size_t v = 0; v < VECTORS; v++) {
-        inf_qvec_float scale = qvec_float_load(window->end.scale + v * INF_QVEC_WIDTH);
-        y[v] = qvec_round(qvec_times(qvec_to_float(sums[v]), scale),
-                          qvec_float_all(window->end.low), qvec_float_all(window->end.high));
-        y[v] = qvec_add(y[v], qvec_all(window->end.zero));
+        inf_qvec_float scale = qvec_float_load(window->requant.scale + v * INF_QVEC_WIDTH);
+        y[v] =
+            qvec_round(qvec_times(qvec_to_float(sums[v]), scale),
+                       qvec_float_all(window->requant.low), qvec_float_all(window->requant.high));
+        y[v] = qvec_add(y[v], qvec_all(window->requant.zero));
     }
     return qvec_bytes_flip(qvec_pack(y), qvec_bytes_all(window->y_flip));
 }

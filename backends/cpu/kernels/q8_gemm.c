@@ -18,15 +18,15 @@ INF_QVEC_INLINE void store(const struct inf_q8_panel *panel, const struct inf_q8
         count = INF_QVEC_WIDTH;
     if (panel->zeros != NULL)
         sum = qvec_less(sum, qvec_load(panel->zeros + first), gemm->sums[pixel]);
-    if (panel->end.scale == NULL) {
+    if (panel->requant.scale == NULL) {
         qvec_store((int32_t *)gemm->y + at, sum, count);
         return;
     }
     inf_qvec_float scaled =
-        qvec_times(qvec_to_float(sum), qvec_float_load(panel->end.scale + first));
+        qvec_times(qvec_to_float(sum), qvec_float_load(panel->requant.scale + first));
     inf_qvec y =
-        qvec_round(scaled, qvec_float_all(panel->end.low), qvec_float_all(panel->end.high));
-    y = qvec_add(y, qvec_all(panel->end.zero));
+        qvec_round(scaled, qvec_float_all(panel->requant.low), qvec_float_all(panel->requant.high));
+    y = qvec_add(y, qvec_all(panel->requant.zero));
     if (count == INF_QVEC_WIDTH)
         qvec_store_all_bytes((uint8_t *)gemm->y + at, y);
     else
@@ -39,11 +39,11 @@ INF_QVEC_INLINE void store_plain(const struct inf_q8_panel *panel, const struct 
 {
     const size_t first = vector * INF_QVEC_WIDTH;
     inf_qvec_float scaled =
-        qvec_times(qvec_to_float(sum), qvec_float_load(panel->end.scale + first));
+        qvec_times(qvec_to_float(sum), qvec_float_load(panel->requant.scale + first));
     inf_qvec y =
-        qvec_round(scaled, qvec_float_all(panel->end.low), qvec_float_all(panel->end.high));
+        qvec_round(scaled, qvec_float_all(panel->requant.low), qvec_float_all(panel->requant.high));
     qvec_store_all_bytes((uint8_t *)gemm->y + pixel * panel->y_step + first,
-                         qvec_add(y, qvec_all(panel->end.zero)));
+                         qvec_add(y, qvec_all(panel->requant.zero)));
 }
 
 INF_QVEC_INLINE void multiply(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
@@ -84,7 +84,7 @@ INF_QVEC_INLINE void multiply(const struct inf_q8_panel *panel, const struct inf
             a9 += 4;
         }
     }
-    if (panel->zeros == NULL && panel->end.scale != NULL &&
+    if (panel->zeros == NULL && panel->requant.scale != NULL &&
         panel->columns == vectors * INF_QVEC_WIDTH) {
         INF_QVEC_UNROLL
         for (size_t i = 0; i < pixels; i++) {

@@ -3,7 +3,7 @@
 // what came out. XNNPACK keeps four pointers and two weights for every pixel.
 #include <math.h>
 
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/work.h"
 
 #define TASK_FLOATS ((size_t)16 << 10)
 
@@ -126,16 +126,16 @@ static void bilinear_run(const struct inf_cpu_step *step)
     const struct bilinear *bilinear = step->state;
     struct bilinear_task task = {bilinear, step->inputs[0], step->output, step->scratch};
     size_t rows = bilinear->batch * bilinear->output_height;
-    struct inf_native_work work = {bilinear_tile, &task,
-                                   (rows + bilinear->strip_rows - 1) / bilinear->strip_rows};
-    inf_cpu_team_work(step->team, &work, bilinear->workers);
+    struct inf_cpu_tiles work = {bilinear_tile, &task,
+                                 (rows + bilinear->strip_rows - 1) / bilinear->strip_rows};
+    inf_cpu_team_run_tiles(step->team, &work, bilinear->workers);
 }
 
 static enum inf_code bilinear_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, 0);
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, step->node);
-    INF_TRY(inf_cpu_state(step, sizeof(struct bilinear), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct bilinear), err));
     struct bilinear *bilinear = step->state;
     *bilinear = (struct bilinear){
         .simd = step->isa->simd,
@@ -157,10 +157,10 @@ static enum inf_code bilinear_create(struct inf_cpu_step *step, struct inf_error
     size_t row_floats = (bilinear->width + bilinear->output_width) * bilinear->channels;
     bilinear->strip_rows = TASK_FLOATS / row_floats + 1;
     bilinear->workers =
-        inf_native_workers(step, bilinear->batch * bilinear->output_height * row_floats);
+        inf_native_choose_workers(step, bilinear->batch * bilinear->output_height * row_floats);
     // Workers share no cache line.
     bilinear->scratch_step = (bilinear->width * bilinear->channels + 31) / 16 * 16;
-    inf_native_scratch(step, bilinear->scratch_step * bilinear->workers);
+    inf_native_need_scratch(step, bilinear->scratch_step * bilinear->workers);
     step->run = bilinear_run;
     step->kernel = "bilinear";
     return INF_OK;

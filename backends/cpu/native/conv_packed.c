@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "backends/cpu/native/conv_window.h"
 #include "backends/cpu/native/round_bf16.h"
+#include "backends/cpu/native/work.h"
+#include "backends/graph/shape/infer.h"
 
 #define STRIP_PIXELS 48
 // Weights that do not lie near whatever is done come from afar for each strip: then strips are long, but
@@ -27,10 +28,10 @@ bool inf_conv_packed_is_pointwise(const struct inf_graph *graph, const struct in
            h.input == h.output && w.input == w.output && h.pad_before == 0 && w.pad_before == 0;
 }
 
-static struct inf_xnn_activation activation_of(const struct inf_node *node)
+static struct inf_cpu_activation activation_of(const struct inf_node *node)
 {
     const struct inf_attrs_conv2d *attrs = &node->attrs.conv2d;
-    return (struct inf_xnn_activation){attrs->activation, attrs->activation_alpha,
+    return (struct inf_cpu_activation){attrs->activation, attrs->activation_alpha,
                                        attrs->activation_min, attrs->activation_max};
 }
 
@@ -53,21 +54,21 @@ enum inf_code inf_conv_packed_check(const struct inf_graph *graph, const struct 
     size_t outputs = (size_t)filter->dims[3];
     inf_node_windows(graph, node, &h, &w);
     if (node->attrs.conv2d.groups != 1 || h.dilation != 1 || w.dilation != 1 ||
-        h.kernel > INF_NATIVE_SEGMENTS_MAX || h.pad_before < 0 || w.pad_before < 0)
+        h.kernel > INF_CONV_SEGMENTS_MAX || h.pad_before < 0 || w.pad_before < 0)
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: conv2d: windows of %" PRId32 "x%" PRId32 " are not built here",
                         h.kernel, w.kernel);
     INF_TRY(inf_cpu_need_const(graph, node, 1, inf_shape_elements(filter), err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, outputs, err));
-    struct inf_xnn_activation activation = activation_of(node);
-    INF_TRY(inf_native_end_check(graph, node, &activation, 3, outputs, err));
+    struct inf_cpu_activation activation = activation_of(node);
+    INF_TRY(inf_native_epilogue_check(graph, node, &activation, 3, outputs, err));
     return check_level("conv2d", err);
 }
 
-static struct inf_xnn_activation product_activation(const struct inf_node *node)
+static struct inf_cpu_activation product_activation(const struct inf_node *node)
 {
     const struct inf_attrs_matmul *attrs = &node->attrs.matmul;
-    return (struct inf_xnn_activation){attrs->activation, attrs->activation_alpha,
+    return (struct inf_cpu_activation){attrs->activation, attrs->activation_alpha,
                                        attrs->activation_min, attrs->activation_max};
 }
 
@@ -99,8 +100,8 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
     bool vector = a->dims[a->rank - 1] == 1 || a->dims[a->rank - 2] == 1;
     if (node->attrs.matmul.transpose_a && !vector)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: a transposed is not built");
-    struct inf_xnn_activation activation = product_activation(node);
-    INF_TRY(inf_native_end_check(graph, node, &activation, 3, columns, err));
+    struct inf_cpu_activation activation = product_activation(node);
+    INF_TRY(inf_native_epilogue_check(graph, node, &activation, 3, columns, err));
     return check_level("matmul", err);
 }
 
@@ -110,13 +111,13 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
 static enum inf_code spread_ends(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                  const float *bias, size_t width, struct inf_error *err)
 {
-    bool slopes = inf_native_end_has_slopes(&conv->end);
+    bool slopes = inf_native_epilogue_has_slopes(&conv->epilogue);
     float *at;
-    INF_TRY(inf_native_alloc(&at, step, width * (slopes ? 2 : 1), err));
+    INF_TRY(inf_native_alloc_floats(&at, step, width * (slopes ? 2 : 1), err));
     for (size_t p = 0; p < conv->panel_count; p++) {
-        struct inf_native_panel *panel = &conv->panels[p];
+        struct inf_conv_packed_panel *panel = &conv->panels[p];
         size_t columns = panel->part.columns;
-        struct inf_native_end part = conv->end;
+        struct inf_native_epilogue part = conv->epilogue;
         panel->part.bias = at;
         for (size_t i = 0; i < panel->width; i++)
             *at++ = i < columns && bias != NULL ? bias[panel->first + i] : 0.0f;
@@ -125,7 +126,7 @@ static enum inf_code spread_ends(struct inf_conv_packed *conv, struct inf_cpu_st
         if (part.slopes != NULL)
             part.slopes += panel->first;
         panel->part.slopes = at;
-        inf_native_end_slopes(&part, columns, panel->width, at);
+        inf_native_epilogue_fill_slopes(&part, columns, panel->width, at);
         at += panel->width;
     }
     return INF_OK;
@@ -145,7 +146,7 @@ static enum inf_code pack(struct inf_conv_packed *conv, struct inf_cpu_step *ste
     const float *w;
     bool bf16 = in_bf16(step, node);
     step->lowered_nodes += bf16;
-    conv->round = bf16 && step->dots ? nn->gemm_dot->round : NULL;
+    conv->round = bf16 && step->bf16_dot ? nn->gemm_dot->round : NULL;
     conv->packed_depth = bf16 ? (conv->depth + 1) / 2 : conv->depth;
     size_t rows = conv->segments * conv->packed_depth; // of vectors
     size_t count = inf_cpu_panel_count(nn, conv->outputs, &width);
@@ -160,9 +161,9 @@ static enum inf_code pack(struct inf_conv_packed *conv, struct inf_cpu_step *ste
     INF_TRY(inf_cpu_step_pack(step, node, 1, matrix, &w, err));
     for (size_t first = 0; first < conv->outputs;) {
         struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, conv->outputs);
-        struct inf_native_panel *panel = &conv->panels[conv->panel_count++];
+        struct inf_conv_packed_panel *panel = &conv->panels[conv->panel_count++];
         bool half = cut.gemm != nn->gemm;
-        if (bf16 && step->dots)
+        if (bf16 && step->bf16_dot)
             cut.gemm = half ? nn->gemm_dot_half : nn->gemm_dot;
         else if (bf16)
             cut.gemm = half ? nn->gemm_bf16_half : nn->gemm_bf16;
@@ -174,8 +175,8 @@ static enum inf_code pack(struct inf_conv_packed *conv, struct inf_cpu_step *ste
                                               .depth = conv->depth,
                                               .w = w,
                                               .residual_step = conv->residual_channels,
-                                              .min = conv->end.min,
-                                              .max = conv->end.max,
+                                              .min = conv->epilogue.min,
+                                              .max = conv->epilogue.max,
                                               .y_step = conv->outputs,
                                               .columns = cut.columns};
         if (conv->residual_channels > first)
@@ -212,17 +213,17 @@ static void describe_end(struct inf_conv_packed *conv, const struct inf_cpu_step
 {
     const struct inf_graph *graph = step->graph;
     const struct inf_node *node = &graph->nodes[chain->conv];
-    struct inf_xnn_activation activation = activation_of(node);
+    struct inf_cpu_activation activation = activation_of(node);
     if (chain->add != INF_NODE_NONE) {
         const struct inf_shape *added = &graph->values[chain->residual].shape;
         const struct inf_attrs_binary *attrs = &graph->nodes[chain->add].attrs.binary;
         conv->residual_channels = (size_t)added->dims[added->rank - 1];
-        activation = (struct inf_xnn_activation){
+        activation = (struct inf_cpu_activation){
             .kind = attrs->activation, .min = attrs->activation_min, .max = attrs->activation_max};
     }
-    conv->end = inf_native_end_of(step, node, &activation, 3);
+    conv->epilogue = inf_native_epilogue_of(step, node, &activation, 3);
     if (chain->prelu != INF_NODE_NONE)
-        conv->end.slopes = inf_cpu_const_f32(graph, &graph->nodes[chain->prelu], 1);
+        conv->epilogue.slopes = inf_cpu_const_f32(graph, &graph->nodes[chain->prelu], 1);
 }
 
 enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_step *step,
@@ -245,14 +246,15 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
 {
     const struct inf_graph *graph = step->graph;
     const struct inf_node *node = step->node;
-    struct inf_xnn_activation activation = product_activation(node);
+    struct inf_cpu_activation activation = product_activation(node);
     bool transposed = node->attrs.matmul.transpose_b;
-    *conv = (struct inf_conv_packed){.pointwise = true,
-                                     .batch = 1,
-                                     .segments = 1,
-                                     .rows = 1,
-                                     .rows_max = step->isa->nn->gemm->rows_max,
-                                     .end = inf_native_end_of(step, node, &activation, 3)};
+    *conv =
+        (struct inf_conv_packed){.pointwise = true,
+                                 .batch = 1,
+                                 .segments = 1,
+                                 .rows = 1,
+                                 .rows_max = step->isa->nn->gemm->rows_max,
+                                 .epilogue = inf_native_epilogue_of(step, node, &activation, 3)};
     describe_matrix(graph, node, &conv->inputs, &conv->outputs);
     conv->depth = conv->inputs;
     conv->a_step = conv->inputs;
@@ -285,70 +287,54 @@ const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *co
     return conv->has_depthwise ? &conv->depthwise.height : &conv->height;
 }
 
-// What lies in scratch memory before operands that are rounded, in whole cache lines.
-static size_t made_count(const struct inf_conv_packed *conv, size_t rows)
-{
-    size_t count = 0;
-    if (conv->has_depthwise)
-        count = rows * conv->row_pixels * conv->inputs;
-    else if (!conv->pointwise)
-        count = inf_native_window_scratch(conv);
-    return (count + 15) / 16 * 16;
-}
-
-size_t inf_conv_packed_scratch(const struct inf_conv_packed *conv, size_t rows)
-{
-    size_t run = conv->pointwise ? rows * conv->row_pixels : conv->row_pixels;
-    return made_count(conv, rows) + inf_native_round_scratch(conv, run);
-}
-
 // --- computing ---
 
 // What the kernel brings nearer on the way: a part of the next panel's weights, or what it reads anyway.
-static const void *weights_ahead(const struct inf_conv_packed *conv, size_t panel, size_t panel_end,
-                                 size_t call)
+static const void *choose_prefetch(const struct inf_conv_packed *conv, size_t panel,
+                                   size_t panel_end, size_t call)
 {
-    const struct inf_native_panel *next = &conv->panels[panel + 1];
-    size_t each = conv->segments * conv->packed_depth * INF_GEMM_AHEAD_BYTES;
+    const struct inf_conv_packed_panel *next = &conv->panels[panel + 1];
+    size_t each = conv->segments * conv->packed_depth * INF_GEMM_PREFETCH_BYTES;
     if (panel + 1 >= panel_end || (call + 1) * each > next->weight_bytes)
         return conv->panels[panel].part.w;
     return (const char *)next->part.w + call * each;
 }
 
 // Maps what the panels computed, and nothing else: others may be at work beside them.
-static void map_columns(const struct inf_conv_packed *conv, const struct inf_native_run *run,
+static void map_columns(const struct inf_conv_packed *conv, const struct inf_conv_packed_run *run,
                         size_t panel_first, size_t panel_end)
 {
     size_t first = conv->panels[panel_first].first;
     size_t end = panel_end < conv->panel_count ? conv->panels[panel_end].first : conv->outputs;
     float *y = run->y + first;
     if (end - first == conv->outputs) {
-        conv->end.map(run->count * conv->outputs, y, y);
+        conv->epilogue.map(run->count * conv->outputs, y, y);
         return;
     }
     for (size_t pixel = 0; pixel < run->count; pixel++, y += conv->outputs)
-        conv->end.map(end - first, y, y);
+        conv->epilogue.map(end - first, y, y);
 }
 
-void inf_conv_packed_pixels(const struct inf_conv_packed *conv, const struct inf_native_run *run,
-                            size_t panel_first, size_t panel_end)
+void inf_conv_packed_compute(const struct inf_conv_packed *conv,
+                             const struct inf_conv_packed_run *run, size_t panel_first,
+                             size_t panel_end)
 {
     size_t calls = (run->count + conv->rows_max - 1) / conv->rows_max;
     size_t least = run->count / calls;
     size_t larger = run->count % calls;
     // Many weights come from afar once; few stay where they are, and then results are written in order.
     size_t step = conv->many_weights ? 1 : panel_end - panel_first;
-    const uint16_t *rounded[INF_NATIVE_SEGMENTS_MAX];
+    const uint16_t *rounded[INF_CONV_SEGMENTS_MAX];
     if (conv->round != NULL)
-        inf_native_round_run(conv, run, rounded);
+        inf_round_bf16_run(conv, run, rounded);
     for (size_t first = panel_first; first < panel_end; first += step) {
         struct inf_gemm gemm = {.a = run->a, .rounded = rounded, .a_step = conv->a_step};
         size_t at = 0;
         for (size_t i = 0; i < calls; i++) {
             size_t pixels = least + (i < larger);
             for (size_t p = first; p < first + step; p++) {
-                const struct inf_native_panel *panel = &conv->panels[p];
-                gemm.ahead = weights_ahead(conv, p, panel_end, i);
+                const struct inf_conv_packed_panel *panel = &conv->panels[p];
+                gemm.prefetch = choose_prefetch(conv, p, panel_end, i);
                 gemm.y = run->y + at * conv->outputs + panel->first;
                 gemm.residual = panel->part.residual_columns > 0
                                     ? run->residual + at * conv->residual_channels + panel->first
@@ -359,49 +345,16 @@ void inf_conv_packed_pixels(const struct inf_conv_packed *conv, const struct inf
             at += pixels;
         }
     }
-    if (conv->end.map != NULL)
+    if (conv->epilogue.map != NULL)
         map_columns(conv, run, panel_first, panel_end);
 }
 
-// Rows from `row` on, at most `count`, that lie one behind the other where there is room for `rows`.
-static size_t rows_behind(size_t row, size_t count, size_t rows)
-{
-    return INF_MIN(count, rows - row % rows);
-}
-
-void inf_conv_packed_aim(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
-                         size_t row, struct inf_native_run *run)
+void inf_conv_packed_set_target(const struct inf_conv_packed *conv,
+                                const struct inf_conv_packed_io *io, size_t row,
+                                struct inf_conv_packed_run *run)
 {
     run->y = io->y + row % io->y_rows * conv->row_pixels * conv->outputs;
     if (conv->residual_channels > 0)
         run->residual =
             io->residual + row % io->residual_rows * conv->row_pixels * conv->residual_channels;
-}
-
-void inf_conv_packed_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
-                          size_t first, size_t end, float *scratch)
-{
-    size_t row_size = conv->row_pixels * conv->inputs;
-    if (!conv->pointwise) {
-        inf_native_window_rows(conv, io, first, end, scratch,
-                               inf_native_round_room(conv, scratch, made_count(conv, end - first)));
-        return;
-    }
-    if (conv->has_depthwise)
-        inf_native_depthwise_rows(&conv->depthwise, io->x, io->x_rows, first, end, scratch);
-    for (size_t row = first; row < end;) {
-        struct inf_native_run run = {
-            .rounded = inf_native_round_room(conv, scratch, made_count(conv, end - first))};
-        size_t rows = rows_behind(row, end - row, io->y_rows);
-        if (conv->residual_channels > 0)
-            rows = rows_behind(row, rows, io->residual_rows);
-        if (!conv->has_depthwise)
-            rows = rows_behind(row, rows, io->x_rows);
-        run.a[0] = conv->has_depthwise ? scratch + (row - first) * row_size
-                                       : io->x + row % io->x_rows * row_size;
-        run.count = rows * conv->row_pixels;
-        inf_conv_packed_aim(conv, io, row, &run);
-        inf_conv_packed_pixels(conv, &run, 0, conv->panel_count);
-        row += rows;
-    }
 }

@@ -7,10 +7,10 @@
 #include "backends/cpu/native/depthwise.h"
 #include "backends/cpu/native/fusion.h"
 
-#define INF_NATIVE_SEGMENTS_MAX 16
+#define INF_CONV_SEGMENTS_MAX 16
 
 // Columns of the result that are computed together.
-struct inf_native_panel {
+struct inf_conv_packed_panel {
     inf_gemm_fn *const *gemm; // by pixels - 1
     struct inf_gemm_panel part;
     size_t first, width; // columns
@@ -29,10 +29,10 @@ struct inf_conv_packed {
     size_t packed_depth;                                      // vectors of weights of a segment
     size_t rows, row_pixels;                                  // of results in an image
     size_t rows_max;                                          // pixels of one call
-    struct inf_native_panel *panels;
+    struct inf_conv_packed_panel *panels;
     size_t panel_count;
     bool many_weights; // more than stay near while other things are done
-    struct inf_native_end end;
+    struct inf_native_epilogue epilogue;
     size_t residual_channels; // 0: nothing is added
 };
 
@@ -75,28 +75,22 @@ struct inf_conv_packed_io {
     size_t x_rows, residual_rows, y_rows;
 };
 
-// Elements of scratch memory that `rows` rows of results in one go want.
-size_t inf_conv_packed_scratch(const struct inf_conv_packed *conv, size_t rows);
-
-// Computes rows `first` to `end` (exclusive) of an image.
-void inf_conv_packed_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
-                          size_t first, size_t end, float *scratch);
-
 // Pixels that lie one behind the other, in memory and among operands.
-struct inf_native_run {
-    const float *a[INF_NATIVE_SEGMENTS_MAX]; // by segment: its part of the first pixel; NULL: zeros
+struct inf_conv_packed_run {
+    const float *a[INF_CONV_SEGMENTS_MAX]; // by segment: its part of the first pixel; NULL: zeros
     size_t count;
-    uint16_t *rounded;     // inf_native_round_scratch() floats; NULL where it says 0
+    uint16_t *rounded;     // inf_round_bf16_scratch() floats; NULL where it says 0
     const float *residual; // of the first pixel; NULL: none
     float *y;              // of the first pixel
 };
 
 // Where the results of rows from `row` on go to, and what is added to them.
-void inf_conv_packed_aim(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
-                         size_t row, struct inf_native_run *run);
+void inf_conv_packed_set_target(const struct inf_conv_packed *conv,
+                                const struct inf_conv_packed_io *io, size_t row,
+                                struct inf_conv_packed_run *run);
 
 // Computes panels `first` to `end` (exclusive) of a run.
-void inf_conv_packed_pixels(const struct inf_conv_packed *conv, const struct inf_native_run *run,
-                            size_t first, size_t end);
+void inf_conv_packed_compute(const struct inf_conv_packed *conv,
+                             const struct inf_conv_packed_run *run, size_t first, size_t end);
 
 #endif

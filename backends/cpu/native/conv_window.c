@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "backends/graph/shape/infer.h"
+
 // A window at an edge is computed nearly alone, which costs what several in a row do.
 #define PIXELS_FOR_AN_EDGE 16
 
@@ -51,7 +53,7 @@ static size_t row_span(const struct inf_conv_packed *conv)
     return (size_t)(w->input + w->pad_before + w->pad_after);
 }
 
-size_t inf_native_window_scratch(const struct inf_conv_packed *conv)
+size_t inf_conv_window_scratch(const struct inf_conv_packed *conv)
 {
     struct inner inner = find_inner(conv);
     size_t pixels = INF_MAX(span(conv, inner.left), span(conv, conv->row_pixels - inner.right));
@@ -79,15 +81,15 @@ static const float *copy(const struct inf_conv_packed *conv, const float *row, i
 
 // A row of windows, and the rows of x that they meet.
 struct row {
-    struct inf_native_run run;               // of the first window; its segments are not set
-    const float *x[INF_NATIVE_SEGMENTS_MAX]; // NULL: zeros
+    struct inf_conv_packed_run run;        // of the first window; its segments are not set
+    const float *x[INF_CONV_SEGMENTS_MAX]; // NULL: zeros
 };
 
 // Computes windows `first` to `end` (exclusive) of a row, from a copy if `scratch` is not NULL.
 static void some_windows(const struct inf_conv_packed *conv, const struct row *row, size_t first,
                          size_t end, float *scratch)
 {
-    struct inf_native_run run = row->run;
+    struct inf_conv_packed_run run = row->run;
     if (first >= end)
         return;
     int64_t pixel = (int64_t)first * conv->width.stride - conv->width.pad_before;
@@ -104,7 +106,7 @@ static void some_windows(const struct inf_conv_packed *conv, const struct row *r
     run.y += first * conv->outputs;
     if (run.residual != NULL)
         run.residual += first * conv->residual_channels;
-    inf_conv_packed_pixels(conv, &run, 0, conv->panel_count);
+    inf_conv_packed_compute(conv, &run, 0, conv->panel_count);
 }
 
 // A row whose rows of x are copied; those below *copied are there from rows before.
@@ -125,11 +127,11 @@ static void copied_row(const struct inf_conv_packed *conv, struct row *row, size
         *copied = INF_MAX(*copied, input + 1);
     }
     row->run.count = conv->row_pixels;
-    inf_conv_packed_pixels(conv, &row->run, 0, conv->panel_count);
+    inf_conv_packed_compute(conv, &row->run, 0, conv->panel_count);
 }
 
-void inf_native_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
-                            size_t first, size_t end, float *scratch, uint16_t *rounded)
+void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
+                          size_t first, size_t end, float *scratch, uint16_t *rounded)
 {
     const struct inf_window *h = &conv->height;
     size_t row_size = (size_t)conv->width.input * conv->inputs;
@@ -143,7 +145,7 @@ void inf_native_window_rows(const struct inf_conv_packed *conv, const struct inf
             if (input >= 0 && input < h->input)
                 row.x[k] = io->x + (size_t)input % io->x_rows * row_size;
         }
-        inf_conv_packed_aim(conv, io, index, &row.run);
+        inf_conv_packed_set_target(conv, io, index, &row.run);
         if (whole) {
             copied_row(conv, &row, index, scratch, &copied);
             continue;

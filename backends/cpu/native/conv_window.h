@@ -6,11 +6,11 @@
 
 #include "backends/cpu/native/conv_packed.h"
 
-// Elements of scratch memory that inf_native_window_rows() wants but for what is rounded.
-size_t inf_native_window_scratch(const struct inf_conv_packed *conv);
+// Elements of scratch memory that inf_conv_window_rows() wants but for what is rounded.
+size_t inf_conv_window_scratch(const struct inf_conv_packed *conv);
 
-// As inf_conv_packed_rows(). Operands that are rounded go to `rounded`.
-void inf_native_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
-                            size_t first, size_t end, float *scratch, uint16_t *rounded);
+// As inf_conv_rows_compute(). Operands that are rounded go to `rounded`.
+void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
+                          size_t first, size_t end, float *scratch, uint16_t *rounded);
 
 #endif

@@ -5,6 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "backends/cpu/native/work.h"
+#include "backends/graph/shape/infer.h"
+
 // Rows of results of one task, about.
 #define TASK_MACS ((size_t)100000)
 
@@ -15,10 +18,10 @@ static bool square(const struct inf_window *h, const struct inf_window *w)
            (h->dilation == 1 || h->stride == 1);
 }
 
-static struct inf_xnn_activation activation_of(const struct inf_node *node)
+static struct inf_cpu_activation activation_of(const struct inf_node *node)
 {
     const struct inf_attrs_depthwise_conv2d *attrs = &node->attrs.depthwise_conv2d;
-    return (struct inf_xnn_activation){attrs->activation, attrs->activation_alpha,
+    return (struct inf_cpu_activation){attrs->activation, attrs->activation_alpha,
                                        attrs->activation_min, attrs->activation_max};
 }
 
@@ -42,8 +45,8 @@ enum inf_code inf_native_depthwise_check(const struct inf_graph *graph, const st
                         channels, filter->dims[3]);
     INF_TRY(inf_cpu_need_const(graph, node, 1, inf_shape_elements(filter), err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, channels, err));
-    struct inf_xnn_activation activation = activation_of(node);
-    return inf_native_end_check(graph, node, &activation, 3, channels, err);
+    struct inf_cpu_activation activation = activation_of(node);
+    return inf_native_epilogue_check(graph, node, &activation, 3, channels, err);
 }
 
 // Shares the channels between whole and shorter vectors.
@@ -66,7 +69,7 @@ enum inf_code inf_native_depthwise_init(struct inf_native_depthwise *depthwise,
                                         struct inf_error *err)
 {
     const struct inf_graph *graph = step->graph;
-    struct inf_xnn_activation activation = activation_of(node);
+    struct inf_cpu_activation activation = activation_of(node);
     float *packed;
     *depthwise = (struct inf_native_depthwise){0};
     inf_node_windows(graph, node, &depthwise->height, &depthwise->width);
@@ -74,17 +77,18 @@ enum inf_code inf_native_depthwise_init(struct inf_native_depthwise *depthwise,
     depthwise->rows_max = inf_depthwise_rows(depthwise->height.kernel, depthwise->height.stride);
     depthwise->w = inf_cpu_const_f32(graph, node, 1);
     depthwise->bias = inf_cpu_const_f32(graph, node, 2);
-    depthwise->end = inf_native_end_of(step, node, &activation, 3);
+    depthwise->epilogue = inf_native_epilogue_of(step, node, &activation, 3);
     share_channels(depthwise, step->isa->nn);
     if (depthwise->bias == NULL) {
-        INF_TRY(inf_native_alloc(&packed, step, depthwise->channels, err));
+        INF_TRY(inf_native_alloc_floats(&packed, step, depthwise->channels, err));
         memset(packed, 0, depthwise->channels * sizeof(float));
         depthwise->bias = packed;
     }
-    if (!inf_native_end_has_slopes(&depthwise->end))
+    if (!inf_native_epilogue_has_slopes(&depthwise->epilogue))
         return INF_OK;
-    INF_TRY(inf_native_alloc(&packed, step, depthwise->channels, err));
-    inf_native_end_slopes(&depthwise->end, depthwise->channels, depthwise->channels, packed);
+    INF_TRY(inf_native_alloc_floats(&packed, step, depthwise->channels, err));
+    inf_native_epilogue_fill_slopes(&depthwise->epilogue, depthwise->channels, depthwise->channels,
+                                    packed);
     depthwise->slopes = packed;
     return INF_OK;
 }
@@ -145,9 +149,9 @@ void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, con
         .w = depthwise->w,
         .bias = depthwise->bias,
         .slopes = depthwise->slopes,
-        .min = depthwise->end.min,
-        .max = depthwise->end.max,
-        .far = depthwise->far,
+        .min = depthwise->epilogue.min,
+        .max = depthwise->epilogue.max,
+        .prefetches = depthwise->prefetches,
     };
     // Rows that are computed together lie `dilation` apart, as the rows do that their windows meet.
     size_t group = depthwise->rows_max * dilation;
@@ -166,8 +170,8 @@ void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, con
                         : NULL;
         call_columns(depthwise, &rows);
     }
-    if (depthwise->end.map != NULL)
-        depthwise->end.map((end - first) * row_size, y, y);
+    if (depthwise->epilogue.map != NULL)
+        depthwise->epilogue.map((end - first) * row_size, y, y);
 }
 
 // --- a node alone ---
@@ -192,8 +196,8 @@ static void alone_tile(const void *context, size_t tile, size_t worker)
     size_t strips = task->alone->strips;
     size_t image = tile / strips;
     size_t strip = tile % strips;
-    size_t first = inf_native_cut(height, strips, strip, depthwise->rows_max);
-    size_t end = inf_native_cut(height, strips, strip + 1, depthwise->rows_max);
+    size_t first = inf_native_strip_start(height, strips, strip, depthwise->rows_max);
+    size_t end = inf_native_strip_start(height, strips, strip + 1, depthwise->rows_max);
     size_t input = (size_t)(depthwise->height.input * depthwise->width.input);
     size_t row = (size_t)depthwise->width.output * depthwise->channels;
     inf_native_depthwise_rows(depthwise, task->x + image * input * depthwise->channels,
@@ -205,23 +209,23 @@ static void alone_run(const struct inf_cpu_step *step)
 {
     const struct alone *alone = step->state;
     struct alone_task task = {alone, step->inputs[0], step->output};
-    struct inf_native_work work = {alone_tile, &task, alone->batch * alone->strips};
-    inf_cpu_team_work(step->team, &work, alone->workers);
+    struct inf_cpu_tiles work = {alone_tile, &task, alone->batch * alone->strips};
+    inf_cpu_team_run_tiles(step->team, &work, alone->workers);
 }
 
 static enum inf_code alone_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct alone), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct alone), err));
     struct alone *alone = step->state;
     INF_TRY(inf_native_depthwise_init(&alone->depthwise, step, step->node, err));
-    alone->depthwise.far = true;
+    alone->depthwise.prefetches = true;
     const struct inf_window *h = &alone->depthwise.height;
     const struct inf_window *w = &alone->depthwise.width;
     size_t row_macs = (size_t)(w->output * h->kernel * w->kernel) * alone->depthwise.channels;
     size_t rows = (size_t)h->output;
     alone->batch = (size_t)inf_cpu_input_shape(step->graph, step->node, 0)->dims[0];
-    alone->workers = inf_native_workers(step, alone->batch * rows * row_macs * 2);
-    alone->strips = inf_native_strips(rows, TASK_MACS / row_macs + 1, alone->workers);
+    alone->workers = inf_native_choose_workers(step, alone->batch * rows * row_macs * 2);
+    alone->strips = inf_native_choose_strips(rows, TASK_MACS / row_macs + 1, alone->workers);
     step->run = alone_run;
     step->kernel = "depthwise";
     return INF_OK;

@@ -4,7 +4,7 @@
 #define INF_BACKENDS_CPU_NATIVE_DEPTHWISE_H
 
 #include "backends/cpu/kernels/nn.h"
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/epilogue.h"
 #include "backends/graph/shape/infer.h"
 
 struct inf_native_depthwise {
@@ -14,8 +14,8 @@ struct inf_native_depthwise {
     inf_depthwise_fn *full, *half;
     size_t full_channels; // that `full` computes; `half` does the rest
     const float *w, *bias, *slopes;
-    struct inf_native_end end;
-    bool far; // its input is written long before it is read
+    struct inf_native_epilogue epilogue;
+    bool prefetches; // its input is written long before it is read
 };
 
 // INF_UNSUPPORTED where this family does not compute the depthwise_conv2d node.

@@ -4,8 +4,8 @@
 // may fail, is ref's.
 #include <string.h>
 
+#include "backends/cpu/core/kernel.h"
 #include "backends/cpu/native/broadcast.h"
-#include "backends/cpu/native/native.h"
 
 #define TILE_ELEMENTS 4096
 // Elements that one element is spread to where an operand does not move along a row.
@@ -142,8 +142,8 @@ static void element_run(const struct inf_cpu_step *step)
     const struct element *element = step->state;
     struct element_task task = {element, step->inputs, step->output,
                                 inf_native_broadcast_cut(&element->broadcast, TILE_ELEMENTS)};
-    struct inf_native_work work = {element_tile, &task, task.tiles.count};
-    inf_cpu_team_work(step->team, &work, SIZE_MAX);
+    struct inf_cpu_tiles work = {element_tile, &task, task.tiles.count};
+    inf_cpu_team_run_tiles(step->team, &work, SIZE_MAX);
 }
 
 // --- what is computed ---
@@ -248,7 +248,7 @@ static enum inf_code describe(struct element **out_element, struct inf_cpu_step 
 {
     const struct inf_graph *graph = step->graph;
     const struct inf_node *node = step->node;
-    INF_TRY(inf_cpu_state(step, sizeof(struct element), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct element), err));
     struct element *element = step->state;
     element->loops = step->isa->element;
     element->order[1] = 1;

@@ -2,9 +2,11 @@
 // Element-wise kernels of our own: binary with broadcasting, clamping, tanh, sigmoid. XNNPACK
 // runs a binary operator on one thread where nothing is broadcast, clamps what is not a number away,
 // has no tanh, and its sigmoid of 1e30 is not a number.
-#include "backends/cpu/core/xnn.h"
+#include "backends/cpu/native/eltwise.h"
+#include "backends/cpu/core/activation.h"
 #include "backends/cpu/native/broadcast.h"
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/work.h"
+#include "backends/cpu/xnnpack/unary_operator.h"
 
 // Elements that one task computes: 16 KiB of each operand, so that all stay in the first cache.
 #define TILE_ELEMENTS 4096
@@ -37,18 +39,18 @@ static void map_run(const struct inf_cpu_step *step)
 {
     struct map_task task = {.map = step->state, .x = step->inputs[0], .y = step->output};
     size_t count = inf_shape_elements(inf_cpu_output_shape(step->graph, step->node));
-    inf_native_split(step, &(struct inf_native_split){map_tile, &task, count, TILE_ELEMENTS});
+    inf_native_run_range(step, &(struct inf_native_range){map_tile, &task, count, TILE_ELEMENTS});
 }
 
-void inf_native_map(const struct inf_cpu_step *step, inf_simd_map_fn *function, size_t count,
-                    float *values)
+void inf_native_map_in_place(const struct inf_cpu_step *step, inf_simd_map_fn *function,
+                             size_t count, float *values)
 {
     struct map map = {.function = function};
     struct map_task task = {.map = &map, .x = values, .y = values};
-    inf_native_split(step, &(struct inf_native_split){map_tile, &task, count, TILE_ELEMENTS});
+    inf_native_run_range(step, &(struct inf_native_range){map_tile, &task, count, TILE_ELEMENTS});
 }
 
-inf_simd_map_fn *inf_native_map_of(const struct inf_simd *simd, enum inf_unary_kind kind)
+inf_simd_map_fn *inf_native_map_find(const struct inf_simd *simd, enum inf_unary_kind kind)
 {
     switch (kind) {
     case INF_UNARY_TANH:
@@ -87,7 +89,7 @@ static enum inf_code map_supports(const struct inf_graph *graph, const struct in
     case INF_UNARY_RELU6:
         return INF_OK;
     default:
-        if (inf_native_map_of(inf_isa_best()->simd, node->attrs.unary.kind) != NULL)
+        if (inf_native_map_find(inf_isa_best()->simd, node->attrs.unary.kind) != NULL)
             return INF_OK;
         return inf_fail(err, INF_UNSUPPORTED, "cpu: unary %s is not built",
                         inf_unary_name(node->attrs.unary.kind));
@@ -97,7 +99,7 @@ static enum inf_code map_supports(const struct inf_graph *graph, const struct in
 static enum inf_code map_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;
-    INF_TRY(inf_cpu_state(step, sizeof(struct map), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct map), err));
     struct map *map = step->state;
     step->run = map_run;
     step->kernel = "clamp";
@@ -109,7 +111,7 @@ static enum inf_code map_create(struct inf_cpu_step *step, struct inf_error *err
     } else if (node->attrs.unary.kind == INF_UNARY_RELU6) {
         map->max = 6.0f;
     } else if (node->attrs.unary.kind != INF_UNARY_RELU) {
-        map->function = inf_native_map_of(step->isa->simd, node->attrs.unary.kind);
+        map->function = inf_native_map_find(step->isa->simd, node->attrs.unary.kind);
         step->kernel = inf_unary_name(node->attrs.unary.kind);
     }
     return INF_OK;
@@ -187,14 +189,14 @@ static void binary_run(const struct inf_cpu_step *step)
     const struct binary *binary = step->state;
     struct binary_task task = {binary, step->inputs[0], step->inputs[1], step->output,
                                inf_native_broadcast_cut(&binary->broadcast, TILE_ELEMENTS)};
-    struct inf_native_work work = {binary_tile, &task, task.tiles.count};
-    inf_cpu_team_work(step->team, &work, SIZE_MAX);
+    struct inf_cpu_tiles work = {binary_tile, &task, task.tiles.count};
+    inf_cpu_team_run_tiles(step->team, &work, SIZE_MAX);
 }
 
-static struct inf_xnn_activation binary_activation(const struct inf_node *node)
+static struct inf_cpu_activation binary_activation(const struct inf_node *node)
 {
     const struct inf_attrs_binary *attrs = &node->attrs.binary;
-    return (struct inf_xnn_activation){
+    return (struct inf_cpu_activation){
         .kind = attrs->activation, .min = attrs->activation_min, .max = attrs->activation_max};
 }
 
@@ -205,20 +207,20 @@ static enum inf_code binary_supports(const struct inf_graph *graph, const struct
     if (binary_function(node->attrs.binary.kind) == INF_SIMD_BINARY_COUNT)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: binary %s is not built",
                         inf_binary_name(node->attrs.binary.kind));
-    struct inf_xnn_activation activation = binary_activation(node);
-    return inf_xnn_activation_check(graph, node, &activation, UINT32_MAX, 0, err);
+    struct inf_cpu_activation activation = binary_activation(node);
+    return inf_cpu_activation_check(graph, node, &activation, UINT32_MAX, 0, err);
 }
 
 static enum inf_code binary_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct binary), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct binary), err));
     struct binary *binary = step->state;
-    struct inf_xnn_activation activation = binary_activation(step->node);
+    struct inf_cpu_activation activation = binary_activation(step->node);
     step->run = binary_run;
     step->kernel = "binary";
-    inf_xnn_activation_bounds(&activation, &binary->min, &binary->max);
+    inf_cpu_activation_bounds(&activation, &binary->min, &binary->max);
     binary_describe(binary, step);
-    return inf_xnn_activation_after(step, &activation, NULL, 0, err);
+    return inf_xnn_add_post_op(step, &activation, NULL, 0, err);
 }
 
 const struct inf_cpu_kernel inf_cpu_eltwise_kernels[] = {

@@ -5,7 +5,10 @@
 #include "backends/cpu/native/fused_chain.h"
 
 #include "backends/cpu/native/conv_packed.h"
+#include "backends/cpu/native/conv_rows.h"
 #include "backends/cpu/native/round_bf16.h"
+#include "backends/cpu/native/work.h"
+#include "backends/graph/shape/infer.h"
 
 struct alone {
     struct inf_conv_packed conv;
@@ -32,17 +35,17 @@ static void pixels_tile(const void *context, size_t tile, size_t worker)
     const struct inf_conv_packed *conv = &alone->conv;
     size_t group = tile % alone->panel_groups;
     size_t strip = tile / alone->panel_groups;
-    size_t first = inf_native_cut(alone->pixels, alone->strips, strip, 1);
-    size_t end = inf_native_cut(alone->pixels, alone->strips, strip + 1, 1);
-    struct inf_native_run run = {
+    size_t first = inf_native_strip_start(alone->pixels, alone->strips, strip, 1);
+    size_t end = inf_native_strip_start(alone->pixels, alone->strips, strip + 1, 1);
+    struct inf_conv_packed_run run = {
         .a = {task->x + first * conv->inputs},
         .count = end - first,
-        .rounded = inf_native_round_room(conv, task->scratch, worker * alone->scratch_step),
+        .rounded = inf_round_bf16_target(conv, task->scratch, worker * alone->scratch_step),
         .y = task->y + first * conv->outputs};
     if (conv->residual_channels > 0)
         run.residual = task->residual + first * conv->residual_channels;
-    inf_conv_packed_pixels(conv, &run, conv->panel_count * group / alone->panel_groups,
-                           conv->panel_count * (group + 1) / alone->panel_groups);
+    inf_conv_packed_compute(conv, &run, conv->panel_count * group / alone->panel_groups,
+                            conv->panel_count * (group + 1) / alone->panel_groups);
 }
 
 static void rows_tile(const void *context, size_t tile, size_t worker)
@@ -55,8 +58,8 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
     size_t strip = tile % alone->strips;
     // Threads that have as many rows are worth more than windows that take two at a time.
     size_t unit = conv->has_depthwise && alone->workers == 1 ? depthwise->rows_max : 1;
-    size_t first = inf_native_cut(conv->rows, alone->strips, strip, unit);
-    size_t end = inf_native_cut(conv->rows, alone->strips, strip + 1, unit);
+    size_t first = inf_native_strip_start(conv->rows, alone->strips, strip, unit);
+    size_t end = inf_native_strip_start(conv->rows, alone->strips, strip + 1, unit);
     const struct inf_window *h = inf_conv_packed_height(conv);
     const struct inf_window *w = conv->has_depthwise ? &depthwise->width : &conv->width;
     size_t pixels = conv->rows * conv->row_pixels;
@@ -71,7 +74,7 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
     if (conv->residual_channels > 0)
         io.residual += image * pixels * conv->residual_channels;
     if (first < end)
-        inf_conv_packed_rows(conv, &io, first, end, task->scratch + worker * alone->scratch_step);
+        inf_conv_rows_compute(conv, &io, first, end, task->scratch + worker * alone->scratch_step);
 }
 
 static void alone_run(const struct inf_cpu_step *step)
@@ -80,7 +83,7 @@ static void alone_run(const struct inf_cpu_step *step)
     struct alone_task task = {alone, step->inputs[0],
                               alone->conv.residual_channels > 0 ? step->inputs[1] : NULL,
                               step->output, step->scratch};
-    struct inf_native_work work = {.context = &task};
+    struct inf_cpu_tiles work = {.context = &task};
     if (alone->by_rows) {
         work.tile = rows_tile;
         work.tiles = alone->conv.batch * alone->strips;
@@ -88,7 +91,7 @@ static void alone_run(const struct inf_cpu_step *step)
         work.tile = pixels_tile;
         work.tiles = alone->strips * alone->panel_groups;
     }
-    inf_cpu_team_work(step->team, &work, alone->workers);
+    inf_cpu_team_run_tiles(step->team, &work, alone->workers);
 }
 
 // --- making ---
@@ -101,14 +104,14 @@ static void share(struct alone *alone, struct inf_cpu_step *step)
     alone->by_rows = conv->has_depthwise || !conv->pointwise;
     alone->pixels = conv->batch * conv->rows * conv->row_pixels;
     alone->workers =
-        inf_native_workers(step, conv->batch * conv->rows * inf_conv_packed_row_macs(conv));
+        inf_native_choose_workers(step, conv->batch * conv->rows * inf_conv_packed_row_macs(conv));
     alone->panel_groups = 1;
     if (alone->by_rows) {
         size_t wanted = (strip_pixels + conv->row_pixels - 1) / conv->row_pixels;
-        alone->strips = inf_native_strips(conv->rows, wanted, alone->workers);
+        alone->strips = inf_native_choose_strips(conv->rows, wanted, alone->workers);
         return;
     }
-    alone->strips = inf_native_strips(alone->pixels, strip_pixels, alone->workers);
+    alone->strips = inf_native_choose_strips(alone->pixels, strip_pixels, alone->workers);
     // Few pixels: threads share the columns.
     if (alone->pixels < 4 * conv->rows_max * alone->workers && alone->workers > 1) {
         alone->strips = 1;
@@ -120,13 +123,12 @@ static void need_scratch(struct alone *alone, struct inf_cpu_step *step)
 {
     const struct inf_conv_packed *conv = &alone->conv;
     size_t rows = conv->rows / alone->strips + 1 + conv->depthwise.rows_max;
-    size_t count = alone->by_rows
-                       ? inf_conv_packed_scratch(conv, rows)
-                       : inf_native_round_scratch(conv, alone->pixels / alone->strips + 1);
+    size_t count = alone->by_rows ? inf_conv_rows_scratch(conv, rows)
+                                  : inf_round_bf16_scratch(conv, alone->pixels / alone->strips + 1);
     if (count == 0)
         return;
     alone->scratch_step = (count + 31) / 16 * 16; // workers share no cache line
-    inf_native_scratch(step, alone->scratch_step * alone->workers);
+    inf_native_need_scratch(step, alone->scratch_step * alone->workers);
 }
 
 static const char *name_of(const struct alone *alone, const struct inf_cpu_chain *chain)
@@ -142,10 +144,10 @@ static const char *name_of(const struct alone *alone, const struct inf_cpu_chain
 enum inf_code inf_fused_chain_create(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
                                      struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct alone), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct alone), err));
     struct alone *alone = step->state;
     INF_TRY(inf_conv_packed_init(&alone->conv, step, chain, err));
-    alone->conv.depthwise.far = true;
+    alone->conv.depthwise.prefetches = true;
     share(alone, step);
     need_scratch(alone, step);
     uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
@@ -170,7 +172,7 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
 
 static enum inf_code product_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct alone), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct alone), err));
     struct alone *alone = step->state;
     INF_TRY(inf_conv_packed_init_product(&alone->conv, step, err));
     share(alone, step);

@@ -318,12 +318,12 @@ bool inf_cpu_row_pipeline_find(struct inf_cpu_row_pipeline *stream, const struct
 }
 
 uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
-                            const struct inf_segment *segment, enum inf_cpu_fusing most)
+                            const struct inf_segment *segment, enum inf_cpu_fusion_level most)
 {
-    if (most == INF_CPU_NODES)
+    if (most == INF_CPU_FUSE_NONE)
         return INF_NODE_NONE;
     uint32_t next = chain_next(graph, node, segment);
-    if (next != INF_NODE_NONE || most == INF_CPU_CHAINS)
+    if (next != INF_NODE_NONE || most == INF_CPU_FUSE_CHAINS)
         return next;
     next = link_next(graph, node, segment);
     if (next != INF_NODE_NONE && stream_length(graph, node, segment) > INF_CPU_ROW_PIPELINE_MAX)
@@ -354,7 +354,7 @@ static void group_add_chain(struct inf_cpu_group *group, const struct inf_cpu_ch
 }
 
 bool inf_cpu_group_find(struct inf_cpu_group *group, const struct inf_graph *graph, uint32_t node,
-                        const struct inf_segment *segment, enum inf_cpu_fusing most)
+                        const struct inf_segment *segment, enum inf_cpu_fusion_level most)
 {
     struct inf_cpu_row_pipeline stream;
     struct inf_cpu_chain chain;
@@ -363,12 +363,12 @@ bool inf_cpu_group_find(struct inf_cpu_group *group, const struct inf_graph *gra
          next = inf_cpu_fused_into(graph, end, segment, most))
         end = next;
     group->count = 0;
-    if (most == INF_CPU_ROW_PIPELINES) {
+    if (most == INF_CPU_FUSE_PIPELINES) {
         if (!inf_cpu_row_pipeline_find(&stream, graph, end, segment))
             return false;
         for (uint32_t i = 0; i < stream.count; i++)
             group_add_chain(group, &stream.chains[i]);
-    } else if (most == INF_CPU_CHAINS && inf_cpu_chain_find(&chain, graph, end, segment) &&
+    } else if (most == INF_CPU_FUSE_CHAINS && inf_cpu_chain_find(&chain, graph, end, segment) &&
                !inf_cpu_chain_is_node(&chain)) {
         group_add_chain(group, &chain);
     }

@@ -42,16 +42,16 @@ bool inf_cpu_row_pipeline_find(struct inf_cpu_row_pipeline *stream, const struct
                                uint32_t node, const struct inf_segment *segment);
 
 // How much one step may compute.
-enum inf_cpu_fusing {
-    INF_CPU_NODES,        // a node
-    INF_CPU_CHAINS,       // a chain
-    INF_CPU_ROW_PIPELINES // a stream
+enum inf_cpu_fusion_level {
+    INF_CPU_FUSE_NONE,     // a node
+    INF_CPU_FUSE_CHAINS,   // a chain
+    INF_CPU_FUSE_PIPELINES // a stream
 };
 
 // The node whose step computes `node` on the way to its own result, where steps are as large as they
 // may be; INF_NODE_NONE where it has a step of its own. As above for `segment`.
 uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
-                            const struct inf_segment *segment, enum inf_cpu_fusing most);
+                            const struct inf_segment *segment, enum inf_cpu_fusion_level most);
 
 #define INF_CPU_GROUP_NODES (5 * INF_CPU_ROW_PIPELINE_MAX)
 
@@ -64,6 +64,6 @@ struct inf_cpu_group {
 // The chain (as `most` says) or stream of two nodes or more that `node` is part of. False where there is
 // none.
 bool inf_cpu_group_find(struct inf_cpu_group *group, const struct inf_graph *graph, uint32_t node,
-                        const struct inf_segment *segment, enum inf_cpu_fusing most);
+                        const struct inf_segment *segment, enum inf_cpu_fusion_level most);
 
 #endif

@@ -3,11 +3,13 @@
 // multiplies all rows of a with them.
 #include <string.h>
 
+#include "backends/cpu/core/activation.h"
 #include "backends/cpu/kernels/nn.h"
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/epilogue.h"
+#include "backends/cpu/native/work.h"
 
-#define LINE       16 // floats of a cache line
-#define ROWS_AHEAD 16 // of b, while it is packed
+#define LINE          16 // floats of a cache line
+#define PREFETCH_ROWS 16 // of b, while it is packed
 
 struct matmul {
     const struct inf_nn_gemm *nn;
@@ -17,7 +19,7 @@ struct matmul {
     bool transpose_b;
     int32_t rank; // of the leading dimensions
     size_t dims[INF_LIMIT_RANK], a_steps[INF_LIMIT_RANK], b_steps[INF_LIMIT_RANK]; // in matrices
-    struct inf_native_end end;
+    struct inf_native_epilogue epilogue;
     bool has_bias;
     size_t workers;
     size_t scratch_step; // of each worker: panel, bias, slopes
@@ -29,10 +31,10 @@ struct matmul_task {
     float *y, *scratch;
 };
 
-static struct inf_xnn_activation activation_of(const struct inf_node *node)
+static struct inf_cpu_activation activation_of(const struct inf_node *node)
 {
     const struct inf_attrs_matmul *attrs = &node->attrs.matmul;
-    return (struct inf_xnn_activation){attrs->activation, attrs->activation_alpha,
+    return (struct inf_cpu_activation){attrs->activation, attrs->activation_alpha,
                                        attrs->activation_min, attrs->activation_max};
 }
 
@@ -49,8 +51,8 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
     if (inf_cpu_has_input(node, 2) &&
         inf_shape_elements(inf_cpu_input_shape(graph, node, 2)) != columns)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: this bias is not built");
-    struct inf_xnn_activation activation = activation_of(node);
-    return inf_native_end_check(graph, node, &activation, 3, columns, err);
+    struct inf_cpu_activation activation = activation_of(node);
+    return inf_native_epilogue_check(graph, node, &activation, 3, columns, err);
 }
 
 // Columns `first` on of the matrix b, filled up with zeros to the panel's width.
@@ -64,7 +66,7 @@ static void pack_panel(const struct matmul *matmul, const float *b, size_t first
     for (size_t k = 0; k < matmul->depth && !matmul->transpose_b; k++) {
         // Rows lie apart: no processor foresees them.
         for (size_t line = 0; line < columns; line += LINE)
-            __builtin_prefetch(from_row + ROWS_AHEAD * matmul->columns + line);
+            __builtin_prefetch(from_row + PREFETCH_ROWS * matmul->columns + line);
         memcpy(to + k * width, from_row, columns * sizeof(float));
         from_row += matmul->columns;
     }
@@ -104,25 +106,25 @@ static void matmul_tile(const void *context, size_t tile, size_t worker)
                                    .depth = matmul->depth,
                                    .w = w,
                                    .bias = bias,
-                                   .min = matmul->end.min,
-                                   .max = matmul->end.max,
+                                   .min = matmul->epilogue.min,
+                                   .max = matmul->epilogue.max,
                                    .y_step = matmul->columns,
                                    .columns = columns};
-    if (inf_native_end_has_slopes(&matmul->end)) {
-        struct inf_native_end part = matmul->end;
+    if (inf_native_epilogue_has_slopes(&matmul->epilogue)) {
+        struct inf_native_epilogue part = matmul->epilogue;
         if (part.slopes != NULL)
             part.slopes += first;
-        inf_native_end_slopes(&part, columns, width, slopes);
+        inf_native_epilogue_fill_slopes(&part, columns, width, slopes);
         panel.slopes = slopes;
     }
     for (size_t row = 0; row < matmul->rows; row += matmul->nn->rows_max) {
         size_t some = INF_MIN(matmul->rows - row, matmul->nn->rows_max);
         const float *segment[1] = {a + row * matmul->depth};
         float *y = task->y + (product * matmul->rows + row) * matmul->columns + first;
-        struct inf_gemm gemm = {.a = segment, .a_step = matmul->depth, .ahead = w, .y = y};
+        struct inf_gemm gemm = {.a = segment, .a_step = matmul->depth, .prefetch = w, .y = y};
         matmul->nn->gemm[width / matmul->nn->width - 1][some - 1](&panel, &gemm);
-        for (size_t i = 0; i < some && matmul->end.map != NULL; i++)
-            matmul->end.map(columns, y + i * matmul->columns, y + i * matmul->columns);
+        for (size_t i = 0; i < some && matmul->epilogue.map != NULL; i++)
+            matmul->epilogue.map(columns, y + i * matmul->columns, y + i * matmul->columns);
     }
 }
 
@@ -132,8 +134,8 @@ static void matmul_run(const struct inf_cpu_step *step)
     struct matmul_task task = {matmul,          step->inputs[0],
                                step->inputs[1], matmul->has_bias ? step->inputs[2] : NULL,
                                step->output,    step->scratch};
-    struct inf_native_work work = {matmul_tile, &task, matmul->batch * matmul->panels};
-    inf_cpu_team_work(step->team, &work, matmul->workers);
+    struct inf_cpu_tiles work = {matmul_tile, &task, matmul->batch * matmul->panels};
+    inf_cpu_team_run_tiles(step->team, &work, matmul->workers);
 }
 
 // Leading dimensions of both operands, broadcast.
@@ -174,9 +176,9 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
 {
     const struct inf_node *node = step->node;
     const struct inf_shape *a = inf_cpu_input_shape(step->graph, node, 0);
-    INF_TRY(inf_cpu_state(step, sizeof(struct matmul), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct matmul), err));
     struct matmul *matmul = step->state;
-    struct inf_xnn_activation activation = activation_of(node);
+    struct inf_cpu_activation activation = activation_of(node);
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, node);
     matmul->nn = step->isa->nn->gemm;
     matmul->rows = (size_t)a->dims[a->rank - 2];
@@ -184,15 +186,15 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     matmul->columns = (size_t)y->dims[y->rank - 1];
     matmul->transpose_b = node->attrs.matmul.transpose_b;
     matmul->has_bias = inf_cpu_has_input(node, 2);
-    matmul->end = inf_native_end_of(step, node, &activation, 3);
+    matmul->epilogue = inf_native_epilogue_of(step, node, &activation, 3);
     matmul->panel_width = matmul->nn->width * (matmul->columns > matmul->nn->width ? 2 : 1);
     matmul->panels = (matmul->columns + matmul->panel_width - 1) / matmul->panel_width;
     describe_batch(matmul, a, inf_cpu_input_shape(step->graph, node, 1), y);
     join_batch(matmul);
-    matmul->workers =
-        inf_native_workers(step, matmul->batch * matmul->rows * matmul->depth * matmul->columns);
+    matmul->workers = inf_native_choose_workers(step, matmul->batch * matmul->rows * matmul->depth *
+                                                          matmul->columns);
     matmul->scratch_step = ((matmul->depth + 2) * matmul->panel_width + 31) / 16 * 16;
-    inf_native_scratch(step, matmul->scratch_step * matmul->workers);
+    inf_native_need_scratch(step, matmul->scratch_step * matmul->workers);
     step->run = matmul_run;
     step->kernel = "matmul";
     return INF_OK;

@@ -2,7 +2,7 @@
 // Bytes from here to there: operators that only rename them, and concat.
 #include <string.h>
 
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/work.h"
 
 // Bytes that one task moves, at least.
 #define TILE_BYTES ((size_t)64 << 10)
@@ -32,9 +32,9 @@ static void copy_run(const struct inf_cpu_step *step)
     // A plan may let both share their bytes.
     if (step->inputs[0] == step->output)
         return;
-    inf_native_split(step,
-                     &(struct inf_native_split){copy_tile, &task,
-                                                output_bytes(step->graph, step->node), TILE_BYTES});
+    inf_native_run_range(step, &(struct inf_native_range){copy_tile, &task,
+                                                          output_bytes(step->graph, step->node),
+                                                          TILE_BYTES});
 }
 
 static enum inf_code copy_supports(const struct inf_graph *graph, const struct inf_node *node,
@@ -96,7 +96,7 @@ static void concat_run(const struct inf_cpu_step *step)
     const struct concat *concat = step->state;
     struct concat_task task = {concat, step->inputs, step->output};
     size_t rows = TILE_BYTES / concat->row_bytes + 1;
-    inf_native_split(step, &(struct inf_native_split){concat_tile, &task, concat->outer, rows});
+    inf_native_run_range(step, &(struct inf_native_range){concat_tile, &task, concat->outer, rows});
 }
 
 static enum inf_code concat_create(struct inf_cpu_step *step, struct inf_error *err)
@@ -107,7 +107,7 @@ static enum inf_code concat_create(struct inf_cpu_step *step, struct inf_error *
     if (part_bytes == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its operands", node->name);
-    INF_TRY(inf_cpu_state(step, sizeof(struct concat), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct concat), err));
     struct concat *concat = step->state;
     int32_t axis = node->attrs.concat.axis;
     axis = axis < 0 ? axis + y->rank : axis;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/work.h"
 
 #define TASK_BYTES ((size_t)32 << 10)
 
@@ -89,16 +89,16 @@ static void nearest_run(const struct inf_cpu_step *step)
     const struct nearest *nearest = step->state;
     struct nearest_task task = {nearest, step->inputs[0], step->output};
     size_t row_bytes = nearest->output_width * nearest->pixel_bytes;
-    inf_native_split(step, &(struct inf_native_split){nearest_tile, &task,
-                                                      nearest->batch * nearest->output_height,
-                                                      TASK_BYTES / row_bytes + 1});
+    inf_native_run_range(step, &(struct inf_native_range){nearest_tile, &task,
+                                                          nearest->batch * nearest->output_height,
+                                                          TASK_BYTES / row_bytes + 1});
 }
 
 static enum inf_code nearest_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_value *x = &step->graph->values[step->node->inputs[0]];
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, step->node);
-    INF_TRY(inf_cpu_state(step, sizeof(struct nearest), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct nearest), err));
     struct nearest *nearest = step->state;
     *nearest = (struct nearest){
         .batch = (size_t)x->shape.dims[0],

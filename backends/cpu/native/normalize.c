@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/core/kernel.h"
 
 // Elements of x of one task, about.
 #define TILE_ELEMENTS ((size_t)8192)
@@ -261,13 +261,13 @@ static void normalize_run(const struct inf_cpu_step *step)
     if (normalize->channels > 1)
         tiles =
             normalize->batch * ((normalize->channels + INF_NORM_COLUMNS - 1) / INF_NORM_COLUMNS);
-    struct inf_native_work work = {normalize_tile, &task, tiles};
-    inf_cpu_team_work(step->team, &work, SIZE_MAX);
+    struct inf_cpu_tiles work = {normalize_tile, &task, tiles};
+    inf_cpu_team_run_tiles(step->team, &work, SIZE_MAX);
 }
 
 static enum inf_code normalize_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct normalize), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct normalize), err));
     struct normalize *normalize = step->state;
     if (!describe(normalize, step->graph, step->node))
         return inf_fail(err, INF_INTERNAL, "node '%s': axes apart", step->node->name);

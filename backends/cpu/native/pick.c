@@ -2,7 +2,7 @@
 // Where extremes are: arg, and the best of a line: topk.
 #include <string.h>
 
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/work.h"
 
 static size_t extent(const struct inf_shape *shape, int32_t first, int32_t end)
 {
@@ -76,8 +76,8 @@ static void arg_run(const struct inf_cpu_step *step)
     size_t tiles = (arg->outer + arg->lines - 1) / arg->lines;
     if (arg->columns > 1)
         tiles = arg->outer * ((arg->columns + INF_PICK_COLUMNS - 1) / INF_PICK_COLUMNS);
-    struct inf_native_work work = {arg_tile, &task, tiles};
-    inf_cpu_team_work(step->team, &work, SIZE_MAX);
+    struct inf_cpu_tiles work = {arg_tile, &task, tiles};
+    inf_cpu_team_run_tiles(step->team, &work, SIZE_MAX);
 }
 
 static enum inf_code arg_supports(const struct inf_graph *graph, const struct inf_node *node,
@@ -98,7 +98,7 @@ static enum inf_code arg_create(struct inf_cpu_step *step, struct inf_error *err
     const struct inf_value *x = &step->graph->values[step->node->inputs[0]];
     int32_t axis = axis_of(attrs->axis, &x->shape);
     enum inf_pick_extreme extreme = attrs->kind == INF_ARG_MAX ? INF_PICK_MAX : INF_PICK_MIN;
-    INF_TRY(inf_cpu_state(step, sizeof(struct arg), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct arg), err));
     struct arg *arg = step->state;
     *arg = (struct arg){
         .line = step->isa->pick->line[extreme][x->dtype],
@@ -204,8 +204,8 @@ static void topk_run(const struct inf_cpu_step *step)
     const struct topk *topk = step->state;
     struct topk_task task = {topk, step->inputs[0], step->outputs[0], step->outputs[1],
                              (uint64_t *)(void *)step->scratch};
-    struct inf_native_work work = {topk_tile, &task, topk->lines};
-    inf_cpu_team_work(step->team, &work, topk->workers);
+    struct inf_cpu_tiles work = {topk_tile, &task, topk->lines};
+    inf_cpu_team_run_tiles(step->team, &work, topk->workers);
 }
 
 static enum inf_code topk_supports(const struct inf_graph *graph, const struct inf_node *node,
@@ -227,7 +227,7 @@ static enum inf_code topk_create(struct inf_cpu_step *step, struct inf_error *er
     const struct inf_value *x = &step->graph->values[step->node->inputs[0]];
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, step->node);
     int32_t axis = axis_of(attrs->axis, &x->shape);
-    INF_TRY(inf_cpu_state(step, sizeof(struct topk), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct topk), err));
     struct topk *topk = step->state;
     *topk = (struct topk){
         .loops = step->isa->pick,
@@ -238,9 +238,9 @@ static enum inf_code topk_create(struct inf_cpu_step *step, struct inf_error *er
         .size = inf_dtype_size(x->dtype),
     };
     // About as many multiply-adds in the same time.
-    topk->workers = inf_native_workers(step, topk->lines * topk->count * 4);
+    topk->workers = inf_native_choose_workers(step, topk->lines * topk->count * 4);
     topk->workers = INF_MIN(topk->workers, topk->lines);
-    inf_native_scratch(step, topk->workers * topk->k * (sizeof(uint64_t) / sizeof(float)));
+    inf_native_need_scratch(step, topk->workers * topk->k * (sizeof(uint64_t) / sizeof(float)));
     step->run = topk_run;
     step->kernel = "topk";
     return INF_OK;

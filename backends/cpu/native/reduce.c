@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/core/kernel.h"
 
 // Channels of one task.
 #define TILE_CHANNELS 64
@@ -122,14 +122,14 @@ static void reduce_run(const struct inf_cpu_step *step)
     size_t batches = TILE_ELEMENTS / (reduce->rows * reduce->channels) + 1;
     size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS;
     struct reduce_task task = {reduce, step->inputs[0], step->output, batches};
-    struct inf_native_work work = {reduce_tile, &task,
-                                   (reduce->batch + batches - 1) / batches * tiles};
-    inf_cpu_team_work(step->team, &work, SIZE_MAX);
+    struct inf_cpu_tiles work = {reduce_tile, &task,
+                                 (reduce->batch + batches - 1) / batches * tiles};
+    inf_cpu_team_run_tiles(step->team, &work, SIZE_MAX);
 }
 
 static enum inf_code reduce_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct reduce), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct reduce), err));
     struct reduce *reduce = step->state;
     if (!reduce_describe(reduce, step->graph, step->node))
         return inf_fail(err, INF_INTERNAL, "node '%s': axes apart", step->node->name);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/cpu/native/eltwise.h"
+#include "backends/cpu/native/work.h"
 #include "proto/core/span.h"
 
 // Rows of x that are multiplied in one go, about: enough that weights are read seldom, few enough that the
@@ -14,11 +16,6 @@ static size_t gates_of(const struct inf_attrs_rnn *attrs)
 {
     static const size_t gates[] = {[INF_RNN_LSTM] = 4, [INF_RNN_GRU] = 3, [INF_RNN_SIMPLE] = 1};
     return gates[attrs->kind];
-}
-
-bool inf_native_rnn_turns(const struct inf_native_rnn *rnn, size_t direction)
-{
-    return rnn->attrs->direction == INF_DIRECTION_REVERSE || direction == 1;
 }
 
 // --- what is accepted ---
@@ -46,7 +43,7 @@ static enum inf_code check_activations(const struct inf_attrs_rnn *attrs, size_t
         enum inf_unary_kind kind =
             activation_of(attrs, i / activation_count(attrs), i % activation_count(attrs));
         if (kind != INF_UNARY_RELU && kind != INF_UNARY_HARD_SIGMOID &&
-            inf_native_map_of(inf_isa_best()->simd, kind) == NULL)
+            inf_native_map_find(inf_isa_best()->simd, kind) == NULL)
             return inf_fail(err, INF_UNSUPPORTED, "cpu: rnn: activation %s is not built",
                             inf_unary_name(kind));
     }
@@ -70,38 +67,6 @@ static enum inf_code rnn_supports(const struct inf_graph *graph, const struct in
 
 // --- products ---
 
-void inf_native_rnn_multiply(const struct inf_native_rnn *rnn,
-                             const struct inf_native_rnn_product *product, size_t first, size_t end)
-{
-    size_t gate = product->direction * rnn->gates + product->gate;
-    for (size_t p = first; p < end; p++) {
-        const struct inf_native_rnn_panel *at = &rnn->panels[p];
-        struct inf_gemm_panel panel = {
-            .segments = 1,
-            .depth = product->used,
-            .w = product->weights + (gate * rnn->width + at->before) * product->depth,
-            .bias = product->bias + gate * rnn->width + at->before,
-            .residual_step = product->y_step,
-            .residual_columns = at->columns,
-            .min = -INFINITY,
-            .max = INFINITY,
-            .y_step = product->y_step,
-            .columns = at->columns,
-        };
-        for (size_t row = 0; row < product->rows; row += rnn->rows_max) {
-            size_t some = INF_MIN(product->rows - row, rnn->rows_max);
-            const float *segment[1] = {product->a + row * product->depth};
-            float *y = product->y + row * product->y_step + at->first;
-            struct inf_gemm gemm = {.a = segment,
-                                    .a_step = product->depth,
-                                    .ahead = panel.w,
-                                    .residual = product->adds ? y : NULL,
-                                    .y = y};
-            at->gemm[some - 1](&panel, &gemm);
-        }
-    }
-}
-
 // What x gives to one panel of a gate, in all steps of the chunk.
 static void input_tile(const void *context, size_t tile, size_t worker)
 {
@@ -112,7 +77,7 @@ static void input_tile(const void *context, size_t tile, size_t worker)
     size_t gate = tile / rnn->panel_count % rnn->gates;
     size_t direction = tile / rnn->panel_count / rnn->gates;
     const float *x = run->x + run->first * rnn->batch * rnn->inputs;
-    if (inf_native_rnn_turns(rnn, direction))
+    if (inf_native_rnn_is_reversed(rnn, direction))
         x = run->turned + direction * rnn->chunk * rnn->batch * rnn->inputs;
     size_t rows = direction * rnn->chunk * rnn->batch;
     struct inf_native_rnn_product product = {
@@ -153,17 +118,16 @@ static void run_chunk(const struct inf_cpu_step *step, struct inf_native_rnn_run
     bool resets = rnn->attrs->kind == INF_RNN_GRU && !rnn->attrs->linear_before_reset;
     size_t tiles = rnn->directions * rnn->parts;
     for (size_t direction = 0; direction < rnn->directions; direction++)
-        if (inf_native_rnn_turns(rnn, direction))
+        if (inf_native_rnn_is_reversed(rnn, direction))
             turn(run, direction);
-    struct inf_native_work input = {input_tile, run,
-                                    rnn->directions * rnn->gates * rnn->panel_count};
-    struct inf_native_work reset = {inf_native_rnn_reset_tile, run, tiles};
-    struct inf_native_work rest = {inf_native_rnn_step_tile, run, tiles};
-    inf_cpu_team_work(step->team, &input, rnn->workers);
+    struct inf_cpu_tiles input = {input_tile, run, rnn->directions * rnn->gates * rnn->panel_count};
+    struct inf_cpu_tiles reset = {inf_native_rnn_reset_tile, run, tiles};
+    struct inf_cpu_tiles rest = {inf_native_rnn_step_tile, run, tiles};
+    inf_cpu_team_run_tiles(step->team, &input, rnn->workers);
     for (run->step = run->first; run->step < run->first + run->count; run->step++) {
         if (resets)
-            inf_cpu_team_work(step->team, &reset, rnn->step_workers);
-        inf_cpu_team_work(step->team, &rest, rnn->step_workers);
+            inf_cpu_team_run_tiles(step->team, &reset, rnn->step_workers);
+        inf_cpu_team_run_tiles(step->team, &rest, rnn->step_workers);
         float *before = run->before;
         run->before = run->after;
         run->after = before;
@@ -298,7 +262,7 @@ static enum inf_code make_biases(struct inf_native_rnn *rnn, struct inf_cpu_step
     const float *given = inf_cpu_const_f32(step->graph, step->node, INF_NATIVE_RNN_BIAS);
     size_t all = rnn->directions * rnn->gates;
     float *bias;
-    INF_TRY(inf_native_alloc(&bias, step, 2 * all * rnn->width, err));
+    INF_TRY(inf_native_alloc_floats(&bias, step, 2 * all * rnn->width, err));
     rnn->bias = bias;
     rnn->state_bias = bias + all * rnn->width;
     for (size_t i = 0; i < all; i++) {
@@ -316,7 +280,7 @@ static void choose_activations(struct inf_native_rnn *rnn)
         for (size_t which = 0; which < activation_count(rnn->attrs); which++) {
             enum inf_unary_kind kind = activation_of(rnn->attrs, direction, which);
             rnn->hard[direction][which] = kind == INF_UNARY_HARD_SIGMOID;
-            rnn->activations[direction][which] = inf_native_map_of(rnn->simd, kind);
+            rnn->activations[direction][which] = inf_native_map_find(rnn->simd, kind);
         }
     }
 }
@@ -325,8 +289,8 @@ static void choose_activations(struct inf_native_rnn *rnn)
 static void share_work(struct inf_native_rnn *rnn, struct inf_cpu_step *step)
 {
     size_t places = rnn->directions * rnn->batch * rnn->gates * rnn->hidden;
-    rnn->step_workers = inf_native_workers(step, places * rnn->hidden);
-    rnn->workers = inf_native_workers(step, places * rnn->inputs * rnn->chunk);
+    rnn->step_workers = inf_native_choose_workers(step, places * rnn->hidden);
+    rnn->workers = inf_native_choose_workers(step, places * rnn->inputs * rnn->chunk);
     step->macs += places * rnn->hidden * (rnn->steps - 1);
     step->macs += places * rnn->inputs * (rnn->steps - rnn->chunk);
     // No more parts than threads: each mostly takes the same one again, of which the weights lie near.
@@ -340,7 +304,7 @@ static enum inf_code rnn_create(struct inf_cpu_step *step, struct inf_error *err
         [INF_RNN_LSTM] = "lstm", [INF_RNN_GRU] = "gru", [INF_RNN_SIMPLE] = "rnn"};
     const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, INF_NATIVE_RNN_X);
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, step->node);
-    INF_TRY(inf_cpu_state(step, sizeof(struct inf_native_rnn), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct inf_native_rnn), err));
     struct inf_native_rnn *rnn = step->state;
     *rnn = (struct inf_native_rnn){
         .loops = step->isa->rnn,
@@ -360,7 +324,7 @@ static enum inf_code rnn_create(struct inf_cpu_step *step, struct inf_error *err
     choose_activations(rnn);
     share_work(rnn, step);
     struct inf_native_rnn_run run;
-    inf_native_scratch(step, lay_out(rnn, NULL, &run));
+    inf_native_need_scratch(step, lay_out(rnn, NULL, &run));
     step->run = rnn_run;
     step->kernel = names[rnn->attrs->kind];
     return INF_OK;

@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_CPU_NATIVE_RNN_H
 #define INF_BACKENDS_CPU_NATIVE_RNN_H
 
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/core/kernel.h"
 
 // The operands of the node.
 enum inf_native_rnn_input {
@@ -59,7 +59,10 @@ struct inf_native_rnn_run {
 };
 
 // Whether direction `direction` goes from the end to the beginning.
-bool inf_native_rnn_turns(const struct inf_native_rnn *rnn, size_t direction);
+static inline bool inf_native_rnn_is_reversed(const struct inf_native_rnn *rnn, size_t direction)
+{
+    return rnn->attrs->direction == INF_DIRECTION_REVERSE || direction == 1;
+}
 
 // y = a * the gate's panel + its bias, or that added to y, for `rows` rows of a that lie `depth` apart.
 struct inf_native_rnn_product {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/cpu/native/rnn.h"
+#include "backends/cpu/native/work.h"
 
 // Elements of the gates of one direction.
 struct part {
@@ -19,8 +20,8 @@ static struct part part_of(const struct inf_native_rnn_run *run, size_t tile)
     const struct inf_native_rnn *rnn = run->rnn;
     size_t number = tile % rnn->parts;
     struct part part = {.run = run, .rnn = rnn, .direction = tile / rnn->parts};
-    part.panel = inf_native_cut(rnn->panel_count, rnn->parts, number, 1);
-    part.panel_end = inf_native_cut(rnn->panel_count, rnn->parts, number + 1, 1);
+    part.panel = inf_native_strip_start(rnn->panel_count, rnn->parts, number, 1);
+    part.panel_end = inf_native_strip_start(rnn->panel_count, rnn->parts, number + 1, 1);
     part.first = rnn->panels[part.panel].first;
     const struct inf_native_rnn_panel *last = &rnn->panels[part.panel_end - 1];
     part.count = last->first + last->columns - part.first;
@@ -209,7 +210,7 @@ static void put_result(const struct part *part, size_t batch)
 {
     const struct inf_native_rnn *rnn = part->rnn;
     const struct inf_native_rnn_run *run = part->run;
-    bool turned = inf_native_rnn_turns(rnn, part->direction) && counts(part, batch);
+    bool turned = inf_native_rnn_is_reversed(rnn, part->direction) && counts(part, batch);
     size_t time = turned ? rnn->lengths[batch] - 1 - run->step : run->step;
     size_t row = (time * rnn->directions + part->direction) * rnn->batch + batch;
     float *y = run->y + row * rnn->hidden + part->first;

@@ -32,7 +32,7 @@ static uint64_t try_gemm(const struct inf_nn_gemm *nn, struct trial *trial)
                                    .y_step = width,
                                    .columns = width};
     struct inf_gemm gemm = {
-        .a = a, .rounded = rounded, .a_step = TRIAL_DEPTH, .ahead = trial->w, .y = trial->y};
+        .a = a, .rounded = rounded, .a_step = TRIAL_DEPTH, .prefetch = trial->w, .y = trial->y};
     uint64_t least_ns = UINT64_MAX;
     for (int run = 0; run < TRIAL_RUNS; run++) {
         uint64_t start_ns = inf_clock_ns();
@@ -42,7 +42,7 @@ static uint64_t try_gemm(const struct inf_nn_gemm *nn, struct trial *trial)
     return least_ns;
 }
 
-bool inf_native_round_pays(const struct inf_nn *nn)
+bool inf_round_bf16_is_faster(const struct inf_nn *nn)
 {
     if (nn->gemm_dot == NULL)
         return false;
@@ -65,20 +65,20 @@ static size_t segment_room(const struct inf_conv_packed *conv, size_t pixels)
     return (segment_count(conv, pixels) + LINE_COUNT - 1) / LINE_COUNT * LINE_COUNT;
 }
 
-size_t inf_native_round_scratch(const struct inf_conv_packed *conv, size_t count)
+size_t inf_round_bf16_scratch(const struct inf_conv_packed *conv, size_t count)
 {
     if (conv->round == NULL || count == 0)
         return 0;
     return conv->segments * segment_room(conv, count) / 2;
 }
 
-uint16_t *inf_native_round_room(const struct inf_conv_packed *conv, float *scratch, size_t offset)
+uint16_t *inf_round_bf16_target(const struct inf_conv_packed *conv, float *scratch, size_t offset)
 {
     return conv->round != NULL ? (uint16_t *)(scratch + offset) : NULL;
 }
 
-void inf_native_round_run(const struct inf_conv_packed *conv, const struct inf_native_run *run,
-                          const uint16_t **rounded)
+void inf_round_bf16_run(const struct inf_conv_packed *conv, const struct inf_conv_packed_run *run,
+                        const uint16_t **rounded)
 {
     size_t count = segment_count(conv, run->count);
     uint16_t *to = run->rounded;

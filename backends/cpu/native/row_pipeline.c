@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "backends/cpu/native/conv_packed.h"
+#include "backends/cpu/native/conv_rows.h"
+#include "backends/cpu/native/work.h"
+#include "backends/graph/shape/infer.h"
 
 // A band takes so much of the time of all rows at most, or they are not cut: what neighbours compute twice.
 #define BAND_SHARE_MAX 0.85
@@ -81,8 +84,8 @@ static void pass_start(struct pass *pass, const struct stream *stream, size_t ba
     size_t last = stream->count - 1;
     size_t rows = stream->stages[last].conv.rows;
     pass->stream = stream;
-    pass->done[last] = inf_native_cut(rows, stream->bands, band, 1);
-    pass->wanted[last] = inf_native_cut(rows, stream->bands, band + 1, 1);
+    pass->done[last] = inf_native_strip_start(rows, stream->bands, band, 1);
+    pass->wanted[last] = inf_native_strip_start(rows, stream->bands, band + 1, 1);
     find_band(stream, pass->done, pass->wanted);
 }
 
@@ -124,8 +127,8 @@ static void compute(const struct pass *pass, size_t index, size_t end)
     } else if (stage->has_residual) {
         io.residual = pass->inputs[stage->residual_operand];
     }
-    inf_conv_packed_rows(&stage->conv, &io, pass->done[index], end,
-                         pass->memory + stream->scratch_offset);
+    inf_conv_rows_compute(&stage->conv, &io, pass->done[index], end,
+                          pass->memory + stream->scratch_offset);
 }
 
 // Sees to it that the rows of stage `index` up to `end` are there.
@@ -182,8 +185,8 @@ static void stream_run(const struct inf_cpu_step *step)
 {
     const struct stream *stream = step->state;
     struct stream_task task = {stream, step};
-    struct inf_native_work work = {band_tile, &task, stream->batch * stream->bands};
-    inf_cpu_team_work(step->team, &work, stream->workers);
+    struct inf_cpu_tiles work = {band_tile, &task, stream->batch * stream->bands};
+    inf_cpu_team_run_tiles(step->team, &work, stream->workers);
 }
 
 // --- making ---
@@ -218,7 +221,7 @@ static void share(struct stream *stream, struct inf_cpu_step *step)
     size_t rows = stream->stages[stream->count - 1].conv.rows;
     size_t macs = band_macs(stream, 1);
     stream->batch = stream->stages[0].conv.batch;
-    stream->workers = inf_native_workers(step, stream->batch * macs);
+    stream->workers = inf_native_choose_workers(step, stream->batch * macs);
     size_t bands = stream->batch % stream->workers == 0 ? 1 : INF_MIN(stream->workers, rows);
     while (bands > 1 && (double)band_macs(stream, bands) > BAND_SHARE_MAX * (double)macs)
         bands--;
@@ -243,7 +246,7 @@ static void need_rings(struct stream *stream, struct inf_cpu_step *step)
     }
     for (size_t i = 0; i < stream->count; i++) {
         struct stage *stage = &stream->stages[i];
-        scratch = INF_MAX(scratch, inf_conv_packed_scratch(&stage->conv, stage->granule));
+        scratch = INF_MAX(scratch, inf_conv_rows_scratch(&stage->conv, stage->granule));
         if (i + 1 == stream->count)
             break;
         stage->ring_rows = rows[i];
@@ -252,7 +255,7 @@ static void need_rings(struct stream *stream, struct inf_cpu_step *step)
             whole_lines(rows[i] * stage->conv.row_pixels * stage->conv.outputs);
     }
     stream->memory_step = stream->scratch_offset + whole_lines(scratch);
-    inf_native_scratch(step, stream->memory_step * stream->workers);
+    inf_native_need_scratch(step, stream->memory_step * stream->workers);
 }
 
 static void describe_residual(struct stream *stream, size_t index,
@@ -279,7 +282,7 @@ enum inf_code inf_row_pipeline_create(struct inf_cpu_step *step,
                                       const struct inf_cpu_row_pipeline *from,
                                       struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct stream), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct stream), err));
     struct stream *stream = step->state;
     uint32_t *operands = inf_arena_alloc(step->arena, (from->count + 1) * sizeof(*operands));
     if (operands == NULL)

@@ -2,7 +2,7 @@
 // Results whose elements lie at regular steps in x: transpose, slice, split, tile, broadcast.
 #include <string.h>
 
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
 #define AXES_MAX   (2 * INF_LIMIT_RANK)
@@ -174,8 +174,8 @@ static void strided_run(const struct inf_cpu_step *step)
         struct strided_task task = {strided, step->inputs[0], step->outputs[i]};
         size_t bytes =
             strided->row_bytes * (strided->across >= 0 ? strided->dims[strided->across] : 1);
-        inf_native_split(step, &(struct inf_native_split){strided_tile, &task, strided->outer,
-                                                          TASK_BYTES / (bytes + 1) + 1});
+        inf_native_run_range(step, &(struct inf_native_range){strided_tile, &task, strided->outer,
+                                                              TASK_BYTES / (bytes + 1) + 1});
     }
 }
 
@@ -296,7 +296,7 @@ static enum inf_code strided_supports(const struct inf_graph *graph, const struc
 static enum inf_code strided_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;
-    INF_TRY(inf_cpu_state(step, sizeof(struct strided_set), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct strided_set), err));
     struct strided_set *set = step->state;
     set->count = node->output_count;
     set->parts = inf_arena_alloc(step->arena, set->count * sizeof(*set->parts));

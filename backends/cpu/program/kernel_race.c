@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/program/kernel_race.h"
 
-#include "backends/cpu/core/xnn.h"
+#include "backends/cpu/core/counted_memory.h"
+#include "backends/cpu/program/device.h"
 #include "backends/cpu/program/program.h"
 #include "backends/cpu/program/race.h"
 #include "backends/cpu/program/step.h"
@@ -11,14 +12,14 @@ struct trial {
     struct inf_cpu_step step;
     struct inf_arena arena;
     struct inf_cpu_team team;
-    struct inf_xnn_memory *scratch;
+    struct inf_cpu_memory *scratch;
     struct inf_cpu_candidate *candidate;
     enum inf_code code;
 };
 
 // --- a trial ---
 
-static void bind(struct inf_cpu_step *step, const struct inf_cpu_operands *operands)
+static void bind(struct inf_cpu_step *step, const struct inf_cpu_race_operands *operands)
 {
     for (uint32_t i = 0; i < step->operand_count; i++) {
         uint32_t value = step->operands[i];
@@ -33,19 +34,19 @@ static void bind(struct inf_cpu_step *step, const struct inf_cpu_operands *opera
 }
 
 static enum inf_code trial_fill(struct trial *trial, const struct inf_cpu_step *like,
-                                const struct inf_cpu_operands *operands, struct inf_error *err)
+                                const struct inf_cpu_race_operands *operands, struct inf_error *err)
 {
     struct inf_cpu_step *step = &trial->step;
     *step = *like;
     step->team = &trial->team;
     step->arena = &trial->arena;
     trial->team.pool = like->pool;
-    INF_TRY(inf_cpu_step_take_operands(step, err));
-    inf_cpu_step_bind_start(step);
+    INF_TRY(inf_cpu_step_init_operands(step, err));
+    inf_cpu_step_bind_placeholders(step);
     INF_TRY(trial->candidate->kernel->create(step, err));
     bind(step, operands);
     if (step->scratch_count > 0) {
-        step->scratch = inf_xnn_alloc(&trial->scratch, step->scratch_count * sizeof(float));
+        step->scratch = inf_cpu_memory_alloc(&trial->scratch, step->scratch_count * sizeof(float));
         if (step->scratch == NULL)
             return INF_EXHAUSTED;
     }
@@ -55,7 +56,7 @@ static enum inf_code trial_fill(struct trial *trial, const struct inf_cpu_step *
 static void trial_fini(struct trial *trial)
 {
     inf_cpu_step_fini(&trial->step);
-    inf_xnn_free(&trial->scratch);
+    inf_cpu_memory_free(&trial->scratch);
     inf_arena_fini(&trial->arena);
 }
 
@@ -68,7 +69,7 @@ static enum inf_code run(void *context)
 static void lead(void *context)
 {
     struct trial *trial = context;
-    trial->code = inf_cpu_race_time(trial->candidate, run, trial);
+    trial->code = inf_cpu_race_time_candidate(trial->candidate, run, trial);
 }
 
 static void take_turn(void *context, uint32_t index)
@@ -79,36 +80,37 @@ static void take_turn(void *context, uint32_t index)
     if (inf_cpu_step_is_xnn(&trial->step))
         lead(trial);
     else
-        inf_cpu_team_lead(&trial->team, lead, trial);
+        inf_cpu_team_run_region(&trial->team, lead, trial);
 }
 
 // --- races ---
 
-enum inf_code inf_cpu_race_kernels(struct inf_cpu_candidate *candidates, uint32_t count,
-                                   const struct inf_cpu_step *step, struct inf_error *err)
+enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint32_t count,
+                                      const struct inf_cpu_step *step, struct inf_error *err)
 {
     struct trial trials[INF_CPU_CANDIDATES] = {0};
-    struct inf_cpu_operands operands = {0};
+    struct inf_cpu_race_operands operands = {0};
     count = INF_MIN(count, INF_CPU_CANDIDATES);
     inf_role_check_may_block();
-    enum inf_code code = inf_cpu_operands_init(&operands, step->graph, &step->index, 1, err);
+    enum inf_code code = inf_cpu_race_operands_init(&operands, step->graph, &step->index, 1, err);
     if (code == INF_OK) {
         for (uint32_t i = 0; i < count; i++) {
             trials[i].candidate = &candidates[i];
             candidates[i].least_ns = 0;
             trials[i].code = trial_fill(&trials[i], step, &operands, NULL);
         }
-        inf_cpu_race_turns(candidates, count, take_turn, trials);
+        inf_cpu_race_run_turns(candidates, count, take_turn, trials);
         for (uint32_t i = 0; i < count; i++)
             trial_fini(&trials[i]);
     }
-    inf_cpu_operands_fini(&operands);
+    inf_cpu_race_operands_fini(&operands);
     return code;
 }
 
-enum inf_code inf_cpu_race_node(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
-                                uint32_t *out_count, struct inf_device *base,
-                                const struct inf_graph *graph, uint32_t node, struct inf_error *err)
+enum inf_code inf_cpu_kernel_race_node(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
+                                       uint32_t *out_count, struct inf_device *base,
+                                       const struct inf_graph *graph, uint32_t node,
+                                       struct inf_error *err)
 {
     struct inf_cpu_device *device = (struct inf_cpu_device *)base;
     const struct inf_cpu_step step = {.graph = graph,
@@ -119,5 +121,5 @@ enum inf_code inf_cpu_race_node(struct inf_cpu_candidate candidates[INF_CPU_CAND
                                       .packs = &device->packs,
                                       .isa = device->isa};
     *out_count = inf_cpu_kernel_list(candidates, graph, step.node);
-    return inf_cpu_race_kernels(candidates, *out_count, &step, err);
+    return inf_cpu_kernel_race_run(candidates, *out_count, &step, err);
 }

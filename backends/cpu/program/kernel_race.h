@@ -11,15 +11,15 @@
 // some 20 ms at most. A candidate that fails keeps 0.
 //
 // INF_EXHAUSTED  memory for operands.
-enum inf_code inf_cpu_race_kernels(struct inf_cpu_candidate *candidates, uint32_t count,
-                                   const struct inf_cpu_step *step,
-                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_cpu_kernel_race_run(struct inf_cpu_candidate *candidates, uint32_t count,
+                                      const struct inf_cpu_step *step,
+                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// As inf_cpu_race_kernels() for a node of `graph`, whose shapes are known, on slot 0 of a cpu device that runs nothing;
+// As inf_cpu_kernel_race_run() for a node of `graph`, whose shapes are known, on slot 0 of a cpu device that runs nothing;
 // *out_count says how many rows compute it. For tools.
-enum inf_code inf_cpu_race_node(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
-                                uint32_t *out_count, struct inf_device *device,
-                                const struct inf_graph *graph, uint32_t node,
-                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_cpu_kernel_race_node(struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES],
+                                       uint32_t *out_count, struct inf_device *device,
+                                       const struct inf_graph *graph, uint32_t node,
+                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

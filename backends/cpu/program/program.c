@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
-#include "backends/cpu/core/xnn.h"
+#include "backends/cpu/core/counted_memory.h"
 #include "backends/cpu/native/fused_chain.h"
-#include "backends/cpu/native/native.h"
 #include "backends/cpu/native/row_pipeline.h"
-#include "backends/cpu/program/form_choice.h"
-#include "backends/cpu/program/kernel_choice.h"
+#include "backends/cpu/program/device.h"
+#include "backends/cpu/program/fusion_select.h"
+#include "backends/cpu/program/kernel_select.h"
 #include "backends/cpu/program/step.h"
 #include "proto/core/span.h"
 
@@ -26,7 +26,7 @@ struct cpu_program {
     struct inf_cpu_step *steps; // slot after slot
     uint32_t step_count;        // of one slot
     uint32_t slots;
-    struct inf_xnn_memory *scratch; // of all slots
+    struct inf_cpu_memory *scratch; // of all slots
     struct inf_cpu_team *teams;     // by slot
     size_t team_macs;               // of a stretch that threads are woken for, at least
 };
@@ -34,25 +34,25 @@ struct cpu_program {
 // --- steps ---
 
 static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segment *segment,
-                               enum inf_cpu_fusing fusing, struct inf_cpu_choices *choices,
-                               struct inf_error *err)
+                               enum inf_cpu_fusion_level fusing,
+                               struct inf_cpu_race_results *results, struct inf_error *err)
 {
     const struct inf_cpu_kernel *kernel;
     struct inf_cpu_chain chain;
     struct inf_cpu_row_pipeline stream;
-    INF_TRY(inf_cpu_step_take_operands(step, err));
-    if (fusing == INF_CPU_ROW_PIPELINES &&
+    INF_TRY(inf_cpu_step_init_operands(step, err));
+    if (fusing == INF_CPU_FUSE_PIPELINES &&
         inf_cpu_row_pipeline_find(&stream, step->graph, step->index, segment)) {
         INF_TRY(inf_row_pipeline_create(step, &stream, err));
-        inf_cpu_step_bind_start(step);
-    } else if (fusing != INF_CPU_NODES &&
+        inf_cpu_step_bind_placeholders(step);
+    } else if (fusing != INF_CPU_FUSE_NONE &&
                inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
                !inf_cpu_chain_is_node(&chain)) {
         INF_TRY(inf_fused_chain_create(step, &chain, err));
-        inf_cpu_step_bind_start(step);
+        inf_cpu_step_bind_placeholders(step);
     } else {
-        INF_TRY(inf_cpu_choose(&kernel, segment->by_rule ? NULL : choices, step, err));
-        inf_cpu_step_bind_start(step);
+        INF_TRY(inf_cpu_kernel_select(&kernel, segment->by_rule ? NULL : results, step, err));
+        inf_cpu_step_bind_placeholders(step);
         INF_TRY(kernel->create(step, err));
     }
     return inf_cpu_step_setup(step, err);
@@ -73,7 +73,7 @@ static enum inf_code share_scratch(struct cpu_program *program, struct inf_error
         struct inf_cpu_step *steps = program->steps + (size_t)slot * program->step_count;
         float *scratch = NULL;
         if (inf_size_mul(most, sizeof(float), &size))
-            scratch = inf_xnn_alloc(&program->scratch, size);
+            scratch = inf_cpu_memory_alloc(&program->scratch, size);
         if (scratch == NULL)
             return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                    "cpu: no memory for %zu numbers of scratch", most);
@@ -84,30 +84,21 @@ static enum inf_code share_scratch(struct cpu_program *program, struct inf_error
     return INF_OK;
 }
 
-pthreadpool_t inf_cpu_pool_of(const struct inf_cpu_device *device,
-                              const struct inf_segment *segment, uint32_t slot)
-{
-    if (segment->threads > 0 && segment->threads < device->pools.threads)
-        return NULL;
-    // The plan of another device that falls back on this one may have more slots than there are pools;
-    // a pool takes one run at a time.
-    return device->pools.pools[slot % device->pools.slots];
-}
-
 // A node that has a step, and what its step may compute beside it.
 struct planned_step {
     uint32_t node;
-    enum inf_cpu_fusing fusing;
+    enum inf_cpu_fusion_level fusing;
 };
 
 // Lists the steps of the segment, by choice or (`most` not NULL) as large as they may be.
 static uint32_t list_steps(struct planned_step *steps, const struct inf_cpu_device *device,
-                           const struct inf_segment *segment, const enum inf_cpu_fusing *most)
+                           const struct inf_segment *segment, const enum inf_cpu_fusion_level *most)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < segment->node_count; i++) {
         uint32_t node = segment->nodes[i];
-        enum inf_cpu_fusing fusing = most != NULL ? *most : inf_cpu_form_of(device, segment, node);
+        enum inf_cpu_fusion_level fusing =
+            most != NULL ? *most : inf_cpu_fusion_level_of(device, segment, node);
         if (inf_cpu_fused_into(segment->graph, node, segment, fusing) == INF_NODE_NONE)
             steps[count++] = (struct planned_step){node, fusing};
     }
@@ -120,7 +111,7 @@ static void step_init(struct inf_cpu_step *step, struct cpu_program *program,
 {
     step->graph = segment->graph;
     step->node = &segment->graph->nodes[step->index];
-    step->pool = inf_cpu_pool_of(device, segment, slot);
+    step->pool = inf_cpu_device_pool(device, segment, slot);
     step->team = &program->teams[slot];
     step->team->pool = step->pool;
     step->arena = &program->arena;
@@ -128,13 +119,13 @@ static void step_init(struct inf_cpu_step *step, struct cpu_program *program,
     step->packs = &device->packs;
     step->isa = device->isa;
     step->bf16 = segment->precision == INF_PRECISION_BF16;
-    step->dots = device->dots;
+    step->bf16_dot = device->bf16_dot;
     step->pinned = segment->pinned;
 }
 
 static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_device *device,
                                   const struct inf_segment *segment,
-                                  const enum inf_cpu_fusing *most, struct inf_error *err)
+                                  const enum inf_cpu_fusion_level *most, struct inf_error *err)
 {
     size_t count;
     if (!inf_size_mul(segment->node_count, segment->slots, &count))
@@ -157,42 +148,44 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
         uint32_t slot = (uint32_t)(i / program->step_count);
         step->index = like->node;
         step_init(step, program, device, segment, slot);
-        INF_TRY(step_fill(step, segment, like->fusing, device->choices, err));
+        INF_TRY(step_fill(step, segment, like->fusing, device->race_results, err));
         program->base.lowered_nodes += slot == 0 ? step->lowered_nodes : 0;
     }
     return share_scratch(program, err);
 }
 
 static enum inf_code compile(struct inf_program **out_program, struct inf_cpu_device *device,
-                             const struct inf_segment *segment, const enum inf_cpu_fusing *most,
-                             struct inf_error *err)
+                             const struct inf_segment *segment,
+                             const enum inf_cpu_fusion_level *most, struct inf_error *err)
 {
     struct cpu_program *program = calloc(1, sizeof(*program));
     if (program == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "cpu: no memory");
-    int64_t before = inf_xnn_thread_bytes();
+    int64_t before = inf_cpu_memory_thread_bytes();
     enum inf_code code = program_fill(program, device, segment, most, err);
     if (code != INF_OK) {
         inf_cpu_program_destroy(&program->base);
         return code;
     }
     program->base.weight_bytes =
-        (uint64_t)(inf_xnn_thread_bytes() - before) - program->base.scratch_bytes;
+        (uint64_t)(inf_cpu_memory_thread_bytes() - before) - program->base.scratch_bytes;
     *out_program = &program->base;
     return INF_OK;
 }
 
-enum inf_code inf_cpu_compile(struct inf_program **out_program, struct inf_device *base,
-                              const struct inf_segment *segment, uint32_t flags,
-                              struct inf_error *err)
+enum inf_code inf_cpu_program_compile(struct inf_program **out_program, struct inf_device *base,
+                                      const struct inf_segment *segment, uint32_t flags,
+                                      struct inf_error *err)
 {
     (void)flags;
     return compile(out_program, (struct inf_cpu_device *)base, segment, NULL, err);
 }
 
-enum inf_code inf_cpu_compile_form(struct inf_program **out_program, struct inf_cpu_device *device,
-                                   const struct inf_segment *segment, enum inf_cpu_fusing most,
-                                   struct inf_error *err)
+enum inf_code inf_cpu_program_compile_at_level(struct inf_program **out_program,
+                                               struct inf_cpu_device *device,
+                                               const struct inf_segment *segment,
+                                               enum inf_cpu_fusion_level most,
+                                               struct inf_error *err)
 {
     return compile(out_program, device, segment, &most, err);
 }
@@ -204,7 +197,7 @@ void inf_cpu_program_destroy(struct inf_program *base)
     for (size_t i = 0; i < count; i++)
         inf_cpu_step_fini(&program->steps[i]);
     free(program->steps);
-    inf_xnn_free(&program->scratch);
+    inf_cpu_memory_free(&program->scratch);
     inf_arena_fini(&program->arena);
     free(program);
 }
@@ -270,8 +263,8 @@ static void lead_stretch(void *context)
     stretch->code = run_steps(stretch);
 }
 
-enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
-                          struct inf_ticket *ticket, struct inf_error *err)
+enum inf_code inf_cpu_program_run(struct inf_program *base, const struct inf_run *run,
+                                  struct inf_ticket *ticket, struct inf_error *err)
 {
     struct cpu_program *program = (struct cpu_program *)base;
     struct inf_cpu_step *steps = program->steps + (size_t)run->slot * program->step_count;
@@ -284,7 +277,7 @@ enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
             macs += steps[end].macs;
         stretch.count = end - at;
         if (!xnn && macs >= program->team_macs)
-            inf_cpu_team_lead(steps[at].team, lead_stretch, &stretch);
+            inf_cpu_team_run_region(steps[at].team, lead_stretch, &stretch);
         else
             lead_stretch(&stretch);
         if (stretch.code != INF_OK)
@@ -294,7 +287,8 @@ enum inf_code inf_cpu_run(struct inf_program *base, const struct inf_run *run,
     return INF_OK;
 }
 
-struct inf_blob_form *inf_cpu_packed(const struct inf_program *base, uint32_t node, uint32_t input)
+struct inf_blob_form *inf_cpu_program_packed(const struct inf_program *base, uint32_t node,
+                                             uint32_t input)
 {
     const struct cpu_program *program = (const struct cpu_program *)base;
     // The steps of all slots have the same packs.
@@ -306,8 +300,8 @@ struct inf_blob_form *inf_cpu_packed(const struct inf_program *base, uint32_t no
     return NULL;
 }
 
-uint32_t inf_cpu_profile(const struct inf_program *base, uint32_t slot,
-                         struct inf_step_profile *profile, uint32_t capacity)
+uint32_t inf_cpu_program_profile(const struct inf_program *base, uint32_t slot,
+                                 struct inf_step_profile *profile, uint32_t capacity)
 {
     const struct cpu_program *program = (const struct cpu_program *)base;
     const struct inf_cpu_step *steps = program->steps + (size_t)slot * program->step_count;

@@ -18,16 +18,17 @@
 
 // --- operands ---
 
-void inf_cpu_operands_fini(struct inf_cpu_operands *operands)
+void inf_cpu_race_operands_fini(struct inf_cpu_race_operands *operands)
 {
     for (uint32_t i = 0; operands->bindings != NULL && i < operands->count; i++)
         free(operands->bindings[i].host);
     free(operands->bindings);
-    *operands = (struct inf_cpu_operands){0};
+    *operands = (struct inf_cpu_race_operands){0};
 }
 
-static enum inf_code make_operand(struct inf_cpu_operands *operands, const struct inf_graph *graph,
-                                  uint32_t value, struct inf_error *err)
+static enum inf_code make_operand(struct inf_cpu_race_operands *operands,
+                                  const struct inf_graph *graph, uint32_t value,
+                                  struct inf_error *err)
 {
     size_t size;
     if (value == INF_VALUE_NONE || inf_graph_is_const(graph, value) ||
@@ -47,9 +48,9 @@ static enum inf_code make_operand(struct inf_cpu_operands *operands, const struc
     return INF_OK;
 }
 
-enum inf_code inf_cpu_operands_init(struct inf_cpu_operands *operands,
-                                    const struct inf_graph *graph, const uint32_t *nodes,
-                                    uint32_t node_count, struct inf_error *err)
+enum inf_code inf_cpu_race_operands_init(struct inf_cpu_race_operands *operands,
+                                         const struct inf_graph *graph, const uint32_t *nodes,
+                                         uint32_t node_count, struct inf_error *err)
 {
     operands->count = graph->value_count;
     operands->bindings = calloc((size_t)operands->count + 1, sizeof *operands->bindings);
@@ -67,8 +68,8 @@ enum inf_code inf_cpu_operands_init(struct inf_cpu_operands *operands,
 
 // --- turns ---
 
-enum inf_code inf_cpu_race_time(struct inf_cpu_candidate *candidate,
-                                enum inf_code (*run)(void *context), void *context)
+enum inf_code inf_cpu_race_time_candidate(struct inf_cpu_candidate *candidate,
+                                          enum inf_code (*run)(void *context), void *context)
 {
     enum inf_code code = run(context);
     uint64_t start_ns = inf_clock_ns();
@@ -98,8 +99,8 @@ static bool is_over(const struct inf_cpu_candidate *candidates, uint32_t count, 
     return near < 2 || turns >= TURNS_MAX || inf_clock_ns() - start_ns > TURNS_NS;
 }
 
-void inf_cpu_race_turns(const struct inf_cpu_candidate *candidates, uint32_t count,
-                        void (*take_turn)(void *context, uint32_t index), void *context)
+void inf_cpu_race_run_turns(const struct inf_cpu_candidate *candidates, uint32_t count,
+                            void (*take_turn)(void *context, uint32_t index), void *context)
 {
     uint64_t start_ns = inf_clock_ns();
     for (uint32_t turns = 0; !is_over(candidates, count, turns, start_ns); turns++)

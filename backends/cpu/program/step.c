@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/program/step.h"
 
-#include "backends/cpu/core/xnn.h"
-#include "backends/cpu/native/native.h"
+#include "backends/cpu/core/counted_memory.h"
+#include "backends/cpu/native/eltwise.h"
+#include "backends/cpu/xnnpack/library.h"
 
 // Where operands are before the first run. XNNPACK allocates in the first setup of an operator only,
 // and of later pointers it wants to know no more than how far they are from the first ones. So the
@@ -10,7 +11,7 @@
 // NULL, which kernels refuse, and so low that no element "at" it can have the address of a real one.
 #define NOWHERE ((void *)64)
 
-enum inf_code inf_cpu_step_take_operands(struct inf_cpu_step *step, struct inf_error *err)
+enum inf_code inf_cpu_step_init_operands(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;
     step->operands = node->inputs;
@@ -23,7 +24,7 @@ enum inf_code inf_cpu_step_take_operands(struct inf_cpu_step *step, struct inf_e
     return INF_OK;
 }
 
-void inf_cpu_step_bind_start(struct inf_cpu_step *step)
+void inf_cpu_step_bind_placeholders(struct inf_cpu_step *step)
 {
     step->output = NOWHERE;
     for (uint32_t i = 0; i < step->operand_count; i++) {
@@ -37,7 +38,7 @@ void inf_cpu_step_bind_start(struct inf_cpu_step *step)
 
 static enum xnn_status after_setup(struct inf_cpu_step *step)
 {
-    const struct inf_xnn_unary *unary = &step->after.unary;
+    const struct inf_xnn_unary *unary = &step->post_op.unary;
     if (unary->op == NULL)
         return xnn_status_success;
     return unary->setup(unary->op, unary->batch, step->output, step->output, step->pool);
@@ -58,22 +59,22 @@ enum inf_code inf_cpu_step_run(struct inf_cpu_step *step, struct inf_error *err)
         step->run(step);
     else
         status = xnn_run_operator(step->op, step->pool);
-    if (status == xnn_status_success && step->after.unary.op != NULL)
-        status = xnn_run_operator(step->after.unary.op, step->pool);
-    if (step->after.map != NULL)
-        inf_native_map(step, step->after.map, step->after.count, step->output);
+    if (status == xnn_status_success && step->post_op.unary.op != NULL)
+        status = xnn_run_operator(step->post_op.unary.op, step->pool);
+    if (step->post_op.map != NULL)
+        inf_native_map_in_place(step, step->post_op.map, step->post_op.count, step->output);
     return inf_xnn_check(status, step->node, step->kernel, err);
 }
 
 bool inf_cpu_step_is_xnn(const struct inf_cpu_step *step)
 {
-    return step->op != NULL || step->after.unary.op != NULL;
+    return step->op != NULL || step->post_op.unary.op != NULL;
 }
 
 void inf_cpu_step_fini(struct inf_cpu_step *step)
 {
     xnn_delete_operator(step->op);
-    xnn_delete_operator(step->after.unary.op);
-    inf_xnn_free(&step->memory);
+    xnn_delete_operator(step->post_op.unary.op);
+    inf_cpu_memory_free(&step->memory);
     inf_cpu_step_unpack(step);
 }

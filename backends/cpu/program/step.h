@@ -9,12 +9,12 @@
 // Makes the node's operands those of the step, with room in its arena for where they are.
 //
 // INF_EXHAUSTED  memory.
-enum inf_code inf_cpu_step_take_operands(struct inf_cpu_step *step,
+enum inf_code inf_cpu_step_init_operands(struct inf_cpu_step *step,
                                          struct inf_error *err) INF_NODISCARD;
 
 // Points constant operands at their data, all others and the result at an address where nothing is: XNNPACK
 // allocates in the first setup of an operator only, so that it is done before the first run.
-void inf_cpu_step_bind_start(struct inf_cpu_step *step);
+void inf_cpu_step_bind_placeholders(struct inf_cpu_step *step);
 
 // Tells the step's operators where its operands are now.
 //
@@ -22,7 +22,7 @@ void inf_cpu_step_bind_start(struct inf_cpu_step *step);
 enum inf_code inf_cpu_step_setup(struct inf_cpu_step *step, struct inf_error *err) INF_NODISCARD;
 
 // Computes the step's node, or nodes. What others of the slot's team do, they do where
-// inf_cpu_team_lead() is under way.
+// inf_cpu_team_run_region() is under way.
 enum inf_code inf_cpu_step_run(struct inf_cpu_step *step, struct inf_error *err) INF_NODISCARD;
 
 // Whether XNNPACK computes in the step: it calls the pool by itself.

@@ -2,7 +2,9 @@
 // Depthwise windows of 8-bit numbers: qconv2d with a group for each channel, of results in bytes. Some
 // pixels of a row at a time: for each block of channels the columns of their windows are interleaved
 // (struct inf_q8_depthwise) in memory of the thread, then summed.
+#include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/q8.h"
+#include "backends/graph/shape/infer.h"
 
 #include <string.h>
 
@@ -66,7 +68,7 @@ static enum inf_code depthwise_supports(const struct inf_graph *graph, const str
     if (columns_of(&width, 1) > COLUMNS_MAX / fours_of(&height))
         return inf_fail(err, INF_UNSUPPORTED, "cpu: qconv2d: a window of more than %d columns",
                         COLUMNS_MAX);
-    return inf_q8_terms_check(graph, node, err);
+    return inf_q8_params_check(graph, node, err);
 }
 
 // --- computing ---
@@ -149,12 +151,12 @@ static void depthwise_tile(const void *context, size_t tile, size_t worker)
     size_t rows = (size_t)depthwise->height.output;
     size_t image = tile / depthwise->strips;
     size_t strip = tile % depthwise->strips;
-    size_t end = inf_native_cut(rows, depthwise->strips, strip + 1, 1);
+    size_t end = inf_native_strip_start(rows, depthwise->strips, strip + 1, 1);
     size_t x_size =
         (size_t)(depthwise->height.input * depthwise->width.input) * depthwise->channels;
     size_t y_step = (size_t)depthwise->width.output * depthwise->channels;
     uint8_t *scratch = depthwise->scratch + worker * depthwise->scratch_step;
-    for (size_t i = inf_native_cut(rows, depthwise->strips, strip, 1); i < end; i++)
+    for (size_t i = inf_native_strip_start(rows, depthwise->strips, strip, 1); i < end; i++)
         row(depthwise, task->x + image * x_size, (int64_t)i, task->y + (image * rows + i) * y_step,
             scratch);
 }
@@ -163,8 +165,8 @@ static void depthwise_run(const struct inf_cpu_step *step)
 {
     const struct depthwise *depthwise = step->state;
     struct depthwise_task task = {depthwise, step->inputs[0], step->output};
-    struct inf_native_work work = {depthwise_tile, &task, depthwise->batch * depthwise->strips};
-    inf_cpu_team_work(step->team, &work, depthwise->workers);
+    struct inf_cpu_tiles work = {depthwise_tile, &task, depthwise->batch * depthwise->strips};
+    inf_cpu_team_run_tiles(step->team, &work, depthwise->workers);
 }
 
 // --- packing ---
@@ -233,7 +235,7 @@ enum {
 };
 
 static void pack_block(const struct depthwise *depthwise, struct block *block,
-                       const struct inf_q8_terms *terms, const uint8_t *w, uint8_t *memory)
+                       const struct inf_q8_params *params, const uint8_t *w, uint8_t *memory)
 {
     size_t size = FOUR * block->loops->width;
     size_t taps = (size_t)(depthwise->height.kernel * depthwise->width.kernel);
@@ -244,10 +246,10 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
         size_t channel = block->first + i;
         int32_t sum = 0;
         for (size_t t = 0; t < taps; t++)
-            sum += (int8_t)(w[t * depthwise->channels + channel] ^ terms->w_flip);
-        bias[i] = inf_q8_offset(terms, channel, sum, taps);
-        zeros[i] = inf_q8_w_zero(terms, channel);
-        scales[i] = inf_q8_scale(terms, channel);
+            sum += (int8_t)(w[t * depthwise->channels + channel] ^ params->w_flip);
+        bias[i] = inf_q8_adjusted_bias(params, channel, sum, taps);
+        zeros[i] = inf_q8_w_zero(params, channel);
+        scales[i] = inf_q8_scale(params, channel);
     }
     interleave_numbers(block, bias, memory + BIAS * size);
     interleave_numbers(block, scales, memory + SCALES * size);
@@ -257,20 +259,20 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
     block->window.tap_step = (size_t)depthwise->width.dilation;
     block->window.x_step = (size_t)depthwise->width.stride;
     block->window.y_step = depthwise->channels;
-    interleave_weights(depthwise, block, w + block->first, terms->w_flip, memory + NUMBERS * size);
+    interleave_weights(depthwise, block, w + block->first, params->w_flip, memory + NUMBERS * size);
     block->window.bias = (const int32_t *)(memory + BIAS * size);
     block->window.zeros =
-        inf_q8_has_w_zeros(terms) ? (const int32_t *)(memory + ZEROS * size) : NULL;
+        inf_q8_has_w_zeros(params) ? (const int32_t *)(memory + ZEROS * size) : NULL;
     block->window.w = (const int8_t *)(memory + NUMBERS * size);
-    block->window.end = (struct inf_q8_end){(const float *)(memory + SCALES * size), terms->low,
-                                            terms->high, terms->y_zero};
+    block->window.requant = (struct inf_q8_requant){(const float *)(memory + SCALES * size),
+                                                    params->low, params->high, params->y_zero};
 }
 
 static enum inf_code pack(struct depthwise *depthwise, struct inf_cpu_step *step,
                           struct inf_error *err)
 {
     const struct inf_q8 *q8 = step->isa->q8;
-    struct inf_q8_terms terms = inf_q8_terms_of(step->graph, step->node);
+    struct inf_q8_params params = inf_q8_params_of(step->graph, step->node);
     const uint8_t *w = step->graph->values[step->node->inputs[1]].data->data;
     enum inf_dtype y = step->graph->values[step->node->outputs[0]].dtype;
     uint8_t y_flip = y == INF_DTYPE_I8 ? 0x80 : 0;
@@ -288,12 +290,12 @@ static enum inf_code pack(struct depthwise *depthwise, struct inf_cpu_step *step
     INF_TRY(inf_q8_alloc(&memory, step, depthwise->block_count * each * FOUR * q8->depthwise->width,
                          err));
     INF_TRY(inf_q8_alloc(&padding, step, row_size, err));
-    depthwise->flip = terms.flip;
-    depthwise->padding = memset(padding, terms.x_zero ^ terms.flip, row_size);
+    depthwise->flip = params.flip;
+    depthwise->padding = memset(padding, params.x_zero ^ params.flip, row_size);
     for (size_t i = 0; i < depthwise->block_count; i++) {
         struct block *block = &depthwise->blocks[i];
-        pack_block(depthwise, block, &terms, w, memory);
-        block->window.end.zero += y_flip;
+        pack_block(depthwise, block, &params, w, memory);
+        block->window.requant.zero += y_flip;
         block->window.y_flip = y_flip;
         memory = (uint8_t *)memory + each * FOUR * block->loops->width;
     }
@@ -302,7 +304,7 @@ static enum inf_code pack(struct depthwise *depthwise, struct inf_cpu_step *step
 
 static enum inf_code depthwise_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct depthwise), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct depthwise), err));
     struct depthwise *depthwise = step->state;
     const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, 0);
     inf_node_windows(step->graph, step->node, &depthwise->height, &depthwise->width);
@@ -312,8 +314,9 @@ static enum inf_code depthwise_create(struct inf_cpu_step *step, struct inf_erro
     size_t rows = (size_t)depthwise->height.output;
     size_t taps = (size_t)(depthwise->height.kernel * depthwise->width.kernel);
     size_t row_macs = (size_t)depthwise->width.output * taps * depthwise->channels / MACS_EACH + 1;
-    depthwise->workers = inf_native_workers(step, depthwise->batch * rows * row_macs);
-    depthwise->strips = inf_native_strips(rows, STRIP_MACS / row_macs + 1, depthwise->workers);
+    depthwise->workers = inf_native_choose_workers(step, depthwise->batch * rows * row_macs);
+    depthwise->strips =
+        inf_native_choose_strips(rows, STRIP_MACS / row_macs + 1, depthwise->workers);
     depthwise->pixels_max = INF_MIN((size_t)depthwise->width.output, STRIP_PIXELS);
     size_t fours = fours_of(&depthwise->height);
     while (columns_of(&depthwise->width, depthwise->pixels_max) > COLUMNS_MAX / fours)

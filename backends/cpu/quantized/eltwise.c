@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element by element between bytes and floats: quantize, dequantize, qbinary, lookup.
+#include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/q8.h"
 
 #include <string.h>
@@ -28,18 +29,18 @@ static void eltwise_tile(const void *context, size_t tile, size_t worker)
 static void eltwise_run(const struct inf_cpu_step *step)
 {
     const struct eltwise *eltwise = step->state;
-    struct inf_native_work work = {eltwise_tile, step,
-                                   (eltwise->count + TASK_ELEMENTS - 1) / TASK_ELEMENTS};
-    inf_cpu_team_work(step->team, &work, eltwise->workers);
+    struct inf_cpu_tiles work = {eltwise_tile, step,
+                                 (eltwise->count + TASK_ELEMENTS - 1) / TASK_ELEMENTS};
+    inf_cpu_team_run_tiles(step->team, &work, eltwise->workers);
 }
 
 static enum inf_code eltwise_make(struct eltwise **out_eltwise, struct inf_cpu_step *step,
                                   const char *kernel, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct eltwise), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct eltwise), err));
     struct eltwise *eltwise = step->state;
     eltwise->count = inf_shape_elements(inf_cpu_output_shape(step->graph, step->node));
-    eltwise->workers = inf_native_workers(step, eltwise->count * MACS_EACH);
+    eltwise->workers = inf_native_choose_workers(step, eltwise->count * MACS_EACH);
     step->run = eltwise_run;
     step->kernel = kernel;
     *out_eltwise = eltwise;

@@ -2,7 +2,9 @@
 // Products of 8-bit numbers: qconv2d but for depthwise windows, and qmatmul with constant weights. A
 // pixel's operand is its window: the bytes of x themselves where that is one pixel of unsigned numbers,
 // else gathered into memory of the thread, a strip of pixels at a time.
+#include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/q8.h"
+#include "backends/graph/shape/infer.h"
 
 #include <string.h>
 
@@ -18,7 +20,7 @@ struct panel {
 };
 
 struct product {
-    struct inf_q8_terms terms;
+    struct inf_q8_params terms;
     const struct inf_q8_gemms *gemms;
     struct inf_window height, width;
     size_t channels;                // of a pixel of x
@@ -69,7 +71,7 @@ static void pack_panel(const struct product *product, struct panel *panel, struc
                        size_t vectors, size_t group, size_t *first)
 {
     const struct inf_q8_gemms *gemms = product->gemms;
-    const struct inf_q8_terms *terms = &product->terms;
+    const struct inf_q8_params *terms = &product->terms;
     size_t width = vectors * gemms->width;
     size_t columns = INF_MIN(width, product->outputs - *first);
     int32_t *bias = packing->terms;
@@ -82,7 +84,7 @@ static void pack_panel(const struct product *product, struct panel *panel, struc
     for (size_t i = 0; i < columns; i++) {
         size_t channel = panel->first + i;
         int32_t sum = pack_column(product, packing, channel, i, width);
-        bias[i] = inf_q8_offset(terms, channel, sum, product->depth);
+        bias[i] = inf_q8_adjusted_bias(terms, channel, sum, product->depth);
         zeros[i] = inf_q8_w_zero(terms, channel);
         scales[i] = inf_q8_scale(terms, channel);
     }
@@ -92,7 +94,7 @@ static void pack_panel(const struct product *product, struct panel *panel, struc
         .w = packing->at,
         .bias = bias,
         .zeros = product->has_zeros ? zeros : NULL,
-        .end = {terms->scales != NULL ? scales : NULL, terms->low, terms->high, terms->y_zero},
+        .requant = {terms->scales != NULL ? scales : NULL, terms->low, terms->high, terms->y_zero},
         .y_step = product->groups * product->outputs,
         .columns = columns};
     packing->terms += 3 * width;
@@ -200,7 +202,7 @@ static void multiply(const struct product_task *task, const struct strip *strip,
                      const struct panel *panels, size_t panel_count)
 {
     const struct product *product = task->product;
-    const struct inf_q8_terms *terms = &product->terms;
+    const struct inf_q8_params *terms = &product->terms;
     size_t rows_max = product->gemms->rows_max;
     size_t calls = (strip->count + rows_max - 1) / rows_max;
     size_t pixel = 0;
@@ -246,8 +248,10 @@ static void product_tile(const void *context, size_t tile, size_t worker)
     const struct product *product = task->product;
     size_t part = tile % product->panel_parts;
     size_t index = tile / product->panel_parts;
-    struct strip strip = {.first = inf_native_cut(product->pixels, product->strips, index, 1)};
-    strip.count = inf_native_cut(product->pixels, product->strips, index + 1, 1) - strip.first;
+    struct strip strip = {.first =
+                              inf_native_strip_start(product->pixels, product->strips, index, 1)};
+    strip.count =
+        inf_native_strip_start(product->pixels, product->strips, index + 1, 1) - strip.first;
     size_t begin = product->panel_count * part / product->panel_parts;
     size_t end = product->panel_count * (part + 1) / product->panel_parts;
     for (size_t group = 0; group < product->groups; group++) {
@@ -260,8 +264,8 @@ static void product_run(const struct inf_cpu_step *step)
 {
     const struct product *product = step->state;
     struct product_task task = {product, step->inputs[0], step->output};
-    struct inf_native_work work = {product_tile, &task, product->strips * product->panel_parts};
-    inf_cpu_team_work(step->team, &work, product->workers);
+    struct inf_cpu_tiles work = {product_tile, &task, product->strips * product->panel_parts};
+    inf_cpu_team_run_tiles(step->team, &work, product->workers);
 }
 
 // --- making ---
@@ -270,8 +274,8 @@ static void product_run(const struct inf_cpu_step *step)
 static void share(struct product *product, struct inf_cpu_step *step)
 {
     size_t macs = product->groups * product->depth * product->outputs / MACS_EACH + 1;
-    product->workers = inf_native_workers(step, product->pixels * macs);
-    product->strips = inf_native_strips(product->pixels, STRIP_PIXELS, product->workers);
+    product->workers = inf_native_choose_workers(step, product->pixels * macs);
+    product->strips = inf_native_choose_strips(product->pixels, STRIP_PIXELS, product->workers);
     product->panel_parts = 1;
     // Few pixels: threads share the columns.
     size_t few = 4 * product->gemms->rows_max * product->workers;
@@ -318,10 +322,10 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
     const struct inf_node *node = step->node;
     const struct inf_shape *x = inf_cpu_input_shape(step->graph, node, 0);
     const struct inf_shape *filter = inf_cpu_input_shape(step->graph, node, 1);
-    INF_TRY(inf_cpu_state(step, sizeof(struct product), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct product), err));
     struct product *product = step->state;
     inf_node_windows(step->graph, node, &product->height, &product->width);
-    product->terms = inf_q8_terms_of(step->graph, node);
+    product->terms = inf_q8_params_of(step->graph, node);
     product->channels = (size_t)x->dims[3];
     product->groups = (size_t)node->attrs.qconv2d.groups;
     product->inputs = (size_t)filter->dims[2];
@@ -343,7 +347,7 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
     const struct inf_shape *b = inf_cpu_input_shape(graph, node, 1);
     if (inf_shape_elements(b) != (size_t)(b->dims[b->rank - 1] * b->dims[b->rank - 2]))
         return inf_fail(err, INF_UNSUPPORTED, "cpu: qmatmul: more than one matrix b is not built");
-    return inf_q8_terms_check(graph, node, err);
+    return inf_q8_params_check(graph, node, err);
 }
 
 // Rows of a are pixels of a picture one pixel high.
@@ -353,9 +357,9 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     const struct inf_shape *a = inf_cpu_input_shape(step->graph, node, 0);
     const struct inf_shape *y = inf_cpu_output_shape(step->graph, node);
     bool transposed = node->attrs.qmatmul.transpose_b;
-    INF_TRY(inf_cpu_state(step, sizeof(struct product), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct product), err));
     struct product *product = step->state;
-    product->terms = inf_q8_terms_of(step->graph, node);
+    product->terms = inf_q8_params_of(step->graph, node);
     product->depth = (size_t)a->dims[a->rank - 1];
     product->channels = product->depth;
     product->inputs = product->depth;
@@ -375,7 +379,7 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
 }
 
 const struct inf_cpu_kernel inf_cpu_q8_product_kernels[] = {
-    {INF_OP_QCONV2D, inf_q8_terms_check, conv_create},
+    {INF_OP_QCONV2D, inf_q8_params_check, conv_create},
     {INF_OP_QMATMUL, matmul_supports, matmul_create},
     {0},
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/quantized/q8.h"
 
+#include "backends/cpu/core/counted_memory.h"
 #include "proto/core/span.h"
 
 // --- parameters ---
@@ -16,8 +17,8 @@ static const void *elements(const struct inf_graph *graph, const struct inf_node
     return graph->values[node->inputs[input]].data->data;
 }
 
-enum inf_code inf_q8_terms_check(const struct inf_graph *graph, const struct inf_node *node,
-                                 struct inf_error *err)
+enum inf_code inf_q8_params_check(const struct inf_graph *graph, const struct inf_node *node,
+                                  struct inf_error *err)
 {
     for (uint32_t i = 1; i < node->input_count; i++) {
         if (inf_cpu_has_input(node, i) && !inf_graph_is_const(graph, node->inputs[i]))
@@ -38,7 +39,7 @@ static int32_t zero_of(const struct inf_graph *graph, const struct inf_node *nod
     return dtype == INF_DTYPE_I8 ? *(const int8_t *)zero : *(const uint8_t *)zero;
 }
 
-struct inf_q8_terms inf_q8_terms_of(const struct inf_graph *graph, const struct inf_node *node)
+struct inf_q8_params inf_q8_params_of(const struct inf_graph *graph, const struct inf_node *node)
 {
     bool is_matmul = node->op == INF_OP_QMATMUL;
     int32_t min = is_matmul ? node->attrs.qmatmul.min : node->attrs.qconv2d.min;
@@ -47,52 +48,53 @@ struct inf_q8_terms inf_q8_terms_of(const struct inf_graph *graph, const struct 
     enum inf_dtype w = graph->values[node->inputs[1]].dtype;
     enum inf_dtype y = graph->values[node->outputs[0]].dtype;
     size_t count;
-    struct inf_q8_terms terms = {.flip = x == INF_DTYPE_I8 ? 0x80 : 0,
-                                 .w_flip = w == INF_DTYPE_U8 ? 0x80 : 0,
-                                 .y_size = y == INF_DTYPE_I32 ? sizeof(int32_t) : 1};
-    terms.x_zero = zero_of(graph, node, 3, x) + terms.flip;
-    terms.bias = elements(graph, node, 2, &count);
-    terms.w_zeros = elements(graph, node, 4, &terms.w_zero_count);
-    terms.scales = elements(graph, node, 5, &terms.scale_count);
-    if (terms.scales == NULL)
-        return terms;
-    terms.y_zero = zero_of(graph, node, 6, y);
+    struct inf_q8_params params = {.flip = x == INF_DTYPE_I8 ? 0x80 : 0,
+                                   .w_flip = w == INF_DTYPE_U8 ? 0x80 : 0,
+                                   .y_size = y == INF_DTYPE_I32 ? sizeof(int32_t) : 1};
+    params.x_zero = zero_of(graph, node, 3, x) + params.flip;
+    params.bias = elements(graph, node, 2, &count);
+    params.w_zeros = elements(graph, node, 4, &params.w_zero_count);
+    params.scales = elements(graph, node, 5, &params.scale_count);
+    if (params.scales == NULL)
+        return params;
+    params.y_zero = zero_of(graph, node, 6, y);
     min = INF_MAX(min, y == INF_DTYPE_I8 ? -128 : 0);
     max = INF_MIN(max, y == INF_DTYPE_I8 ? 127 : 255);
-    terms.low = (float)(INF_MIN(min, max) - terms.y_zero);
-    terms.high = (float)(max - terms.y_zero);
-    return terms;
+    params.low = (float)(INF_MIN(min, max) - params.y_zero);
+    params.high = (float)(max - params.y_zero);
+    return params;
 }
 
-int32_t inf_q8_w_zero(const struct inf_q8_terms *terms, size_t channel)
+int32_t inf_q8_w_zero(const struct inf_q8_params *params, size_t channel)
 {
     // Without zero points, 0 of unsigned weights is -128 of signed ones.
     uint8_t zero =
-        terms->w_zeros != NULL ? terms->w_zeros[terms->w_zero_count == 1 ? 0 : channel] : 0;
-    return (int8_t)(zero ^ terms->w_flip);
+        params->w_zeros != NULL ? params->w_zeros[params->w_zero_count == 1 ? 0 : channel] : 0;
+    return (int8_t)(zero ^ params->w_flip);
 }
 
-bool inf_q8_has_w_zeros(const struct inf_q8_terms *terms)
+bool inf_q8_has_w_zeros(const struct inf_q8_params *params)
 {
-    for (size_t i = 0; i < INF_MAX(terms->w_zero_count, 1u); i++) {
-        if (inf_q8_w_zero(terms, i) != 0)
+    for (size_t i = 0; i < INF_MAX(params->w_zero_count, 1u); i++) {
+        if (inf_q8_w_zero(params, i) != 0)
             return true;
     }
     return false;
 }
 
-int32_t inf_q8_offset(const struct inf_q8_terms *terms, size_t channel, int32_t w_sum, size_t depth)
+int32_t inf_q8_adjusted_bias(const struct inf_q8_params *params, size_t channel, int32_t w_sum,
+                             size_t depth)
 {
-    uint32_t x_zero = (uint32_t)terms->x_zero;
-    uint32_t offset = terms->bias != NULL ? (uint32_t)terms->bias[channel] : 0;
+    uint32_t x_zero = (uint32_t)params->x_zero;
+    uint32_t offset = params->bias != NULL ? (uint32_t)params->bias[channel] : 0;
     offset -= x_zero * (uint32_t)w_sum;
-    offset += (uint32_t)depth * x_zero * (uint32_t)inf_q8_w_zero(terms, channel);
+    offset += (uint32_t)depth * x_zero * (uint32_t)inf_q8_w_zero(params, channel);
     return (int32_t)offset;
 }
 
-float inf_q8_scale(const struct inf_q8_terms *terms, size_t channel)
+float inf_q8_scale(const struct inf_q8_params *params, size_t channel)
 {
-    return terms->scales != NULL ? terms->scales[terms->scale_count == 1 ? 0 : channel] : 0;
+    return params->scales != NULL ? params->scales[params->scale_count == 1 ? 0 : channel] : 0;
 }
 
 enum inf_code inf_q8_alloc(void **out_memory, struct inf_cpu_step *step, size_t size,
@@ -101,7 +103,7 @@ enum inf_code inf_q8_alloc(void **out_memory, struct inf_cpu_step *step, size_t 
     size_t padded;
     *out_memory = NULL;
     if (inf_size_add(size, INF_BLOB_SLACK_BYTES, &padded))
-        *out_memory = inf_xnn_alloc(&step->memory, padded);
+        *out_memory = inf_cpu_memory_alloc(&step->memory, padded);
     if (*out_memory == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for %zu bytes", step->node->name, size);

@@ -4,13 +4,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "backends/cpu/core/xnn.h"
+#include "backends/cpu/core/activation.h"
+#include "backends/cpu/xnnpack/library.h"
+#include "backends/cpu/xnnpack/unary_operator.h"
+#include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
 // The three operators as one: what differs between them is which operand is which.
 struct conv {
     struct inf_window height, width;
-    struct inf_xnn_activation activation;
+    struct inf_cpu_activation activation;
     uint32_t bias, prelu; // operands; UINT32_MAX: the operator has none
     uint32_t groups;
     size_t group_inputs, group_outputs;
@@ -20,7 +23,7 @@ struct conv {
 };
 
 #define CONV_ACTIVATION(attrs)                                                                     \
-    ((struct inf_xnn_activation){.kind = (attrs)->activation,                                      \
+    ((struct inf_cpu_activation){.kind = (attrs)->activation,                                      \
                                  .alpha = (attrs)->activation_alpha,                               \
                                  .min = (attrs)->activation_min,                                   \
                                  .max = (attrs)->activation_max})
@@ -107,7 +110,7 @@ static enum inf_code conv_supports(const struct inf_graph *graph, const struct i
                         " with this padding is not built",
                         name, conv.height.input, conv.width.input, conv.height.output,
                         conv.width.output);
-    return inf_xnn_activation_check(graph, node, &conv.activation, conv.prelu, conv.outputs, err);
+    return inf_cpu_activation_check(graph, node, &conv.activation, conv.prelu, conv.outputs, err);
 }
 
 // *out_ohwi = the filter with output channels outermost and input channels innermost, freed by the
@@ -164,7 +167,7 @@ static enum xnn_status conv_operator(struct inf_cpu_step *step, const struct con
     bool depthwise = step->node->op == INF_OP_DEPTHWISE_CONV2D;
     float min;
     float max;
-    inf_xnn_activation_bounds(&conv->activation, &min, &max);
+    inf_cpu_activation_bounds(&conv->activation, &min, &max);
     return xnn_create_convolution2d_nhwc_f32(
         (uint32_t)h->pad_before, (uint32_t)w->pad_after, (uint32_t)h->pad_after,
         (uint32_t)w->pad_before, (uint32_t)h->kernel, (uint32_t)w->kernel, (uint32_t)h->stride,
@@ -180,7 +183,7 @@ static enum xnn_status transpose_operator(struct inf_cpu_step *step, const struc
     const struct inf_window *w = &conv->width;
     float min;
     float max;
-    inf_xnn_activation_bounds(&conv->activation, &min, &max);
+    inf_cpu_activation_bounds(&conv->activation, &min, &max);
     return xnn_create_deconvolution2d_nhwc_f32(
         (uint32_t)h->pad_before, (uint32_t)w->pad_after, (uint32_t)h->pad_after,
         (uint32_t)w->pad_before, (uint32_t)h->kernel, (uint32_t)w->kernel, (uint32_t)h->stride,
@@ -202,7 +205,7 @@ static const char *conv_name(const struct conv *conv, enum inf_op op)
 static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;
-    INF_TRY(inf_cpu_state(step, sizeof(struct conv), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct conv), err));
     struct conv *conv = step->state;
     conv_describe(conv, step->graph, node);
     step->kernel = conv_name(conv, node->op);
@@ -230,7 +233,7 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
     INF_TRY(inf_xnn_check(status, node, step->kernel, err));
     const float *prelu =
         conv->prelu != UINT32_MAX ? inf_cpu_const_f32(step->graph, node, conv->prelu) : NULL;
-    return inf_xnn_activation_after(step, &conv->activation, prelu, conv->outputs, err);
+    return inf_xnn_add_post_op(step, &conv->activation, prelu, conv->outputs, err);
 }
 
 const struct inf_cpu_kernel inf_cpu_conv_kernels[] = {

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products with a constant right side, on XNNPACK's fully connected operator.
-#include "backends/cpu/core/xnn.h"
+#include "backends/cpu/core/activation.h"
+#include "backends/cpu/xnnpack/library.h"
+#include "backends/cpu/xnnpack/unary_operator.h"
 
 struct matmul {
     size_t rows, inner, columns; // a is [rows, inner], whatever its leading dimensions
 };
 
-static struct inf_xnn_activation matmul_activation(const struct inf_node *node)
+static struct inf_cpu_activation matmul_activation(const struct inf_node *node)
 {
     const struct inf_attrs_matmul *attrs = &node->attrs.matmul;
-    return (struct inf_xnn_activation){.kind = attrs->activation,
+    return (struct inf_cpu_activation){.kind = attrs->activation,
                                        .alpha = attrs->activation_alpha,
                                        .min = attrs->activation_min,
                                        .max = attrs->activation_max};
@@ -43,8 +45,8 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
     bool vector = a->dims[a->rank - 1] == 1 || a->dims[a->rank - 2] == 1;
     if (node->attrs.matmul.transpose_a && !vector)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: a transposed is not built");
-    struct inf_xnn_activation activation = matmul_activation(node);
-    return inf_xnn_activation_check(graph, node, &activation, 3, matmul.columns, err);
+    struct inf_cpu_activation activation = matmul_activation(node);
+    return inf_cpu_activation_check(graph, node, &activation, 3, matmul.columns, err);
 }
 
 static enum xnn_status matmul_setup(struct inf_cpu_step *step)
@@ -57,15 +59,15 @@ static enum xnn_status matmul_setup(struct inf_cpu_step *step)
 static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;
-    INF_TRY(inf_cpu_state(step, sizeof(struct matmul), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct matmul), err));
     struct matmul *matmul = step->state;
     *matmul = matmul_describe(step->graph, node);
     step->kernel = "xnn_fully_connected";
     step->setup = matmul_setup;
-    struct inf_xnn_activation activation = matmul_activation(node);
+    struct inf_cpu_activation activation = matmul_activation(node);
     float min;
     float max;
-    inf_xnn_activation_bounds(&activation, &min, &max);
+    inf_cpu_activation_bounds(&activation, &min, &max);
     // XNNPACK's own form is [columns, inner].
     uint32_t flags = node->attrs.matmul.transpose_b ? 0 : XNN_FLAG_TRANSPOSE_WEIGHTS;
     enum xnn_status status = xnn_create_fully_connected_nc_f32(
@@ -73,8 +75,8 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
         inf_cpu_const_f32(step->graph, node, 1), inf_cpu_const_f32(step->graph, node, 2), min, max,
         INF_XNN_FLAGS | flags, &step->op);
     INF_TRY(inf_xnn_check(status, node, step->kernel, err));
-    return inf_xnn_activation_after(step, &activation, inf_cpu_const_f32(step->graph, node, 3),
-                                    matmul->columns, err);
+    return inf_xnn_add_post_op(step, &activation, inf_cpu_const_f32(step->graph, node, 3),
+                               matmul->columns, err);
 }
 
 const struct inf_cpu_kernel inf_cpu_matmul_kernels[] = {

@@ -2,7 +2,7 @@
 // Operators that make a tensor of another size on XNNPACK: pad, depth_to_space.
 #include <string.h>
 
-#include "backends/cpu/core/xnn.h"
+#include "backends/cpu/xnnpack/library.h"
 
 #define XNN_AXES 6 // XNN_MAX_TENSOR_DIMS
 
@@ -78,7 +78,7 @@ static enum xnn_status pad_setup(struct inf_cpu_step *step)
 static enum inf_code pad_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;
-    INF_TRY(inf_cpu_state(step, sizeof(struct pad), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct pad), err));
     struct pad *pad = step->state;
     if (!pad_describe(pad, step->graph, node))
         return inf_fail(err, INF_INTERNAL, "node '%s': paddings are no constants", node->name);

@@ -2,7 +2,9 @@
 // Element-wise functions of one input, prelu and softmax, on XNNPACK.
 #include <math.h>
 
-#include "backends/cpu/core/xnn.h"
+#include "backends/cpu/core/activation.h"
+#include "backends/cpu/xnnpack/library.h"
+#include "backends/cpu/xnnpack/unary_operator.h"
 
 static enum inf_code unary_supports(const struct inf_graph *graph, const struct inf_node *node,
                                     struct inf_error *err)
@@ -12,7 +14,7 @@ static enum inf_code unary_supports(const struct inf_graph *graph, const struct 
     if (inf_xnn_unary_name(attrs->kind) == NULL)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: unary %s is not built",
                         inf_unary_name(attrs->kind));
-    if (!inf_xnn_unary_alpha_ok(attrs->kind, attrs->alpha))
+    if (!inf_cpu_unary_alpha_ok(attrs->kind, attrs->alpha))
         return inf_fail(err, INF_UNSUPPORTED, "cpu: unary %s with alpha %g is not built",
                         inf_unary_name(attrs->kind), (double)attrs->alpha);
     return INF_OK;
@@ -27,7 +29,7 @@ static enum xnn_status unary_setup(struct inf_cpu_step *step)
 static enum inf_code unary_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_attrs_unary *attrs = &step->node->attrs.unary;
-    INF_TRY(inf_cpu_state(step, sizeof(struct inf_xnn_unary), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct inf_xnn_unary), err));
     struct inf_xnn_unary *unary = step->state;
     step->kernel = inf_xnn_unary_name(attrs->kind);
     step->setup = unary_setup;
@@ -75,7 +77,7 @@ static enum inf_code prelu_supports(const struct inf_graph *graph, const struct 
 
 static enum inf_code prelu_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct inf_xnn_unary), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct inf_xnn_unary), err));
     struct inf_xnn_unary *unary = step->state;
     step->setup = unary_setup;
     size_t count = inf_shape_elements(inf_cpu_output_shape(step->graph, step->node));
@@ -114,7 +116,7 @@ static enum inf_code softmax_supports(const struct inf_graph *graph, const struc
 
 static enum inf_code softmax_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_state(step, sizeof(struct inf_xnn_unary), err));
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct inf_xnn_unary), err));
     struct inf_xnn_unary *unary = step->state;
     const struct inf_shape *x = inf_cpu_input_shape(step->graph, step->node, 0);
     size_t channels = (size_t)x->dims[x->rank - 1];

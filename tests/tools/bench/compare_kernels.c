@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cpu/program/form_race.h"
+#include "backends/cpu/program/device.h"
+#include "backends/cpu/program/fusion_race.h"
 #include "backends/cpu/program/kernel_race.h"
 
 static void print_line(const char *what, const struct inf_cpu_candidate *candidates, uint32_t count,
@@ -18,17 +19,19 @@ static void print_line(const char *what, const struct inf_cpu_candidate *candida
 
 // The forms of the group that ends with `node`, if one does.
 static enum inf_code compare_forms(struct inf_device *device, const struct inf_segment *segment,
-                                   uint32_t node, enum inf_cpu_fusing most, struct inf_error *err)
+                                   uint32_t node, enum inf_cpu_fusion_level most,
+                                   struct inf_error *err)
 {
     struct inf_cpu_group group;
-    struct inf_cpu_candidate forms[INF_CPU_FORMS];
+    struct inf_cpu_candidate forms[INF_CPU_FUSION_CANDIDATES];
     char what[32];
     if (!inf_cpu_group_find(&group, segment->graph, node, segment, most) ||
         group.nodes[group.count - 1] != node)
         return INF_OK;
-    INF_TRY(inf_cpu_race_forms(forms, (struct inf_cpu_device *)device, segment, &group, most, err));
+    INF_TRY(inf_cpu_fusion_race_levels(forms, (struct inf_cpu_device *)device, segment, &group,
+                                       most, err));
     snprintf(what, sizeof what, "%u nodes", group.count);
-    print_line(what, forms, INF_CPU_FORMS, &segment->graph->nodes[node]);
+    print_line(what, forms, INF_CPU_FUSION_CANDIDATES, &segment->graph->nodes[node]);
     return INF_OK;
 }
 
@@ -43,15 +46,15 @@ enum inf_code tool_compare_kernels(struct inf_device *device,
     const struct inf_segment whole = {
         .graph = graph, .nodes = plan->steps, .node_count = plan->step_count, .slots = 1};
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        INF_TRY(compare_forms(device, &whole, plan->steps[i], INF_CPU_ROW_PIPELINES, err));
-        INF_TRY(compare_forms(device, &whole, plan->steps[i], INF_CPU_CHAINS, err));
+        INF_TRY(compare_forms(device, &whole, plan->steps[i], INF_CPU_FUSE_PIPELINES, err));
+        INF_TRY(compare_forms(device, &whole, plan->steps[i], INF_CPU_FUSE_CHAINS, err));
         struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];
         const struct inf_node *node = &graph->nodes[plan->steps[i]];
         uint32_t count = inf_cpu_kernel_list(candidates, graph, node);
         if (count < 2)
             continue;
-        INF_TRY(
-            inf_cpu_race_node(candidates, &count, device, graph, (uint32_t)plan->steps[i], err));
+        INF_TRY(inf_cpu_kernel_race_node(candidates, &count, device, graph,
+                                         (uint32_t)plan->steps[i], err));
         print_line(inf_op_info(node->op)->name, candidates, count, node);
     }
     return INF_OK;

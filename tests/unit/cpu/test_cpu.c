@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "backends/base/cores.h"
+#include "backends/cpu/core/counted_memory.h"
 #include "backends/cpu/core/thread_pools.h"
-#include "backends/cpu/core/xnn.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/kernels/isa.h"
 #include "backends/graph/shape/infer.h"
@@ -232,7 +232,7 @@ Test(cpu, has_at_least_one_core_and_no_more_than_the_machine)
 // Programs and slots that multiply with the same constant share what is packed of it.
 Test(cpu, counts_packed_weights_once_and_gives_them_back)
 {
-    uint64_t live = inf_xnn_live_bytes();
+    uint64_t live = inf_cpu_memory_live_bytes();
     struct inf_device *device = device_of(2, 1);
     struct single single;
     pointwise(&single);
@@ -249,12 +249,12 @@ Test(cpu, counts_packed_weights_once_and_gives_them_back)
     uint64_t both = inf_program_weight_bytes(two);
     cr_assert_float_eq((double)both, 2 * (double)bytes, 256);
     cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes + both);
-    cr_assert_eq(inf_xnn_live_bytes(), live + bytes + both);
+    cr_assert_eq(inf_cpu_memory_live_bytes(), live + bytes + both);
     inf_program_destroy(&one);
     cr_assert_eq(inf_device_memory(device).weight_bytes, packed + both);
     inf_program_destroy(&two);
     cr_assert_eq(inf_device_memory(device).weight_bytes, 0u);
-    cr_assert_eq(inf_xnn_live_bytes(), live);
+    cr_assert_eq(inf_cpu_memory_live_bytes(), live);
     inf_device_unref(&device);
     inf_graph_destroy(&single.graph);
 }
@@ -332,7 +332,7 @@ Test(cpu, follows_operands_that_move_without_allocating)
     node(&single, INF_OP_CONV2D)->conv2d.padding = INF_PADDING_SAME;
     cr_assert_eq(inf_shape_infer(single.graph, NULL), INF_OK);
     struct inf_program *program = program_of(device, &single, 1);
-    int64_t held = inf_xnn_thread_bytes();
+    int64_t held = inf_cpu_memory_thread_bytes();
     struct buffer x[3] = {{.data = {1, 2, 3, 4}}, {.data = {5, 6, 7, 8}}, {.data = {-1, 0, 0, -1}}};
     const float expected[3][4] = {{41, 2, 3, 4}, {85, 6, 7, 8}, {-11, 0, 0, -1}};
     for (int i = 0; i < 6; i++) {
@@ -342,7 +342,7 @@ Test(cpu, follows_operands_that_move_without_allocating)
             cr_assert_float_eq(y.data[k], expected[i % 3][k], 1e-6f, "run %d, %d", i, k);
         cr_assert_eq(y.data[4], 0.0f);
     }
-    cr_assert_eq(inf_xnn_thread_bytes(), held);
+    cr_assert_eq(inf_cpu_memory_thread_bytes(), held);
     inf_program_destroy(&program);
     inf_device_unref(&device);
     inf_graph_destroy(&single.graph);

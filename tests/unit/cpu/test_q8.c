@@ -37,7 +37,7 @@ static uint8_t *guarded(size_t count)
     return y;
 }
 
-static int32_t ending(int32_t sum, float scale, const struct inf_q8_end *end)
+static int32_t ending(int32_t sum, float scale, const struct inf_q8_requant *end)
 {
     float value = (float)sum * scale;
     value = value > end->low ? value : end->low;
@@ -79,7 +79,7 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
                                  .w = (const int8_t *)w,
                                  .bias = bias,
                                  .zeros = p->zeros ? zeros : NULL,
-                                 .end = {p->sums ? NULL : scales, -100, 130, 117},
+                                 .requant = {p->sums ? NULL : scales, -100, 130, 117},
                                  .y_step = y_step,
                                  .columns = p->columns};
     struct inf_q8_gemm gemm = {segments, a_step, sums, y + AROUND};
@@ -95,7 +95,7 @@ static void check_product(const struct inf_q8_gemms *q8, const struct product *p
                 sum -= (uint32_t)zeros[c] * (uint32_t)sums[i];
             const uint8_t *at = y + AROUND + (i * y_step + c) * y_size;
             int32_t got = *at;
-            int32_t wanted = ending((int32_t)sum, scales[c], &panel.end) & 255;
+            int32_t wanted = ending((int32_t)sum, scales[c], &panel.requant) & 255;
             if (p->sums) {
                 memcpy(&got, at, sizeof(got));
                 wanted = (int32_t)sum;
@@ -206,7 +206,7 @@ static void check_windows(const struct inf_q8_depthwise *q8, const struct window
                                    .w = (const int8_t *)ws,
                                    .bias = all_bias,
                                    .zeros = p->zeros ? all_zeros : NULL,
-                                   .end = {all_scales, -100, 130, 117},
+                                   .requant = {all_scales, -100, 130, 117},
                                    .y_flip = p->y_flip};
     q8->run(&window, xs, p->pixels, y + AROUND);
     for (size_t i = 0; i < p->pixels; i++) {
@@ -219,7 +219,7 @@ static void check_windows(const struct inf_q8_depthwise *q8, const struct window
                     sum += value * ((int8_t)w[(row * p->kernel + k) * p->channels + c] -
                                     (p->zeros ? zeros[c] : 0));
                 }
-            uint8_t wanted = (uint8_t)ending(sum, scales[c], &window.end) ^ p->y_flip;
+            uint8_t wanted = (uint8_t)ending(sum, scales[c], &window.requant) ^ p->y_flip;
             cr_assert_eq(y[AROUND + i * y_step + c], wanted,
                          "%zu x %zu taps, %zu of %zu channels: pixel %zu, channel %zu", p->rows,
                          p->kernel, p->channels, q8->width, i, c);
@@ -271,8 +271,8 @@ Test(q8, depthwise_windows_are_the_same_bits_at_every_level)
 
 static uint8_t settled(float value, const struct inf_q8_scaling *of)
 {
-    const struct inf_q8_end end = {.low = of->low, .high = of->high, .zero = of->zero};
-    return (uint8_t)ending(1, value, &end);
+    const struct inf_q8_requant requant = {.low = of->low, .high = of->high, .zero = of->zero};
+    return (uint8_t)ending(1, value, &requant);
 }
 
 static float meaning(uint8_t byte, const struct inf_q8_scaling *of)

@@ -92,7 +92,7 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
                                          .y_step = width,
                                          .columns = width};
     const struct inf_gemm gemm = {
-        .a = segments, .rounded = rounded, .a_step = a_step, .ahead = w, .y = y};
+        .a = segments, .rounded = rounded, .a_step = a_step, .prefetch = w, .y = y};
     nn->gemm[p->vectors - 1][p->pixels - 1](&panel, &gemm);
     for (size_t i = 0; i < p->pixels * width; i++) {
         double sum = 0;

@@ -103,7 +103,7 @@ static void check_product(const struct inf_nn_gemm *nn, const struct product *p)
                                    .columns = p->columns};
     struct inf_gemm gemm = {.a = segments,
                             .a_step = a_step,
-                            .ahead = w,
+                            .prefetch = w,
                             .residual = p->residual_columns > 0 ? residual : NULL,
                             .y = y};
     nn->gemm[p->vectors - 1][p->pixels - 1](&panel, &gemm);
@@ -180,7 +180,7 @@ Test(simd_nn, what_is_not_a_number_goes_through_a_product)
                                        .max = 6,
                                        .y_step = 64,
                                        .columns = nn->width};
-        struct inf_gemm gemm = {.a = segment, .a_step = 1, .ahead = w, .y = y};
+        struct inf_gemm gemm = {.a = segment, .a_step = 1, .prefetch = w, .y = y};
         nn->gemm[0][0](&panel, &gemm);
         for (size_t c = 0; c < nn->width; c++)
             cr_assert(isnan(y[c]));
@@ -233,7 +233,7 @@ static void check_window(const struct inf_nn_depthwise *nn, const struct window 
                               .slopes = win->slopes ? slopes : NULL,
                               .min = -1,
                               .max = 6,
-                              .far = win->output_width % 3 == 0};
+                              .prefetches = win->output_width % 3 == 0};
     for (int i = 0; i < INF_DEPTHWISE_ROWS; i++) {
         const float *row = numbers(ROWS + i, (win->width - 1) * step + win->channels);
         d.rows[i] = i == missing ? NULL : row;

@@ -34,8 +34,8 @@ static void count_tile(const void *context, size_t tile, size_t worker)
 static void share(struct inf_cpu_team *team, size_t tiles, size_t workers)
 {
     struct count count = {.workers = workers < THREADS ? workers : THREADS};
-    struct inf_native_work work = {count_tile, &count, tiles};
-    inf_cpu_team_work(team, &work, workers);
+    struct inf_cpu_tiles work = {count_tile, &count, tiles};
+    inf_cpu_team_run_tiles(team, &work, workers);
     // All is done when the call returns: what lies on this stack is looked at no longer.
     for (size_t i = 0; i < TILES_MAX; i++)
         cr_assert_eq(count.done[i], i < tiles ? 1u : 0u, "tile %zu of %zu", i, tiles);
@@ -72,8 +72,8 @@ Test(team, does_every_tile_once)
     struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
     cr_assert_not_null(team.pool);
     for (int i = 0; i < 5; i++)
-        inf_cpu_team_lead(&team, share_much, &team);
-    inf_cpu_team_lead(&team, share_with_sleepers, &team);
+        inf_cpu_team_run_region(&team, share_much, &team);
+    inf_cpu_team_run_region(&team, share_with_sleepers, &team);
     cr_assert_null(team.watch);
     pthreadpool_destroy(team.pool);
 }
@@ -83,7 +83,7 @@ Test(team, is_over_as_soon_as_it_has_begun)
     struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
     int calls = 0;
     for (int i = 0; i < 2000; i++)
-        inf_cpu_team_lead(&team, do_nothing, &calls);
+        inf_cpu_team_run_region(&team, do_nothing, &calls);
     cr_assert_eq(calls, 2000);
     pthreadpool_destroy(team.pool);
 }
@@ -92,7 +92,7 @@ Test(team, does_all_on_the_calling_thread_where_nobody_was_called)
 {
     struct inf_cpu_team alone = {0};
     share(&alone, TILES_MAX, THREADS);
-    inf_cpu_team_lead(&alone, share_much, &alone);
+    inf_cpu_team_run_region(&alone, share_much, &alone);
     struct inf_cpu_team team = {.pool = pthreadpool_create(THREADS)};
     share(&team, TILES_MAX, THREADS);
     pthreadpool_destroy(team.pool);

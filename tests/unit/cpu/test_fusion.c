@@ -9,7 +9,8 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/kernels/isa.h"
-#include "backends/cpu/program/form_race.h"
+#include "backends/cpu/program/device.h"
+#include "backends/cpu/program/fusion_race.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/storage/build_id.h"
 #include "backends/storage/record.h"
@@ -69,7 +70,7 @@ static void count_races(void *context, enum inf_log_level level, const char *lin
 {
     (void)context;
     (void)level;
-    races += strstr(line, "streams=") != NULL || strstr(line, "chains=") != NULL;
+    races += strstr(line, "pipelines=") != NULL || strstr(line, "chains=") != NULL;
 }
 
 static const struct inf_log counter = {.level = INF_LOG_DEBUG, .write = count_races};
@@ -182,12 +183,12 @@ Test(forms, that_are_remembered_are_followed)
 {
     need_fusion();
     float wanted = run(true, 1, INF_PRECISION_FP32).sum;
-    rewrite("chains", "streams");
+    rewrite("chains", "pipelines");
     struct outcome outcome = run(true, 1, INF_PRECISION_FP32);
     cr_assert_eq(outcome.steps, 1u);
     cr_assert_eq(outcome.sum, wanted);
     // Where the stream had lost its race, the second chain has raced already.
-    cr_assert_geq(rewrite("streams", "chains"), 1u);
+    cr_assert_geq(rewrite("pipelines", "chains"), 1u);
     (void)run(true, 1,
               INF_PRECISION_FP32); // the second chain races now that it is no part of a stream
     rewrite("nodes", "chains");
@@ -237,20 +238,20 @@ Test(forms, of_a_race_have_both_run)
     need_fusion();
     struct inf_device *device = NULL;
     struct inf_cpu_group group;
-    struct inf_cpu_candidate forms[INF_CPU_FORMS];
+    struct inf_cpu_candidate forms[INF_CPU_FUSION_CANDIDATES];
     const uint32_t nodes[] = {0, 1, 2};
     const struct inf_segment segment = {
         .graph = graph, .nodes = nodes, .node_count = 3, .slots = 1};
     cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, NULL, NULL), INF_OK);
-    cr_assert(inf_cpu_group_find(&group, graph, 0, &segment, INF_CPU_ROW_PIPELINES));
+    cr_assert(inf_cpu_group_find(&group, graph, 0, &segment, INF_CPU_FUSE_PIPELINES));
     cr_assert_eq(group.count, 3u);
-    cr_assert_eq(inf_cpu_race_forms(forms, (struct inf_cpu_device *)device, &segment, &group,
-                                    INF_CPU_ROW_PIPELINES, NULL),
+    cr_assert_eq(inf_cpu_fusion_race_levels(forms, (struct inf_cpu_device *)device, &segment,
+                                            &group, INF_CPU_FUSE_PIPELINES, NULL),
                  INF_OK);
-    cr_assert_str_eq(forms[0].family, "streams");
+    cr_assert_str_eq(forms[0].family, "pipelines");
     cr_assert_str_eq(forms[1].family, "chains");
     cr_assert_gt(forms[0].least_ns, 0u);
     cr_assert_gt(forms[1].least_ns, 0u);
-    cr_assert_not(inf_cpu_group_find(&group, graph, 0, &segment, INF_CPU_CHAINS), "one node");
+    cr_assert_not(inf_cpu_group_find(&group, graph, 0, &segment, INF_CPU_FUSE_CHAINS), "one node");
     inf_device_unref(&device);
 }

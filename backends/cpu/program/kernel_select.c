@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/program/kernel_choice.h"
+#include "backends/cpu/program/kernel_select.h"
 
 #include <string.h>
 
@@ -8,31 +8,32 @@
 #include "backends/storage/record.h"
 
 // What a choice hangs on: threads, precision, the node's operator, attributes and operands.
-static uint64_t key_of(const struct inf_cpu_choices *choices, const struct inf_cpu_step *step)
+static uint64_t key_of(const struct inf_cpu_race_results *results, const struct inf_cpu_step *step)
 {
     const struct inf_node *node = step->node;
     bool bf16 = step->bf16 && !(step->pinned != NULL && step->pinned[step->index]);
-    uint64_t key = inf_cpu_choices_key(choices, step->pool);
+    uint64_t key = inf_cpu_race_results_key(results, step->pool);
     key = inf_record_hash(key, &bf16, sizeof bf16);
-    key = inf_cpu_choices_hash_node(key, step->graph, step->index);
+    key = inf_cpu_race_results_hash_node(key, step->graph, step->index);
     for (uint32_t i = 0; i < node->input_count; i++)
-        key = inf_cpu_choices_hash_value(key, step->graph, node->inputs[i]);
+        key = inf_cpu_race_results_hash_value(key, step->graph, node->inputs[i]);
     return key;
 }
 
 // The candidate that is known to win, or that wins now; 0, the rule's, where there is no race.
-static uint32_t choose(struct inf_cpu_choices *choices, const struct inf_cpu_step *step,
+static uint32_t choose(struct inf_cpu_race_results *results, const struct inf_cpu_step *step,
                        struct inf_cpu_candidate *candidates, uint32_t count) INF_MAY_BLOCK
 {
     char winner[INF_CPU_WINNER_TEXT] = "";
-    uint64_t key = key_of(choices, step);
-    if (!inf_cpu_choices_find(choices, key, winner) && inf_cpu_choices_may_race(choices)) {
+    uint64_t key = key_of(results, step);
+    if (!inf_cpu_race_results_find(results, key, winner) &&
+        inf_cpu_race_results_may_race(results)) {
         uint64_t start_ns = inf_clock_ns();
-        if (inf_cpu_race_kernels(candidates, count, step, NULL) != INF_OK ||
+        if (inf_cpu_kernel_race_run(candidates, count, step, NULL) != INF_OK ||
             candidates[0].least_ns == 0)
             return 0;
-        inf_cpu_choices_judge(choices, key, start_ns, step->node, candidates, count);
-        (void)inf_cpu_choices_find(choices, key, winner);
+        inf_cpu_race_results_record(results, key, start_ns, step->node, candidates, count);
+        (void)inf_cpu_race_results_find(results, key, winner);
     }
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(candidates[i].family, winner) == 0)
@@ -40,16 +41,16 @@ static uint32_t choose(struct inf_cpu_choices *choices, const struct inf_cpu_ste
     return 0;
 }
 
-enum inf_code inf_cpu_choose(const struct inf_cpu_kernel **out_kernel,
-                             struct inf_cpu_choices *choices, const struct inf_cpu_step *step,
-                             struct inf_error *err)
+enum inf_code inf_cpu_kernel_select(const struct inf_cpu_kernel **out_kernel,
+                                    struct inf_cpu_race_results *results,
+                                    const struct inf_cpu_step *step, struct inf_error *err)
 {
     struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];
     INF_TRY(inf_cpu_kernel_find(out_kernel, step->graph, step->node, err));
-    if (choices == NULL)
+    if (results == NULL)
         return INF_OK;
     uint32_t count = inf_cpu_kernel_list(candidates, step->graph, step->node);
     if (count > 1)
-        *out_kernel = candidates[choose(choices, step, candidates, count)].kernel;
+        *out_kernel = candidates[choose(results, step, candidates, count)].kernel;
     return INF_OK;
 }

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/program/choices.h"
 #include "backends/cpu/program/kernel_race.h"
+#include "backends/cpu/program/race_results.h"
 #include "backends/graph/shape/infer.h"
 
 static char folder[] = "/tmp/inf-choices-XXXXXX";
@@ -124,7 +124,7 @@ Test(choices, survive_a_broken_file)
     run(true, folder, kernel);
     FILE *file = fopen(path, "a");
     cr_assert_not_null(file);
-    fputs("0123456789abcdef own_conv 0000000000000000\nrubbish", file);
+    fputs("0123456789abcdef native_conv 0000000000000000\nrubbish", file);
     fclose(file);
     races = 0;
     run(true, folder, kernel);
@@ -147,7 +147,7 @@ Test(choices, every_candidate_of_a_race_has_run)
     struct inf_cpu_candidate candidates[INF_CPU_CANDIDATES];
     uint32_t count;
     cr_assert_eq(inf_device_open(&device, &inf_cpu_backend, 0, NULL, NULL), INF_OK);
-    cr_assert_eq(inf_cpu_race_node(candidates, &count, device, graph, 0, NULL), INF_OK);
+    cr_assert_eq(inf_cpu_kernel_race_node(candidates, &count, device, graph, 0, NULL), INF_OK);
     cr_assert_eq(count, inf_isa_best()->nn->fast ? 2u : 1u);
     for (uint32_t i = 0; i < count; i++)
         cr_assert_gt(candidates[i].least_ns, 0u, "%s", candidates[i].family);

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes rows of results of a packed convolution: the caller of windows and products.
+#ifndef INF_BACKENDS_CPU_NATIVE_CONV_ROWS_H
+#define INF_BACKENDS_CPU_NATIVE_CONV_ROWS_H
+
+#include "backends/cpu/native/conv_packed.h"
+
+// Elements of scratch memory that `rows` rows of results in one go want.
+size_t inf_conv_rows_scratch(const struct inf_conv_packed *conv, size_t rows);
+
+// Computes rows `first` to `end` (exclusive) of an image.
+void inf_conv_rows_compute(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
+                           size_t first, size_t end, float *scratch);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Epilogues of products, and of depthwise convolutions: how an activation becomes slopes, bounds and a function.
+#include "backends/cpu/native/epilogue.h"
+
+#include <math.h>
+
+#include "backends/cpu/core/activation.h"
+
+enum inf_code inf_native_epilogue_check(const struct inf_graph *graph, const struct inf_node *node,
+                                        const struct inf_cpu_activation *activation, uint32_t prelu,
+                                        size_t channels, struct inf_error *err)
+{
+    if (activation->kind == INF_ACTIVATION_ELU)
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: elu is not built here",
+                        inf_op_info(node->op)->name);
+    if (activation->kind == INF_ACTIVATION_LEAKY_RELU && !isfinite(activation->alpha))
+        return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: a slope that is no number",
+                        inf_op_info(node->op)->name);
+    return inf_cpu_activation_check(graph, node, activation, prelu, channels, err);
+}
+
+struct inf_native_epilogue inf_native_epilogue_of(const struct inf_cpu_step *step,
+                                                  const struct inf_node *node,
+                                                  const struct inf_cpu_activation *activation,
+                                                  uint32_t prelu)
+{
+    struct inf_native_epilogue epilogue = {.slope = NAN};
+    inf_cpu_activation_bounds(activation, &epilogue.min, &epilogue.max);
+    if (activation->kind == INF_ACTIVATION_PRELU)
+        epilogue.slopes = inf_cpu_const_f32(step->graph, node, prelu);
+    if (activation->kind == INF_ACTIVATION_LEAKY_RELU)
+        epilogue.slope = activation->alpha;
+    if (activation->kind == INF_ACTIVATION_TANH)
+        epilogue.map = step->isa->simd->tanh;
+    if (activation->kind == INF_ACTIVATION_SIGMOID)
+        epilogue.map = step->isa->simd->sigmoid;
+    if (activation->kind == INF_ACTIVATION_HARD_SWISH)
+        epilogue.map = step->isa->simd->hard_swish;
+    return epilogue;
+}
+
+bool inf_native_epilogue_has_slopes(const struct inf_native_epilogue *epilogue)
+{
+    return epilogue->slopes != NULL || !isnan(epilogue->slope);
+}
+
+void inf_native_epilogue_fill_slopes(const struct inf_native_epilogue *epilogue, size_t count,
+                                     size_t width, float *to)
+{
+    for (size_t i = 0; i < width; i++)
+        to[i] = i >= count                 ? 1.0f
+                : epilogue->slopes != NULL ? epilogue->slopes[i]
+                                           : epilogue->slope;
+}
