@@ -148,8 +148,8 @@ INFERD_API void inferd_set_retry(inferd_client *client, uint64_t limit_ms);
 // than fp32 is made again in fp32: inferd_result_precision() tells. `mode`: "normal", "prod" (shadow
 // verification leaves the answer out), "debug" (each node goes to the daemon's log; needs the admin
 // socket). The texts are copied.
-INFERD_API int inferd_set_manner(inferd_client *client, const char *precision, const char *mode,
-                                 struct inferd_error *err);
+INFERD_API int inferd_set_run_options(inferd_client *client, const char *precision,
+                                      const char *mode, struct inferd_error *err);
 
 // How long requests of this client may wait from now on until they are begun, in milliseconds; 0, as at first:
 // as long as their timeout lets them. One that waits longer, or would as far as can be told when it comes, ends

@@ -13,7 +13,7 @@ static enum inf_code settle_lowered(struct inf_executable *executable, struct in
 {
     const struct inf_graph *graph = executable->graph;
     const struct inf_plan *plan = executable->plan;
-    if (executable->manner.precision != INF_PRECISION_FP16)
+    if (executable->options.precision != INF_PRECISION_FP16)
         return INF_OK;
     free(executable->lowered);
     executable->lowered = calloc((size_t)graph->value_count + 1, sizeof *executable->lowered);
@@ -24,7 +24,7 @@ static enum inf_code settle_lowered(struct inf_executable *executable, struct in
         uint32_t maker = graph->values[plan->roots[v]].producer;
         executable->lowered[v] =
             executable->staging.on_device[v] && graph->values[v].dtype == INF_DTYPE_F32 &&
-            maker != INF_NODE_NONE && !(executable->pinned != NULL && executable->pinned[maker]);
+            maker != INF_NODE_NONE && !(plan->pinned != NULL && plan->pinned[maker]);
     }
     return INF_OK;
 }
@@ -38,9 +38,9 @@ static enum inf_code compile_segments(struct inf_executable *executable, struct 
     for (uint32_t i = 0; i < plan->segment_count; i++) {
         struct inf_device *device = executable->devices[plan->segments[i].device];
         struct inf_segment segment =
-            inf_plan_segment(plan, i, executable->graph, device, &executable->manner);
+            inf_plan_segment(plan, i, executable->graph, device, &executable->options);
         segment.slots = executable->slot_count;
-        if (segment.precision == executable->manner.precision)
+        if (segment.precision == executable->options.precision)
             segment.lowered = executable->lowered;
         INF_TRY(inf_program_compile(&executable->programs[i], device, &segment, 0, err));
     }
@@ -150,7 +150,7 @@ static enum inf_code plan_and_compile(struct inf_executable *executable, struct 
     // Once more even where all are supported as before: what was fused may not be any more.
     for (bool again = true;; again = false) {
         INF_TRY(inf_plan_build(&executable->plan, executable->graph, executable->devices,
-                               executable->device_count, &executable->manner, err));
+                               executable->device_count, &executable->options, err));
         INF_TRY(inf_staging_init(&executable->staging, executable->graph, executable->plan,
                                  executable->devices, err));
         INF_TRY(settle_lowered(executable, err));
@@ -162,8 +162,10 @@ static enum inf_code plan_and_compile(struct inf_executable *executable, struct 
 }
 
 static enum inf_code fill(struct inf_executable *executable, struct inf_device *const *devices,
-                          uint32_t device_count, struct inf_error *err)
+                          uint32_t device_count, const struct inf_run_options *options,
+                          struct inf_error *err)
 {
+    executable->options = *options;
     executable->devices = calloc(device_count, sizeof *executable->devices);
     if (executable->devices == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u devices", device_count);
@@ -171,6 +173,8 @@ static enum inf_code fill(struct inf_executable *executable, struct inf_device *
         executable->devices[executable->device_count++] = inf_device_ref(devices[i]);
     executable->slot_count = inf_device_info(devices[0])->slots;
     INF_TRY(plan_and_compile(executable, err));
+    executable->options.pinned = NULL; // borrowed for the call; the plan has its own list
+    executable->options.pinned_count = 0;
     INF_TRY(list_bound_values(executable, err));
     executable->slots = calloc(executable->slot_count, sizeof *executable->slots);
     if (executable->slots == NULL)
@@ -180,39 +184,17 @@ static enum inf_code fill(struct inf_executable *executable, struct inf_device *
     return INF_OK;
 }
 
-// Takes over how it is to compute.
-static enum inf_code adopt(struct inf_executable *executable, const struct inf_manner *manner,
-                           struct inf_error *err)
-{
-    const struct inf_graph *graph = executable->graph;
-    executable->manner.precision = manner->precision;
-    executable->manner.threads = manner->threads;
-    if (manner->pinned_count == 0)
-        return INF_OK;
-    executable->pinned = calloc((size_t)graph->node_count + 1, sizeof *executable->pinned);
-    if (executable->pinned == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for the pins of %u nodes",
-                        graph->node_count);
-    executable->manner.pinned = executable->pinned;
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        uint64_t hash = inf_node_hash(&graph->nodes[n]);
-        for (uint32_t i = 0; i < manner->pinned_count && !executable->pinned[n]; i++)
-            executable->pinned[n] = manner->pinned[i] == hash;
-    }
-    return INF_OK;
-}
-
 enum inf_code inf_executable_create(struct inf_executable **out_executable,
                                     struct inf_graph **graph, struct inf_device *const *devices,
                                     uint32_t device_count, struct inf_error *err)
 {
-    static const struct inf_manner plain;
+    static const struct inf_run_options plain;
     return inf_executable_create_in(out_executable, graph, devices, device_count, &plain, err);
 }
 
 enum inf_code inf_executable_create_in(struct inf_executable **out_executable,
                                        struct inf_graph **graph, struct inf_device *const *devices,
-                                       uint32_t device_count, const struct inf_manner *manner,
+                                       uint32_t device_count, const struct inf_run_options *options,
                                        struct inf_error *err)
 {
     inf_role_check_may_block();
@@ -223,9 +205,7 @@ enum inf_code inf_executable_create_in(struct inf_executable **out_executable,
     }
     executable->graph = *graph;
     *graph = NULL;
-    enum inf_code code = adopt(executable, manner, err);
-    if (code == INF_OK)
-        code = fill(executable, devices, device_count, err);
+    enum inf_code code = fill(executable, devices, device_count, options, err);
     if (code == INF_OK)
         *out_executable = executable;
     else
@@ -275,7 +255,6 @@ void inf_executable_destroy(struct inf_executable **pointer)
     destroy_plan(executable);
     free(executable->inputs);
     free(executable->outputs);
-    free(executable->pinned);
     inf_graph_destroy(&executable->graph);
     for (uint32_t i = 0; i < executable->device_count; i++)
         inf_device_unref(&executable->devices[i]);
@@ -321,7 +300,7 @@ enum inf_precision inf_executable_precision(const struct inf_executable *executa
         return INF_PRECISION_FP32;
     for (uint32_t i = 0; i < executable->plan->segment_count; i++)
         if (inf_program_lowered_nodes(executable->programs[i]) > 0)
-            return executable->manner.precision;
+            return executable->options.precision;
     return INF_PRECISION_FP32;
 }
 

@@ -7,18 +7,10 @@
 #include "backends/device/mapping.h"
 #include "backends/exec/constants.h"
 #include "backends/exec/plan.h"
+#include "backends/exec/run_options.h"
 #include "backends/graph/pass/pass.h"
 
 struct inf_executable;
-
-// How an executable is to compute, beside what and where. All zero: in fp32, with all threads.
-struct inf_manner {
-    enum inf_precision precision; // of the segments of devices that offer it
-    uint32_t threads;             // of the first device's runs; 0: all it has
-    // inf_node_hash() of the nodes that stay fp32 all the same; borrowed for the call.
-    const uint64_t *pinned;
-    uint32_t pinned_count;
-};
 
 // Compiles `graph` (shapes known, passes run) for devices[0], with the rest as fall-backs in order;
 // ref is the last. Takes over `graph`, also on failure. The number of slots is devices[0]'s.
@@ -30,10 +22,10 @@ enum inf_code inf_executable_create(struct inf_executable **out_executable,
                                     uint32_t device_count,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// As inf_executable_create(), in a manner of its own.
+// As inf_executable_create(), with run options.
 enum inf_code inf_executable_create_in(struct inf_executable **out_executable,
                                        struct inf_graph **graph, struct inf_device *const *devices,
-                                       uint32_t device_count, const struct inf_manner *manner,
+                                       uint32_t device_count, const struct inf_run_options *options,
                                        struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // As inf_executable_create(), for a graph that may also have branches, loops and nodes whose shapes

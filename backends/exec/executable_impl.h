@@ -31,8 +31,7 @@ struct inf_executable {
     struct inf_program **programs; // by segment
     struct inf_slot *slots;
     uint32_t slot_count;
-    struct inf_plan_manner manner;  // wanted
-    bool *pinned;                   // which are the manner's; NULL: none
+    struct inf_run_options options; // no pinned nodes: plan->pinned has them
     bool *lowered;                  // by value: lies in 16 bits; NULL: none
     struct inf_bound_value *inputs; // values that lie in a graph input
     uint32_t input_count;

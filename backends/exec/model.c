@@ -30,7 +30,7 @@ struct inf_model {
     struct inf_shape_classes classes;
     struct inf_mutex mutex;                    // guards all below
     const struct inf_device *preferred_device; // that `preferred` is for; NULL: none. Not followed
-    struct inf_mode preferred;
+    struct inf_run_options preferred;
     struct pins pins[INF_PRECISIONS];
 };
 
@@ -202,18 +202,18 @@ enum inf_code inf_model_settle_graph(struct inf_model *model, const struct inf_s
 
 // Takes over `graph`.
 static enum inf_code compile_graph(struct inf_model *model, struct inf_device *device,
-                                   const struct inf_mode *mode, struct inf_graph **graph,
+                                   const struct inf_run_options *wanted, struct inf_graph **graph,
                                    struct inf_executable **out_executable, struct inf_error *err)
 {
-    const struct pins *pins = &model->pins[mode->precision];
-    const struct inf_manner manner = {.precision = mode->precision,
-                                      .threads = mode->threads,
-                                      .pinned = pins->nodes,
-                                      .pinned_count = pins->count};
+    const struct pins *pins = &model->pins[wanted->precision];
+    struct inf_run_options options = *wanted;
+    options.pinned = pins->nodes;
+    options.pinned_count = pins->count;
     struct inf_device *devices[1 + INF_MODEL_HOSTS];
     uint32_t device_count = list_devices(model, device, devices);
     if (model->evaluator.run == NULL || !inf_graph_needs_values(*graph))
-        return inf_executable_create_in(out_executable, graph, devices, device_count, &manner, err);
+        return inf_executable_create_in(out_executable, graph, devices, device_count, &options,
+                                        err);
     return inf_executable_create_dynamic(out_executable, graph, &model->evaluator, devices,
                                          device_count, err);
 }
@@ -223,7 +223,7 @@ static enum inf_code compile(struct inf_model *model, const struct inf_shape_cla
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_model_settle_graph(model, class->shapes, &graph, err));
-    return compile_graph(model, class->device, &class->mode, &graph, out_executable, err);
+    return compile_graph(model, class->device, &class->options, &graph, out_executable, err);
 }
 
 // Makes an output of each value that nodes make and that is none yet.
@@ -253,9 +253,9 @@ static enum inf_code compile_apart(struct inf_model *model, const struct inf_apa
                                "its steps cannot be kept");
     if (apart->keep)
         INF_TRY(keep_values(graph, err));
-    const struct inf_mode mode =
-        apart->mode != NULL ? *apart->mode : inf_model_preferred(model, apart->device);
-    return compile_graph(model, apart->device, &mode, &graph, out_executable, err);
+    const struct inf_run_options options =
+        apart->options != NULL ? *apart->options : inf_model_preferred(model, apart->device);
+    return compile_graph(model, apart->device, &options, &graph, out_executable, err);
 }
 
 enum inf_code inf_model_compile_apart(struct inf_model *model, const struct inf_apart *apart,
@@ -300,22 +300,22 @@ static enum inf_code fulfil(struct inf_model *model, struct inf_shape_class *pro
 }
 
 void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
-                      const struct inf_mode *mode)
+                      const struct inf_run_options *options)
 {
     inf_mutex_lock(&model->mutex);
     model->preferred_device = device;
-    model->preferred = inf_mode_plain(*mode);
+    model->preferred = inf_run_options_resolve(*options);
     inf_mutex_unlock(&model->mutex);
 }
 
-struct inf_mode inf_model_preferred(struct inf_model *model, const struct inf_device *device)
+struct inf_run_options inf_model_preferred(struct inf_model *model, const struct inf_device *device)
 {
-    struct inf_mode mode = {.precision = INF_PRECISION_FP32};
+    struct inf_run_options options = {.precision = INF_PRECISION_FP32};
     inf_mutex_lock(&model->mutex);
     if (model->preferred_device == device)
-        mode = model->preferred;
+        options = model->preferred;
     inf_mutex_unlock(&model->mutex);
-    return inf_mode_plain(mode);
+    return inf_run_options_resolve(options);
 }
 
 enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precision,
@@ -336,17 +336,18 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
                                 const struct inf_shape *shapes,
                                 struct inf_executable **out_executable, struct inf_error *err)
 {
-    const struct inf_mode mode = inf_model_preferred(model, device);
-    return inf_model_acquire_in(model, device, &mode, shapes, out_executable, err);
+    const struct inf_run_options options = inf_model_preferred(model, device);
+    return inf_model_acquire_in(model, device, &options, shapes, out_executable, err);
 }
 
 enum inf_code inf_model_acquire_in(struct inf_model *model, struct inf_device *device,
-                                   const struct inf_mode *mode, const struct inf_shape *shapes,
+                                   const struct inf_run_options *options,
+                                   const struct inf_shape *shapes,
                                    struct inf_executable **out_executable, struct inf_error *err)
 {
     inf_role_check_may_block();
     struct inf_shape_class *promise;
-    const struct inf_shape_key key = {device, inf_mode_plain(*mode), shapes};
+    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
     struct inf_executable *executable = inf_shape_classes_acquire(&model->classes, &key, &promise);
     if (executable != NULL) {
         *out_executable = executable;
@@ -369,15 +370,15 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes)
 {
-    const struct inf_mode mode = inf_model_preferred(model, device);
-    inf_model_drop_in(model, device, &mode, shapes);
+    const struct inf_run_options options = inf_model_preferred(model, device);
+    inf_model_drop_in(model, device, &options, shapes);
 }
 
 void inf_model_drop_in(struct inf_model *model, struct inf_device *device,
-                       const struct inf_mode *mode, const struct inf_shape *shapes)
+                       const struct inf_run_options *options, const struct inf_shape *shapes)
 {
     inf_role_check_may_block();
-    const struct inf_shape_key key = {device, inf_mode_plain(*mode), shapes};
+    const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
     if (inf_shape_classes_drop(&model->classes, &key))
         review(model);
 }

@@ -6,7 +6,7 @@
 #define INF_BACKENDS_EXEC_MODEL_H
 
 #include "backends/exec/executable.h"
-#include "backends/exec/run_mode.h"
+#include "backends/exec/run_options.h"
 #include "backends/graph/pass/pass.h"
 
 // Devices that a model may fall back on.
@@ -52,17 +52,19 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
 // As inf_model_acquire(), in this precision and with so many threads; what stays fp32 is what
 // inf_model_pin() said. Where sizes hang on values, the model computes in fp32 in any case.
 enum inf_code inf_model_acquire_in(struct inf_model *model, struct inf_device *device,
-                                   const struct inf_mode *mode, const struct inf_shape *shapes,
+                                   const struct inf_run_options *options,
+                                   const struct inf_shape *shapes,
                                    struct inf_executable **out_executable,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// From now on inf_model_acquire() for `device` (no reference: whoever asks has it) means this mode; for
+// From now on inf_model_acquire() for `device` (no reference: whoever asks has it) uses these run options; for
 // every other device it means fp32 with all threads. Any thread.
 void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
-                      const struct inf_mode *mode);
+                      const struct inf_run_options *options);
 
 // What inf_model_acquire() for `device` means. Any thread.
-struct inf_mode inf_model_preferred(struct inf_model *model, const struct inf_device *device);
+struct inf_run_options inf_model_preferred(struct inf_model *model,
+                                           const struct inf_device *device);
 
 // From now on these nodes (inf_node_hash()) stay fp32 where the model is compiled for `precision`.
 // Copies them. Before the first of that precision is acquired.
@@ -95,8 +97,8 @@ enum inf_code inf_model_settle_graph(struct inf_model *model, const struct inf_s
 // What is compiled beside what serves.
 struct inf_apart {
     struct inf_device *device;
-    const struct inf_mode *mode;    // NULL: that of inf_model_acquire()
-    const struct inf_shape *shapes; // one an input
+    const struct inf_run_options *options; // NULL: that of inf_model_acquire()
+    const struct inf_shape *shapes;        // one an input
     bool
         keep; // every value that a node makes is an output, behind those of the model, so that nothing is
               // fused or forgotten
@@ -121,7 +123,8 @@ void inf_model_drop(struct inf_model *model, struct inf_device *device,
 
 // As inf_model_drop(), of inf_model_acquire_in().
 void inf_model_drop_in(struct inf_model *model, struct inf_device *device,
-                       const struct inf_mode *mode, const struct inf_shape *shapes) INF_MAY_BLOCK;
+                       const struct inf_run_options *options,
+                       const struct inf_shape *shapes) INF_MAY_BLOCK;
 
 // Bytes of weights and arenas of the executables that the model keeps on `device`. Any thread.
 uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device *device);

@@ -28,7 +28,7 @@ struct planner {
     const struct inf_graph *graph;
     struct inf_device *const *devices;
     uint32_t device_count;
-    const struct inf_plan_manner *manner;
+    const struct inf_run_options *options;
     struct inf_plan *plan;
     uint32_t *root;                // by value: its class's root; becomes the plan's
     struct storage_class *classes; // by root value
@@ -151,7 +151,7 @@ static void cut_segments(struct planner *planner)
 
 struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
                                     const struct inf_graph *graph, const struct inf_device *device,
-                                    const struct inf_plan_manner *manner)
+                                    const struct inf_run_options *options)
 {
     const struct inf_plan_segment *stretch = &plan->segments[index];
     uint32_t offered = inf_device_info(device)->precisions;
@@ -161,17 +161,17 @@ struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
         .node_count = stretch->count,
         .readers = plan->readers,
         .slots = 1,
-        .precision = (offered & INF_PRECISION_BIT(manner->precision)) != 0 ? manner->precision
-                                                                           : INF_PRECISION_FP32,
-        .pinned = manner->pinned,
-        .threads = stretch->device == 0 ? manner->threads : 0,
+        .precision = (offered & INF_PRECISION_BIT(options->precision)) != 0 ? options->precision
+                                                                            : INF_PRECISION_FP32,
+        .pinned = plan->pinned,
+        .threads = stretch->device == 0 ? options->threads : 0,
     };
 }
 
 static struct inf_segment segment_at(const struct planner *planner, uint32_t index)
 {
     const struct inf_device *device = planner->devices[planner->plan->segments[index].device];
-    return inf_plan_segment(planner->plan, index, planner->graph, device, planner->manner);
+    return inf_plan_segment(planner->plan, index, planner->graph, device, planner->options);
 }
 
 static void settle_segments(const struct planner *planner) INF_MAY_BLOCK
@@ -403,8 +403,29 @@ static enum inf_code place_arena(struct planner *planner, struct inf_error *err)
     return code;
 }
 
+// Fills plan->pinned from the hashes in the run options.
+static enum inf_code find_pinned_nodes(struct planner *planner, struct inf_error *err)
+{
+    const struct inf_graph *graph = planner->graph;
+    const struct inf_run_options *options = planner->options;
+    if (options->pinned_count == 0)
+        return INF_OK;
+    bool *pinned = calloc((size_t)graph->node_count + 1, sizeof *pinned);
+    if (pinned == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory for the pins of %u nodes",
+                        graph->node_count);
+    planner->plan->pinned = pinned;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        uint64_t hash = inf_node_hash(&graph->nodes[n]);
+        for (uint32_t i = 0; i < options->pinned_count && !pinned[n]; i++)
+            pinned[n] = options->pinned[i] == hash;
+    }
+    return INF_OK;
+}
+
 static enum inf_code fill(struct planner *planner, struct inf_error *err) INF_MAY_BLOCK
 {
+    INF_TRY(find_pinned_nodes(planner, err));
     find_classes(planner);
     inf_graph_sole_readers(planner->graph, planner->plan->readers);
     INF_TRY(assign_devices(planner, err));
@@ -443,7 +464,7 @@ static bool allocate(struct planner *planner)
 
 enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph *graph,
                              struct inf_device *const *devices, uint32_t device_count,
-                             const struct inf_plan_manner *manner, struct inf_error *err)
+                             const struct inf_run_options *options, struct inf_error *err)
 {
     struct inf_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL)
@@ -451,7 +472,7 @@ enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph 
     struct planner planner = {.graph = graph,
                               .devices = devices,
                               .device_count = device_count,
-                              .manner = manner,
+                              .options = options,
                               .plan = plan};
     enum inf_code code =
         allocate(&planner)
@@ -475,6 +496,7 @@ void inf_plan_destroy(struct inf_plan **plan)
     free((*plan)->segments);
     free((*plan)->storage);
     free((*plan)->roots);
+    free((*plan)->pinned);
     free((*plan)->readers);
     free((*plan)->copy_values);
     free((*plan)->copy_outputs);

@@ -6,6 +6,7 @@
 #define INF_BACKENDS_EXEC_PLAN_H
 
 #include "backends/device/device.h"
+#include "backends/exec/run_options.h"
 
 // Where a value's bytes are during a run.
 enum inf_place {
@@ -38,6 +39,7 @@ struct inf_plan {
     struct inf_storage *storage; // by value index
     uint32_t *roots; // by value index: the value whose bytes it renames, itself for most
     uint32_t value_count;
+    bool *pinned;          // by node: it is computed in fp32; NULL: no node is pinned
     uint32_t *readers;     // by node index: as inf_graph_sole_readers() has it
     size_t arena_bytes;    // that the intermediates need in one slot
     size_t live_max_bytes; // most bytes alive at once: the lower bound of arena_bytes
@@ -49,17 +51,10 @@ struct inf_plan {
     uint32_t copy_count;
 };
 
-// How the programs of a plan compute, beside what and where. All zero: in fp32, with all threads.
-struct inf_plan_manner {
-    enum inf_precision precision; // of the devices that offer it
-    uint32_t threads;             // of runs of the first device; 0: all it has
-    const bool *pinned;           // by node: it stays fp32; NULL: none
-};
-
 // Stretch `index` of the plan of `graph` as the device compiles it, of one slot and nothing lowered.
 struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
                                     const struct inf_graph *graph, const struct inf_device *device,
-                                    const struct inf_plan_manner *manner);
+                                    const struct inf_run_options *options);
 
 // Plans `graph`, all of whose shapes are known. Each node goes to the first of `devices` that
 // supports it; the last one must support everything (ref). Tensors whose lifetimes do not meet share
@@ -70,7 +65,7 @@ struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
 // INF_EXHAUSTED    memory, or intermediates or outputs above INF_LIMIT_ARENA_BYTES.
 enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph *graph,
                              struct inf_device *const *devices, uint32_t device_count,
-                             const struct inf_plan_manner *manner,
+                             const struct inf_run_options *options,
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Frees the plan. NULL is fine.

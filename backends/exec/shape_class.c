@@ -40,7 +40,8 @@ void inf_shape_classes_fini(struct inf_shape_classes *classes)
 static bool same_class(const struct inf_shape_classes *classes, const struct inf_shape_class *class,
                        const struct inf_shape_key *key)
 {
-    if (class->device != key->device || class->retired || !inf_mode_equal(&class->mode, &key->mode))
+    if (class->device != key->device || class->retired ||
+        !inf_run_options_equal(&class->options, &key->options))
         return false;
     for (uint32_t i = 0; i < classes->input_count; i++)
         if (!inf_shape_equal(&class->shapes[i], &key->shapes[i]))
@@ -119,7 +120,7 @@ static struct inf_shape_class *create_class(const struct inf_shape_classes *clas
     if (class == NULL)
         return NULL;
     class->device = inf_device_ref(key->device);
-    class->mode = key->mode;
+    class->options = key->options;
     if (shapes_bytes > 0)
         memcpy(class->shapes, key->shapes, shapes_bytes);
     return class;

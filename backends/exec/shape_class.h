@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executables of one model, one a shape class: a device, a mode and the shapes of the inputs. Compiled
+// The executables of one model, one a shape class: a device, run options and the shapes of the inputs. Compiled
 // once however many ask at the same time, and the least recently used of a device goes when there are
 // too many. Any thread, but where a line says otherwise.
 #ifndef INF_BACKENDS_EXEC_SHAPE_CLASS_H
@@ -7,7 +7,7 @@
 
 #include "backends/base/thread.h"
 #include "backends/exec/executable.h"
-#include "backends/exec/run_mode.h"
+#include "backends/exec/run_options.h"
 
 // Executables that one model keeps per device.
 #define INF_SHAPE_CLASSES_MAX 8
@@ -15,7 +15,7 @@
 // What an executable is for.
 struct inf_shape_key {
     struct inf_device *device;
-    struct inf_mode mode;           // plain (inf_mode_plain())
+    struct inf_run_options options; // plain (inf_run_options_resolve())
     const struct inf_shape *shapes; // one an input of the model
 };
 
@@ -23,7 +23,7 @@ struct inf_shape_key {
 struct inf_shape_class {
     struct inf_shape_class *next;
     struct inf_device *device; // a reference
-    struct inf_mode mode;
+    struct inf_run_options options;
     struct inf_executable *executable; // NULL while somebody compiles it
     uint32_t users;                    // that hold it, or wait for it
     bool pinned;                       // by a review, which is one of them

@@ -102,7 +102,7 @@ static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, u
 static const char *find_futility(const struct runner *runner, const struct lane *lane)
 {
     const struct inf_graph *graph = inf_executable_graph(lane->executable);
-    if (lane->entry->mode.precision > INF_PRECISION_FP32 &&
+    if (lane->entry->options.precision > INF_PRECISION_FP32 &&
         inf_executable_precision(lane->executable) == INF_PRECISION_FP32)
         return "nothing of it would be computed in less than fp32 there";
     if (inf_device_info(lane->entry->device)->kind == INF_DEVICE_HOST && lane != runner->lanes &&
@@ -124,7 +124,7 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
     }
     INF_TRY(wait_for_calm(runner, err));
     uint64_t begin = inf_clock_ns(), run_ns = 0;
-    if (inf_model_acquire_in(runner->model, entry->device, &entry->mode, runner->shapes,
+    if (inf_model_acquire_in(runner->model, entry->device, &entry->options, runner->shapes,
                              &lane->executable, &why) != INF_OK) {
         refuse(lane, INF_RACE_REFUSED, why.text);
         return INF_OK;
@@ -180,7 +180,8 @@ static void judge(struct runner *runner)
     const struct lane *judge = NULL;
     double tolerance = runner->race->tolerance > 0 ? runner->race->tolerance : INF_RACE_TOLERANCE;
     for (uint32_t i = 0; i < runner->race->count; i++)
-        if (runner->lanes[i].racing && runner->lanes[i].entry->mode.precision <= INF_PRECISION_FP32)
+        if (runner->lanes[i].racing &&
+            runner->lanes[i].entry->options.precision <= INF_PRECISION_FP32)
             judge = &runner->lanes[i];
     for (uint32_t i = 0; i < runner->race->count && judge != NULL; i++) {
         struct lane *lane = &runner->lanes[i];
@@ -367,7 +368,7 @@ enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,
         inf_trial_run_fini(&runner->lanes[i].trial);
         inf_model_release(model, &runner->lanes[i].executable);
         if (code != INF_OK || i != race->chosen)
-            inf_model_drop_in(model, race->entries[i].device, &race->entries[i].mode, shapes);
+            inf_model_drop_in(model, race->entries[i].device, &race->entries[i].options, shapes);
     }
     free(runner);
     return code;

@@ -49,7 +49,7 @@ const char *inf_race_verdict_name(enum inf_race_verdict verdict);
 // One candidate's part. The caller fills in what is above the verdict.
 struct inf_race_entry {
     struct inf_device *device;
-    struct inf_mode mode;
+    struct inf_run_options options;
     double tolerance; // of its answer; 0: the race's
     bool judges;      // it only runs once, for the others to be compared with
     bool barred;      // it does not race at all: `why` says what for
@@ -67,7 +67,7 @@ struct inf_race {
     enum inf_race_aim aim;
     double tolerance; // 0: INF_RACE_TOLERANCE
     uint64_t
-        pins[INF_RACE_PINS]; // inf_node_hash() of what stays fp32 in the chosen one's mode: not
+        pins[INF_RACE_PINS]; // inf_node_hash() of what stays fp32 in the chosen one's options: not
     uint32_t pin_count;      // looked at here, but kept with the decision
     struct inf_idle_gate
         *idle_gate; // runs wait until nothing is served, and are stopped when something is;

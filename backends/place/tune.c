@@ -40,8 +40,8 @@ uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uin
         hash = inf_record_hash_text(inf_record_hash_text(hash, info->name), info->description);
         hash = inf_record_hash_text(hash, info->identity);
         hash = inf_record_hash(hash, &info->threads, sizeof info->threads);
-        hash = hash_number(hash, race->entries[i].mode.precision);
-        hash = hash_number(hash, race->entries[i].mode.threads);
+        hash = hash_number(hash, race->entries[i].options.precision);
+        hash = hash_number(hash, race->entries[i].options.threads);
     }
     return hash;
 }
@@ -59,7 +59,7 @@ static size_t write_line(void *context, uint32_t index, char *line, size_t capac
         const struct inf_tune_entry *entry = &record->entries[i];
         at += (size_t)snprintf(line + at, capacity - at,
                                " %s %s %u %u %u %" PRIu64 " %" PRIu64 " %" PRIu64, entry->device,
-                               inf_precision_name(entry->mode.precision), entry->mode.threads,
+                               inf_precision_name(entry->options.precision), entry->options.threads,
                                (unsigned)entry->verdict, entry->runs, entry->first_ns,
                                entry->median_ns, entry->memory_bytes);
     }
@@ -89,10 +89,10 @@ static bool read_entries(const char *text, struct inf_tune_record *record)
         int length = -1;
         char precision[8];
         if (sscanf(text, " %31s %7s %u %u %u %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", entry->device,
-                   precision, &entry->mode.threads, &verdict, &entry->runs, &entry->first_ns,
+                   precision, &entry->options.threads, &verdict, &entry->runs, &entry->first_ns,
                    &entry->median_ns, &entry->memory_bytes, &length) != 8 ||
             length < 0 || verdict > INF_RACE_LEFT_OUT ||
-            !inf_precision_parse(precision, &entry->mode.precision))
+            !inf_precision_parse(precision, &entry->options.precision))
             return false;
         entry->verdict = (enum inf_race_verdict)verdict;
         text += length;
@@ -151,7 +151,7 @@ void inf_tune_add(struct inf_tune *tune, uint64_t key, const struct inf_race *ra
     for (uint32_t i = 0; i < race->count; i++) {
         const struct inf_race_entry *entry = &race->entries[i];
         struct inf_tune_entry *kept = &record.entries[i];
-        *kept = (struct inf_tune_entry){.mode = entry->mode,
+        *kept = (struct inf_tune_entry){.options = entry->options,
                                         .verdict = entry->verdict,
                                         .runs = entry->runs,
                                         .first_ns = entry->first_ns,

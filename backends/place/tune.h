@@ -16,7 +16,7 @@ struct inf_tune;
 // What one candidate did in a race.
 struct inf_tune_entry {
     char device[32];
-    struct inf_mode mode;
+    struct inf_run_options options;
     enum inf_race_verdict verdict;
     uint32_t runs;
     uint64_t first_ns, median_ns, memory_bytes;

@@ -248,8 +248,8 @@ void inferd_set_queue_timeout(inferd_client *client, uint64_t timeout_ms)
     inf_client_leave(client);
 }
 
-int inferd_set_manner(inferd_client *client, const char *precision, const char *mode,
-                      struct inferd_error *err)
+int inferd_set_run_options(inferd_client *client, const char *precision, const char *mode,
+                           struct inferd_error *err)
 {
     const char *texts[] = {precision, mode};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(texts); i++)

@@ -289,9 +289,9 @@ static bool parse_timing(struct inf_time_wanted *timing, const char *name, const
     else if (strcmp(name, "--shapes") == 0)
         timing->shapes = value;
     else if (strcmp(name, "--precision") == 0)
-        return inf_precision_parse(value, &timing->mode.precision);
+        return inf_precision_parse(value, &timing->options.precision);
     else if (strcmp(name, "--threads") == 0)
-        timing->mode.threads = (uint32_t)strtoul(value, &end, 10);
+        timing->options.threads = (uint32_t)strtoul(value, &end, 10);
     else if (strcmp(name, "--time") == 0)
         timing->runs = (uint32_t)strtoul(value, &end, 10);
     else

@@ -36,13 +36,14 @@ enum inf_code inf_check_time(json_t *report, struct inf_model *model,
         INF_TRY(inf_model_device_find(devices, wanted->device, &device, err));
     INF_TRY(inf_shape_set_next(&set, &text, err));
     INF_TRY(inf_shape_set_bind(&set, inf_model_graph(model), shapes, err));
-    INF_TRY(inf_model_acquire_in(model, device, &wanted->mode, shapes, &executable, err));
+    INF_TRY(inf_model_acquire_in(model, device, &wanted->options, shapes, &executable, err));
     json_t *times = json_array();
     json_object_set_new(report, "times_ms", times);
     json_object_set_new(report, "device", json_string(inf_device_info(device)->name));
     json_object_set_new(report, "threads",
-                        json_integer(wanted->mode.threads > 0 ? wanted->mode.threads
-                                                              : inf_device_info(device)->threads));
+                        json_integer(wanted->options.threads > 0
+                                         ? wanted->options.threads
+                                         : inf_device_info(device)->threads));
     enum inf_code code = time_runs(times, &trial, executable, wanted->runs, err);
     inf_trial_run_fini(&trial);
     inf_model_release(model, &executable);

@@ -12,7 +12,7 @@ struct inf_time_wanted {
     uint32_t runs;      // beside some to warm up; 0: nothing is to be timed
     const char *device; // NULL: the first
     const char *shapes; // as daemon/model/shapes.h has them; NULL: the model's own
-    struct inf_mode mode;
+    struct inf_run_options options;
 };
 
 // Runs the model on zeros, one run after the other, and adds to `report` the times, the device and its

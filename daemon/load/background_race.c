@@ -40,7 +40,7 @@ static void bar(struct inf_race *race, enum inf_precision precision, const char 
 {
     for (uint32_t i = 0; i < race->count; i++) {
         struct inf_race_entry *entry = &race->entries[i];
-        if (entry->mode.precision != precision)
+        if (entry->options.precision != precision)
             continue;
         entry->barred = true;
         snprintf(entry->why, sizeof entry->why, "%.159s", why);
@@ -50,7 +50,7 @@ static void bar(struct inf_race *race, enum inf_precision precision, const char 
 static bool is_candidate(const struct inf_race *race, enum inf_precision precision)
 {
     for (uint32_t i = 0; i < race->count; i++)
-        if (race->entries[i].mode.precision == precision)
+        if (race->entries[i].options.precision == precision)
             return true;
     return false;
 }
@@ -60,7 +60,7 @@ static double tolerance_of(const struct inf_race *race, enum inf_precision preci
 {
     double tolerance = race->tolerance > 0 ? race->tolerance : INF_RACE_TOLERANCE;
     for (uint32_t i = 0; i < race->count; i++)
-        if (race->entries[i].mode.precision == precision && race->entries[i].tolerance > 0)
+        if (race->entries[i].options.precision == precision && race->entries[i].tolerance > 0)
             tolerance = race->entries[i].tolerance;
     return tolerance;
 }
@@ -117,7 +117,7 @@ static void reset_entries(struct inf_race *race)
     for (uint32_t i = 0; i < race->count; i++) {
         const struct inf_race_entry *entry = &race->entries[i];
         race->entries[i] = (struct inf_race_entry){.device = entry->device,
-                                                   .mode = entry->mode,
+                                                   .options = entry->options,
                                                    .tolerance = entry->tolerance,
                                                    .judges = entry->judges,
                                                    .verdict = INF_RACE_LEFT_OUT};
@@ -134,7 +134,7 @@ static enum inf_code run(struct runner *runner, const struct inf_served *base,
             INF_TRY(judge(runner, p, err));
     INF_TRY(inf_race_run(race, runner->model, runner->shapes, INF_PLACE_RACE_NS, err));
     const struct inf_precision_report *report =
-        &runner->reports[race->entries[race->chosen].mode.precision];
+        &runner->reports[race->entries[race->chosen].options.precision];
     race->pin_count = report->admissible ? report->pinned_nodes : 0;
     memcpy(race->pins, report->pins, sizeof race->pins);
     return INF_OK;

@@ -206,14 +206,14 @@ static enum inf_code run(struct work *work, struct inf_model *model,
     const struct inf_inspect_order *order = work->order;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     INF_TRY(choose_shapes(model, order, shapes, err));
-    const struct inf_mode mode = {.precision = order->precision};
+    const struct inf_run_options options = {.precision = order->precision};
     struct inf_apart apart = {.device = order->device,
-                              .mode = order->precision != INF_PRECISION_AUTO ? &mode : NULL,
+                              .options = order->precision != INF_PRECISION_AUTO ? &options : NULL,
                               .shapes = shapes,
                               .keep = order->mode != INF_INSPECT_PROFILE};
     INF_TRY(start(&work->subject, model, &apart, order, err));
     apart.device = order->against;
-    apart.mode = NULL;
+    apart.options = NULL;
     if (order->mode == INF_INSPECT_DIFF)
         INF_TRY(start(&work->other, model, &apart, order, err));
     return report_nodes(work, err);

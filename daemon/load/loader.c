@@ -202,8 +202,8 @@ static void race(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BL
     const struct inf_race_entry *chosen = &raced->entries[raced->chosen];
     inf_log(loader->options.log, INF_LOG_INFO,
             "race over name=%s device=%s precision=%s threads=%u candidates=%u ms=%llu", base->name,
-            inf_device_info(chosen->device)->name, inf_precision_name(chosen->mode.precision),
-            chosen->mode.threads, raced->count,
+            inf_device_info(chosen->device)->name, inf_precision_name(chosen->options.precision),
+            chosen->options.threads, raced->count,
             (unsigned long long)(raced->took_ns / INF_NS_PER_MS));
 }
 

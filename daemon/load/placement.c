@@ -54,7 +54,7 @@ static struct inf_device *decide(struct inf_placement *placement, enum inf_place
 {
     placement->source = source;
     placement->race.chosen = chosen;
-    placement->mode = placement->race.entries[chosen].mode;
+    placement->options = placement->race.entries[chosen].options;
     snprintf(placement->reason, sizeof placement->reason, "%.159s", reason);
     return placement->race.entries[chosen].device;
 }
@@ -139,21 +139,21 @@ static void add_device(struct inf_placement *placement, const struct inf_place_o
     const struct inf_device_info *info = inf_device_info(device);
     uint64_t prior_ns = predict_ns(options, device, work);
     struct inf_race_entry candidate = {.device = device,
-                                       .mode = {.precision = INF_PRECISION_FP32},
+                                       .options = {.precision = INF_PRECISION_FP32},
                                        .verdict = INF_RACE_LEFT_OUT,
                                        .judges = subject->precision > INF_PRECISION_FP32};
     add_candidate(placement, &candidate, prior_ns);
     if (info->fewer_threads && info->threads > 1 && subject->policy != INF_PLACE_MEMORY &&
         !candidate.judges) {
-        candidate.mode.threads = 1;
+        candidate.options.threads = 1;
         add_candidate(placement, &candidate, 0);
-        candidate.mode.threads = 0;
+        candidate.options.threads = 0;
     }
     candidate.judges = false;
     for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++) {
         if ((info->precisions & INF_PRECISION_BIT(p)) == 0 || !may_try(subject, p))
             continue;
-        candidate.mode.precision = p;
+        candidate.options.precision = p;
         // Whoever names a precision gets its error; automatic choice is as near to fp32 as any device.
         candidate.tolerance = subject->precision == p ? inf_precision_error_max(p) : 0;
         add_candidate(placement, &candidate, 0);
@@ -276,9 +276,9 @@ static bool remember(struct inf_placement *placement, const struct inf_tune *tun
     const struct inf_tune_record *record = inf_tune_find(tune, placement->key);
     if (record == NULL || record->count != placement->race.count)
         return false;
-    const struct inf_mode *mode = &record->entries[record->chosen].mode;
-    if (mode->precision > INF_PRECISION_FP32 &&
-        inf_model_pin(model, mode->precision, record->pins, record->pin_count, NULL) != INF_OK)
+    const struct inf_run_options *options = &record->entries[record->chosen].options;
+    if (options->precision > INF_PRECISION_FP32 &&
+        inf_model_pin(model, options->precision, record->pins, record->pin_count, NULL) != INF_OK)
         return false;
     for (uint32_t i = 0; i < record->count; i++) {
         struct inf_race_entry *entry = &placement->race.entries[i];
@@ -313,16 +313,17 @@ struct inf_place_decision *inf_placement_demote(struct inf_placement *placement,
                                                 const struct inf_device *device, const char *why)
 {
     struct inf_race *race = &placement->race;
-    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
     struct inf_race_entry *wrong = &race->entries[race->chosen];
     wrong->verdict = INF_RACE_WRONG;
     snprintf(wrong->why, sizeof wrong->why, "%.159s", why);
     for (uint32_t i = 0; i < race->count; i++)
-        if (race->entries[i].device == device && inf_mode_equal(&race->entries[i].mode, &fp32))
+        if (race->entries[i].device == device &&
+            inf_run_options_equal(&race->entries[i].options, &fp32))
             race->chosen = i;
     race->entries[race->chosen].verdict = INF_RACE_CHOSEN;
     race->pin_count = 0;
-    placement->mode = fp32;
+    placement->options = fp32;
     struct inf_place_decision *decision = placement->key != 0 ? calloc(1, sizeof *decision) : NULL;
     if (decision != NULL) {
         decision->key = placement->key;

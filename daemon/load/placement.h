@@ -58,7 +58,7 @@ struct inf_placement {
     char reason[160];
     struct inf_race race; // who could have been chosen, and chosen; the devices are the list's
     uint64_t prior_ns[INF_RACE_ENTRIES]; // of each: what its device's speed promises; 0: not known
-    struct inf_mode mode;                // that was chosen
+    struct inf_run_options options;      // that was chosen
     bool race_due;                       // what is chosen was not measured, and is to be
     uint64_t key;                        // of inf_tune_key(): what the race decides
     struct inf_device *rule;             // whom the rule of thumb would have; the list's
@@ -111,7 +111,7 @@ struct inf_place_subject {
     const struct inf_place_decision *decision; // to be kept, and to go by; NULL: none
 };
 
-// Chooses a device of the list that works, no reference, and a mode. Never fails: what was not measured
+// Chooses a device of the list that works, no reference, and run options. Never fails: what was not measured
 // goes by the rule, and placement->race_due says that a race is worth it.
 struct inf_device *inf_placement_choose(struct inf_placement *placement,
                                         const struct inf_place_options *options,

@@ -245,7 +245,7 @@ void inf_precision_explain(const struct inf_placement *placement, char reason[IN
     const struct inf_race *race = &placement->race;
     const struct inf_race_entry *chosen = &race->entries[race->chosen];
     bool measured = placement->source == INF_PLACE_RACE || placement->source == INF_PLACE_RECALL;
-    if (measured && chosen->mode.precision > INF_PRECISION_FP32) {
+    if (measured && chosen->options.precision > INF_PRECISION_FP32) {
         snprintf(reason, INF_PRECISION_REASON,
                  "it won the race, within %g of fp32; %u nodes stay fp32",
                  chosen->tolerance > 0 ? chosen->tolerance
@@ -256,10 +256,10 @@ void inf_precision_explain(const struct inf_placement *placement, char reason[IN
     }
     for (uint32_t i = 0; i < race->count && measured; i++) {
         const struct inf_race_entry *entry = &race->entries[i];
-        if (entry->mode.precision <= INF_PRECISION_FP32)
+        if (entry->options.precision <= INF_PRECISION_FP32)
             continue;
         snprintf(reason, INF_PRECISION_REASON, "%s on %s: %s%s%.160s",
-                 inf_precision_name(entry->mode.precision), inf_device_info(entry->device)->name,
+                 inf_precision_name(entry->options.precision), inf_device_info(entry->device)->name,
                  inf_race_verdict_name(entry->verdict), entry->why[0] != '\0' ? ": " : "",
                  entry->why);
         return;

@@ -33,7 +33,7 @@ static enum inf_code run_again(struct inf_served *served, struct inf_device *dev
                                struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_graph *graph = inf_executable_graph(first);
-    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_executable *executable = NULL;
     if (graph->input_count > INF_LIMIT_TENSORS)
@@ -66,7 +66,7 @@ enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device 
     INF_TRY(run_again(served, device, executable, execution, &mended, err));
     // What somebody asked for beside the model's placement says nothing about that.
     bool as_placed = device == served->device &&
-                     inf_executable_precision(executable) == served->placement.mode.precision;
+                     inf_executable_precision(executable) == served->placement.options.precision;
     if (mended && as_placed)
         atomic_fetch_add_explicit(&served->recomputed, 1, memory_order_relaxed);
     return INF_OK;

@@ -168,9 +168,9 @@ static enum inf_code begin(struct inf_dissection **dissection, const struct chec
                            struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_shadow_sample *sample = check->sample;
-    const struct inf_mode mode = {.precision = precision};
+    const struct inf_run_options options = {.precision = precision};
     const struct inf_apart apart = {
-        .device = device, .mode = &mode, .shapes = sample->shapes, .keep = true};
+        .device = device, .options = &options, .shapes = sample->shapes, .keep = true};
     INF_TRY(inf_dissection_create(dissection, sample->served->model, &apart, err));
     for (uint32_t i = 0; i < sample->input_count; i++) {
         size_t size;

@@ -44,10 +44,10 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
     struct inf_executable *executable = NULL;
     if (atomic_load_explicit(&job->cancelled, memory_order_relaxed))
         return inf_fail(&job->result.fault.err, INF_CANCELLED, "cancelled before it began");
-    struct inf_mode mode = inf_model_preferred(model, job->device);
-    if (job->precision != INF_PRECISION_AUTO && job->precision != mode.precision)
-        mode = (struct inf_mode){.precision = job->precision};
-    INF_TRY(inf_model_acquire_in(model, job->device, &mode, job->shapes, &executable,
+    struct inf_run_options options = inf_model_preferred(model, job->device);
+    if (job->precision != INF_PRECISION_AUTO && job->precision != options.precision)
+        options = (struct inf_run_options){.precision = job->precision};
+    INF_TRY(inf_model_acquire_in(model, job->device, &options, job->shapes, &executable,
                                  &job->result.fault.err));
     enum inf_code code = execute(worker, job, executable);
     inf_model_release(model, &executable);

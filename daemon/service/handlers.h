@@ -149,9 +149,9 @@ enum inf_code inf_service_keep(struct inf_job *job,
 // Settles where and how a job runs whose model is known: on the device that the request names, or the
 // model's own (another while that is lost), in the precision it names, or as the model is placed, and
 // what is done beside, as the request or the model says.
-enum inf_code inf_service_choose_manner(struct inf_service *service, struct inf_job *job,
-                                        const struct inf_request *request,
-                                        struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+enum inf_code inf_service_choose_run_options(struct inf_service *service, struct inf_job *job,
+                                             const struct inf_request *request,
+                                             struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
 // *out_precision = what `name` says, which the device has to offer; AUTO where it is "".
 //

@@ -311,7 +311,7 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     INF_TRY(inf_model_store_find(service->options.store, infer->model_name, infer->model_version,
                                  &job->served, &fault->err));
     inf_fault_model(fault, NULL, job->served->version);
-    INF_TRY(inf_service_choose_manner(service, job, request, fault));
+    INF_TRY(inf_service_choose_run_options(service, job, request, fault));
     const struct inf_graph *graph = inf_model_graph(job->served->model);
     if (graph->input_count > INF_LIMIT_TENSORS || graph->output_count > INF_LIMIT_TENSORS)
         return inf_fail_reason(&fault->err, INF_UNSUPPORTED, INF_REASON_FEATURE,
@@ -429,7 +429,7 @@ static void heed_guard(struct inf_service *service, struct inf_served *served)
         why, sizeof why,
         "%s on %s gave what is not finite while it served: computed again, and from then on, in "
         "fp32",
-        inf_precision_name(served->placement.mode.precision),
+        inf_precision_name(served->placement.options.precision),
         inf_device_info(served->device)->name);
     inf_log(service->options.log, INF_LOG_WARNING, "model demoted name=%s reason=\"%s\"",
             served->name, why);

@@ -30,8 +30,8 @@ static void describe_candidate(struct inf_candidate_entry *to,
         .device = info->name,
         .backend = info->backend,
         .kind = inf_service_device_kind(info),
-        .precision = inf_precision_name(entry->mode.precision),
-        .threads = entry->mode.threads > 0 ? entry->mode.threads : info->threads,
+        .precision = inf_precision_name(entry->options.precision),
+        .threads = entry->options.threads > 0 ? entry->options.threads : info->threads,
         .verdict = index == placement->race.chosen ? inf_race_verdict_name(INF_RACE_CHOSEN)
                                                    : inf_race_verdict_name(entry->verdict),
         .reason = index == placement->race.chosen ? "" : reason_of(placement, entry),
@@ -61,7 +61,7 @@ static uint32_t describe_candidates(struct inf_service *service, const struct in
         const struct inf_race_entry *entry = &placement->race.entries[i];
         uint64_t bytes = inf_model_device_bytes(served->model, entry->device);
         bool as_is = i == placement->race.chosen ||
-                     (entry->memory_bytes == 0 && entry->mode.precision <= INF_PRECISION_FP32);
+                     (entry->memory_bytes == 0 && entry->options.precision <= INF_PRECISION_FP32);
         describe_candidate(&service->candidates[count], placement, i);
         if (bytes > 0 && as_is)
             service->candidates[count].memory_bytes = bytes;
@@ -125,9 +125,9 @@ static uint32_t describe_settings(struct inf_service *service,
 // What a model computes in: what was wanted where it is so, and else fp32.
 static enum inf_precision precision_of(const struct inf_served *served)
 {
-    return served->placement.mode.precision > INF_PRECISION_FP32 &&
-                   served->warm_precision == served->placement.mode.precision
-               ? served->placement.mode.precision
+    return served->placement.options.precision > INF_PRECISION_FP32 &&
+                   served->warm_precision == served->placement.options.precision
+               ? served->placement.options.precision
                : INF_PRECISION_FP32;
 }
 

@@ -102,8 +102,9 @@ static enum inf_code choose_mode(struct inf_service *service, struct inf_job *jo
     return INF_OK;
 }
 
-enum inf_code inf_service_choose_manner(struct inf_service *service, struct inf_job *job,
-                                        const struct inf_request *request, struct inf_fault *fault)
+enum inf_code inf_service_choose_run_options(struct inf_service *service, struct inf_job *job,
+                                             const struct inf_request *request,
+                                             struct inf_fault *fault)
 {
     const struct inf_infer_request *infer = &service->request.infer_request;
     INF_TRY(choose_device(service, job, infer->device, fault));

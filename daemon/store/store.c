@@ -326,7 +326,7 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
     const struct inf_race *race = &job->decision->race;
     const struct inf_race_entry *chosen = &race->entries[race->chosen];
     if (chosen->device == served->device &&
-        inf_mode_equal(&chosen->mode, &served->placement.mode)) {
+        inf_run_options_equal(&chosen->options, &served->placement.options)) {
         inf_placement_adopt(&served->placement, race);
         if (served->precision == INF_PRECISION_AUTO)
             inf_precision_explain(&served->placement, served->precision_reason);
@@ -345,7 +345,7 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
 void inf_model_store_demote(struct inf_model_store *store, struct inf_served *served,
                             const char *why)
 {
-    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
     snprintf(served->precision_reason, sizeof served->precision_reason, "%.255s", why);
     inf_model_prefer(served->model, served->device, &fp32);
     struct inf_place_decision *decision =

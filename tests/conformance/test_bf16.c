@@ -80,8 +80,8 @@ static struct inf_device *open_cpu(uint32_t threads, const char *isa_max)
     return device;
 }
 
-static void run_at(const char *isa_max, struct inf_graph *graph, const struct inf_manner *manner,
-                   uint32_t threads, float *y)
+static void run_at(const char *isa_max, struct inf_graph *graph,
+                   const struct inf_run_options *options, uint32_t threads, float *y)
 {
     struct inf_device *devices[2] = {open_cpu(threads, isa_max), NULL};
     struct inf_error err = {0};
@@ -90,9 +90,9 @@ static void run_at(const char *isa_max, struct inf_graph *graph, const struct in
     for (size_t i = 0; i < HEIGHT * WIDTH * CHANNELS; i++)
         ((float *)x->data)[i] = draw(i * 31 + 7);
     struct inf_executable *executable = NULL;
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, manner, &err), INF_OK,
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, options, &err), INF_OK,
                  "%s", err.text);
-    cr_expect_eq(inf_executable_precision(executable), manner->precision);
+    cr_expect_eq(inf_executable_precision(executable), options->precision);
     const struct inf_execution execution = {.inputs = (const void *[]){x->data},
                                             .outputs = (void *[]){y}};
     cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
@@ -102,9 +102,9 @@ static void run_at(const char *isa_max, struct inf_graph *graph, const struct in
         inf_device_unref(&devices[i]);
 }
 
-static void run(struct inf_graph *graph, const struct inf_manner *manner, float *y)
+static void run(struct inf_graph *graph, const struct inf_run_options *options, float *y)
 {
-    run_at(NULL, graph, manner, 1, y);
+    run_at(NULL, graph, options, 1, y);
 }
 
 static bool offered(void)
@@ -115,14 +115,14 @@ static bool offered(void)
     return answer;
 }
 
-static const struct inf_manner fp32 = {.precision = INF_PRECISION_FP32};
+static const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
 
 Test(bf16, is_fp32_with_weights_rounded_beforehand)
 {
     if (!offered())
         cr_skip_test("this processor has no loops for bf16");
     static float wanted[OUTPUTS], got[OUTPUTS], exact[OUTPUTS];
-    const struct inf_manner bf16 = {.precision = INF_PRECISION_BF16};
+    const struct inf_run_options bf16 = {.precision = INF_PRECISION_BF16};
     run(build(true), &fp32, wanted);
     run(build(false), &fp32, exact);
     cr_assert(memcmp(wanted, exact, sizeof wanted) != 0);
@@ -137,7 +137,7 @@ Test(bf16, is_near_it_where_operands_are_rounded_too)
     if (!offered())
         cr_skip_test("this processor has no loops for bf16");
     static float wanted[OUTPUTS], got[2][OUTPUTS];
-    const struct inf_manner bf16 = {.precision = INF_PRECISION_BF16};
+    const struct inf_run_options bf16 = {.precision = INF_PRECISION_BF16};
     double largest = 0;
     run(build(true), &fp32, wanted);
     for (size_t i = 0; i < OUTPUTS; i++)
@@ -161,9 +161,9 @@ Test(bf16, leaves_what_is_pinned_in_fp32)
     for (uint32_t i = 0; i < 3; i++)
         hashes[i] = inf_node_hash(&graph->nodes[i]);
     inf_graph_destroy(&graph);
-    const struct inf_manner some = {
+    const struct inf_run_options some = {
         .precision = INF_PRECISION_BF16, .pinned = hashes, .pinned_count = 2};
-    const struct inf_manner none = {.precision = INF_PRECISION_BF16};
+    const struct inf_run_options none = {.precision = INF_PRECISION_BF16};
     run(build(false), &fp32, wanted);
     run(build(false), &some, got);
     run(build(false), &none, lowered);

@@ -40,17 +40,17 @@ static struct inf_model *make_model(struct inf_device *host)
     return model;
 }
 
-// Runs the model in this mode; returns what it says that it computed in.
+// Runs the model with these run options; returns what it says that it computed in.
 static enum inf_precision run(struct inf_model *model, struct inf_device *device,
-                              const struct inf_mode *mode, const float x[COUNT], float y[COUNT],
-                              atomic_bool *overflowed)
+                              const struct inf_run_options *options, const float x[COUNT],
+                              float y[COUNT], atomic_bool *overflowed)
 {
     const struct inf_shape shape = INF_SHAPE(COUNT);
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
-    enum inf_code code = mode != NULL
-                             ? inf_model_acquire_in(model, device, mode, &shape, &executable, &err)
-                             : inf_model_acquire(model, device, &shape, &executable, &err);
+    enum inf_code code =
+        options != NULL ? inf_model_acquire_in(model, device, options, &shape, &executable, &err)
+                        : inf_model_acquire(model, device, &shape, &executable, &err);
     cr_assert_eq(code, INF_OK, "%s", err.text);
     enum inf_precision precision = inf_executable_precision(executable);
     const struct inf_execution execution = {
@@ -68,9 +68,9 @@ Test(precision, rounds_what_is_not_pinned_and_says_so)
     struct inf_model *model = make_model(ref);
     const float x[COUNT + 16] = {1.0009765625f, 2, 300, -1};
     float y[COUNT + 16];
-    const struct inf_mode fp16 = {.precision = INF_PRECISION_FP16};
-    const struct inf_mode bf16 = {.precision = INF_PRECISION_BF16};
-    const struct inf_mode plain = {0};
+    const struct inf_run_options fp16 = {.precision = INF_PRECISION_FP16};
+    const struct inf_run_options bf16 = {.precision = INF_PRECISION_BF16};
+    const struct inf_run_options plain = {0};
     cr_expect_eq(run(model, half, &plain, x, y, NULL), INF_PRECISION_FP32);
     cr_expect_eq(y[0], -1.0019540786743164f);
     cr_expect_eq(y[2], -90000.f);
@@ -94,7 +94,7 @@ Test(precision, pinned_nodes_stay_whole)
     struct inf_model *model = make_model(ref);
     const float x[COUNT + 16] = {300, 1.0009765625f, 0, 0};
     float y[COUNT + 16];
-    const struct inf_mode fp16 = {.precision = INF_PRECISION_FP16};
+    const struct inf_run_options fp16 = {.precision = INF_PRECISION_FP16};
     const struct inf_graph *graph = inf_model_graph(model);
     uint64_t pins[4];
     cr_assert_leq(graph->node_count, 4u);
@@ -133,7 +133,7 @@ Test(precision, is_refused_by_devices_that_do_not_offer_it)
     // An executable goes on in fp32 there: what falls to hosts is theirs.
     const float x[COUNT + 16] = {300, 1.0009765625f, 0, 0};
     float y[COUNT + 16];
-    cr_expect_eq(run(model, ref, &(struct inf_mode){INF_PRECISION_FP16, 0}, x, y, NULL),
+    cr_expect_eq(run(model, ref, &(struct inf_run_options){INF_PRECISION_FP16, 0}, x, y, NULL),
                  INF_PRECISION_FP32);
     cr_expect_eq(y[0], -90000.f);
     inf_model_unref(&model);
@@ -149,13 +149,13 @@ Test(precision, what_is_preferred_holds_for_one_device_and_can_change)
     const float x[COUNT + 16] = {300, 1.0009765625f, 0, 0};
     float y[COUNT + 16];
     atomic_bool overflowed = false;
-    const struct inf_mode fp16 = {.precision = INF_PRECISION_FP16};
+    const struct inf_run_options fp16 = {.precision = INF_PRECISION_FP16};
     inf_model_prefer(model, half, &fp16);
     cr_expect_eq(run(model, half, NULL, x, y, &overflowed), INF_PRECISION_FP16);
     cr_expect(atomic_load(&overflowed));
     cr_expect_eq(run(model, ref, NULL, x, y, NULL), INF_PRECISION_FP32);
     cr_expect_eq(inf_model_preferred(model, ref).precision, INF_PRECISION_FP32);
-    inf_model_prefer(model, half, &(struct inf_mode){0});
+    inf_model_prefer(model, half, &(struct inf_run_options){0});
     atomic_store(&overflowed, false);
     cr_expect_eq(run(model, half, NULL, x, y, &overflowed), INF_PRECISION_FP32);
     cr_expect(!atomic_load(&overflowed));

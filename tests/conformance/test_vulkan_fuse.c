@@ -65,10 +65,10 @@ static uint32_t run(struct inf_graph *graph, struct inf_device *device,
 {
     struct inf_device *devices[] = {device, open_ref()};
     struct inf_executable *executable = NULL;
-    struct inf_manner manner = {.precision = precision};
+    struct inf_run_options options = {.precision = precision};
     struct inf_error err = {0};
     uint32_t count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, count, &manner, &err),
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, count, &options, &err),
                  INF_OK, "%s", err.text);
     float x[ELEMENTS + 16] = {0};
     for (int i = 0; i < ELEMENTS; i++)

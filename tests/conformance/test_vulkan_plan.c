@@ -245,7 +245,7 @@ static struct inf_graph *make_wide_graph(void)
 }
 
 // Whether a value that was stored in 16 bits is not finite.
-static bool run_wide(const struct inf_manner *manner, const float x[4], float y[4], float *z)
+static bool run_wide(const struct inf_run_options *options, const float x[4], float y[4], float *z)
 {
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
     struct inf_graph *graph = make_wide_graph();
@@ -253,7 +253,7 @@ static bool run_wide(const struct inf_manner *manner, const float x[4], float y[
     struct inf_error err = {0};
     if ((inf_device_info(devices[0])->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) == 0)
         cr_skip_test("the device has no 16-bit storage");
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, manner, &err), INF_OK,
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, options, &err), INF_OK,
                  "%s", err.text);
     float room[4 + 16] = {0};
     memcpy(room, x, 4 * sizeof(*x));
@@ -263,7 +263,7 @@ static bool run_wide(const struct inf_manner *manner, const float x[4], float y[
     cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
     execution.overflowed = &overflowed;
     cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);
-    cr_assert_eq(inf_executable_precision(executable), manner->precision);
+    cr_assert_eq(inf_executable_precision(executable), options->precision);
     inf_executable_destroy(&executable);
     for (int i = 0; i < 2; i++)
         inf_device_unref(&devices[i]);
@@ -274,7 +274,7 @@ Test(vulkan_plan, keeps_in_fp32_what_16_bits_do_not_hold)
 {
     const float x[] = {-40000, 3, -0.25f, 1000};
     struct inf_node pinned = {.name = (char *)"double"};
-    struct inf_manner fp32 = {.precision = INF_PRECISION_FP32}, fp16 = fp32;
+    struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32}, fp16 = fp32;
     float y[4], z;
     cr_assert(!run_wide(&fp32, x, y, &z));
     cr_assert_eq(y[0], 40000);
@@ -328,13 +328,13 @@ static bool overflows(struct inf_executable *executable, int large)
 Test(vulkan_plan, watches_every_number_in_16_bits_and_nothing_behind_the_last)
 {
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
-    const struct inf_manner manner = {.precision = INF_PRECISION_FP16};
+    const struct inf_run_options options = {.precision = INF_PRECISION_FP16};
     if ((inf_device_info(devices[0])->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) == 0)
         cr_skip_test("the device has no 16-bit storage");
     for (int count = 1; count <= 13; count++) {
         struct inf_graph *graph = make_doubling(count);
         struct inf_executable *executable = NULL;
-        cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, &manner, NULL),
+        cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, &options, NULL),
                      INF_OK);
         for (int large = 0; large < count; large++) {
             cr_expect(overflows(executable, large), "number %d of %d", large, count);
@@ -351,12 +351,12 @@ Test(vulkan_plan, says_fp32_where_nothing_is_in_16_bits)
     struct inf_device *devices[] = {vulkan_open(NULL), open_ref()};
     struct inf_graph *graph = new_graph();
     struct inf_executable *executable = NULL;
-    struct inf_manner manner = {.precision = INF_PRECISION_FP16};
+    struct inf_run_options options = {.precision = INF_PRECISION_FP16};
     // Inputs and outputs are in fp32, and there is nothing in between.
     uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
     output(graph, "y", node(graph, INF_OP_UNARY, "y", x));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, &manner, NULL), INF_OK);
+    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, &options, NULL), INF_OK);
     cr_assert_eq(inf_executable_precision(executable), INF_PRECISION_FP32);
     inf_executable_destroy(&executable);
     for (int i = 0; i < 2; i++)

@@ -58,7 +58,7 @@ static bool run(const struct made *made, struct inf_device *device, int32_t nan,
     float *x = malloc(ELEMENTS * sizeof(*x));
     cr_assert_not_null(x);
     cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, device != NULL ? 2 : 1,
-                                          &(struct inf_manner){0}, &err),
+                                          &(struct inf_run_options){0}, &err),
                  INF_OK, "%s", err.text);
     // Near 1, so that their product stays in range.
     for (size_t i = 0; i < ELEMENTS; i++)

@@ -78,7 +78,7 @@ static bool run(struct inf_graph *graph, struct inf_device *device, float *y)
     uint32_t count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
     static float x[IMAGES * HEIGHT * WIDTH * IN];
     cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, count,
-                                          &(struct inf_manner){0}, &err),
+                                          &(struct inf_run_options){0}, &err),
                  INF_OK, "%s", err.text);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(x); i++)
         x[i] = some(i + 7);

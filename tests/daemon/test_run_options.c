@@ -24,7 +24,7 @@ static char log_path[64];
 static void start(const char *const *arguments)
 {
     struct inferd_error err;
-    strcpy(log_path, "/tmp/inf-manner-XXXXXX");
+    strcpy(log_path, "/tmp/inf-run-options-XXXXXX");
     int log_fd = mkstemp(log_path), stderr_fd = dup(STDERR_FILENO);
     cr_assert_geq(log_fd, 0);
     dup2(log_fd, STDERR_FILENO);
@@ -44,7 +44,7 @@ static void stop(void)
     unlink(log_path);
 }
 
-TestSuite(manner, .timeout = 200);
+TestSuite(run_options, .timeout = 200);
 
 static char *read_log(void)
 {
@@ -114,7 +114,7 @@ static float ask(inferd_client *by, float x, struct asked asked, char precision[
                                     .id = "the-one",
                                     .inputs = &input,
                                     .input_count = 1};
-    cr_assert_eq(inferd_set_manner(by, asked.precision, asked.mode, &err), 0, "%s", err.text);
+    cr_assert_eq(inferd_set_run_options(by, asked.precision, asked.mode, &err), 0, "%s", err.text);
     if (inferd_infer(by, &request, &result, &err) != 0) {
         snprintf(precision, 8, "%d", err.code);
         return NAN;
@@ -136,7 +136,7 @@ static inferd_checks status(void)
 
 // --- the precision ---
 
-Test(manner, a_request_names_its_precision_and_the_answer_tells)
+Test(run_options, a_request_names_its_precision_and_the_answer_tells)
 {
     char precision[8];
     start((const char *const[]){"--backends=half", NULL});
@@ -157,7 +157,7 @@ Test(manner, a_request_names_its_precision_and_the_answer_tells)
     stop();
 }
 
-Test(manner, a_precision_that_is_not_offered_is_refused)
+Test(run_options, a_precision_that_is_not_offered_is_refused)
 {
     char precision[8];
     start((const char *const[]){"--backends=half", NULL});
@@ -173,7 +173,7 @@ Test(manner, a_precision_that_is_not_offered_is_refused)
     stop();
 }
 
-Test(manner, verify_compares_every_precision)
+Test(run_options, verify_compares_every_precision)
 {
     struct inf_inferctl run;
     start((const char *const[]){"--backends=half", NULL});
@@ -200,7 +200,7 @@ Test(manner, verify_compares_every_precision)
 
 // 300 squared is more than halves hold: each such request is computed again, though nothing is said against
 // the model, which is placed in fp32.
-Test(manner, what_overflows_is_never_answered)
+Test(run_options, what_overflows_is_never_answered)
 {
     char precision[8];
     start((const char *const[]){"--backends=half", NULL});
@@ -214,7 +214,7 @@ Test(manner, what_overflows_is_never_answered)
 }
 
 // A model in fp16, as far as anybody could see when it was placed; then comes what overflows.
-Test(manner, a_model_that_overflows_while_it_serves_is_demoted)
+Test(run_options, a_model_that_overflows_while_it_serves_is_demoted)
 {
     char precision[8];
     struct inferd_error err;
@@ -247,7 +247,7 @@ Test(manner, a_model_that_overflows_while_it_serves_is_demoted)
 
 // A model that cannot be right in fp16 unless it is guarded: what is out of range is pinned, so that
 // answers are right whatever is asked for, and the reason is told.
-Test(manner, a_model_built_to_overflow_answers_right)
+Test(run_options, a_model_built_to_overflow_answers_right)
 {
     static const char *const precisions[] = {"auto", "fp16"};
     char precision[8];
@@ -272,7 +272,7 @@ Test(manner, a_model_built_to_overflow_answers_right)
 
 // --- what there is ---
 
-Test(manner, backends_are_listed_with_why_they_are_left_out)
+Test(run_options, backends_are_listed_with_why_they_are_left_out)
 {
     static const struct {
         const char *name, *why;
@@ -305,7 +305,7 @@ Test(manner, backends_are_listed_with_why_they_are_left_out)
 }
 
 // The rule has the slow device, which calls itself a CPU of higher priority; the race has ref.
-Test(manner, advise_says_where_the_rule_is_wrong)
+Test(run_options, advise_says_where_the_rule_is_wrong)
 {
     struct inf_inferctl run;
     json_t *told = NULL;
@@ -332,7 +332,7 @@ Test(manner, advise_says_where_the_rule_is_wrong)
 
 // --- what is done beside ---
 
-Test(manner, a_request_in_debug_mode_has_each_node_logged)
+Test(run_options, a_request_in_debug_mode_has_each_node_logged)
 {
     char precision[8];
     start((const char *const[]){"--backends=half", "--log-level=info", NULL});
@@ -351,7 +351,7 @@ Test(manner, a_request_in_debug_mode_has_each_node_logged)
     stop();
 }
 
-Test(manner, a_model_in_debug_mode_tells_where_numbers_stop_being_finite)
+Test(run_options, a_model_in_debug_mode_tells_where_numbers_stop_being_finite)
 {
     char precision[8];
     struct inferd_error err;
@@ -367,7 +367,7 @@ Test(manner, a_model_in_debug_mode_tells_where_numbers_stop_being_finite)
     stop();
 }
 
-Test(manner, answers_in_prod_mode_are_not_checked_again)
+Test(run_options, answers_in_prod_mode_are_not_checked_again)
 {
     char precision[8];
     start((const char *const[]){"--backends=half", "--shadow_interval=1", NULL});
@@ -387,7 +387,7 @@ Test(manner, answers_in_prod_mode_are_not_checked_again)
     const inferd_tensor input = {.name = "x", .dtype = INFERD_FP32, .rank = 1, .shape = {2}};
     struct inferd_error err;
     inferd_result *result = NULL;
-    cr_assert_eq(inferd_set_manner(client, NULL, "prod", &err), 0);
+    cr_assert_eq(inferd_set_run_options(client, NULL, "prod", &err), 0);
     cr_expect_eq(
         inferd_infer(client,
                      &(inferd_request){.model = "square", .inputs = &input, .input_count = 1},

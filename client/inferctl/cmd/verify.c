@@ -116,7 +116,7 @@ static int ask(struct answers *answers, inferd_client *client, const inferd_requ
         struct answer *answer = &answers->answers[i];
         inferd_request pinned = *request;
         pinned.device = answer->device;
-        if (inferd_set_manner(client, answer->precision, NULL, &answer->error) == 0 &&
+        if (inferd_set_run_options(client, answer->precision, NULL, &answer->error) == 0 &&
             inferd_infer(client, &pinned, &answer->result, &answer->error) == 0)
             continue;
         answer->result = NULL;

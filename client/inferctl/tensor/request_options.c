@@ -44,8 +44,9 @@ int request_options_apply(const struct request_options *options, inferd_client *
                           const char *mode)
 {
     struct inferd_error err;
-    return inferd_set_manner(client, options->precision, mode, &err) == 0 ? EXIT_OK
-                                                                          : command_failed(&err);
+    return inferd_set_run_options(client, options->precision, mode, &err) == 0
+               ? EXIT_OK
+               : command_failed(&err);
 }
 
 int request_options_load(struct tensor_inputs *inputs, const struct request_options *options,

@@ -75,7 +75,7 @@ static enum inf_code load(struct bench *bench, const char *path, struct inf_erro
     for (int32_t axis = 0; axis < shapes[0].rank; axis++)
         if (shapes[0].dims[axis] == INF_DIM_UNKNOWN)
             shapes[0].dims[axis] = 1;
-    INF_TRY(inf_model_acquire_in(bench->model, bench->engine.device, &bench->engine.mode, shapes,
+    INF_TRY(inf_model_acquire_in(bench->model, bench->engine.device, &bench->engine.options, shapes,
                                  &bench->executable, err));
     bench->graph = inf_executable_graph(bench->executable);
     return INF_OK;

@@ -126,7 +126,7 @@ static void print_profile(const struct inf_graph *graph, const struct timed *tim
            "GB/s", "device", "kernel", "op", "node");
     for (uint32_t i = 0; i < timed->count; i++)
         print_step(graph, &timed->nodes[i], &timed->work[timed->nodes[i].node], timed->best_us[i],
-                   total_us, peak_of(&timed->nodes[i], peaks, engine->mode.precision));
+                   total_us, peak_of(&timed->nodes[i], peaks, engine->options.precision));
     printf("  %9.1f in %u steps; peaks of multiply-adds: %.1f GFLOP/s in fp32", total_us,
            timed->count, peaks->fp32);
     if (peaks->bf16 > 0)

@@ -15,7 +15,7 @@ static enum inf_code parse_backend(struct tool_engine *engine, const char *text,
 {
     const char *colon = strchr(text, ':');
     snprintf(name, 64, "%.*s", colon != NULL ? (int)(colon - text) : 63, text);
-    if (colon != NULL && !inf_precision_parse(colon + 1, &engine->mode.precision))
+    if (colon != NULL && !inf_precision_parse(colon + 1, &engine->options.precision))
         return inf_fail(err, INF_INVALID, "'%s' is no precision", colon + 1);
     return INF_OK;
 }
@@ -24,7 +24,7 @@ static enum inf_code parse_backend(struct tool_engine *engine, const char *text,
 static enum inf_code check_precision(const struct tool_engine *engine, struct inf_error *err)
 {
     const struct inf_device_info *info = inf_device_info(engine->device);
-    enum inf_precision wanted = engine->mode.precision;
+    enum inf_precision wanted = engine->options.precision;
     if (wanted <= INF_PRECISION_FP32 || (info->precisions & INF_PRECISION_BIT(wanted)) != 0)
         return INF_OK;
     return inf_fail(err, INF_UNSUPPORTED, "device '%s' does not compute in %s", info->name,

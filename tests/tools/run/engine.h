@@ -12,8 +12,8 @@ struct tool_engine {
     struct inf_device *device;   // the one that is judged
     struct inf_device *hosts[2]; // that it falls back on: cpu, where there is one, and ref
     uint32_t host_count;
-    struct inf_mode mode; // how models are compiled for `device`
-    FILE *report;         // NULL, or where the operators that a model lacks go, all of them
+    struct inf_run_options options; // how models are compiled for `device`
+    FILE *report; // NULL, or where the operators that a model lacks go, all of them
 };
 
 // Opens `backend` ("cpu", or "vulkan:fp16" where another precision than fp32 is meant) and what it falls

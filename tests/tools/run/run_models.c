@@ -131,7 +131,7 @@ static enum inf_code judge_output(struct judge *judge, const struct run *run, co
     const struct inf_value *value = &run->graph->values[run->graph->outputs[port].value];
     struct tool_tolerance tolerance = read_tolerance(output);
     // What a precision may move outputs by is the policy's to say; the manifest speaks of fp32.
-    if (judge->engine.mode.precision > INF_PRECISION_FP32)
+    if (judge->engine.options.precision > INF_PRECISION_FP32)
         tolerance.of_larger = FP16_ERROR_MAX;
     struct inf_npy reference;
     struct inf_result result = {.dtype = value->dtype, .shape = value->shape};
@@ -171,7 +171,7 @@ static enum inf_code try_precision(struct judge *judge, struct inf_model *model,
                                    const struct inf_shape *shapes, struct inf_error *err)
 {
     struct inf_precision_report report;
-    enum inf_precision wanted = judge->engine.mode.precision;
+    enum inf_precision wanted = judge->engine.options.precision;
     if (wanted <= INF_PRECISION_FP32 || judge->tried)
         return INF_OK;
     enum inf_code code = inf_precision_try(&report, wanted, model, shapes, err);
@@ -196,7 +196,7 @@ static enum inf_code run_guarded(struct judge *judge, struct inf_model *model, s
     INF_TRY(execute(run, &overflowed, err));
     if (!atomic_load(&overflowed))
         return INF_OK;
-    const struct inf_mode fp32 = {.precision = INF_PRECISION_FP32};
+    const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
     judge->recomputed++;
     printf("# %s %s overflowed\n", run->id, run->name);
     inf_model_release(model, &run->executable);
@@ -217,7 +217,7 @@ static enum inf_code run_case(struct judge *judge, struct inf_model *model, stru
     for (uint32_t i = 0; i < inf_model_graph(model)->input_count; i++)
         shapes[i] = run->inputs[i].shape;
     INF_TRY(try_precision(judge, model, shapes, err));
-    INF_TRY(inf_model_acquire_in(model, judge->engine.device, &judge->engine.mode, shapes,
+    INF_TRY(inf_model_acquire_in(model, judge->engine.device, &judge->engine.options, shapes,
                                  &run->executable, err));
     run->graph = inf_executable_graph(run->executable);
     INF_TRY(run_guarded(judge, model, run, shapes, err));
@@ -280,7 +280,7 @@ static void judge_model(struct judge *judge, const json_t *entry)
     }
     // As the daemon does: later cases bring other shapes, for which weights are made again. What is tried in another
     // precision needs them as they are.
-    if (judge->engine.mode.precision <= INF_PRECISION_FP32)
+    if (judge->engine.options.precision <= INF_PRECISION_FP32)
         inf_model_settle(model);
     size_t index;
     json_t *item;
@@ -310,7 +310,7 @@ static int judge_manifest(struct judge *judge, const char *manifest, const char 
     json_decref(root);
     printf("%u models, %u unsupported; outputs: %u ok, %u FAIL, %u informative\n", judge->models,
            judge->unsupported, judge->ok, judge->failed, judge->informative);
-    if (judge->engine.mode.precision > INF_PRECISION_FP32)
+    if (judge->engine.options.precision > INF_PRECISION_FP32)
         printf("%u cases refused, %u computed again in fp32\n", judge->refused, judge->recomputed);
     if (judge->models == 0) {
         fprintf(stderr, "run_models: %s: no model%s%s\n", manifest, only != NULL ? " " : "",

@@ -10,7 +10,7 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/limits.h"
 
-static const struct inf_plan_manner plain;
+static const struct inf_run_options plain;
 
 // A device that supports what its bit mask says: bit per operator.
 struct fake {

@@ -203,7 +203,7 @@ static const struct inf_race_entry *entry_of(const struct inf_served *served, co
     const struct inf_race *race = &served->placement.race;
     for (uint32_t i = 0; i < race->count; i++)
         if (strcmp(inf_device_info(race->entries[i].device)->name, device) == 0 &&
-            race->entries[i].mode.precision == precision)
+            race->entries[i].options.precision == precision)
             return &race->entries[i];
     cr_assert_fail("no candidate %s", device);
     return NULL;
@@ -213,7 +213,7 @@ static void expect_on(const struct inf_served *served, const char *device,
                       enum inf_precision precision, enum inf_place_source source)
 {
     cr_expect_str_eq(inf_device_info(served->device)->name, device, "%s", served->placement.reason);
-    cr_expect_eq(served->placement.mode.precision, precision, "%s", served->precision_reason);
+    cr_expect_eq(served->placement.options.precision, precision, "%s", served->precision_reason);
     cr_expect_eq(served->placement.source, source, "%s", served->placement.reason);
 }
 
@@ -426,7 +426,7 @@ Test(model_race, a_model_that_half_would_spoil_is_refused_with_its_error)
     const struct inf_race_entry *half = entry_of(served, "half", INF_PRECISION_FP16);
     cr_expect_eq(half->verdict, INF_RACE_REFUSED);
     cr_expect(strstr(half->why, "would move by") != NULL, "%s", half->why);
-    cr_expect_neq(served->placement.mode.precision, INF_PRECISION_FP16);
+    cr_expect_neq(served->placement.options.precision, INF_PRECISION_FP16);
     inf_served_unref(&served);
     struct inf_error err = place(store, "auto", "", "fp16");
     cr_expect_eq(err.code, INF_PRECONDITION);
@@ -461,7 +461,7 @@ static void expect_guarded(const struct inf_backend *backend)
     inf_model_store_demote(store, served, "it overflowed");
     cr_expect_eq(infer(served, (const float[]){1.0009765625f, 2, 3, 4}, y), INF_PRECISION_FP32);
     cr_expect_eq(y[0], -1.0019540786743164f);
-    cr_expect_eq(served->placement.mode.precision, INF_PRECISION_FP32);
+    cr_expect_eq(served->placement.options.precision, INF_PRECISION_FP32);
     cr_expect_str_eq(served->precision_reason, "it overflowed");
     inf_served_unref(&served);
     inf_model_store_destroy(&store);
