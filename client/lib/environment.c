@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about the machine, and flags of the daemon.
+// What the daemon found out about the machine, and its flags (public functions).
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/inferd.h"
+#include "client/lib/client.h"
 #include "client/lib/question.h"
+#include "proto/core/span.h"
 
 static void copy_flag(inferd_flag *to, const struct inf_flag_entry *from)
 {
@@ -18,18 +21,18 @@ static void copy_flag(inferd_flag *to, const struct inf_flag_entry *from)
     to->live = from->live;
 }
 
-static enum inf_code take_environment(void *context, const union inf_message *message, bool final,
+static enum inf_code copy_environment(void *context, const union inf_message *message, bool final,
                                       struct inf_error *err)
 {
     (void) final;
     inferd_environment **out_environment = context;
     const struct inf_environment_reply *from = &message->environment;
-    // One block: the environment, its facts, its flags.
+    // One allocation holds the environment, its facts and its flags.
     inferd_environment *environment =
         calloc(1, sizeof *environment + from->fact_count * sizeof(inferd_fact) +
                       from->flag_count * sizeof(inferd_flag));
     if (environment == NULL)
-        return inf_client_fail_memory(err);
+        return inf_client_question_fail_memory(err);
     environment->fact_count = from->fact_count;
     environment->flag_count = from->flag_count;
     environment->facts = (inferd_fact *)(environment + 1);
@@ -48,14 +51,15 @@ int inferd_environment_read(inferd_client *client, inferd_environment **environm
                             struct inferd_error *err)
 {
     *environment = NULL;
-    return inf_client_ask(client,
-                          &(struct inf_question){.method = INF_METHOD_ENVIRONMENT,
-                                                 .kind = INF_MESSAGE_EMPTY,
-                                                 .reply_kind = INF_MESSAGE_ENVIRONMENT,
-                                                 .limit_ns = INF_CLIENT_ANSWER_NS,
-                                                 .take = take_environment,
-                                                 .context = environment},
-                          err);
+    return inf_client_question_ask(
+        client,
+        &(struct inf_client_question){.method = INF_METHOD_ENVIRONMENT,
+                                      .kind = INF_MESSAGE_EMPTY,
+                                      .reply_kind = INF_MESSAGE_ENVIRONMENT,
+                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .on_reply = copy_environment,
+                                      .context = environment},
+        err);
 }
 
 void inferd_environment_free(inferd_environment *environment)
@@ -67,16 +71,16 @@ int inferd_flag_set(inferd_client *client, const char *name, const char *value,
                     struct inferd_error *err)
 {
     inferd_environment *changed = NULL;
-    int code =
-        inf_client_ask(client,
-                       &(struct inf_question){.method = INF_METHOD_FLAG_SET,
-                                              .kind = INF_MESSAGE_FLAG_SET,
-                                              .body.flag_set = {.name = name, .value = value},
-                                              .reply_kind = INF_MESSAGE_ENVIRONMENT,
-                                              .limit_ns = INF_CLIENT_ANSWER_NS,
-                                              .take = take_environment,
-                                              .context = &changed},
-                       err);
+    int code = inf_client_question_ask(
+        client,
+        &(struct inf_client_question){.method = INF_METHOD_FLAG_SET,
+                                      .kind = INF_MESSAGE_FLAG_SET,
+                                      .body.flag_set = {.name = name, .value = value},
+                                      .reply_kind = INF_MESSAGE_ENVIRONMENT,
+                                      .limit_ns = INF_CLIENT_ANSWER_NS,
+                                      .on_reply = copy_environment,
+                                      .context = &changed},
+        err);
     inferd_environment_free(changed);
     return code;
 }

@@ -1,143 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each frame from the daemon does.
+// What each frame from the daemon does. Frames are checked against the state of the connection: an
+// answer to no call, or a frame that only clients send, is a breach of the protocol, and the
+// connection ends.
+#include "client/lib/incoming.h"
+
 #include <string.h>
 
 #include "client/lib/client.h"
+#include "client/lib/reply.h"
+#include "proto/core/span.h"
 
-static enum inf_code decode(inferd_client *client, enum inf_message_kind kind,
-                            const struct inf_frame *frame, struct inf_error *err)
+static enum inf_code decode_message(inferd_client *client, enum inf_message_kind kind,
+                                    const struct inf_frame *frame, struct inf_error *err)
 {
     return inf_message_decode(&client->message, kind, frame->meta, client->scratch, err);
 }
 
-// Fills an error from a Status in the frame; *retry_after_ms too. False where it is none.
+// Fills *status from the Status message in the frame. Returns false if it cannot be decoded.
 static bool decode_status(inferd_client *client, const struct inf_frame *frame,
                           struct inf_error *status, struct inf_error *err)
 {
-    if (decode(client, INF_MESSAGE_STATUS, frame, err) != INF_OK)
+    if (decode_message(client, INF_MESSAGE_STATUS, frame, err) != INF_OK)
         return false;
     inf_error_from_status(status, &client->message.status);
     return true;
 }
 
-static bool control_answer(inferd_client *client, struct inf_call *call, struct inf_frame *frame,
-                           struct inf_error *err)
+static bool handle_control_answer(inferd_client *client, struct inf_client_call *call,
+                                  struct inf_frame *frame, struct inf_error *err)
 {
     bool final = (frame->header.flags & INF_FRAME_FINAL) != 0;
-    // Progress differs from the answer in kind; of all control calls only a load has any.
+    // All messages before the final answer are progress messages.
     enum inf_message_kind kind = final ? call->reply_kind : INF_MESSAGE_LOAD_PROGRESS;
-    if (decode(client, kind, frame, err) != INF_OK)
+    if (decode_message(client, kind, frame, err) != INF_OK)
         return false;
     if (!final) {
-        if (call->take != NULL)
-            (void)call->take(call->take_context, &client->message, false, err);
+        if (call->on_reply != NULL)
+            (void)call->on_reply(call->reply_context, &client->message, false, err);
         return true;
     }
     struct inf_error failure = {.code = INF_OK};
-    if (call->take != NULL)
-        (void)call->take(call->take_context, &client->message, true, &failure);
-    inf_call_answered(client, call, 1);
-    inf_call_end(client, call, failure.code == INF_OK ? NULL : &failure, 0);
-    inf_call_finish(client, call, true);
+    if (call->on_reply != NULL)
+        (void)call->on_reply(call->reply_context, &client->message, true, &failure);
+    inf_client_call_remove(client, call, 1);
+    inf_client_call_end(client, call, failure.code == INF_OK ? NULL : &failure, 0);
+    inf_client_call_release(client, call, true);
     return true;
 }
 
-// A failure reported for a call: by a Status, or because its answer's frame cannot be accepted.
-static bool call_failed(inferd_client *client, struct inf_call *call, struct inf_frame *frame,
-                        struct inf_error *err)
+// Handles the failure of a call: a Status of the daemon, or an answer that the assembler rejected.
+static bool handle_call_failure(inferd_client *client, struct inf_client_call *call,
+                                struct inf_frame *frame, struct inf_error *err)
 {
     if (frame->rejected.code != INF_OK) {
-        inf_call_answered(client, call, 1);
-        inf_call_end(client, call, &frame->rejected, 0);
-        inf_call_finish(client, call, true);
+        inf_client_call_remove(client, call, 1);
+        inf_client_call_end(client, call, &frame->rejected, 0);
+        inf_client_call_release(client, call, true);
         return true;
     }
-    if (decode(client, INF_MESSAGE_STATUS, frame, err) != INF_OK)
+    if (decode_message(client, INF_MESSAGE_STATUS, frame, err) != INF_OK)
         return false;
-    if (call->phase != INF_CALL_CONTROL) {
-        inf_infer_refused(client, call);
+    if (call->phase != INF_CLIENT_CALL_CONTROL) {
+        inf_client_reply_handle_failure(client, call);
         return true;
     }
     struct inf_error failure;
     inf_error_from_status(&failure, &client->message.status);
-    inf_call_answered(client, call, 1);
-    inf_call_end(client, call, &failure, client->message.status.retry_after_ms);
-    inf_call_finish(client, call, true);
+    inf_client_call_remove(client, call, 1);
+    inf_client_call_end(client, call, &failure, client->message.status.retry_after_ms);
+    inf_client_call_release(client, call, true);
     return true;
 }
 
-// Data of an answer that come ahead of it.
+// DATA: a part of an answer's data, sent before the answer.
 static bool handle_data(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
-    struct inf_call *call = inf_call_find(client, frame->header.stream_id);
-    if (call == NULL && client->draining && frame->header.stream_id > client->last_stream)
+    struct inf_client_call *call = inf_client_call_find(client, frame->header.stream_id);
+    if (call == NULL && client->connection.draining &&
+        frame->header.stream_id > client->connection.last_stream)
         return true;
-    if (decode(client, INF_MESSAGE_DATA, frame, err) != INF_OK)
+    if (decode_message(client, INF_MESSAGE_DATA, frame, err) != INF_OK)
         return false;
     uint64_t total = client->message.data.total_bytes;
-    if (call == NULL || call->phase != INF_CALL_INFER || total == 0 ||
+    if (call == NULL || call->phase != INF_CLIENT_CALL_INFER || total == 0 ||
         total > INF_LIMIT_STREAM_DATA_BYTES ||
-        (call->pieces_size != 0 && call->pieces_size != total) ||
-        !inf_range_ok(call->pieces_got, frame->header.data_bytes, total)) {
+        (call->partial_size != 0 && call->partial_size != total) ||
+        !inf_range_ok(call->partial_received, frame->header.data_bytes, total)) {
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
                         "%u bytes of data on stream %llu that no answer has room for",
                         frame->header.data_bytes, (unsigned long long)frame->header.stream_id);
         return false;
     }
-    if (call->pieces_size == 0)
-        call->pieces = inf_client_data_alloc(client, INF_MAX((size_t)total, 1));
-    call->pieces_size = (size_t)total;
-    if (call->pieces != NULL && frame->data != NULL) // without memory the answer will say so
-        memcpy(call->pieces + call->pieces_got, frame->data, frame->header.data_bytes);
-    call->pieces_got += frame->header.data_bytes;
+    if (call->partial_size == 0)
+        call->partial = inf_client_data_pool_alloc(&client->data_pool, INF_MAX((size_t)total, 1));
+    call->partial_size = (size_t)total;
+    if (call->partial != NULL && frame->data != NULL) // without memory, join_data() fails later
+        memcpy(call->partial + call->partial_received, frame->data, frame->header.data_bytes);
+    call->partial_received += frame->header.data_bytes;
     return true;
 }
 
-// Puts the data of an answer, the last of which the frame has, together.
-static bool join_data(inferd_client *client, struct inf_call *call, struct inf_frame *frame,
+// Appends the data of the final frame to those of the DATA frames, and makes them the frame's data.
+static bool join_data(inferd_client *client, struct inf_client_call *call, struct inf_frame *frame,
                       struct inf_error *err)
 {
     uint32_t size = frame->header.data_bytes;
-    if (call->pieces_size - call->pieces_got != size) {
+    if (call->partial_size - call->partial_received != size) {
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
                         "an answer's data are %zu bytes, %zu were announced",
-                        call->pieces_got + size, call->pieces_size);
+                        call->partial_received + size, call->partial_size);
         return false;
     }
-    if (call->pieces == NULL) {
+    if (call->partial == NULL) {
         inf_fail_reason(&frame->rejected, INF_EXHAUSTED, INF_REASON_HOST_OOM,
-                        "no memory for the %zu bytes of an answer", call->pieces_size);
+                        "no memory for the %zu bytes of an answer", call->partial_size);
         return true;
     }
     if (size > 0)
-        memcpy(call->pieces + call->pieces_got, frame->data, size);
-    inf_client_data_free(client, frame->data, size);
-    frame->data = call->pieces;
-    frame->header.data_bytes = (uint32_t)call->pieces_size;
-    call->pieces = NULL;
+        memcpy(call->partial + call->partial_received, frame->data, size);
+    inf_client_data_pool_free(&client->data_pool, frame->data, size);
+    frame->data = call->partial;
+    frame->header.data_bytes = (uint32_t)call->partial_size;
+    call->partial = NULL;
     return true;
 }
 
 static bool handle_response(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
-    struct inf_call *call = inf_call_find(client, frame->header.stream_id);
+    struct inf_client_call *call = inf_client_call_find(client, frame->header.stream_id);
     bool failed = (frame->header.flags & INF_FRAME_FLAG_ERROR) != 0;
     bool final = (frame->header.flags & INF_FRAME_FINAL) != 0;
     if (call == NULL) {
         struct inf_error refusal;
         if (failed && decode_status(client, frame, &refusal, err) &&
-            inf_memory_answer(client, frame, &refusal))
+            inf_client_region_handle_reply(client, frame, &refusal))
             return true;
-        if (client->draining && frame->header.stream_id > client->last_stream)
-            return true; // not begun, which the caller knows already
+        if (client->connection.draining && frame->header.stream_id > client->connection.last_stream)
+            return true; // not started: GOAWAY has ended the call
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
                         "an answer on stream %llu, which is not open",
                         (unsigned long long)frame->header.stream_id);
         return false;
     }
-    if (call->pieces_size != 0 && !failed && final && !join_data(client, call, frame, err))
+    if (call->partial_size != 0 && !failed && final && !join_data(client, call, frame, err))
         return false;
-    if (frame->rejected.code == INF_OK && !final && (failed || call->phase != INF_CALL_CONTROL)) {
+    if (frame->rejected.code == INF_OK && !final &&
+        (failed || call->phase != INF_CLIENT_CALL_CONTROL)) {
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME,
                         "%s on stream %llu without the mark of a last answer",
                         failed ? "an error" : "an inference's answer",
@@ -145,19 +153,19 @@ static bool handle_response(inferd_client *client, struct inf_frame *frame, stru
         return false;
     }
     if (failed || frame->rejected.code != INF_OK)
-        return call_failed(client, call, frame, err);
-    if (call->phase == INF_CALL_CONTROL)
-        return control_answer(client, call, frame, err);
-    return inf_infer_answer(client, call, frame, err);
+        return handle_call_failure(client, call, frame, err);
+    if (call->phase == INF_CLIENT_CALL_CONTROL)
+        return handle_control_answer(client, call, frame, err);
+    return inf_client_reply_handle(client, call, frame, err);
 }
 
 static bool handle_hello_ack(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
-    if (client->greeted) {
+    if (client->connection.greeted) {
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME, "a second HELLO_ACK");
         return false;
     }
-    if (decode(client, INF_MESSAGE_HELLO_ACK, frame, err) != INF_OK)
+    if (decode_message(client, INF_MESSAGE_HELLO_ACK, frame, err) != INF_OK)
         return false;
     const struct inf_hello_ack *ack = &client->message.hello_ack;
     if (ack->major != INF_PROTOCOL_MAJOR) {
@@ -166,46 +174,49 @@ static bool handle_hello_ack(inferd_client *client, struct inf_frame *frame, str
                         ack->minor, INF_PROTOCOL_MAJOR, INF_PROTOCOL_MINOR);
         return false;
     }
-    client->limits = ack->limits;
-    client->credit = ack->credit_requests;
-    client->credit_bytes = ack->credit_bytes;
-    if (client->epoch[0] != ack->epoch[0] || client->epoch[1] != ack->epoch[1])
-        inf_client_forget_infos(client);
-    client->epoch[0] = ack->epoch[0];
-    client->epoch[1] = ack->epoch[1];
-    client->greeted = true;
+    client->connection.limits = ack->limits;
+    client->credit.requests = ack->credit_requests;
+    client->credit.bytes = ack->credit_bytes;
+    if (client->connection.epoch[0] != ack->epoch[0] ||
+        client->connection.epoch[1] != ack->epoch[1])
+        inf_client_metadata_cache_drop_infos(&client->metadata);
+    client->connection.epoch[0] = ack->epoch[0];
+    client->connection.epoch[1] = ack->epoch[1];
+    client->connection.greeted = true;
     return true;
 }
 
-// Another credit than before. More may be in flight than it allows: their answers bring it back.
+// CREDIT: replaces the credit. If more requests are in flight than it allows, none may be sent
+// until enough of them are answered.
 static bool handle_credit(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
-    if (decode(client, INF_MESSAGE_CREDIT, frame, err) != INF_OK)
+    if (decode_message(client, INF_MESSAGE_CREDIT, frame, err) != INF_OK)
         return false;
     uint32_t requests = client->message.credit.requests;
-    client->limits.streams = requests;
+    client->connection.limits.streams = requests;
     if (client->message.credit.bytes != 0)
-        client->credit_bytes = client->message.credit.bytes;
-    client->credit = requests > client->open_count ? requests - client->open_count : 0;
+        client->credit.bytes = client->message.credit.bytes;
+    client->credit.requests =
+        requests > client->calls.open_count ? requests - client->calls.open_count : 0;
     return true;
 }
 
 static bool handle_goaway(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
-    if (decode(client, INF_MESSAGE_GOAWAY, frame, err) != INF_OK)
+    if (decode_message(client, INF_MESSAGE_GOAWAY, frame, err) != INF_OK)
         return false;
-    inf_client_drain(client, client->message.goaway.last_stream);
+    inf_client_connection_drain(client, client->message.goaway.last_stream);
     return true;
 }
 
-// ERROR: the daemon found the connection at fault and closes it.
+// ERROR: the daemon closes the connection because of a fault of this client.
 static bool handle_error(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
     struct inf_error failure;
     if (!decode_status(client, frame, &failure, err))
         return false;
     inf_error_prefix(&failure, INF_INTERNAL, "the daemon ended the connection");
-    inf_client_fail(client, &failure);
+    inf_client_connection_fail(client, &failure);
     return true;
 }
 
@@ -215,7 +226,7 @@ static bool handle_ping(inferd_client *client, struct inf_frame *frame, struct i
         .type = INF_FRAME_PONG,
         .stream_id = frame->header.stream_id,
     };
-    return inf_client_send(client, header, INF_MESSAGE_EMPTY, -1, err) == INF_OK;
+    return inf_client_send_queue_push_control(client, header, INF_MESSAGE_EMPTY, -1, err) == INF_OK;
 }
 
 static bool handle_region(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
@@ -228,10 +239,10 @@ static bool handle_region(inferd_client *client, struct inf_frame *frame, struct
         enum inf_message_kind kind = frame->header.type == INF_FRAME_MEM_REGISTERED
                                          ? INF_MESSAGE_REGION_REGISTERED
                                          : INF_MESSAGE_REGION_RELEASED;
-        if (decode(client, kind, frame, err) != INF_OK)
+        if (decode_message(client, kind, frame, err) != INF_OK)
             return false;
     }
-    if (inf_memory_answer(client, frame, failed ? &refusal : NULL))
+    if (inf_client_region_handle_reply(client, frame, failed ? &refusal : NULL))
         return true;
     inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME, "%s for a region that is not known",
                     inf_frame_type_name(frame->header.type));
@@ -241,7 +252,7 @@ static bool handle_region(inferd_client *client, struct inf_frame *frame, struct
 static bool handle_frame(inferd_client *client, struct inf_frame *frame, struct inf_error *err)
 {
     uint8_t type = frame->header.type;
-    if (!client->greeted && type != INF_FRAME_HELLO_ACK && type != INF_FRAME_ERROR) {
+    if (!client->connection.greeted && type != INF_FRAME_HELLO_ACK && type != INF_FRAME_ERROR) {
         inf_fail_reason(err, INF_INTERNAL, INF_REASON_BAD_FRAME, "%s before HELLO_ACK",
                         inf_frame_type_name(type));
         return false;
@@ -280,18 +291,18 @@ static bool handle_frame(inferd_client *client, struct inf_frame *frame, struct 
                         inf_frame_type_name(type));
         return false;
     default:
-        return true; // from a later version; critical ones have been refused by their header
+        return true; // a frame of a later version; the assembler refuses those marked critical
     }
 }
 
-void inf_client_handle(inferd_client *client, struct inf_frame *frame)
+void inf_client_incoming_handle_frame(inferd_client *client, struct inf_frame *frame)
 {
     struct inf_error err = {.code = INF_OK};
     if (!handle_frame(client, frame, &err)) {
-        if (client->greeted)
+        if (client->connection.greeted)
             inf_error_prefix(&err, INF_INTERNAL, "the daemon broke the protocol");
-        inf_client_fail(client, &err);
+        inf_client_connection_fail(client, &err);
     }
-    inf_client_data_free(client, frame->data,
-                         frame->header.data_bytes); // NULL where a result has it now
+    inf_client_data_pool_free(&client->data_pool, frame->data,
+                              frame->header.data_bytes); // NULL if a result has taken it
 }

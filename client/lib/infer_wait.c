@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inferences that are waited for: sent as soon as there is credit and, as far as inferd_set_retry() says, as often as it
-// takes.
-#include <stdio.h>
+// Blocking inferences: sent as soon as there is credit, and sent again as inferd_set_retry()
+// allows.
+//
+// A blocking call retries by itself instead of using the retry queue, because it can also wait: for
+// credit, for the daemon's retry_after_ms, and for a new connection.
+#include <stddef.h>
 #include <string.h>
 
+#include "client/inferd.h"
 #include "client/lib/client.h"
+#include "client/lib/connect.h"
+#include "client/lib/credit.h"
+#include "client/lib/error.h"
+#include "client/lib/event_loop.h"
+#include "client/lib/infer.h"
+#include "proto/core/span.h"
 
-// What a blocking inference waits for.
+// The result of a blocking inference, stored by its callback.
 struct waiter {
     bool done;
     inferd_result *result;
@@ -14,7 +24,7 @@ struct waiter {
     int code;
 };
 
-static void on_done(void *context, inferd_result *result, const struct inferd_error *err)
+static void store_result(void *context, inferd_result *result, const struct inferd_error *err)
 {
     struct waiter *waiter = context;
     waiter->done = true;
@@ -24,46 +34,48 @@ static void on_done(void *context, inferd_result *result, const struct inferd_er
         *waiter->err = *err;
 }
 
-// Starts a request as soon as there is credit for it.
+// Sends a request as soon as there is credit for it.
 static enum inf_code start_waiting(inferd_client *client, const inferd_request *request,
                                    struct waiter *waiter, struct inf_error *err)
 {
-    struct inf_call *call = NULL;
-    inferd_request left = *request;
+    struct inf_client_call *call = NULL;
+    inferd_request remaining = *request;
     uint64_t start_ns = inf_client_now_ns();
     uint64_t timeout_ms = INF_MIN(request->timeout_ms, UINT32_MAX);
     uint64_t until_ns = timeout_ms == 0 ? 0 : start_ns + timeout_ms * 1000000;
-    const struct inf_infer_answer answer = {.callback = on_done, .context = waiter, .waited = true};
+    const struct inf_client_infer_target target = {
+        .callback = store_result, .context = waiter, .blocking = true};
     for (;;) {
-        enum inf_code code = inf_client_may_send(client, err);
-        if (code != INF_EXHAUSTED || client->open_count == 0)
-            code = inf_infer_start(client, &left, &answer, &call, err);
-        if (code != INF_EXHAUSTED || client->open_count == 0 ||
+        enum inf_code code = inf_client_credit_check_request(client, err);
+        if (code != INF_EXHAUSTED || client->calls.open_count == 0)
+            code = inf_client_infer_start(client, &remaining, &target, &call, err);
+        if (code != INF_EXHAUSTED || client->calls.open_count == 0 ||
             (err->reason != INF_REASON_QUOTA_REQUESTS && err->reason != INF_REASON_QUOTA_BYTES))
             return code;
-        (void)inf_client_wait(client, until_ns);
+        (void)inf_client_event_loop_wait(client, until_ns);
         uint64_t waited_ms = (inf_client_now_ns() - start_ns) / 1000000;
         if (timeout_ms != 0 && waited_ms >= timeout_ms)
             return inf_fail_reason(err, INF_DEADLINE, INF_REASON_IN_QUEUE,
                                    "the time ran out before the daemon allowed another request");
-        left.timeout_ms = timeout_ms == 0 ? 0 : request->timeout_ms - waited_ms;
+        remaining.timeout_ms = timeout_ms == 0 ? 0 : request->timeout_ms - waited_ms;
     }
 }
 
-// Runs a request once.
+// Sends a request and waits for the answer.
 static int infer_once(inferd_client *client, const inferd_request *request, inferd_result **result,
                       struct inferd_error *err)
 {
     struct inf_error error = {.code = INF_OK};
     struct waiter waiter = {.err = err, .code = INFERD_CANCELLED};
     if (start_waiting(client, request, &waiter, &error) != INF_OK)
-        return inf_client_report(err, &error);
-    while (!waiter.done && inf_client_wait(client, 0))
+        return inf_client_report_error(err, &error);
+    while (!waiter.done && inf_client_event_loop_wait(client, 0))
         ;
-    if (!waiter.done) // only a callback that closed the client ends the loop without an answer
-        inf_client_report(err, &(struct inf_error){.code = INF_CANCELLED,
-                                                   .reason = INF_REASON_BY_CLIENT,
-                                                   .text = "the client was closed meanwhile"});
+    if (!waiter.done) // a callback has closed the client
+        inf_client_report_error(err,
+                                &(struct inf_error){.code = INF_CANCELLED,
+                                                    .reason = INF_REASON_BY_CLIENT,
+                                                    .text = "the client was closed meanwhile"});
     *result = waiter.result;
     return waiter.code;
 }
@@ -74,53 +86,56 @@ static bool is_unbegun(const struct inferd_error *err)
                                               INF_REASON_QUOTA_REQUESTS, INF_REASON_QUOTA_TIME,
                                               INF_REASON_LOADING};
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
-        if (inf_reason_is_unbegun((enum inf_code)err->code, reasons[i]) &&
+        if (inf_client_retry_is_safe((enum inf_code)err->code, reasons[i]) &&
             strcmp(err->reason, inf_reason_name(reasons[i])) == 0)
             return true;
     return false;
 }
 
-// Does what has to be done before a request is sent again. False where the time does not allow it.
-static bool prepare_again(inferd_client *client, uint64_t until_ns, struct inferd_error *err)
+// Reconnects if the connection has failed, or waits for the daemon's retry_after_ms. Returns false
+// if there is not enough time.
+static bool prepare_retry(inferd_client *client, uint64_t until_ns, struct inferd_error *err)
 {
     struct inf_error error = {.code = INF_OK};
-    if (client->failure.code != INF_OK || client->draining) {
+    if (client->connection.failure.code != INF_OK || client->connection.draining) {
         if (inf_client_reconnect(client, until_ns, &error) == INF_OK)
             return true;
-        inf_client_report(err, &error);
+        inf_client_report_error(err, &error);
         return false;
     }
     uint64_t wait_ns = INF_MAX(err->retry_after_ms, 1) * (uint64_t)1000000;
     uint64_t wake_ns = inf_client_now_ns() + wait_ns;
     if (wake_ns >= until_ns)
         return false;
-    while (inf_client_now_ns() < wake_ns && client->failure.code == INF_OK && !client->closing)
-        (void)inf_client_wait(client, wake_ns);
+    while (inf_client_now_ns() < wake_ns && client->connection.failure.code == INF_OK &&
+           !client->closing)
+        (void)inf_client_event_loop_wait(client, wake_ns);
     return !client->closing;
 }
 
-// As infer_once(), as often as it takes.
-static int infer_again(inferd_client *client, const inferd_request *request, inferd_result **result,
-                       struct inferd_error *err)
+// As infer_once(), and sends the request again as long as it was certainly not started.
+static int infer_with_retry(inferd_client *client, const inferd_request *request,
+                            inferd_result **result, struct inferd_error *err)
 {
     uint64_t start_ns = inf_client_now_ns();
-    uint64_t until_ns = start_ns + client->retry_ns;
-    inferd_request left = *request;
+    uint64_t until_ns = start_ns + client->retry.limit_ns;
+    inferd_request remaining = *request;
     struct inferd_error last;
     int code;
     if (request->timeout_ms != 0 && request->timeout_ms < UINT32_MAX)
         until_ns = INF_MIN(until_ns, start_ns + request->timeout_ms * 1000000);
     for (;;) {
-        // Where the connection has ended already, the request does not leave this process.
-        bool unsent = client->failure.code != INF_OK;
-        code = infer_once(client, &left, result, &last);
+        // If the connection has failed already, the request is not sent at all.
+        bool unsent = client->connection.failure.code != INF_OK;
+        code = infer_once(client, &remaining, result, &last);
         if (code == INFERD_OK || client->closing || (!unsent && !is_unbegun(&last)) ||
-            !prepare_again(client, until_ns, &last))
+            !prepare_retry(client, until_ns, &last))
             break;
         client->statistics.sent_again++;
         uint64_t spent_ms = (inf_client_now_ns() - start_ns) / 1000000;
         if (request->timeout_ms != 0)
-            left.timeout_ms = request->timeout_ms > spent_ms ? request->timeout_ms - spent_ms : 1;
+            remaining.timeout_ms =
+                request->timeout_ms > spent_ms ? request->timeout_ms - spent_ms : 1;
     }
     if (code != INFERD_OK && err != NULL)
         *err = last;
@@ -134,12 +149,12 @@ int inferd_infer(inferd_client *client, const inferd_request *request, inferd_re
     if (request == NULL || result == NULL) {
         inf_fail_reason(&error, INF_INVALID, INF_REASON_BAD_PARAMETER,
                         "a request and a place for the result are wanted");
-        return inf_client_report(err, &error);
+        return inf_client_report_error(err, &error);
     }
     *result = NULL;
     inf_client_enter(client);
-    int code = client->retry_ns == 0 ? infer_once(client, request, result, err)
-                                     : infer_again(client, request, result, err);
+    int code = client->retry.limit_ns == 0 ? infer_once(client, request, result, err)
+                                           : infer_with_retry(client, request, result, err);
     inf_client_leave(client);
     return code;
 }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model looked into, node by node.
+// Inspecting a model node by node (public function).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/background_thread.h"
+#include "client/inferd.h"
+#include "client/lib/client.h"
+#include "client/lib/client_lock.h"
+#include "client/lib/error.h"
 #include "client/lib/question.h"
+#include "proto/core/span.h"
 
 struct listener {
     inferd_client *client;
-    inferd_node_callback call;
+    inferd_node_callback callback;
     void *context;
 };
 
@@ -34,32 +38,32 @@ static void copy_node(inferd_node *to, const struct inf_node_entry *from)
     to->max_rel = from->max_rel;
 }
 
-static enum inf_code take_nodes(void *context, const union inf_message *message, bool final,
-                                struct inf_error *err)
+static enum inf_code handle_nodes(void *context, const union inf_message *message, bool final,
+                                  struct inf_error *err)
 {
     (void)err;
     const struct listener *listener = context;
     const struct inf_load_progress *progress = &message->load_progress;
     if (final)
         return INF_OK;
-    // The callback may use the client, whose message this is.
+    // Copied, because the callback may use the client and so overwrite client->message.
     inferd_node *nodes = calloc(INF_MAX(progress->node_count, 1u), sizeof *nodes);
     uint32_t count = progress->node_count;
     if (nodes == NULL)
-        return inf_client_fail_memory(err);
+        return inf_client_question_fail_memory(err);
     for (uint32_t i = 0; i < count; i++)
         copy_node(&nodes[i], &progress->nodes[i]);
-    unsigned held = inf_service_callback_begin(listener->client);
+    unsigned depth = inf_client_lock_begin_callback(listener->client);
     for (uint32_t i = 0; i < count; i++)
-        listener->call(listener->context, &nodes[i]);
-    inf_service_callback_end(listener->client, held);
+        listener->callback(listener->context, &nodes[i]);
+    inf_client_lock_end_callback(listener->client, depth);
     free(nodes);
     return INF_OK;
 }
 
-// Describes the inputs and where they lie in the data segment, whose size is returned; 0 where there
-// is nothing, or they are too many or too large, which the caller tells by inputs without a place.
-static size_t place_inputs(struct inf_infer_request *infer, const inferd_inspect_request *request)
+// Fills the inputs of the message and their places in the data segment. Returns the size of that.
+static size_t describe_inputs(struct inf_infer_request *infer,
+                              const inferd_inspect_request *request)
 {
     size_t used = 0;
     infer->input_count = (uint32_t)request->input_count;
@@ -79,34 +83,35 @@ static size_t place_inputs(struct inf_infer_request *infer, const inferd_inspect
     return used;
 }
 
-static int ask(inferd_client *client, const inferd_inspect_request *request,
-               struct inf_infer_request *infer, struct listener *listener, struct inferd_error *err)
+static int send_request(inferd_client *client, const inferd_inspect_request *request,
+                        struct inf_infer_request *infer, struct listener *listener,
+                        struct inferd_error *err)
 {
-    size_t data_bytes = place_inputs(infer, request);
+    size_t data_bytes = describe_inputs(infer, request);
     if (data_bytes > INF_LIMIT_DATA_BYTES)
-        return inf_client_report(
+        return inf_client_report_error(
             err, &(struct inf_error){.code = INF_EXHAUSTED,
                                      .reason = INF_REASON_FRAME_TOO_LARGE,
                                      .text = "inputs of more than 1 MiB cannot be looked into"});
     char *data = calloc(1, INF_MAX(data_bytes, (size_t)1));
     if (data == NULL)
-        return inf_client_report(
+        return inf_client_report_error(
             err, &(struct inf_error){.code = INF_EXHAUSTED, .text = "no memory for the inputs"});
     for (size_t i = 0; i < request->input_count; i++)
         if (request->inputs[i].size > 0)
             memcpy(data + infer->inputs[i].location.offset, request->inputs[i].data,
                    request->inputs[i].size);
-    const struct inf_question question = {
+    const struct inf_client_question question = {
         .method = INF_METHOD_MODEL_INSPECT,
         .kind = INF_MESSAGE_INFER_REQUEST,
         .infer = infer,
         .data = data,
         .data_bytes = data_bytes,
         .reply_kind = INF_MESSAGE_EMPTY,
-        .take = take_nodes,
+        .on_reply = handle_nodes,
         .context = listener,
     };
-    int code = inf_client_ask(client, &question, err);
+    int code = inf_client_question_ask(client, &question, err);
     free(data);
     return code;
 }
@@ -116,13 +121,13 @@ int inferd_inspect(inferd_client *client, const inferd_inspect_request *request,
 {
     struct listener listener = {client, callback, context};
     if (request->model == NULL || !inf_model_name_valid(request->model))
-        return inf_client_refuse_name(err, request->model);
+        return inf_client_question_refuse_name(err, request->model);
     if (request->input_count > INF_LIMIT_TENSORS)
-        return inf_client_report(
+        return inf_client_report_error(
             err, &(struct inf_error){.code = INF_INVALID, .text = "more than 64 inputs"});
     struct inf_infer_request *infer = calloc(1, sizeof *infer);
     if (infer == NULL)
-        return inf_client_report(
+        return inf_client_report_error(
             err, &(struct inf_error){.code = INF_EXHAUSTED, .text = "no memory for the request"});
     infer->model_name = request->model;
     infer->model_version = request->version;
@@ -131,7 +136,7 @@ int inferd_inspect(inferd_client *client, const inferd_inspect_request *request,
     infer->against = request->against;
     infer->precision = request->precision;
     infer->tolerance = request->tolerance;
-    int code = ask(client, request, infer, &listener, err);
+    int code = send_request(client, request, infer, &listener, err);
     free(infer);
     return code;
 }

@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library has seen of models' outputs, so that large ones get room in a region.
-#include "client/lib/client.h"
+// What the client has learned about models, in order of use: a lookup moves its entry to the front
+// of a list, and a full cache replaces the last entry.
+#include "client/lib/metadata_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct inf_metadata_cache *inf_metadata_cache_find(inferd_client *client, const char *model,
-                                                   const char *version)
+#include "proto/core/span.h"
+
+struct inf_client_metadata *inf_client_metadata_cache_find(struct inf_client_metadata_cache *cache,
+                                                           const char *model, const char *version)
 {
-    for (struct inf_metadata_cache **place = &client->metadata; *place != NULL;
+    for (struct inf_client_metadata **place = &cache->models; *place != NULL;
          place = &(*place)->next) {
-        struct inf_metadata_cache *metadata = *place;
+        struct inf_client_metadata *metadata = *place;
         if (strcmp(metadata->model, model) != 0 || strcmp(metadata->version_asked, version) != 0)
             continue;
-        *place = metadata->next; // to the front: the list's end is the least used
-        metadata->next = client->metadata;
-        client->metadata = metadata;
+        *place = metadata->next; // to the front
+        metadata->next = cache->models;
+        cache->models = metadata;
         return metadata;
     }
     return NULL;
 }
 
-struct inf_metadata_cache *inf_metadata_cache_make(inferd_client *client, const char *model,
-                                                   const char *version)
+struct inf_client_metadata *inf_client_metadata_cache_add(struct inf_client_metadata_cache *cache,
+                                                          const char *model, const char *version)
 {
-    struct inf_metadata_cache *metadata = inf_metadata_cache_find(client, model, version);
+    struct inf_client_metadata *metadata = inf_client_metadata_cache_find(cache, model, version);
     if (metadata != NULL)
         return metadata;
     uint32_t count = 0;
-    struct inf_metadata_cache **place = &client->metadata;
-    for (; *place != NULL && count + 1 < INF_CLIENT_METADATA; place = &(*place)->next)
+    struct inf_client_metadata **place = &cache->models;
+    for (; *place != NULL && count + 1 < INF_CLIENT_METADATA_MODELS; place = &(*place)->next)
         count++;
     if (*place != NULL) {
-        metadata = *place; // the last one
+        metadata = *place; // reuse the least recently used entry
         *place = NULL;
-        inf_metadata_cache_forget_info(metadata);
-        inf_metadata_cache_reset(metadata);
+        inf_client_metadata_drop_info(metadata);
+        inf_client_metadata_clear_outputs(metadata);
     } else {
         metadata = calloc(1, sizeof *metadata);
         if (metadata == NULL)
@@ -44,13 +47,13 @@ struct inf_metadata_cache *inf_metadata_cache_make(inferd_client *client, const 
     }
     snprintf(metadata->model, sizeof metadata->model, "%s", model);
     snprintf(metadata->version_asked, sizeof metadata->version_asked, "%s", version);
-    metadata->next = client->metadata;
-    client->metadata = metadata;
+    metadata->next = cache->models;
+    cache->models = metadata;
     return metadata;
 }
 
-struct inf_metadata_cache_output *
-inf_metadata_cache_output(const struct inf_metadata_cache *metadata, const char *name)
+struct inf_client_metadata_output *
+inf_client_metadata_find_output(const struct inf_client_metadata *metadata, const char *name)
 {
     for (uint32_t i = 0; i < metadata->count; i++)
         if (strcmp(metadata->outputs[i].name, name) == 0)
@@ -58,16 +61,17 @@ inf_metadata_cache_output(const struct inf_metadata_cache *metadata, const char 
     return NULL;
 }
 
-bool inf_metadata_cache_note(struct inf_metadata_cache *metadata, const char *name, size_t bytes)
+bool inf_client_metadata_note_output(struct inf_client_metadata *metadata, const char *name,
+                                     size_t bytes)
 {
-    struct inf_metadata_cache_output *output = inf_metadata_cache_output(metadata, name);
+    struct inf_client_metadata_output *output = inf_client_metadata_find_output(metadata, name);
     if (output != NULL) {
         output->bytes = INF_MAX(output->bytes, bytes);
         return true;
     }
     if (metadata->count == metadata->capacity) {
         uint32_t capacity = INF_MAX(metadata->capacity * 2, 4);
-        struct inf_metadata_cache_output *outputs =
+        struct inf_client_metadata_output *outputs =
             realloc(metadata->outputs, capacity * sizeof metadata->outputs[0]);
         if (outputs == NULL)
             return false;
@@ -80,32 +84,32 @@ bool inf_metadata_cache_note(struct inf_metadata_cache *metadata, const char *na
     return true;
 }
 
-void inf_metadata_cache_reset(struct inf_metadata_cache *metadata)
+void inf_client_metadata_clear_outputs(struct inf_client_metadata *metadata)
 {
     metadata->count = 0;
     metadata->complete = false;
     metadata->version_got[0] = '\0';
 }
 
-void inf_metadata_cache_forget_info(struct inf_metadata_cache *metadata)
+void inf_client_metadata_drop_info(struct inf_client_metadata *metadata)
 {
     free(metadata->info);
     metadata->info = NULL;
 }
 
-void inf_client_forget_infos(inferd_client *client)
+void inf_client_metadata_cache_drop_infos(struct inf_client_metadata_cache *cache)
 {
-    for (struct inf_metadata_cache *metadata = client->metadata; metadata != NULL;
+    for (struct inf_client_metadata *metadata = cache->models; metadata != NULL;
          metadata = metadata->next)
-        inf_metadata_cache_forget_info(metadata);
+        inf_client_metadata_drop_info(metadata);
 }
 
-void inf_client_metadata_fini(inferd_client *client)
+void inf_client_metadata_cache_fini(struct inf_client_metadata_cache *cache)
 {
-    while (client->metadata != NULL) {
-        struct inf_metadata_cache *metadata = client->metadata;
-        client->metadata = metadata->next;
-        inf_metadata_cache_forget_info(metadata);
+    while (cache->models != NULL) {
+        struct inf_client_metadata *metadata = cache->models;
+        cache->models = metadata->next;
+        inf_client_metadata_drop_info(metadata);
         free(metadata->outputs);
         free(metadata);
     }

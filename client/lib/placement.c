@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a model runs and why, and putting it elsewhere.
+// Where a model runs and why, and moving it to another device (public functions).
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "client/inferd.h"
+#include "client/lib/client.h"
+#include "client/lib/progress.h"
 #include "client/lib/question.h"
+#include "proto/core/span.h"
 
 static void copy_candidate(inferd_candidate *to, const struct inf_candidate_entry *from)
 {
@@ -68,19 +71,19 @@ static void copy_placement(inferd_placement *to, const struct inf_placement_repl
     to->setting_count = from->setting_count;
 }
 
-static enum inf_code take_placement(void *context, const union inf_message *message, bool final,
-                                    struct inf_error *err)
+static enum inf_code handle_placement(void *context, const union inf_message *message, bool final,
+                                      struct inf_error *err)
 {
     (void) final;
     inferd_placement **out_placement = context;
     const struct inf_placement_reply *from = &message->placement_reply;
-    // One block: the placement, its candidates, what was declined, settings.
+    // One allocation holds the placement and its three lists.
     inferd_placement *placement =
         calloc(1, sizeof *placement + from->candidate_count * sizeof(inferd_candidate) +
                       from->declined_count * sizeof(inferd_declined) +
                       from->setting_count * sizeof(inferd_setting));
     if (placement == NULL)
-        return inf_client_fail_memory(err);
+        return inf_client_question_fail_memory(err);
     placement->candidates = (inferd_candidate *)(placement + 1);
     placement->declined = (inferd_declined *)(placement->candidates + from->candidate_count);
     placement->settings = (inferd_setting *)(placement->declined + from->declined_count);
@@ -100,17 +103,17 @@ int inferd_explain(inferd_client *client, const char *name, const char *version,
 {
     *placement = NULL;
     if (name == NULL || !inf_model_name_valid(name))
-        return inf_client_refuse_name(err, name);
-    const struct inf_question question = {
+        return inf_client_question_refuse_name(err, name);
+    const struct inf_client_question question = {
         .method = INF_METHOD_MODEL_PLACEMENT,
         .kind = INF_MESSAGE_PLACEMENT_REQUEST,
         .body.placement_request = {.name = name, .version = version},
         .reply_kind = INF_MESSAGE_PLACEMENT_REPLY,
         .limit_ns = INF_CLIENT_ANSWER_NS,
-        .take = take_placement,
+        .on_reply = handle_placement,
         .context = placement,
     };
-    return inf_client_ask(client, &question, err);
+    return inf_client_question_ask(client, &question, err);
 }
 
 void inferd_placement_free(inferd_placement *placement)
@@ -121,10 +124,11 @@ void inferd_placement_free(inferd_placement *placement)
 int inferd_place(inferd_client *client, const inferd_place_order *order, inferd_progress progress,
                  void *context, struct inferd_error *err)
 {
-    struct inf_progress told = {.client = client, .call = progress, .context = context};
+    struct inf_client_progress progress_state = {
+        .client = client, .callback = progress, .context = context};
     if (order->model == NULL || !inf_model_name_valid(order->model))
-        return inf_client_refuse_name(err, order->model);
-    const struct inf_question question = {
+        return inf_client_question_refuse_name(err, order->model);
+    const struct inf_client_question question = {
         .method = INF_METHOD_MODEL_PLACE,
         .kind = INF_MESSAGE_PLACEMENT_REQUEST,
         .body.placement_request = {.name = order->model,
@@ -134,26 +138,27 @@ int inferd_place(inferd_client *client, const inferd_place_order *order, inferd_
                                    .precision = order->precision,
                                    .mode = order->mode},
         .reply_kind = INF_MESSAGE_EMPTY,
-        .take = inf_client_take_progress,
-        .context = &told,
+        .on_reply = inf_client_progress_handle,
+        .context = &progress_state,
     };
-    return inf_client_ask(client, &question, err);
+    return inf_client_question_ask(client, &question, err);
 }
 
 int inferd_precompile(inferd_client *client, const char *name, const char *version,
                       const char *device, const char *shapes, inferd_progress progress,
                       void *context, struct inferd_error *err)
 {
-    struct inf_progress told = {.client = client, .call = progress, .context = context};
+    struct inf_client_progress progress_state = {
+        .client = client, .callback = progress, .context = context};
     if (name == NULL || !inf_model_name_valid(name))
-        return inf_client_refuse_name(err, name);
-    const struct inf_question question = {
+        return inf_client_question_refuse_name(err, name);
+    const struct inf_client_question question = {
         .method = INF_METHOD_MODEL_PRECOMPILE,
         .kind = INF_MESSAGE_PRECOMPILE,
         .body.precompile = {.name = name, .version = version, .device = device, .shapes = shapes},
         .reply_kind = INF_MESSAGE_EMPTY,
-        .take = inf_client_take_progress,
-        .context = &told,
+        .on_reply = inf_client_progress_handle,
+        .context = &progress_state,
     };
-    return inf_client_ask(client, &question, err);
+    return inf_client_question_ask(client, &question, err);
 }

@@ -1,131 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous requests that have certainly not been begun wait here to be sent again, on a new
-// connection where the old one is over. Nothing in here blocks.
-#include <string.h>
+// Sending queued requests again, on a new connection if the old one is over.
+//
+// A request gets here if it has certainly not been started (retry_queue.c). Each round of the event
+// loop goes one step further: open a socket, wait for the greeting, register the regions again,
+// send. If a step fails, the next attempt begins CONNECT_EVERY_NS later. A request that has no time
+// left ends with the error it failed with last.
+#include "client/lib/retry.h"
+
+#include <stddef.h>
 
 #include "client/lib/client.h"
+#include "client/lib/credit.h"
+#include "client/lib/error.h"
+#include "client/lib/infer.h"
+#include "client/lib/poll_state.h"
+#include "client/lib/receive.h"
+#include "proto/core/span.h"
 
 #define CONNECT_EVERY_NS ((uint64_t)10 * 1000 * 1000)
 
-bool inf_reason_is_unbegun(enum inf_code code, enum inf_reason reason)
+// Removes a call from the queue and ends it, with `error` or, if that is NULL, with its last
+// failure.
+static void end_queued(inferd_client *client, struct inf_client_call **place,
+                       const struct inf_error *error)
 {
-    if (code != INF_UNAVAILABLE && code != INF_EXHAUSTED)
-        return false;
-    return reason == INF_REASON_DRAINING || reason == INF_REASON_QUEUE_FULL ||
-           reason == INF_REASON_QUOTA_REQUESTS || reason == INF_REASON_QUOTA_TIME ||
-           reason == INF_REASON_LOADING;
+    struct inf_client_call *call = *place;
+    *place = call->next;
+    inf_client_call_end(client, call, error, 0);
+    inf_client_call_release(client, call, true);
 }
 
-bool inf_call_park(inferd_client *client, struct inf_call *call, const struct inf_error *error,
-                   uint32_t retry_after_ms)
-{
-    uint64_t now_ns = inf_client_now_ns();
-    uint64_t wake_ns = now_ns + (uint64_t)INF_MAX(retry_after_ms, 1u) * 1000000;
-    if (call->ended || call->cancelled || call->once || call->phase != INF_CALL_INFER ||
-        wake_ns >= call->retry_until_ns || client->closing)
-        return false;
-    inf_client_report(&call->failure, error);
-    call->failure.retry_after_ms = retry_after_ms;
-    call->wake_ns = wake_ns;
-    struct inf_call **place = &client->parked;
-    while (*place != NULL)
-        place = &(*place)->next_in_bucket;
-    call->next_in_bucket = NULL;
-    *place = call;
-    return true;
-}
-
-// Ends a call that waited, with what it failed with last, or with `error`.
-static void give_up(inferd_client *client, struct inf_call **place, const struct inf_error *error)
-{
-    struct inf_call *call = *place;
-    *place = call->next_in_bucket;
-    inf_call_end(client, call, error, 0);
-    inf_call_finish(client, call, true);
-}
-
-bool inf_parked_cancel(inferd_client *client, uint64_t handle)
+bool inf_client_retry_cancel(inferd_client *client, uint64_t handle)
 {
     struct inf_error error;
-    for (struct inf_call **place = &client->parked; *place != NULL;
-         place = &(*place)->next_in_bucket) {
+    for (struct inf_client_call **place = &client->retry.head; *place != NULL;
+         place = &(*place)->next) {
         if ((*place)->handle != handle)
             continue;
         inf_fail_reason(&error, INF_CANCELLED, INF_REASON_BY_CLIENT, "cancelled by the client");
-        give_up(client, place, &error);
+        end_queued(client, place, &error);
         return true;
     }
     return false;
 }
 
-// Whether only another connection will take requests.
-static bool is_over(const inferd_client *client)
-{
-    return client->failure.code != INF_OK || (client->draining && client->open_count == 0);
-}
-
-// Goes one step towards a connection that takes requests. True once there is one.
-static bool is_connected(inferd_client *client, uint64_t now_ns)
+// Goes one step towards a connection that accepts requests. Returns whether there is one.
+static bool advance_connection(inferd_client *client, uint64_t now_ns)
 {
     struct inf_error err;
-    bool over = is_over(client);
-    if (over && now_ns >= client->connect_ns) {
-        client->connect_ns = now_ns + CONNECT_EVERY_NS;
-        inf_client_fail(client, &(struct inf_error){.code = INF_UNAVAILABLE,
-                                                    .text = "the connection was given up"});
-        inf_client_connect_begin(client, now_ns);
-        inf_client_flush(client);
-        inf_client_receive(client);
-    } else if (!over && client->connecting && !client->greeted &&
-               now_ns >= client->connect_ns + INF_CLIENT_ANSWER_NS) {
-        inf_client_fail(client, &(struct inf_error){.code = INF_UNAVAILABLE,
-                                                    .text = "the daemon did not answer"});
+    bool over = inf_client_poll_state_needs_connection(client);
+    if (over && now_ns >= client->connection.attempt_ns) {
+        client->connection.attempt_ns = now_ns + CONNECT_EVERY_NS;
+        inf_client_connection_fail(
+            client,
+            &(struct inf_error){.code = INF_UNAVAILABLE, .text = "the connection was given up"});
+        inf_client_connection_begin(client, now_ns);
+        inf_client_send_queue_flush(client);
+        inf_client_receive_frames(client);
+    } else if (!over && client->connection.needs_registration && !client->connection.greeted &&
+               now_ns >= client->connection.attempt_ns + INF_CLIENT_ANSWER_NS) {
+        inf_client_connection_fail(
+            client,
+            &(struct inf_error){.code = INF_UNAVAILABLE, .text = "the daemon did not answer"});
     }
-    if (client->failure.code != INF_OK || !client->greeted)
+    if (client->connection.failure.code != INF_OK || !client->connection.greeted)
         return false;
-    if (client->connecting && inf_client_memory_register(client, &err) != INF_OK)
-        inf_client_fail(client, &err);
-    client->connecting = false;
-    return inf_client_may_send(client, NULL) == INF_OK;
+    if (client->connection.needs_registration &&
+        inf_client_region_table_register(client, &err) != INF_OK)
+        inf_client_connection_fail(client, &err);
+    client->connection.needs_registration = false;
+    return inf_client_credit_check_request(client, NULL) == INF_OK;
 }
 
-void inf_client_retry(inferd_client *client)
+void inf_client_retry_send(inferd_client *client)
 {
-    if (client->parked == NULL || client->closing)
+    if (client->retry.head == NULL || client->closing)
         return;
     uint64_t now_ns = inf_client_now_ns();
-    bool connected = is_connected(client, now_ns);
-    for (struct inf_call **place = &client->parked; *place != NULL;) {
-        struct inf_call *call = *place;
+    bool connected = advance_connection(client, now_ns);
+    for (struct inf_client_call **place = &client->retry.head; *place != NULL;) {
+        struct inf_client_call *call = *place;
         struct inf_error err = {.code = INF_OK};
         if (now_ns >= call->retry_until_ns) {
-            give_up(client, place, NULL);
-        } else if (connected && now_ns >= call->wake_ns &&
-                   inf_client_may_send(client, NULL) == INF_OK) {
-            *place = call->next_in_bucket;
-            if (inf_infer_resend(client, call, &err) == INF_OK)
+            end_queued(client, place, NULL);
+        } else if (connected && now_ns >= call->retry_at_ns &&
+                   inf_client_credit_check_request(client, NULL) == INF_OK) {
+            *place = call->next;
+            if (inf_client_infer_resend(client, call, &err) == INF_OK)
                 continue;
-            inf_call_end(client, call, &err, 0);
-            inf_call_finish(client, call, true);
+            inf_client_call_end(client, call, &err, 0);
+            inf_client_call_release(client, call, true);
         } else {
-            place = &call->next_in_bucket;
+            place = &call->next;
         }
     }
-}
-
-uint64_t inf_client_wake_ns(const inferd_client *client)
-{
-    uint64_t wake_ns = client->next_guard_ns;
-    for (const struct inf_call *call = client->parked; call != NULL; call = call->next_in_bucket) {
-        uint64_t next_ns = UINT64_MAX; // an answer brings it on
-        if (is_over(client))
-            next_ns = INF_MAX(client->connect_ns, 1);
-        else if (!client->greeted)
-            next_ns = client->connect_ns + INF_CLIENT_ANSWER_NS;
-        else if (inf_client_may_send(client, NULL) == INF_OK)
-            next_ns = call->wake_ns;
-        next_ns = INF_MIN(next_ns, call->retry_until_ns);
-        wake_ns = wake_ns == 0 ? next_ns : INF_MIN(wake_ns, next_ns);
-    }
-    return wake_ns;
 }

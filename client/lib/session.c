@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions, opened and closed.
+// Sessions (public functions).
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/inferd.h"
+#include "client/lib/client.h"
+#include "client/lib/error.h"
 #include "client/lib/question.h"
-
-void inf_client_sessions_fini(inferd_client *client)
-{
-    while (client->sessions != NULL) {
-        inferd_session *session = client->sessions;
-        client->sessions = session->next;
-        free(session);
-    }
-}
+#include "proto/core/span.h"
 
 static enum inf_code fill_states(struct inf_session_message *message,
                                  const inferd_session_state *states, size_t count,
@@ -46,43 +42,44 @@ static enum inf_code fill_states(struct inf_session_message *message,
     return INF_OK;
 }
 
-static int order(inferd_client *client, uint16_t method, enum inf_message_kind kind,
-                 const struct inf_session_message *message, struct inferd_error *err)
+static int send_order(inferd_client *client, uint16_t method, enum inf_message_kind kind,
+                      const struct inf_session_message *message, struct inferd_error *err)
 {
-    return inf_client_ask(client,
-                          &(struct inf_question){.method = method,
-                                                 .kind = kind,
-                                                 .session = message,
-                                                 .reply_kind = INF_MESSAGE_EMPTY,
-                                                 .limit_ns = INF_CLIENT_ANSWER_NS},
-                          err);
+    return inf_client_question_ask(client,
+                                   &(struct inf_client_question){.method = method,
+                                                                 .kind = kind,
+                                                                 .session = message,
+                                                                 .reply_kind = INF_MESSAGE_EMPTY,
+                                                                 .limit_ns = INF_CLIENT_ANSWER_NS},
+                                   err);
 }
 
-static int make(inferd_client *client, struct inf_session_message *message,
-                inferd_session **session, struct inferd_error *err)
+static int create_session(inferd_client *client, struct inf_session_message *message,
+                          inferd_session **session, struct inferd_error *err)
 {
     struct inf_error error;
-    inferd_session *made = calloc(1, sizeof *made);
-    if (made == NULL) {
+    inferd_session *created = calloc(1, sizeof *created);
+    if (created == NULL) {
         inf_fail_reason(&error, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a session");
-        return inf_client_report(err, &error);
+        return inf_client_report_error(err, &error);
     }
-    made->client = client;
+    created->client = client;
     inf_client_enter(client);
-    made->id = message->session_id = ++client->last_session;
-    int code = order(client, INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, message, err);
+    created->id = message->session_id = ++client->sessions.last_id;
+    int code = send_order(client, INF_METHOD_SESSION_OPEN, INF_MESSAGE_SESSION_OPEN, message, err);
     if (code == INFERD_OK) {
-        made->next = client->sessions;
-        client->sessions = made;
-        *session = made;
+        created->next = client->sessions.head;
+        client->sessions.head = created;
+        *session = created;
     } else {
-        free(made);
+        free(created);
     }
     inf_client_leave(client);
     return code;
 }
 
-// Opens a session whose pairs are `states`, or those of a model.
+// Opens a session with the pairs in `states` or, if `model` has a name, with the pairs of that
+// model.
 static int open_session(inferd_client *client, const struct inf_model_request *model,
                         const inferd_session_state *states, size_t count, inferd_session **session,
                         struct inferd_error *err)
@@ -98,9 +95,9 @@ static int open_session(inferd_client *client, const struct inf_model_request *m
     if (error.code == INF_OK) {
         message->model_name = model->name;
         message->model_version = model->version;
-        code = make(client, message, session, err);
+        code = create_session(client, message, session, err);
     } else {
-        code = inf_client_report(err, &error);
+        code = inf_client_report_error(err, &error);
     }
     free(message);
     return code;
@@ -117,7 +114,7 @@ int inferd_session_open_model(inferd_client *client, const char *model, const ch
 {
     *session = NULL;
     if (model == NULL || !inf_model_name_valid(model))
-        return inf_client_refuse_name(err, model);
+        return inf_client_question_refuse_name(err, model);
     return open_session(client, &(struct inf_model_request){.name = model, .version = version},
                         NULL, 0, session, err);
 }
@@ -129,11 +126,11 @@ void inferd_session_close(inferd_session *session)
     inferd_client *client = session->client;
     const struct inf_session_message message = {.session_id = session->id};
     inf_client_enter(client);
-    inferd_session **link = &client->sessions;
+    inferd_session **link = &client->sessions.head;
     while (*link != session)
         link = &(*link)->next;
     *link = session->next;
     free(session);
-    (void)order(client, INF_METHOD_SESSION_CLOSE, INF_MESSAGE_SESSION_CLOSE, &message, NULL);
+    (void)send_order(client, INF_METHOD_SESSION_CLOSE, INF_MESSAGE_SESSION_CLOSE, &message, NULL);
     inf_client_leave(client);
 }

@@ -81,9 +81,9 @@ static void *open_caller(void *context, unsigned index)
     if (caller == NULL || inferd_connect(&caller->client, library->socket, &err) != INFERD_OK)
         rpc_die("cannot connect: %s", caller == NULL ? "no memory" : err.text);
     if (library->place == INLINE)
-        caller->client->region_from_bytes = SIZE_MAX;
+        caller->client->regions.from_bytes = SIZE_MAX;
     if (library->place == REGION)
-        caller->client->region_from_bytes = 1;
+        caller->client->regions.from_bytes = 1;
     caller->input = (inferd_tensor){.name = "x",
                                     .dtype = INFERD_FP32,
                                     .rank = 1,

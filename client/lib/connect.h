@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connecting and reconnecting, blocking.
+#ifndef INF_CLIENT_LIB_CONNECT_H
+#define INF_CLIENT_LIB_CONNECT_H
+
+#include <stdint.h>
+
+#include "client/inferd.h"
+#include "proto/core/status.h"
+
+// Reconnects as inferd_reconnect() does.
+//
+// INF_UNAVAILABLE  no daemon has answered by `until_ns`.
+enum inf_code inf_client_reconnect(inferd_client *client, uint64_t until_ns,
+                                   struct inf_error *err) INF_NODISCARD;
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rounds that drive a client: read, check timeouts, retry, write, call callbacks.
+#ifndef INF_CLIENT_LIB_EVENT_LOOP_H
+#define INF_CLIENT_LIB_EVENT_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/inferd.h"
+
+// Calls the callbacks of calls that have ended. Returns false if there were none.
+bool inf_client_event_loop_dispatch(inferd_client *client);
+
+// Does one round. Never blocks.
+void inf_client_event_loop_run_once(inferd_client *client);
+
+// Blocks until the socket has something, or until `until_ns` (0: no limit), and does a round. If a
+// background thread serves the client, blocks until that thread has done a round. Returns false if
+// there is nothing to wait for: the time is over, the connection has failed, or the client has been
+// closed.
+bool inf_client_event_loop_wait(inferd_client *client, uint64_t until_ns);
+
+#endif
