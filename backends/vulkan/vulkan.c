@@ -11,7 +11,7 @@
 #include "backends/vulkan/device/host_import.h"
 #include "backends/vulkan/device/instance.h"
 #include "backends/vulkan/device/memory.h"
-#include "backends/vulkan/program/fuse.h"
+#include "backends/vulkan/program/lower_step.h"
 #include "backends/vulkan/program/program.h"
 
 #define VULKAN_PRIORITY 300
@@ -125,9 +125,9 @@ static void examine_subgroups(struct vk_gpu *gpu)
     if ((subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0)
         return;
     if ((subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0)
-        gpu->lanes = subgroup.subgroupSize;
-    gpu->tiles = gpu->texels && subgroup.subgroupSize == 8 &&
-                 (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+        gpu->subgroup_size = subgroup.subgroupSize;
+    gpu->subgroup_tiles = gpu->texels && subgroup.subgroupSize == 8 &&
+                          (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
 }
 
 static bool has_extension(const struct vk_gpu *gpu, const char *name)
@@ -182,12 +182,13 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
                                "vulkan: '%.64s' compiles for the CPU, which this process may not "
                                "(MemoryDenyWriteExecute)",
                                gpu->properties.deviceName);
-    if (!vk_queue_family(gpu->api, gpu->physical, &gpu->queue_family) || !vk_memory_types(gpu))
+    if (!vk_find_queue_family(gpu->api, gpu->physical, &gpu->queue_family) ||
+        !vk_choose_memory_types(gpu))
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
                                "vulkan: '%.64s' has no queue or no memory to use",
                                gpu->properties.deviceName);
     gpu->budget = has_extension(gpu, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-    vk_import_examine(gpu, has_extension(gpu, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME));
+    vk_host_import_probe(gpu, has_extension(gpu, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME));
     gpu->feedback = has_extension(gpu, VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME);
     gpu->half_storage = has_half_storage(gpu);
     if (gpu->half_storage)
@@ -230,8 +231,8 @@ static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
     }
     inf_mutex_init(&gpu->device_mutex);
     inf_cond_init(&gpu->device_made);
-    vk_variants_init(gpu);
-    vk_fusion_init(&gpu->fusion, inf_glsl_available());
+    vk_broken_variants_init(gpu);
+    vk_fused_shaders_init(&gpu->fused_shaders, inf_glsl_available());
     *out_device = &gpu->base;
     return INF_OK;
 }
@@ -239,9 +240,9 @@ static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
 static void vulkan_close(struct inf_device *base)
 {
     struct vk_gpu *gpu = (struct vk_gpu *)base;
-    vk_gpu_stop(gpu);
-    vk_fusion_fini(&gpu->fusion);
-    vk_variants_fini(gpu);
+    vk_gpu_destroy_device(gpu);
+    vk_fused_shaders_fini(&gpu->fused_shaders);
+    vk_broken_variants_fini(gpu);
     inf_cond_fini(&gpu->device_made);
     inf_mutex_fini(&gpu->device_mutex);
     free(gpu->cache_directory);

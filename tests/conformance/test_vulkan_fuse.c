@@ -11,7 +11,7 @@
 #include "backends/graph/shape/infer.h"
 #include "backends/jit/glsl.h"
 #include "backends/ref/ref.h"
-#include "backends/vulkan/program/fuse.h"
+#include "backends/vulkan/program/element_tree.h"
 #include "tests/support/device/vulkan_faults.h"
 #include "tests/support/device/vulkan_kit.h"
 #include "tests/unit/graph/graph_kit.h"
@@ -252,7 +252,7 @@ Test(vulkan_fuse, fuses_nothing_where_the_driver_cannot_build_it)
     struct inf_device *device = vulkan_open(NULL), *ref = open_ref();
     run(make_swish(), ref, INF_PRECISION_FP32, wanted);
     cr_assert_eq(run(make_swish(), device, INF_PRECISION_FP32, y), 1u);
-    uint64_t hash = ((struct vk_gpu *)device)->fusion.list->hash;
+    uint64_t hash = ((struct vk_gpu *)device)->fused_shaders.list->hash;
     inf_device_unref(&device);
     device = vulkan_open(NULL);
     faults->pipeline_word = 1; // the hash's lower half

@@ -111,7 +111,7 @@ TestSuite(vulkan_rows, .timeout = 120);
 Test(vulkan_rows, agree_with_ref)
 {
     struct inf_device *device = vulkan_open(NULL);
-    bool chosen = ((struct vk_gpu *)device)->lanes > 0;
+    bool chosen = ((struct vk_gpu *)device)->subgroup_size > 0;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(all); i++)
         expect_agrees(&all[i], device, NOTHING, chosen);
     inf_device_unref(&device);
@@ -120,7 +120,7 @@ Test(vulkan_rows, agree_with_ref)
 Test(vulkan_rows, have_an_extreme_of_nan_where_one_element_is)
 {
     struct inf_device *device = vulkan_open(NULL);
-    bool chosen = ((struct vk_gpu *)device)->lanes > 0;
+    bool chosen = ((struct vk_gpu *)device)->subgroup_size > 0;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(all); i++)
         if (all[i].op == INF_OP_REDUCE &&
             (all[i].kind == INF_REDUCE_MAX || all[i].kind == INF_REDUCE_MIN))
@@ -131,7 +131,7 @@ Test(vulkan_rows, have_an_extreme_of_nan_where_one_element_is)
 Test(vulkan_rows, are_made_by_one_invocation_where_subgroups_cannot_add)
 {
     struct inf_device *device = vulkan_open(NULL);
-    ((struct vk_gpu *)device)->lanes = 0;
+    ((struct vk_gpu *)device)->subgroup_size = 0;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(all); i++)
         expect_agrees(&all[i], device, NOTHING, false);
     inf_device_unref(&device);

@@ -116,7 +116,7 @@ TestSuite(vulkan_winograd, .timeout = 120);
 Test(vulkan_winograd, agrees_with_ref)
 {
     struct inf_device *device = vulkan_open(NULL);
-    bool chosen = ((struct vk_gpu *)device)->tiles;
+    bool chosen = ((struct vk_gpu *)device)->subgroup_tiles;
     expect_agrees(device, INF_PADDING_SAME, false, chosen);
     expect_agrees(device, INF_PADDING_VALID, false, chosen);
     expect_agrees(device, INF_PADDING_SAME, true, chosen);

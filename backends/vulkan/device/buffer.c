@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/vulkan/device/device_create.h"
 #include "backends/vulkan/device/host_import.h"
 #include "backends/vulkan/device/transfer.h"
 
@@ -10,7 +11,7 @@ struct vk_buffer {
     struct inf_buffer base;
     struct vk_device *device; // a reference: the GPU may have another one by now
     struct vk_span span;
-    struct vk_import import; // nothing where the span is of a slab
+    struct vk_host_import import; // nothing where the span is of a slab
 };
 
 const struct vk_span *vk_buffer_span(const struct inf_buffer *buffer)
@@ -57,8 +58,8 @@ enum inf_code vk_buffer_import(struct inf_buffer **out_buffer, struct inf_device
                                "device '%s': no host memory for a buffer", device->info.name);
     enum inf_code code = vk_gpu_acquire((struct vk_gpu *)device, &buffer->device, err);
     if (code == INF_OK)
-        code =
-            vk_import_init(&buffer->import, &buffer->span, buffer->device, host, size_bytes, err);
+        code = vk_host_import_init(&buffer->import, &buffer->span, buffer->device, host, size_bytes,
+                                   err);
     if (code != INF_OK) {
         vk_device_unref(&buffer->device);
         free(buffer);
@@ -97,7 +98,7 @@ void vk_buffer_free(struct inf_buffer *base)
 {
     struct vk_buffer *buffer = (struct vk_buffer *)base;
     vk_span_free(buffer->device, &buffer->span);
-    vk_import_fini(&buffer->import, buffer->device);
+    vk_host_import_fini(&buffer->import, buffer->device);
     vk_device_unref(&buffer->device);
     free(buffer);
 }

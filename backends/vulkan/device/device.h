@@ -36,6 +36,8 @@ struct vk_device {
     PFN_vkGetMemoryHostPointerPropertiesEXT get_host_pointer; // NULL: host memory is not imported
 
     atomic_bool lost, hung; // for good
+    // Frees device memory that is not in use: vk_weights_evict(). False if there is none.
+    bool (*evict)(struct vk_device *device);
 
     struct inf_mutex queue_mutex; // guards the queue and `submitted`
     uint64_t submitted;           // the timeline's value when all that was submitted is done
@@ -54,25 +56,15 @@ struct vk_device {
     struct inf_mutex pipeline_mutex; // guards the list
     struct inf_cond pipeline_made;   // or could not be
     struct vk_pipeline *pipelines;
-    struct vk_known known;   // variants that the cache on disk has,
-    struct vk_known loaded;  // and had when it was read; constant once the device is made
-    uint32_t pipelines_made; // since the cache was last written
-    int canary_fd;           // of cache.h; -1: there is none
-    atomic_bool canary;      // whether there is one
+    struct vk_known_variants known;  // variants that the cache on disk has,
+    struct vk_known_variants loaded; // and had when it was read; constant once the device is made
+    uint32_t pipelines_made;         // since the cache was last written
+    int cache_marker_fd;             // of cache.h; -1: there is none
+    atomic_bool cache_marker;        // whether there is one
 };
-
-// Makes a logical device with one reference, the caller's. For vk_gpu_acquire().
-//
-// INF_UNAVAILABLE  (DEVICE_LOST) the driver refuses.
-enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu,
-                               uint32_t generation,
-                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Another reference. Any thread.
 struct vk_device *vk_device_ref(struct vk_device *device) INF_NODISCARD;
-
-// Drops a reference and sets the pointer NULL; the last one frees it. NULL is fine.
-void vk_device_unref(struct vk_device **device);
 
 // Whether nothing runs on it any more. Any thread.
 bool vk_device_lost(const struct vk_device *device);
@@ -95,15 +87,15 @@ enum inf_code vk_device_wait(struct vk_device *device, uint64_t value, uint64_t 
                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Turns a result into a failure: what was being done, and the result's name. Notes a lost device.
-enum inf_code vk_failure(struct vk_device *device, VkResult result, const char *what,
-                         struct inf_error *err);
+enum inf_code vk_fail(struct vk_device *device, VkResult result, const char *what,
+                      struct inf_error *err);
 
 // Runs `expression`, a VkResult, and forwards a failure.
 #define VK_TRY(device, expression, err)                                                            \
     do {                                                                                           \
         VkResult vk_try_result_ = (expression);                                                    \
         if (vk_try_result_ != VK_SUCCESS)                                                          \
-            return vk_failure((device), vk_try_result_, #expression, (err));                       \
+            return vk_fail((device), vk_try_result_, #expression, (err));                          \
     } while (0)
 
 #endif

@@ -5,38 +5,38 @@
 
 #include <stdlib.h>
 
-void vk_fusion_init(struct vk_fusion *fusion, bool available)
+void vk_fused_shaders_init(struct vk_fused_shaders *shaders, bool available)
 {
-    inf_mutex_init(&fusion->mutex);
-    atomic_init(&fusion->off, !available);
-    atomic_init(&fusion->apart, false);
+    inf_mutex_init(&shaders->mutex);
+    atomic_init(&shaders->trees_off, !available);
+    atomic_init(&shaders->residuals_off, false);
 }
 
-void vk_fusion_fini(struct vk_fusion *fusion)
+void vk_fused_shaders_fini(struct vk_fused_shaders *shaders)
 {
-    while (fusion->list != NULL) {
-        struct vk_fused *fused = fusion->list;
-        fusion->list = fused->next;
+    while (shaders->list != NULL) {
+        struct vk_fused_shader *fused = shaders->list;
+        shaders->list = fused->next;
         free((void *)(uintptr_t)fused->shader.words);
         free(fused);
     }
-    inf_mutex_fini(&fusion->mutex);
+    inf_mutex_fini(&shaders->mutex);
 }
 
-const struct inf_shader *vk_fusion_find(struct vk_fusion *fusion, uint64_t hash)
+const struct inf_shader *vk_fused_shaders_find(struct vk_fused_shaders *shaders, uint64_t hash)
 {
-    inf_mutex_lock(&fusion->mutex);
-    const struct vk_fused *fused = fusion->list;
+    inf_mutex_lock(&shaders->mutex);
+    const struct vk_fused_shader *fused = shaders->list;
     while (fused != NULL && fused->hash != hash)
         fused = fused->next;
-    inf_mutex_unlock(&fusion->mutex);
+    inf_mutex_unlock(&shaders->mutex);
     return fused != NULL ? &fused->shader : NULL;
 }
 
-void vk_fusion_add(struct vk_fusion *fusion, struct vk_fused *fused)
+void vk_fused_shaders_add(struct vk_fused_shaders *shaders, struct vk_fused_shader *fused)
 {
-    inf_mutex_lock(&fusion->mutex);
-    fused->next = fusion->list;
-    fusion->list = fused;
-    inf_mutex_unlock(&fusion->mutex);
+    inf_mutex_lock(&shaders->mutex);
+    fused->next = shaders->list;
+    shaders->list = fused;
+    inf_mutex_unlock(&shaders->mutex);
 }

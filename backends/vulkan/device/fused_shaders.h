@@ -9,32 +9,32 @@
 #include "shaders/shaders.h"
 
 // A shader that was generated at run time.
-struct vk_fused {
-    struct vk_fused *next;
+struct vk_fused_shader {
+    struct vk_fused_shader *next;
     uint64_t hash; // of its source
     struct inf_shader shader;
 };
 
 // Embedded in the GPU.
-struct vk_fusion {
+struct vk_fused_shaders {
     struct inf_mutex mutex; // guards the list
-    struct vk_fused *list;
-    atomic_bool off; // built without a compiler, or one of its shaders could not be built
+    struct vk_fused_shader *list;
+    atomic_bool trees_off; // built without a compiler, or one of its shaders could not be built
     atomic_bool
-        apart; // convolutions add nothing: such a shader could not be built (program/join.h)
+        residuals_off; // convolutions add nothing: such a shader could not be built (program/residual.h)
 };
 
 // Makes the list empty. `available` says whether this process can compile shaders.
-void vk_fusion_init(struct vk_fusion *fusion, bool available);
+void vk_fused_shaders_init(struct vk_fused_shaders *shaders, bool available);
 
 // Frees the shaders.
-void vk_fusion_fini(struct vk_fusion *fusion);
+void vk_fused_shaders_fini(struct vk_fused_shaders *shaders);
 
 // Returns the shader whose source has the hash, or NULL. Any thread.
-const struct inf_shader *vk_fusion_find(struct vk_fusion *fusion, uint64_t hash);
+const struct inf_shader *vk_fused_shaders_find(struct vk_fused_shaders *shaders, uint64_t hash);
 
 // Adds a shader; the list owns it from now on. If two threads add the same hash, both entries stay and
 // the later one is found. Any thread.
-void vk_fusion_add(struct vk_fusion *fusion, struct vk_fused *fused);
+void vk_fused_shaders_add(struct vk_fused_shaders *shaders, struct vk_fused_shader *fused);
 
 #endif

@@ -51,20 +51,21 @@ struct vk_gpu {
     VkDeviceSize import_alignment;
     bool imports_any_type; // whatever it says of memory types
     bool texel_triples;    // views may be of three numbers
-    bool tiles; // convolutions are better made by subgroups of eight (backends/vulkan/ops/tile.c)
-    uint32_t lanes;      // of a subgroup that adds up what its invocations have; 0: none does
-    bool feedback;       // it tells which pipelines it had in its cache
-    bool texels;         // floats are better read through views than from buffers
-    uint64_t backoff_ns; // VK_BACKOFF_NS
-    uint64_t hang_ns;    // VK_HANG_NS
+    bool
+        subgroup_tiles; // convolutions are better made by subgroups of eight (backends/vulkan/ops/tile.c)
+    uint32_t subgroup_size; // of a subgroup that adds up what its invocations have; 0: none does
+    bool feedback;          // it tells which pipelines it had in its cache
+    bool texels;            // floats are better read through views than from buffers
+    uint64_t backoff_ns;    // VK_BACKOFF_NS
+    uint64_t hang_ns;       // VK_HANG_NS
 
     // What a submit may cost so that it takes about VK_SLICE_NS; learnt from runs of several submits.
     _Atomic uint64_t slice_cost;
 
     atomic_bool memory_short; // said that it is
 
-    struct vk_variants broken; // that the driver cannot build
-    struct vk_fusion fusion;   // shaders made at run time
+    struct vk_broken_variants broken;      // that the driver cannot build
+    struct vk_fused_shaders fused_shaders; // shaders made at run time
 
     struct inf_mutex device_mutex; // guards those below
     struct inf_cond device_made;   // or could not be
@@ -95,6 +96,6 @@ void vk_gpu_note_loss(struct vk_gpu *gpu, uint64_t made_ns);
 enum inf_device_health vk_gpu_health(const struct vk_gpu *gpu);
 
 // Frees the logical device. No program or buffer is left.
-void vk_gpu_stop(struct vk_gpu *gpu);
+void vk_gpu_destroy_device(struct vk_gpu *gpu);
 
 #endif

@@ -5,7 +5,7 @@
 
 #define HANDLE VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
 
-void vk_import_examine(struct vk_gpu *gpu, bool extension)
+void vk_host_import_probe(struct vk_gpu *gpu, bool extension)
 {
     VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
@@ -46,7 +46,7 @@ static uint32_t choose_type(struct vk_device *device, const void *host, uint32_t
     return UINT32_MAX;
 }
 
-static enum inf_code fill(struct vk_import *import, struct vk_device *device, void *host,
+static enum inf_code fill(struct vk_host_import *import, struct vk_device *device, void *host,
                           size_t size_bytes, struct inf_error *err)
 {
     VkExternalMemoryBufferCreateInfo external = {
@@ -78,12 +78,12 @@ static enum inf_code fill(struct vk_import *import, struct vk_device *device, vo
     return INF_OK;
 }
 
-enum inf_code vk_import_init(struct vk_import *import, struct vk_span *span,
-                             struct vk_device *device, void *host, size_t size_bytes,
-                             struct inf_error *err)
+enum inf_code vk_host_import_init(struct vk_host_import *import, struct vk_span *span,
+                                  struct vk_device *device, void *host, size_t size_bytes,
+                                  struct inf_error *err)
 {
     VkDeviceSize alignment = device->gpu->import_alignment;
-    *import = (struct vk_import){0};
+    *import = (struct vk_host_import){0};
     if (device->get_host_pointer == NULL)
         return decline(device, "the driver has no VK_EXT_external_memory_host", size_bytes, err);
     if (size_bytes == 0 || size_bytes % alignment != 0 || (uintptr_t)host % alignment != 0)
@@ -92,7 +92,7 @@ enum inf_code vk_import_init(struct vk_import *import, struct vk_span *span,
                         device->name, size_bytes, host, (uint64_t)alignment);
     enum inf_code code = fill(import, device, host, size_bytes, err);
     if (code != INF_OK) {
-        vk_import_fini(import, device);
+        vk_host_import_fini(import, device);
         return code;
     }
     *span = (struct vk_span){.serial = vk_buffer_serial(device),
@@ -102,11 +102,11 @@ enum inf_code vk_import_init(struct vk_import *import, struct vk_span *span,
     return INF_OK;
 }
 
-void vk_import_fini(struct vk_import *import, struct vk_device *device)
+void vk_host_import_fini(struct vk_host_import *import, struct vk_device *device)
 {
     if (!vk_device_abandoned(device)) {
         device->api.DestroyBuffer(device->device, import->buffer, NULL);
         device->api.FreeMemory(device->device, import->memory, NULL);
     }
-    *import = (struct vk_import){0};
+    *import = (struct vk_host_import){0};
 }

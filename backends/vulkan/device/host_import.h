@@ -6,23 +6,23 @@
 #include "backends/vulkan/device/memory.h"
 
 // Host memory that a device reads as it is.
-struct vk_import {
+struct vk_host_import {
     VkBuffer buffer;
     VkDeviceMemory memory;
 };
 
 // Finds out whether the GPU can and sets its `import_alignment`. Once, when it is opened.
-void vk_import_examine(struct vk_gpu *gpu, bool extension);
+void vk_host_import_probe(struct vk_gpu *gpu, bool extension);
 
 // Makes the device read `size_bytes` at `host`, of which *span is then all. The memory must stay until
-// vk_import_fini().
+// vk_host_import_fini().
 //
 // INF_UNSUPPORTED  the driver cannot, or not this memory.
-enum inf_code vk_import_init(struct vk_import *import, struct vk_span *span,
-                             struct vk_device *device, void *host, size_t size_bytes,
-                             struct inf_error *err) INF_NODISCARD;
+enum inf_code vk_host_import_init(struct vk_host_import *import, struct vk_span *span,
+                                  struct vk_device *device, void *host, size_t size_bytes,
+                                  struct inf_error *err) INF_NODISCARD;
 
 // Takes it back; nothing may still use it. All zero is fine.
-void vk_import_fini(struct vk_import *import, struct vk_device *device);
+void vk_host_import_fini(struct vk_host_import *import, struct vk_device *device);
 
 #endif

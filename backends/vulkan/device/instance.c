@@ -25,7 +25,8 @@ bool vk_hardware_present(void)
     return false;
 }
 
-bool vk_queue_family(const struct vk_instance_api *api, VkPhysicalDevice physical, uint32_t *family)
+bool vk_find_queue_family(const struct vk_instance_api *api, VkPhysicalDevice physical,
+                          uint32_t *family)
 {
     VkQueueFamilyProperties families[16];
     uint32_t count = INF_ARRAY_LENGTH(families);
@@ -56,7 +57,7 @@ static bool is_usable(const struct vk_instance_api *api, VkPhysicalDevice physic
                                           .pNext = &timeline};
     api->GetPhysicalDeviceFeatures2(physical, &features);
     uint32_t family;
-    return timeline.timelineSemaphore && vk_queue_family(api, physical, &family);
+    return timeline.timelineSemaphore && vk_find_queue_family(api, physical, &family);
 }
 
 void vk_gpus_find(struct vk_gpus *gpus)

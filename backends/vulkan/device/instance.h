@@ -22,8 +22,8 @@ bool vk_hardware_present(void);
 void vk_gpus_find(struct vk_gpus *gpus) INF_MAY_BLOCK;
 
 // The queue family to compute on: one without graphics where there is one. False where none computes.
-bool vk_queue_family(const struct vk_instance_api *api, VkPhysicalDevice physical,
-                     uint32_t *family) INF_NODISCARD;
+bool vk_find_queue_family(const struct vk_instance_api *api, VkPhysicalDevice physical,
+                          uint32_t *family) INF_NODISCARD;
 
 // Whether the process may make memory executable, as drivers must that compile for the CPU.
 bool vk_may_execute_memory(void);

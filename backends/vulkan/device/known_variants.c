@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/vulkan/device/cache.h"
+#include "backends/vulkan/device/cache_file.h"
 
-void vk_known_fini(struct vk_known *known)
+void vk_known_variants_fini(struct vk_known_variants *known)
 {
     free(known->hashes);
-    *known = (struct vk_known){0};
+    *known = (struct vk_known_variants){0};
 }
 
-static bool has(const struct vk_known *known, uint64_t hash)
+static bool has(const struct vk_known_variants *known, uint64_t hash)
 {
     for (uint32_t i = 0; i < known->count; i++)
         if (known->hashes[i] == hash)
@@ -20,12 +20,12 @@ static bool has(const struct vk_known *known, uint64_t hash)
     return false;
 }
 
-bool vk_known_has(const struct vk_known *known, const struct vk_variant *variant)
+bool vk_known_variants_has(const struct vk_known_variants *known, const struct vk_variant *variant)
 {
-    return has(known, vk_cache_checksum(variant, sizeof(*variant)));
+    return has(known, vk_cache_file_checksum(variant, sizeof(*variant)));
 }
 
-static bool reserve(struct vk_known *known, uint32_t capacity)
+static bool reserve(struct vk_known_variants *known, uint32_t capacity)
 {
     if (capacity <= known->capacity)
         return true;
@@ -37,10 +37,10 @@ static bool reserve(struct vk_known *known, uint32_t capacity)
     return true;
 }
 
-void vk_known_add(struct vk_known *known, const struct vk_variant *variant)
+void vk_known_variants_add(struct vk_known_variants *known, const struct vk_variant *variant)
 {
-    uint64_t hash = vk_cache_checksum(variant, sizeof(*variant));
-    if (known->count == VK_KNOWN_MAX || has(known, hash) ||
+    uint64_t hash = vk_cache_file_checksum(variant, sizeof(*variant));
+    if (known->count == VK_KNOWN_VARIANTS_MAX || has(known, hash) ||
         (known->count == known->capacity && !reserve(known, known->capacity * 2 + 64)))
         return;
     known->hashes[known->count++] = hash;
@@ -48,12 +48,12 @@ void vk_known_add(struct vk_known *known, const struct vk_variant *variant)
 
 // In a file: how many there are, then they.
 
-size_t vk_known_bytes(const struct vk_known *known)
+size_t vk_known_variants_bytes(const struct vk_known_variants *known)
 {
     return (1 + (size_t)known->count) * sizeof(uint64_t);
 }
 
-void vk_known_write(const struct vk_known *known, void *bytes)
+void vk_known_variants_write(const struct vk_known_variants *known, void *bytes)
 {
     uint64_t count = known->count;
     memcpy(bytes, &count, sizeof(count));
@@ -61,13 +61,13 @@ void vk_known_write(const struct vk_known *known, void *bytes)
         memcpy((char *)bytes + sizeof(count), known->hashes, count * sizeof(uint64_t));
 }
 
-size_t vk_known_read(struct vk_known *known, const void *bytes, size_t size)
+size_t vk_known_variants_read(struct vk_known_variants *known, const void *bytes, size_t size)
 {
     uint64_t count;
     if (size < sizeof(count))
         return 0;
     memcpy(&count, bytes, sizeof(count));
-    if (count > VK_KNOWN_MAX || size / sizeof(count) - 1 < count ||
+    if (count > VK_KNOWN_VARIANTS_MAX || size / sizeof(count) - 1 < count ||
         !reserve(known, (uint32_t)count))
         return 0;
     if (count > 0)

@@ -11,31 +11,31 @@
 struct vk_variant;
 
 // More than any device's models need.
-#define VK_KNOWN_MAX 65536u
+#define VK_KNOWN_VARIANTS_MAX 65536u
 
 // A set of variants' hashes. Embedded; all zero is empty.
-struct vk_known {
+struct vk_known_variants {
     uint64_t *hashes;
     uint32_t count, capacity;
 };
 
 // Frees it, and leaves it empty.
-void vk_known_fini(struct vk_known *known);
+void vk_known_variants_fini(struct vk_known_variants *known);
 
 // Whether the variant is in the set.
-bool vk_known_has(const struct vk_known *known, const struct vk_variant *variant);
+bool vk_known_variants_has(const struct vk_known_variants *known, const struct vk_variant *variant);
 
-// Adds a variant. Without memory, or beyond VK_KNOWN_MAX, it is forgotten.
-void vk_known_add(struct vk_known *known, const struct vk_variant *variant);
+// Adds a variant. Without memory, or beyond VK_KNOWN_VARIANTS_MAX, it is forgotten.
+void vk_known_variants_add(struct vk_known_variants *known, const struct vk_variant *variant);
 
 // Bytes that the set takes in a file.
-size_t vk_known_bytes(const struct vk_known *known);
+size_t vk_known_variants_bytes(const struct vk_known_variants *known);
 
 // Writes them.
-void vk_known_write(const struct vk_known *known, void *bytes);
+void vk_known_variants_write(const struct vk_known_variants *known, void *bytes);
 
 // Reads the set from the start of `size` bytes of a file, and returns how many bytes that were; 0 where they
 // make no sense.
-size_t vk_known_read(struct vk_known *known, const void *bytes, size_t size);
+size_t vk_known_variants_read(struct vk_known_variants *known, const void *bytes, size_t size);
 
 #endif

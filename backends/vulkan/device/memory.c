@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/vulkan/device/weights.h"
 #include "proto/core/span.h"
 
 // Small enough for edge boxes, large enough that a driver's limit of allocations is far away.
@@ -44,7 +43,7 @@ static uint32_t find_type(const VkPhysicalDeviceMemoryProperties *memory,
     return UINT32_MAX;
 }
 
-bool vk_memory_types(struct vk_gpu *gpu)
+bool vk_choose_memory_types(struct vk_gpu *gpu)
 {
     const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     const VkMemoryPropertyFlags visible =
@@ -362,7 +361,7 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
     enum inf_code code = take(span, device, size, use, err);
     // What cannot be at all is not worth anybody's weights.
     VkDeviceSize most = INF_MIN(device->gpu->largest_heap, device->gpu->memory_bytes);
-    while (code == INF_EXHAUSTED && size <= most && vk_weights_evict(device))
+    while (code == INF_EXHAUSTED && size <= most && device->evict(device))
         code = take(span, device, size, use, err);
     return code;
 }
@@ -387,7 +386,7 @@ void vk_span_free(struct vk_device *device, struct vk_span *span)
     *span = (struct vk_span){0};
 }
 
-void vk_slabs_free(struct vk_device *device)
+void vk_free_slabs(struct vk_device *device)
 {
     while (device->slabs != NULL) {
         struct vk_slab *slab = device->slabs;

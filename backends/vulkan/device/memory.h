@@ -47,10 +47,10 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
 void vk_span_free(struct vk_device *device, struct vk_span *span);
 
 // Chooses memory types; false where there is none that suits.
-bool vk_memory_types(struct vk_gpu *gpu) INF_NODISCARD;
+bool vk_choose_memory_types(struct vk_gpu *gpu) INF_NODISCARD;
 
 // Frees all slabs.
-void vk_slabs_free(struct vk_device *device);
+void vk_free_slabs(struct vk_device *device);
 
 // --- the backend's buffer entries ---
 enum inf_code vk_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device *device,

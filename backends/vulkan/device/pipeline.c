@@ -28,7 +28,7 @@ static void note_made(struct vk_device *device, const struct vk_variant *variant
                       bool hit)
 {
     struct inf_device *base = &device->gpu->base;
-    bool known = vk_known_has(&device->loaded, variant);
+    bool known = vk_known_variants_has(&device->loaded, variant);
     inf_device_add_count(base, INF_COUNT_PIPELINES, 1);
     inf_device_add_count(base, INF_COUNT_PIPELINES_KNOWN, known);
     inf_device_add_count(base, INF_COUNT_PIPELINES_HIT, hit);
@@ -85,7 +85,7 @@ static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
         note_made(device, variant, inf_clock_ns() - begin_ns, (whole.flags & hit) == hit);
         return INF_OK;
     }
-    enum inf_code code = vk_failure(device, result, "vkCreateComputePipelines", err);
+    enum inf_code code = vk_fail(device, result, "vkCreateComputePipelines", err);
     // Memory and lost devices say nothing about the shader.
     if (code == INF_INTERNAL) {
         vk_variant_note_broken(device->gpu, variant);
@@ -143,7 +143,7 @@ static enum inf_code get(VkPipeline *out_pipeline, struct vk_device *device,
     fresh->pipeline = pipeline;
     if (code == INF_OK) {
         device->pipelines_made++;
-        vk_known_add(&device->known, variant);
+        vk_known_variants_add(&device->known, variant);
     } else {
         drop(device, fresh);
     }
@@ -169,7 +169,7 @@ enum inf_code vk_pipeline_prepare(struct vk_device *device, const struct vk_vari
     return get(&pipeline, device, variant, false, err);
 }
 
-void vk_pipelines_free(struct vk_device *device)
+void vk_free_pipelines(struct vk_device *device)
 {
     while (device->pipelines != NULL) {
         struct vk_pipeline *pipeline = device->pipelines;

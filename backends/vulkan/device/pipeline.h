@@ -17,6 +17,6 @@ enum inf_code vk_pipeline_prepare(struct vk_device *device, const struct vk_vari
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Frees all pipelines.
-void vk_pipelines_free(struct vk_device *device);
+void vk_free_pipelines(struct vk_device *device);
 
 #endif

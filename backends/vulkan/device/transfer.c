@@ -53,7 +53,7 @@ static enum inf_code run_copies(struct vk_device *device, const struct copy *cop
     VkResult result = device->api.AllocateCommandBuffers(device->device, &info, &commands);
     enum inf_code code = result == VK_SUCCESS
                              ? record_copies(device, commands, copies, count, err)
-                             : vk_failure(device, result, "vkAllocateCommandBuffers", err);
+                             : vk_fail(device, result, "vkAllocateCommandBuffers", err);
     uint64_t ticket;
     if (code == INF_OK)
         code = vk_device_submit(device, commands, &ticket, err);

@@ -4,25 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/vulkan/device/cache.h"
+#include "backends/vulkan/device/cache_file.h"
 #include "backends/vulkan/device/gpu.h"
 
 const struct inf_shader *vk_variant_shader(struct vk_gpu *gpu, const struct vk_variant *variant)
 {
     if (variant->shader == VK_SHADER_FUSED)
-        return vk_fusion_find(&gpu->fusion,
-                              (uint64_t)variant->constants[1] << 32 | variant->constants[0]);
+        return vk_fused_shaders_find(&gpu->fused_shaders,
+                                     (uint64_t)variant->constants[1] << 32 | variant->constants[0]);
     uint32_t build = variant->texels != 0 ? 2 : (variant->halves != 0 ? 1 : 0);
     return &inf_shaders[variant->shader + build * INF_SHADER_COUNT];
 }
 
-void vk_variants_init(struct vk_gpu *gpu)
+void vk_broken_variants_init(struct vk_gpu *gpu)
 {
-    struct vk_variants *broken = &gpu->broken;
+    struct vk_broken_variants *broken = &gpu->broken;
     inf_mutex_init(&broken->mutex);
     size_t size = 0;
     char *file = NULL;
-    const void *list = vk_cache_read(gpu, VK_CACHE_BROKEN, &file, &size);
+    const void *list = vk_cache_file_read(gpu, VK_CACHE_BROKEN, &file, &size);
     if (list != NULL && size % sizeof(struct vk_variant) == 0 && size <= sizeof(broken->list)) {
         memcpy(broken->list, list, size);
         broken->count = (uint32_t)(size / sizeof(struct vk_variant));
@@ -30,12 +30,12 @@ void vk_variants_init(struct vk_gpu *gpu)
     free(file);
 }
 
-void vk_variants_fini(struct vk_gpu *gpu)
+void vk_broken_variants_fini(struct vk_gpu *gpu)
 {
     inf_mutex_fini(&gpu->broken.mutex);
 }
 
-static bool is_listed(const struct vk_variants *broken, const struct vk_variant *variant)
+static bool is_listed(const struct vk_broken_variants *broken, const struct vk_variant *variant)
     INF_ATTR(requires_capability(broken->mutex))
 {
     for (uint32_t i = 0; i < broken->count; i++)
@@ -54,7 +54,7 @@ bool vk_variant_is_broken(struct vk_gpu *gpu, const struct vk_variant *variant)
 
 void vk_variant_note_broken(struct vk_gpu *gpu, const struct vk_variant *variant)
 {
-    struct vk_variants *broken = &gpu->broken;
+    struct vk_broken_variants *broken = &gpu->broken;
     struct vk_variant copy[VK_BROKEN_MAX];
     inf_mutex_lock(&broken->mutex);
     bool added = broken->count < VK_BROKEN_MAX && !is_listed(broken, variant);
@@ -67,5 +67,5 @@ void vk_variant_note_broken(struct vk_gpu *gpu, const struct vk_variant *variant
         return;
     inf_log(gpu->log, INF_LOG_WARNING, "shader variant left out device=%s shader=%s",
             gpu->base.info.name, vk_variant_shader(gpu, variant)->name);
-    vk_cache_write(gpu, VK_CACHE_BROKEN, copy, size);
+    vk_cache_file_write(gpu, VK_CACHE_BROKEN, copy, size);
 }

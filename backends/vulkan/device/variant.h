@@ -31,7 +31,7 @@ struct vk_variant {
 #define VK_BROKEN_MAX 64
 
 // Embedded.
-struct vk_variants {
+struct vk_broken_variants {
     struct inf_mutex mutex; // guards the list
     uint32_t count;
     struct vk_variant list[VK_BROKEN_MAX];
@@ -41,9 +41,9 @@ struct vk_variants {
 const struct inf_shader *vk_variant_shader(struct vk_gpu *gpu, const struct vk_variant *variant);
 
 // Reads those that earlier starts noted for this driver.
-void vk_variants_init(struct vk_gpu *gpu);
+void vk_broken_variants_init(struct vk_gpu *gpu);
 // Releases it.
-void vk_variants_fini(struct vk_gpu *gpu);
+void vk_broken_variants_fini(struct vk_gpu *gpu);
 
 // Whether the driver failed to build the variant. Any thread.
 bool vk_variant_is_broken(struct vk_gpu *gpu, const struct vk_variant *variant);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions, and what is made of them: which shader, its operands.
 #include "backends/vulkan/ops/conv.h"
-#include "backends/vulkan/program/join.h"
+#include "backends/vulkan/ops/ops.h"
+#include "backends/vulkan/ops/residual.h"
 
 // [tap][input channel of the group][block of four], groups one behind the other in a row of blocks.
 static void fill_weights(void *bytes, const void *context)
@@ -21,89 +22,29 @@ static void fill_weights(void *bytes, const void *context)
     }
 }
 
-// What is added to and what slopes the channels; laid out in blocks as the weights are.
-struct channels {
-    const float *bias, *slopes; // NULL where there are none
-    uint32_t group_out, groups, group_blocks;
-};
-
-static void fill_channels(void *bytes, const void *context)
-{
-    const struct channels *channels = context;
-    float *bias = bytes, *slopes = bias + (size_t)channels->groups * channels->group_blocks * 4;
-    for (uint32_t out = 0; out < channels->groups * channels->group_out; out++) {
-        uint32_t at =
-            out / channels->group_out * channels->group_blocks * 4 + out % channels->group_out;
-        if (channels->bias != NULL)
-            bias[at] = channels->bias[out];
-        if (channels->slopes != NULL)
-            slopes[at] = channels->slopes[out];
-    }
-}
-
-enum inf_code vk_conv_pack_channels(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                                    const struct vk_conv *conv, uint32_t group_blocks,
-                                    struct inf_error *err)
-{
-    struct channels channels = {
-        .bias = vk_const_f32(lowering, conv->bias_index),
-        .slopes = conv->slopes,
-        .group_out = conv->weights.group_out,
-        .groups = conv->weights.groups,
-        .group_blocks = group_blocks,
-    };
-    size_t row_bytes = (size_t)conv->weights.groups * group_blocks * 16;
-    return vk_pack(lowering, dispatch, row_bytes * (conv->activation.prelu ? 2 : 1), fill_channels,
-                   &channels, err);
-}
-
-uint32_t vk_conv_added_mode(const struct vk_conv *conv)
-{
-    if (conv->added == INF_VALUE_NONE)
-        return ADDED_NOTHING;
-    return conv->window.added % 4 == 0 ? ADDED_VECTORS : ADDED_NUMBERS;
-}
-
-enum inf_code vk_conv_use_added(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                                const struct vk_conv *conv, struct inf_error *err)
-{
-    bool adds = conv->added != INF_VALUE_NONE;
-    uint32_t index = dispatch->operand_count;
-    INF_TRY(vk_use(lowering, dispatch, adds ? conv->added : lowering->node->inputs[0], err));
-    vk_view(lowering, dispatch, index, vk_conv_added_mode(conv) != ADDED_NUMBERS);
-    return INF_OK;
-}
-
-uint64_t vk_conv_macs(const struct vk_conv *conv)
-{
-    const struct vk_window *window = &conv->window;
-    return (uint64_t)conv->images * window->out_h * window->out_w * window->out_c *
-           conv->weights.taps * conv->weights.group_in;
-}
-
 // What a join does behind the convolution.
-static void use_join(const struct vk_lowering *lowering, struct vk_conv *conv)
+static void apply_residual(const struct vk_lowering *lowering, struct vk_conv *conv)
 {
-    const struct vk_join *join = lowering->join;
+    const struct vk_residual *residual = lowering->residual;
     const struct inf_graph *graph = lowering->graph;
     conv->y = lowering->node->outputs[0];
     conv->added = INF_VALUE_NONE;
-    if (join == NULL)
+    if (residual == NULL)
         return;
-    conv->activation = vk_node_activation(&graph->nodes[join->add]);
-    conv->added = join->added;
-    conv->y = graph->nodes[join->end].outputs[0];
-    conv->window.added = (uint32_t)graph->values[join->added].shape.dims[3];
-    if (join->prelu == INF_NODE_NONE)
+    conv->activation = vk_node_activation(&graph->nodes[residual->add]);
+    conv->added = residual->added;
+    conv->y = graph->nodes[residual->end].outputs[0];
+    conv->window.added = (uint32_t)graph->values[residual->added].shape.dims[3];
+    if (residual->prelu == INF_NODE_NONE)
         return;
     conv->activation = (struct vk_activation){FN_LEAKY_RELU, 0, 0, true};
-    conv->slopes = graph->values[graph->nodes[join->prelu].inputs[1]].data->data;
+    conv->slopes = graph->values[graph->nodes[residual->prelu].inputs[1]].data->data;
 }
 
 static enum inf_code check_activation(const struct vk_lowering *lowering, struct vk_conv *conv,
                                       struct inf_error *err)
 {
-    use_join(lowering, conv);
+    apply_residual(lowering, conv);
     size_t channels = conv->window.out_c;
     INF_TRY(vk_need_const(lowering, conv->bias_index, channels, err));
     if (conv->activation.function == UINT32_MAX)
@@ -146,12 +87,12 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
     weights->group_blocks = (weights->group_out + 3) / 4;
     size_t row_bytes = (size_t)weights->groups * weights->group_blocks * 16;
     size_t depth = (size_t)weights->taps * weights->group_in;
-    INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_pack_weights(lowering, dispatch, depth * row_bytes, fill_weights, weights, err));
-    INF_TRY(vk_conv_pack_channels(lowering, dispatch, conv, weights->group_blocks, err));
+    INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_bind_weights(lowering, dispatch, depth * row_bytes, fill_weights, weights, err));
+    INF_TRY(vk_conv_bind_channels(lowering, dispatch, conv, weights->group_blocks, err));
     if (dispatch->variant.shader == INF_SHADER_CONV)
-        INF_TRY(vk_conv_use_added(lowering, dispatch, conv, err));
-    return vk_use(lowering, dispatch, conv->y, err);
+        INF_TRY(vk_conv_bind_added(lowering, dispatch, conv, err));
+    return vk_bind_value(lowering, dispatch, conv->y, err);
 }
 
 static void settle(struct vk_conv *conv, uint32_t pixels)
@@ -177,13 +118,13 @@ static enum inf_code emit_strips(struct vk_lowering *lowering, struct vk_conv *c
                      window->group_out % 4 == 0 && window->out_c % 4 == 0, conv->transposed,
                      conv->activation.prelu, conv->one_tap, vk_conv_added_mode(conv)}}};
     INF_TRY(use_operands(lowering, &dispatch, conv, err));
-    vk_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
-    vk_view(lowering, &dispatch, 1, true);
+    vk_read_through_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
+    vk_read_through_view(lowering, &dispatch, 1, true);
     settle(conv, settle_pixels(lowering, &dispatch));
     dispatch.invocations = window->count;
     dispatch.cost = vk_conv_macs(conv);
-    vk_push(&dispatch, window, sizeof(*window));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, window, sizeof(*window));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
@@ -312,13 +253,13 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
                      window->out_c % 4 == 0 && window->group_out == 1, conv.activation.prelu,
                      kernel, kernel != 0 ? window->stride_h : 1, rows}}};
     INF_TRY(use_operands(lowering, &dispatch, &conv, err));
-    vk_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
-    vk_view(lowering, &dispatch, 1, true);
+    vk_read_through_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
+    vk_read_through_view(lowering, &dispatch, 1, true);
     settle(&conv, settle_pixels(lowering, &dispatch));
     window->count =
         conv.images * ((window->out_h + rows - 1) / rows) * window->strips * window->blocks;
     dispatch.invocations = window->count;
     dispatch.cost = vk_conv_macs(&conv);
-    vk_push(&dispatch, window, sizeof(*window));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, window, sizeof(*window));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }

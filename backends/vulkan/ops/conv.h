@@ -3,7 +3,7 @@
 #ifndef INF_BACKENDS_VULKAN_OPS_CONV_H
 #define INF_BACKENDS_VULKAN_OPS_CONV_H
 
-#include "backends/vulkan/program/kernel.h"
+#include "backends/vulkan/lowering/lowering.h"
 
 // How the weights of any of them lie in the graph and in the shader.
 struct vk_conv_weights {
@@ -31,13 +31,13 @@ struct vk_conv {
 uint64_t vk_conv_macs(const struct vk_conv *conv);
 
 // Appends its bias and, for prelu, its slopes: `group_blocks` blocks of four channels a group.
-enum inf_code vk_conv_pack_channels(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+enum inf_code vk_conv_bind_channels(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                                     const struct vk_conv *conv, uint32_t group_blocks,
                                     struct inf_error *err) INF_NODISCARD;
 
 // Appends what is added to it; where nothing is, its input once more, which the shader does not read.
-enum inf_code vk_conv_use_added(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                                const struct vk_conv *conv, struct inf_error *err) INF_NODISCARD;
+enum inf_code vk_conv_bind_added(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                 const struct vk_conv *conv, struct inf_error *err) INF_NODISCARD;
 
 // How that is loaded (ADDED_*).
 uint32_t vk_conv_added_mode(const struct vk_conv *conv);

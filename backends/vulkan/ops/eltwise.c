@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element-wise operators.
-#include "backends/vulkan/program/kernel.h"
+#include "backends/vulkan/ops/eltwise.h"
+#include "backends/vulkan/ops/ops.h"
 
 // Shader numbers are one more here, so that 0 is "not built".
 #define BUILT(number) ((number) + 1)
@@ -86,17 +87,17 @@ static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function,
     } push = {vectors(vk_output_shape(lowering, 0)), low, high};
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_UNARY, {function}},
                                    .invocations = push.vectors};
-    vk_push(&dispatch, &push, sizeof(push));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    vk_view(lowering, &dispatch, 0, true);
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, &push, sizeof(push));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_read_through_view(lowering, &dispatch, 0, true);
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-static bool unary_call(const struct inf_node *node, struct vk_call *call)
+static bool unary_call(const struct inf_node *node, struct vk_element_call *call)
 {
     const struct inf_attrs_unary *attrs = &node->attrs.unary;
-    *call = (struct vk_call){.operands = 1, .low = attrs->alpha};
+    *call = (struct vk_element_call){.operands = 1, .low = attrs->alpha};
     if (unary_functions[attrs->kind] == 0)
         return false;
     call->function = unary_functions[attrs->kind] - 1u;
@@ -109,7 +110,7 @@ static bool unary_call(const struct inf_node *node, struct vk_call *call)
 
 enum inf_code vk_lower_unary(struct vk_lowering *lowering, struct inf_error *err)
 {
-    struct vk_call call;
+    struct vk_element_call call;
     if (!unary_call(lowering->node, &call))
         return vk_decline(lowering, err, "kind %s is not built",
                           inf_unary_name(lowering->node->attrs.unary.kind));
@@ -122,13 +123,13 @@ enum inf_code vk_lower_clip(struct vk_lowering *lowering, struct inf_error *err)
     return emit_unary(lowering, FN_CLIP, attrs->min, attrs->max, err);
 }
 
-static bool binary_call(const struct inf_node *node, struct vk_call *call)
+static bool binary_call(const struct inf_node *node, struct vk_element_call *call)
 {
     struct vk_activation activation = vk_node_activation(node);
-    *call = (struct vk_call){.operands = 2,
-                             .function = activation.function,
-                             .low = activation.low,
-                             .high = activation.high};
+    *call = (struct vk_element_call){.operands = 2,
+                                     .function = activation.function,
+                                     .low = activation.low,
+                                     .high = activation.high};
     if (binary_kinds[node->attrs.binary.kind] == 0 || activation.prelu ||
         activation.function == UINT32_MAX)
         return false;
@@ -136,23 +137,23 @@ static bool binary_call(const struct inf_node *node, struct vk_call *call)
     return true;
 }
 
-bool vk_node_call(const struct vk_lowering *lowering, struct vk_call *call)
+bool vk_element_call_of(const struct vk_lowering *lowering, struct vk_element_call *call)
 {
     const struct inf_node *node = lowering->node;
-    *call = (struct vk_call){0};
+    *call = (struct vk_element_call){0};
     switch (node->op) {
     case INF_OP_UNARY:
         return unary_call(node, call);
     case INF_OP_CLIP:
-        *call = (struct vk_call){.operands = 1,
-                                 .function = FN_CLIP,
-                                 .low = node->attrs.clip.min,
-                                 .high = node->attrs.clip.max};
+        *call = (struct vk_element_call){.operands = 1,
+                                         .function = FN_CLIP,
+                                         .low = node->attrs.clip.min,
+                                         .high = node->attrs.clip.max};
         return true;
     case INF_OP_BINARY:
         return binary_call(node, call);
     case INF_OP_PRELU:
-        *call = (struct vk_call){.operands = 2, .kind = BINARY_PRELU, .function = FN_NONE};
+        *call = (struct vk_element_call){.operands = 2, .kind = BINARY_PRELU, .function = FN_NONE};
         return true;
     default:
         return false;
@@ -244,7 +245,8 @@ static uint32_t mode_of(struct broadcast *shape, uint32_t operand)
     return strides[0] == 1 && aligned ? MODE_INNER_VECTOR : MODE_GENERAL;
 }
 
-uint32_t vk_operand_mode(const struct vk_lowering *lowering, uint32_t input, uint32_t *row)
+uint32_t vk_operand_broadcast_mode(const struct vk_lowering *lowering, uint32_t input,
+                                   uint32_t *row)
 {
     struct broadcast shape = {0};
     *row = 0;
@@ -280,15 +282,15 @@ static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bo
                      mode_of(&shape, 1), activation.function}},
         .invocations = shape.vectors,
         .checks = dtype == INF_DTYPE_I32 && divides(lowering->node->attrs.binary.kind)};
-    vk_push(&dispatch, &shape, sizeof(shape));
+    vk_set_push_constants(&dispatch, &shape, sizeof(shape));
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t mode = mode_of(&shape, i);
-        INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[i], err));
-        vk_view(lowering, &dispatch, i,
-                mode == MODE_FLAT || mode == MODE_ROW || mode == MODE_INNER_VECTOR);
+        INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[i], err));
+        vk_read_through_view(lowering, &dispatch, i,
+                             mode == MODE_FLAT || mode == MODE_ROW || mode == MODE_INNER_VECTOR);
     }
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 static bool has_integers(enum inf_binary_kind kind)
@@ -331,11 +333,11 @@ enum inf_code vk_lower_compare(struct vk_lowering *lowering, struct inf_error *e
         .variant = {INF_SHADER_COMPARE,
                     {compare_kinds[kind] - 1u, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32}},
         .invocations = shape.vectors};
-    vk_push(&dispatch, &shape, sizeof(shape));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, &shape, sizeof(shape));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[1], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 enum inf_code vk_lower_select(struct vk_lowering *lowering, struct inf_error *err)
@@ -347,12 +349,12 @@ enum inf_code vk_lower_select(struct vk_lowering *lowering, struct inf_error *er
     INF_TRY(fill_axes(lowering, (const uint32_t[]){1, 2, 0}, 3, &shape, err));
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_SELECT, {0}},
                                    .invocations = shape.vectors};
-    vk_push(&dispatch, &shape, sizeof(shape));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[2], err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, &shape, sizeof(shape));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[1], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[2], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 // --- cast ---
@@ -384,8 +386,8 @@ enum inf_code vk_lower_cast(struct vk_lowering *lowering, struct inf_error *err)
     uint32_t count = vectors(vk_output_shape(lowering, 0));
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_CAST, {cast_type(from), cast_type(to)}},
                                    .invocations = count};
-    vk_push(&dispatch, &count, sizeof(count));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, &count, sizeof(count));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices. With a constant one they are convolutions of one tap.
 #include "backends/vulkan/ops/conv.h"
+#include "backends/vulkan/ops/ops.h"
 
 // matmul.comp's push constants.
 struct product {
@@ -84,7 +85,7 @@ enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *er
     uint32_t m = product.m, n = product.n, k = product.k;
     if (!attrs->transpose_a && inf_graph_is_const(lowering->graph, lowering->node->inputs[1]) &&
         inf_shape_elements(b) == (size_t)k * n)
-        return lower_constant(lowering, vk_extent(y, 0, y->rank - 1), k, n, err);
+        return lower_constant(lowering, vk_dims_product(y, 0, y->rank - 1), k, n, err);
     struct vk_activation activation = vk_node_activation(lowering->node);
     if (activation.prelu || activation.function == UINT32_MAX)
         return vk_decline(lowering, err, "this activation is not built");
@@ -95,18 +96,18 @@ enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *er
     product.low = activation.low;
     product.high = activation.high;
     INF_TRY(fill_batch(lowering, &product, err));
-    product.count = vk_extent(y, 0, y->rank - 2) * ((m + 3) / 4) * ((n + 3) / 4);
+    product.count = vk_dims_product(y, 0, y->rank - 2) * ((m + 3) / 4) * ((n + 3) / 4);
     bool bias = vk_has_input(lowering, 2);
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_MATMUL, {activation.function, bias}},
                                    .invocations = product.count,
-                                   .cost = (uint64_t)vk_extent(y, 0, y->rank) * k};
-    vk_push(&dispatch, &product, sizeof(product));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[1], err));
+                                   .cost = (uint64_t)vk_dims_product(y, 0, y->rank) * k};
+    vk_set_push_constants(&dispatch, &product, sizeof(product));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[1], err));
     // Without a bias the binding is there all the same; the shader does not read it.
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[bias ? 2 : 1], err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[bias ? 2 : 1], err));
     for (uint32_t i = 0; i < 3; i++)
-        vk_view(lowering, &dispatch, i, false);
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+        vk_read_through_view(lowering, &dispatch, i, false);
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "backends/graph/shape/infer.h"
-#include "backends/vulkan/program/kernel.h"
+#include "backends/vulkan/ops/ops.h"
 
 // A copy's axes, innermost first, in elements. Twice the rank, since tiling splits each axis.
 #define AXES_MAX (2 * INF_LIMIT_RANK)
@@ -93,11 +93,11 @@ static enum inf_code emit_move(struct vk_lowering *lowering, struct move *move, 
     }
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_MOVE, {vector}},
                                    .invocations = push.count};
-    vk_push(&dispatch, &push, sizeof(push));
-    INF_TRY(vk_use(lowering, &dispatch, from, err));
-    vk_view(lowering, &dispatch, 0, vector);
-    INF_TRY(vk_use(lowering, &dispatch, to, err));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, &push, sizeof(push));
+    INF_TRY(vk_bind_value(lowering, &dispatch, from, err));
+    vk_read_through_view(lowering, &dispatch, 0, vector);
+    INF_TRY(vk_bind_value(lowering, &dispatch, to, err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 static enum inf_code emit_first(struct vk_lowering *lowering, struct move *move,
@@ -126,7 +126,8 @@ enum inf_code vk_lower_transpose(struct vk_lowering *lowering, struct inf_error 
     inf_shape_strides(x, strides);
     to = words;
     for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
-        int32_t from = perm->count == 0 ? y->rank - 1 - axis : vk_axis(perm->values[axis], x->rank);
+        int32_t from =
+            perm->count == 0 ? y->rank - 1 - axis : vk_resolve_axis(perm->values[axis], x->rank);
         add_axis(&move, y->dims[axis], strides[from] * words, to);
         to *= y->dims[axis];
     }
@@ -176,11 +177,11 @@ enum inf_code vk_lower_concat(struct vk_lowering *lowering, struct inf_error *er
     struct move move;
     int64_t words, at = 0;
     INF_TRY(move_init(lowering, &move, &words, err));
-    int32_t axis = vk_axis(node->attrs.concat.axis, y->rank);
-    int64_t inner = vk_extent(y, axis + 1, y->rank) * words;
+    int32_t axis = vk_resolve_axis(node->attrs.concat.axis, y->rank);
+    int64_t inner = vk_dims_product(y, axis + 1, y->rank) * words;
     for (uint32_t i = 0; i < node->input_count; i++) {
         int64_t part = vk_input_shape(lowering, i)->dims[axis];
-        fill_part(&move, vk_extent(y, 0, axis), part, y->dims[axis], at, inner, true);
+        fill_part(&move, vk_dims_product(y, 0, axis), part, y->dims[axis], at, inner, true);
         INF_TRY(emit_move(lowering, &move, node->inputs[i], node->outputs[0], err));
         at += part;
     }
@@ -194,11 +195,11 @@ enum inf_code vk_lower_split(struct vk_lowering *lowering, struct inf_error *err
     struct move move;
     int64_t words, at = 0;
     INF_TRY(move_init(lowering, &move, &words, err));
-    int32_t axis = vk_axis(node->attrs.split.axis, x->rank);
-    int64_t inner = vk_extent(x, axis + 1, x->rank) * words;
+    int32_t axis = vk_resolve_axis(node->attrs.split.axis, x->rank);
+    int64_t inner = vk_dims_product(x, axis + 1, x->rank) * words;
     for (uint32_t i = 0; i < node->output_count; i++) {
         int64_t part = vk_output_shape(lowering, i)->dims[axis];
-        fill_part(&move, vk_extent(x, 0, axis), part, x->dims[axis], at, inner, false);
+        fill_part(&move, vk_dims_product(x, 0, axis), part, x->dims[axis], at, inner, false);
         INF_TRY(emit_move(lowering, &move, node->inputs[0], node->outputs[i], err));
         at += part;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer, instance and group normalisation.
-#include "backends/vulkan/program/kernel.h"
+#include "backends/vulkan/ops/ops.h"
 
 // normalize.comp's push constants: x is [outer, n, inner].
 struct normalization {
@@ -18,15 +18,15 @@ static bool cut(struct normalization *push, const struct inf_shape *x, const str
     uint32_t mask = axes->count == 0 ? (1u << x->rank) - 1 : 0;
     int32_t first = 0;
     for (int32_t i = 0; i < axes->count; i++)
-        mask |= 1u << vk_axis(axes->values[i], x->rank);
+        mask |= 1u << vk_resolve_axis(axes->values[i], x->rank);
     while (first < x->rank && (mask >> first & 1) == 0)
         first++;
     int32_t end = first;
     while (end < x->rank && (mask >> end & 1) != 0)
         end++;
-    push->n = vk_extent(x, first, end);
-    push->inner = vk_extent(x, end, x->rank);
-    push->count = vk_extent(x, 0, first) * push->inner;
+    push->n = vk_dims_product(x, first, end);
+    push->inner = vk_dims_product(x, end, x->rank);
+    push->count = vk_dims_product(x, 0, first) * push->inner;
     return mask >> end == 0;
 }
 
@@ -45,7 +45,7 @@ static bool spread(struct spread *spread, const struct inf_shape *shape, const s
     int32_t first = last;
     while (first > 0 && dim_of(shape, x, first - 1) == x->dims[first - 1])
         first--;
-    *spread = (struct spread){vk_extent(x, last, x->rank), vk_extent(x, first, last)};
+    *spread = (struct spread){vk_dims_product(x, last, x->rank), vk_dims_product(x, first, last)};
     for (int32_t axis = 0; axis < first; axis++)
         if (dim_of(shape, x, axis) != 1)
             return false;
@@ -70,13 +70,13 @@ enum inf_code vk_lower_normalize(struct vk_lowering *lowering, struct inf_error 
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_NORMALIZE, {attrs->kind == INF_NORMALIZE_RMS, given[0], given[1]}},
         .invocations = push.count};
-    vk_push(&dispatch, &push, sizeof(push));
+    vk_set_push_constants(&dispatch, &push, sizeof(push));
     // What is not given is bound all the same, as x; the shader does not read it.
     for (uint32_t i = 0; i < 3; i++) {
         bool own = i > 0 && given[i - 1];
-        INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[own ? i : 0], err));
-        vk_view(lowering, &dispatch, i, false);
+        INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[own ? i : 0], err));
+        vk_read_through_view(lowering, &dispatch, i, false);
     }
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }

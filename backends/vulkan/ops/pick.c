@@ -2,7 +2,7 @@
 // Padding and gathering.
 #include <string.h>
 
-#include "backends/vulkan/program/kernel.h"
+#include "backends/vulkan/ops/ops.h"
 
 // --- pad ---
 
@@ -92,11 +92,11 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_PAD, {pad_modes[lowering->node->attrs.pad.mode], vector}},
         .invocations = padding.count};
-    vk_push(&dispatch, &padding, sizeof(padding));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    vk_view(lowering, &dispatch, 0, vector);
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, &padding, sizeof(padding));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_read_through_view(lowering, &dispatch, 0, vector);
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 // --- gather ---
@@ -118,10 +118,10 @@ static enum inf_code emit_gather(struct vk_lowering *lowering, struct vk_dispatc
     if (inf_dtype_size(vk_output_dtype(lowering, 0)) != 4)
         return vk_decline(lowering, err, "%s is not built",
                           inf_dtype_name(vk_output_dtype(lowering, 0)));
-    INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
-    INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[1], err));
-    INF_TRY(vk_use(lowering, dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, dispatch, err);
+    INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[0], err));
+    INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[1], err));
+    INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, dispatch, err);
 }
 
 enum inf_code vk_lower_gather(struct vk_lowering *lowering, struct inf_error *err)
@@ -129,17 +129,18 @@ enum inf_code vk_lower_gather(struct vk_lowering *lowering, struct inf_error *er
     const struct inf_attrs_gather *attrs = &lowering->node->attrs.gather;
     const struct inf_shape *x = vk_input_shape(lowering, 0);
     const struct inf_value *indices = &lowering->graph->values[lowering->node->inputs[1]];
-    int32_t axis = vk_axis(attrs->axis, x->rank), batches = attrs->batch_dims;
+    int32_t axis = vk_resolve_axis(attrs->axis, x->rank), batches = attrs->batch_dims;
     uint32_t wide;
     INF_TRY(need_indices(lowering, &wide, err));
     struct {
         uint32_t count, outer, n, inner, picks;
     } push = {(uint32_t)inf_shape_elements(vk_output_shape(lowering, 0)),
-              vk_extent(x, batches, axis), (uint32_t)x->dims[axis], vk_extent(x, axis + 1, x->rank),
-              vk_extent(&indices->shape, batches, indices->shape.rank)};
+              vk_dims_product(x, batches, axis), (uint32_t)x->dims[axis],
+              vk_dims_product(x, axis + 1, x->rank),
+              vk_dims_product(&indices->shape, batches, indices->shape.rank)};
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_GATHER, {wide}}, .invocations = push.count, .checks = true};
-    vk_push(&dispatch, &push, sizeof(push));
+    vk_set_push_constants(&dispatch, &push, sizeof(push));
     return emit_gather(lowering, &dispatch, err);
 }
 
@@ -155,14 +156,14 @@ enum inf_code vk_lower_gather_nd(struct vk_lowering *lowering, struct inf_error 
         uint32_t count, rows, depth, inner;
         uint32_t dims[GATHER_AXES];
     } push = {.count = (uint32_t)inf_shape_elements(vk_output_shape(lowering, 0)),
-              .rows = vk_extent(indices, batches, indices->rank - 1),
+              .rows = vk_dims_product(indices, batches, indices->rank - 1),
               .depth = (uint32_t)depth,
-              .inner = vk_extent(x, batches + depth, x->rank)};
+              .inner = vk_dims_product(x, batches + depth, x->rank)};
     for (int32_t i = 0; i < depth; i++)
         push.dims[i] = (uint32_t)x->dims[batches + i];
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_GATHER_ND, {wide, attrs->from_end}},
                                    .invocations = push.count,
                                    .checks = true};
-    vk_push(&dispatch, &push, sizeof(push));
+    vk_set_push_constants(&dispatch, &push, sizeof(push));
     return emit_gather(lowering, &dispatch, err);
 }

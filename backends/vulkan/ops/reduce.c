@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions, indices of extremes, softmax, batch normalisation.
-#include "backends/vulkan/program/kernel.h"
+#include "backends/vulkan/ops/ops.h"
 
 // Shorter rows were measured to take longer so: docs/explanation/vulkan.md.
 #define STEPS_MIN 8u
@@ -11,10 +11,11 @@ static void try_rows(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                      uint32_t rows, uint32_t length)
 {
     const struct vk_gpu *gpu = lowering->gpu;
-    if (gpu->lanes == 0 || rows >= 2 * gpu->group_size || length / gpu->lanes < STEPS_MIN)
+    if (gpu->subgroup_size == 0 || rows >= 2 * gpu->group_size ||
+        length / gpu->subgroup_size < STEPS_MIN)
         return;
     struct vk_dispatch shared = *dispatch;
-    uint32_t at_once = INF_MAX(gpu->group_size / gpu->lanes, 1u);
+    uint32_t at_once = INF_MAX(gpu->group_size / gpu->subgroup_size, 1u);
     shared.variant.shader = shader;
     shared.invocations = (rows + at_once - 1) / at_once * gpu->group_size;
     if (vk_can_build(lowering, &shared))
@@ -54,7 +55,7 @@ static bool fill_reduction(struct reduction *reduction, const struct inf_shape *
 {
     uint32_t gone = axes->count == 0 ? UINT32_MAX : 0, stride = 1;
     for (int32_t i = 0; i < axes->count; i++)
-        gone |= 1u << vk_axis(axes->values[i], x->rank);
+        gone |= 1u << vk_resolve_axis(axes->values[i], x->rank);
     reduction->count = reduction->terms = 1;
     for (int32_t axis = x->rank - 1; axis >= 0; axis--) {
         uint32_t dim = (uint32_t)x->dims[axis];
@@ -124,12 +125,12 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
     bool vector = vectorise(&reduction);
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_REDUCE, {kind, vector}},
                                    .invocations = reduction.count};
-    vk_push(&dispatch, &reduction, sizeof(reduction));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    vk_view(lowering, &dispatch, 0, vector);
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
+    vk_set_push_constants(&dispatch, &reduction, sizeof(reduction));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_read_through_view(lowering, &dispatch, 0, vector);
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
     try_rows(lowering, &dispatch, INF_SHADER_REDUCE_ROWS, reduction.count, reduction.terms);
-    return vk_emit(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 // --- along one axis ---
@@ -141,19 +142,19 @@ struct axis_push {
 
 static struct axis_push axis_push(const struct inf_shape *x, int64_t attribute)
 {
-    int32_t axis = vk_axis(attribute, x->rank);
-    uint32_t inner = vk_extent(x, axis + 1, x->rank);
+    int32_t axis = vk_resolve_axis(attribute, x->rank);
+    uint32_t inner = vk_dims_product(x, axis + 1, x->rank);
     return (struct axis_push){
-        .count = vk_extent(x, 0, axis) * inner, .n = (uint32_t)x->dims[axis], .inner = inner};
+        .count = vk_dims_product(x, 0, axis) * inner, .n = (uint32_t)x->dims[axis], .inner = inner};
 }
 
 static enum inf_code use_axis(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               const struct axis_push *push, struct inf_error *err)
 {
-    vk_push(dispatch, push, sizeof(*push));
-    INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
-    vk_view(lowering, dispatch, 0, false);
-    return vk_use(lowering, dispatch, lowering->node->outputs[0], err);
+    vk_set_push_constants(dispatch, push, sizeof(*push));
+    INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[0], err));
+    vk_read_through_view(lowering, dispatch, 0, false);
+    return vk_bind_value(lowering, dispatch, lowering->node->outputs[0], err);
 }
 
 enum inf_code vk_lower_arg(struct vk_lowering *lowering, struct inf_error *err)
@@ -168,7 +169,7 @@ enum inf_code vk_lower_arg(struct vk_lowering *lowering, struct inf_error *err)
                     {attrs->kind == INF_ARG_MAX, vk_output_dtype(lowering, 0) == INF_DTYPE_I64}},
         .invocations = push.count};
     INF_TRY(use_axis(lowering, &dispatch, &push, err));
-    return vk_emit(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *err)
@@ -181,7 +182,7 @@ enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *e
     INF_TRY(use_axis(lowering, &dispatch, &push, err));
     if (push.inner == 1)
         try_rows(lowering, &dispatch, INF_SHADER_SOFTMAX_ROWS, push.count, push.n);
-    return vk_emit(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 // --- batch normalisation ---
@@ -196,11 +197,11 @@ enum inf_code vk_lower_batch_norm(struct vk_lowering *lowering, struct inf_error
     } push = {(uint32_t)inf_shape_elements(x), (uint32_t)x->dims[x->rank - 1],
               lowering->node->attrs.batch_norm.epsilon};
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_NORM, {0}}, .invocations = push.count};
-    vk_push(&dispatch, &push, sizeof(push));
+    vk_set_push_constants(&dispatch, &push, sizeof(push));
     for (uint32_t i = 0; i < 5; i++) {
-        INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[i], err));
-        vk_view(lowering, &dispatch, i, false);
+        INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[i], err));
+        vk_read_through_view(lowering, &dispatch, i, false);
     }
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }

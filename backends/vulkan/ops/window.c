@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/vulkan/program/kernel.h"
+#include "backends/vulkan/ops/ops.h"
 
 // Sets what an invocation makes: one channel of a pixel, or four.
 static bool settle(struct vk_window *window, const struct inf_shape *y)
@@ -52,11 +52,11 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_POOL, {largest, vector, square_inside(&window), pixels}},
         .invocations = window.count};
-    vk_push(&dispatch, &window, sizeof(window));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    vk_view(lowering, &dispatch, 0, vector);
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, &window, sizeof(window));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_read_through_view(lowering, &dispatch, 0, vector);
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
 // --- resize ---
@@ -129,11 +129,11 @@ enum inf_code vk_lower_resize(struct vk_lowering *lowering, struct inf_error *er
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_RESIZE, {attrs->kind == INF_RESIZE_BILINEAR, vector}},
         .invocations = window.count};
-    vk_push(&dispatch, &window, sizeof(window));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->inputs[0], err));
-    vk_view(lowering, &dispatch, 0, vector);
-    INF_TRY(vk_pack(lowering, &dispatch, ((size_t)window.out_h + window.out_w) * 16, fill_table,
-                    &scales, err));
-    INF_TRY(vk_use(lowering, &dispatch, lowering->node->outputs[0], err));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, &window, sizeof(window));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
+    vk_read_through_view(lowering, &dispatch, 0, vector);
+    INF_TRY(vk_bind_packed(lowering, &dispatch, ((size_t)window.out_h + window.out_w) * 16,
+                           fill_table, &scales, err));
+    INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }

@@ -48,7 +48,7 @@ struct winograd {
 bool vk_conv_is_winograd(const struct vk_lowering *lowering, const struct vk_conv *conv)
 {
     const struct vk_window *window = &conv->window;
-    return lowering->gpu->tiles && conv->weights.groups == 1 && !conv->transposed &&
+    return lowering->gpu->subgroup_tiles && conv->weights.groups == 1 && !conv->transposed &&
            !lowering->half_weights && window->kernel_h == 3 && window->kernel_w == 3 &&
            window->stride_h == 1 && window->stride_w == 1 && window->dilation_h == 1 &&
            window->dilation_w == 1 && window->in_c % 4 == 0 && window->out_c % 4 == 0 &&
@@ -131,14 +131,14 @@ static enum inf_code use_product(struct vk_lowering *lowering, struct winograd *
                     {FN_NONE, ELEMENTS, 4, true, false, false, true, ADDED_NOTHING, VECTORS, true}},
         .invocations = blocks * (MATRICES * stride / ELEMENTS),
         .cost = (uint64_t)MATRICES * stride * winograd->in_c * winograd->out_c};
-    INF_TRY(vk_use_scratch(lowering, product, 0, winograd->in_bytes, err));
-    vk_view(lowering, product, 0, true);
-    INF_TRY(vk_pack(lowering, product, size_bytes, fill_matrices, &conv->weights, err));
-    vk_view(lowering, product, 1, true);
-    INF_TRY(
-        vk_pack(lowering, product, (size_t)blocks * ACROSS * sizeof(float), fill_zeros, NULL, err));
-    INF_TRY(vk_use_scratch(lowering, product, 0, winograd->in_bytes, err)); // nothing is added
-    vk_view(lowering, product, 3, true);
+    INF_TRY(vk_bind_scratch(lowering, product, 0, winograd->in_bytes, err));
+    vk_read_through_view(lowering, product, 0, true);
+    INF_TRY(vk_bind_packed(lowering, product, size_bytes, fill_matrices, &conv->weights, err));
+    vk_read_through_view(lowering, product, 1, true);
+    INF_TRY(vk_bind_packed(lowering, product, (size_t)blocks * ACROSS * sizeof(float), fill_zeros,
+                           NULL, err));
+    INF_TRY(vk_bind_scratch(lowering, product, 0, winograd->in_bytes, err)); // nothing is added
+    vk_read_through_view(lowering, product, 3, true);
     const struct vk_window window = {.in_h = MATRICES,
                                      .in_w = stride,
                                      .in_c = winograd->in_c,
@@ -156,9 +156,9 @@ static enum inf_code use_product(struct vk_lowering *lowering, struct winograd *
                                      .group_blocks = blocks,
                                      .group_in = winograd->in_c,
                                      .group_out = winograd->out_c};
-    vk_push(product, &window, sizeof(window));
-    return vk_use_scratch(lowering, product, winograd->in_bytes,
-                          winograd->bytes - winograd->in_bytes, err);
+    vk_set_push_constants(product, &window, sizeof(window));
+    return vk_bind_scratch(lowering, product, winograd->in_bytes,
+                           winograd->bytes - winograd->in_bytes, err);
 }
 
 static enum inf_code use_ends(struct vk_lowering *lowering, struct winograd *winograd,
@@ -166,18 +166,18 @@ static enum inf_code use_ends(struct vk_lowering *lowering, struct winograd *win
 {
     struct vk_dispatch *in = &winograd->in, *out = &winograd->out;
     *in = (struct vk_dispatch){.variant = {INF_SHADER_WINOGRAD_IN, {0}}};
-    INF_TRY(vk_use(lowering, in, lowering->node->inputs[0], err));
-    vk_view(lowering, in, 0, true);
-    INF_TRY(vk_use_scratch(lowering, in, 0, winograd->in_bytes, err));
+    INF_TRY(vk_bind_value(lowering, in, lowering->node->inputs[0], err));
+    vk_read_through_view(lowering, in, 0, true);
+    INF_TRY(vk_bind_scratch(lowering, in, 0, winograd->in_bytes, err));
     *out = (struct vk_dispatch){
         .variant = {INF_SHADER_WINOGRAD_OUT,
                     {conv->activation.function, conv->activation.prelu, vk_conv_added_mode(conv)}}};
-    INF_TRY(vk_use_scratch(lowering, out, winograd->in_bytes, winograd->bytes - winograd->in_bytes,
-                           err));
-    vk_view(lowering, out, 0, true);
-    INF_TRY(vk_conv_pack_channels(lowering, out, conv, winograd->out_c / 4, err));
-    INF_TRY(vk_conv_use_added(lowering, out, conv, err));
-    return vk_use(lowering, out, conv->y, err);
+    INF_TRY(vk_bind_scratch(lowering, out, winograd->in_bytes, winograd->bytes - winograd->in_bytes,
+                            err));
+    vk_read_through_view(lowering, out, 0, true);
+    INF_TRY(vk_conv_bind_channels(lowering, out, conv, winograd->out_c / 4, err));
+    INF_TRY(vk_conv_bind_added(lowering, out, conv, err));
+    return vk_bind_value(lowering, out, conv->y, err);
 }
 
 // One of the two ends, of `count` tiles of `channels` channels.
@@ -191,8 +191,8 @@ static enum inf_code emit_end(struct vk_lowering *lowering, const struct winogra
     tiles.count = INF_MIN(winograd->total - first, tiles.stride) * tiles.blocks;
     dispatch->invocations = tiles.count;
     dispatch->cost = (uint64_t)tiles.count * MATRICES * 4;
-    vk_push(dispatch, &tiles, sizeof(tiles));
-    return vk_emit(lowering, dispatch, err);
+    vk_set_push_constants(dispatch, &tiles, sizeof(tiles));
+    return vk_emit_dispatch(lowering, dispatch, err);
 }
 
 enum inf_code vk_emit_winograd(struct vk_lowering *lowering, const struct vk_conv *conv,
@@ -210,7 +210,7 @@ enum inf_code vk_emit_winograd(struct vk_lowering *lowering, const struct vk_con
         return INF_OK;
     for (uint32_t first = 0; first < winograd.total; first += winograd.tiles.stride) {
         INF_TRY(emit_end(lowering, &winograd, &winograd.in, first, winograd.in_c, err));
-        INF_TRY(vk_emit(lowering, &winograd.product, err));
+        INF_TRY(vk_emit_dispatch(lowering, &winograd.product, err));
         INF_TRY(emit_end(lowering, &winograd, &winograd.out, first, winograd.out_c, err));
     }
     *out_built = true;

@@ -2,7 +2,7 @@
 #include "backends/vulkan/program/compile_ahead.h"
 
 #include "backends/base/cores.h"
-#include "backends/vulkan/program/fuse.h"
+#include "backends/vulkan/program/lower_step.h"
 
 // Besides the caller's: drivers gain little from more.
 #define HELPERS_MAX 7
@@ -32,7 +32,7 @@ static void run(void *argument)
     }
 }
 
-void vk_ahead(struct vk_device *device, const struct inf_segment *segment)
+void vk_compile_ahead(struct vk_device *device, const struct inf_segment *segment)
 {
     struct work work = {.device = device, .segment = segment};
     struct inf_thread helpers[HELPERS_MAX];

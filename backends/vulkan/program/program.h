@@ -4,20 +4,14 @@
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
 #define INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
 
-#include "backends/vulkan/device/weights.h"
-#include "backends/vulkan/program/record.h"
+#include "backends/vulkan/program/recording.h"
 
 struct vk_program {
     struct inf_program base;
-    struct vk_device *device; // a reference: the GPU may have another one by now
-    struct vk_dispatch *dispatches;
-    uint32_t dispatch_count, dispatch_capacity;
-    struct vk_weights weights;
+    struct vk_dispatch_list list;
     struct vk_recording *slots;
     uint32_t slot_count;
-    size_t scratch_bytes;          // of each slot: vk_use_scratch()
     const struct inf_graph *graph; // outlives it
-    bool notes;                    // a dispatch may note something in its status
 };
 
 // The backend's entries.

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "backends/base/clock.h"
-#include "backends/vulkan/device/cache.h"
+#include "backends/vulkan/device/device_create.h"
+#include "backends/vulkan/device/pipeline_cache.h"
 #include "backends/vulkan/program/program.h"
 
 // Of a ticket that are the timeline's value; those above are the device's generation.
@@ -21,23 +22,23 @@ static enum inf_code find_place(const struct vk_program *program,
         span = &recording->scratch;
         offset = operand->offset;
     } else if (operand->value == INF_VALUE_NONE)
-        span = &program->weights.constants[operand->constant].span;
+        span = &program->list.weights.constants[operand->constant].span;
     if (operand->value != INF_VALUE_NONE) {
         const struct inf_binding *binding = &run->bindings[operand->value];
-        if (binding->buffer == NULL || binding->buffer->device != &program->device->gpu->base)
+        if (binding->buffer == NULL || binding->buffer->device != &program->list.device->gpu->base)
             return inf_fail(err, INF_INVALID, "device '%s': value %u is not in its memory",
-                            program->device->name, operand->value);
-        if (vk_buffer_device(binding->buffer) != program->device)
+                            program->list.device->name, operand->value);
+        if (vk_buffer_device(binding->buffer) != program->list.device)
             return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
                                    "device '%s' was lost after value %u got its memory",
-                                   program->device->name, operand->value);
+                                   program->list.device->name, operand->value);
         span = vk_buffer_span(binding->buffer);
         offset = binding->offset;
     }
     VkDeviceSize size = vk_bound_bytes(operand->size_bytes);
     if (offset > span->size || size > span->size - offset)
         return inf_fail(err, INF_RANGE, "device '%s': value %u reaches behind its buffer",
-                        program->device->name, operand->value);
+                        program->list.device->name, operand->value);
     *place = (struct vk_place){span->serial, span->buffer, span->offset + offset, size};
     return INF_OK;
 }
@@ -47,8 +48,8 @@ static enum inf_code bind(const struct vk_program *program, struct vk_recording 
                           const struct inf_run *run, bool *out_moved, struct inf_error *err)
 {
     *out_moved = false;
-    for (uint32_t i = 0; i < program->dispatch_count; i++) {
-        const struct vk_dispatch *dispatch = &program->dispatches[i];
+    for (uint32_t i = 0; i < program->list.count; i++) {
+        const struct vk_dispatch *dispatch = &program->list.dispatches[i];
         for (uint32_t k = 0; k < dispatch->operand_count; k++) {
             struct vk_place *old = &recording->places[i * VK_BINDINGS_MAX + k], now;
             INF_TRY(find_place(program, recording, &dispatch->operands[k], run, &now, err));
@@ -118,7 +119,7 @@ static bool is_cut_wrong(const struct vk_recording *recording, uint64_t slice_co
 static enum inf_code replay(struct vk_program *program, const struct inf_run *run,
                             struct inf_error *err)
 {
-    struct vk_device *device = program->device;
+    struct vk_device *device = program->list.device;
     struct vk_recording *recording = &program->slots[run->slot];
     bool moved;
     enum inf_code code = bind(program, recording, run, &moved, err);
@@ -130,11 +131,11 @@ static enum inf_code replay(struct vk_program *program, const struct inf_run *ru
     if (moved || !recording->recorded || recording->timed != run->profile ||
         is_cut_wrong(recording, slice_cost)) {
         recording->recorded = false;
-        INF_TRY(vk_record(recording, device, program->dispatches, program->dispatch_count,
-                          slice_cost, run->profile, err));
+        INF_TRY(vk_recording_record(recording, device, program->list.dispatches,
+                                    program->list.count, slice_cost, run->profile, err));
     }
     // An earlier run that was given up may have left something.
-    if (program->notes)
+    if (program->list.writes_status)
         memset(recording->status.host, 0, recording->status.size);
     return submit_slices(recording, device, run, err);
 }
@@ -143,17 +144,17 @@ enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run
                              struct inf_ticket *ticket, struct inf_error *err)
 {
     struct vk_program *program = (struct vk_program *)base;
-    struct vk_device *device = program->device;
+    struct vk_device *device = program->list.device;
     struct vk_recording *recording = &program->slots[run->slot];
     if (is_cancelled(run))
         return inf_fail(err, INF_CANCELLED, "cancelled before it was submitted");
-    if (program->dispatch_count == 0)
+    if (program->list.count == 0)
         return INF_OK;
     if (recording->submitted != 0)
         INF_TRY(vk_device_wait(device, recording->submitted, UINT64_MAX, err));
-    INF_TRY(vk_weights_acquire(&program->weights, err));
+    INF_TRY(vk_weights_acquire(&program->list.weights, err));
     enum inf_code code = replay(program, run, err);
-    vk_weights_release(&program->weights, recording->submitted);
+    vk_weights_release(&program->list.weights, recording->submitted);
     INF_TRY(code);
     *ticket = make_ticket(device, recording->submitted);
     return INF_OK;
@@ -172,7 +173,7 @@ enum inf_code vk_program_wait(struct inf_device *base, struct inf_ticket ticket,
     enum inf_code code =
         vk_device_wait(device, ticket.value & ((UINT64_C(1) << TICKET_BITS) - 1), timeout_ns, err);
     if (code == INF_OK)
-        vk_cache_trust(device); // the first run's pipelines have all been run by now
+        vk_pipeline_cache_confirm(device); // the first run's pipelines have all been run by now
     vk_device_unref(&device);
     return code;
 }
@@ -182,7 +183,7 @@ static enum inf_code judge_status(const struct vk_program *program, uint32_t ind
                                   const uint32_t *status, const struct inf_run *run,
                                   struct inf_error *err)
 {
-    const struct inf_node *node = &program->graph->nodes[program->dispatches[index].node];
+    const struct inf_node *node = &program->graph->nodes[program->list.dispatches[index].node];
     const char *op = inf_op_info(node->op)->name;
     if (status[STATUS_OVERFLOWED] != 0 && run->overflowed != NULL)
         atomic_store(run->overflowed, true);
@@ -200,8 +201,9 @@ enum inf_code vk_program_finish(struct inf_program *base, const struct inf_run *
 {
     const struct vk_program *program = (const struct vk_program *)base;
     const struct vk_recording *recording = &program->slots[run->slot];
-    for (uint32_t i = 0; program->notes && i < program->dispatch_count; i++)
-        INF_TRY(judge_status(program, i, vk_status(recording, program->device, i), run, err));
+    for (uint32_t i = 0; program->list.writes_status && i < program->list.count; i++)
+        INF_TRY(judge_status(program, i, vk_recording_status(recording, program->list.device, i),
+                             run, err));
     return INF_OK;
 }
 
@@ -210,11 +212,11 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
 {
     const struct vk_program *program = (const struct vk_program *)base;
     const struct vk_recording *recording = &program->slots[slot];
-    const struct vk_device *device = program->device;
+    const struct vk_device *device = program->list.device;
     if (!recording->timed)
         return 0;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < program->dispatch_count; i++) {
+    for (uint32_t i = 0; i < program->list.count; i++) {
         uint64_t times[2];
         if (device->api.GetQueryPoolResults(device->device, recording->queries, 2 * i, 2,
                                             sizeof(times), times, sizeof(*times),
@@ -222,7 +224,7 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
             return 0;
         uint64_t time_ns = (uint64_t)((double)(times[1] - times[0]) *
                                       (double)device->gpu->properties.limits.timestampPeriod);
-        uint32_t node = program->dispatches[i].node;
+        uint32_t node = program->list.dispatches[i].node;
         // The dispatches of a node follow each other and are one step.
         if (count > 0 && count <= capacity && steps[count - 1].node == node) {
             steps[count - 1].time_ns += time_ns;
@@ -232,7 +234,8 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
             steps[count] = (struct inf_step_profile){
                 .node = node,
                 .time_ns = time_ns,
-                .kernel = vk_variant_shader(device->gpu, &program->dispatches[i].variant)->name};
+                .kernel =
+                    vk_variant_shader(device->gpu, &program->list.dispatches[i].variant)->name};
         count++;
     }
     return count;

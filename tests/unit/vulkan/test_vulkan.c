@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/base/thread.h"
+#include "backends/vulkan/device/device_create.h"
 #include "backends/vulkan/device/instance.h"
 #include "backends/vulkan/device/memory.h"
 #include "tests/support/device/vulkan_kit.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "backends/device/counts.h"
-#include "backends/vulkan/device/cache.h"
+#include "backends/vulkan/device/cache_file.h"
 #include "tests/support/device/vulkan_kit.h"
 
 #define PAYLOAD 100
@@ -30,16 +30,16 @@ static void compose(unsigned char *file, struct vk_cache_header *header)
         payload[i] = (unsigned char)(i * 3);
     struct vk_cache_header full = *header;
     full.size = PAYLOAD;
-    full.checksum = vk_cache_checksum(payload, PAYLOAD);
+    full.checksum = vk_cache_file_checksum(payload, PAYLOAD);
     memcpy(file, &full, sizeof(full));
 }
 
 Test(vulkan_cache, sums_as_fnv_1a_does)
 {
     // The reference values of the algorithm's authors.
-    cr_assert_eq(vk_cache_checksum("", 0), 0xcbf29ce484222325u);
-    cr_assert_eq(vk_cache_checksum("a", 1), 0xaf63dc4c8601ec8cu);
-    cr_assert_eq(vk_cache_checksum("foobar", 6), 0x85944171f73967e8u);
+    cr_assert_eq(vk_cache_file_checksum("", 0), 0xcbf29ce484222325u);
+    cr_assert_eq(vk_cache_file_checksum("a", 1), 0xaf63dc4c8601ec8cu);
+    cr_assert_eq(vk_cache_file_checksum("foobar", 6), 0x85944171f73967e8u);
 }
 
 Test(vulkan_cache, takes_its_own_files_and_no_others)
@@ -48,42 +48,42 @@ Test(vulkan_cache, takes_its_own_files_and_no_others)
     struct vk_cache_header header;
     compose(file, &header);
     size_t size = 0;
-    cr_assert_eq(vk_cache_payload(file, sizeof(file), &header, &size), file + sizeof(header));
+    cr_assert_eq(vk_cache_file_payload(file, sizeof(file), &header, &size), file + sizeof(header));
     cr_assert_eq(size, (size_t)PAYLOAD);
     for (size_t i = 0; i < sizeof(file); i++) {
-        cr_assert_null(vk_cache_payload(file, i, &header, &size), "cut to %zu bytes", i);
+        cr_assert_null(vk_cache_file_payload(file, i, &header, &size), "cut to %zu bytes", i);
         file[i] ^= 0x10;
-        cr_assert_null(vk_cache_payload(file, sizeof(file), &header, &size), "byte %zu", i);
+        cr_assert_null(vk_cache_file_payload(file, sizeof(file), &header, &size), "byte %zu", i);
         file[i] ^= 0x10;
     }
     struct vk_cache_header other = header;
     other.driver++;
-    cr_assert_null(vk_cache_payload(file, sizeof(file), &other, &size));
+    cr_assert_null(vk_cache_file_payload(file, sizeof(file), &other, &size));
 }
 
 Test(vulkan_cache, names_what_it_has)
 {
-    struct vk_known known = {0}, read = {0};
+    struct vk_known_variants known = {0}, read = {0};
     struct vk_variant variants[200] = {0};
     char bytes[201 * sizeof(uint64_t)];
     for (uint32_t i = 0; i < 200; i++)
         variants[i] = (struct vk_variant){.shader = i / 50, .halves = i % 50};
     for (uint32_t i = 0; i < 100; i++) {
-        cr_assert(!vk_known_has(&known, &variants[i]));
-        vk_known_add(&known, &variants[i]);
-        vk_known_add(&known, &variants[i]);
-        cr_assert(vk_known_has(&known, &variants[i]));
+        cr_assert(!vk_known_variants_has(&known, &variants[i]));
+        vk_known_variants_add(&known, &variants[i]);
+        vk_known_variants_add(&known, &variants[i]);
+        cr_assert(vk_known_variants_has(&known, &variants[i]));
     }
-    size_t size = vk_known_bytes(&known);
+    size_t size = vk_known_variants_bytes(&known);
     cr_assert_eq(size, 101 * sizeof(uint64_t));
-    vk_known_write(&known, bytes);
+    vk_known_variants_write(&known, bytes);
     for (size_t cut = 0; cut < size; cut++)
-        cr_assert_eq(vk_known_read(&read, bytes, cut), 0u, "%zu bytes", cut);
-    cr_assert_eq(vk_known_read(&read, bytes, sizeof(bytes)), size);
+        cr_assert_eq(vk_known_variants_read(&read, bytes, cut), 0u, "%zu bytes", cut);
+    cr_assert_eq(vk_known_variants_read(&read, bytes, sizeof(bytes)), size);
     for (uint32_t i = 0; i < 200; i++)
-        cr_assert_eq(vk_known_has(&read, &variants[i]), i < 100);
-    vk_known_fini(&known);
-    vk_known_fini(&read);
+        cr_assert_eq(vk_known_variants_has(&read, &variants[i]), i < 100);
+    vk_known_variants_fini(&known);
+    vk_known_variants_fini(&read);
 }
 
 // --- on disk ---

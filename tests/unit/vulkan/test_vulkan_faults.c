@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "backends/base/clock.h"
+#include "backends/vulkan/device/device_create.h"
 #include "tests/support/device/vulkan_faults.h"
 #include "tests/support/device/vulkan_kit.h"
 

@@ -8,6 +8,7 @@
 
 #include "backends/base/thread.h"
 #include "backends/device/counts.h"
+#include "backends/vulkan/device/device_create.h"
 #include "tests/support/device/vulkan_faults.h"
 #include "tests/support/device/vulkan_kit.h"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/vulkan/program/join.h"
+#include "backends/vulkan/program/residual.h"
 
 #include <string.h>
 
 #include "backends/vulkan/device/gpu.h"
-#include "backends/vulkan/program/fuse.h"
+#include "backends/vulkan/program/lower_node.h"
+#include "backends/vulkan/program/segment.h"
 
 static const struct inf_shape *output_shape(const struct inf_graph *graph, uint32_t node)
 {
@@ -17,7 +18,7 @@ static uint32_t sole_maker(const struct inf_segment *segment, uint32_t node, uin
     const struct inf_graph *graph = segment->graph;
     uint32_t maker = graph->values[graph->nodes[node].inputs[input]].producer;
     if (maker == INF_NODE_NONE || graph->nodes[maker].output_count != 1 ||
-        !vk_segment_has(segment, maker) || vk_sole_reader(segment, maker) != node)
+        !vk_segment_has_node(segment, maker) || vk_segment_sole_reader(segment, maker) != node)
         return INF_NODE_NONE;
     return maker;
 }
@@ -28,7 +29,7 @@ static bool is_open_conv(struct vk_gpu *gpu, const struct inf_graph *graph, uint
     const struct inf_node *conv = &graph->nodes[node];
     struct vk_lowering lowering = {.gpu = gpu, .graph = graph, .node = conv, .node_index = node};
     return conv->op == INF_OP_CONV2D && conv->attrs.conv2d.activation == INF_ACTIVATION_NONE &&
-           conv->attrs.conv2d.groups == 1 && vk_lower(&lowering, NULL) == INF_OK;
+           conv->attrs.conv2d.groups == 1 && vk_lower_node(&lowering, NULL) == INF_OK;
 }
 
 // Whether the node puts channels of zeros behind those of its input.
@@ -60,7 +61,7 @@ static bool pads_channels(const struct inf_graph *graph, uint32_t node)
 static uint32_t prelu_behind(const struct inf_segment *segment, uint32_t add)
 {
     const struct inf_graph *graph = segment->graph;
-    uint32_t node = vk_sole_reader(segment, add);
+    uint32_t node = vk_segment_sole_reader(segment, add);
     if (graph->nodes[add].attrs.binary.activation != INF_ACTIVATION_NONE || node == INF_NODE_NONE ||
         graph->nodes[node].op != INF_OP_PRELU ||
         graph->nodes[node].inputs[0] != graph->nodes[add].outputs[0])
@@ -76,8 +77,8 @@ static uint32_t prelu_behind(const struct inf_segment *segment, uint32_t add)
 }
 
 // The join whose sum `add` makes, of what `conv`, its operand `input`, makes.
-static bool join_at(struct vk_join *join, struct vk_gpu *gpu, const struct inf_segment *segment,
-                    uint32_t add, uint32_t input)
+static bool find_residual_at(struct vk_residual *residual, struct vk_gpu *gpu,
+                             const struct inf_segment *segment, uint32_t add, uint32_t input)
 {
     const struct inf_graph *graph = segment->graph;
     uint32_t conv = sole_maker(segment, add, input);
@@ -85,14 +86,15 @@ static bool join_at(struct vk_join *join, struct vk_gpu *gpu, const struct inf_s
     if (conv == INF_NODE_NONE || !is_open_conv(gpu, graph, conv) ||
         !inf_shape_equal(output_shape(graph, conv), &graph->values[other].shape))
         return false;
-    *join = (struct vk_join){.conv = conv, .add = add, .pad = INF_NODE_NONE, .added = other};
+    *residual =
+        (struct vk_residual){.conv = conv, .add = add, .pad = INF_NODE_NONE, .added = other};
     uint32_t maker = sole_maker(segment, add, 1 - input);
     if (maker != INF_NODE_NONE && pads_channels(graph, maker)) {
-        join->pad = maker;
-        join->added = graph->nodes[maker].inputs[0];
+        residual->pad = maker;
+        residual->added = graph->nodes[maker].inputs[0];
     }
-    join->prelu = prelu_behind(segment, add);
-    join->end = join->prelu != INF_NODE_NONE ? join->prelu : add;
+    residual->prelu = prelu_behind(segment, add);
+    residual->end = residual->prelu != INF_NODE_NONE ? residual->prelu : add;
     return true;
 }
 
@@ -105,7 +107,7 @@ static uint32_t addition_of(const struct inf_segment *segment, uint32_t node)
         return node;
     case INF_OP_CONV2D:
     case INF_OP_PAD:
-        return vk_sole_reader(segment, node);
+        return vk_segment_sole_reader(segment, node);
     case INF_OP_PRELU:
         return graph->values[graph->nodes[node].inputs[0]].producer;
     default:
@@ -113,35 +115,38 @@ static uint32_t addition_of(const struct inf_segment *segment, uint32_t node)
     }
 }
 
-bool vk_join_find(struct vk_join *join, struct vk_gpu *gpu, const struct inf_segment *segment,
-                  uint32_t node)
+bool vk_residual_find(struct vk_residual *residual, struct vk_gpu *gpu,
+                      const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
     uint32_t add = addition_of(segment, node);
-    if (atomic_load_explicit(&gpu->fusion.apart, memory_order_relaxed) || add == INF_NODE_NONE ||
-        graph->nodes[add].op != INF_OP_BINARY || !vk_segment_has(segment, add) ||
+    if (atomic_load_explicit(&gpu->fused_shaders.residuals_off, memory_order_relaxed) ||
+        add == INF_NODE_NONE || graph->nodes[add].op != INF_OP_BINARY ||
+        !vk_segment_has_node(segment, add) ||
         graph->nodes[add].attrs.binary.kind != INF_BINARY_ADD ||
         vk_node_activation(&graph->nodes[add]).function == UINT32_MAX)
         return false;
-    if (!join_at(join, gpu, segment, add, 0) && !join_at(join, gpu, segment, add, 1))
+    if (!find_residual_at(residual, gpu, segment, add, 0) &&
+        !find_residual_at(residual, gpu, segment, add, 1))
         return false;
-    return node == join->conv || node == join->add || node == join->pad || node == join->prelu;
+    return node == residual->conv || node == residual->add || node == residual->pad ||
+           node == residual->prelu;
 }
 
-enum inf_code vk_lower_join(struct vk_lowering *lowering, const struct vk_join *join,
-                            const struct inf_segment *segment, struct inf_error *err)
+enum inf_code vk_lower_residual(struct vk_lowering *lowering, const struct vk_residual *residual,
+                                const struct inf_segment *segment, struct inf_error *err)
 {
     // The convolution's weights are in 16 bits if that node's may be; all else is the end's.
-    struct vk_lowering conv = vk_lowering_of(lowering->gpu, segment, join->conv);
+    struct vk_lowering conv = vk_lowering_of(lowering->gpu, segment, residual->conv);
     conv.node_index = lowering->node_index;
-    conv.program = lowering->program;
+    conv.list = lowering->list;
     conv.ahead = lowering->ahead;
-    conv.join = join;
-    enum inf_code code = vk_lower(&conv, err);
+    conv.residual = residual;
+    enum inf_code code = vk_lower_node(&conv, err);
     lowering->lowers |= conv.lowers;
     if (code != INF_UNSUPPORTED || lowering->ahead != NULL)
         return code;
-    atomic_store_explicit(&lowering->gpu->fusion.apart, true, memory_order_relaxed);
+    atomic_store_explicit(&lowering->gpu->fused_shaders.residuals_off, true, memory_order_relaxed);
     inf_log(lowering->gpu->log, INF_LOG_WARNING,
             "nothing is added by convolutions from now on device=%s",
             lowering->gpu->base.info.name);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/vulkan/program/tree_text.h"
+#include "backends/vulkan/program/tree_shader.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static void write_loads(FILE *text, const struct vk_tree *tree)
+#include "backends/vulkan/ops/eltwise.h"
+
+static void write_loads(FILE *text, const struct vk_element_tree *tree)
 {
     for (uint32_t i = 0; i < tree->value_count; i++) {
         fprintf(text, "    vec4 v%" PRIu32 " = ", i);
@@ -19,8 +21,8 @@ static void write_loads(FILE *text, const struct vk_tree *tree)
 }
 
 // An operand: what an earlier node of the tree made, or an element from outside.
-static void write_operand(FILE *text, const struct vk_tree *tree, const struct vk_lowering *member,
-                          uint32_t input)
+static void write_operand(FILE *text, const struct vk_element_tree *tree,
+                          const struct vk_lowering *member, uint32_t input)
 {
     uint32_t value = member->node->inputs[input];
     uint32_t maker = member->graph->values[value].producer, row;
@@ -31,21 +33,22 @@ static void write_operand(FILE *text, const struct vk_tree *tree, const struct v
         return;
     }
     for (uint32_t i = 0; i < tree->value_count; i++) {
-        if (tree->values[i] != value || tree->modes[i] != vk_operand_mode(member, input, &row))
+        if (tree->values[i] != value ||
+            tree->modes[i] != vk_operand_broadcast_mode(member, input, &row))
             continue;
         fprintf(text, "v%" PRIu32 "[k]", i);
         return;
     }
 }
 
-static void write_node(FILE *text, const struct vk_tree *tree, const struct vk_lowering *lowering,
-                       uint32_t index)
+static void write_node(FILE *text, const struct vk_element_tree *tree,
+                       const struct vk_lowering *lowering, uint32_t index)
 {
     struct vk_lowering member = *lowering;
-    struct vk_call call;
+    struct vk_element_call call;
     member.node_index = tree->nodes[index];
     member.node = &lowering->graph->nodes[member.node_index];
-    (void)!vk_node_call(&member, &call);
+    (void)!vk_element_call_of(&member, &call);
     fprintf(text, "        float t%" PRIu32 " = ", index);
     if (call.operands == 2) {
         fprintf(text, "activate(%" PRIu32 "u, combine(%" PRIu32 "u, ", call.function, call.kind);
@@ -61,8 +64,8 @@ static void write_node(FILE *text, const struct vk_tree *tree, const struct vk_l
             2 * index + 1);
 }
 
-static void write_shader(FILE *text, const struct vk_lowering *lowering, const struct vk_tree *tree,
-                         bool half)
+static void write_shader(FILE *text, const struct vk_lowering *lowering,
+                         const struct vk_element_tree *tree, bool half)
 {
     fprintf(text, "#version 450\n%s%s%s", half ? "#define HALF\n" : "",
             lowering->gpu->texels ? "#define TEXELS\n" : "", inf_shaders_prelude);
@@ -74,7 +77,7 @@ static void write_shader(FILE *text, const struct vk_lowering *lowering, const s
         "layout(push_constant) uniform P { uint vectors; uint rows[%d]; float parameters[%d]; } "
         "p;\n"
         "void main()\n{\n    uint i = invocation();\n    if (i >= p.vectors)\n        return;\n",
-        VK_TREE_OPERANDS, 2 * VK_TREE_NODES);
+        VK_ELEMENT_TREE_OPERANDS, 2 * VK_ELEMENT_TREE_NODES);
     write_loads(text, tree);
     fprintf(text, "    vec4 result;\n    for (uint k = 0; k < 4; k++) {\n");
     for (uint32_t i = 0; i < tree->node_count; i++)
@@ -83,8 +86,9 @@ static void write_shader(FILE *text, const struct vk_lowering *lowering, const s
             tree->node_count - 1);
 }
 
-enum inf_code vk_tree_write(char **out_source, const struct vk_lowering *lowering,
-                            const struct vk_tree *tree, bool half, struct inf_error *err)
+enum inf_code vk_tree_shader_write(char **out_source, const struct vk_lowering *lowering,
+                                   const struct vk_element_tree *tree, bool half,
+                                   struct inf_error *err)
 {
     size_t size;
     char *source = NULL;

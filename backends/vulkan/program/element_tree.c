@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/vulkan/program/fuse.h"
+#include "backends/vulkan/program/element_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/jit/glsl.h"
-#include "backends/vulkan/program/join.h"
-#include "backends/vulkan/program/tree_text.h"
+#include "backends/vulkan/ops/eltwise.h"
+#include "backends/vulkan/program/lower_node.h"
+#include "backends/vulkan/program/residual.h"
+#include "backends/vulkan/program/segment.h"
+#include "backends/vulkan/program/tree_shader.h"
 
 // --- finding trees ---
-
-bool vk_segment_has(const struct inf_segment *segment, uint32_t node)
-{
-    uint32_t begin = 0, end = segment->node_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (segment->nodes[middle] < node)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin < segment->node_count && segment->nodes[begin] == node;
-}
-
-uint32_t vk_sole_reader(const struct inf_segment *segment, uint32_t node)
-{
-    uint32_t reader = segment->readers != NULL ? segment->readers[node] : INF_NODE_NONE;
-    return reader != INF_NODE_NONE && vk_segment_has(segment, reader) ? reader : INF_NODE_NONE;
-}
 
 static struct vk_lowering question(struct vk_gpu *gpu, const struct inf_graph *graph, uint32_t node)
 {
@@ -39,15 +23,16 @@ static struct vk_lowering question(struct vk_gpu *gpu, const struct inf_graph *g
 static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
     struct vk_lowering lowering = question(gpu, segment->graph, node);
-    struct vk_call call;
-    struct vk_join join;
-    if (!vk_node_call(&lowering, &call) || vk_lower(&lowering, NULL) != INF_OK ||
+    struct vk_element_call call;
+    struct vk_residual residual;
+    if (!vk_element_call_of(&lowering, &call) || vk_lower_node(&lowering, NULL) != INF_OK ||
         vk_input_dtype(&lowering, 0) != INF_DTYPE_F32 ||
-        vk_output_dtype(&lowering, 0) != INF_DTYPE_F32 || vk_join_find(&join, gpu, segment, node))
+        vk_output_dtype(&lowering, 0) != INF_DTYPE_F32 ||
+        vk_residual_find(&residual, gpu, segment, node))
         return false;
     for (uint32_t i = 0; i < call.operands; i++) {
         uint32_t row;
-        if (vk_operand_mode(&lowering, i, &row) > MODE_ROW)
+        if (vk_operand_broadcast_mode(&lowering, i, &row) > MODE_ROW)
             return false;
     }
     return true;
@@ -59,7 +44,7 @@ static uint32_t next_of(struct vk_gpu *gpu, const struct inf_segment *segment, u
     const struct inf_graph *graph = segment->graph;
     if (!is_elementwise(gpu, segment, node))
         return INF_NODE_NONE;
-    uint32_t reader = vk_sole_reader(segment, node);
+    uint32_t reader = vk_segment_sole_reader(segment, node);
     if (reader == INF_NODE_NONE || !is_elementwise(gpu, segment, reader))
         return INF_NODE_NONE;
     const struct inf_shape *mine = &graph->values[graph->nodes[node].outputs[0]].shape;
@@ -67,7 +52,7 @@ static uint32_t next_of(struct vk_gpu *gpu, const struct inf_segment *segment, u
     return inf_shape_equal(mine, its) ? reader : INF_NODE_NONE;
 }
 
-static bool has_member(const struct vk_tree *tree, uint32_t node)
+static bool has_member(const struct vk_element_tree *tree, uint32_t node)
 {
     for (uint32_t i = 0; i < tree->node_count; i++)
         if (tree->nodes[i] == node)
@@ -81,10 +66,11 @@ struct reserve {
 };
 
 // Adds an operand from outside, unless it is there.
-static void add_value(struct vk_tree *tree, const struct vk_lowering *lowering, uint32_t input)
+static void add_value(struct vk_element_tree *tree, const struct vk_lowering *lowering,
+                      uint32_t input)
 {
     uint32_t value = lowering->node->inputs[input], row = 0;
-    uint32_t mode = vk_operand_mode(lowering, input, &row);
+    uint32_t mode = vk_operand_broadcast_mode(lowering, input, &row);
     for (uint32_t i = 0; i < tree->value_count; i++)
         if (tree->values[i] == value && tree->modes[i] == mode)
             return;
@@ -94,14 +80,14 @@ static void add_value(struct vk_tree *tree, const struct vk_lowering *lowering, 
 }
 
 // Adds `node` and what can be computed on the way to it; false where there is no room for it.
-static bool grow(struct vk_tree *tree, struct vk_gpu *gpu, const struct inf_segment *segment,
-                 uint32_t node, struct reserve reserve)
+static bool grow(struct vk_element_tree *tree, struct vk_gpu *gpu,
+                 const struct inf_segment *segment, uint32_t node, struct reserve reserve)
 {
     struct vk_lowering lowering = question(gpu, segment->graph, node);
-    struct vk_call call;
-    if (!vk_node_call(&lowering, &call) ||
-        tree->value_count + call.operands + reserve.values > VK_TREE_OPERANDS ||
-        tree->node_count + 1 + reserve.nodes > VK_TREE_NODES)
+    struct vk_element_call call;
+    if (!vk_element_call_of(&lowering, &call) ||
+        tree->value_count + call.operands + reserve.values > VK_ELEMENT_TREE_OPERANDS ||
+        tree->node_count + 1 + reserve.nodes > VK_ELEMENT_TREE_NODES)
         return false;
     reserve.nodes++;
     for (uint32_t i = 0; i < call.operands; i++) {
@@ -109,7 +95,7 @@ static bool grow(struct vk_tree *tree, struct vk_gpu *gpu, const struct inf_segm
         struct reserve rest = {reserve.nodes, reserve.values + call.operands - 1 - i};
         if (maker != INF_NODE_NONE && has_member(tree, maker))
             continue; // read twice
-        if (maker != INF_NODE_NONE && vk_segment_has(segment, maker) &&
+        if (maker != INF_NODE_NONE && vk_segment_has_node(segment, maker) &&
             next_of(gpu, segment, maker) == node && grow(tree, gpu, segment, maker, rest))
             continue;
         add_value(tree, &lowering, i);
@@ -120,38 +106,34 @@ static bool grow(struct vk_tree *tree, struct vk_gpu *gpu, const struct inf_segm
 
 // The last node of the tree that `node` is of; itself where it has a step of its own. Trees are settled from
 // their ends, so what has no room in one begins the next.
-static uint32_t step_of(struct vk_tree *tree, struct vk_gpu *gpu, const struct inf_segment *segment,
-                        uint32_t node)
+static uint32_t step_of(struct vk_element_tree *tree, struct vk_gpu *gpu,
+                        const struct inf_segment *segment, uint32_t node)
 {
     uint32_t next = next_of(gpu, segment, node);
     uint32_t step = next == INF_NODE_NONE ? node : step_of(tree, gpu, segment, next);
     if (next != INF_NODE_NONE && has_member(tree, node))
         return step;
-    *tree = (struct vk_tree){0};
+    *tree = (struct vk_element_tree){0};
     if (is_elementwise(gpu, segment, node))
         (void)!grow(tree, gpu, segment, node, (struct reserve){0, 0});
     return node;
 }
 
-uint32_t vk_fused_into(struct inf_device *device, const struct inf_segment *segment, uint32_t node)
+uint32_t vk_element_tree_step(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
-    struct vk_gpu *gpu = (struct vk_gpu *)device;
-    struct vk_tree tree = {0};
-    struct vk_join join;
-    if (vk_join_find(&join, gpu, segment, node))
-        return node == join.end ? INF_NODE_NONE : join.end;
-    if (atomic_load_explicit(&gpu->fusion.off, memory_order_relaxed) ||
+    struct vk_element_tree tree = {0};
+    if (atomic_load_explicit(&gpu->fused_shaders.trees_off, memory_order_relaxed) ||
         next_of(gpu, segment, node) == INF_NODE_NONE)
         return INF_NODE_NONE;
     uint32_t step = step_of(&tree, gpu, segment, node);
     return step == node ? INF_NODE_NONE : step;
 }
 
-bool vk_tree_find(struct vk_tree *tree, struct vk_gpu *gpu, const struct inf_segment *segment,
-                  uint32_t node)
+bool vk_element_tree_find(struct vk_element_tree *tree, struct vk_gpu *gpu,
+                          const struct inf_segment *segment, uint32_t node)
 {
-    *tree = (struct vk_tree){0};
-    return !atomic_load_explicit(&gpu->fusion.off, memory_order_relaxed) &&
+    *tree = (struct vk_element_tree){0};
+    return !atomic_load_explicit(&gpu->fused_shaders.trees_off, memory_order_relaxed) &&
            is_elementwise(gpu, segment, node) && step_of(tree, gpu, segment, node) == node &&
            tree->node_count > 1;
 }
@@ -162,11 +144,11 @@ bool vk_tree_find(struct vk_tree *tree, struct vk_gpu *gpu, const struct inf_seg
 static enum inf_code make_shader(struct vk_gpu *gpu, const char *source, uint64_t *out_hash,
                                  struct inf_error *err) INF_MAY_BLOCK
 {
-    struct vk_fusion *fusion = &gpu->fusion;
+    struct vk_fused_shaders *fusion = &gpu->fused_shaders;
     *out_hash = inf_glsl_hash(source);
-    if (vk_fusion_find(fusion, *out_hash) != NULL)
+    if (vk_fused_shaders_find(fusion, *out_hash) != NULL)
         return INF_OK;
-    struct vk_fused *fused = calloc(1, sizeof(*fused));
+    struct vk_fused_shader *fused = calloc(1, sizeof(*fused));
     struct inf_spirv spirv = {0};
     bool compiled;
     enum inf_code code =
@@ -181,19 +163,19 @@ static enum inf_code make_shader(struct vk_gpu *gpu, const char *source, uint64_
     fused->hash = *out_hash;
     fused->shader =
         (struct inf_shader){.name = "fused", .words = spirv.words, .size_bytes = spirv.size_bytes};
-    vk_fusion_add(fusion, fused);
+    vk_fused_shaders_add(fusion, fused);
     return INF_OK;
 }
 
 // The tree's push constants.
 struct tree_push {
     uint32_t vectors;
-    uint32_t rows[VK_TREE_OPERANDS];
-    float parameters[VK_TREE_NODES][2];
+    uint32_t rows[VK_ELEMENT_TREE_OPERANDS];
+    float parameters[VK_ELEMENT_TREE_NODES][2];
 };
 _Static_assert(sizeof(struct tree_push) <= VK_PUSH_BYTES_MAX, "as tree_text.c");
 
-static enum inf_code fill_dispatch(struct vk_lowering *lowering, const struct vk_tree *tree,
+static enum inf_code fill_dispatch(struct vk_lowering *lowering, const struct vk_element_tree *tree,
                                    struct vk_dispatch *dispatch, struct inf_error *err)
 {
     struct tree_push push = {
@@ -201,21 +183,21 @@ static enum inf_code fill_dispatch(struct vk_lowering *lowering, const struct vk
     memcpy(push.rows, tree->rows, sizeof(push.rows));
     for (uint32_t i = 0; i < tree->node_count; i++) {
         struct vk_lowering member = question(lowering->gpu, lowering->graph, tree->nodes[i]);
-        struct vk_call call;
-        (void)!vk_node_call(&member, &call);
+        struct vk_element_call call;
+        (void)!vk_element_call_of(&member, &call);
         push.parameters[i][0] = call.low;
         push.parameters[i][1] = call.high;
     }
     dispatch->invocations = push.vectors;
-    vk_push(dispatch, &push, sizeof(push));
+    vk_set_push_constants(dispatch, &push, sizeof(push));
     for (uint32_t i = 0; i < tree->value_count; i++) {
-        INF_TRY(vk_use(lowering, dispatch, tree->values[i], err));
-        vk_view(lowering, dispatch, i, tree->modes[i] != MODE_SCALAR);
+        INF_TRY(vk_bind_value(lowering, dispatch, tree->values[i], err));
+        vk_read_through_view(lowering, dispatch, i, tree->modes[i] != MODE_SCALAR);
     }
-    return vk_use(lowering, dispatch, lowering->node->outputs[0], err);
+    return vk_bind_value(lowering, dispatch, lowering->node->outputs[0], err);
 }
 
-static enum inf_code lower(struct vk_lowering *lowering, const struct vk_tree *tree,
+static enum inf_code lower(struct vk_lowering *lowering, const struct vk_element_tree *tree,
                            struct inf_error *err) INF_MAY_BLOCK
 {
     struct vk_dispatch dispatch = {.variant = {.shader = VK_SHADER_FUSED}};
@@ -225,42 +207,26 @@ static enum inf_code lower(struct vk_lowering *lowering, const struct vk_tree *t
         half |= dispatch.operands[i].half;
     char *source = NULL;
     uint64_t hash = 0;
-    INF_TRY(vk_tree_write(&source, lowering, tree, half, err));
+    INF_TRY(vk_tree_shader_write(&source, lowering, tree, half, err));
     enum inf_code code = make_shader(lowering->gpu, source, &hash, err);
     free(source);
     INF_TRY(code);
     dispatch.variant.constants[0] = (uint32_t)hash;
     dispatch.variant.constants[1] = (uint32_t)(hash >> 32);
-    return vk_emit(lowering, &dispatch, err);
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-enum inf_code vk_lower_tree(struct vk_lowering *lowering, const struct vk_tree *tree,
-                            struct inf_error *err)
+enum inf_code vk_lower_element_tree(struct vk_lowering *lowering,
+                                    const struct vk_element_tree *tree, struct inf_error *err)
 {
     enum inf_code code = lower(lowering, tree, err);
     // Ahead of a program nothing is decided: whoever makes it finds out the same.
     if ((code != INF_INTERNAL && code != INF_UNSUPPORTED) || lowering->ahead != NULL)
         return code;
-    atomic_store_explicit(&lowering->gpu->fusion.off, true, memory_order_relaxed);
+    atomic_store_explicit(&lowering->gpu->fused_shaders.trees_off, true, memory_order_relaxed);
     inf_log(lowering->gpu->log, INF_LOG_WARNING, "nothing is fused from now on device=%s",
             lowering->gpu->base.info.name);
     if (err != NULL)
         err->code = INF_UNSUPPORTED;
     return INF_UNSUPPORTED;
-}
-
-enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segment *segment,
-                            struct inf_error *err)
-{
-    struct vk_gpu *gpu = lowering->gpu;
-    struct vk_tree tree;
-    struct vk_join join;
-    uint32_t node = lowering->node_index;
-    if (vk_fused_into(&gpu->base, segment, node) != INF_NODE_NONE)
-        return INF_OK;
-    if (vk_join_find(&join, gpu, segment, node))
-        return vk_lower_join(lowering, &join, segment, err);
-    if (vk_tree_find(&tree, gpu, segment, node))
-        return vk_lower_tree(lowering, &tree, err);
-    return vk_lower(lowering, err);
 }

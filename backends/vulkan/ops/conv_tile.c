@@ -18,7 +18,8 @@ static uint32_t pixels_of(const struct vk_conv *conv)
 
 bool vk_conv_is_tiled(const struct vk_lowering *lowering, const struct vk_conv *conv)
 {
-    return lowering->gpu->tiles && conv->weights.groups == 1 && pixels_of(conv) >= PIXELS_MIN;
+    return lowering->gpu->subgroup_tiles && conv->weights.groups == 1 &&
+           pixels_of(conv) >= PIXELS_MIN;
 }
 
 static uint32_t round_up(uint32_t count, uint32_t unit)
@@ -66,15 +67,15 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
     size_t size_bytes =
         (size_t)tile_count * conv->weights.taps * conv->weights.group_in * VECTORS * 16 +
         LANES * 16;
-    INF_TRY(vk_use(lowering, dispatch, lowering->node->inputs[0], err));
-    vk_view(lowering, dispatch, 0, dispatch->variant.constants[2] == 4);
+    INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[0], err));
+    vk_read_through_view(lowering, dispatch, 0, dispatch->variant.constants[2] == 4);
     if (dispatch->variant.constants[2] == 3)
         dispatch->operands[0].texel = VK_TEXEL_TRIPLE;
-    INF_TRY(vk_pack_weights(lowering, dispatch, size_bytes, fill_tiles, &tiles, err));
-    vk_view(lowering, dispatch, 1, true);
-    INF_TRY(vk_conv_pack_channels(lowering, dispatch, conv, tile_count * VECTORS, err));
-    INF_TRY(vk_conv_use_added(lowering, dispatch, conv, err));
-    return vk_use(lowering, dispatch, conv->y, err);
+    INF_TRY(vk_bind_weights(lowering, dispatch, size_bytes, fill_tiles, &tiles, err));
+    vk_read_through_view(lowering, dispatch, 1, true);
+    INF_TRY(vk_conv_bind_channels(lowering, dispatch, conv, tile_count * VECTORS, err));
+    INF_TRY(vk_conv_bind_added(lowering, dispatch, conv, err));
+    return vk_bind_value(lowering, dispatch, conv->y, err);
 }
 
 // Channels of x that are a step of the shader: what a texel may be of, as many as leave none over.
@@ -107,6 +108,6 @@ enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, 
     window.strips = pixels;
     window.low = conv->activation.low;
     window.high = conv->activation.high;
-    vk_push(&dispatch, &window, sizeof(window));
-    return vk_emit(lowering, &dispatch, err);
+    vk_set_push_constants(&dispatch, &window, sizeof(window));
+    return vk_emit_dispatch(lowering, &dispatch, err);
 }

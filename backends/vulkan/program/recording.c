@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/vulkan/program/record.h"
+#include "backends/vulkan/program/recording.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +57,8 @@ static size_t status_stride(const struct vk_device *device)
     return (STATUS_WORDS * sizeof(uint32_t) + alignment - 1) / alignment * alignment;
 }
 
-const uint32_t *vk_status(const struct vk_recording *recording, const struct vk_device *device,
-                          uint32_t index)
+const uint32_t *vk_recording_status(const struct vk_recording *recording,
+                                    const struct vk_device *device, uint32_t index)
 {
     return (const uint32_t *)((const unsigned char *)recording->status.host +
                               index * status_stride(device));
@@ -285,9 +285,9 @@ static uint64_t limit_slices(const struct vk_dispatch *dispatches, uint32_t coun
     return INF_MAX(slice_cost, 2 * total / (VK_SLICES_MAX - 1) + largest / VK_SLICES_MAX + 1);
 }
 
-enum inf_code vk_record(struct vk_recording *recording, struct vk_device *device,
-                        const struct vk_dispatch *dispatches, uint32_t count, uint64_t slice_cost,
-                        bool timed, struct inf_error *err)
+enum inf_code vk_recording_record(struct vk_recording *recording, struct vk_device *device,
+                                  const struct vk_dispatch *dispatches, uint32_t count,
+                                  uint64_t slice_cost, bool timed, struct inf_error *err)
 {
     uint64_t most = limit_slices(dispatches, count, slice_cost);
     recording->timed = timed && recording->queries != VK_NULL_HANDLE;

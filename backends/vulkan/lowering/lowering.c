@@ -1,83 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+// What lowering functions ask of a node, and what they set in a dispatch.
+#include "backends/vulkan/lowering/lowering.h"
+
 #include <string.h>
 
 #include "backends/graph/shape/infer.h"
-#include "backends/vulkan/program/kernel.h"
 
-// --- the table: operators that have shaders ---
-static vk_lower_fn *const functions[INF_OP_COUNT] = {
-    [INF_OP_UNARY] = vk_lower_unary,
-    [INF_OP_BINARY] = vk_lower_binary,
-    [INF_OP_COMPARE] = vk_lower_compare,
-    [INF_OP_SELECT] = vk_lower_select,
-    [INF_OP_CLIP] = vk_lower_clip,
-    [INF_OP_PRELU] = vk_lower_prelu,
-    [INF_OP_CAST] = vk_lower_cast,
-    [INF_OP_REDUCE] = vk_lower_reduce,
-    [INF_OP_ARG] = vk_lower_arg,
-    [INF_OP_SOFTMAX] = vk_lower_softmax,
-    [INF_OP_CONV2D] = vk_lower_conv2d,
-    [INF_OP_DEPTHWISE_CONV2D] = vk_lower_depthwise,
-    [INF_OP_CONV2D_TRANSPOSE] = vk_lower_conv2d_transpose,
-    [INF_OP_MATMUL] = vk_lower_matmul,
-    [INF_OP_POOL2D] = vk_lower_pool,
-    [INF_OP_BATCH_NORM] = vk_lower_batch_norm,
-    [INF_OP_NORMALIZE] = vk_lower_normalize,
-    [INF_OP_RESIZE] = vk_lower_resize,
-    [INF_OP_IDENTITY] = vk_lower_copy,
-    [INF_OP_RESHAPE] = vk_lower_copy,
-    [INF_OP_EXPAND_DIMS] = vk_lower_copy,
-    [INF_OP_SQUEEZE] = vk_lower_copy,
-    [INF_OP_TRANSPOSE] = vk_lower_transpose,
-    [INF_OP_CONCAT] = vk_lower_concat,
-    [INF_OP_SPLIT] = vk_lower_split,
-    [INF_OP_SLICE] = vk_lower_slice,
-    [INF_OP_PAD] = vk_lower_pad,
-    [INF_OP_TILE] = vk_lower_tile,
-    [INF_OP_BROADCAST] = vk_lower_broadcast,
-    [INF_OP_GATHER] = vk_lower_gather,
-    [INF_OP_GATHER_ND] = vk_lower_gather_nd,
-    [INF_OP_SPACE_TO_DEPTH] = vk_lower_space_to_depth,
-    [INF_OP_DEPTH_TO_SPACE] = vk_lower_depth_to_space,
-    [INF_OP_FILL] = vk_lower_fill,
-};
-
-static enum inf_code check_value(const struct vk_lowering *lowering, uint32_t index,
-                                 struct inf_error *err)
+struct vk_lowering vk_lowering_of(struct vk_gpu *gpu, const struct inf_segment *segment,
+                                  uint32_t node)
 {
-    if (index == INF_VALUE_NONE)
-        return INF_OK;
-    const struct inf_value *value = &lowering->graph->values[index];
-    size_t size;
-    if (inf_dtype_size(value->dtype) == 0 || !inf_shape_known(&value->shape) ||
-        !inf_shape_bytes(&value->shape, value->dtype, &size))
-        return vk_decline(lowering, err, "value '%s' is of unknown type or shape", value->name);
-    if (size == 0)
-        return vk_decline(lowering, err, "value '%s' is empty", value->name);
-    // Shaders count elements, and the rows around them, in signed 32 bits.
-    if (size > lowering->gpu->properties.limits.maxStorageBufferRange ||
-        inf_shape_elements(&value->shape) > INT32_MAX / 4)
-        return vk_decline(lowering, err, "value '%s' has %zu bytes, more than can be bound",
-                          value->name, size);
-    return INF_OK;
+    bool pinned = segment->pinned != NULL && segment->pinned[node];
+    return (struct vk_lowering){.gpu = gpu,
+                                .graph = segment->graph,
+                                .node = &segment->graph->nodes[node],
+                                .node_index = node,
+                                .lowered = segment->lowered,
+                                .half_weights =
+                                    segment->precision == INF_PRECISION_FP16 && !pinned};
 }
 
-enum inf_code vk_lower(struct vk_lowering *lowering, struct inf_error *err)
-{
-    const struct inf_node *node = lowering->node;
-    if (functions[node->op] == NULL)
-        return vk_decline(lowering, err, "not built");
-    for (uint32_t i = 0; i < node->input_count; i++)
-        INF_TRY(check_value(lowering, node->inputs[i], err));
-    for (uint32_t i = 0; i < node->output_count; i++)
-        INF_TRY(check_value(lowering, node->outputs[i], err));
-    return functions[node->op](lowering, err);
-}
-
-// --- what lowering functions use ---
-
-void vk_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t index,
-             bool vectors)
+void vk_read_through_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                          uint32_t index, bool vectors)
 {
     if (!lowering->gpu->texels || dispatch->operands[index].words)
         return;
@@ -85,7 +28,7 @@ void vk_view(const struct vk_lowering *lowering, struct vk_dispatch *dispatch, u
     dispatch->variant.texels = 1;
 }
 
-void vk_push(struct vk_dispatch *dispatch, const void *block, size_t size_bytes)
+void vk_set_push_constants(struct vk_dispatch *dispatch, const void *block, size_t size_bytes)
 {
     memcpy(dispatch->push, block, size_bytes);
     dispatch->push_bytes = (uint32_t)size_bytes;
@@ -116,12 +59,12 @@ bool vk_has_input(const struct vk_lowering *lowering, uint32_t index)
     return index < lowering->node->input_count && lowering->node->inputs[index] != INF_VALUE_NONE;
 }
 
-int32_t vk_axis(int64_t axis, int32_t rank)
+int32_t vk_resolve_axis(int64_t axis, int32_t rank)
 {
     return (int32_t)(axis < 0 ? axis + rank : axis);
 }
 
-uint32_t vk_extent(const struct inf_shape *shape, int32_t first, int32_t last)
+uint32_t vk_dims_product(const struct inf_shape *shape, int32_t first, int32_t last)
 {
     uint32_t product = 1;
     for (int32_t i = first; i < last; i++)

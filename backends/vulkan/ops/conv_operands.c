@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operands that all convolution shaders share.
+#include "backends/vulkan/ops/conv.h"
+
+// What is added to and what slopes the channels; laid out in blocks as the weights are.
+struct channels {
+    const float *bias, *slopes; // NULL where there are none
+    uint32_t group_out, groups, group_blocks;
+};
+
+static void fill_channels(void *bytes, const void *context)
+{
+    const struct channels *channels = context;
+    float *bias = bytes, *slopes = bias + (size_t)channels->groups * channels->group_blocks * 4;
+    for (uint32_t out = 0; out < channels->groups * channels->group_out; out++) {
+        uint32_t at =
+            out / channels->group_out * channels->group_blocks * 4 + out % channels->group_out;
+        if (channels->bias != NULL)
+            bias[at] = channels->bias[out];
+        if (channels->slopes != NULL)
+            slopes[at] = channels->slopes[out];
+    }
+}
+
+enum inf_code vk_conv_bind_channels(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                    const struct vk_conv *conv, uint32_t group_blocks,
+                                    struct inf_error *err)
+{
+    struct channels channels = {
+        .bias = vk_const_f32(lowering, conv->bias_index),
+        .slopes = conv->slopes,
+        .group_out = conv->weights.group_out,
+        .groups = conv->weights.groups,
+        .group_blocks = group_blocks,
+    };
+    size_t row_bytes = (size_t)conv->weights.groups * group_blocks * 16;
+    return vk_bind_packed(lowering, dispatch, row_bytes * (conv->activation.prelu ? 2 : 1),
+                          fill_channels, &channels, err);
+}
+
+uint32_t vk_conv_added_mode(const struct vk_conv *conv)
+{
+    if (conv->added == INF_VALUE_NONE)
+        return ADDED_NOTHING;
+    return conv->window.added % 4 == 0 ? ADDED_VECTORS : ADDED_NUMBERS;
+}
+
+enum inf_code vk_conv_bind_added(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                 const struct vk_conv *conv, struct inf_error *err)
+{
+    bool adds = conv->added != INF_VALUE_NONE;
+    uint32_t index = dispatch->operand_count;
+    INF_TRY(vk_bind_value(lowering, dispatch, adds ? conv->added : lowering->node->inputs[0], err));
+    vk_read_through_view(lowering, dispatch, index, vk_conv_added_mode(conv) != ADDED_NUMBERS);
+    return INF_OK;
+}
+
+uint64_t vk_conv_macs(const struct vk_conv *conv)
+{
+    const struct vk_window *window = &conv->window;
+    return (uint64_t)conv->images * window->out_h * window->out_w * window->out_c *
+           conv->weights.taps * conv->weights.group_in;
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowers one node to dispatches.
+#ifndef INF_BACKENDS_VULKAN_PROGRAM_LOWER_NODE_H
+#define INF_BACKENDS_VULKAN_PROGRAM_LOWER_NODE_H
+
+#include "backends/vulkan/lowering/lowering.h"
+
+// Lowers a node by its operator's function, after the checks that all have in common.
+enum inf_code vk_lower_node(struct vk_lowering *lowering, struct inf_error *err) INF_NODISCARD;
+
+#endif

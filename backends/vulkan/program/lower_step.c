@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides what is computed by one step: a residual convolution, an element-wise tree, or a node.
+#include "backends/vulkan/program/lower_step.h"
+
+#include "backends/vulkan/program/element_tree.h"
+#include "backends/vulkan/program/lower_node.h"
+#include "backends/vulkan/program/residual.h"
+
+uint32_t vk_fused_into(struct inf_device *device, const struct inf_segment *segment, uint32_t node)
+{
+    struct vk_gpu *gpu = (struct vk_gpu *)device;
+    struct vk_residual residual;
+    if (vk_residual_find(&residual, gpu, segment, node))
+        return node == residual.end ? INF_NODE_NONE : residual.end;
+    return vk_element_tree_step(gpu, segment, node);
+}
+
+enum inf_code vk_lower_step(struct vk_lowering *lowering, const struct inf_segment *segment,
+                            struct inf_error *err)
+{
+    struct vk_gpu *gpu = lowering->gpu;
+    struct vk_element_tree tree;
+    struct vk_residual residual;
+    uint32_t node = lowering->node_index;
+    if (vk_fused_into(&gpu->base, segment, node) != INF_NODE_NONE)
+        return INF_OK;
+    if (vk_residual_find(&residual, gpu, segment, node))
+        return vk_lower_residual(lowering, &residual, segment, err);
+    if (vk_element_tree_find(&tree, gpu, segment, node))
+        return vk_lower_element_tree(lowering, &tree, err);
+    return vk_lower_node(lowering, err);
+}

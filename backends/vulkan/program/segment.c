@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds nodes and their readers in a segment.
+#include "backends/vulkan/program/segment.h"
+
+bool vk_segment_has_node(const struct inf_segment *segment, uint32_t node)
+{
+    uint32_t begin = 0, end = segment->node_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (segment->nodes[middle] < node)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin < segment->node_count && segment->nodes[begin] == node;
+}
+
+uint32_t vk_segment_sole_reader(const struct inf_segment *segment, uint32_t node)
+{
+    uint32_t reader = segment->readers != NULL ? segment->readers[node] : INF_NODE_NONE;
+    return reader != INF_NODE_NONE && vk_segment_has_node(segment, reader) ? reader : INF_NODE_NONE;
+}
