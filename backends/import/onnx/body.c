@@ -3,20 +3,23 @@
 
 #include <stdio.h>
 
+#include "backends/graph/build/operators.h"
 #include "backends/graph/shape/infer.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/lower.h"
 
 bool inf_onnx_body_read(struct inf_onnx_scope *s, struct inf_onnx_body *body, const char *name)
 {
     struct inf_span bytes = {0};
     *body = (struct inf_onnx_body){0};
-    if (!inf_ox_attr_graph(s, name, &bytes)) {
-        inf_ox_fail(s, INF_INVALID, "lacks attribute '%s'", name);
+    if (!inf_onnx_attr_graph(s, name, &bytes)) {
+        inf_build_fail(&s->b, INF_INVALID, "lacks attribute '%s'", name);
         return false;
     }
-    s->code = inf_onnx_graph_read(&body->graph, s->import->arena, bytes, s->err);
-    if (inf_ox_ok(s))
+    s->b.code = inf_onnx_graph_read(&body->graph, s->import->arena, bytes, s->b.err);
+    if (inf_build_ok(&s->b))
         body->outputs = inf_onnx_port_names(s, body->graph.outputs, body->graph.output_count);
-    return inf_ox_ok(s);
+    return inf_build_ok(&s->b);
 }
 
 void inf_onnx_body_lower(struct inf_onnx_scope *s, const struct inf_onnx_body *body,
@@ -29,13 +32,13 @@ void inf_onnx_body_lower(struct inf_onnx_scope *s, const struct inf_onnx_body *b
                                    .output_count = body->graph.output_count,
                                    .depth = s->frame->depth + 1};
     inf_onnx_lower_initializers(s, &frame, &body->graph);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < body->graph.input_count; i++) {
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < body->graph.input_count; i++) {
         bool known;
         if (!inf_onnx_names_add(&frame.names, body->graph.inputs[i].name, inputs[i], &known))
-            inf_ox_fail(s, INF_EXHAUSTED, "no memory for names");
+            inf_build_fail(&s->b, INF_EXHAUSTED, "no memory for names");
     }
     inf_onnx_lower_nodes(s, &frame, body->graph.nodes, body->graph.node_count);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < body->graph.output_count; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < body->graph.output_count; i++)
         outputs[i] = inf_onnx_lookup(s, &frame, body->outputs[i]);
     inf_onnx_names_fini(&frame.names);
 }
@@ -43,21 +46,22 @@ void inf_onnx_body_lower(struct inf_onnx_scope *s, const struct inf_onnx_body *b
 void inf_onnx_body_add_outputs(struct inf_onnx_scope *s, const uint32_t *values, uint32_t count)
 {
     char name[16];
-    for (uint32_t i = 0; inf_ox_ok(s) && i < count; i++) {
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < count; i++) {
         uint32_t node, value = values[i];
         if (inf_onnx_is_sequence(value)) {
-            inf_ox_fail(s, INF_UNSUPPORTED, "its body makes a sequence that only a run can tell");
+            inf_build_fail(&s->b, INF_UNSUPPORTED,
+                           "its body makes a sequence that only a run can tell");
             return;
         }
-        snprintf(name, sizeof name, "%u", s->graph->output_count);
-        s->code = inf_graph_add_node(s->graph, INF_OP_IDENTITY, s->node->name, "", &value, 1, 1,
-                                     &node, s->err);
-        if (!inf_ox_ok(s))
+        snprintf(name, sizeof name, "%u", s->b.graph->output_count);
+        s->b.code = inf_graph_add_node(s->b.graph, INF_OP_IDENTITY, s->node->name, "", &value, 1, 1,
+                                       &node, s->b.err);
+        if (!inf_build_ok(&s->b))
             return;
-        s->code = inf_shape_infer_node(s->graph, node, s->err);
-        if (inf_ox_ok(s))
-            s->code =
-                inf_graph_add_output(s->graph, name, s->graph->nodes[node].outputs[0], s->err);
+        s->b.code = inf_shape_infer_node(s->b.graph, node, s->b.err);
+        if (inf_build_ok(&s->b))
+            s->b.code = inf_graph_add_output(s->b.graph, name, s->b.graph->nodes[node].outputs[0],
+                                             s->b.err);
     }
 }
 
@@ -66,17 +70,17 @@ void inf_onnx_stack_push(struct inf_onnx_scope *s, struct inf_onnx_stack *stack,
 {
     int64_t at = axis;
     if (inf_onnx_is_sequence(value))
-        inf_ox_fail(s, INF_UNSUPPORTED, "stacks up sequences");
-    if (inf_ox_ok(s) && stack->count < INF_ONNX_ROUNDS_MAX)
-        stack->values[stack->count++] = inf_ox_expand_dims(s, value, &at, 1);
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "stacks up sequences");
+    if (inf_build_ok(&s->b) && stack->count < INF_ONNX_ROUNDS_MAX)
+        stack->values[stack->count++] = inf_build_expand_dims(&s->b, value, &at, 1);
 }
 
 uint32_t inf_onnx_stack_join(struct inf_onnx_scope *s, const struct inf_onnx_stack *stack,
                              int32_t axis)
 {
     if (stack->count > 0)
-        return inf_ox_concat(s, stack->values, stack->count, axis);
-    inf_ox_fail(s, INF_UNSUPPORTED,
-                "has no rounds, so that the shape of what it scans is not known");
+        return inf_build_concat(&s->b, stack->values, stack->count, axis);
+    inf_build_fail(&s->b, INF_UNSUPPORTED,
+                   "has no rounds, so that the shape of what it scans is not known");
     return INF_VALUE_NONE;
 }

@@ -20,12 +20,12 @@ struct inf_onnx_body {
 // Reads the graph that attribute `name` is. False after a failure.
 bool inf_onnx_body_read(struct inf_onnx_scope *s, struct inf_onnx_body *body, const char *name);
 
-// Lowers the body once into s->graph: `inputs` are the values of its inputs, what its outputs are
+// Lowers the body once into s->b.graph: `inputs` are the values of its inputs, what its outputs are
 // goes to `outputs`, which has room for them.
 void inf_onnx_body_lower(struct inf_onnx_scope *s, const struct inf_onnx_body *body,
                          const uint32_t *inputs, uint32_t *outputs);
 
-// Makes values, each something that a node makes, the next outputs of s->graph, a subgraph.
+// Makes values, each something that a node makes, the next outputs of s->b.graph, a subgraph.
 void inf_onnx_body_add_outputs(struct inf_onnx_scope *s, const uint32_t *values, uint32_t count);
 
 // Values of several rounds, to be joined along an axis.

@@ -19,15 +19,15 @@ static uint32_t find_place(struct inf_onnx_scope *s, struct inf_onnx_captured *c
             return i;
     // The node has its condition beside them.
     if (captured->count + 1 >= INF_LIMIT_NODE_INPUTS) {
-        inf_ox_fail(s, INF_EXHAUSTED, "a branch takes more than %u values from outside",
-                    INF_LIMIT_NODE_INPUTS - 1);
+        inf_build_fail(&s->b, INF_EXHAUSTED, "a branch takes more than %u values from outside",
+                       INF_LIMIT_NODE_INPUTS - 1);
         return 0;
     }
     if (captured->count == captured->capacity) {
         uint32_t wanted = captured->capacity * 2 + 16;
         uint32_t *grown = realloc(captured->values, wanted * sizeof *grown);
         if (grown == NULL) {
-            inf_ox_fail(s, INF_EXHAUSTED, "no memory for what a branch takes");
+            inf_build_fail(&s->b, INF_EXHAUSTED, "no memory for what a branch takes");
             return 0;
         }
         captured->values = grown;
@@ -45,7 +45,7 @@ static bool make_room(struct inf_onnx_scope *s, struct inf_onnx_capture *capture
         return true;
     uint32_t *grown = realloc(capture->own, wanted * sizeof *grown);
     if (grown == NULL) {
-        inf_ox_fail(s, INF_EXHAUSTED, "no memory for what a branch takes");
+        inf_build_fail(&s->b, INF_EXHAUSTED, "no memory for what a branch takes");
         return false;
     }
     for (uint32_t i = capture->own_capacity; i < wanted; i++)
@@ -58,8 +58,8 @@ static bool make_room(struct inf_onnx_scope *s, struct inf_onnx_capture *capture
 static void add_own(struct inf_onnx_scope *s, struct inf_onnx_capture *capture, uint32_t place)
 {
     const struct inf_value *outer = &capture->outer->values[capture->captured->values[place]];
-    s->code = inf_graph_add_value(capture->graph, outer->name, outer->dtype, &outer->shape,
-                                  &capture->own[place], s->err);
+    s->b.code = inf_graph_add_value(capture->graph, outer->name, outer->dtype, &outer->shape,
+                                    &capture->own[place], s->b.err);
 }
 
 uint32_t inf_onnx_capture(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
@@ -67,15 +67,15 @@ uint32_t inf_onnx_capture(struct inf_onnx_scope *s, struct inf_onnx_capture *cap
 {
     const struct inf_value *outer = &capture->outer->values[value];
     uint32_t own = INF_VALUE_NONE;
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return own;
     if (outer->data != NULL) {
-        s->code = inf_graph_add_const(capture->graph, outer->name, outer->dtype, &outer->shape,
-                                      inf_blob_ref(outer->data), &own, s->err);
+        s->b.code = inf_graph_add_const(capture->graph, outer->name, outer->dtype, &outer->shape,
+                                        inf_blob_ref(outer->data), &own, s->b.err);
         return own;
     }
     uint32_t place = find_place(s, capture->captured, value);
-    if (!inf_ox_ok(s) || !make_room(s, capture))
+    if (!inf_build_ok(&s->b) || !make_room(s, capture))
         return own;
     if (capture->own[place] == INF_VALUE_NONE)
         add_own(s, capture, place);
@@ -85,14 +85,14 @@ uint32_t inf_onnx_capture(struct inf_onnx_scope *s, struct inf_onnx_capture *cap
 void inf_onnx_capture_end(struct inf_onnx_scope *s, struct inf_onnx_capture *capture)
 {
     char name[16];
-    if (inf_ox_ok(s) && capture->captured->count > 0)
+    if (inf_build_ok(&s->b) && capture->captured->count > 0)
         (void)make_room(s, capture);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < capture->captured->count; i++) {
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < capture->captured->count; i++) {
         if (capture->own[i] == INF_VALUE_NONE)
             add_own(s, capture, i);
         snprintf(name, sizeof name, "%u", i);
-        if (inf_ox_ok(s))
-            s->code = inf_graph_add_input(capture->graph, name, capture->own[i], s->err);
+        if (inf_build_ok(&s->b))
+            s->b.code = inf_graph_add_input(capture->graph, name, capture->own[i], s->b.err);
     }
 }
 

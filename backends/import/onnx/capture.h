@@ -3,7 +3,7 @@
 #ifndef INF_BACKENDS_IMPORT_ONNX_CAPTURE_H
 #define INF_BACKENDS_IMPORT_ONNX_CAPTURE_H
 
-#include "backends/import/onnx/lower.h"
+#include "backends/import/onnx/scope.h"
 
 // Values of a graph that its node's subgraphs take: one list for both of them.
 struct inf_onnx_captured {

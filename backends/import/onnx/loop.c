@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "backends/graph/build/operators.h"
+
 // Round, condition, what is carried, what is stacked up.
 #define STATE_FIRST 2u
 #define STATES_MAX  (STATE_FIRST + 2 * INF_ONNX_CARRIED_MAX)
@@ -23,15 +25,15 @@ struct builder {
 static void add_state(struct inf_onnx_scope *s, struct builder *builder, uint32_t initial)
 {
     uint32_t at = builder->state_count;
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     if (initial == INF_VALUE_NONE || inf_onnx_is_sequence(initial)) {
-        inf_ox_fail(s, INF_UNSUPPORTED, "carries a sequence");
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "carries a sequence");
         return;
     }
     builder->initial[at] = initial;
-    builder->dtypes[at] = s->graph->values[initial].dtype;
-    builder->shapes[at] = s->graph->values[initial].shape;
+    builder->dtypes[at] = s->b.graph->values[initial].dtype;
+    builder->shapes[at] = s->b.graph->values[initial].shape;
     builder->state_count++;
 }
 
@@ -40,12 +42,12 @@ static void add_inputs(struct inf_onnx_scope *s, const struct builder *builder, 
                        uint32_t *values)
 {
     char name[24];
-    for (uint32_t i = first; inf_ox_ok(s) && i < builder->state_count; i++) {
+    for (uint32_t i = first; inf_build_ok(&s->b) && i < builder->state_count; i++) {
         snprintf(name, sizeof name, "state%u", i);
-        s->code = inf_graph_add_value(s->graph, name, builder->dtypes[i], &builder->shapes[i],
-                                      &values[i], s->err);
-        if (inf_ox_ok(s))
-            s->code = inf_graph_add_input(s->graph, name, values[i], s->err);
+        s->b.code = inf_graph_add_value(s->b.graph, name, builder->dtypes[i], &builder->shapes[i],
+                                        &values[i], s->b.err);
+        if (inf_build_ok(&s->b))
+            s->b.code = inf_graph_add_input(s->b.graph, name, values[i], s->b.err);
     }
 }
 
@@ -53,10 +55,10 @@ static struct inf_onnx_scope enter(struct inf_onnx_scope *s, struct builder *bui
 {
     struct inf_onnx_scope inner = *s;
     struct inf_onnx_capture *capture = &builder->captures[which];
-    *capture = (struct inf_onnx_capture){.outer = s->graph, .captured = &builder->captured};
-    if (inf_ox_ok(s))
-        inner.code = inf_graph_create(&capture->graph, s->err);
-    inner.graph = capture->graph;
+    *capture = (struct inf_onnx_capture){.outer = s->b.graph, .captured = &builder->captured};
+    if (inf_build_ok(&s->b))
+        inner.b.code = inf_graph_create(&capture->graph, s->b.err);
+    inner.b.graph = capture->graph;
     return inner;
 }
 
@@ -69,9 +71,9 @@ static uint32_t slice_of_round(struct inf_onnx_scope *s, struct builder *builder
     uint32_t x = inf_onnx_capture(s, capture, slices->value), at = round;
     if (slices->backwards) {
         uint32_t last = inf_onnx_capture(s, capture, builder->loop->most);
-        at = inf_ox_sub(s, inf_ox_binary_number(s, INF_BINARY_SUB, last, 1), round);
+        at = inf_build_sub(&s->b, inf_build_binary_number(&s->b, INF_BINARY_SUB, last, 1), round);
     }
-    return inf_ox_gather(s, x, at, slices->axis);
+    return inf_build_gather(&s->b, x, at, slices->axis);
 }
 
 // Lowers the body: states[] are its graph's inputs, outputs[] what it makes. The condition is made a
@@ -85,15 +87,15 @@ static void lower_round(struct inf_onnx_scope *s, struct builder *builder, const
     body.capture = &builder->captures[1];
     for (uint32_t i = loop->has_condition ? 0 : STATE_FIRST; i < STATE_FIRST + loop->carried; i++)
         inputs[count++] = states[i];
-    for (uint32_t i = 0; inf_ox_ok(s) && i < loop->slice_count; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < loop->slice_count; i++)
         inputs[count++] = slice_of_round(s, builder, &loop->slices[i], states[0]);
     if (!loop->has_condition)
         outputs[0] = states[1];
     inf_onnx_body_lower(s, &body, inputs, loop->has_condition ? outputs : outputs + 1);
-    if (inf_ox_ok(s) && inf_onnx_is_sequence(outputs[0]))
-        inf_ox_fail(s, INF_INVALID, "its condition is a sequence");
-    if (inf_ox_ok(s) && inf_ox_rank(s, outputs[0]) != 0)
-        outputs[0] = inf_ox_reshape(s, outputs[0], NULL, 0);
+    if (inf_build_ok(&s->b) && inf_onnx_is_sequence(outputs[0]))
+        inf_build_fail(&s->b, INF_INVALID, "its condition is a sequence");
+    if (inf_build_ok(&s->b) && inf_build_rank(&s->b, outputs[0]) != 0)
+        outputs[0] = inf_build_reshape(&s->b, outputs[0], NULL, 0);
 }
 
 // Makes unknown what a round changed in the shapes of what is carried. Whether there was anything.
@@ -101,13 +103,13 @@ static bool widen(struct inf_onnx_scope *s, struct builder *builder, const uint3
                   bool give_up)
 {
     bool changed = false;
-    for (uint32_t i = 0; inf_ox_ok(s) && i < builder->loop->carried; i++) {
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < builder->loop->carried; i++) {
         struct inf_shape *shape = &builder->shapes[STATE_FIRST + i];
         if (inf_onnx_is_sequence(outputs[1 + i])) {
-            inf_ox_fail(s, INF_UNSUPPORTED, "carries a sequence");
+            inf_build_fail(&s->b, INF_UNSUPPORTED, "carries a sequence");
             return false;
         }
-        const struct inf_shape *made = &s->graph->values[outputs[1 + i]].shape;
+        const struct inf_shape *made = &s->b.graph->values[outputs[1 + i]].shape;
         if (shape->rank < 0 || inf_shape_equal(shape, made))
             continue;
         if (give_up || made->rank != shape->rank) {
@@ -138,7 +140,7 @@ static struct inf_onnx_scope lower_body(struct inf_onnx_scope *s, struct builder
         struct inf_onnx_scope inner = enter(s, builder, 1);
         add_inputs(&inner, builder, 0, states);
         lower_round(&inner, builder, states, outputs);
-        if (!inf_ox_ok(&inner) || !widen(&inner, builder, outputs, try > 0))
+        if (!inf_build_ok(&inner.b) || !widen(&inner, builder, outputs, try > 0))
             return inner;
         drop_body(builder);
     }
@@ -152,12 +154,12 @@ static uint32_t empty_list(struct inf_onnx_scope *s, const struct inf_value *ite
     struct inf_shape shape = {.rank = item->shape.rank + 1};
     void *ignored;
     if (item->shape.rank < 0 || shape.rank > INF_LIMIT_RANK) {
-        inf_ox_fail(s, INF_UNSUPPORTED, "the rank of what it stacks up is not known");
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "the rank of what it stacks up is not known");
         return INF_VALUE_NONE;
     }
     for (int32_t i = 0; i < item->shape.rank; i++)
         shape.dims[i + 1] = INF_MAX(item->shape.dims[i], 0);
-    return inf_ox_const(s, item->dtype, &shape, &ignored);
+    return inf_build_const(&s->b, item->dtype, &shape, &ignored);
 }
 
 static void stack_up(struct inf_onnx_scope *s, struct inf_onnx_scope *inner,
@@ -165,24 +167,24 @@ static void stack_up(struct inf_onnx_scope *s, struct inf_onnx_scope *inner,
 {
     const struct inf_onnx_loop *loop = builder->loop;
     uint32_t first = builder->state_count;
-    for (uint32_t i = 0; inf_ox_ok(inner) && inf_ox_ok(s) && i < loop->stacked; i++) {
+    for (uint32_t i = 0; inf_build_ok(&inner->b) && inf_build_ok(&s->b) && i < loop->stacked; i++) {
         uint32_t item = outputs[1 + loop->carried + i];
         if (inf_onnx_is_sequence(item)) {
-            inf_ox_fail(inner, INF_UNSUPPORTED, "stacks up sequences");
+            inf_build_fail(&inner->b, INF_UNSUPPORTED, "stacks up sequences");
             return;
         }
-        add_state(s, builder, empty_list(s, &inner->graph->values[item]));
+        add_state(s, builder, empty_list(s, &inner->b.graph->values[item]));
         // Every round makes it longer.
         builder->shapes[first + i].dims[0] = INF_DIM_UNKNOWN;
     }
-    if (!inf_ox_ok(s))
-        inner->code = s->code;
+    if (!inf_build_ok(&s->b))
+        inner->b.code = s->b.code;
     add_inputs(inner, builder, first, states);
-    for (uint32_t i = 0; inf_ox_ok(inner) && i < loop->stacked; i++) {
+    for (uint32_t i = 0; inf_build_ok(&inner->b) && i < loop->stacked; i++) {
         const uint32_t inputs[] = {states[first + i], states[0], outputs[1 + loop->carried + i]};
-        struct inf_ox_call call = inf_ox_call(INF_OP_LIST_SET, inputs, 3);
-        call.attrs.list_set.grow = true;
-        outputs[1 + loop->carried + i] = inf_ox_value(inner, &call);
+        struct inf_build_node node = inf_build_describe_list(INF_OP_LIST_SET, inputs, 3);
+        node.attrs.list_set.grow = true;
+        outputs[1 + loop->carried + i] = inf_build_value(&inner->b, &node);
     }
 }
 
@@ -194,13 +196,13 @@ static void lower_condition(struct inf_onnx_scope *s, struct builder *builder)
     struct inf_onnx_scope inner = enter(s, builder, 0);
     add_inputs(&inner, builder, 0, states);
     uint32_t keep = states[1];
-    if (inf_ox_ok(&inner) && builder->loop->most != INF_VALUE_NONE) {
+    if (inf_build_ok(&inner.b) && builder->loop->most != INF_VALUE_NONE) {
         uint32_t most = inf_onnx_capture(&inner, &builder->captures[0], builder->loop->most);
-        uint32_t more = inf_ox_compare(&inner, INF_COMPARE_LESS, states[0], most);
-        keep = inf_ox_binary(&inner, INF_BINARY_LOGICAL_AND, keep, more);
+        uint32_t more = inf_build_compare(&inner.b, INF_COMPARE_LESS, states[0], most);
+        keep = inf_build_binary(&inner.b, INF_BINARY_LOGICAL_AND, keep, more);
     }
     inf_onnx_body_add_outputs(&inner, &keep, 1);
-    s->code = inner.code;
+    s->b.code = inner.b.code;
 }
 
 static void emit_loop(struct inf_onnx_scope *s, struct builder *builder, uint32_t *outputs)
@@ -209,22 +211,23 @@ static void emit_loop(struct inf_onnx_scope *s, struct builder *builder, uint32_
     const struct inf_onnx_captured *captured = &builder->captured;
     for (int i = 0; i < 2; i++)
         inf_onnx_capture_end(s, &builder->captures[i]);
-    for (int i = 0; inf_ox_ok(s) && i < 2; i++)
-        s->code = inf_graph_add_subgraph(s->graph, &builder->captures[i].graph, &graphs[i], s->err);
+    for (int i = 0; inf_build_ok(&s->b) && i < 2; i++)
+        s->b.code =
+            inf_graph_add_subgraph(s->b.graph, &builder->captures[i].graph, &graphs[i], s->b.err);
     uint32_t count = builder->state_count + captured->count;
     uint32_t *inputs = inf_arena_alloc(s->import->arena, ((size_t)count + 1) * sizeof *inputs);
     if (inputs == NULL || count > INF_LIMIT_NODE_INPUTS)
-        inf_ox_fail(s, INF_EXHAUSTED, "no room for %u values that it takes", count);
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_EXHAUSTED, "no room for %u values that it takes", count);
+    if (!inf_build_ok(&s->b))
         return;
     for (uint32_t i = 0; i < count; i++)
         inputs[i] = i < builder->state_count ? builder->initial[i]
                                              : captured->values[i - builder->state_count];
-    struct inf_ox_call call = inf_ox_call(INF_OP_LOOP, inputs, count);
-    call.attrs.loop.condition_graph = (int32_t)graphs[0];
-    call.attrs.loop.body_graph = (int32_t)graphs[1];
-    call.output_count = builder->state_count;
-    inf_ox_emit(s, &call, results);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_LOOP, inputs, count);
+    node.attrs.loop.condition_graph = (int32_t)graphs[0];
+    node.attrs.loop.body_graph = (int32_t)graphs[1];
+    node.output_count = builder->state_count;
+    inf_build_emit(&s->b, &node, results);
     for (uint32_t i = STATE_FIRST; i < builder->state_count; i++)
         outputs[i - STATE_FIRST] = results[i];
 }
@@ -234,21 +237,21 @@ static void build(struct inf_onnx_scope *s, struct builder *builder, uint32_t *o
     const struct inf_onnx_loop *loop = builder->loop;
     uint32_t states[STATES_MAX], made[STATES_MAX];
     int64_t *round;
-    add_state(s, builder, inf_ox_const(s, INF_DTYPE_I64, &(struct inf_shape){0}, &round));
+    add_state(s, builder, inf_build_const(&s->b, INF_DTYPE_I64, &(struct inf_shape){0}, &round));
     add_state(s, builder, loop->keep);
     for (uint32_t i = 0; i < loop->carried; i++)
         add_state(s, builder, loop->initial[i]);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     struct inf_onnx_scope inner = lower_body(s, builder, states, made);
     stack_up(s, &inner, builder, states, made);
-    if (inf_ox_ok(&inner)) {
-        uint32_t next = inf_ox_binary_number(&inner, INF_BINARY_ADD, states[0], 1);
+    if (inf_build_ok(&inner.b)) {
+        uint32_t next = inf_build_binary_number(&inner.b, INF_BINARY_ADD, states[0], 1);
         inf_onnx_body_add_outputs(&inner, &next, 1);
         inf_onnx_body_add_outputs(&inner, made, 1 + loop->carried + loop->stacked);
     }
-    s->code = inner.code;
-    if (inf_ox_ok(s))
+    s->b.code = inner.b.code;
+    if (inf_build_ok(&s->b))
         lower_condition(s, builder);
     emit_loop(s, builder, outputs);
 }

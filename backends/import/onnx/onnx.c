@@ -9,6 +9,7 @@
 #include "backends/graph/shape/verify.h"
 #include "backends/import/common/missing.h"
 #include "backends/import/onnx/lower.h"
+#include "backends/import/onnx/op_table.h"
 
 #define FIELD_GRAPH 6 // of AttributeProto
 
@@ -176,19 +177,19 @@ static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx
         const struct inf_onnx_frame *at = frame;
         const struct inf_onnx_port *port = &graph->outputs[i];
         if (!inf_onnx_names_find(&at->names, port->name, &value) || value == INF_VALUE_NONE)
-            return inf_fail(s->err, INF_INVALID, "output '%.200s': no node makes it", port->name);
+            return inf_fail(s->b.err, INF_INVALID, "output '%.200s': no node makes it", port->name);
         if (inf_onnx_is_sequence(value))
-            return inf_fail_reason(s->err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+            return inf_fail_reason(s->b.err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
                                    "output '%.200s': is a sequence, wanted a tensor", port->name);
         // An output is always something that a node makes.
-        if (s->graph->values[value].producer == INF_NODE_NONE) {
+        if (s->b.graph->values[value].producer == INF_NODE_NONE) {
             uint32_t node;
-            INF_TRY(inf_graph_add_node(s->graph, INF_OP_IDENTITY, port->name, "", &value, 1, 1,
-                                       &node, s->err));
-            value = s->graph->nodes[node].outputs[0];
-            INF_TRY(inf_shape_infer_node(s->graph, node, s->err));
+            INF_TRY(inf_graph_add_node(s->b.graph, INF_OP_IDENTITY, port->name, "", &value, 1, 1,
+                                       &node, s->b.err));
+            value = s->b.graph->nodes[node].outputs[0];
+            INF_TRY(inf_shape_infer_node(s->b.graph, node, s->b.err));
         }
-        INF_TRY(inf_graph_add_output(s->graph, port->name, value, s->err));
+        INF_TRY(inf_graph_add_output(s->b.graph, port->name, value, s->b.err));
     }
     return INF_OK;
 }
@@ -200,15 +201,14 @@ static enum inf_code lower(struct inf_onnx_import *import, struct inf_onnx_frame
 {
     const struct inf_onnx_graph *graph = &import->model->graph;
     struct inf_onnx_node model = {.name = graph->name, .op = "model", .domain = ""};
-    struct inf_onnx_scope scope = {
-        .import = import, .graph = import->graph, .frame = frame, .node = &model, .err = err};
+    struct inf_onnx_scope scope = inf_onnx_scope_make(import, import->graph, frame, &model, err);
     frame->outputs = inf_onnx_port_names(&scope, graph->outputs, graph->output_count);
     frame->output_count = graph->output_count;
     inf_onnx_lower_initializers(&scope, frame, graph);
-    INF_TRY(scope.code);
+    INF_TRY(scope.b.code);
     INF_TRY(add_inputs(import, frame, options, err));
     inf_onnx_lower_nodes(&scope, frame, graph->nodes, graph->node_count);
-    INF_TRY(scope.code);
+    INF_TRY(scope.b.code);
     INF_TRY(add_outputs(&scope, frame));
     INF_TRY(inf_shape_infer(import->graph, err));
     return inf_graph_verify(import->graph, err);
@@ -232,10 +232,10 @@ enum inf_code inf_onnx_import(struct inf_graph **out_graph, char producer[64],
 {
     struct inf_arena arena = {0};
     struct inf_onnx_model model;
-    struct inf_onnx_import import = {.arena = &arena,
-                                     .model = &model,
-                                     .files = files,
-                                     .evaluator = options != NULL ? options->evaluator : NULL};
+    struct inf_onnx_import import = {
+        .arena = &arena, .model = &model, .files = files, .find_op = inf_onnx_op_find};
+    if (options != NULL)
+        import.fold.evaluator = options->evaluator;
     INF_TRY(inf_graph_create(&import.graph, err));
     enum inf_code code = read_model(&import, &model, bytes, options, err);
     if (code == INF_OK) {

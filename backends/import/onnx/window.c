@@ -3,41 +3,44 @@
 
 #include <string.h>
 
+#include "backends/import/onnx/attr.h"
+
 #define SIDE_MAX 65535
 
 // One number a spatial axis, within bounds.
 static void read_numbers(struct inf_onnx_scope *s, const char *name, int32_t axes, int64_t fallback,
                          int64_t *out)
 {
-    struct inf_ox_ints ints;
+    struct inf_build_ints ints;
     for (int32_t i = 0; i < axes; i++)
         out[i] = fallback;
-    if (!inf_ox_attr_ints(s, name, &ints))
+    if (!inf_onnx_attr_ints(s, name, &ints))
         return;
     if (ints.count != (uint32_t)axes)
-        inf_ox_fail(s, INF_INVALID, "%s has %u numbers, wanted %d", name, ints.count, axes);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < ints.count; i++) {
+        inf_build_fail(&s->b, INF_INVALID, "%s has %u numbers, wanted %d", name, ints.count, axes);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < ints.count; i++) {
         out[i] = ints.values[i];
         if (out[i] < 1 || out[i] > SIDE_MAX)
-            inf_ox_fail(s, INF_INVALID, "%s[%u] is %lld, wanted 1 to %d", name, i,
-                        (long long)out[i], SIDE_MAX);
+            inf_build_fail(&s->b, INF_INVALID, "%s[%u] is %lld, wanted 1 to %d", name, i,
+                           (long long)out[i], SIDE_MAX);
     }
 }
 
 static void read_pads(struct inf_onnx_scope *s, struct inf_onnx_window *window)
 {
-    struct inf_ox_ints pads;
-    if (!inf_ox_attr_ints(s, "pads", &pads))
+    struct inf_build_ints pads;
+    if (!inf_onnx_attr_ints(s, "pads", &pads))
         return;
     if (pads.count != 2 * (uint32_t)window->axes)
-        inf_ox_fail(s, INF_INVALID, "pads has %u numbers, wanted %d", pads.count, 2 * window->axes);
-    for (int32_t i = 0; inf_ox_ok(s) && i < window->axes; i++) {
+        inf_build_fail(&s->b, INF_INVALID, "pads has %u numbers, wanted %d", pads.count,
+                       2 * window->axes);
+    for (int32_t i = 0; inf_build_ok(&s->b) && i < window->axes; i++) {
         window->before[i] = pads.values[i];
         window->after[i] = pads.values[i + window->axes];
         if (window->before[i] < 0 || window->before[i] > SIDE_MAX || window->after[i] < 0 ||
             window->after[i] > SIDE_MAX)
-            inf_ox_fail(s, INF_UNSUPPORTED, "pads are %lld and %lld, wanted 0 to %d",
-                        (long long)window->before[i], (long long)window->after[i], SIDE_MAX);
+            inf_build_fail(&s->b, INF_UNSUPPORTED, "pads are %lld and %lld, wanted 0 to %d",
+                           (long long)window->before[i], (long long)window->after[i], SIDE_MAX);
     }
 }
 
@@ -52,7 +55,7 @@ static void pad_same(struct inf_onnx_scope *s, struct inf_onnx_window *window, u
 {
     window->same = false;
     for (int32_t i = 0; i < window->axes; i++) {
-        int64_t size = inf_ox_known_dim(s, x, i + 2);
+        int64_t size = inf_build_known_dim(&s->b, x, i + 2);
         int64_t count = (size + window->stride[i] - 1) / window->stride[i];
         int64_t missing = (count - 1) * window->stride[i] + inf_onnx_window_reach(window, i) - size;
         missing = INF_MAX(missing, 0);
@@ -70,25 +73,25 @@ void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *wi
 void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                           const int64_t *kernel)
 {
-    int32_t rank = inf_ox_rank(s, x);
+    int32_t rank = inf_build_rank(&s->b, x);
     *window = (struct inf_onnx_window){.axes = INF_MAX(INF_MIN(rank - 2, INF_ONNX_WINDOW_AXES), 0)};
     if (rank < 3 || rank > 2 + INF_ONNX_WINDOW_AXES)
-        inf_ox_fail(s, INF_UNSUPPORTED, "x has rank %d, wanted 3 to 5", rank);
-    if (kernel == NULL && !inf_ox_has_attr(s, "kernel_shape"))
-        inf_ox_fail(s, INF_INVALID, "lacks attribute 'kernel_shape'");
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "x has rank %d, wanted 3 to 5", rank);
+    if (kernel == NULL && !inf_onnx_has_attr(s, "kernel_shape"))
+        inf_build_fail(&s->b, INF_INVALID, "lacks attribute 'kernel_shape'");
     read_numbers(s, "kernel_shape", window->axes, 1, window->kernel);
     read_numbers(s, "strides", window->axes, 1, window->stride);
     read_numbers(s, "dilations", window->axes, 1, window->dilation);
-    for (int32_t i = 0; kernel != NULL && inf_ox_ok(s) && i < window->axes; i++) {
-        if (inf_ox_has_attr(s, "kernel_shape") && window->kernel[i] != kernel[i])
-            inf_ox_fail(s, INF_INVALID, "kernel_shape[%d] is %lld, the filter's is %lld", i,
-                        (long long)window->kernel[i], (long long)kernel[i]);
+    for (int32_t i = 0; kernel != NULL && inf_build_ok(&s->b) && i < window->axes; i++) {
+        if (inf_onnx_has_attr(s, "kernel_shape") && window->kernel[i] != kernel[i])
+            inf_build_fail(&s->b, INF_INVALID, "kernel_shape[%d] is %lld, the filter's is %lld", i,
+                           (long long)window->kernel[i], (long long)kernel[i]);
         window->kernel[i] = kernel[i];
         if (kernel[i] < 1 || kernel[i] > SIDE_MAX)
-            inf_ox_fail(s, INF_INVALID, "the filter is %lld along axis %d", (long long)kernel[i],
-                        i);
+            inf_build_fail(&s->b, INF_INVALID, "the filter is %lld along axis %d",
+                           (long long)kernel[i], i);
     }
-    const char *automatic = inf_ox_attr_text(s, "auto_pad", "NOTSET");
+    const char *automatic = inf_onnx_attr_text(s, "auto_pad", "NOTSET");
     if (strcmp(automatic, "NOTSET") == 0 || *automatic == '\0')
         read_pads(s, window);
     else if (strcmp(automatic, "SAME_UPPER") == 0)
@@ -96,8 +99,8 @@ void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *wind
     else if (strcmp(automatic, "SAME_LOWER") == 0)
         pad_same(s, window, x, true);
     else if (strcmp(automatic, "VALID") != 0)
-        inf_ox_fail(s, INF_INVALID, "auto_pad is '%.20s'", automatic);
-    (void)inf_ox_attr(s, "pads"); // means nothing beside auto_pad
+        inf_build_fail(&s->b, INF_INVALID, "auto_pad is '%.20s'", automatic);
+    (void)inf_onnx_find_attr(s, "pads"); // means nothing beside auto_pad
 }
 
 void inf_onnx_window_widen(struct inf_onnx_window *window)

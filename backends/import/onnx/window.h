@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_IMPORT_ONNX_WINDOW_H
 #define INF_BACKENDS_IMPORT_ONNX_WINDOW_H
 
-#include "backends/import/onnx/lower.h"
+#include "backends/import/onnx/scope.h"
 
 // Spatial axes of a tensor [n, c, ...].
 #define INF_ONNX_WINDOW_AXES 3

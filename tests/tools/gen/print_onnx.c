@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/import/onnx/op_table.h"
 
 #define OPS_MAX 1024
 

@@ -3,7 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // Operands [batch, heads, sequence, size].
 struct attention {
@@ -16,37 +18,37 @@ struct attention {
 // [batch, sequence, heads * size] to [batch, heads, sequence, size].
 static uint32_t split_heads(struct inf_onnx_scope *s, uint32_t x, int32_t heads)
 {
-    int64_t size = inf_ox_known_dim(s, x, 2);
+    int64_t size = inf_build_known_dim(&s->b, x, 2);
     if (heads < 1 || size % heads != 0) {
-        inf_ox_fail(s, INF_INVALID, "%lld channels do not divide into %d heads", (long long)size,
-                    heads);
+        inf_build_fail(&s->b, INF_INVALID, "%lld channels do not divide into %d heads",
+                       (long long)size, heads);
         return INF_VALUE_NONE;
     }
-    const uint32_t dims[] = {inf_ox_dim_value(s, x, 0), inf_ox_dim_value(s, x, 1),
-                             inf_ox_list(s, (int64_t[]){heads, size / heads}, 2)};
-    x = inf_ox_reshape_to(s, x, inf_ox_concat(s, dims, 3, 0));
-    return inf_ox_transpose(s, x, (int64_t[]){0, 2, 1, 3}, 4);
+    const uint32_t dims[] = {inf_build_dim_value(&s->b, x, 0), inf_build_dim_value(&s->b, x, 1),
+                             inf_build_list(&s->b, (int64_t[]){heads, size / heads}, 2)};
+    x = inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, dims, 3, 0));
+    return inf_build_transpose(&s->b, x, (int64_t[]){0, 2, 1, 3}, 4);
 }
 
 static uint32_t join_heads(struct inf_onnx_scope *s, uint32_t x)
 {
-    x = inf_ox_transpose(s, x, (int64_t[]){0, 2, 1, 3}, 4);
-    const uint32_t dims[] = {inf_ox_dim_value(s, x, 0), inf_ox_dim_value(s, x, 1),
-                             inf_ox_list(s, (int64_t[]){-1}, 1)};
-    return inf_ox_reshape_to(s, x, inf_ox_concat(s, dims, 3, 0));
+    x = inf_build_transpose(&s->b, x, (int64_t[]){0, 2, 1, 3}, 4);
+    const uint32_t dims[] = {inf_build_dim_value(&s->b, x, 0), inf_build_dim_value(&s->b, x, 1),
+                             inf_build_list(&s->b, (int64_t[]){-1}, 1)};
+    return inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, dims, 3, 0));
 }
 
 // Each head of x `times` times, one after the other.
 static uint32_t repeat_heads(struct inf_onnx_scope *s, uint32_t x, int64_t times)
 {
-    int64_t heads = inf_ox_known_dim(s, x, 1);
+    int64_t heads = inf_build_known_dim(&s->b, x, 1);
     int32_t *index;
     if (times == 1)
         return x;
-    uint32_t indices = inf_ox_const(s, INF_DTYPE_I32, &INF_SHAPE(heads * times), &index);
+    uint32_t indices = inf_build_const(&s->b, INF_DTYPE_I32, &INF_SHAPE(heads * times), &index);
     for (int64_t i = 0; index != NULL && i < heads * times; i++)
         index[i] = (int32_t)(i / times);
-    return inf_ox_gather(s, x, indices, 1);
+    return inf_build_gather(&s->b, x, indices, 1);
 }
 
 static void read_operands(struct inf_onnx_scope *s, struct attention *attention)
@@ -54,11 +56,11 @@ static void read_operands(struct inf_onnx_scope *s, struct attention *attention)
     *attention = (struct attention){.q = s->inputs[0],
                                     .k = s->inputs[1],
                                     .v = s->inputs[2],
-                                    .q_heads = inf_ox_attr_int(s, "q_num_heads", 0),
-                                    .kv_heads = inf_ox_attr_int(s, "kv_num_heads", 0),
-                                    .is_flat = inf_ox_rank(s, s->inputs[0]) == 3,
-                                    .dtype = inf_ox_dtype(s, s->inputs[0])};
-    if (!inf_ox_ok(s) || !attention->is_flat)
+                                    .q_heads = inf_onnx_attr_int(s, "q_num_heads", 0),
+                                    .kv_heads = inf_onnx_attr_int(s, "kv_num_heads", 0),
+                                    .is_flat = inf_build_rank(&s->b, s->inputs[0]) == 3,
+                                    .dtype = inf_build_dtype(&s->b, s->inputs[0])};
+    if (!inf_build_ok(&s->b) || !attention->is_flat)
         return;
     attention->q = split_heads(s, attention->q, attention->q_heads);
     attention->k = split_heads(s, attention->k, attention->kv_heads);
@@ -68,7 +70,8 @@ static void read_operands(struct inf_onnx_scope *s, struct attention *attention)
 // Minus infinity where `mask` is false, 0 elsewhere.
 static uint32_t mask_bias(struct inf_onnx_scope *s, uint32_t mask, enum inf_dtype dtype)
 {
-    return inf_ox_select(s, mask, inf_ox_scalar(s, dtype, 0), inf_ox_scalar(s, dtype, -INFINITY));
+    return inf_build_select(&s->b, mask, inf_build_scalar(&s->b, dtype, 0),
+                            inf_build_scalar(&s->b, dtype, -INFINITY));
 }
 
 // What a query may look at: keys up to its own place, `past` of them being before the first query. Where
@@ -76,46 +79,49 @@ static uint32_t mask_bias(struct inf_onnx_scope *s, uint32_t mask, enum inf_dtyp
 static uint32_t causal_bias(struct inf_onnx_scope *s, const struct attention *attention,
                             int64_t past)
 {
-    int64_t rows = inf_ox_known_dim(s, attention->q, 2);
-    int64_t columns = inf_ox_known_dim(s, attention->k, 2);
-    uint32_t lengths = inf_ox_in(s, 6);
-    uint32_t place = inf_ox_iota(s, INF_DTYPE_I64, rows);
-    place = inf_ox_expand_dims(s, place, (int64_t[]){1}, 1);
+    int64_t rows = inf_build_known_dim(&s->b, attention->q, 2);
+    int64_t columns = inf_build_known_dim(&s->b, attention->k, 2);
+    uint32_t lengths = inf_onnx_input(s, 6);
+    uint32_t place = inf_build_iota(&s->b, INF_DTYPE_I64, rows);
+    place = inf_build_expand_dims(&s->b, place, (int64_t[]){1}, 1);
     if (lengths != INF_VALUE_NONE) {
-        lengths = inf_ox_cast(s, lengths, INF_DTYPE_I64);
-        lengths = inf_ox_expand_dims(s, lengths, (int64_t[]){1, 2, 3}, 3);
-        lengths = inf_ox_binary_number(s, INF_BINARY_SUB, lengths, (double)rows);
-        place = inf_ox_add(s, place, lengths);
+        lengths = inf_build_cast(&s->b, lengths, INF_DTYPE_I64);
+        lengths = inf_build_expand_dims(&s->b, lengths, (int64_t[]){1, 2, 3}, 3);
+        lengths = inf_build_binary_number(&s->b, INF_BINARY_SUB, lengths, (double)rows);
+        place = inf_build_add(&s->b, place, lengths);
     } else {
-        place = inf_ox_binary_number(s, INF_BINARY_ADD, place, (double)past);
+        place = inf_build_binary_number(&s->b, INF_BINARY_ADD, place, (double)past);
     }
-    uint32_t key = inf_ox_iota(s, INF_DTYPE_I64, columns);
-    return mask_bias(s, inf_ox_compare(s, INF_COMPARE_LESS_EQUAL, key, place), attention->dtype);
+    uint32_t key = inf_build_iota(&s->b, INF_DTYPE_I64, columns);
+    return mask_bias(s, inf_build_compare(&s->b, INF_COMPARE_LESS_EQUAL, key, place),
+                     attention->dtype);
 }
 
 // Keys behind the number that count in each batch are not looked at.
 static uint32_t length_bias(struct inf_onnx_scope *s, const struct attention *attention,
                             uint32_t lengths)
 {
-    int64_t columns = inf_ox_known_dim(s, attention->k, 2);
-    uint32_t index = inf_ox_iota(s, inf_ox_dtype(s, lengths), columns);
-    lengths = inf_ox_expand_dims(s, lengths, (int64_t[]){1, 2, 3}, 3);
-    return mask_bias(s, inf_ox_compare(s, INF_COMPARE_LESS, index, lengths), attention->dtype);
+    int64_t columns = inf_build_known_dim(&s->b, attention->k, 2);
+    uint32_t index = inf_build_iota(&s->b, inf_build_dtype(&s->b, lengths), columns);
+    lengths = inf_build_expand_dims(&s->b, lengths, (int64_t[]){1, 2, 3}, 3);
+    return mask_bias(s, inf_build_compare(&s->b, INF_COMPARE_LESS, index, lengths),
+                     attention->dtype);
 }
 
 // A mask that covers fewer keys than there are hides the rest.
 static uint32_t given_bias(struct inf_onnx_scope *s, const struct attention *attention,
                            uint32_t mask)
 {
-    int64_t missing = inf_ox_known_dim(s, attention->k, 2) - inf_ox_known_dim(s, mask, -1);
-    int32_t rank = inf_ox_rank(s, mask);
+    int64_t missing =
+        inf_build_known_dim(&s->b, attention->k, 2) - inf_build_known_dim(&s->b, mask, -1);
+    int32_t rank = inf_build_rank(&s->b, mask);
     int64_t pads[2 * INF_LIMIT_RANK] = {0};
-    if (inf_ox_dtype(s, mask) == INF_DTYPE_BOOL)
+    if (inf_build_dtype(&s->b, mask) == INF_DTYPE_BOOL)
         mask = mask_bias(s, mask, attention->dtype);
-    if (missing > 0 && inf_ox_known_dim(s, mask, -1) != 1) {
+    if (missing > 0 && inf_build_known_dim(&s->b, mask, -1) != 1) {
         pads[2 * rank - 1] = missing;
-        mask = inf_ox_pad(s, mask, pads, rank, INF_PAD_CONSTANT,
-                          inf_ox_scalar(s, attention->dtype, -INFINITY));
+        mask = inf_build_pad(&s->b, mask, pads, rank, INF_PAD_CONSTANT,
+                             inf_build_scalar(&s->b, attention->dtype, -INFINITY));
     }
     return mask;
 }
@@ -124,32 +130,33 @@ static uint32_t softcapped(struct inf_onnx_scope *s, uint32_t x, float cap)
 {
     if (cap == 0)
         return x;
-    x = inf_ox_binary_number(s, INF_BINARY_DIV, x, (double)cap);
-    return inf_ox_binary_number(s, INF_BINARY_MUL, inf_ox_unary(s, INF_UNARY_TANH, x), (double)cap);
+    x = inf_build_binary_number(&s->b, INF_BINARY_DIV, x, (double)cap);
+    return inf_build_binary_number(&s->b, INF_BINARY_MUL, inf_build_unary(&s->b, INF_UNARY_TANH, x),
+                                   (double)cap);
 }
 
 // Scores with everything added that hides keys.
 static uint32_t add_biases(struct inf_onnx_scope *s, const struct attention *attention,
                            uint32_t scores, int64_t past)
 {
-    if (inf_ox_in(s, 3) != INF_VALUE_NONE)
-        scores = inf_ox_add(s, scores, given_bias(s, attention, s->inputs[3]));
-    if (inf_ox_attr_int(s, "is_causal", 0) != 0)
-        scores = inf_ox_add(s, scores, causal_bias(s, attention, past));
-    if (inf_ox_in(s, 6) != INF_VALUE_NONE)
-        scores = inf_ox_add(s, scores, length_bias(s, attention, s->inputs[6]));
+    if (inf_onnx_input(s, 3) != INF_VALUE_NONE)
+        scores = inf_build_add(&s->b, scores, given_bias(s, attention, s->inputs[3]));
+    if (inf_onnx_attr_int(s, "is_causal", 0) != 0)
+        scores = inf_build_add(&s->b, scores, causal_bias(s, attention, past));
+    if (inf_onnx_input(s, 6) != INF_VALUE_NONE)
+        scores = inf_build_add(&s->b, scores, length_bias(s, attention, s->inputs[6]));
     return scores;
 }
 
 // Joins what came before to keys and values; how much that was.
 static int64_t join_past(struct inf_onnx_scope *s, struct attention *attention)
 {
-    uint32_t past_k = inf_ox_in(s, 4), past_v = inf_ox_in(s, 5);
+    uint32_t past_k = inf_onnx_input(s, 4), past_v = inf_onnx_input(s, 5);
     int64_t past = 0;
     if (past_k != INF_VALUE_NONE && past_v != INF_VALUE_NONE) {
-        past = inf_ox_known_dim(s, past_k, 2);
-        attention->k = inf_ox_concat(s, (uint32_t[]){past_k, attention->k}, 2, 2);
-        attention->v = inf_ox_concat(s, (uint32_t[]){past_v, attention->v}, 2, 2);
+        past = inf_build_known_dim(&s->b, past_k, 2);
+        attention->k = inf_build_concat(&s->b, (uint32_t[]){past_k, attention->k}, 2, 2);
+        attention->v = inf_build_concat(&s->b, (uint32_t[]){past_v, attention->v}, 2, 2);
     }
     if (s->output_count > 1)
         s->outputs[1] = attention->k;
@@ -162,53 +169,57 @@ static int64_t join_past(struct inf_onnx_scope *s, struct attention *attention)
 static uint32_t weigh(struct inf_onnx_scope *s, uint32_t scores)
 {
     const struct inf_ints keys = {.count = 1, .values = {3}};
-    enum inf_dtype dtype = inf_ox_dtype(s, scores);
-    uint32_t zero = inf_ox_scalar(s, dtype, 0);
-    uint32_t best = inf_ox_reduce(s, INF_REDUCE_MAX, scores, &keys, true);
-    uint32_t hidden =
-        inf_ox_compare(s, INF_COMPARE_EQUAL, best, inf_ox_scalar(s, dtype, -INFINITY));
-    uint32_t weights = inf_ox_softmax(s, inf_ox_select(s, hidden, zero, scores), -1, false);
-    return inf_ox_select(s, hidden, zero, weights);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, scores);
+    uint32_t zero = inf_build_scalar(&s->b, dtype, 0);
+    uint32_t best = inf_build_reduce(&s->b, INF_REDUCE_MAX, scores, &keys, true);
+    uint32_t hidden = inf_build_compare(&s->b, INF_COMPARE_EQUAL, best,
+                                        inf_build_scalar(&s->b, dtype, -INFINITY));
+    uint32_t weights =
+        inf_build_softmax(&s->b, inf_build_select(&s->b, hidden, zero, scores), -1, false);
+    return inf_build_select(&s->b, hidden, zero, weights);
 }
 
 static uint32_t product(struct inf_onnx_scope *s, uint32_t q, uint32_t k)
 {
-    const uint32_t inputs[] = {q, k};
-    struct inf_ox_call call = inf_ox_call(INF_OP_MATMUL, inputs, 2);
-    call.attrs.matmul.transpose_b = true;
-    return inf_ox_value(s, &call);
+    struct inf_build_node node = inf_build_describe(INF_OP_MATMUL, q, k, INF_VALUE_NONE);
+    node.attrs.matmul.transpose_b = true;
+    return inf_build_value(&s->b, &node);
 }
 
 static void lower_attention(struct inf_onnx_scope *s)
 {
     struct attention attention;
     read_operands(s, &attention);
-    int64_t past = inf_ox_ok(s) ? join_past(s, &attention) : 0;
-    if (!inf_ox_ok(s) || inf_ox_rank(s, attention.q) != 4 || inf_ox_rank(s, attention.k) != 4) {
-        inf_ox_fail(s, INF_INVALID, "operands are not of rank 3 or 4");
+    int64_t past = inf_build_ok(&s->b) ? join_past(s, &attention) : 0;
+    if (!inf_build_ok(&s->b) || inf_build_rank(&s->b, attention.q) != 4 ||
+        inf_build_rank(&s->b, attention.k) != 4) {
+        inf_build_fail(&s->b, INF_INVALID, "operands are not of rank 3 or 4");
         return;
     }
-    int64_t heads = inf_ox_known_dim(s, attention.q, 1), own = inf_ox_known_dim(s, attention.k, 1);
+    int64_t heads = inf_build_known_dim(&s->b, attention.q, 1),
+            own = inf_build_known_dim(&s->b, attention.k, 1);
     if (own < 1 || heads % own != 0)
-        inf_ox_fail(s, INF_INVALID, "%lld heads look at %lld", (long long)heads, (long long)own);
-    int64_t times = inf_ox_ok(s) ? heads / own : 1;
-    float scale = inf_ox_attr_float(s, "scale", 0), cap = inf_ox_attr_float(s, "softcap", 0);
+        inf_build_fail(&s->b, INF_INVALID, "%lld heads look at %lld", (long long)heads,
+                       (long long)own);
+    int64_t times = inf_build_ok(&s->b) ? heads / own : 1;
+    float scale = inf_onnx_attr_float(s, "scale", 0), cap = inf_onnx_attr_float(s, "softcap", 0);
     if (scale == 0)
-        scale = (float)(1 / sqrt((double)INF_MAX(inf_ox_known_dim(s, attention.q, 3), 1)));
-    (void)inf_ox_attr(s, "softmax_precision"); // ours is never less than that of the operands
-    int32_t mode = inf_ox_attr_int(s, "qk_matmul_output_mode", 0);
+        scale = (float)(1 / sqrt((double)INF_MAX(inf_build_known_dim(&s->b, attention.q, 3), 1)));
+    (void)inf_onnx_find_attr(s,
+                             "softmax_precision"); // ours is never less than that of the operands
+    int32_t mode = inf_onnx_attr_int(s, "qk_matmul_output_mode", 0);
     // The scale goes half into each side, which is how the reference rounds.
-    uint32_t q = inf_ox_binary_number(s, INF_BINARY_MUL, attention.q, sqrt((double)scale));
-    uint32_t k = inf_ox_binary_number(s, INF_BINARY_MUL, attention.k, sqrt((double)scale));
+    uint32_t q = inf_build_binary_number(&s->b, INF_BINARY_MUL, attention.q, sqrt((double)scale));
+    uint32_t k = inf_build_binary_number(&s->b, INF_BINARY_MUL, attention.k, sqrt((double)scale));
     uint32_t stages[4];
     stages[0] = product(s, q, repeat_heads(s, k, times));
     stages[1] = softcapped(s, stages[0], cap);
     stages[2] = add_biases(s, &attention, stages[1], past);
     stages[3] = weigh(s, stages[2]);
-    uint32_t y = inf_ox_matmul(s, stages[3], repeat_heads(s, attention.v, times));
+    uint32_t y = inf_build_matmul(&s->b, stages[3], repeat_heads(s, attention.v, times));
     s->outputs[0] = attention.is_flat ? join_heads(s, y) : y;
     if (mode < 0 || mode > 3)
-        inf_ox_fail(s, INF_INVALID, "qk_matmul_output_mode is %d", mode);
+        inf_build_fail(&s->b, INF_INVALID, "qk_matmul_output_mode is %d", mode);
     else if (s->output_count > 3)
         s->outputs[3] = stages[mode];
 }
@@ -219,50 +230,52 @@ static uint32_t rotate(struct inf_onnx_scope *s, uint32_t x, uint32_t cosine, ui
 {
     uint32_t halves[2];
     for (int32_t i = 0; i < 2; i++)
-        halves[i] = interleaved ? inf_ox_slice(s, x, 3, i, size, 2)
-                                : inf_ox_slice(s, x, 3, i * size / 2, (i + 1) * size / 2, 1);
-    uint32_t real = inf_ox_sub(s, inf_ox_mul(s, cosine, halves[0]), inf_ox_mul(s, sine, halves[1]));
-    uint32_t other =
-        inf_ox_add(s, inf_ox_mul(s, sine, halves[0]), inf_ox_mul(s, cosine, halves[1]));
+        halves[i] = interleaved ? inf_build_slice(&s->b, x, 3, i, size, 2)
+                                : inf_build_slice(&s->b, x, 3, i * size / 2, (i + 1) * size / 2, 1);
+    uint32_t real = inf_build_sub(&s->b, inf_build_mul(&s->b, cosine, halves[0]),
+                                  inf_build_mul(&s->b, sine, halves[1]));
+    uint32_t other = inf_build_add(&s->b, inf_build_mul(&s->b, sine, halves[0]),
+                                   inf_build_mul(&s->b, cosine, halves[1]));
     if (!interleaved)
-        return inf_ox_concat(s, (uint32_t[]){real, other}, 2, 3);
-    real = inf_ox_expand_dims(s, real, (int64_t[]){4}, 1);
-    other = inf_ox_expand_dims(s, other, (int64_t[]){4}, 1);
-    uint32_t pairs = inf_ox_concat(s, (uint32_t[]){real, other}, 2, 4);
-    const uint32_t dims[] = {inf_ox_dim_value(s, x, 0), inf_ox_dim_value(s, x, 1),
-                             inf_ox_dim_value(s, x, 2), inf_ox_list(s, &size, 1)};
-    return inf_ox_reshape_to(s, pairs, inf_ox_concat(s, dims, 4, 0));
+        return inf_build_concat(&s->b, (uint32_t[]){real, other}, 2, 3);
+    real = inf_build_expand_dims(&s->b, real, (int64_t[]){4}, 1);
+    other = inf_build_expand_dims(&s->b, other, (int64_t[]){4}, 1);
+    uint32_t pairs = inf_build_concat(&s->b, (uint32_t[]){real, other}, 2, 4);
+    const uint32_t dims[] = {inf_build_dim_value(&s->b, x, 0), inf_build_dim_value(&s->b, x, 1),
+                             inf_build_dim_value(&s->b, x, 2), inf_build_list(&s->b, &size, 1)};
+    return inf_build_reshape_to(&s->b, pairs, inf_build_concat(&s->b, dims, 4, 0));
 }
 
 // x [batch, heads, sequence, size] (or flat); caches [positions, size / 2] with position_ids
 // [batch, sequence], or [batch, sequence, size / 2].
 static void lower_rotary(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0], cosine = s->inputs[1], sine = s->inputs[2], ids = inf_ox_in(s, 3);
-    bool is_flat = inf_ox_rank(s, x) == 3;
-    bool interleaved = inf_ox_attr_int(s, "interleaved", 0) != 0;
-    int32_t heads = inf_ox_attr_int(s, "num_heads", 0);
+    uint32_t x = s->inputs[0], cosine = s->inputs[1], sine = s->inputs[2],
+             ids = inf_onnx_input(s, 3);
+    bool is_flat = inf_build_rank(&s->b, x) == 3;
+    bool interleaved = inf_onnx_attr_int(s, "interleaved", 0) != 0;
+    int32_t heads = inf_onnx_attr_int(s, "num_heads", 0);
     if (is_flat)
         x = split_heads(s, x, heads);
-    int64_t whole = inf_ox_ok(s) ? inf_ox_known_dim(s, x, 3) : 0;
-    int64_t size = inf_ox_attr_int(s, "rotary_embedding_dim", 0);
+    int64_t whole = inf_build_ok(&s->b) ? inf_build_known_dim(&s->b, x, 3) : 0;
+    int64_t size = inf_onnx_attr_int(s, "rotary_embedding_dim", 0);
     size = size == 0 ? whole : size;
-    if (inf_ox_ok(s) && (size < 2 || size % 2 != 0 || size > whole))
-        inf_ox_fail(s, INF_INVALID, "rotary_embedding_dim is %lld of %lld", (long long)size,
-                    (long long)whole);
-    if (!inf_ox_ok(s))
+    if (inf_build_ok(&s->b) && (size < 2 || size % 2 != 0 || size > whole))
+        inf_build_fail(&s->b, INF_INVALID, "rotary_embedding_dim is %lld of %lld", (long long)size,
+                       (long long)whole);
+    if (!inf_build_ok(&s->b))
         return;
     if (ids != INF_VALUE_NONE) {
-        cosine = inf_ox_gather(s, cosine, ids, 0);
-        sine = inf_ox_gather(s, sine, ids, 0);
+        cosine = inf_build_gather(&s->b, cosine, ids, 0);
+        sine = inf_build_gather(&s->b, sine, ids, 0);
     }
-    cosine = inf_ox_expand_dims(s, cosine, (int64_t[]){1}, 1);
-    sine = inf_ox_expand_dims(s, sine, (int64_t[]){1}, 1);
-    uint32_t turned = size == whole ? x : inf_ox_slice(s, x, 3, 0, size, 1);
+    cosine = inf_build_expand_dims(&s->b, cosine, (int64_t[]){1}, 1);
+    sine = inf_build_expand_dims(&s->b, sine, (int64_t[]){1}, 1);
+    uint32_t turned = size == whole ? x : inf_build_slice(&s->b, x, 3, 0, size, 1);
     turned = rotate(s, turned, cosine, sine, size, interleaved);
     if (size != whole)
-        turned =
-            inf_ox_concat(s, (uint32_t[]){turned, inf_ox_slice(s, x, 3, size, whole, 1)}, 2, 3);
+        turned = inf_build_concat(
+            &s->b, (uint32_t[]){turned, inf_build_slice(&s->b, x, 3, size, whole, 1)}, 2, 3);
     s->outputs[0] = is_flat ? join_heads(s, turned) : turned;
 }
 

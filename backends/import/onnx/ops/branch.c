@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/body.h"
+#include "backends/import/onnx/lower.h"
+#include "backends/import/onnx/op_table.h"
 
 // What comes behind an If, where it goes into the branches.
 struct rest {
@@ -20,8 +24,8 @@ struct rest {
 static void check_body(struct inf_onnx_scope *s, const struct inf_onnx_body *body)
 {
     if (body->graph.output_count != s->output_count || body->graph.input_count != 0)
-        inf_ox_fail(s, INF_INVALID, "its branch has %u outputs, the node %u",
-                    body->graph.output_count, s->output_count);
+        inf_build_fail(&s->b, INF_INVALID, "its branch has %u outputs, the node %u",
+                       body->graph.output_count, s->output_count);
 }
 
 // --- one side ---
@@ -36,14 +40,14 @@ static void lower_rest(struct inf_onnx_scope *s, const struct rest *rest, const 
                                    .outputs = rest->outputs,
                                    .output_count = rest->output_count,
                                    .depth = rest->frame->depth + 1};
-    for (uint32_t i = 0; inf_ox_ok(s) && i < s->output_count; i++) {
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->output_count; i++) {
         bool known = false;
-        if (inf_ox_wants(s, i) &&
+        if (inf_onnx_wants_output(s, i) &&
             !inf_onnx_names_add(&frame.names, s->node->outputs[i], values[i], &known))
-            inf_ox_fail(s, INF_EXHAUSTED, "no memory for names");
+            inf_build_fail(&s->b, INF_EXHAUSTED, "no memory for names");
     }
     inf_onnx_lower_nodes(s, &frame, rest->nodes, rest->count);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < rest->output_count; i++) {
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < rest->output_count; i++) {
         uint32_t value = inf_onnx_lookup(s, &frame, rest->outputs[i]);
         inf_onnx_body_add_outputs(s, &value, 1);
     }
@@ -59,20 +63,20 @@ static void lower_side(struct inf_onnx_scope *s, const char *attribute,
     uint32_t *values =
         inf_arena_alloc(s->import->arena, ((size_t)s->output_count + 1) * sizeof *values);
     if (values == NULL)
-        inf_ox_fail(s, INF_EXHAUSTED, "no memory");
-    if (!inf_ox_ok(s) || !inf_onnx_body_read(s, &body, attribute))
+        inf_build_fail(&s->b, INF_EXHAUSTED, "no memory");
+    if (!inf_build_ok(&s->b) || !inf_onnx_body_read(s, &body, attribute))
         return;
     check_body(s, &body);
-    inner.code = s->code;
-    inner.graph = capture->graph;
+    inner.b.code = s->b.code;
+    inner.b.graph = capture->graph;
     body.capture = capture;
-    if (inf_ox_ok(s))
+    if (inf_build_ok(&s->b))
         inf_onnx_body_lower(&inner, &body, NULL, values);
     if (rest != NULL)
         lower_rest(&inner, rest, values, capture);
     else
         inf_onnx_body_add_outputs(&inner, values, s->output_count);
-    s->code = inner.code;
+    s->b.code = inner.b.code;
 }
 
 // --- a side that cannot work ---
@@ -81,20 +85,22 @@ static void lower_side(struct inf_onnx_scope *s, const char *attribute,
 // only where it is taken.
 static bool is_fatal(const struct inf_onnx_scope *s, const struct rest *rest)
 {
-    return rest == NULL || (s->code != INF_INVALID && s->code != INF_UNSUPPORTED);
+    return rest == NULL || (s->b.code != INF_INVALID && s->b.code != INF_UNSUPPORTED);
 }
 
 // A value of that type and rank which no run can compute.
 static uint32_t impossible(struct inf_onnx_scope *s, enum inf_dtype dtype, int32_t rank)
 {
     uint32_t dims[INF_LIMIT_RANK];
-    uint32_t nothing = inf_ox_list(s, (int64_t[]){0}, 1);
-    uint32_t outside = inf_ox_gather(s, nothing, inf_ox_list(s, (int64_t[]){1}, 1), 0);
+    uint32_t nothing = inf_build_list(&s->b, (int64_t[]){0}, 1);
+    uint32_t outside =
+        inf_build_gather(&s->b, nothing, inf_build_list(&s->b, (int64_t[]){1}, 1), 0);
     if (rank <= 0)
-        return inf_ox_cast(s, inf_ox_reshape(s, outside, NULL, 0), dtype);
+        return inf_build_cast(&s->b, inf_build_reshape(&s->b, outside, NULL, 0), dtype);
     for (int32_t i = 0; i < rank; i++)
         dims[i] = outside;
-    return inf_ox_fill(s, inf_ox_concat(s, dims, (uint32_t)rank, 0), inf_ox_scalar(s, dtype, 0));
+    return inf_build_fill(&s->b, inf_build_concat(&s->b, dims, (uint32_t)rank, 0),
+                          inf_build_scalar(&s->b, dtype, 0));
 }
 
 // Puts nodes that fail any run into the place of a side that could not be lowered. They are named by
@@ -109,25 +115,26 @@ static void fail_side(struct inf_onnx_scope *s, struct inf_onnx_capture *capture
     inf_graph_destroy(&capture->graph);
     for (uint32_t i = 0; i < capture->own_capacity; i++)
         capture->own[i] = INF_VALUE_NONE;
-    s->code = inf_onnx_text(&name, s->import->arena, text, s->err);
-    if (inf_ox_ok(s))
-        s->code = inf_graph_create(&capture->graph, s->err);
+    s->b.code = inf_onnx_text(&name, s->import->arena, text, s->b.err);
+    if (inf_build_ok(&s->b))
+        s->b.code = inf_graph_create(&capture->graph, s->b.err);
     node.name = name;
     inner.node = &node;
-    inner.code = s->code;
-    inner.graph = capture->graph;
-    for (uint32_t i = 0; inf_ox_ok(&inner) && i < other->output_count; i++) {
+    inner.b.name = name;
+    inner.b.code = s->b.code;
+    inner.b.graph = capture->graph;
+    for (uint32_t i = 0; inf_build_ok(&inner.b) && i < other->output_count; i++) {
         const struct inf_value *value = &other->values[other->outputs[i].value];
         uint32_t made = impossible(&inner, value->dtype, value->shape.rank);
         inf_onnx_body_add_outputs(&inner, &made, 1);
     }
-    s->code = inner.code;
+    s->b.code = inner.b.code;
 }
 
 // --- both ---
 
 // Whether both sides know the rank of what they make, and differ.
-static bool diverge(const struct inf_graph *a, const struct inf_graph *b)
+static bool ranks_differ(const struct inf_graph *a, const struct inf_graph *b)
 {
     for (uint32_t i = 0; i < a->output_count; i++) {
         int32_t left = a->values[a->outputs[i].value].shape.rank;
@@ -145,23 +152,24 @@ static void emit_branch(struct inf_onnx_scope *s, const struct inf_onnx_captured
     uint32_t *inputs =
         inf_arena_alloc(s->import->arena, ((size_t)captured->count + 1) * sizeof *inputs);
     if (inputs == NULL) {
-        inf_ox_fail(s, INF_EXHAUSTED, "no memory");
+        inf_build_fail(&s->b, INF_EXHAUSTED, "no memory");
         return;
     }
     inputs[0] = s->inputs[0];
-    if (inf_ox_rank(s, inputs[0]) > 0)
-        inputs[0] = inf_ox_reshape(s, inputs[0], NULL, 0);
+    if (inf_build_rank(&s->b, inputs[0]) > 0)
+        inputs[0] = inf_build_reshape(&s->b, inputs[0], NULL, 0);
     for (uint32_t i = 0; i < captured->count; i++)
         inputs[i + 1] = captured->values[i];
-    struct inf_ox_call call = inf_ox_call(INF_OP_BRANCH, inputs, captured->count + 1);
-    call.attrs.branch.then_graph = (int32_t)sides[0];
-    call.attrs.branch.else_graph = (int32_t)sides[1];
-    call.output_count = output_count;
-    inf_ox_emit(s, &call, outputs);
+    struct inf_build_node node =
+        inf_build_describe_list(INF_OP_BRANCH, inputs, captured->count + 1);
+    node.attrs.branch.then_graph = (int32_t)sides[0];
+    node.attrs.branch.else_graph = (int32_t)sides[1];
+    node.output_count = output_count;
+    inf_build_emit(&s->b, &node, outputs);
 }
 
 // Lowers both sides and adds the node, unless the sides diverge and no rest stands behind them.
-static void lower_sides(struct inf_onnx_scope *s, const struct rest *rest, uint32_t *outputs,
+static bool lower_sides(struct inf_onnx_scope *s, const struct rest *rest, uint32_t *outputs,
                         uint32_t output_count)
 {
     static const char *const attributes[] = {"then_branch", "else_branch"};
@@ -169,37 +177,38 @@ static void lower_sides(struct inf_onnx_scope *s, const struct rest *rest, uint3
     struct inf_onnx_capture captures[2] = {0};
     uint32_t sides[2];
     int broken = -1;
-    char reason[sizeof s->err->text];
-    for (int i = 0; inf_ox_ok(s) && i < 2; i++) {
-        captures[i] = (struct inf_onnx_capture){.outer = s->graph, .captured = &captured};
-        s->code = inf_graph_create(&captures[i].graph, s->err);
-        if (inf_ox_ok(s))
+    char reason[sizeof s->b.err->text];
+    for (int i = 0; inf_build_ok(&s->b) && i < 2; i++) {
+        captures[i] = (struct inf_onnx_capture){.outer = s->b.graph, .captured = &captured};
+        s->b.code = inf_graph_create(&captures[i].graph, s->b.err);
+        if (inf_build_ok(&s->b))
             lower_side(s, attributes[i], &captures[i], rest);
-        if (inf_ox_ok(s) || broken >= 0 || is_fatal(s, rest))
+        if (inf_build_ok(&s->b) || broken >= 0 || is_fatal(s, rest))
             continue;
         broken = i;
-        snprintf(reason, sizeof reason, "%s", s->err->text);
-        s->code = INF_OK;
+        snprintf(reason, sizeof reason, "%s", s->b.err->text);
+        s->b.code = INF_OK;
     }
-    if (inf_ox_ok(s) && broken >= 0)
+    if (inf_build_ok(&s->b) && broken >= 0)
         fail_side(s, &captures[broken], captures[!broken].graph, reason);
-    if (inf_ox_ok(s) && rest == NULL)
-        s->diverges = diverge(captures[0].graph, captures[1].graph);
+    bool diverge =
+        inf_build_ok(&s->b) && rest == NULL && ranks_differ(captures[0].graph, captures[1].graph);
     // Only now is the list whole, which both have as inputs.
     for (int i = 0; i < 2; i++)
         inf_onnx_capture_end(s, &captures[i]);
     for (int i = 0; i < 2; i++) {
-        if (inf_ox_ok(s) && !s->diverges)
-            s->code = inf_graph_add_subgraph(s->graph, &captures[i].graph, &sides[i], s->err);
+        if (inf_build_ok(&s->b) && !diverge)
+            s->b.code = inf_graph_add_subgraph(s->b.graph, &captures[i].graph, &sides[i], s->b.err);
         inf_onnx_capture_fini(&captures[i]);
     }
-    if (inf_ox_ok(s) && !s->diverges)
+    if (inf_build_ok(&s->b) && !diverge)
         emit_branch(s, &captured, sides, outputs, output_count);
     inf_onnx_captured_fini(&captured);
+    return !diverge;
 }
 
-void inf_onnx_lower_diverging(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
-                              struct inf_onnx_node *nodes, uint32_t count)
+static void lower_rest_in_branches(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
+                                   struct inf_onnx_node *nodes, uint32_t count)
 {
     struct inf_arena *arena = s->import->arena;
     struct rest rest = {.frame = frame, .nodes = nodes, .count = count};
@@ -207,7 +216,7 @@ void inf_onnx_lower_diverging(struct inf_onnx_scope *s, struct inf_onnx_frame *f
     uint32_t *values = inf_arena_alloc(arena, room * sizeof *values);
     rest.outputs = inf_arena_alloc(arena, room * sizeof *rest.outputs);
     if (values == NULL || rest.outputs == NULL) {
-        inf_ox_fail(s, INF_EXHAUSTED, "no memory");
+        inf_build_fail(&s->b, INF_EXHAUSTED, "no memory");
         return;
     }
     for (uint32_t i = 0; i < frame->output_count; i++) {
@@ -215,13 +224,12 @@ void inf_onnx_lower_diverging(struct inf_onnx_scope *s, struct inf_onnx_frame *f
         if (!inf_onnx_names_find(&frame->names, frame->outputs[i], &ignored))
             rest.outputs[rest.output_count++] = frame->outputs[i];
     }
-    s->diverges = false;
     if (rest.output_count > 0)
-        lower_sides(s, &rest, values, rest.output_count);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < rest.output_count; i++) {
+        (void)lower_sides(s, &rest, values, rest.output_count);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < rest.output_count; i++) {
         bool known;
         if (!inf_onnx_names_add(&frame->names, rest.outputs[i], values[i], &known))
-            inf_ox_fail(s, INF_EXHAUSTED, "no memory for names");
+            inf_build_fail(&s->b, INF_EXHAUSTED, "no memory for names");
     }
 }
 
@@ -229,17 +237,18 @@ static void lower_if(struct inf_onnx_scope *s)
 {
     double condition = 0;
     struct inf_onnx_body body;
-    if (!inf_ox_const_number(s, s->inputs[0], &condition)) {
-        lower_sides(s, NULL, s->outputs, s->output_count);
+    if (!inf_build_const_number(&s->b, s->inputs[0], &condition)) {
+        if (!lower_sides(s, NULL, s->outputs, s->output_count))
+            s->lower_rest = lower_rest_in_branches;
         return;
     }
     // Both count as asked for.
-    (void)inf_ox_attr(s, "then_branch");
-    (void)inf_ox_attr(s, "else_branch");
+    (void)inf_onnx_find_attr(s, "then_branch");
+    (void)inf_onnx_find_attr(s, "else_branch");
     if (!inf_onnx_body_read(s, &body, condition != 0 ? "then_branch" : "else_branch"))
         return;
     check_body(s, &body);
-    if (inf_ox_ok(s))
+    if (inf_build_ok(&s->b))
         inf_onnx_body_lower(s, &body, NULL, s->outputs);
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions. ONNX has channels first, the graph has them last: transposes go around each, and the
 // layout pass takes most of them away again.
+
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/window.h"
 
 // A convolution over two spatial axes, x being [n, h, w, c] and the filter ONNX's [m, c / g, kh, kw].
@@ -36,104 +40,102 @@ struct quantization {
 // One filter a channel: the graph has an operator of its own for that.
 static uint32_t emit_depthwise(struct inf_onnx_scope *s, const struct flat_conv *conv)
 {
-    int64_t dims[] = {conv->groups, inf_ox_known_dim(s, conv->filter, 0) / conv->groups,
-                      inf_ox_known_dim(s, conv->filter, 2), inf_ox_known_dim(s, conv->filter, 3)};
-    uint32_t filter = inf_ox_reshape(s, conv->filter, dims, 4);
-    filter = inf_ox_transpose(s, filter, (int64_t[]){2, 3, 0, 1}, 4);
-    const uint32_t inputs[] = {conv->x, filter, conv->bias};
-    struct inf_ox_call call =
-        inf_ox_call(INF_OP_DEPTHWISE_CONV2D, inputs, conv->bias != INF_VALUE_NONE ? 3 : 2);
-    SET_WINDOW(&call.attrs.depthwise_conv2d, conv);
-    return inf_ox_value(s, &call);
+    int64_t dims[] = {conv->groups, inf_build_known_dim(&s->b, conv->filter, 0) / conv->groups,
+                      inf_build_known_dim(&s->b, conv->filter, 2),
+                      inf_build_known_dim(&s->b, conv->filter, 3)};
+    uint32_t filter = inf_build_reshape(&s->b, conv->filter, dims, 4);
+    filter = inf_build_transpose(&s->b, filter, (int64_t[]){2, 3, 0, 1}, 4);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_DEPTHWISE_CONV2D, conv->x, filter, conv->bias);
+    SET_WINDOW(&node.attrs.depthwise_conv2d, conv);
+    return inf_build_value(&s->b, &node);
 }
 
 // A node of qconv2d or qmatmul.
-static uint32_t emit_quantized(struct inf_onnx_scope *s, struct inf_ox_call *call, uint32_t bias,
+static uint32_t emit_quantized(struct inf_onnx_scope *s, struct inf_build_node *node, uint32_t bias,
                                const struct quantization *quantization)
 {
-    const uint32_t inputs[] = {call->inputs[0],      call->inputs[1],      bias,
+    const uint32_t inputs[] = {node->inputs[0],      node->inputs[1],      bias,
                                quantization->a_zero, quantization->b_zero, quantization->scale,
                                quantization->y_zero};
     enum inf_dtype dtype = quantization->y_zero != INF_VALUE_NONE
-                               ? inf_ox_dtype(s, quantization->y_zero)
+                               ? inf_build_dtype(&s->b, quantization->y_zero)
                                : INF_DTYPE_I32;
-    call->inputs = inputs;
-    call->input_count = quantization->scale != INF_VALUE_NONE ? 7 : 5;
-    if (call->op == INF_OP_QMATMUL)
-        call->attrs.qmatmul.dtype = dtype;
+    node->list = inputs;
+    node->input_count = quantization->scale != INF_VALUE_NONE ? 7 : 5;
+    if (node->op == INF_OP_QMATMUL)
+        node->attrs.qmatmul.dtype = dtype;
     else
-        call->attrs.qconv2d.dtype = dtype;
-    return inf_ox_value(s, call);
+        node->attrs.qconv2d.dtype = dtype;
+    return inf_build_value(&s->b, node);
 }
 
 static uint32_t emit_qconv(struct inf_onnx_scope *s, const struct flat_conv *conv)
 {
-    const uint32_t inputs[] = {conv->x,
-                               inf_ox_transpose(s, conv->filter, (int64_t[]){2, 3, 1, 0}, 4)};
-    struct inf_ox_call call = inf_ox_call(INF_OP_QCONV2D, inputs, 2);
-    SET_WINDOW(&call.attrs.qconv2d, conv);
-    call.attrs.qconv2d.groups = (int32_t)conv->groups;
-    return emit_quantized(s, &call, conv->bias, conv->quantization);
+    uint32_t filter = inf_build_transpose(&s->b, conv->filter, (int64_t[]){2, 3, 1, 0}, 4);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_QCONV2D, conv->x, filter, INF_VALUE_NONE);
+    SET_WINDOW(&node.attrs.qconv2d, conv);
+    node.attrs.qconv2d.groups = (int32_t)conv->groups;
+    return emit_quantized(s, &node, conv->bias, conv->quantization);
 }
 
 static uint32_t emit_conv(struct inf_onnx_scope *s, const struct flat_conv *conv)
 {
     if (conv->quantization != NULL)
         return emit_qconv(s, conv);
-    bool depthwise = conv->groups > 1 && inf_ox_dim(s, conv->filter, 1) == 1 &&
-                     inf_ox_known_dim(s, conv->filter, 0) % conv->groups == 0;
+    bool depthwise = conv->groups > 1 && inf_build_dim(&s->b, conv->filter, 1) == 1 &&
+                     inf_build_known_dim(&s->b, conv->filter, 0) % conv->groups == 0;
     if (depthwise)
         return emit_depthwise(s, conv);
-    uint32_t filter = inf_ox_transpose(s, conv->filter, (int64_t[]){2, 3, 1, 0}, 4);
-    const uint32_t inputs[] = {conv->x, filter, conv->bias};
-    struct inf_ox_call call =
-        inf_ox_call(INF_OP_CONV2D, inputs, conv->bias != INF_VALUE_NONE ? 3 : 2);
-    SET_WINDOW(&call.attrs.conv2d, conv);
-    call.attrs.conv2d.groups = (int32_t)conv->groups;
-    return inf_ox_value(s, &call);
+    uint32_t filter = inf_build_transpose(&s->b, conv->filter, (int64_t[]){2, 3, 1, 0}, 4);
+    struct inf_build_node node = inf_build_describe(INF_OP_CONV2D, conv->x, filter, conv->bias);
+    SET_WINDOW(&node.attrs.conv2d, conv);
+    node.attrs.conv2d.groups = (int32_t)conv->groups;
+    return inf_build_value(&s->b, &node);
 }
 
 // Three spatial axes: for each tap along the depth a convolution of all slices at once, added up.
 static uint32_t emit_deep_conv(struct inf_onnx_scope *s, struct flat_conv *conv)
 {
     const struct inf_onnx_window *window = conv->window;
-    uint32_t x = inf_ox_channels_last(s, conv->x), sum = INF_VALUE_NONE;
+    uint32_t x = inf_build_channels_last(&s->b, conv->x), sum = INF_VALUE_NONE;
     int64_t pads[10] = {[2] = window->before[0], [3] = window->after[0]};
-    x = inf_ox_pad(s, x, pads, 5, INF_PAD_CONSTANT, INF_VALUE_NONE);
-    struct inf_shape shape = inf_ox_known_shape(s, x);
+    x = inf_build_pad(&s->b, x, pads, 5, INF_PAD_CONSTANT, INF_VALUE_NONE);
+    struct inf_shape shape = inf_build_known_shape(&s->b, x);
     int64_t room = shape.dims[1] - inf_onnx_window_reach(window, 0);
     int64_t count = room < 0 ? 0 : room / window->stride[0] + 1;
     uint32_t filter = conv->filter, bias = conv->bias;
     if (count < 1 || window->kernel[0] > 64)
-        inf_ox_fail(s, INF_UNSUPPORTED, "%lld windows of %lld taps along the depth",
-                    (long long)count, (long long)window->kernel[0]);
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "%lld windows of %lld taps along the depth",
+                       (long long)count, (long long)window->kernel[0]);
     conv->first = 1;
     conv->bias = INF_VALUE_NONE;
-    for (int64_t tap = 0; inf_ox_ok(s) && tap < window->kernel[0]; tap++) {
+    for (int64_t tap = 0; inf_build_ok(&s->b) && tap < window->kernel[0]; tap++) {
         int64_t begin = tap * window->dilation[0];
         int64_t end = begin + (count - 1) * window->stride[0] + 1;
-        uint32_t part = inf_ox_slice(s, x, 1, begin, end, window->stride[0]);
-        conv->x = inf_ox_reshape(
-            s, part,
+        uint32_t part = inf_build_slice(&s->b, x, 1, begin, end, window->stride[0]);
+        conv->x = inf_build_reshape(
+            &s->b, part,
             (int64_t[]){shape.dims[0] * count, shape.dims[2], shape.dims[3], shape.dims[4]}, 4);
-        part = inf_ox_slice(s, filter, 2, tap, tap + 1, 1);
-        conv->filter = inf_ox_squeeze(s, part, (int64_t[]){2}, 1);
+        part = inf_build_slice(&s->b, filter, 2, tap, tap + 1, 1);
+        conv->filter = inf_build_squeeze(&s->b, part, (int64_t[]){2}, 1);
         part = emit_conv(s, conv);
-        sum = tap == 0 ? part : inf_ox_add(s, sum, part);
+        sum = tap == 0 ? part : inf_build_add(&s->b, sum, part);
     }
     if (bias != INF_VALUE_NONE)
-        sum = inf_ox_add(s, sum, bias);
-    int64_t dims[] = {shape.dims[0], count, inf_ox_known_dim(s, sum, 1),
-                      inf_ox_known_dim(s, sum, 2), inf_ox_known_dim(s, sum, 3)};
-    return inf_ox_channels_first(s, inf_ox_reshape(s, sum, dims, 5));
+        sum = inf_build_add(&s->b, sum, bias);
+    int64_t dims[] = {shape.dims[0], count, inf_build_known_dim(&s->b, sum, 1),
+                      inf_build_known_dim(&s->b, sum, 2), inf_build_known_dim(&s->b, sum, 3)};
+    return inf_build_channels_first(&s->b, inf_build_reshape(&s->b, sum, dims, 5));
 }
 
 // The spatial sizes of a filter.
 static void filter_kernel(struct inf_onnx_scope *s, uint32_t filter, int64_t *kernel)
 {
-    int32_t rank = inf_ox_rank(s, filter);
+    int32_t rank = inf_build_rank(&s->b, filter);
     for (int32_t i = 2; i < rank && i < 2 + INF_ONNX_WINDOW_AXES; i++)
-        kernel[i - 2] = inf_ox_known_dim(s, filter, i);
+        kernel[i - 2] = inf_build_known_dim(&s->b, filter, i);
 }
 
 // Convolves values of any rank; quantised ones of rank 3 and 4 only.
@@ -142,20 +144,21 @@ static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, 
 {
     struct inf_onnx_window window;
     int64_t kernel[INF_ONNX_WINDOW_AXES] = {1, 1, 1};
-    int64_t groups = inf_ox_attr_int(s, "group", 1);
-    int32_t rank = inf_ox_rank(s, x);
+    int64_t groups = inf_onnx_attr_int(s, "group", 1);
+    int32_t rank = inf_build_rank(&s->b, x);
     filter_kernel(s, filter, kernel);
     inf_onnx_window_read(s, &window, x, kernel);
-    if (rank != inf_ox_rank(s, filter))
-        inf_ox_fail(s, INF_INVALID, "x has rank %d, the filter %d", rank, inf_ox_rank(s, filter));
+    if (rank != inf_build_rank(&s->b, filter))
+        inf_build_fail(&s->b, INF_INVALID, "x has rank %d, the filter %d", rank,
+                       inf_build_rank(&s->b, filter));
     if (groups < 1 || groups > 1 << 24)
-        inf_ox_fail(s, INF_INVALID, "group is %lld", (long long)groups);
+        inf_build_fail(&s->b, INF_INVALID, "group is %lld", (long long)groups);
     // A window that the graph's operator would take for depthwise must fit x as one, too.
-    if (inf_ox_ok(s) && groups > 1 && inf_ox_dim(s, filter, 1) == 1 && inf_ox_dim(s, x, 1) >= 0 &&
-        inf_ox_dim(s, x, 1) != groups)
-        inf_ox_fail(s, INF_INVALID, "group is %lld, x has %lld channels", (long long)groups,
-                    (long long)inf_ox_dim(s, x, 1));
-    if (!inf_ox_ok(s))
+    if (inf_build_ok(&s->b) && groups > 1 && inf_build_dim(&s->b, filter, 1) == 1 &&
+        inf_build_dim(&s->b, x, 1) >= 0 && inf_build_dim(&s->b, x, 1) != groups)
+        inf_build_fail(&s->b, INF_INVALID, "group is %lld, x has %lld channels", (long long)groups,
+                       (long long)inf_build_dim(&s->b, x, 1));
+    if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
     struct flat_conv conv = {.x = x,
                              .filter = filter,
@@ -168,44 +171,45 @@ static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, 
         return emit_deep_conv(s, &conv);
     }
     if (rank == 3) {
-        conv.x = inf_ox_expand_dims(s, x, (int64_t[]){2}, 1);
-        conv.filter = inf_ox_expand_dims(s, filter, (int64_t[]){2}, 1);
+        conv.x = inf_build_expand_dims(&s->b, x, (int64_t[]){2}, 1);
+        conv.filter = inf_build_expand_dims(&s->b, filter, (int64_t[]){2}, 1);
         inf_onnx_window_widen(&window);
     }
-    conv.x = inf_ox_channels_last(s, conv.x);
-    uint32_t y = inf_ox_channels_first(s, emit_conv(s, &conv));
-    return rank == 3 ? inf_ox_squeeze(s, y, (int64_t[]){2}, 1) : y;
+    conv.x = inf_build_channels_last(&s->b, conv.x);
+    uint32_t y = inf_build_channels_first(&s->b, emit_conv(s, &conv));
+    return rank == 3 ? inf_build_squeeze(&s->b, y, (int64_t[]){2}, 1) : y;
 }
 
 static void lower_conv(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = convolve(s, s->inputs[0], s->inputs[1], inf_ox_in(s, 2), NULL);
+    s->outputs[0] = convolve(s, s->inputs[0], s->inputs[1], inf_onnx_input(s, 2), NULL);
 }
 
 // x less its zero point (axis < 0: one for all), in FP64: sums of products of 8-bit numbers are exact
 // there up to 2^37 of them.
 static uint32_t centred(struct inf_onnx_scope *s, uint32_t x, uint32_t zero, bool by_row)
 {
-    uint32_t y = inf_ox_cast(s, x, INF_DTYPE_F64);
+    uint32_t y = inf_build_cast(&s->b, x, INF_DTYPE_F64);
     if (zero == INF_VALUE_NONE)
         return y;
-    zero = inf_ox_cast(s, zero, INF_DTYPE_F64);
-    if (inf_ox_rank(s, zero) == 1 && inf_ox_dim(s, zero, 0) != 1 && by_row)
-        zero = inf_ox_expand_dims(s, zero, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, inf_ox_rank(s, x) - 1);
-    return inf_ox_sub(s, y, zero);
+    zero = inf_build_cast(&s->b, zero, INF_DTYPE_F64);
+    if (inf_build_rank(&s->b, zero) == 1 && inf_build_dim(&s->b, zero, 0) != 1 && by_row)
+        zero = inf_build_expand_dims(&s->b, zero, (int64_t[]){1, 2, 3, 4, 5, 6, 7},
+                                     inf_build_rank(&s->b, x) - 1);
+    return inf_build_sub(&s->b, y, zero);
 }
 
 static bool is_byte(const struct inf_onnx_scope *s, uint32_t value)
 {
-    enum inf_dtype dtype = inf_ox_dtype(s, value);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, value);
     return dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8;
 }
 
 // Whether scale or zero point `value`, if given, is one number.
 static bool is_single(struct inf_onnx_scope *s, uint32_t value)
 {
-    return value == INF_VALUE_NONE || inf_ox_rank(s, value) == 0 ||
-           (inf_ox_rank(s, value) == 1 && inf_ox_dim(s, value, 0) == 1);
+    return value == INF_VALUE_NONE || inf_build_rank(&s->b, value) == 0 ||
+           (inf_build_rank(&s->b, value) == 1 && inf_build_dim(&s->b, value, 0) == 1);
 }
 
 // Whether a node of the graph computes on these: those of rank `rank_max` and below, a's zero point
@@ -214,80 +218,82 @@ static bool can_quantize(struct inf_onnx_scope *s, uint32_t a, uint32_t b, int32
                          const struct quantization *quantization)
 {
     uint32_t scale = quantization->scale;
-    if (!inf_ox_ok(s) || inf_ox_rank(s, a) < 2 || inf_ox_rank(s, b) < 2 ||
-        inf_ox_rank(s, a) > rank_max || inf_ox_rank(s, b) > rank_max || !is_byte(s, a) ||
-        !is_byte(s, b) || !is_single(s, quantization->a_zero) ||
-        (quantization->b_zero != INF_VALUE_NONE && inf_ox_rank(s, quantization->b_zero) > 1))
+    if (!inf_build_ok(&s->b) || inf_build_rank(&s->b, a) < 2 || inf_build_rank(&s->b, b) < 2 ||
+        inf_build_rank(&s->b, a) > rank_max || inf_build_rank(&s->b, b) > rank_max ||
+        !is_byte(s, a) || !is_byte(s, b) || !is_single(s, quantization->a_zero) ||
+        (quantization->b_zero != INF_VALUE_NONE && inf_build_rank(&s->b, quantization->b_zero) > 1))
         return false;
     return scale == INF_VALUE_NONE ||
-           (inf_ox_dtype(s, scale) == INF_DTYPE_F32 && inf_ox_rank(s, scale) <= 1 &&
+           (inf_build_dtype(&s->b, scale) == INF_DTYPE_F32 && inf_build_rank(&s->b, scale) <= 1 &&
             is_byte(s, quantization->y_zero) && is_single(s, quantization->y_zero));
 }
 
 static void lower_conv_integer(struct inf_onnx_scope *s)
 {
-    struct quantization quantization = {inf_ox_in(s, 2), inf_ox_in(s, 3), INF_VALUE_NONE,
+    struct quantization quantization = {inf_onnx_input(s, 2), inf_onnx_input(s, 3), INF_VALUE_NONE,
                                         INF_VALUE_NONE};
-    if (inf_ox_rank(s, s->inputs[0]) < 5 &&
+    if (inf_build_rank(&s->b, s->inputs[0]) < 5 &&
         can_quantize(s, s->inputs[0], s->inputs[1], 4, &quantization)) {
         s->outputs[0] = convolve(s, s->inputs[0], s->inputs[1], INF_VALUE_NONE, &quantization);
         return;
     }
-    uint32_t x = centred(s, s->inputs[0], inf_ox_in(s, 2), false);
-    uint32_t filter = centred(s, s->inputs[1], inf_ox_in(s, 3), true);
-    s->outputs[0] = inf_ox_cast(s, convolve(s, x, filter, INF_VALUE_NONE, NULL), INF_DTYPE_I32);
+    uint32_t x = centred(s, s->inputs[0], inf_onnx_input(s, 2), false);
+    uint32_t filter = centred(s, s->inputs[1], inf_onnx_input(s, 3), true);
+    s->outputs[0] =
+        inf_build_cast(&s->b, convolve(s, x, filter, INF_VALUE_NONE, NULL), INF_DTYPE_I32);
 }
 
 static uint32_t emit_qmatmul(struct inf_onnx_scope *s, uint32_t a, uint32_t b,
                              const struct quantization *quantization)
 {
-    const uint32_t inputs[] = {a, b};
-    struct inf_ox_call call = inf_ox_call(INF_OP_QMATMUL, inputs, 2);
-    return emit_quantized(s, &call, INF_VALUE_NONE, quantization);
+    struct inf_build_node node = inf_build_describe(INF_OP_QMATMUL, a, b, INF_VALUE_NONE);
+    return emit_quantized(s, &node, INF_VALUE_NONE, quantization);
 }
 
 static void lower_matmul_integer(struct inf_onnx_scope *s)
 {
-    struct quantization quantization = {inf_ox_in(s, 2), inf_ox_in(s, 3), INF_VALUE_NONE,
+    struct quantization quantization = {inf_onnx_input(s, 2), inf_onnx_input(s, 3), INF_VALUE_NONE,
                                         INF_VALUE_NONE};
     if (can_quantize(s, s->inputs[0], s->inputs[1], INF_LIMIT_RANK, &quantization)) {
         s->outputs[0] = emit_qmatmul(s, s->inputs[0], s->inputs[1], &quantization);
         return;
     }
     // The zero point of a is one a row, that of b one a column.
-    uint32_t a = inf_ox_cast(s, s->inputs[0], INF_DTYPE_F64), zero = inf_ox_in(s, 2);
-    if (zero != INF_VALUE_NONE && inf_ox_rank(s, zero) == 1 && inf_ox_dim(s, zero, 0) != 1)
-        zero = inf_ox_expand_dims(s, zero, (int64_t[]){1}, 1);
+    uint32_t a = inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_F64), zero = inf_onnx_input(s, 2);
+    if (zero != INF_VALUE_NONE && inf_build_rank(&s->b, zero) == 1 &&
+        inf_build_dim(&s->b, zero, 0) != 1)
+        zero = inf_build_expand_dims(&s->b, zero, (int64_t[]){1}, 1);
     if (zero != INF_VALUE_NONE)
-        a = inf_ox_sub(s, a, inf_ox_cast(s, zero, INF_DTYPE_F64));
-    uint32_t b = centred(s, s->inputs[1], inf_ox_in(s, 3), false);
-    s->outputs[0] = inf_ox_cast(s, inf_ox_matmul(s, a, b), INF_DTYPE_I32);
+        a = inf_build_sub(&s->b, a, inf_build_cast(&s->b, zero, INF_DTYPE_F64));
+    uint32_t b = centred(s, s->inputs[1], inf_onnx_input(s, 3), false);
+    s->outputs[0] = inf_build_cast(&s->b, inf_build_matmul(&s->b, a, b), INF_DTYPE_I32);
 }
 
 // An exact sum scaled to the quantisation of y: rounded, moved by its zero point, saturated.
 static uint32_t requantize(struct inf_onnx_scope *s, uint32_t sum, uint32_t scale, uint32_t zero)
 {
-    enum inf_dtype dtype = inf_ox_dtype(s, zero);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, zero);
     bool is_signed = dtype == INF_DTYPE_I8;
     if (dtype != INF_DTYPE_I8 && dtype != INF_DTYPE_U8)
-        inf_ox_fail(s, INF_UNSUPPORTED, "y is %s", inf_dtype_name(dtype));
-    uint32_t y = inf_ox_unary(s, INF_UNARY_ROUND, inf_ox_mul(s, sum, scale));
-    y = inf_ox_add(s, y, inf_ox_cast(s, zero, INF_DTYPE_F64));
-    return inf_ox_cast(s, inf_ox_clip(s, y, is_signed ? -128 : 0, is_signed ? 127 : 255), dtype);
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "y is %s", inf_dtype_name(dtype));
+    uint32_t y = inf_build_unary(&s->b, INF_UNARY_ROUND, inf_build_mul(&s->b, sum, scale));
+    y = inf_build_add(&s->b, y, inf_build_cast(&s->b, zero, INF_DTYPE_F64));
+    return inf_build_cast(
+        &s->b, inf_build_clip(&s->b, y, is_signed ? -128 : 0, is_signed ? 127 : 255), dtype);
 }
 
 // x_scale * w_scale / y_scale.
 static uint32_t joint_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
 {
-    uint32_t scale =
-        inf_ox_mul(s, inf_ox_cast(s, x, INF_DTYPE_F64), inf_ox_cast(s, w, INF_DTYPE_F64));
-    return inf_ox_div(s, scale, inf_ox_cast(s, y, INF_DTYPE_F64));
+    uint32_t scale = inf_build_mul(&s->b, inf_build_cast(&s->b, x, INF_DTYPE_F64),
+                                   inf_build_cast(&s->b, w, INF_DTYPE_F64));
+    return inf_build_div(&s->b, scale, inf_build_cast(&s->b, y, INF_DTYPE_F64));
 }
 
 // The same in the type it has.
 static uint32_t product_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
 {
-    return inf_ox_div(s, inf_ox_mul(s, x, w), y);
+    return inf_build_div(&s->b, inf_build_mul(&s->b, x, w), y);
 }
 
 // Inputs: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias.
@@ -298,18 +304,19 @@ static void lower_qlinear_conv(struct inf_onnx_scope *s)
     if (is_single(s, in[1]) && is_single(s, in[6])) {
         quantization.scale = product_scale(s, in[1], in[4], in[6]);
         if (can_quantize(s, in[0], in[3], 4, &quantization)) {
-            s->outputs[0] = convolve(s, in[0], in[3], inf_ox_in(s, 8), &quantization);
+            s->outputs[0] = convolve(s, in[0], in[3], inf_onnx_input(s, 8), &quantization);
             return;
         }
     }
     uint32_t x = centred(s, in[0], in[2], false), filter = centred(s, in[3], in[5], true);
-    uint32_t bias = inf_ox_in(s, 8), w_scale = in[4];
+    uint32_t bias = inf_onnx_input(s, 8), w_scale = in[4];
     if (bias != INF_VALUE_NONE)
-        bias = inf_ox_cast(s, bias, INF_DTYPE_F64);
+        bias = inf_build_cast(&s->b, bias, INF_DTYPE_F64);
     uint32_t sum = convolve(s, x, filter, bias, NULL);
-    if (inf_ox_ok(s) && inf_ox_rank(s, w_scale) == 1 && inf_ox_dim(s, w_scale, 0) != 1)
-        w_scale = inf_ox_expand_dims(s, w_scale, (int64_t[]){1, 2, 3, 4, 5, 6, 7},
-                                     inf_ox_rank(s, sum) - 2);
+    if (inf_build_ok(&s->b) && inf_build_rank(&s->b, w_scale) == 1 &&
+        inf_build_dim(&s->b, w_scale, 0) != 1)
+        w_scale = inf_build_expand_dims(&s->b, w_scale, (int64_t[]){1, 2, 3, 4, 5, 6, 7},
+                                        inf_build_rank(&s->b, sum) - 2);
     s->outputs[0] = requantize(s, sum, joint_scale(s, in[1], w_scale, in[6]), in[7]);
 }
 
@@ -326,12 +333,12 @@ static void lower_qlinear_matmul(struct inf_onnx_scope *s)
             return;
         }
     }
-    if (inf_ox_rank(s, a_scale) == 1 && inf_ox_dim(s, a_scale, 0) != 1)
-        a_scale = inf_ox_expand_dims(s, a_scale, (int64_t[]){1}, 1);
-    if (inf_ox_rank(s, a_zero) == 1 && inf_ox_dim(s, a_zero, 0) != 1)
-        a_zero = inf_ox_expand_dims(s, a_zero, (int64_t[]){1}, 1);
+    if (inf_build_rank(&s->b, a_scale) == 1 && inf_build_dim(&s->b, a_scale, 0) != 1)
+        a_scale = inf_build_expand_dims(&s->b, a_scale, (int64_t[]){1}, 1);
+    if (inf_build_rank(&s->b, a_zero) == 1 && inf_build_dim(&s->b, a_zero, 0) != 1)
+        a_zero = inf_build_expand_dims(&s->b, a_zero, (int64_t[]){1}, 1);
     uint32_t sum =
-        inf_ox_matmul(s, centred(s, in[0], a_zero, false), centred(s, in[3], in[5], false));
+        inf_build_matmul(&s->b, centred(s, in[0], a_zero, false), centred(s, in[3], in[5], false));
     s->outputs[0] = requantize(s, sum, joint_scale(s, a_scale, in[4], in[6]), in[7]);
 }
 

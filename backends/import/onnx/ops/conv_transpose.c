@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What convolutions and poolings do, the other way: ConvTranspose and MaxUnpool.
+
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/window.h"
 
 // Groups that are written out, one node each.
@@ -18,10 +22,10 @@ struct transposed {
 static void pad_for_output(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                            int64_t *extra, const int64_t *wanted)
 {
-    const char *automatic = inf_ox_attr_text(s, "auto_pad", "NOTSET");
+    const char *automatic = inf_onnx_attr_text(s, "auto_pad", "NOTSET");
     bool upper = automatic[0] == 'S' && automatic[5] == 'U';
     for (int32_t i = 0; i < window->axes; i++) {
-        int64_t full = window->stride[i] * (inf_ox_known_dim(s, x, i + 2) - 1) + extra[i] +
+        int64_t full = window->stride[i] * (inf_build_known_dim(&s->b, x, i + 2) - 1) + extra[i] +
                        inf_onnx_window_reach(window, i);
         int64_t total = INF_MAX(full - wanted[i], 0);
         extra[i] += INF_MAX(wanted[i] - full, 0);
@@ -34,17 +38,17 @@ static void pad_for_output(struct inf_onnx_scope *s, struct inf_onnx_window *win
 static void read_per_axis(struct inf_onnx_scope *s, const char *name, int32_t axes, int64_t *out,
                           bool *there)
 {
-    struct inf_ox_ints ints;
-    *there = inf_ox_attr_ints(s, name, &ints);
+    struct inf_build_ints ints;
+    *there = inf_onnx_attr_ints(s, name, &ints);
     // The shape may be written with batch and channels in front.
     uint32_t skip = *there && ints.count == (uint32_t)axes + 2 ? 2 : 0;
     if (*there && ints.count != (uint32_t)axes + skip)
-        inf_ox_fail(s, INF_INVALID, "%s has %u numbers, wanted %d", name, ints.count, axes);
+        inf_build_fail(&s->b, INF_INVALID, "%s has %u numbers, wanted %d", name, ints.count, axes);
     for (int32_t i = 0; i < axes; i++)
-        out[i] = *there && inf_ox_ok(s) ? ints.values[(uint32_t)i + skip] : 0;
+        out[i] = *there && inf_build_ok(&s->b) ? ints.values[(uint32_t)i + skip] : 0;
     for (int32_t i = 0; i < axes; i++)
         if (out[i] < 0 || out[i] >= INF_LIMIT_DIM)
-            inf_ox_fail(s, INF_INVALID, "%s[%d] is %lld", name, i, (long long)out[i]);
+            inf_build_fail(&s->b, INF_INVALID, "%s[%d] is %lld", name, i, (long long)out[i]);
 }
 
 // Reads the window and what is behind it; auto_pad makes the output the input's size times the
@@ -53,22 +57,23 @@ static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window
                         uint32_t filter, int64_t *extra)
 {
     int64_t kernel[INF_ONNX_WINDOW_AXES] = {1, 1, 1}, wanted[INF_ONNX_WINDOW_AXES] = {0};
-    int32_t rank = inf_ox_rank(s, x);
+    int32_t rank = inf_build_rank(&s->b, x);
     bool there;
-    if (rank != inf_ox_rank(s, filter))
-        inf_ox_fail(s, INF_INVALID, "x has rank %d, the filter %d", rank, inf_ox_rank(s, filter));
-    for (int32_t i = 2; inf_ox_ok(s) && i < rank && i < 2 + INF_ONNX_WINDOW_AXES; i++)
-        kernel[i - 2] = inf_ox_known_dim(s, filter, i);
+    if (rank != inf_build_rank(&s->b, filter))
+        inf_build_fail(&s->b, INF_INVALID, "x has rank %d, the filter %d", rank,
+                       inf_build_rank(&s->b, filter));
+    for (int32_t i = 2; inf_build_ok(&s->b) && i < rank && i < 2 + INF_ONNX_WINDOW_AXES; i++)
+        kernel[i - 2] = inf_build_known_dim(&s->b, filter, i);
     inf_onnx_window_read(s, window, x, kernel);
     read_per_axis(s, "output_padding", window->axes, extra, &there);
     read_per_axis(s, "output_shape", window->axes, wanted, &there);
-    const char *automatic = inf_ox_attr_text(s, "auto_pad", "NOTSET");
+    const char *automatic = inf_onnx_attr_text(s, "auto_pad", "NOTSET");
     if (!there && automatic[0] == 'S') {
         there = true;
         for (int32_t i = 0; i < window->axes; i++)
-            wanted[i] = inf_ox_known_dim(s, x, i + 2) * window->stride[i];
+            wanted[i] = inf_build_known_dim(&s->b, x, i + 2) * window->stride[i];
     }
-    if (there && inf_ox_ok(s))
+    if (there && inf_build_ok(&s->b))
         pad_for_output(s, window, x, extra, wanted);
 }
 
@@ -86,10 +91,11 @@ static uint32_t output_shape(struct inf_onnx_scope *s, const struct transposed *
                       window->after[i] - window->stride[i];
     }
     factor[last] = 0;
-    term[last] = inf_ox_known_dim(s, conv->filter, 1);
+    term[last] = inf_build_known_dim(&s->b, conv->filter, 1);
     uint32_t count = (uint32_t)last + 1;
-    uint32_t shape = inf_ox_mul(s, inf_ox_shape(s, conv->x), inf_ox_list(s, factor, count));
-    return inf_ox_add(s, shape, inf_ox_list(s, term, count));
+    uint32_t shape =
+        inf_build_mul(&s->b, inf_build_shape(&s->b, conv->x), inf_build_list(&s->b, factor, count));
+    return inf_build_add(&s->b, shape, inf_build_list(&s->b, term, count));
 }
 
 static struct inf_ints per_axis(const int64_t *values, int32_t count)
@@ -131,15 +137,16 @@ static uint32_t emit_transposed(struct inf_onnx_scope *s, const struct transpose
         perm[i] = i + 2;
     perm[axes] = 1;
     perm[axes + 1] = 0;
-    const uint32_t inputs[] = {conv->x, inf_ox_transpose(s, conv->filter, perm, axes + 2),
+    const uint32_t inputs[] = {conv->x, inf_build_transpose(&s->b, conv->filter, perm, axes + 2),
                                output_shape(s, conv), conv->bias};
     enum inf_op op = axes == 2 ? INF_OP_CONV2D_TRANSPOSE : INF_OP_CONV_ND_TRANSPOSE;
-    struct inf_ox_call call = inf_ox_call(op, inputs, conv->bias != INF_VALUE_NONE ? 4 : 3);
+    struct inf_build_node node =
+        inf_build_describe_list(op, inputs, conv->bias != INF_VALUE_NONE ? 4 : 3);
     if (axes == 2)
-        set_flat(&call.attrs.conv2d_transpose, conv->window);
+        set_flat(&node.attrs.conv2d_transpose, conv->window);
     else
-        set_deep(&call.attrs.conv_nd_transpose, conv->window);
-    return inf_ox_value(s, &call);
+        set_deep(&node.attrs.conv_nd_transpose, conv->window);
+    return inf_build_value(&s->b, &node);
 }
 
 // One transposed convolution a group, joined.
@@ -148,23 +155,25 @@ static uint32_t emit_groups(struct inf_onnx_scope *s, const struct transposed *w
 {
     uint32_t parts[GROUPS_MAX];
     int32_t last = whole->window->axes + 1;
-    int64_t channels = inf_ox_known_dim(s, whole->filter, 0);
-    int64_t outputs = inf_ox_known_dim(s, whole->filter, 1);
+    int64_t channels = inf_build_known_dim(&s->b, whole->filter, 0);
+    int64_t outputs = inf_build_known_dim(&s->b, whole->filter, 1);
     if (groups == 1)
         return emit_transposed(s, whole);
     if (groups < 1 || groups > GROUPS_MAX || channels % groups != 0)
-        inf_ox_fail(s, INF_UNSUPPORTED, "group is %d, wanted a divisor of the channels up to %d",
-                    groups, GROUPS_MAX);
-    for (int32_t i = 0; inf_ox_ok(s) && i < groups; i++) {
+        inf_build_fail(&s->b, INF_UNSUPPORTED,
+                       "group is %d, wanted a divisor of the channels up to %d", groups,
+                       GROUPS_MAX);
+    for (int32_t i = 0; inf_build_ok(&s->b) && i < groups; i++) {
         struct transposed part = *whole;
         int64_t inputs = channels / groups;
-        part.x = inf_ox_slice(s, whole->x, last, i * inputs, (i + 1) * inputs, 1);
-        part.filter = inf_ox_slice(s, whole->filter, 0, i * inputs, (i + 1) * inputs, 1);
+        part.x = inf_build_slice(&s->b, whole->x, last, i * inputs, (i + 1) * inputs, 1);
+        part.filter = inf_build_slice(&s->b, whole->filter, 0, i * inputs, (i + 1) * inputs, 1);
         if (whole->bias != INF_VALUE_NONE)
-            part.bias = inf_ox_slice(s, whole->bias, 0, i * outputs, (i + 1) * outputs, 1);
+            part.bias = inf_build_slice(&s->b, whole->bias, 0, i * outputs, (i + 1) * outputs, 1);
         parts[i] = emit_transposed(s, &part);
     }
-    return inf_ox_ok(s) ? inf_ox_concat(s, parts, (uint32_t)groups, last) : INF_VALUE_NONE;
+    return inf_build_ok(&s->b) ? inf_build_concat(&s->b, parts, (uint32_t)groups, last)
+                               : INF_VALUE_NONE;
 }
 
 static void lower_conv_transpose(struct inf_onnx_scope *s)
@@ -172,21 +181,21 @@ static void lower_conv_transpose(struct inf_onnx_scope *s)
     struct inf_onnx_window window;
     int64_t extra[INF_ONNX_WINDOW_AXES] = {0};
     uint32_t x = s->inputs[0], filter = s->inputs[1];
-    int32_t rank = inf_ox_rank(s, x), groups = inf_ox_attr_int(s, "group", 1);
+    int32_t rank = inf_build_rank(&s->b, x), groups = inf_onnx_attr_int(s, "group", 1);
     read_window(s, &window, x, filter, extra);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     if (rank == 3) {
-        x = inf_ox_expand_dims(s, x, (int64_t[]){2}, 1);
-        filter = inf_ox_expand_dims(s, filter, (int64_t[]){2}, 1);
+        x = inf_build_expand_dims(&s->b, x, (int64_t[]){2}, 1);
+        filter = inf_build_expand_dims(&s->b, filter, (int64_t[]){2}, 1);
         inf_onnx_window_widen(&window);
         extra[1] = extra[0];
         extra[0] = 0;
     }
-    const struct transposed conv = {inf_ox_channels_last(s, x), filter, inf_ox_in(s, 2), &window,
-                                    extra};
-    uint32_t y = inf_ox_channels_first(s, emit_groups(s, &conv, groups));
-    s->outputs[0] = rank == 3 ? inf_ox_squeeze(s, y, (int64_t[]){2}, 1) : y;
+    const struct transposed conv = {inf_build_channels_last(&s->b, x), filter, inf_onnx_input(s, 2),
+                                    &window, extra};
+    uint32_t y = inf_build_channels_first(&s->b, emit_groups(s, &conv, groups));
+    s->outputs[0] = rank == 3 ? inf_build_squeeze(&s->b, y, (int64_t[]){2}, 1) : y;
 }
 
 // --- unpooling ---
@@ -199,35 +208,35 @@ static void lower_max_unpool(struct inf_onnx_scope *s)
     int64_t dims[INF_LIMIT_RANK] = {0}, pads[2 * INF_LIMIT_RANK] = {0}, count = 1;
     uint32_t x = s->inputs[0], flat[2];
     inf_onnx_window_read(s, &window, x, NULL);
-    struct inf_shape shape = inf_ox_known_shape(s, x);
-    for (int32_t i = 0; inf_ox_ok(s) && i < shape.rank; i++) {
+    struct inf_shape shape = inf_build_known_shape(&s->b, x);
+    for (int32_t i = 0; inf_build_ok(&s->b) && i < shape.rank; i++) {
         dims[i] = shape.dims[i];
         if (i >= 2)
             dims[i] = (shape.dims[i] - 1) * window.stride[i - 2] + window.kernel[i - 2] -
                       window.before[i - 2] - window.after[i - 2];
         if (dims[i] < 1 || dims[i] >= INF_LIMIT_DIM || count > INF_LIMIT_DIM / dims[i])
-            inf_ox_fail(s, INF_INVALID, "axis %d of y is %lld", i, (long long)dims[i]);
+            inf_build_fail(&s->b, INF_INVALID, "axis %d of y is %lld", i, (long long)dims[i]);
         else
             count *= dims[i];
     }
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     for (uint32_t i = 0; i < 2; i++)
-        flat[i] = inf_ox_reshape(s, s->inputs[i], (int64_t[]){-1}, 1);
-    uint32_t zeros =
-        inf_ox_fill(s, inf_ox_list(s, &count, 1), inf_ox_scalar(s, inf_ox_dtype(s, x), 0));
-    const uint32_t inputs[] = {zeros, flat[1], flat[0]};
-    struct inf_ox_call call = inf_ox_call(INF_OP_SCATTER_ELEMENTS, inputs, 3);
-    uint32_t y = inf_ox_reshape(s, inf_ox_value(s, &call), dims, shape.rank);
-    if (inf_ox_in(s, 2) != INF_VALUE_NONE) {
-        struct inf_ox_ints wanted = inf_ox_const_ints(s, s->inputs[2], "output_shape");
-        for (int32_t i = 0; inf_ox_ok(s) && i < shape.rank; i++) {
+        flat[i] = inf_build_reshape(&s->b, s->inputs[i], (int64_t[]){-1}, 1);
+    uint32_t zeros = inf_build_fill(&s->b, inf_build_list(&s->b, &count, 1),
+                                    inf_build_scalar(&s->b, inf_build_dtype(&s->b, x), 0));
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_SCATTER_ELEMENTS, zeros, flat[1], flat[0]);
+    uint32_t y = inf_build_reshape(&s->b, inf_build_value(&s->b, &node), dims, shape.rank);
+    if (inf_onnx_input(s, 2) != INF_VALUE_NONE) {
+        struct inf_build_ints wanted = inf_build_const_ints(&s->b, s->inputs[2], "output_shape");
+        for (int32_t i = 0; inf_build_ok(&s->b) && i < shape.rank; i++) {
             pads[2 * i + 1] = (uint32_t)i < wanted.count ? wanted.values[i] - dims[i] : -1;
             if (pads[2 * i + 1] < 0 || pads[2 * i + 1] > INT32_MAX)
-                inf_ox_fail(s, INF_INVALID, "output_shape is smaller than y, axis %d", i);
+                inf_build_fail(&s->b, INF_INVALID, "output_shape is smaller than y, axis %d", i);
         }
-        if (inf_ox_ok(s))
-            y = inf_ox_pad(s, y, pads, shape.rank, INF_PAD_CONSTANT, INF_VALUE_NONE);
+        if (inf_build_ok(&s->b))
+            y = inf_build_pad(&s->b, y, pads, shape.rank, INF_PAD_CONSTANT, INF_VALUE_NONE);
     }
     s->outputs[0] = y;
 }

@@ -2,7 +2,9 @@
 // Operators that make features of what is not a picture: counts of n-grams, columns picked.
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // --- n-grams ---
 
@@ -17,49 +19,50 @@ struct grams {
 static uint32_t count_grams(struct inf_onnx_scope *s, uint32_t x, const struct grams *grams,
                             int64_t step)
 {
-    int32_t rank = inf_ox_rank(s, x);
+    int32_t rank = inf_build_rank(&s->b, x);
     int64_t reach = (grams->length - 1) * step;
-    int64_t last = inf_ox_known_dim(s, x, rank - 1) - reach;
+    int64_t last = inf_build_known_dim(&s->b, x, rank - 1) - reach;
     uint32_t found = INF_VALUE_NONE;
-    for (int64_t i = 0; inf_ox_ok(s) && i < grams->length; i++) {
+    for (int64_t i = 0; inf_build_ok(&s->b) && i < grams->length; i++) {
         int64_t *data, axis = rank;
-        uint32_t items = inf_ox_const(s, INF_DTYPE_I64, &INF_SHAPE(grams->count), &data);
+        uint32_t items = inf_build_const(&s->b, INF_DTYPE_I64, &INF_SHAPE(grams->count), &data);
         for (int64_t j = 0; data != NULL && j < grams->count; j++)
             data[j] = grams->items[j * grams->length + i];
-        uint32_t part = inf_ox_slice(s, x, rank - 1, i * step, i * step + last, 1);
-        part = inf_ox_expand_dims(s, part, &axis, 1);
-        part = inf_ox_compare(s, INF_COMPARE_EQUAL, part, items);
-        found = i == 0 ? part : inf_ox_binary(s, INF_BINARY_LOGICAL_AND, found, part);
+        uint32_t part = inf_build_slice(&s->b, x, rank - 1, i * step, i * step + last, 1);
+        part = inf_build_expand_dims(&s->b, part, &axis, 1);
+        part = inf_build_compare(&s->b, INF_COMPARE_EQUAL, part, items);
+        found = i == 0 ? part : inf_build_binary(&s->b, INF_BINARY_LOGICAL_AND, found, part);
     }
     struct inf_ints places = {.count = 1, .values = {rank - 1}};
-    return inf_ox_reduce(s, INF_REDUCE_SUM, inf_ox_cast(s, found, INF_DTYPE_F32), &places, false);
+    return inf_build_reduce(&s->b, INF_REDUCE_SUM, inf_build_cast(&s->b, found, INF_DTYPE_F32),
+                            &places, false);
 }
 
 // What TfIdfVectorizer's attributes say.
 struct vectorizer {
     int32_t shortest, longest, skips;
-    struct inf_ox_ints starts, columns, pool;
+    struct inf_build_ints starts, columns, pool;
     int64_t width; // of y
 };
 
 static void read_vectorizer(struct inf_onnx_scope *s, struct vectorizer *v)
 {
-    v->shortest = inf_ox_attr_int(s, "min_gram_length", 0);
-    v->longest = inf_ox_attr_int(s, "max_gram_length", 0);
-    v->skips = inf_ox_attr_int(s, "max_skip_count", 0);
-    (void)inf_ox_attr_ints(s, "ngram_counts", &v->starts);
-    (void)inf_ox_attr_ints(s, "ngram_indexes", &v->columns);
-    if (!inf_ox_attr_ints(s, "pool_int64s", &v->pool))
-        inf_ox_fail(s, INF_UNSUPPORTED, "has no pool_int64s: its n-grams are strings");
+    v->shortest = inf_onnx_attr_int(s, "min_gram_length", 0);
+    v->longest = inf_onnx_attr_int(s, "max_gram_length", 0);
+    v->skips = inf_onnx_attr_int(s, "max_skip_count", 0);
+    (void)inf_onnx_attr_ints(s, "ngram_counts", &v->starts);
+    (void)inf_onnx_attr_ints(s, "ngram_indexes", &v->columns);
+    if (!inf_onnx_attr_ints(s, "pool_int64s", &v->pool))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "has no pool_int64s: its n-grams are strings");
     if (v->shortest < 1 || v->longest < v->shortest || v->skips < 0 ||
         (uint32_t)v->longest > v->starts.count)
-        inf_ox_fail(s, INF_INVALID, "n-grams of %d to %d items, %u lengths in the pool",
-                    v->shortest, v->longest, v->starts.count);
+        inf_build_fail(&s->b, INF_INVALID, "n-grams of %d to %d items, %u lengths in the pool",
+                       v->shortest, v->longest, v->starts.count);
     v->width = 0;
     for (uint32_t i = 0; i < v->columns.count; i++) {
         if (v->columns.values[i] < 0 || v->columns.values[i] >= 1 << 16)
-            inf_ox_fail(s, INF_INVALID, "ngram_indexes[%u] is %lld", i,
-                        (long long)v->columns.values[i]);
+            inf_build_fail(&s->b, INF_INVALID, "ngram_indexes[%u] is %lld", i,
+                           (long long)v->columns.values[i]);
         v->width = INF_MAX(v->width, v->columns.values[i] + 1);
     }
 }
@@ -70,11 +73,11 @@ static struct grams find_grams(struct inf_onnx_scope *s, const struct vectorizer
 {
     struct grams grams = {.length = length};
     *first = 0;
-    for (int32_t i = 1; inf_ox_ok(s) && i <= length; i++) {
+    for (int32_t i = 1; inf_build_ok(&s->b) && i <= length; i++) {
         int64_t begin = v->starts.values[i - 1];
         int64_t end = (uint32_t)i < v->starts.count ? v->starts.values[i] : v->pool.count;
         if (begin < 0 || end < begin || end > v->pool.count || (end - begin) % i != 0) {
-            inf_ox_fail(s, INF_INVALID, "ngram_counts[%d] is %lld", i - 1, (long long)begin);
+            inf_build_fail(&s->b, INF_INVALID, "ngram_counts[%d] is %lld", i - 1, (long long)begin);
             return grams;
         }
         grams.items = &v->pool.values[begin];
@@ -82,8 +85,8 @@ static struct grams find_grams(struct inf_onnx_scope *s, const struct vectorizer
         grams.count = (end - begin) / i;
     }
     if (*first + grams.count > v->columns.count)
-        inf_ox_fail(s, INF_INVALID, "ngram_indexes has %u numbers, the pool more n-grams",
-                    v->columns.count);
+        inf_build_fail(&s->b, INF_INVALID, "ngram_indexes has %u numbers, the pool more n-grams",
+                       v->columns.count);
     return grams;
 }
 
@@ -92,7 +95,7 @@ static uint32_t column_matrix(struct inf_onnx_scope *s, const struct vectorizer 
                               int64_t count)
 {
     float *data;
-    uint32_t matrix = inf_ox_const(s, INF_DTYPE_F32, &INF_SHAPE(count, v->width), &data);
+    uint32_t matrix = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(count, v->width), &data);
     for (int64_t i = 0; data != NULL && i < count; i++)
         data[i * v->width + v->columns.values[first + i]] = 1;
     return matrix;
@@ -101,54 +104,56 @@ static uint32_t column_matrix(struct inf_onnx_scope *s, const struct vectorizer 
 // Counts weighted as `mode` says; weights belong to n-grams, and so to their columns.
 static uint32_t weigh(struct inf_onnx_scope *s, const struct vectorizer *v, uint32_t counts)
 {
-    const char *mode = inf_ox_attr_text(s, "mode", "TF");
-    uint32_t given = inf_ox_attr_floats(s, "weights"), weights = INF_VALUE_NONE;
+    const char *mode = inf_onnx_attr_text(s, "mode", "TF");
+    uint32_t given = inf_onnx_attr_floats(s, "weights"), weights = INF_VALUE_NONE;
     if (strcmp(mode, "TF") != 0 && strcmp(mode, "IDF") != 0 && strcmp(mode, "TFIDF") != 0)
-        inf_ox_fail(s, INF_INVALID, "mode is '%.20s'", mode);
+        inf_build_fail(&s->b, INF_INVALID, "mode is '%.20s'", mode);
     if (strcmp(mode, "IDF") == 0) {
-        uint32_t none = inf_ox_scalar(s, INF_DTYPE_F32, 0);
-        counts =
-            inf_ox_cast(s, inf_ox_compare(s, INF_COMPARE_GREATER, counts, none), INF_DTYPE_F32);
+        uint32_t none = inf_build_scalar(&s->b, INF_DTYPE_F32, 0);
+        counts = inf_build_cast(&s->b, inf_build_compare(&s->b, INF_COMPARE_GREATER, counts, none),
+                                INF_DTYPE_F32);
     }
     if (strcmp(mode, "TF") == 0 || given == INF_VALUE_NONE)
         return counts;
-    if (inf_ox_known_dim(s, given, 0) != v->columns.count)
-        inf_ox_fail(s, INF_INVALID, "weights has %lld numbers, wanted %u",
-                    (long long)inf_ox_known_dim(s, given, 0), v->columns.count);
-    weights = inf_ox_matmul(s, given, column_matrix(s, v, 0, v->columns.count));
-    return inf_ox_mul(s, counts, weights);
+    if (inf_build_known_dim(&s->b, given, 0) != v->columns.count)
+        inf_build_fail(&s->b, INF_INVALID, "weights has %lld numbers, wanted %u",
+                       (long long)inf_build_known_dim(&s->b, given, 0), v->columns.count);
+    weights = inf_build_matmul(&s->b, given, column_matrix(s, v, 0, v->columns.count));
+    return inf_build_mul(&s->b, counts, weights);
 }
 
 static void lower_tfidf(struct inf_onnx_scope *s)
 {
     struct vectorizer v = {0};
-    uint32_t x = inf_ox_cast(s, s->inputs[0], INF_DTYPE_I64), sum = INF_VALUE_NONE;
-    int32_t rank = inf_ox_rank(s, x);
-    int64_t size = inf_ox_known_dim(s, x, -1);
+    uint32_t x = inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_I64), sum = INF_VALUE_NONE;
+    int32_t rank = inf_build_rank(&s->b, x);
+    int64_t size = inf_build_known_dim(&s->b, x, -1);
     read_vectorizer(s, &v);
     if (rank != 1 && rank != 2)
-        inf_ox_fail(s, INF_INVALID, "x has rank %d, wanted 1 or 2", rank);
+        inf_build_fail(&s->b, INF_INVALID, "x has rank %d, wanted 1 or 2", rank);
     // Zero counts of the right shape, whatever is found.
-    uint32_t zero =
-        inf_ox_binary_number(s, INF_BINARY_MUL, inf_ox_slice(s, x, rank - 1, 0, 1, 1), 0);
+    uint32_t zero = inf_build_binary_number(&s->b, INF_BINARY_MUL,
+                                            inf_build_slice(&s->b, x, rank - 1, 0, 1, 1), 0);
     float *none;
-    sum = inf_ox_add(s, inf_ox_cast(s, zero, INF_DTYPE_F32),
-                     inf_ox_const(s, INF_DTYPE_F32, &INF_SHAPE(INF_MAX(v.width, 1)), &none));
-    for (int32_t length = v.shortest; inf_ox_ok(s) && length <= v.longest; length++) {
+    sum = inf_build_add(
+        &s->b, inf_build_cast(&s->b, zero, INF_DTYPE_F32),
+        inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(INF_MAX(v.width, 1)), &none));
+    for (int32_t length = v.shortest; inf_build_ok(&s->b) && length <= v.longest; length++) {
         int64_t first;
         struct grams grams = find_grams(s, &v, length, &first);
         // Single items have nothing between them to skip.
         int32_t steps = length == 1 ? 1 : v.skips + 1;
         uint32_t counts = INF_VALUE_NONE;
-        for (int32_t step = 1; inf_ox_ok(s) && grams.count > 0 && step <= steps; step++) {
+        for (int32_t step = 1; inf_build_ok(&s->b) && grams.count > 0 && step <= steps; step++) {
             if (size - (int64_t)(length - 1) * step < 1)
                 break;
             uint32_t more = count_grams(s, x, &grams, step);
-            counts = step == 1 ? more : inf_ox_add(s, counts, more);
+            counts = step == 1 ? more : inf_build_add(&s->b, counts, more);
         }
         if (counts != INF_VALUE_NONE)
-            sum = inf_ox_add(s, sum,
-                             inf_ox_matmul(s, counts, column_matrix(s, &v, first, grams.count)));
+            sum = inf_build_add(
+                &s->b, sum,
+                inf_build_matmul(&s->b, counts, column_matrix(s, &v, first, grams.count)));
     }
     s->outputs[0] = weigh(s, &v, sum);
 }
@@ -158,11 +163,11 @@ static void lower_tfidf(struct inf_onnx_scope *s)
 static void lower_array_feature(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    uint32_t indices = inf_ox_reshape(s, s->inputs[1], (int64_t[]){-1}, 1);
-    int32_t rank = inf_ox_rank(s, x);
+    uint32_t indices = inf_build_reshape(&s->b, s->inputs[1], (int64_t[]){-1}, 1);
+    int32_t rank = inf_build_rank(&s->b, x);
     if (rank == 1)
-        x = inf_ox_expand_dims(s, x, (int64_t[]){0}, 1);
-    s->outputs[0] = inf_ox_gather(s, x, indices, INF_MAX(rank - 1, 1));
+        x = inf_build_expand_dims(&s->b, x, (int64_t[]){0}, 1);
+    s->outputs[0] = inf_build_gather(&s->b, x, indices, INF_MAX(rank - 1, 1));
 }
 
 static const struct inf_onnx_op ops[] = {

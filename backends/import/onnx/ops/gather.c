@@ -2,24 +2,26 @@
 // Operators that pick elements by index.
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // Indices brought into 0..dim-1: negative ones count from the end.
 static uint32_t settle_indices(struct inf_onnx_scope *s, uint32_t indices, uint32_t x, int32_t axis)
 {
-    enum inf_dtype dtype = inf_ox_dtype(s, indices);
-    uint32_t size = inf_ox_cast(s, inf_ox_dim_value(s, x, axis), dtype);
-    uint32_t zero = inf_ox_scalar(s, dtype, 0);
-    uint32_t negative = inf_ox_compare(s, INF_COMPARE_LESS, indices, zero);
-    size = inf_ox_squeeze(s, size, (int64_t[]){0}, 1);
-    return inf_ox_select(s, negative, inf_ox_add(s, indices, size), indices);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, indices);
+    uint32_t size = inf_build_cast(&s->b, inf_build_dim_value(&s->b, x, axis), dtype);
+    uint32_t zero = inf_build_scalar(&s->b, dtype, 0);
+    uint32_t negative = inf_build_compare(&s->b, INF_COMPARE_LESS, indices, zero);
+    size = inf_build_squeeze(&s->b, size, (int64_t[]){0}, 1);
+    return inf_build_select(&s->b, negative, inf_build_add(&s->b, indices, size), indices);
 }
 
 // Whether indices are a constant without negative elements.
 static bool is_settled(struct inf_onnx_scope *s, uint32_t indices)
 {
-    struct inf_ox_ints ints;
-    if (!inf_graph_const_ints(s->graph, indices, ints.values, INF_OX_INTS_MAX, &ints.count))
+    struct inf_build_ints ints;
+    if (!inf_graph_const_ints(s->b.graph, indices, ints.values, INF_BUILD_INTS_MAX, &ints.count))
         return false;
     for (uint32_t i = 0; i < ints.count; i++)
         if (ints.values[i] < 0)
@@ -30,10 +32,10 @@ static bool is_settled(struct inf_onnx_scope *s, uint32_t indices)
 static void lower_gather(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], indices = s->inputs[1];
-    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), inf_ox_rank(s, x));
+    int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, x));
     if (!is_settled(s, indices))
         indices = settle_indices(s, indices, x, axis);
-    s->outputs[0] = inf_ox_gather(s, x, indices, axis);
+    s->outputs[0] = inf_build_gather(&s->b, x, indices, axis);
 }
 
 // The scatter operators' `reduction`; of old there was none.
@@ -47,45 +49,45 @@ static enum inf_scatter_kind reduction(struct inf_onnx_scope *s)
                  {"mul", INF_SCATTER_MUL},
                  {"min", INF_SCATTER_MIN},
                  {"max", INF_SCATTER_MAX}};
-    const char *name = inf_ox_attr_text(s, "reduction", "none");
+    const char *name = inf_onnx_attr_text(s, "reduction", "none");
     for (size_t i = 0; i < INF_ARRAY_LENGTH(kinds); i++)
         if (strcmp(kinds[i].name, name) == 0)
             return kinds[i].kind;
-    inf_ox_fail(s, INF_UNSUPPORTED, "reduction is '%.20s'", name);
+    inf_build_fail(&s->b, INF_UNSUPPORTED, "reduction is '%.20s'", name);
     return INF_SCATTER_NONE;
 }
 
 static void lower_gather_elements(struct inf_onnx_scope *s)
 {
-    struct inf_ox_call call = inf_ox_call(INF_OP_GATHER_ELEMENTS, s->inputs, 2);
-    call.attrs.gather_elements.axis = inf_ox_attr_int(s, "axis", 0);
-    call.attrs.gather_elements.from_end = true;
-    s->outputs[0] = inf_ox_value(s, &call);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_GATHER_ELEMENTS, s->inputs, 2);
+    node.attrs.gather_elements.axis = inf_onnx_attr_int(s, "axis", 0);
+    node.attrs.gather_elements.from_end = true;
+    s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
 static void lower_scatter_elements(struct inf_onnx_scope *s)
 {
-    struct inf_ox_call call = inf_ox_call(INF_OP_SCATTER_ELEMENTS, s->inputs, 3);
-    call.attrs.scatter_elements.axis = inf_ox_attr_int(s, "axis", 0);
-    call.attrs.scatter_elements.kind = reduction(s);
-    call.attrs.scatter_elements.from_end = true;
-    s->outputs[0] = inf_ox_value(s, &call);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_SCATTER_ELEMENTS, s->inputs, 3);
+    node.attrs.scatter_elements.axis = inf_onnx_attr_int(s, "axis", 0);
+    node.attrs.scatter_elements.kind = reduction(s);
+    node.attrs.scatter_elements.from_end = true;
+    s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
 static void lower_gather_nd(struct inf_onnx_scope *s)
 {
-    struct inf_ox_call call = inf_ox_call(INF_OP_GATHER_ND, s->inputs, 2);
-    call.attrs.gather_nd.batch_dims = inf_ox_attr_int(s, "batch_dims", 0);
-    call.attrs.gather_nd.from_end = true;
-    s->outputs[0] = inf_ox_value(s, &call);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_GATHER_ND, s->inputs, 2);
+    node.attrs.gather_nd.batch_dims = inf_onnx_attr_int(s, "batch_dims", 0);
+    node.attrs.gather_nd.from_end = true;
+    s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
 static void lower_scatter_nd(struct inf_onnx_scope *s)
 {
-    struct inf_ox_call call = inf_ox_call(INF_OP_SCATTER_ND, s->inputs, 3);
-    call.attrs.scatter_nd.kind = reduction(s);
-    call.attrs.scatter_nd.from_end = true;
-    s->outputs[0] = inf_ox_value(s, &call);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_SCATTER_ND, s->inputs, 3);
+    node.attrs.scatter_nd.kind = reduction(s);
+    node.attrs.scatter_nd.from_end = true;
+    s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
 // The largest or smallest, and where they were. How many is an attribute before opset 10.
@@ -94,33 +96,33 @@ static void lower_topk(struct inf_onnx_scope *s)
     uint32_t values[2], k;
     int64_t count;
     if (s->opset < 10) {
-        count = inf_ox_attr_int(s, "k", 0);
-        k = inf_ox_list(s, &count, 1);
-    } else if (inf_ox_in(s, 1) == INF_VALUE_NONE) {
-        inf_ox_fail(s, INF_INVALID, "lacks k");
+        count = inf_onnx_attr_int(s, "k", 0);
+        k = inf_build_list(&s->b, &count, 1);
+    } else if (inf_onnx_input(s, 1) == INF_VALUE_NONE) {
+        inf_build_fail(&s->b, INF_INVALID, "lacks k");
         return;
     } else {
-        k = inf_ox_cast(s, s->inputs[1], INF_DTYPE_I32);
+        k = inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_I32);
     }
-    if (inf_ox_ok(s) && inf_ox_rank(s, k) > 0)
-        k = inf_ox_reshape(s, k, NULL, 0);
-    const uint32_t inputs[] = {s->inputs[0], k};
-    struct inf_ox_call call = inf_ox_call(INF_OP_TOPK, inputs, 2);
-    call.output_count = 2;
-    call.attrs.topk.axis = inf_ox_attr_int(s, "axis", -1);
-    call.attrs.topk.smallest = inf_ox_attr_int(s, "largest", 1) == 0;
-    (void)inf_ox_attr(s, "sorted"); // where it is 0 any order will do
-    inf_ox_emit(s, &call, values);
+    if (inf_build_ok(&s->b) && inf_build_rank(&s->b, k) > 0)
+        k = inf_build_reshape(&s->b, k, NULL, 0);
+    struct inf_build_node node = inf_build_describe(INF_OP_TOPK, s->inputs[0], k, INF_VALUE_NONE);
+    node.output_count = 2;
+    node.attrs.topk.axis = inf_onnx_attr_int(s, "axis", -1);
+    node.attrs.topk.smallest = inf_onnx_attr_int(s, "largest", 1) == 0;
+    (void)inf_onnx_find_attr(s, "sorted"); // where it is 0 any order will do
+    inf_build_emit(&s->b, &node, values);
     s->outputs[0] = values[0];
     if (s->output_count > 1)
-        s->outputs[1] = inf_ox_cast(s, values[1], INF_DTYPE_I64);
+        s->outputs[1] = inf_build_cast(&s->b, values[1], INF_DTYPE_I64);
 }
 
 static void lower_nonzero(struct inf_onnx_scope *s)
 {
-    struct inf_ox_call call = inf_ox_call(INF_OP_NONZERO, s->inputs, 1);
-    uint32_t places = inf_ox_transpose(s, inf_ox_value(s, &call), (int64_t[]){1, 0}, 2);
-    s->outputs[0] = inf_ox_cast(s, places, INF_DTYPE_I64);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_NONZERO, s->inputs, 1);
+    uint32_t places =
+        inf_build_transpose(&s->b, inf_build_value(&s->b, &node), (int64_t[]){1, 0}, 2);
+    s->outputs[0] = inf_build_cast(&s->b, places, INF_DTYPE_I64);
 }
 
 // The slices whose condition is true.
@@ -128,13 +130,13 @@ static void lower_compress(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
     int32_t axis = 0;
-    struct inf_ox_call call = inf_ox_call(INF_OP_NONZERO, &s->inputs[1], 1);
-    uint32_t places = inf_ox_squeeze(s, inf_ox_value(s, &call), (int64_t[]){1}, 1);
-    if (inf_ox_has_attr(s, "axis"))
-        axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), inf_ox_rank(s, x));
+    struct inf_build_node node = inf_build_describe_list(INF_OP_NONZERO, &s->inputs[1], 1);
+    uint32_t places = inf_build_squeeze(&s->b, inf_build_value(&s->b, &node), (int64_t[]){1}, 1);
+    if (inf_onnx_has_attr(s, "axis"))
+        axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, x));
     else
-        x = inf_ox_reshape(s, x, (int64_t[]){-1}, 1);
-    s->outputs[0] = inf_ox_gather(s, x, places, axis);
+        x = inf_build_reshape(&s->b, x, (int64_t[]){-1}, 1);
+    s->outputs[0] = inf_build_gather(&s->b, x, places, axis);
 }
 
 // Outputs in ONNX's order: values, where each is first, which one each is, how many.
@@ -143,36 +145,37 @@ static void lower_unique(struct inf_onnx_scope *s)
     static const uint32_t order[] = {0, 2, 1, 3};
     uint32_t values[4], x = s->inputs[0];
     int32_t axis = 0;
-    if (inf_ox_has_attr(s, "axis"))
-        axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), inf_ox_rank(s, x));
+    if (inf_onnx_has_attr(s, "axis"))
+        axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, x));
     else
-        x = inf_ox_reshape(s, x, (int64_t[]){-1}, 1);
-    struct inf_ox_call call = inf_ox_call(INF_OP_UNIQUE, &x, 1);
-    call.output_count = 4;
-    call.attrs.unique.axis = axis;
-    call.attrs.unique.sorted = inf_ox_attr_int(s, "sorted", 1) != 0;
-    inf_ox_emit(s, &call, values);
+        x = inf_build_reshape(&s->b, x, (int64_t[]){-1}, 1);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_UNIQUE, &x, 1);
+    node.output_count = 4;
+    node.attrs.unique.axis = axis;
+    node.attrs.unique.sorted = inf_onnx_attr_int(s, "sorted", 1) != 0;
+    inf_build_emit(&s->b, &node, values);
     for (uint32_t i = 0; i < s->output_count; i++)
-        s->outputs[i] = i == 0 ? values[0] : inf_ox_cast(s, values[order[i]], INF_DTYPE_I64);
+        s->outputs[i] = i == 0 ? values[0] : inf_build_cast(&s->b, values[order[i]], INF_DTYPE_I64);
 }
 
 static void lower_reverse_sequence(struct inf_onnx_scope *s)
 {
-    struct inf_ox_call call = inf_ox_call(INF_OP_REVERSE_SEQUENCE, s->inputs, 2);
-    call.attrs.reverse_sequence.axis = inf_ox_attr_int(s, "time_axis", 0);
-    call.attrs.reverse_sequence.batch_axis = inf_ox_attr_int(s, "batch_axis", 1);
-    s->outputs[0] = inf_ox_value(s, &call);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_REVERSE_SEQUENCE, s->inputs, 2);
+    node.attrs.reverse_sequence.axis = inf_onnx_attr_int(s, "time_axis", 0);
+    node.attrs.reverse_sequence.batch_axis = inf_onnx_attr_int(s, "batch_axis", 1);
+    s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
 static void lower_cumulate(struct inf_onnx_scope *s)
 {
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
-    struct inf_ox_call call = inf_ox_call(INF_OP_CUMULATE, s->inputs, 1);
-    call.attrs.cumulate.kind = (enum inf_cumulate_kind)s->op->kind;
-    call.attrs.cumulate.axis = inf_ox_axis(s, inf_ox_const_int(s, s->inputs[1], "axis"), rank);
-    call.attrs.cumulate.exclusive = inf_ox_attr_int(s, "exclusive", 0) != 0;
-    call.attrs.cumulate.reverse = inf_ox_attr_int(s, "reverse", 0) != 0;
-    s->outputs[0] = inf_ox_value(s, &call);
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_CUMULATE, s->inputs, 1);
+    node.attrs.cumulate.kind = (enum inf_cumulate_kind)s->op->kind;
+    node.attrs.cumulate.axis =
+        inf_build_axis(&s->b, inf_build_const_int(&s->b, s->inputs[1], "axis"), rank);
+    node.attrs.cumulate.exclusive = inf_onnx_attr_int(s, "exclusive", 0) != 0;
+    node.attrs.cumulate.reverse = inf_onnx_attr_int(s, "reverse", 0) != 0;
+    s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
 // 1 where the index is, 0 elsewhere, or two other values.
@@ -180,45 +183,47 @@ static void lower_one_hot(struct inf_onnx_scope *s)
 {
     uint32_t indices = s->inputs[0], values = s->inputs[2];
     double depth = 0;
-    int32_t rank = inf_ox_rank(s, indices);
-    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", -1), rank + 1);
-    if (!inf_ox_const_number(s, s->inputs[1], &depth))
-        inf_ox_fail(s, INF_UNSUPPORTED, "depth is not constant");
+    int32_t rank = inf_build_rank(&s->b, indices);
+    int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", -1), rank + 1);
+    if (!inf_build_const_number(&s->b, s->inputs[1], &depth))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "depth is not constant");
     if (!(depth >= 0 && depth < 1 << 24))
-        inf_ox_fail(s, INF_INVALID, "depth is %g", depth);
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_INVALID, "depth is %g", depth);
+    if (!inf_build_ok(&s->b))
         return;
-    indices = inf_ox_cast(s, indices, INF_DTYPE_I64);
-    uint32_t wrapped = inf_ox_binary_number(s, INF_BINARY_ADD, indices, (double)(int64_t)depth);
-    uint32_t negative =
-        inf_ox_compare(s, INF_COMPARE_LESS, indices, inf_ox_scalar(s, INF_DTYPE_I64, 0));
-    indices = inf_ox_select(s, negative, wrapped, indices);
-    indices = inf_ox_expand_dims(s, indices, (int64_t[]){axis}, 1);
-    uint32_t index = inf_ox_iota(s, INF_DTYPE_I64, (int64_t)depth);
-    index = inf_ox_expand_dims(s, index, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - axis);
-    uint32_t here = inf_ox_compare(s, INF_COMPARE_EQUAL, indices, index);
-    uint32_t off = inf_ox_reshape(s, inf_ox_slice(s, values, 0, 0, 1, 1), NULL, 0);
-    uint32_t on = inf_ox_reshape(s, inf_ox_slice(s, values, 0, 1, 2, 1), NULL, 0);
-    s->outputs[0] = inf_ox_select(s, here, on, off);
+    indices = inf_build_cast(&s->b, indices, INF_DTYPE_I64);
+    uint32_t wrapped =
+        inf_build_binary_number(&s->b, INF_BINARY_ADD, indices, (double)(int64_t)depth);
+    uint32_t negative = inf_build_compare(&s->b, INF_COMPARE_LESS, indices,
+                                          inf_build_scalar(&s->b, INF_DTYPE_I64, 0));
+    indices = inf_build_select(&s->b, negative, wrapped, indices);
+    indices = inf_build_expand_dims(&s->b, indices, (int64_t[]){axis}, 1);
+    uint32_t index = inf_build_iota(&s->b, INF_DTYPE_I64, (int64_t)depth);
+    index = inf_build_expand_dims(&s->b, index, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - axis);
+    uint32_t here = inf_build_compare(&s->b, INF_COMPARE_EQUAL, indices, index);
+    uint32_t off = inf_build_reshape(&s->b, inf_build_slice(&s->b, values, 0, 0, 1, 1), NULL, 0);
+    uint32_t on = inf_build_reshape(&s->b, inf_build_slice(&s->b, values, 0, 1, 2, 1), NULL, 0);
+    s->outputs[0] = inf_build_select(&s->b, here, on, off);
 }
 
 // The upper or lower triangle of the last two axes.
 static void lower_trilu(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    bool upper = inf_ox_attr_int(s, "upper", 1) != 0;
-    int64_t shift = inf_ox_in(s, 1) != INF_VALUE_NONE ? inf_ox_const_int(s, s->inputs[1], "k") : 0;
-    int64_t rows = inf_ox_known_dim(s, x, -2), columns = inf_ox_known_dim(s, x, -1);
+    bool upper = inf_onnx_attr_int(s, "upper", 1) != 0;
+    int64_t shift =
+        inf_onnx_input(s, 1) != INF_VALUE_NONE ? inf_build_const_int(&s->b, s->inputs[1], "k") : 0;
+    int64_t rows = inf_build_known_dim(&s->b, x, -2), columns = inf_build_known_dim(&s->b, x, -1);
     uint8_t *keep;
-    uint32_t mask = inf_ox_const(s, INF_DTYPE_BOOL, &INF_SHAPE(rows, columns), &keep);
+    uint32_t mask = inf_build_const(&s->b, INF_DTYPE_BOOL, &INF_SHAPE(rows, columns), &keep);
     for (int64_t i = 0; keep != NULL && i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
             // Compared without adding: the shift may be anything.
             bool on = upper ? j - i >= shift : j - i <= shift;
             keep[i * columns + j] = on;
         }
-    uint32_t zero = inf_ox_scalar(s, inf_ox_dtype(s, x), 0);
-    s->outputs[0] = inf_ox_select(s, mask, x, zero);
+    uint32_t zero = inf_build_scalar(&s->b, inf_build_dtype(&s->b, x), 0);
+    s->outputs[0] = inf_build_select(&s->b, mask, x, zero);
 }
 
 static const struct inf_onnx_op ops[] = {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loop and Scan: written out round by round where their number is known and small, else a loop of
 // the graph.
+
 #include "backends/import/onnx/loop.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // Nodes that writing a loop out may make.
 #define UNROLLED_NODES_MAX (1u << 14)
@@ -10,8 +14,9 @@ static void check_counts(struct inf_onnx_scope *s, const struct inf_onnx_body *b
                          uint32_t inputs, uint32_t outputs)
 {
     if (body->graph.input_count != inputs || body->graph.output_count != outputs)
-        inf_ox_fail(s, INF_INVALID, "its body has %u inputs and %u outputs, wanted %u and %u",
-                    body->graph.input_count, body->graph.output_count, inputs, outputs);
+        inf_build_fail(&s->b, INF_INVALID,
+                       "its body has %u inputs and %u outputs, wanted %u and %u",
+                       body->graph.input_count, body->graph.output_count, inputs, outputs);
 }
 
 static bool is_small(const struct inf_onnx_body *body, double rounds)
@@ -24,7 +29,7 @@ static struct inf_onnx_stack *make_stacks(struct inf_onnx_scope *s, uint32_t cou
     struct inf_onnx_stack *stacks =
         inf_arena_alloc(s->import->arena, ((size_t)count + 1) * sizeof *stacks);
     if (stacks == NULL)
-        inf_ox_fail(s, INF_EXHAUSTED, "no memory");
+        inf_build_fail(&s->b, INF_EXHAUSTED, "no memory");
     for (uint32_t i = 0; stacks != NULL && i < count; i++)
         stacks[i].count = 0;
     return stacks;
@@ -33,8 +38,9 @@ static struct inf_onnx_stack *make_stacks(struct inf_onnx_scope *s, uint32_t cou
 // A scalar made of one element; `value` may be left out.
 static uint32_t as_scalar(struct inf_onnx_scope *s, uint32_t value)
 {
-    bool is_one = !inf_ox_ok(s) || value == INF_VALUE_NONE || inf_ox_rank(s, value) == 0;
-    return is_one ? value : inf_ox_reshape(s, value, NULL, 0);
+    bool is_one =
+        !inf_build_ok(&s->b) || value == INF_VALUE_NONE || inf_build_rank(&s->b, value) == 0;
+    return is_one ? value : inf_build_reshape(&s->b, value, NULL, 0);
 }
 
 // --- Loop ---
@@ -48,28 +54,28 @@ static bool unroll_loop(struct inf_onnx_scope *s, const struct inf_onnx_loop *lo
     struct inf_onnx_stack *stacks = make_stacks(s, loop->stacked);
     for (uint32_t i = 0; i < loop->carried; i++)
         inputs[i + 2] = loop->initial[i];
-    for (uint32_t round = 0; inf_ox_ok(s) && condition != 0 && round < most; round++) {
+    for (uint32_t round = 0; inf_build_ok(&s->b) && condition != 0 && round < most; round++) {
         int64_t *index;
         if (!is_small(loop->body, round + 1))
             return false;
-        inputs[0] = inf_ox_const(s, INF_DTYPE_I64, &(struct inf_shape){0}, &index);
+        inputs[0] = inf_build_const(&s->b, INF_DTYPE_I64, &(struct inf_shape){0}, &index);
         if (index != NULL)
             *index = round;
-        inputs[1] = inf_ox_scalar(s, INF_DTYPE_BOOL, 1);
+        inputs[1] = inf_build_scalar(&s->b, INF_DTYPE_BOOL, 1);
         inf_onnx_body_lower(s, loop->body, inputs, outputs);
-        if (inf_ox_ok(s) && !inf_ox_const_number(s, outputs[0], &condition))
+        if (inf_build_ok(&s->b) && !inf_build_const_number(&s->b, outputs[0], &condition))
             return false;
         for (uint32_t i = 0; i < loop->carried; i++)
             inputs[i + 2] = outputs[i + 1];
-        for (uint32_t i = 0; inf_ox_ok(s) && i < loop->stacked; i++)
+        for (uint32_t i = 0; inf_build_ok(&s->b) && i < loop->stacked; i++)
             inf_onnx_stack_push(s, &stacks[i], outputs[1 + loop->carried + i], 0);
     }
-    for (uint32_t i = 0; inf_ox_ok(s) && i < loop->stacked; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < loop->stacked; i++)
         if (stacks[i].count == 0)
             return false;
-    for (uint32_t i = 0; inf_ox_ok(s) && i < loop->carried; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < loop->carried; i++)
         s->outputs[i] = inputs[i + 2];
-    for (uint32_t i = 0; inf_ox_ok(s) && i < loop->stacked; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < loop->stacked; i++)
         s->outputs[loop->carried + i] = inf_onnx_stack_join(s, &stacks[i], 0);
     return true;
 }
@@ -82,30 +88,32 @@ static void lower_loop(struct inf_onnx_scope *s)
     struct inf_onnx_loop loop = {.body = &body, .has_condition = true};
     double most = INF_ONNX_ROUNDS_MAX + 1, condition = 1;
     if (s->input_count < 2) {
-        inf_ox_fail(s, INF_INVALID, "has %u inputs, wanted 2 or more", s->input_count);
+        inf_build_fail(&s->b, INF_INVALID, "has %u inputs, wanted 2 or more", s->input_count);
         return;
     }
     loop.carried = s->input_count - 2;
     loop.stacked = s->output_count - INF_MIN(loop.carried, s->output_count);
     if (loop.carried > INF_ONNX_CARRIED_MAX || loop.stacked > INF_ONNX_CARRIED_MAX ||
         s->output_count < loop.carried)
-        inf_ox_fail(s, INF_UNSUPPORTED, "carries %u values and stacks up %u, wanted at most %d",
-                    loop.carried, loop.stacked, INF_ONNX_CARRIED_MAX);
+        inf_build_fail(&s->b, INF_UNSUPPORTED,
+                       "carries %u values and stacks up %u, wanted at most %d", loop.carried,
+                       loop.stacked, INF_ONNX_CARRIED_MAX);
     if (!inf_onnx_body_read(s, &body, "body"))
         return;
     check_counts(s, &body, loop.carried + 2, 1 + loop.carried + loop.stacked);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < loop.carried; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < loop.carried; i++)
         loop.initial[i] = s->inputs[i + 2];
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     uint32_t rounds = s->inputs[0], keep = s->inputs[1];
-    bool known = (rounds == INF_VALUE_NONE || inf_ox_const_number(s, rounds, &most)) &&
-                 (keep == INF_VALUE_NONE || inf_ox_const_number(s, keep, &condition));
+    bool known = (rounds == INF_VALUE_NONE || inf_build_const_number(&s->b, rounds, &most)) &&
+                 (keep == INF_VALUE_NONE || inf_build_const_number(&s->b, keep, &condition));
     bool is_endless = rounds == INF_VALUE_NONE;
     if (known && (is_endless || is_small(&body, most)) && unroll_loop(s, &loop, most, condition))
         return;
     loop.most = as_scalar(s, rounds);
-    loop.keep = keep == INF_VALUE_NONE ? inf_ox_scalar(s, INF_DTYPE_BOOL, 1) : as_scalar(s, keep);
+    loop.keep =
+        keep == INF_VALUE_NONE ? inf_build_scalar(&s->b, INF_DTYPE_BOOL, 1) : as_scalar(s, keep);
     inf_onnx_loop_lower(s, &loop, s->outputs);
 }
 
@@ -114,10 +122,10 @@ static void lower_loop(struct inf_onnx_scope *s)
 // What a Scan's attributes say.
 struct scan {
     uint32_t carried, sliced, stacked;
-    struct inf_ox_ints in_axes, out_axes, in_ways, out_ways;
+    struct inf_build_ints in_axes, out_axes, in_ways, out_ways;
 };
 
-static int64_t listed(const struct inf_ox_ints *ints, uint32_t index)
+static int64_t listed(const struct inf_build_ints *ints, uint32_t index)
 {
     return index < ints->count ? ints->values[index] : 0;
 }
@@ -126,7 +134,8 @@ static struct inf_onnx_slices find_slices(struct inf_onnx_scope *s, const struct
                                           const uint32_t *inputs, uint32_t index)
 {
     struct inf_onnx_slices slices = {.value = inputs[scan->carried + index]};
-    slices.axis = inf_ox_axis(s, listed(&scan->in_axes, index), inf_ox_rank(s, slices.value));
+    slices.axis =
+        inf_build_axis(&s->b, listed(&scan->in_axes, index), inf_build_rank(&s->b, slices.value));
     slices.backwards = listed(&scan->in_ways, index) != 0;
     return slices;
 }
@@ -140,22 +149,22 @@ static void unroll_scan(struct inf_onnx_scope *s, const struct inf_onnx_body *bo
     struct inf_onnx_stack *stacks = make_stacks(s, scan->stacked);
     for (uint32_t i = 0; i < scan->carried; i++)
         inputs[i] = values[i];
-    for (int64_t round = 0; inf_ox_ok(s) && round < rounds; round++) {
+    for (int64_t round = 0; inf_build_ok(&s->b) && round < rounds; round++) {
         for (uint32_t i = 0; i < scan->sliced; i++) {
             struct inf_onnx_slices slices = find_slices(s, scan, values, i);
             int64_t at = slices.backwards ? rounds - 1 - round : round, axis = slices.axis;
-            uint32_t slice = inf_ox_slice(s, slices.value, slices.axis, at, at + 1, 1);
-            inputs[scan->carried + i] = inf_ox_squeeze(s, slice, &axis, 1);
+            uint32_t slice = inf_build_slice(&s->b, slices.value, slices.axis, at, at + 1, 1);
+            inputs[scan->carried + i] = inf_build_squeeze(&s->b, slice, &axis, 1);
         }
         inf_onnx_body_lower(s, body, inputs, outputs);
         for (uint32_t i = 0; i < scan->carried; i++)
             inputs[i] = outputs[i];
-        for (uint32_t i = 0; inf_ox_ok(s) && i < scan->stacked; i++)
+        for (uint32_t i = 0; inf_build_ok(&s->b) && i < scan->stacked; i++)
             inf_onnx_stack_push(s, &stacks[i], outputs[scan->carried + i], 0);
     }
-    for (uint32_t i = 0; inf_ox_ok(s) && i < scan->carried; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < scan->carried; i++)
         results[i] = inputs[i];
-    for (uint32_t i = 0; inf_ox_ok(s) && i < scan->stacked; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < scan->stacked; i++)
         results[scan->carried + i] = inf_onnx_stack_join(s, &stacks[i], 0);
 }
 
@@ -164,17 +173,18 @@ static void scan_once(struct inf_onnx_scope *s, struct inf_onnx_body *body, cons
                       const uint32_t *values, uint32_t *results)
 {
     struct inf_onnx_slices first = find_slices(s, scan, values, 0);
-    int64_t rounds = inf_ox_dim(s, first.value, first.axis);
-    if (!inf_ox_ok(s))
+    int64_t rounds = inf_build_dim(&s->b, first.value, first.axis);
+    if (!inf_build_ok(&s->b))
         return;
     if (rounds > 0 && is_small(body, (double)rounds)) {
         unroll_scan(s, body, scan, values, rounds, results);
         return;
     }
     struct inf_onnx_loop loop = {.body = body, .carried = scan->carried, .stacked = scan->stacked};
-    loop.keep = inf_ox_scalar(s, INF_DTYPE_BOOL, 1);
+    loop.keep = inf_build_scalar(&s->b, INF_DTYPE_BOOL, 1);
     loop.most =
-        as_scalar(s, inf_ox_cast(s, inf_ox_dim_value(s, first.value, first.axis), INF_DTYPE_I64));
+        as_scalar(s, inf_build_cast(&s->b, inf_build_dim_value(&s->b, first.value, first.axis),
+                                    INF_DTYPE_I64));
     for (uint32_t i = 0; i < scan->carried; i++)
         loop.initial[i] = values[i];
     for (uint32_t i = 0; i < scan->sliced; i++)
@@ -187,18 +197,18 @@ static uint32_t turn_stack(struct inf_onnx_scope *s, const struct scan *scan, ui
                            uint32_t x)
 {
     int64_t perm[INF_LIMIT_RANK];
-    int32_t rank = inf_ox_ok(s) ? inf_ox_rank(s, x) : 0;
-    if (!inf_ox_ok(s))
+    int32_t rank = inf_build_ok(&s->b) ? inf_build_rank(&s->b, x) : 0;
+    if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
-    int32_t axis = inf_ox_axis(s, listed(&scan->out_axes, index), rank);
+    int32_t axis = inf_build_axis(&s->b, listed(&scan->out_axes, index), rank);
     if (listed(&scan->out_ways, index) != 0) {
-        struct inf_ox_call call = inf_ox_call(INF_OP_REVERSE, &x, 1);
-        call.attrs.reverse.axes = (struct inf_ints){.count = 1};
-        x = inf_ox_value(s, &call);
+        struct inf_build_node node = inf_build_describe_list(INF_OP_REVERSE, &x, 1);
+        node.attrs.reverse.axes = (struct inf_ints){.count = 1};
+        x = inf_build_value(&s->b, &node);
     }
     for (int32_t i = 0; i < rank; i++)
         perm[i] = i == axis ? 0 : i < axis ? i + 1 : i;
-    return inf_ox_transpose(s, x, perm, rank);
+    return inf_build_transpose(&s->b, x, perm, rank);
 }
 
 // Opset 8: everything has a batch in front, and every picture of it is gone through by itself.
@@ -208,22 +218,22 @@ static void scan_batch(struct inf_onnx_scope *s, struct inf_onnx_body *body,
     uint32_t values[INF_ONNX_CARRIED_MAX], results[INF_ONNX_CARRIED_MAX];
     uint32_t count = scan->carried + scan->stacked;
     struct inf_onnx_stack *stacks = make_stacks(s, count);
-    int64_t batch = inf_ox_known_dim(s, s->inputs[1 + scan->carried], 0);
-    if (inf_ox_in(s, 0) != INF_VALUE_NONE)
-        inf_ox_fail(s, INF_UNSUPPORTED, "has sequence_lens");
+    int64_t batch = inf_build_known_dim(&s->b, s->inputs[1 + scan->carried], 0);
+    if (inf_onnx_input(s, 0) != INF_VALUE_NONE)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "has sequence_lens");
     if (batch < 1 || batch > INF_ONNX_ROUNDS_MAX)
-        inf_ox_fail(s, INF_UNSUPPORTED, "a batch of %lld, wanted 1 to %d", (long long)batch,
-                    INF_ONNX_ROUNDS_MAX);
-    for (int64_t item = 0; inf_ox_ok(s) && item < batch; item++) {
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "a batch of %lld, wanted 1 to %d", (long long)batch,
+                       INF_ONNX_ROUNDS_MAX);
+    for (int64_t item = 0; inf_build_ok(&s->b) && item < batch; item++) {
         for (uint32_t i = 0; i < scan->carried + scan->sliced; i++) {
-            uint32_t part = inf_ox_slice(s, s->inputs[1 + i], 0, item, item + 1, 1);
-            values[i] = inf_ox_squeeze(s, part, (int64_t[]){0}, 1);
+            uint32_t part = inf_build_slice(&s->b, s->inputs[1 + i], 0, item, item + 1, 1);
+            values[i] = inf_build_squeeze(&s->b, part, (int64_t[]){0}, 1);
         }
         scan_once(s, body, scan, values, results);
-        for (uint32_t i = 0; inf_ox_ok(s) && i < count; i++)
+        for (uint32_t i = 0; inf_build_ok(&s->b) && i < count; i++)
             inf_onnx_stack_push(s, &stacks[i], results[i], 0);
     }
-    for (uint32_t i = 0; inf_ox_ok(s) && i < count; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < count; i++)
         s->outputs[i] = inf_onnx_stack_join(s, &stacks[i], 0);
 }
 
@@ -233,33 +243,34 @@ static void lower_scan(struct inf_onnx_scope *s)
     struct scan scan = {0};
     bool is_old = s->opset < 9;
     uint32_t inputs = s->input_count - (is_old && s->input_count > 0);
-    scan.sliced = (uint32_t)INF_MAX(inf_ox_attr_int(s, "num_scan_inputs", 0), 0);
-    (void)inf_ox_attr_ints(s, is_old ? "directions" : "scan_input_directions", &scan.in_ways);
+    scan.sliced = (uint32_t)INF_MAX(inf_onnx_attr_int(s, "num_scan_inputs", 0), 0);
+    (void)inf_onnx_attr_ints(s, is_old ? "directions" : "scan_input_directions", &scan.in_ways);
     if (!is_old) {
-        (void)inf_ox_attr_ints(s, "scan_input_axes", &scan.in_axes);
-        (void)inf_ox_attr_ints(s, "scan_output_axes", &scan.out_axes);
-        (void)inf_ox_attr_ints(s, "scan_output_directions", &scan.out_ways);
+        (void)inf_onnx_attr_ints(s, "scan_input_axes", &scan.in_axes);
+        (void)inf_onnx_attr_ints(s, "scan_output_axes", &scan.out_axes);
+        (void)inf_onnx_attr_ints(s, "scan_output_directions", &scan.out_ways);
     }
     scan.carried = inputs - INF_MIN(scan.sliced, inputs);
     scan.stacked = s->output_count - INF_MIN(scan.carried, s->output_count);
     if (scan.sliced < 1 || scan.sliced > inputs || inputs > INF_ONNX_CARRIED_MAX ||
         s->output_count > INF_ONNX_CARRIED_MAX || s->output_count < scan.carried)
-        inf_ox_fail(s, INF_INVALID, "has %u inputs, %u of them to go through, and %u outputs",
-                    inputs, scan.sliced, s->output_count);
-    for (uint32_t i = is_old; inf_ox_ok(s) && i < s->input_count; i++)
+        inf_build_fail(&s->b, INF_INVALID,
+                       "has %u inputs, %u of them to go through, and %u outputs", inputs,
+                       scan.sliced, s->output_count);
+    for (uint32_t i = is_old; inf_build_ok(&s->b) && i < s->input_count; i++)
         if (s->inputs[i] == INF_VALUE_NONE)
-            inf_ox_fail(s, INF_INVALID, "lacks input %u", i);
+            inf_build_fail(&s->b, INF_INVALID, "lacks input %u", i);
     if (!inf_onnx_body_read(s, &body, "body"))
         return;
     check_counts(s, &body, inputs, s->output_count);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     if (is_old) {
         scan_batch(s, &body, &scan);
         return;
     }
     scan_once(s, &body, &scan, s->inputs, s->outputs);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < scan.stacked; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < scan.stacked; i++)
         s->outputs[scan.carried + i] = turn_stack(s, &scan, i, s->outputs[scan.carried + i]);
 }
 

@@ -2,54 +2,56 @@
 // Losses, which models keep when they are exported with their training part.
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // Losses of each place and their weights, joined as `reduction` says.
 static uint32_t join(struct inf_onnx_scope *s, uint32_t loss, uint32_t weight, bool weighted)
 {
-    const char *reduction = inf_ox_attr_text(s, "reduction", "mean");
-    struct inf_ints axes = {.count = inf_ox_rank(s, loss)};
+    const char *reduction = inf_onnx_attr_text(s, "reduction", "mean");
+    struct inf_ints axes = {.count = inf_build_rank(&s->b, loss)};
     for (int32_t i = 0; i < axes.count; i++)
         axes.values[i] = i;
     if (strcmp(reduction, "none") == 0)
         return loss;
     if (strcmp(reduction, "sum") == 0)
-        return inf_ox_reduce(s, INF_REDUCE_SUM, loss, &axes, false);
+        return inf_build_reduce(&s->b, INF_REDUCE_SUM, loss, &axes, false);
     if (strcmp(reduction, "mean") != 0)
-        inf_ox_fail(s, INF_INVALID, "reduction is '%.20s'", reduction);
+        inf_build_fail(&s->b, INF_INVALID, "reduction is '%.20s'", reduction);
     if (!weighted)
-        return inf_ox_reduce(s, INF_REDUCE_MEAN, loss, &axes, false);
-    return inf_ox_div(s, inf_ox_reduce(s, INF_REDUCE_SUM, loss, &axes, false),
-                      inf_ox_reduce(s, INF_REDUCE_SUM, weight, &axes, false));
+        return inf_build_reduce(&s->b, INF_REDUCE_MEAN, loss, &axes, false);
+    return inf_build_div(&s->b, inf_build_reduce(&s->b, INF_REDUCE_SUM, loss, &axes, false),
+                         inf_build_reduce(&s->b, INF_REDUCE_SUM, weight, &axes, false));
 }
 
 // Minus what x [n,c,...] has at the classes target [n,...], weighted by class; places whose target
 // is to be ignored count nothing.
 static uint32_t negative_likelihood(struct inf_onnx_scope *s, uint32_t x)
 {
-    enum inf_dtype dtype = inf_ox_dtype(s, x), index = inf_ox_dtype(s, s->inputs[1]);
-    uint32_t target = s->inputs[1], weights = inf_ox_in(s, 2), ignored = INF_VALUE_NONE;
-    bool ignores = inf_ox_has_attr(s, "ignore_index");
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x), index = inf_build_dtype(&s->b, s->inputs[1]);
+    uint32_t target = s->inputs[1], weights = inf_onnx_input(s, 2), ignored = INF_VALUE_NONE;
+    bool ignores = inf_onnx_has_attr(s, "ignore_index");
     if (ignores) {
-        uint32_t number = inf_ox_scalar(s, index, inf_ox_attr_int(s, "ignore_index", 0));
-        ignored = inf_ox_compare(s, INF_COMPARE_EQUAL, target, number);
-        target = inf_ox_select(s, ignored, inf_ox_scalar(s, index, 0), target);
+        uint32_t number = inf_build_scalar(&s->b, index, inf_onnx_attr_int(s, "ignore_index", 0));
+        ignored = inf_build_compare(&s->b, INF_COMPARE_EQUAL, target, number);
+        target = inf_build_select(&s->b, ignored, inf_build_scalar(&s->b, index, 0), target);
     }
-    const uint32_t inputs[] = {x, inf_ox_expand_dims(s, target, (int64_t[]){1}, 1)};
-    struct inf_ox_call call = inf_ox_call(INF_OP_GATHER_ELEMENTS, inputs, 2);
-    call.attrs.gather_elements.axis = 1;
-    uint32_t loss = inf_ox_squeeze(s, inf_ox_value(s, &call), (int64_t[]){1}, 1);
-    loss = inf_ox_unary(s, INF_UNARY_NEG, loss);
-    uint32_t weight = inf_ox_scalar(s, dtype, 1), zero = inf_ox_scalar(s, dtype, 0);
+    const uint32_t inputs[] = {x, inf_build_expand_dims(&s->b, target, (int64_t[]){1}, 1)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_GATHER_ELEMENTS, inputs, 2);
+    node.attrs.gather_elements.axis = 1;
+    uint32_t loss = inf_build_squeeze(&s->b, inf_build_value(&s->b, &node), (int64_t[]){1}, 1);
+    loss = inf_build_unary(&s->b, INF_UNARY_NEG, loss);
+    uint32_t weight = inf_build_scalar(&s->b, dtype, 1), zero = inf_build_scalar(&s->b, dtype, 0);
     if (weights != INF_VALUE_NONE)
-        weight = inf_ox_gather(s, weights, target, 0);
+        weight = inf_build_gather(&s->b, weights, target, 0);
     if (ignores) {
         // Not by a product: what is ignored may be infinite.
-        loss = inf_ox_select(s, ignored, zero, loss);
-        weight = inf_ox_select(s, ignored, zero, weight);
+        loss = inf_build_select(&s->b, ignored, zero, loss);
+        weight = inf_build_select(&s->b, ignored, zero, weight);
     }
     if (weights != INF_VALUE_NONE)
-        loss = inf_ox_mul(s, loss, weight);
+        loss = inf_build_mul(&s->b, loss, weight);
     return join(s, loss, weight, ignores || weights != INF_VALUE_NONE);
 }
 
@@ -60,7 +62,7 @@ static void lower_nll_loss(struct inf_onnx_scope *s)
 
 static void lower_cross_entropy(struct inf_onnx_scope *s)
 {
-    uint32_t likelihood = inf_ox_softmax(s, s->inputs[0], 1, true);
+    uint32_t likelihood = inf_build_softmax(&s->b, s->inputs[0], 1, true);
     s->outputs[0] = negative_likelihood(s, likelihood);
     if (s->output_count > 1)
         s->outputs[1] = likelihood;

@@ -2,54 +2,59 @@
 // Operators that move elements about: transposing, joining, cutting, padding, blocks.
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 static void lower_transpose(struct inf_onnx_scope *s)
 {
-    struct inf_ox_ints perm;
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
+    struct inf_build_ints perm;
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
     bool seen[INF_LIMIT_RANK] = {false};
-    if (!inf_ox_attr_ints(s, "perm", &perm) || (perm.count == 0 && rank == 0)) {
+    if (!inf_onnx_attr_ints(s, "perm", &perm) || (perm.count == 0 && rank == 0)) {
         perm.count = (uint32_t)rank;
         for (int32_t i = 0; i < rank; i++)
             perm.values[i] = rank - 1 - i;
     }
     if (perm.count != (uint32_t)rank)
-        inf_ox_fail(s, INF_INVALID, "perm has %u axes, x has rank %d", perm.count, rank);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < perm.count; i++) {
-        perm.values[i] = inf_ox_axis(s, perm.values[i], rank);
+        inf_build_fail(&s->b, INF_INVALID, "perm has %u axes, x has rank %d", perm.count, rank);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < perm.count; i++) {
+        perm.values[i] = inf_build_axis(&s->b, perm.values[i], rank);
         if (seen[perm.values[i]])
-            inf_ox_fail(s, INF_INVALID, "perm has axis %lld twice", (long long)perm.values[i]);
+            inf_build_fail(&s->b, INF_INVALID, "perm has axis %lld twice",
+                           (long long)perm.values[i]);
         seen[perm.values[i]] = true;
     }
-    s->outputs[0] = inf_ox_transpose(s, s->inputs[0], perm.values, rank);
+    s->outputs[0] = inf_build_transpose(&s->b, s->inputs[0], perm.values, rank);
 }
 
 static void lower_concat(struct inf_onnx_scope *s)
 {
-    if (s->opset >= 4 && !inf_ox_has_attr(s, "axis"))
-        inf_ox_fail(s, INF_INVALID, "lacks attribute 'axis'");
-    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 1), inf_ox_rank(s, s->inputs[0]));
-    s->outputs[0] = inf_ox_concat(s, s->inputs, s->input_count, axis);
+    if (s->opset >= 4 && !inf_onnx_has_attr(s, "axis"))
+        inf_build_fail(&s->b, INF_INVALID, "lacks attribute 'axis'");
+    int32_t axis =
+        inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 1), inf_build_rank(&s->b, s->inputs[0]));
+    s->outputs[0] = inf_build_concat(&s->b, s->inputs, s->input_count, axis);
 }
 
 // The sizes of the parts that a split makes: as listed, or as equal as can be.
-static struct inf_ox_ints read_sizes(struct inf_onnx_scope *s, int32_t axis, bool *listed)
+static struct inf_build_ints read_sizes(struct inf_onnx_scope *s, int32_t axis, bool *listed)
 {
-    struct inf_ox_ints sizes = {.count = 0};
-    *listed =
-        s->opset < 13 ? inf_ox_attr_ints(s, "split", &sizes) : inf_ox_in(s, 1) != INF_VALUE_NONE;
+    struct inf_build_ints sizes = {.count = 0};
+    *listed = s->opset < 13 ? inf_onnx_attr_ints(s, "split", &sizes)
+                            : inf_onnx_input(s, 1) != INF_VALUE_NONE;
     if (*listed && s->opset >= 13)
-        sizes = inf_ox_const_ints(s, s->inputs[1], "split");
+        sizes = inf_build_const_ints(&s->b, s->inputs[1], "split");
     if (*listed)
         return sizes;
     int32_t count = (int32_t)s->output_count;
     if (s->opset >= 18)
-        count = inf_ox_attr_int(s, "num_outputs", count);
-    if (count != (int32_t)s->output_count || count > INF_OX_INTS_MAX)
-        inf_ox_fail(s, INF_INVALID, "num_outputs is %d, the node has %u", count, s->output_count);
-    int64_t size = inf_ox_dim(s, s->inputs[0], axis);
-    if (!inf_ox_ok(s) || size == INF_DIM_UNKNOWN || size % count == 0)
+        count = inf_onnx_attr_int(s, "num_outputs", count);
+    if (count != (int32_t)s->output_count || count > INF_BUILD_INTS_MAX)
+        inf_build_fail(&s->b, INF_INVALID, "num_outputs is %d, the node has %u", count,
+                       s->output_count);
+    int64_t size = inf_build_dim(&s->b, s->inputs[0], axis);
+    if (!inf_build_ok(&s->b) || size == INF_DIM_UNKNOWN || size % count == 0)
         return sizes;
     // The last part is the smaller one.
     int64_t part = (size + count - 1) / count;
@@ -64,104 +69,106 @@ static struct inf_ox_ints read_sizes(struct inf_onnx_scope *s, int32_t axis, boo
 static void lower_split(struct inf_onnx_scope *s)
 {
     bool listed;
-    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), inf_ox_rank(s, s->inputs[0]));
-    struct inf_ox_ints sizes = read_sizes(s, axis, &listed);
+    int32_t axis =
+        inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, s->inputs[0]));
+    struct inf_build_ints sizes = read_sizes(s, axis, &listed);
     if (listed && sizes.count != s->output_count)
-        inf_ox_fail(s, INF_INVALID, "has %u outputs and %u sizes", s->output_count, sizes.count);
-    const uint32_t inputs[] = {s->inputs[0],
-                               listed ? inf_ox_list(s, sizes.values, sizes.count) : INF_VALUE_NONE};
-    struct inf_ox_call call = inf_ox_call(INF_OP_SPLIT, inputs, listed ? 2 : 1);
-    call.attrs.split.axis = axis;
-    call.output_count = s->output_count;
-    inf_ox_emit(s, &call, s->outputs);
+        inf_build_fail(&s->b, INF_INVALID, "has %u outputs and %u sizes", s->output_count,
+                       sizes.count);
+    const uint32_t inputs[] = {
+        s->inputs[0], listed ? inf_build_list(&s->b, sizes.values, sizes.count) : INF_VALUE_NONE};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_SPLIT, inputs, listed ? 2 : 1);
+    node.attrs.split.axis = axis;
+    node.output_count = s->output_count;
+    inf_build_emit(&s->b, &node, s->outputs);
 }
 
 // --- slices ---
 
 // Begins, ends or steps for every axis of x, from a list for some of them.
-static uint32_t spread(struct inf_onnx_scope *s, uint32_t listed, const struct inf_ox_ints *axes,
+static uint32_t spread(struct inf_onnx_scope *s, uint32_t listed, const struct inf_build_ints *axes,
                        int32_t rank, int64_t fallback)
 {
     uint32_t parts[INF_LIMIT_RANK];
-    if (listed == INF_VALUE_NONE || inf_ox_is_const(s, listed)) {
+    if (listed == INF_VALUE_NONE || inf_build_is_const(&s->b, listed)) {
         int64_t values[INF_LIMIT_RANK];
-        struct inf_ox_ints ints = {.count = 0};
+        struct inf_build_ints ints = {.count = 0};
         if (listed != INF_VALUE_NONE)
-            ints = inf_ox_const_ints(s, listed, "a position");
+            ints = inf_build_const_ints(&s->b, listed, "a position");
         for (int32_t i = 0; i < rank; i++)
             values[i] = fallback;
         for (uint32_t i = 0; i < axes->count && i < ints.count; i++)
             values[axes->values[i]] = ints.values[i];
-        return inf_ox_list(s, values, (uint32_t)rank);
+        return inf_build_list(&s->b, values, (uint32_t)rank);
     }
     // Computed by other nodes: positions are far below int32, what means "to the end" is clamped.
     uint32_t clamped =
-        inf_ox_dtype(s, listed) == INF_DTYPE_I64
-            ? inf_ox_binary_number(s, INF_BINARY_MAX,
-                                   inf_ox_binary_number(s, INF_BINARY_MIN, listed, INT32_MAX),
-                                   INT32_MIN)
+        inf_build_dtype(&s->b, listed) == INF_DTYPE_I64
+            ? inf_build_binary_number(
+                  &s->b, INF_BINARY_MAX,
+                  inf_build_binary_number(&s->b, INF_BINARY_MIN, listed, INT32_MAX), INT32_MIN)
             : listed;
-    clamped = inf_ox_cast(s, clamped, INF_DTYPE_I32);
+    clamped = inf_build_cast(&s->b, clamped, INF_DTYPE_I32);
     for (int32_t i = 0; i < rank; i++)
-        parts[i] = inf_ox_list(s, &fallback, 1);
+        parts[i] = inf_build_list(&s->b, &fallback, 1);
     for (uint32_t i = 0; i < axes->count; i++)
-        parts[axes->values[i]] = inf_ox_slice(s, clamped, 0, (int64_t)i, (int64_t)i + 1, 1);
-    return inf_ox_concat(s, parts, (uint32_t)rank, 0);
+        parts[axes->values[i]] = inf_build_slice(&s->b, clamped, 0, (int64_t)i, (int64_t)i + 1, 1);
+    return inf_build_concat(&s->b, parts, (uint32_t)rank, 0);
 }
 
 // The axes that a slice names: listed, or the first ones.
-static struct inf_ox_ints slice_axes(struct inf_onnx_scope *s, uint32_t starts, uint32_t axes,
-                                     int32_t rank)
+static struct inf_build_ints slice_axes(struct inf_onnx_scope *s, uint32_t starts, uint32_t axes,
+                                        int32_t rank)
 {
-    struct inf_ox_ints result = {.count = 0};
+    struct inf_build_ints result = {.count = 0};
     if (axes != INF_VALUE_NONE) {
-        result = inf_ox_const_ints(s, axes, "axes");
+        result = inf_build_const_ints(&s->b, axes, "axes");
     } else {
-        result.count = (uint32_t)inf_ox_known_dim(s, starts, 0);
+        result.count = (uint32_t)inf_build_known_dim(&s->b, starts, 0);
         for (uint32_t i = 0; i < result.count && i < INF_LIMIT_RANK; i++)
             result.values[i] = i;
     }
     if (result.count > (uint32_t)rank)
-        inf_ox_fail(s, INF_INVALID, "slices %u axes of %d", result.count, rank);
-    if (inf_ox_ok(s) && inf_ox_known_dim(s, starts, 0) != result.count)
-        inf_ox_fail(s, INF_INVALID, "has %lld starts and %u axes",
-                    (long long)inf_ox_known_dim(s, starts, 0), result.count);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < result.count; i++)
-        result.values[i] = inf_ox_axis(s, result.values[i], rank);
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_INVALID, "slices %u axes of %d", result.count, rank);
+    if (inf_build_ok(&s->b) && inf_build_known_dim(&s->b, starts, 0) != result.count)
+        inf_build_fail(&s->b, INF_INVALID, "has %lld starts and %u axes",
+                       (long long)inf_build_known_dim(&s->b, starts, 0), result.count);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < result.count; i++)
+        result.values[i] = inf_build_axis(&s->b, result.values[i], rank);
+    if (!inf_build_ok(&s->b))
         result.count = 0;
     return result;
 }
 
 static uint32_t attr_list(struct inf_onnx_scope *s, const char *name)
 {
-    struct inf_ox_ints ints;
-    return inf_ox_attr_ints(s, name, &ints) ? inf_ox_list(s, ints.values, ints.count)
-                                            : INF_VALUE_NONE;
+    struct inf_build_ints ints;
+    return inf_onnx_attr_ints(s, name, &ints) ? inf_build_list(&s->b, ints.values, ints.count)
+                                              : INF_VALUE_NONE;
 }
 
 static void lower_slice(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
     bool old = s->opset < 10;
-    uint32_t starts = old ? attr_list(s, "starts") : inf_ox_in(s, 1);
-    uint32_t ends = old ? attr_list(s, "ends") : inf_ox_in(s, 2);
-    uint32_t axes_value = old ? attr_list(s, "axes") : inf_ox_in(s, 3);
-    uint32_t steps = old ? INF_VALUE_NONE : inf_ox_in(s, 4);
-    int32_t rank = inf_ox_rank(s, x);
+    uint32_t starts = old ? attr_list(s, "starts") : inf_onnx_input(s, 1);
+    uint32_t ends = old ? attr_list(s, "ends") : inf_onnx_input(s, 2);
+    uint32_t axes_value = old ? attr_list(s, "axes") : inf_onnx_input(s, 3);
+    uint32_t steps = old ? INF_VALUE_NONE : inf_onnx_input(s, 4);
+    int32_t rank = inf_build_rank(&s->b, x);
     if (starts == INF_VALUE_NONE || ends == INF_VALUE_NONE) {
-        inf_ox_fail(s, INF_INVALID, "lacks starts or ends");
+        inf_build_fail(&s->b, INF_INVALID, "lacks starts or ends");
         return;
     }
-    struct inf_ox_ints axes = slice_axes(s, starts, axes_value, rank);
+    struct inf_build_ints axes = slice_axes(s, starts, axes_value, rank);
     const uint32_t inputs[] = {x, spread(s, starts, &axes, rank, 0),
                                spread(s, ends, &axes, rank, 0), spread(s, steps, &axes, rank, 1)};
-    struct inf_ox_call call = inf_ox_call(INF_OP_SLICE, inputs, 4);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_SLICE, inputs, 4);
     int32_t others = (1 << rank) - 1;
     for (uint32_t i = 0; i < axes.count; i++)
         others &= ~(1 << axes.values[i]);
-    call.attrs.slice.begin_mask = call.attrs.slice.end_mask = others;
-    s->outputs[0] = rank == 0 ? x : inf_ox_value(s, &call);
+    node.attrs.slice.begin_mask = node.attrs.slice.end_mask = others;
+    s->outputs[0] = rank == 0 ? x : inf_build_value(&s->b, &node);
 }
 
 // --- padding ---
@@ -174,7 +181,7 @@ static enum inf_pad_mode pad_mode(struct inf_onnx_scope *s, const char *mode)
         return INF_PAD_REFLECT;
     if (strcmp(mode, "edge") == 0)
         return INF_PAD_EDGE;
-    inf_ox_fail(s, INF_UNSUPPORTED, "mode is '%.20s'", mode);
+    inf_build_fail(&s->b, INF_UNSUPPORTED, "mode is '%.20s'", mode);
     return INF_PAD_CONSTANT;
 }
 
@@ -182,18 +189,18 @@ static enum inf_pad_mode pad_mode(struct inf_onnx_scope *s, const char *mode)
 static uint32_t wrap_axis(struct inf_onnx_scope *s, uint32_t x, int32_t axis, int64_t before,
                           int64_t after)
 {
-    int64_t size = inf_ox_known_dim(s, x, axis);
+    int64_t size = inf_build_known_dim(&s->b, x, axis);
     int64_t total = before + size + after;
     int32_t *index;
     if (before < 0 || after < 0 || size < 1 || total > 1 << 20)
-        inf_ox_fail(s, INF_UNSUPPORTED, "wraps %lld elements by %lld and %lld", (long long)size,
-                    (long long)before, (long long)after);
-    if (!inf_ox_ok(s) || (before == 0 && after == 0))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "wraps %lld elements by %lld and %lld",
+                       (long long)size, (long long)before, (long long)after);
+    if (!inf_build_ok(&s->b) || (before == 0 && after == 0))
         return x;
-    uint32_t indices = inf_ox_const(s, INF_DTYPE_I32, &INF_SHAPE(total), &index);
+    uint32_t indices = inf_build_const(&s->b, INF_DTYPE_I32, &INF_SHAPE(total), &index);
     for (int64_t i = 0; index != NULL && i < total; i++)
         index[i] = (int32_t)(((i - before) % size + size) % size);
-    return inf_ox_gather(s, x, indices, axis);
+    return inf_build_gather(&s->b, x, indices, axis);
 }
 
 // Pads that are constant: negative ones cut.
@@ -201,82 +208,83 @@ static uint32_t pad_const(struct inf_onnx_scope *s, uint32_t x, const int64_t *b
                           const int64_t *after, const char *mode, uint32_t value)
 {
     int64_t pairs[2 * INF_LIMIT_RANK];
-    int32_t rank = inf_ox_rank(s, x);
+    int32_t rank = inf_build_rank(&s->b, x);
     bool wraps = strcmp(mode, "wrap") == 0;
     for (int32_t i = 0; i < rank; i++) {
         pairs[2 * i] = INF_MAX(before[i], 0);
         pairs[2 * i + 1] = INF_MAX(after[i], 0);
         if (before[i] < 0 || after[i] < 0)
-            x = inf_ox_slice(s, x, i, INF_MAX(-before[i], 0), after[i] < 0 ? after[i] : INT64_MAX,
-                             1);
+            x = inf_build_slice(&s->b, x, i, INF_MAX(-before[i], 0),
+                                after[i] < 0 ? after[i] : INT64_MAX, 1);
         if (wraps)
             x = wrap_axis(s, x, i, pairs[2 * i], pairs[2 * i + 1]);
     }
-    return wraps ? x : inf_ox_pad(s, x, pairs, rank, pad_mode(s, mode), value);
+    return wraps ? x : inf_build_pad(&s->b, x, pairs, rank, pad_mode(s, mode), value);
 }
 
 // Pads that other nodes make: [2 * rank] befores and afters to [rank, 2] pairs.
 static uint32_t pad_computed(struct inf_onnx_scope *s, uint32_t x, uint32_t pads, const char *mode,
                              uint32_t value)
 {
-    uint32_t halves = inf_ox_reshape(s, pads, (int64_t[]){2, inf_ox_rank(s, x)}, 2);
-    uint32_t pairs = inf_ox_transpose(s, halves, (int64_t[]){1, 0}, 2);
-    const uint32_t inputs[] = {x, inf_ox_cast(s, pairs, INF_DTYPE_I32), value};
-    struct inf_ox_call call = inf_ox_call(INF_OP_PAD, inputs, value != INF_VALUE_NONE ? 3 : 2);
-    call.attrs.pad.mode = pad_mode(s, mode);
-    return inf_ox_value(s, &call);
+    uint32_t halves = inf_build_reshape(&s->b, pads, (int64_t[]){2, inf_build_rank(&s->b, x)}, 2);
+    uint32_t pairs = inf_build_transpose(&s->b, halves, (int64_t[]){1, 0}, 2);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_PAD, x, inf_build_cast(&s->b, pairs, INF_DTYPE_I32), value);
+    node.attrs.pad.mode = pad_mode(s, mode);
+    return inf_build_value(&s->b, &node);
 }
 
 static void lower_pad(struct inf_onnx_scope *s)
 {
     int64_t before[INF_LIMIT_RANK] = {0}, after[INF_LIMIT_RANK] = {0};
-    struct inf_ox_ints pads = {.count = 0}, axes = {.count = 0};
-    uint32_t x = s->inputs[0], value = inf_ox_in(s, 2);
-    const char *mode = inf_ox_attr_text(s, "mode", "constant");
-    int32_t rank = inf_ox_rank(s, x);
+    struct inf_build_ints pads = {.count = 0}, axes = {.count = 0};
+    uint32_t x = s->inputs[0], value = inf_onnx_input(s, 2);
+    const char *mode = inf_onnx_attr_text(s, "mode", "constant");
+    int32_t rank = inf_build_rank(&s->b, x);
     if (s->opset < 11) {
-        (void)inf_ox_attr_ints(s, s->opset < 2 ? "paddings" : "pads", &pads);
-        value = inf_ox_scalar(s, inf_ox_dtype(s, x), (double)inf_ox_attr_float(s, "value", 0));
-    } else if (inf_ox_in(s, 1) == INF_VALUE_NONE) {
-        inf_ox_fail(s, INF_INVALID, "lacks pads");
-    } else if (!inf_ox_is_const(s, s->inputs[1]) && inf_ox_in(s, 3) == INF_VALUE_NONE) {
+        (void)inf_onnx_attr_ints(s, s->opset < 2 ? "paddings" : "pads", &pads);
+        value = inf_build_scalar(&s->b, inf_build_dtype(&s->b, x),
+                                 (double)inf_onnx_attr_float(s, "value", 0));
+    } else if (inf_onnx_input(s, 1) == INF_VALUE_NONE) {
+        inf_build_fail(&s->b, INF_INVALID, "lacks pads");
+    } else if (!inf_build_is_const(&s->b, s->inputs[1]) && inf_onnx_input(s, 3) == INF_VALUE_NONE) {
         s->outputs[0] = pad_computed(s, x, s->inputs[1], mode, value);
         return;
     } else {
-        pads = inf_ox_const_ints(s, s->inputs[1], "pads");
+        pads = inf_build_const_ints(&s->b, s->inputs[1], "pads");
     }
-    if (inf_ox_in(s, 3) != INF_VALUE_NONE)
-        axes = inf_ox_const_ints(s, s->inputs[3], "axes");
+    if (inf_onnx_input(s, 3) != INF_VALUE_NONE)
+        axes = inf_build_const_ints(&s->b, s->inputs[3], "axes");
     else
         for (int32_t i = 0; i < rank; i++)
             axes.values[axes.count++] = i;
     if (pads.count != 2 * axes.count)
-        inf_ox_fail(s, INF_INVALID, "has %u pads for %u axes", pads.count, axes.count);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < axes.count; i++) {
-        int32_t axis = inf_ox_axis(s, axes.values[i], rank);
+        inf_build_fail(&s->b, INF_INVALID, "has %u pads for %u axes", pads.count, axes.count);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < axes.count; i++) {
+        int32_t axis = inf_build_axis(&s->b, axes.values[i], rank);
         before[axis] = pads.values[i];
         after[axis] = pads.values[axes.count + i];
     }
-    if (value != INF_VALUE_NONE && inf_ox_rank(s, value) > 0)
-        value = inf_ox_reshape(s, value, NULL, 0);
+    if (value != INF_VALUE_NONE && inf_build_rank(&s->b, value) > 0)
+        value = inf_build_reshape(&s->b, value, NULL, 0);
     s->outputs[0] = pad_const(s, x, before, after, mode, value);
 }
 
 // Cut or padded with zeros to a size, around the middle.
 static void lower_center_crop_pad(struct inf_onnx_scope *s)
 {
-    struct inf_ox_ints axes, sizes = inf_ox_const_ints(s, s->inputs[1], "shape");
+    struct inf_build_ints axes, sizes = inf_build_const_ints(&s->b, s->inputs[1], "shape");
     uint32_t x = s->inputs[0];
-    int32_t rank = inf_ox_rank(s, x);
+    int32_t rank = inf_build_rank(&s->b, x);
     int64_t before[INF_LIMIT_RANK] = {0}, after[INF_LIMIT_RANK] = {0};
-    if (!inf_ox_attr_ints(s, "axes", &axes))
+    if (!inf_onnx_attr_ints(s, "axes", &axes))
         for (int32_t i = 0; i < rank; i++)
             axes.values[axes.count++] = i;
     if (axes.count != sizes.count)
-        inf_ox_fail(s, INF_INVALID, "has %u axes and %u sizes", axes.count, sizes.count);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < axes.count; i++) {
-        int32_t axis = inf_ox_axis(s, axes.values[i], rank);
-        int64_t missing = sizes.values[i] - inf_ox_known_dim(s, x, axis);
+        inf_build_fail(&s->b, INF_INVALID, "has %u axes and %u sizes", axes.count, sizes.count);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < axes.count; i++) {
+        int32_t axis = inf_build_axis(&s->b, axes.values[i], rank);
+        int64_t missing = sizes.values[i] - inf_build_known_dim(&s->b, x, axis);
         // Half goes before, rounded towards nothing.
         before[axis] = missing / 2;
         after[axis] = missing - missing / 2;
@@ -288,37 +296,37 @@ static void lower_center_crop_pad(struct inf_onnx_scope *s)
 
 static void lower_space_to_depth(struct inf_onnx_scope *s)
 {
-    uint32_t x = inf_ox_channels_last(s, s->inputs[0]);
-    struct inf_ox_call call = inf_ox_call(INF_OP_SPACE_TO_DEPTH, &x, 1);
-    call.attrs.space_to_depth.block = inf_ox_attr_int(s, "blocksize", 0);
-    s->outputs[0] = inf_ox_channels_first(s, inf_ox_value(s, &call));
+    uint32_t x = inf_build_channels_last(&s->b, s->inputs[0]);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_SPACE_TO_DEPTH, &x, 1);
+    node.attrs.space_to_depth.block = inf_onnx_attr_int(s, "blocksize", 0);
+    s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
 }
 
 static void lower_depth_to_space(struct inf_onnx_scope *s)
 {
-    const char *mode = inf_ox_attr_text(s, "mode", "DCR");
-    int32_t block = inf_ox_attr_int(s, "blocksize", 0);
+    const char *mode = inf_onnx_attr_text(s, "mode", "DCR");
+    int32_t block = inf_onnx_attr_int(s, "blocksize", 0);
     uint32_t x = s->inputs[0];
     if (strcmp(mode, "DCR") == 0) {
-        x = inf_ox_channels_last(s, x);
-        struct inf_ox_call call = inf_ox_call(INF_OP_DEPTH_TO_SPACE, &x, 1);
-        call.attrs.depth_to_space.block = block;
-        s->outputs[0] = inf_ox_channels_first(s, inf_ox_value(s, &call));
+        x = inf_build_channels_last(&s->b, x);
+        struct inf_build_node node = inf_build_describe_list(INF_OP_DEPTH_TO_SPACE, &x, 1);
+        node.attrs.depth_to_space.block = block;
+        s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
         return;
     }
     // CRD: the block's rows and columns are the fastest part of the channels, not the slowest.
-    struct inf_shape shape = inf_ox_known_shape(s, x);
+    struct inf_shape shape = inf_build_known_shape(&s->b, x);
     if (strcmp(mode, "CRD") != 0 || shape.rank != 4 || block < 1 || block > 4096 ||
         shape.dims[1] % ((int64_t)block * block) != 0)
-        inf_ox_fail(s, INF_INVALID, "mode '%.20s', blocksize %d and rank %d do not fit", mode,
-                    block, shape.rank);
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_INVALID, "mode '%.20s', blocksize %d and rank %d do not fit",
+                       mode, block, shape.rank);
+    if (!inf_build_ok(&s->b))
         return;
     int64_t n = shape.dims[0], c = shape.dims[1] / ((int64_t)block * block);
     int64_t h = shape.dims[2], w = shape.dims[3];
-    x = inf_ox_reshape(s, x, (int64_t[]){n, c, block, block, h, w}, 6);
-    x = inf_ox_transpose(s, x, (int64_t[]){0, 1, 4, 2, 5, 3}, 6);
-    s->outputs[0] = inf_ox_reshape(s, x, (int64_t[]){n, c, h * block, w * block}, 4);
+    x = inf_build_reshape(&s->b, x, (int64_t[]){n, c, block, block, h, w}, 6);
+    x = inf_build_transpose(&s->b, x, (int64_t[]){0, 1, 4, 2, 5, 3}, 6);
+    s->outputs[0] = inf_build_reshape(&s->b, x, (int64_t[]){n, c, h * block, w * block}, 4);
 }
 
 static const struct inf_onnx_op ops[] = {

@@ -3,7 +3,9 @@
 // along axes.
 #include <math.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 static struct inf_ints axes_from(int32_t first, int32_t rank)
 {
@@ -22,14 +24,14 @@ static struct normalized normalize(struct inf_onnx_scope *s, uint32_t x,
                                    const struct inf_ints *axes, float epsilon)
 {
     struct normalized result;
-    result.mean = inf_ox_reduce(s, INF_REDUCE_MEAN, x, axes, true);
-    uint32_t centred = inf_ox_sub(s, x, result.mean);
-    uint32_t variance =
-        inf_ox_reduce(s, INF_REDUCE_MEAN, inf_ox_unary(s, INF_UNARY_SQUARE, centred), axes, true);
-    variance = inf_ox_binary_number(s, INF_BINARY_ADD, variance, (double)epsilon);
-    result.inverse =
-        inf_ox_unary(s, INF_UNARY_RECIPROCAL, inf_ox_unary(s, INF_UNARY_SQRT, variance));
-    result.value = inf_ox_mul(s, centred, result.inverse);
+    result.mean = inf_build_reduce(&s->b, INF_REDUCE_MEAN, x, axes, true);
+    uint32_t centred = inf_build_sub(&s->b, x, result.mean);
+    uint32_t variance = inf_build_reduce(
+        &s->b, INF_REDUCE_MEAN, inf_build_unary(&s->b, INF_UNARY_SQUARE, centred), axes, true);
+    variance = inf_build_binary_number(&s->b, INF_BINARY_ADD, variance, (double)epsilon);
+    result.inverse = inf_build_unary(&s->b, INF_UNARY_RECIPROCAL,
+                                     inf_build_unary(&s->b, INF_UNARY_SQRT, variance));
+    result.value = inf_build_mul(&s->b, centred, result.inverse);
     return result;
 }
 
@@ -38,30 +40,30 @@ static uint32_t normalize_whole(struct inf_onnx_scope *s, enum inf_normalize_kin
                                 const uint32_t operands[3], const struct inf_ints *axes,
                                 float epsilon)
 {
-    struct inf_ox_call call = inf_ox_call(INF_OP_NORMALIZE, operands, 3);
-    call.attrs.normalize.kind = kind;
-    call.attrs.normalize.axes = *axes;
-    call.attrs.normalize.epsilon = epsilon;
-    while (call.input_count > 1 && operands[call.input_count - 1] == INF_VALUE_NONE)
-        call.input_count--;
-    return inf_ox_value(s, &call);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_NORMALIZE, operands, 3);
+    node.attrs.normalize.kind = kind;
+    node.attrs.normalize.axes = *axes;
+    node.attrs.normalize.epsilon = epsilon;
+    while (node.input_count > 1 && operands[node.input_count - 1] == INF_VALUE_NONE)
+        node.input_count--;
+    return inf_build_value(&s->b, &node);
 }
 
 // Whether it is one normalisation of f32, which devices have a kernel for, along the last axis with a
 // weight for each place. Layouts move through the parts of others.
 static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype stash)
 {
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
-    if (!inf_ox_ok(s) || stash != INF_DTYPE_F32 || axis != rank - 1)
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    if (!inf_build_ok(&s->b) || stash != INF_DTYPE_F32 || axis != rank - 1)
         return false;
-    int64_t width = inf_ox_dim(s, s->inputs[0], -1);
+    int64_t width = inf_build_dim(&s->b, s->inputs[0], -1);
     for (uint32_t i = 0; i < 3; i++) {
-        uint32_t value = inf_ox_in(s, i);
+        uint32_t value = inf_onnx_input(s, i);
         if (value == INF_VALUE_NONE)
             continue;
         // Whose rank is not known, the parts take as well.
-        const struct inf_shape *shape = &s->graph->values[value].shape;
-        if (inf_ox_dtype(s, value) != INF_DTYPE_F32 ||
+        const struct inf_shape *shape = &s->b.graph->values[value].shape;
+        if (inf_build_dtype(&s->b, value) != INF_DTYPE_F32 ||
             (i > 0 && (shape->rank != 1 || width < 1 || shape->dims[0] != width)))
             return false;
     }
@@ -71,195 +73,206 @@ static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype s
 // One number a channel, made to stand at axis 1 of a tensor of that rank.
 static uint32_t per_channel(struct inf_onnx_scope *s, uint32_t x, int32_t rank)
 {
-    return inf_ox_expand_dims(s, x, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 2);
+    return inf_build_expand_dims(&s->b, x, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 2);
 }
 
 // Normalised by what the batch itself is; what was known before moves towards that.
 static void train_batch_norm(struct inf_onnx_scope *s, float epsilon)
 {
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
     struct inf_ints axes = axes_from(1, rank);
-    double momentum = (double)inf_ox_attr_float(s, "momentum", 0.9f);
+    double momentum = (double)inf_onnx_attr_float(s, "momentum", 0.9f);
     axes.values[0] = 0;
     uint32_t x = s->inputs[0], now[2];
-    now[0] = inf_ox_reduce(s, INF_REDUCE_MEAN, x, &axes, false);
-    uint32_t centred = inf_ox_sub(s, x, per_channel(s, now[0], rank));
-    now[1] =
-        inf_ox_reduce(s, INF_REDUCE_MEAN, inf_ox_unary(s, INF_UNARY_SQUARE, centred), &axes, false);
-    uint32_t deviation = inf_ox_unary(
-        s, INF_UNARY_SQRT, inf_ox_binary_number(s, INF_BINARY_ADD, now[1], (double)epsilon));
-    uint32_t y = inf_ox_div(s, centred, per_channel(s, deviation, rank));
-    s->outputs[0] = inf_ox_add(s, inf_ox_mul(s, y, per_channel(s, s->inputs[1], rank)),
-                               per_channel(s, s->inputs[2], rank));
+    now[0] = inf_build_reduce(&s->b, INF_REDUCE_MEAN, x, &axes, false);
+    uint32_t centred = inf_build_sub(&s->b, x, per_channel(s, now[0], rank));
+    now[1] = inf_build_reduce(&s->b, INF_REDUCE_MEAN,
+                              inf_build_unary(&s->b, INF_UNARY_SQUARE, centred), &axes, false);
+    uint32_t deviation =
+        inf_build_unary(&s->b, INF_UNARY_SQRT,
+                        inf_build_binary_number(&s->b, INF_BINARY_ADD, now[1], (double)epsilon));
+    uint32_t y = inf_build_div(&s->b, centred, per_channel(s, deviation, rank));
+    s->outputs[0] =
+        inf_build_add(&s->b, inf_build_mul(&s->b, y, per_channel(s, s->inputs[1], rank)),
+                      per_channel(s, s->inputs[2], rank));
     for (uint32_t i = 0; i < 2 && i + 1 < s->output_count; i++)
-        s->outputs[i + 1] =
-            inf_ox_add(s, inf_ox_binary_number(s, INF_BINARY_MUL, s->inputs[i + 3], momentum),
-                       inf_ox_binary_number(s, INF_BINARY_MUL, now[i], 1 - momentum));
+        s->outputs[i + 1] = inf_build_add(
+            &s->b, inf_build_binary_number(&s->b, INF_BINARY_MUL, s->inputs[i + 3], momentum),
+            inf_build_binary_number(&s->b, INF_BINARY_MUL, now[i], 1 - momentum));
 }
 
 static void lower_batch_norm(struct inf_onnx_scope *s)
 {
     uint32_t inputs[5];
-    float epsilon = inf_ox_attr_float(s, "epsilon", 1e-5f);
-    (void)inf_ox_attr(s, "momentum");
-    if (s->opset < 7 && inf_ox_attr_int(s, "is_test", 0) == 0)
-        inf_ox_fail(s, INF_UNSUPPORTED, "is_test is not set, wanted a model made for inference");
-    if (s->opset < 9 && inf_ox_attr_int(s, "spatial", 1) != 1)
-        inf_ox_fail(s, INF_UNSUPPORTED, "attribute 'spatial' is 0");
-    if (inf_ox_attr_int(s, "training_mode", 0) != 0) {
+    float epsilon = inf_onnx_attr_float(s, "epsilon", 1e-5f);
+    (void)inf_onnx_find_attr(s, "momentum");
+    if (s->opset < 7 && inf_onnx_attr_int(s, "is_test", 0) == 0)
+        inf_build_fail(&s->b, INF_UNSUPPORTED,
+                       "is_test is not set, wanted a model made for inference");
+    if (s->opset < 9 && inf_onnx_attr_int(s, "spatial", 1) != 1)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "attribute 'spatial' is 0");
+    if (inf_onnx_attr_int(s, "training_mode", 0) != 0) {
         train_batch_norm(s, epsilon);
         return;
     }
     for (uint32_t i = 0; i < 5; i++)
-        inputs[i] = inf_ox_cast(s, s->inputs[i], inf_ox_dtype(s, s->inputs[0]));
-    inputs[0] = inf_ox_channels_last(s, inputs[0]);
-    struct inf_ox_call call = inf_ox_call(INF_OP_BATCH_NORM, inputs, 5);
-    call.attrs.batch_norm.epsilon = epsilon;
-    s->outputs[0] = inf_ox_channels_first(s, inf_ox_value(s, &call));
+        inputs[i] = inf_build_cast(&s->b, s->inputs[i], inf_build_dtype(&s->b, s->inputs[0]));
+    inputs[0] = inf_build_channels_last(&s->b, inputs[0]);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_BATCH_NORM, inputs, 5);
+    node.attrs.batch_norm.epsilon = epsilon;
+    s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
 }
 
 static void lower_instance_norm(struct inf_onnx_scope *s)
 {
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
     struct inf_ints axes = axes_from(2, rank);
-    struct normalized x = normalize(s, s->inputs[0], &axes, inf_ox_attr_float(s, "epsilon", 1e-5f));
-    s->outputs[0] = inf_ox_add(s, inf_ox_mul(s, x.value, per_channel(s, s->inputs[1], rank)),
-                               per_channel(s, s->inputs[2], rank));
+    struct normalized x =
+        normalize(s, s->inputs[0], &axes, inf_onnx_attr_float(s, "epsilon", 1e-5f));
+    s->outputs[0] =
+        inf_build_add(&s->b, inf_build_mul(&s->b, x.value, per_channel(s, s->inputs[1], rank)),
+                      per_channel(s, s->inputs[2], rank));
 }
 
 // Means and variances are computed in FP32 whatever x is, unless stash_type says otherwise.
 static enum inf_dtype stash_type(struct inf_onnx_scope *s)
 {
-    int32_t type = inf_ox_attr_int(s, "stash_type", 1);
+    int32_t type = inf_onnx_attr_int(s, "stash_type", 1);
     if (inf_onnx_dtype(type) == INF_DTYPE_NONE)
-        inf_ox_fail(s, INF_UNSUPPORTED, "stash_type is %s (%d)", inf_onnx_type_name(type), type);
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "stash_type is %s (%d)", inf_onnx_type_name(type),
+                       type);
     return inf_onnx_dtype(type);
 }
 
 static void lower_layer_norm(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
-    int32_t rank = inf_ox_rank(s, x);
-    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", -1), rank);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
+    int32_t rank = inf_build_rank(&s->b, x);
+    int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", -1), rank);
     struct inf_ints axes = axes_from(axis, rank);
-    float epsilon = inf_ox_attr_float(s, "epsilon", 1e-5f);
+    float epsilon = inf_onnx_attr_float(s, "epsilon", 1e-5f);
     enum inf_dtype stash = stash_type(s);
-    if (!inf_ox_wants(s, 1) && !inf_ox_wants(s, 2) && is_row_norm(s, axis, stash)) {
-        uint32_t operands[3] = {x, s->inputs[1], inf_ox_in(s, 2)};
+    if (!inf_onnx_wants_output(s, 1) && !inf_onnx_wants_output(s, 2) &&
+        is_row_norm(s, axis, stash)) {
+        uint32_t operands[3] = {x, s->inputs[1], inf_onnx_input(s, 2)};
         s->outputs[0] = normalize_whole(s, INF_NORMALIZE_STANDARD, operands, &axes, epsilon);
         return;
     }
-    struct normalized y = normalize(s, inf_ox_cast(s, x, stash), &axes, epsilon);
-    uint32_t scaled = inf_ox_mul(s, inf_ox_cast(s, y.value, dtype), s->inputs[1]);
-    if (inf_ox_in(s, 2) != INF_VALUE_NONE)
-        scaled = inf_ox_add(s, scaled, s->inputs[2]);
+    struct normalized y = normalize(s, inf_build_cast(&s->b, x, stash), &axes, epsilon);
+    uint32_t scaled = inf_build_mul(&s->b, inf_build_cast(&s->b, y.value, dtype), s->inputs[1]);
+    if (inf_onnx_input(s, 2) != INF_VALUE_NONE)
+        scaled = inf_build_add(&s->b, scaled, s->inputs[2]);
     s->outputs[0] = scaled;
-    if (inf_ox_wants(s, 1))
+    if (inf_onnx_wants_output(s, 1))
         s->outputs[1] = y.mean;
-    if (inf_ox_wants(s, 2))
+    if (inf_onnx_wants_output(s, 2))
         s->outputs[2] = y.inverse;
 }
 
 static void lower_rms_norm(struct inf_onnx_scope *s)
 {
     enum inf_dtype stash = stash_type(s);
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
-    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", -1), rank);
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", -1), rank);
     struct inf_ints axes = axes_from(axis, rank);
-    float epsilon = inf_ox_attr_float(s, "epsilon", 1e-5f);
+    float epsilon = inf_onnx_attr_float(s, "epsilon", 1e-5f);
     if (is_row_norm(s, axis, stash)) {
         uint32_t operands[3] = {s->inputs[0], s->inputs[1], INF_VALUE_NONE};
         s->outputs[0] = normalize_whole(s, INF_NORMALIZE_RMS, operands, &axes, epsilon);
         return;
     }
-    uint32_t x = inf_ox_cast(s, s->inputs[0], stash);
-    uint32_t mean =
-        inf_ox_reduce(s, INF_REDUCE_MEAN, inf_ox_unary(s, INF_UNARY_SQUARE, x), &axes, true);
-    mean = inf_ox_binary_number(s, INF_BINARY_ADD, mean, (double)epsilon);
-    mean = inf_ox_unary(s, INF_UNARY_SQRT, mean);
-    uint32_t y = inf_ox_cast(s, inf_ox_div(s, x, mean), inf_ox_dtype(s, s->inputs[0]));
-    s->outputs[0] =
-        inf_ox_cast(s, inf_ox_mul(s, y, inf_ox_cast(s, s->inputs[1], inf_ox_dtype(s, y))),
-                    inf_ox_dtype(s, s->inputs[1]));
+    uint32_t x = inf_build_cast(&s->b, s->inputs[0], stash);
+    uint32_t mean = inf_build_reduce(&s->b, INF_REDUCE_MEAN,
+                                     inf_build_unary(&s->b, INF_UNARY_SQUARE, x), &axes, true);
+    mean = inf_build_binary_number(&s->b, INF_BINARY_ADD, mean, (double)epsilon);
+    mean = inf_build_unary(&s->b, INF_UNARY_SQRT, mean);
+    uint32_t y =
+        inf_build_cast(&s->b, inf_build_div(&s->b, x, mean), inf_build_dtype(&s->b, s->inputs[0]));
+    s->outputs[0] = inf_build_cast(
+        &s->b,
+        inf_build_mul(&s->b, y, inf_build_cast(&s->b, s->inputs[1], inf_build_dtype(&s->b, y))),
+        inf_build_dtype(&s->b, s->inputs[1]));
 }
 
 static void lower_group_norm(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    struct inf_shape shape = inf_ox_known_shape(s, x);
-    int32_t groups = inf_ox_attr_int(s, "num_groups", 0);
-    float epsilon = inf_ox_attr_float(s, "epsilon", 1e-5f);
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
+    struct inf_shape shape = inf_build_known_shape(&s->b, x);
+    int32_t groups = inf_onnx_attr_int(s, "num_groups", 0);
+    float epsilon = inf_onnx_attr_float(s, "epsilon", 1e-5f);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     bool by_channel = s->opset >= 21;
     if (shape.rank < 2 || groups < 1 || shape.dims[1] % groups != 0)
-        inf_ox_fail(s, INF_INVALID, "num_groups is %d, wanted a divisor of the channels", groups);
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_INVALID, "num_groups is %d, wanted a divisor of the channels",
+                       groups);
+    if (!inf_build_ok(&s->b))
         return;
     enum inf_dtype stash = by_channel ? stash_type(s) : dtype;
     int64_t dims[] = {shape.dims[0], groups, -1};
     struct inf_ints axes = axes_from(2, 3);
-    uint32_t y = inf_ox_reshape(s, inf_ox_cast(s, x, stash), dims, 3);
+    uint32_t y = inf_build_reshape(&s->b, inf_build_cast(&s->b, x, stash), dims, 3);
     y = stash == INF_DTYPE_F32
             ? normalize_whole(s, INF_NORMALIZE_STANDARD,
                               (uint32_t[]){y, INF_VALUE_NONE, INF_VALUE_NONE}, &axes, epsilon)
             : normalize(s, y, &axes, epsilon).value;
-    y = inf_ox_cast(s, y, dtype);
+    y = inf_build_cast(&s->b, y, dtype);
     if (by_channel)
-        y = inf_ox_reshape(s, y, shape.dims, shape.rank);
+        y = inf_build_reshape(&s->b, y, shape.dims, shape.rank);
     int32_t rank = by_channel ? shape.rank : 3;
-    y = inf_ox_add(s, inf_ox_mul(s, y, per_channel(s, s->inputs[1], rank)),
-                   per_channel(s, s->inputs[2], rank));
-    s->outputs[0] = by_channel ? y : inf_ox_reshape(s, y, shape.dims, shape.rank);
+    y = inf_build_add(&s->b, inf_build_mul(&s->b, y, per_channel(s, s->inputs[1], rank)),
+                      per_channel(s, s->inputs[2], rank));
+    s->outputs[0] = by_channel ? y : inf_build_reshape(&s->b, y, shape.dims, shape.rank);
 }
 
 // x minus its mean, through its deviation and a little.
 static void lower_mvn(struct inf_onnx_scope *s)
 {
-    struct inf_ox_ints listed = {.count = 3, .values = {0, 2, 3}}, given;
+    struct inf_build_ints listed = {.count = 3, .values = {0, 2, 3}}, given;
     struct inf_ints axes = {.count = 0};
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
-    if (inf_ox_attr_ints(s, "axes", &given))
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    if (inf_onnx_attr_ints(s, "axes", &given))
         listed = given;
-    for (uint32_t i = 0; inf_ox_ok(s) && i < listed.count && i < INF_LIMIT_RANK; i++)
-        axes.values[axes.count++] = inf_ox_axis(s, listed.values[i], rank);
-    uint32_t mean = inf_ox_reduce(s, INF_REDUCE_MEAN, s->inputs[0], &axes, true);
-    uint32_t centred = inf_ox_sub(s, s->inputs[0], mean);
-    uint32_t variance =
-        inf_ox_reduce(s, INF_REDUCE_MEAN, inf_ox_unary(s, INF_UNARY_SQUARE, centred), &axes, true);
-    uint32_t deviation = inf_ox_unary(s, INF_UNARY_SQRT, variance);
-    s->outputs[0] =
-        inf_ox_div(s, centred, inf_ox_binary_number(s, INF_BINARY_ADD, deviation, 1e-9));
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < listed.count && i < INF_LIMIT_RANK; i++)
+        axes.values[axes.count++] = inf_build_axis(&s->b, listed.values[i], rank);
+    uint32_t mean = inf_build_reduce(&s->b, INF_REDUCE_MEAN, s->inputs[0], &axes, true);
+    uint32_t centred = inf_build_sub(&s->b, s->inputs[0], mean);
+    uint32_t variance = inf_build_reduce(
+        &s->b, INF_REDUCE_MEAN, inf_build_unary(&s->b, INF_UNARY_SQUARE, centred), &axes, true);
+    uint32_t deviation = inf_build_unary(&s->b, INF_UNARY_SQRT, variance);
+    s->outputs[0] = inf_build_div(&s->b, centred,
+                                  inf_build_binary_number(&s->b, INF_BINARY_ADD, deviation, 1e-9));
 }
 
 static void lower_lp_norm(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    int32_t p = inf_ox_attr_int(s, "p", 2);
+    int32_t p = inf_onnx_attr_int(s, "p", 2);
     struct inf_ints axes = {.count = 1};
-    axes.values[0] = inf_ox_axis(s, inf_ox_attr_int(s, "axis", -1), inf_ox_rank(s, x));
+    axes.values[0] =
+        inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", -1), inf_build_rank(&s->b, x));
     if (p != 1 && p != 2)
-        inf_ox_fail(s, INF_INVALID, "p is %d, wanted 1 or 2", p);
-    uint32_t size = inf_ox_unary(s, p == 1 ? INF_UNARY_ABS : INF_UNARY_SQUARE, x);
-    size = inf_ox_reduce(s, INF_REDUCE_SUM, size, &axes, true);
+        inf_build_fail(&s->b, INF_INVALID, "p is %d, wanted 1 or 2", p);
+    uint32_t size = inf_build_unary(&s->b, p == 1 ? INF_UNARY_ABS : INF_UNARY_SQUARE, x);
+    size = inf_build_reduce(&s->b, INF_REDUCE_SUM, size, &axes, true);
     if (p == 2)
-        size = inf_ox_unary(s, INF_UNARY_SQRT, size);
-    s->outputs[0] = inf_ox_binary(s, INF_BINARY_DIV_NO_NAN, x, size);
+        size = inf_build_unary(&s->b, INF_UNARY_SQRT, size);
+    s->outputs[0] = inf_build_binary(&s->b, INF_BINARY_DIV_NO_NAN, x, size);
 }
 
 static void lower_lrn(struct inf_onnx_scope *s)
 {
-    int32_t size = inf_ox_attr_int(s, "size", 0);
-    if (size < 1 || size > 65535 || inf_ox_rank(s, s->inputs[0]) < 3)
-        inf_ox_fail(s, INF_INVALID, "size is %d, wanted 1 to 65535", size);
-    uint32_t x = inf_ox_channels_last(s, s->inputs[0]);
-    struct inf_ox_call call = inf_ox_call(INF_OP_LRN, &x, 1);
-    call.attrs.lrn.before = (size - 1) / 2;
-    call.attrs.lrn.after = size - 1 - (size - 1) / 2;
-    call.attrs.lrn.alpha = inf_ox_attr_float(s, "alpha", 1e-4f) / (float)INF_MAX(size, 1);
-    call.attrs.lrn.beta = inf_ox_attr_float(s, "beta", 0.75f);
-    call.attrs.lrn.bias = inf_ox_attr_float(s, "bias", 1.0f);
-    s->outputs[0] = inf_ox_channels_first(s, inf_ox_value(s, &call));
+    int32_t size = inf_onnx_attr_int(s, "size", 0);
+    if (size < 1 || size > 65535 || inf_build_rank(&s->b, s->inputs[0]) < 3)
+        inf_build_fail(&s->b, INF_INVALID, "size is %d, wanted 1 to 65535", size);
+    uint32_t x = inf_build_channels_last(&s->b, s->inputs[0]);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_LRN, &x, 1);
+    node.attrs.lrn.before = (size - 1) / 2;
+    node.attrs.lrn.after = size - 1 - (size - 1) / 2;
+    node.attrs.lrn.alpha = inf_onnx_attr_float(s, "alpha", 1e-4f) / (float)INF_MAX(size, 1);
+    node.attrs.lrn.beta = inf_onnx_attr_float(s, "beta", 0.75f);
+    node.attrs.lrn.bias = inf_onnx_attr_float(s, "bias", 1.0f);
+    s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
 }
 
 static const struct inf_onnx_op ops[] = {

@@ -2,7 +2,9 @@
 // Operators on patches of pictures.
 #include <math.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // Elements of one patch that Col2Im is built for: its filter is their square.
 #define PATCH_MAX 1024
@@ -19,28 +21,30 @@ static struct inf_ints read_axes(struct inf_onnx_scope *s, const char *name, uin
                                  int64_t fallback)
 {
     struct inf_ints result = {.count = (int32_t)count};
-    struct inf_ox_ints ints;
-    bool there = inf_ox_attr_ints(s, name, &ints);
+    struct inf_build_ints ints;
+    bool there = inf_onnx_attr_ints(s, name, &ints);
     if (there && ints.count != count)
-        inf_ox_fail(s, INF_INVALID, "%s has %u numbers, wanted %u", name, ints.count, count);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < count; i++) {
+        inf_build_fail(&s->b, INF_INVALID, "%s has %u numbers, wanted %u", name, ints.count, count);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < count; i++) {
         result.values[i] = there ? ints.values[i] : fallback;
         if (result.values[i] < fallback || result.values[i] > 65535)
-            inf_ox_fail(s, INF_INVALID, "%s[%u] is %lld", name, i, (long long)result.values[i]);
+            inf_build_fail(&s->b, INF_INVALID, "%s[%u] is %lld", name, i,
+                           (long long)result.values[i]);
     }
     return result;
 }
 
 static void read_columns(struct inf_onnx_scope *s, struct columns *columns)
 {
-    struct inf_ox_ints image = inf_ox_const_ints(s, s->inputs[1], "image_shape");
-    struct inf_ox_ints block = inf_ox_const_ints(s, s->inputs[2], "block_shape");
+    struct inf_build_ints image = inf_build_const_ints(&s->b, s->inputs[1], "image_shape");
+    struct inf_build_ints block = inf_build_const_ints(&s->b, s->inputs[2], "block_shape");
     uint32_t axes = image.count;
     // Pictures of rank 8 have six; the convolution wants three.
-    if (inf_ox_ok(s) && (axes < 1 || axes > 3 || block.count != axes))
-        inf_ox_fail(s, INF_UNSUPPORTED, "image_shape has %u axes and block_shape %u, wanted 1 to 3",
-                    axes, block.count);
-    if (!inf_ox_ok(s))
+    if (inf_build_ok(&s->b) && (axes < 1 || axes > 3 || block.count != axes))
+        inf_build_fail(&s->b, INF_UNSUPPORTED,
+                       "image_shape has %u axes and block_shape %u, wanted 1 to 3", axes,
+                       block.count);
+    if (!inf_build_ok(&s->b))
         return;
     *columns = (struct columns){.axes = (int32_t)axes, .patch = 1};
     columns->strides = read_axes(s, "strides", axes, 1);
@@ -54,11 +58,11 @@ static void read_columns(struct inf_onnx_scope *s, struct columns *columns)
         columns->after.values[i] = pads.values[i + axes];
         if (block.values[i] < 1 || block.values[i] > PATCH_MAX / columns->patch ||
             image.values[i] < 1 || image.values[i] >= INF_LIMIT_DIM)
-            inf_ox_fail(s, INF_UNSUPPORTED,
-                        "image_shape[%u] is %lld and block_shape[%u] %lld, wanted at most %d "
-                        "elements of a block",
-                        i, (long long)image.values[i], i, (long long)block.values[i], PATCH_MAX);
-        columns->patch *= inf_ox_ok(s) ? block.values[i] : 1;
+            inf_build_fail(&s->b, INF_UNSUPPORTED,
+                           "image_shape[%u] is %lld and block_shape[%u] %lld, wanted at most %d "
+                           "elements of a block",
+                           i, (long long)image.values[i], i, (long long)block.values[i], PATCH_MAX);
+        columns->patch *= inf_build_ok(&s->b) ? block.values[i] : 1;
     }
 }
 
@@ -69,8 +73,8 @@ static int64_t count_patches(struct inf_onnx_scope *s, const struct columns *col
                    columns->after.values[axis] -
                    columns->dilations.values[axis] * (columns->block[axis] - 1) - 1;
     if (room < 0)
-        inf_ox_fail(s, INF_INVALID, "a block is larger than the image along axis %d", axis);
-    return inf_ox_ok(s) ? room / columns->strides.values[axis] + 1 : 1;
+        inf_build_fail(&s->b, INF_INVALID, "a block is larger than the image along axis %d", axis);
+    return inf_build_ok(&s->b) ? room / columns->strides.values[axis] + 1 : 1;
 }
 
 // A filter that puts element i of a patch to place i of its block: [block..., 1, patch].
@@ -83,10 +87,10 @@ static uint32_t placing_filter(struct inf_onnx_scope *s, const struct columns *c
         shape.dims[i] = columns->block[i];
     shape.dims[columns->axes] = 1;
     shape.dims[columns->axes + 1] = columns->patch;
-    uint32_t filter = inf_ox_const(s, INF_DTYPE_F32, &shape, &data);
+    uint32_t filter = inf_build_const(&s->b, INF_DTYPE_F32, &shape, &data);
     for (int64_t i = 0; data != NULL && i < columns->patch; i++)
         data[i * columns->patch + i] = 1;
-    return inf_ox_cast(s, filter, dtype);
+    return inf_build_cast(&s->b, filter, dtype);
 }
 
 // Patches [n, c * patch, places] added up where they lie: a transposed convolution of each channel
@@ -96,34 +100,35 @@ static void lower_col2im(struct inf_onnx_scope *s)
     struct columns columns = {0};
     int64_t dims[INF_LIMIT_RANK] = {-1, 0};
     read_columns(s, &columns);
-    int64_t rows = inf_ox_known_dim(s, s->inputs[0], 1);
-    if (inf_ox_ok(s) && rows % columns.patch != 0)
-        inf_ox_fail(s, INF_INVALID, "%lld rows are no patches of %lld", (long long)rows,
-                    (long long)columns.patch);
-    if (!inf_ox_ok(s))
+    int64_t rows = inf_build_known_dim(&s->b, s->inputs[0], 1);
+    if (inf_build_ok(&s->b) && rows % columns.patch != 0)
+        inf_build_fail(&s->b, INF_INVALID, "%lld rows are no patches of %lld", (long long)rows,
+                       (long long)columns.patch);
+    if (!inf_build_ok(&s->b))
         return;
     dims[1] = columns.patch;
     for (int32_t i = 0; i < columns.axes; i++)
         dims[i + 2] = count_patches(s, &columns, i);
-    uint32_t x = inf_ox_channels_last(s, inf_ox_reshape(s, s->inputs[0], dims, columns.axes + 2));
+    uint32_t x = inf_build_channels_last(
+        &s->b, inf_build_reshape(&s->b, s->inputs[0], dims, columns.axes + 2));
     for (int32_t i = 0; i < columns.axes; i++)
         dims[i] = columns.image[i];
     dims[columns.axes] = 1;
-    const uint32_t shape[] = {inf_ox_dim_value(s, x, 0),
-                              inf_ox_list(s, dims, (uint32_t)columns.axes + 1)};
-    const uint32_t inputs[] = {x, placing_filter(s, &columns, inf_ox_dtype(s, x)),
-                               inf_ox_concat(s, shape, 2, 0)};
-    struct inf_ox_call call = inf_ox_call(INF_OP_CONV_ND_TRANSPOSE, inputs, 3);
-    call.attrs.conv_nd_transpose.strides = columns.strides;
-    call.attrs.conv_nd_transpose.dilations = columns.dilations;
-    call.attrs.conv_nd_transpose.pads_before = columns.before;
-    call.attrs.conv_nd_transpose.pads_after = columns.after;
-    uint32_t y = inf_ox_value(s, &call);
+    const uint32_t shape[] = {inf_build_dim_value(&s->b, x, 0),
+                              inf_build_list(&s->b, dims, (uint32_t)columns.axes + 1)};
+    const uint32_t inputs[] = {x, placing_filter(s, &columns, inf_build_dtype(&s->b, x)),
+                               inf_build_concat(&s->b, shape, 2, 0)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_CONV_ND_TRANSPOSE, inputs, 3);
+    node.attrs.conv_nd_transpose.strides = columns.strides;
+    node.attrs.conv_nd_transpose.dilations = columns.dilations;
+    node.attrs.conv_nd_transpose.pads_before = columns.before;
+    node.attrs.conv_nd_transpose.pads_after = columns.after;
+    uint32_t y = inf_build_value(&s->b, &node);
     dims[0] = -1;
     dims[1] = rows / columns.patch;
     for (int32_t i = 0; i < columns.axes; i++)
         dims[i + 2] = columns.image[i];
-    s->outputs[0] = inf_ox_reshape(s, y, dims, columns.axes + 2);
+    s->outputs[0] = inf_build_reshape(&s->b, y, dims, columns.axes + 2);
 }
 
 static const struct inf_onnx_op ops[] = {

@@ -3,14 +3,17 @@
 // pool_nd.
 #include <math.h>
 
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/window.h"
 
 // Lengthens the padding behind so that ceil_mode's last window fits. One that would begin behind x
 // and its padding before does not count.
 static void apply_ceil(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
 {
-    for (int32_t i = 0; inf_ox_ok(s) && i < window->axes; i++) {
-        int64_t size = inf_ox_known_dim(s, x, i + 2), stride = window->stride[i];
+    for (int32_t i = 0; inf_build_ok(&s->b) && i < window->axes; i++) {
+        int64_t size = inf_build_known_dim(&s->b, x, i + 2), stride = window->stride[i];
         int64_t reach = inf_onnx_window_reach(window, i);
         int64_t room = size + window->before[i] + window->after[i] - reach;
         int64_t last = room > 0 ? (room + stride - 1) / stride : 0;
@@ -26,10 +29,10 @@ static uint32_t emit_pool2d(struct inf_onnx_scope *s, uint32_t x,
     bool narrow = window->axes == 1;
     int32_t h = 0, w = narrow ? 0 : 1;
     if (narrow)
-        x = inf_ox_expand_dims(s, x, (int64_t[]){2}, 1);
-    x = inf_ox_channels_last(s, x);
-    struct inf_ox_call call = inf_ox_call(INF_OP_POOL2D, &x, 1);
-    struct inf_attrs_pool2d *attrs = &call.attrs.pool2d;
+        x = inf_build_expand_dims(&s->b, x, (int64_t[]){2}, 1);
+    x = inf_build_channels_last(&s->b, x);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_POOL2D, &x, 1);
+    struct inf_attrs_pool2d *attrs = &node.attrs.pool2d;
     attrs->kind = (enum inf_pool_kind)s->op->kind;
     attrs->padding = window->same ? INF_PADDING_SAME : INF_PADDING_EXPLICIT;
     attrs->kernel_w = (int32_t)window->kernel[w];
@@ -42,8 +45,8 @@ static uint32_t emit_pool2d(struct inf_onnx_scope *s, uint32_t x,
         attrs->pad_top = (int32_t)window->before[h];
         attrs->pad_bottom = (int32_t)window->after[h];
     }
-    uint32_t y = inf_ox_channels_first(s, inf_ox_value(s, &call));
-    return narrow ? inf_ox_squeeze(s, y, (int64_t[]){2}, 1) : y;
+    uint32_t y = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
+    return narrow ? inf_build_squeeze(&s->b, y, (int64_t[]){2}, 1) : y;
 }
 
 static struct inf_ints per_axis(const int64_t *values, int32_t count)
@@ -57,18 +60,19 @@ static struct inf_ints per_axis(const int64_t *values, int32_t count)
 // Indices counted with the first spatial axis as the fastest instead of the last.
 static uint32_t first_axis_fastest(struct inf_onnx_scope *s, uint32_t indices)
 {
-    struct inf_shape shape = inf_ox_known_shape(s, s->inputs[0]);
+    struct inf_shape shape = inf_build_known_shape(&s->b, s->inputs[0]);
     int64_t plane = 1, column = 1;
     for (int32_t i = 2; i < shape.rank; i++)
         plane *= INF_MAX(shape.dims[i], 1);
-    uint32_t inside = inf_ox_binary_number(s, INF_BINARY_MOD, indices, (double)plane);
-    uint32_t sum = inf_ox_sub(s, indices, inside);
-    for (int32_t i = 2; inf_ox_ok(s) && i < shape.rank; i++) {
+    uint32_t inside = inf_build_binary_number(&s->b, INF_BINARY_MOD, indices, (double)plane);
+    uint32_t sum = inf_build_sub(&s->b, indices, inside);
+    for (int32_t i = 2; inf_build_ok(&s->b) && i < shape.rank; i++) {
         int64_t size = INF_MAX(shape.dims[i], 1);
         int64_t row = plane / column / size; // the step of axis i where the last one is the fastest
-        uint32_t at = inf_ox_binary_number(s, INF_BINARY_DIV, inside, (double)row);
-        at = inf_ox_binary_number(s, INF_BINARY_MOD, at, (double)size);
-        sum = inf_ox_add(s, sum, inf_ox_binary_number(s, INF_BINARY_MUL, at, (double)column));
+        uint32_t at = inf_build_binary_number(&s->b, INF_BINARY_DIV, inside, (double)row);
+        at = inf_build_binary_number(&s->b, INF_BINARY_MOD, at, (double)size);
+        sum = inf_build_add(&s->b, sum,
+                            inf_build_binary_number(&s->b, INF_BINARY_MUL, at, (double)column));
         column *= size;
     }
     return sum;
@@ -77,10 +81,10 @@ static uint32_t first_axis_fastest(struct inf_onnx_scope *s, uint32_t indices)
 static void emit_pool_nd(struct inf_onnx_scope *s, const struct inf_onnx_window *window,
                          bool ceil_mode, bool count_pads)
 {
-    uint32_t values[2], x = inf_ox_channels_last(s, s->inputs[0]);
-    struct inf_ox_call call = inf_ox_call(INF_OP_POOL_ND, &x, 1);
-    struct inf_attrs_pool_nd *attrs = &call.attrs.pool_nd;
-    bool indices = inf_ox_wants(s, 1);
+    uint32_t values[2], x = inf_build_channels_last(&s->b, s->inputs[0]);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_POOL_ND, &x, 1);
+    struct inf_attrs_pool_nd *attrs = &node.attrs.pool_nd;
+    bool indices = inf_onnx_wants_output(s, 1);
     attrs->kind = (enum inf_pool_kind)s->op->kind;
     attrs->padding = window->same ? INF_PADDING_SAME : INF_PADDING_EXPLICIT;
     attrs->kernel = per_axis(window->kernel, window->axes);
@@ -90,15 +94,16 @@ static void emit_pool_nd(struct inf_onnx_scope *s, const struct inf_onnx_window 
     attrs->pads_after = per_axis(window->after, window->axes);
     attrs->ceil = ceil_mode;
     attrs->count_padding = count_pads;
-    attrs->p = s->op->kind == INF_POOL_LP ? inf_ox_attr_int(s, "p", 2) : attrs->p;
+    attrs->p = s->op->kind == INF_POOL_LP ? inf_onnx_attr_int(s, "p", 2) : attrs->p;
     attrs->index_batch = attrs->index_channels_first = true;
-    call.output_count = indices ? 2 : 1;
-    inf_ox_emit(s, &call, values);
-    s->outputs[0] = inf_ox_channels_first(s, values[0]);
+    node.output_count = indices ? 2 : 1;
+    inf_build_emit(&s->b, &node, values);
+    s->outputs[0] = inf_build_channels_first(&s->b, values[0]);
     if (!indices)
         return;
-    s->outputs[1] = inf_ox_cast(s, inf_ox_channels_first(s, values[1]), INF_DTYPE_I64);
-    if (inf_ox_attr_int(s, "storage_order", 0) != 0)
+    s->outputs[1] =
+        inf_build_cast(&s->b, inf_build_channels_first(&s->b, values[1]), INF_DTYPE_I64);
+    if (inf_onnx_attr_int(s, "storage_order", 0) != 0)
         s->outputs[1] = first_axis_fastest(s, s->outputs[1]);
 }
 
@@ -123,32 +128,33 @@ static void lower_pool(struct inf_onnx_scope *s)
     struct inf_onnx_window window;
     inf_onnx_window_read(s, &window, s->inputs[0], NULL);
     bool is_average = s->op->kind == INF_POOL_AVERAGE;
-    bool ceil_mode = inf_ox_attr_int(s, "ceil_mode", 0) != 0;
-    bool count_pads = is_average && inf_ox_attr_int(s, "count_include_pad", 0) != 0;
-    (void)inf_ox_attr(s, "storage_order"); // of indices only
+    bool ceil_mode = inf_onnx_attr_int(s, "ceil_mode", 0) != 0;
+    bool count_pads = is_average && inf_onnx_attr_int(s, "count_include_pad", 0) != 0;
+    (void)inf_onnx_find_attr(s, "storage_order"); // of indices only
     count_pads = count_pads && is_padded(&window);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
-    if (count_pads || inf_ox_wants(s, 1) || s->op->kind == INF_POOL_LP || !is_plain(&window)) {
+    if (count_pads || inf_onnx_wants_output(s, 1) || s->op->kind == INF_POOL_LP ||
+        !is_plain(&window)) {
         emit_pool_nd(s, &window, ceil_mode, count_pads);
         return;
     }
     if (ceil_mode)
         apply_ceil(s, &window, s->inputs[0]);
-    if (inf_ox_ok(s))
+    if (inf_build_ok(&s->b))
         s->outputs[0] = emit_pool2d(s, s->inputs[0], &window);
 }
 
 static void lower_global_lp_pool(struct inf_onnx_scope *s)
 {
     struct inf_ints axes = {.count = 0};
-    double p = s->opset < 2 ? (double)inf_ox_attr_float(s, "p", 2) : inf_ox_attr_int(s, "p", 2);
-    uint32_t x = inf_ox_unary(s, INF_UNARY_ABS, s->inputs[0]);
-    for (int32_t i = 2; i < inf_ox_rank(s, x); i++)
+    double p = s->opset < 2 ? (double)inf_onnx_attr_float(s, "p", 2) : inf_onnx_attr_int(s, "p", 2);
+    uint32_t x = inf_build_unary(&s->b, INF_UNARY_ABS, s->inputs[0]);
+    for (int32_t i = 2; i < inf_build_rank(&s->b, x); i++)
         axes.values[axes.count++] = i;
-    x = inf_ox_binary_number(s, INF_BINARY_POW, x, p);
-    x = inf_ox_reduce(s, INF_REDUCE_SUM, x, &axes, true);
-    s->outputs[0] = inf_ox_binary_number(s, INF_BINARY_POW, x, 1 / p);
+    x = inf_build_binary_number(&s->b, INF_BINARY_POW, x, p);
+    x = inf_build_reduce(&s->b, INF_REDUCE_SUM, x, &axes, true);
+    s->outputs[0] = inf_build_binary_number(&s->b, INF_BINARY_POW, x, 1 / p);
 }
 
 static const struct inf_onnx_op ops[] = {

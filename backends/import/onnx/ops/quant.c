@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantising and dequantising, in arithmetic of floats and integers.
-#include "backends/import/onnx/lower.h"
+
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // Scale or zero point made to stand against x: one number, one an index of an axis, or one a block.
 static uint32_t against(struct inf_onnx_scope *s, uint32_t value, uint32_t x)
 {
-    int32_t rank = inf_ox_rank(s, x);
-    int32_t block = inf_ox_attr_int(s, "block_size", 0);
-    if (inf_ox_rank(s, value) == 0)
+    int32_t rank = inf_build_rank(&s->b, x);
+    int32_t block = inf_onnx_attr_int(s, "block_size", 0);
+    if (inf_build_rank(&s->b, value) == 0)
         return value;
-    if (inf_ox_rank(s, value) == 1 && inf_ox_dim(s, value, 0) == 1 && block == 0)
-        return inf_ox_squeeze(s, value, (int64_t[]){0}, 1);
-    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 1), rank);
-    if (block == 0 && inf_ox_rank(s, value) == 1)
-        return inf_ox_expand_dims(s, value, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 1 - axis);
+    if (inf_build_rank(&s->b, value) == 1 && inf_build_dim(&s->b, value, 0) == 1 && block == 0)
+        return inf_build_squeeze(&s->b, value, (int64_t[]){0}, 1);
+    int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 1), rank);
+    if (block == 0 && inf_build_rank(&s->b, value) == 1)
+        return inf_build_expand_dims(&s->b, value, (int64_t[]){1, 2, 3, 4, 5, 6, 7},
+                                     rank - 1 - axis);
     // Blocked: each number serves `block` neighbours along the axis.
-    int64_t size = inf_ox_known_dim(s, x, axis);
+    int64_t size = inf_build_known_dim(&s->b, x, axis);
     int32_t *index;
-    if (block < 1 || inf_ox_rank(s, value) != rank ||
-        inf_ox_known_dim(s, value, axis) != (size + block - 1) / block)
-        inf_ox_fail(s, INF_INVALID, "block_size %d does not fit axis %d of %lld", block, axis,
-                    (long long)size);
-    uint32_t indices = inf_ox_const(s, INF_DTYPE_I32, &INF_SHAPE(size), &index);
+    if (block < 1 || inf_build_rank(&s->b, value) != rank ||
+        inf_build_known_dim(&s->b, value, axis) != (size + block - 1) / block)
+        inf_build_fail(&s->b, INF_INVALID, "block_size %d does not fit axis %d of %lld", block,
+                       axis, (long long)size);
+    uint32_t indices = inf_build_const(&s->b, INF_DTYPE_I32, &INF_SHAPE(size), &index);
     for (int64_t i = 0; index != NULL && i < size; i++)
         index[i] = (int32_t)(i / block);
-    return inf_ox_gather(s, value, indices, axis);
+    return inf_build_gather(&s->b, value, indices, axis);
 }
 
 static bool int_range(enum inf_dtype dtype, double *low, double *high)
@@ -49,12 +53,12 @@ static bool int_range(enum inf_dtype dtype, double *low, double *high)
 
 static enum inf_dtype quantized_type(struct inf_onnx_scope *s)
 {
-    int32_t type = inf_ox_attr_int(s, "output_dtype", 0);
-    uint32_t zero = inf_ox_in(s, 2);
+    int32_t type = inf_onnx_attr_int(s, "output_dtype", 0);
+    uint32_t zero = inf_onnx_input(s, 2);
     if (type != 0 && inf_onnx_dtype(type) == INF_DTYPE_NONE)
-        inf_ox_fail(s, INF_UNSUPPORTED, "output_dtype is %s", inf_onnx_type_name(type));
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "output_dtype is %s", inf_onnx_type_name(type));
     if (zero != INF_VALUE_NONE)
-        return inf_ox_dtype(s, zero);
+        return inf_build_dtype(&s->b, zero);
     return type != 0 ? inf_onnx_dtype(type) : INF_DTYPE_U8;
 }
 
@@ -62,9 +66,10 @@ static enum inf_dtype quantized_type(struct inf_onnx_scope *s)
 // graph have.
 static bool is_plain(struct inf_onnx_scope *s, uint32_t zero)
 {
-    if (inf_ox_attr_int(s, "block_size", 0) != 0 || inf_ox_rank(s, s->inputs[1]) > 1)
+    if (inf_onnx_attr_int(s, "block_size", 0) != 0 || inf_build_rank(&s->b, s->inputs[1]) > 1)
         return false;
-    return zero == INF_VALUE_NONE || inf_ox_rank(s, zero) == inf_ox_rank(s, s->inputs[1]);
+    return zero == INF_VALUE_NONE ||
+           inf_build_rank(&s->b, zero) == inf_build_rank(&s->b, s->inputs[1]);
 }
 
 // A node of the graph from x, scale and zero point.
@@ -72,85 +77,88 @@ static uint32_t plain_node(struct inf_onnx_scope *s, enum inf_op op, uint32_t x,
                            uint32_t zero, enum inf_dtype dtype)
 {
     const uint32_t inputs[] = {x, scale, zero};
-    struct inf_ox_call call = inf_ox_call(op, inputs, zero != INF_VALUE_NONE ? 3 : 2);
-    bool single = inf_ox_rank(s, scale) == 0 || inf_ox_dim(s, scale, 0) == 1;
-    int32_t axis = inf_ox_attr_int(s, "axis", 1);
+    struct inf_build_node node =
+        inf_build_describe_list(op, inputs, zero != INF_VALUE_NONE ? 3 : 2);
+    bool single = inf_build_rank(&s->b, scale) == 0 || inf_build_dim(&s->b, scale, 0) == 1;
+    int32_t axis = inf_onnx_attr_int(s, "axis", 1);
     if (!single)
-        axis = inf_ox_axis(s, axis, inf_ox_rank(s, x));
+        axis = inf_build_axis(&s->b, axis, inf_build_rank(&s->b, x));
     if (op == INF_OP_QUANTIZE) {
-        call.attrs.quantize.dtype = dtype;
-        call.attrs.quantize.axis = single ? 0 : axis;
+        node.attrs.quantize.dtype = dtype;
+        node.attrs.quantize.axis = single ? 0 : axis;
     } else {
-        call.attrs.dequantize.axis = single ? 0 : axis;
+        node.attrs.dequantize.axis = single ? 0 : axis;
     }
-    return inf_ox_value(s, &call);
+    return inf_build_value(&s->b, &node);
 }
 
 static void lower_quantize(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0], zero = inf_ox_in(s, 2);
+    uint32_t x = s->inputs[0], zero = inf_onnx_input(s, 2);
     enum inf_dtype dtype = quantized_type(s);
     double low = 0, high = 0;
-    (void)inf_ox_attr(s, "saturate"); // of floats of 8 bits
-    int32_t precision = inf_ox_attr_int(s, "precision", 0);
+    (void)inf_onnx_find_attr(s, "saturate"); // of floats of 8 bits
+    int32_t precision = inf_onnx_attr_int(s, "precision", 0);
     if (!int_range(dtype, &low, &high))
-        inf_ox_fail(s, INF_UNSUPPORTED, "y is %s", inf_dtype_name(dtype));
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "y is %s", inf_dtype_name(dtype));
     if (precision != 0 && inf_onnx_dtype(precision) != INF_DTYPE_F32)
-        inf_ox_fail(s, INF_UNSUPPORTED, "precision is %s", inf_onnx_type_name(precision));
-    x = inf_ox_cast(s, x, INF_DTYPE_F32);
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "precision is %s", inf_onnx_type_name(precision));
+    x = inf_build_cast(&s->b, x, INF_DTYPE_F32);
     if (is_plain(s, zero)) {
         s->outputs[0] = plain_node(s, INF_OP_QUANTIZE, x,
-                                   inf_ox_cast(s, s->inputs[1], INF_DTYPE_F32), zero, dtype);
+                                   inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_F32), zero, dtype);
         return;
     }
-    uint32_t scale = inf_ox_cast(s, against(s, s->inputs[1], x), INF_DTYPE_F32);
-    uint32_t y = inf_ox_unary(s, INF_UNARY_ROUND, inf_ox_div(s, x, scale));
+    uint32_t scale = inf_build_cast(&s->b, against(s, s->inputs[1], x), INF_DTYPE_F32);
+    uint32_t y = inf_build_unary(&s->b, INF_UNARY_ROUND, inf_build_div(&s->b, x, scale));
     if (zero != INF_VALUE_NONE)
-        y = inf_ox_add(s, y, inf_ox_cast(s, against(s, zero, x), INF_DTYPE_F32));
-    s->outputs[0] = inf_ox_cast(s, inf_ox_clip(s, y, low, high), dtype);
+        y = inf_build_add(&s->b, y, inf_build_cast(&s->b, against(s, zero, x), INF_DTYPE_F32));
+    s->outputs[0] = inf_build_cast(&s->b, inf_build_clip(&s->b, y, low, high), dtype);
 }
 
 static void lower_dequantize(struct inf_onnx_scope *s)
 {
-    uint32_t zero = inf_ox_in(s, 2);
-    int32_t type = inf_ox_attr_int(s, "output_dtype", 0);
-    enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_ox_dtype(s, s->inputs[1]);
+    uint32_t zero = inf_onnx_input(s, 2);
+    int32_t type = inf_onnx_attr_int(s, "output_dtype", 0);
+    enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_build_dtype(&s->b, s->inputs[1]);
     if (!inf_dtype_is_float(dtype))
-        inf_ox_fail(s, INF_UNSUPPORTED, "output_dtype is %s", inf_onnx_type_name(type));
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "output_dtype is %s", inf_onnx_type_name(type));
     if (is_plain(s, zero)) {
-        uint32_t scale = inf_ox_cast(s, s->inputs[1], INF_DTYPE_F32);
+        uint32_t scale = inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_F32);
         uint32_t y = plain_node(s, INF_OP_DEQUANTIZE, s->inputs[0], scale, zero, INF_DTYPE_NONE);
-        s->outputs[0] = inf_ox_cast(s, y, dtype);
+        s->outputs[0] = inf_build_cast(&s->b, y, dtype);
         return;
     }
-    uint32_t x = inf_ox_cast(s, s->inputs[0], INF_DTYPE_I32);
+    uint32_t x = inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_I32);
     if (zero != INF_VALUE_NONE)
-        x = inf_ox_sub(s, x, inf_ox_cast(s, against(s, zero, x), INF_DTYPE_I32));
-    uint32_t scale = inf_ox_cast(s, against(s, s->inputs[1], x), INF_DTYPE_F32);
-    s->outputs[0] = inf_ox_cast(s, inf_ox_mul(s, inf_ox_cast(s, x, INF_DTYPE_F32), scale), dtype);
+        x = inf_build_sub(&s->b, x, inf_build_cast(&s->b, against(s, zero, x), INF_DTYPE_I32));
+    uint32_t scale = inf_build_cast(&s->b, against(s, s->inputs[1], x), INF_DTYPE_F32);
+    s->outputs[0] = inf_build_cast(
+        &s->b, inf_build_mul(&s->b, inf_build_cast(&s->b, x, INF_DTYPE_F32), scale), dtype);
 }
 
 // To unsigned 8 bits over the range of x itself, 0 included.
 static void lower_dynamic_quantize(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    struct inf_ints axes = {.count = inf_ox_rank(s, x)};
+    struct inf_ints axes = {.count = inf_build_rank(&s->b, x)};
     for (int32_t i = 0; i < axes.count; i++)
         axes.values[i] = i;
-    uint32_t low = inf_ox_reduce(s, INF_REDUCE_MIN, x, &axes, false);
-    uint32_t high = inf_ox_reduce(s, INF_REDUCE_MAX, x, &axes, false);
-    low = inf_ox_binary_number(s, INF_BINARY_MIN, low, 0);
-    high = inf_ox_binary_number(s, INF_BINARY_MAX, high, 0);
-    uint32_t scale = inf_ox_binary_number(s, INF_BINARY_DIV, inf_ox_sub(s, high, low), 255);
-    uint32_t zero = inf_ox_div(s, inf_ox_unary(s, INF_UNARY_NEG, low), scale);
-    zero = inf_ox_unary(s, INF_UNARY_ROUND, inf_ox_clip(s, zero, 0, 255));
-    uint32_t y = inf_ox_unary(s, INF_UNARY_ROUND, inf_ox_div(s, x, scale));
-    y = inf_ox_clip(s, inf_ox_add(s, y, zero), 0, 255);
-    s->outputs[0] = inf_ox_cast(s, y, INF_DTYPE_U8);
+    uint32_t low = inf_build_reduce(&s->b, INF_REDUCE_MIN, x, &axes, false);
+    uint32_t high = inf_build_reduce(&s->b, INF_REDUCE_MAX, x, &axes, false);
+    low = inf_build_binary_number(&s->b, INF_BINARY_MIN, low, 0);
+    high = inf_build_binary_number(&s->b, INF_BINARY_MAX, high, 0);
+    uint32_t scale =
+        inf_build_binary_number(&s->b, INF_BINARY_DIV, inf_build_sub(&s->b, high, low), 255);
+    uint32_t zero = inf_build_div(&s->b, inf_build_unary(&s->b, INF_UNARY_NEG, low), scale);
+    zero = inf_build_unary(&s->b, INF_UNARY_ROUND, inf_build_clip(&s->b, zero, 0, 255));
+    uint32_t y = inf_build_unary(&s->b, INF_UNARY_ROUND, inf_build_div(&s->b, x, scale));
+    y = inf_build_clip(&s->b, inf_build_add(&s->b, y, zero), 0, 255);
+    s->outputs[0] = inf_build_cast(&s->b, y, INF_DTYPE_U8);
     if (s->output_count > 1)
         s->outputs[1] = scale;
     if (s->output_count > 2)
-        s->outputs[2] = inf_ox_cast(s, zero, INF_DTYPE_U8);
+        s->outputs[2] = inf_build_cast(&s->b, zero, INF_DTYPE_U8);
 }
 
 static const struct inf_onnx_op ops[] = {

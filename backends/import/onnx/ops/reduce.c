@@ -2,7 +2,9 @@
 // Reductions, softmax, and what else looks along axes.
 #include <math.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // What a reduction is besides enum inf_reduce_kind.
 enum {
@@ -22,17 +24,17 @@ static int64_t axes_input_since(const struct inf_onnx_scope *s)
 // The settled axes of a reduction; none where it is to be left undone.
 static struct inf_ints read_axes(struct inf_onnx_scope *s, int32_t rank)
 {
-    struct inf_ox_ints listed = {.count = 0};
+    struct inf_build_ints listed = {.count = 0};
     struct inf_ints axes = {.count = 0};
     bool seen[INF_LIMIT_RANK] = {false};
     bool is_input = s->opset >= axes_input_since(s);
-    bool none_means_none = is_input && inf_ox_attr_int(s, "noop_with_empty_axes", 0) != 0;
+    bool none_means_none = is_input && inf_onnx_attr_int(s, "noop_with_empty_axes", 0) != 0;
     if (!is_input)
-        (void)inf_ox_attr_ints(s, "axes", &listed);
-    else if (inf_ox_in(s, 1) != INF_VALUE_NONE)
-        listed = inf_ox_const_ints(s, s->inputs[1], "axes");
+        (void)inf_onnx_attr_ints(s, "axes", &listed);
+    else if (inf_onnx_input(s, 1) != INF_VALUE_NONE)
+        listed = inf_build_const_ints(&s->b, s->inputs[1], "axes");
     for (uint32_t i = 0; i < listed.count; i++)
-        seen[inf_ox_axis(s, listed.values[i], rank)] = true;
+        seen[inf_build_axis(&s->b, listed.values[i], rank)] = true;
     for (int32_t i = 0; i < rank; i++)
         if (seen[i] || (listed.count == 0 && !none_means_none))
             axes.values[axes.count++] = i;
@@ -43,26 +45,28 @@ static uint32_t reduce(struct inf_onnx_scope *s, enum inf_reduce_kind kind, uint
                        const struct inf_ints *axes, bool keep)
 {
     // Largest and smallest of bools are whether any and all are true.
-    if (inf_ox_dtype(s, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MAX)
+    if (inf_build_dtype(&s->b, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MAX)
         kind = INF_REDUCE_ANY;
-    else if (inf_ox_dtype(s, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MIN)
+    else if (inf_build_dtype(&s->b, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MIN)
         kind = INF_REDUCE_ALL;
-    return inf_ox_reduce(s, kind, x, axes, keep);
+    return inf_build_reduce(&s->b, kind, x, axes, keep);
 }
 
 // log(sum(exp(x))) with the largest taken out first, but for infinite ones.
 static uint32_t log_sum_exp(struct inf_onnx_scope *s, uint32_t x, const struct inf_ints *axes,
                             bool keep)
 {
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
-    uint32_t top = inf_ox_reduce(s, INF_REDUCE_MAX, x, axes, true);
-    uint32_t size = inf_ox_unary(s, INF_UNARY_ABS, top);
-    uint32_t finite = inf_ox_compare(s, INF_COMPARE_LESS, size, inf_ox_scalar(s, dtype, INFINITY));
-    top = inf_ox_select(s, finite, top, inf_ox_scalar(s, dtype, 0));
-    uint32_t sum = inf_ox_unary(s, INF_UNARY_EXP, inf_ox_sub(s, x, top));
-    sum = inf_ox_unary(s, INF_UNARY_LOG, inf_ox_reduce(s, INF_REDUCE_SUM, sum, axes, true));
-    sum = inf_ox_add(s, sum, top);
-    return keep ? sum : inf_ox_squeeze(s, sum, axes->values, axes->count);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
+    uint32_t top = inf_build_reduce(&s->b, INF_REDUCE_MAX, x, axes, true);
+    uint32_t size = inf_build_unary(&s->b, INF_UNARY_ABS, top);
+    uint32_t finite =
+        inf_build_compare(&s->b, INF_COMPARE_LESS, size, inf_build_scalar(&s->b, dtype, INFINITY));
+    top = inf_build_select(&s->b, finite, top, inf_build_scalar(&s->b, dtype, 0));
+    uint32_t sum = inf_build_unary(&s->b, INF_UNARY_EXP, inf_build_sub(&s->b, x, top));
+    sum = inf_build_unary(&s->b, INF_UNARY_LOG,
+                          inf_build_reduce(&s->b, INF_REDUCE_SUM, sum, axes, true));
+    sum = inf_build_add(&s->b, sum, top);
+    return keep ? sum : inf_build_squeeze(&s->b, sum, axes->values, axes->count);
 }
 
 static uint32_t lower_kind(struct inf_onnx_scope *s, uint32_t x, const struct inf_ints *axes,
@@ -70,13 +74,16 @@ static uint32_t lower_kind(struct inf_onnx_scope *s, uint32_t x, const struct in
 {
     switch (s->op->kind) {
     case KIND_L1:
-        return inf_ox_reduce(s, INF_REDUCE_SUM, inf_ox_unary(s, INF_UNARY_ABS, x), axes, keep);
+        return inf_build_reduce(&s->b, INF_REDUCE_SUM, inf_build_unary(&s->b, INF_UNARY_ABS, x),
+                                axes, keep);
     case KIND_L2:
     case KIND_SUM_SQUARE:
-        x = inf_ox_reduce(s, INF_REDUCE_SUM, inf_ox_unary(s, INF_UNARY_SQUARE, x), axes, keep);
-        return s->op->kind == KIND_L2 ? inf_ox_unary(s, INF_UNARY_SQRT, x) : x;
+        x = inf_build_reduce(&s->b, INF_REDUCE_SUM, inf_build_unary(&s->b, INF_UNARY_SQUARE, x),
+                             axes, keep);
+        return s->op->kind == KIND_L2 ? inf_build_unary(&s->b, INF_UNARY_SQRT, x) : x;
     case KIND_LOG_SUM:
-        return inf_ox_unary(s, INF_UNARY_LOG, inf_ox_reduce(s, INF_REDUCE_SUM, x, axes, keep));
+        return inf_build_unary(&s->b, INF_UNARY_LOG,
+                               inf_build_reduce(&s->b, INF_REDUCE_SUM, x, axes, keep));
     case KIND_LOG_SUM_EXP:
         return log_sum_exp(s, x, axes, keep);
     default:
@@ -86,43 +93,44 @@ static uint32_t lower_kind(struct inf_onnx_scope *s, uint32_t x, const struct in
 
 static void lower_reduce(struct inf_onnx_scope *s)
 {
-    struct inf_ints axes = read_axes(s, inf_ox_rank(s, s->inputs[0]));
-    bool keep = inf_ox_attr_int(s, "keepdims", 1) != 0;
+    struct inf_ints axes = read_axes(s, inf_build_rank(&s->b, s->inputs[0]));
+    bool keep = inf_onnx_attr_int(s, "keepdims", 1) != 0;
     uint32_t x = s->inputs[0];
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     bool needs_float =
         s->op->kind == KIND_L2 || s->op->kind == KIND_LOG_SUM || s->op->kind == KIND_LOG_SUM_EXP;
     if (needs_float && !inf_dtype_is_float(dtype))
-        x = inf_ox_cast(s, x, INF_DTYPE_F64);
-    s->outputs[0] = inf_ox_cast(s, lower_kind(s, x, &axes, keep), dtype);
+        x = inf_build_cast(&s->b, x, INF_DTYPE_F64);
+    s->outputs[0] = inf_build_cast(&s->b, lower_kind(s, x, &axes, keep), dtype);
 }
 
 // GlobalAveragePool and GlobalMaxPool: everything behind the channels.
 static void lower_global_pool(struct inf_onnx_scope *s)
 {
     struct inf_ints axes = {.count = 0};
-    for (int32_t i = 2; i < inf_ox_rank(s, s->inputs[0]); i++)
+    for (int32_t i = 2; i < inf_build_rank(&s->b, s->inputs[0]); i++)
         axes.values[axes.count++] = i;
-    s->outputs[0] = inf_ox_reduce(s, (enum inf_reduce_kind)s->op->kind, s->inputs[0], &axes, true);
+    s->outputs[0] =
+        inf_build_reduce(&s->b, (enum inf_reduce_kind)s->op->kind, s->inputs[0], &axes, true);
 }
 
 static void lower_arg(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    int32_t rank = inf_ox_rank(s, x);
-    int32_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), rank);
-    bool last = inf_ox_attr_int(s, "select_last_index", 0) != 0;
-    int64_t size = last ? inf_ox_known_dim(s, x, axis) : 0;
+    int32_t rank = inf_build_rank(&s->b, x);
+    int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), rank);
+    bool last = inf_onnx_attr_int(s, "select_last_index", 0) != 0;
+    int64_t size = last ? inf_build_known_dim(&s->b, x, axis) : 0;
     if (last)
-        x = inf_ox_slice(s, x, axis, INT32_MAX, -INT32_MAX, -1);
-    struct inf_ox_call call = inf_ox_call(INF_OP_ARG, &x, 1);
-    call.attrs.arg.kind = (enum inf_arg_kind)s->op->kind;
-    call.attrs.arg.axis = axis;
-    call.attrs.arg.keep_dims = inf_ox_attr_int(s, "keepdims", 1) != 0;
-    call.attrs.arg.dtype = INF_DTYPE_I64;
-    uint32_t y = inf_ox_value(s, &call);
+        x = inf_build_slice(&s->b, x, axis, INT32_MAX, -INT32_MAX, -1);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_ARG, &x, 1);
+    node.attrs.arg.kind = (enum inf_arg_kind)s->op->kind;
+    node.attrs.arg.axis = axis;
+    node.attrs.arg.keep_dims = inf_onnx_attr_int(s, "keepdims", 1) != 0;
+    node.attrs.arg.dtype = INF_DTYPE_I64;
+    uint32_t y = inf_build_value(&s->b, &node);
     if (last) // the first of the reversed ones
-        y = inf_ox_sub(s, inf_ox_scalar(s, INF_DTYPE_I64, (double)(size - 1)), y);
+        y = inf_build_sub(&s->b, inf_build_scalar(&s->b, INF_DTYPE_I64, (double)(size - 1)), y);
     s->outputs[0] = y;
 }
 
@@ -130,32 +138,33 @@ static void lower_arg(struct inf_onnx_scope *s)
 static uint32_t along_axis(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
 {
     if (s->op->kind < 2)
-        return inf_ox_softmax(s, x, axis, s->op->kind == 1);
+        return inf_build_softmax(&s->b, x, axis, s->op->kind == 1);
     // Hardmax: 1 where the index along the axis is that of the first largest.
-    int32_t rank = inf_ox_rank(s, x);
-    struct inf_ox_call call = inf_ox_call(INF_OP_ARG, &x, 1);
-    call.attrs.arg.axis = axis;
-    call.attrs.arg.keep_dims = true;
-    uint32_t best = inf_ox_value(s, &call);
-    uint32_t index = inf_ox_iota(s, INF_DTYPE_I32, inf_ox_known_dim(s, x, axis));
-    index = inf_ox_expand_dims(s, index, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 1 - axis);
-    return inf_ox_cast(s, inf_ox_compare(s, INF_COMPARE_EQUAL, index, best), inf_ox_dtype(s, x));
+    int32_t rank = inf_build_rank(&s->b, x);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_ARG, &x, 1);
+    node.attrs.arg.axis = axis;
+    node.attrs.arg.keep_dims = true;
+    uint32_t best = inf_build_value(&s->b, &node);
+    uint32_t index = inf_build_iota(&s->b, INF_DTYPE_I32, inf_build_known_dim(&s->b, x, axis));
+    index = inf_build_expand_dims(&s->b, index, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 1 - axis);
+    return inf_build_cast(&s->b, inf_build_compare(&s->b, INF_COMPARE_EQUAL, index, best),
+                          inf_build_dtype(&s->b, x));
 }
 
 static void lower_softmax(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    int32_t rank = inf_ox_rank(s, x);
+    int32_t rank = inf_build_rank(&s->b, x);
     bool flattens = s->opset < 13;
-    int32_t given = inf_ox_attr_int(s, "axis", flattens ? 1 : -1);
-    int32_t axis = flattens && given == rank ? rank : inf_ox_axis(s, given, rank);
+    int32_t given = inf_onnx_attr_int(s, "axis", flattens ? 1 : -1);
+    int32_t axis = flattens && given == rank ? rank : inf_build_axis(&s->b, given, rank);
     // Before opset 13 everything from the axis on was one row.
     if (!flattens || axis == rank - 1) {
         s->outputs[0] = along_axis(s, x, axis);
         return;
     }
-    uint32_t rows = along_axis(s, inf_ox_flatten(s, x, axis), 1);
-    s->outputs[0] = inf_ox_reshape_to(s, rows, inf_ox_shape(s, x));
+    uint32_t rows = along_axis(s, inf_build_flatten(&s->b, x, axis), 1);
+    s->outputs[0] = inf_build_reshape_to(&s->b, rows, inf_build_shape(&s->b, x));
 }
 
 static const struct inf_onnx_op ops[] = {

@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // Largest size along an axis.
 #define SIZE_MAX_ONNX (1 << 24)
@@ -23,11 +25,11 @@ struct request {
 static int find_text(struct inf_onnx_scope *s, const char *name, const char *const *texts,
                      int count, int fallback)
 {
-    const char *text = inf_ox_attr_text(s, name, texts[fallback]);
+    const char *text = inf_onnx_attr_text(s, name, texts[fallback]);
     for (int i = 0; i < count; i++)
         if (strcmp(texts[i], text) == 0)
             return i;
-    inf_ox_fail(s, INF_UNSUPPORTED, "attribute '%s' is '%.40s'", name, text);
+    inf_build_fail(&s->b, INF_UNSUPPORTED, "attribute '%s' is '%.40s'", name, text);
     return fallback;
 }
 
@@ -45,10 +47,10 @@ static void read_modes(struct inf_onnx_scope *s, struct inf_attrs_resample *attr
     attrs->coordinates = (enum inf_coordinates)find_text(s, "coordinate_transformation_mode",
                                                          coordinates, 7, old ? 4 : 0);
     attrs->rounding = (enum inf_rounding)find_text(s, "nearest_mode", roundings, 4, old ? 2 : 0);
-    attrs->cubic_a = inf_ox_attr_float(s, "cubic_coeff_a", -0.75f);
-    attrs->exclude_outside = inf_ox_attr_int(s, "exclude_outside", 0) != 0;
-    attrs->antialias = inf_ox_attr_int(s, "antialias", 0) != 0;
-    attrs->extrapolation = inf_ox_attr_float(s, "extrapolation_value", 0);
+    attrs->cubic_a = inf_onnx_attr_float(s, "cubic_coeff_a", -0.75f);
+    attrs->exclude_outside = inf_onnx_attr_int(s, "exclude_outside", 0) != 0;
+    attrs->antialias = inf_onnx_attr_int(s, "antialias", 0) != 0;
+    attrs->extrapolation = inf_onnx_attr_float(s, "extrapolation_value", 0);
 }
 
 // --- what is given for some axes, for all ---
@@ -56,7 +58,7 @@ static void read_modes(struct inf_onnx_scope *s, struct inf_attrs_resample *attr
 // One element of a list.
 static uint32_t item(struct inf_onnx_scope *s, uint32_t list, int64_t index)
 {
-    return inf_ox_slice(s, list, 0, index, index + 1, 1);
+    return inf_build_slice(&s->b, list, 0, index, index + 1, 1);
 }
 
 // The list of all axes from one of those named; the others are `rest`.
@@ -68,13 +70,13 @@ static uint32_t spread(struct inf_onnx_scope *s, const struct request *request, 
         parts[i] = rest;
     for (int32_t i = 0; i < request->count; i++)
         parts[request->axes[i]] = item(s, list, i);
-    return inf_ox_concat(s, parts, (uint32_t)request->rank, 0);
+    return inf_build_concat(&s->b, parts, (uint32_t)request->rank, 0);
 }
 
 static uint32_t one_float(struct inf_onnx_scope *s, float number)
 {
     float *data;
-    uint32_t value = inf_ox_const(s, INF_DTYPE_F32, &INF_SHAPE(1), &data);
+    uint32_t value = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(1), &data);
     if (data != NULL)
         *data = number;
     return value;
@@ -83,27 +85,28 @@ static uint32_t one_float(struct inf_onnx_scope *s, float number)
 // Whether a list that a node names has anything in it: old versions give an empty one for nothing.
 static bool has_elements(struct inf_onnx_scope *s, uint32_t value)
 {
-    return value != INF_VALUE_NONE && inf_ox_rank(s, value) == 1 && inf_ox_dim(s, value, 0) != 0;
+    return value != INF_VALUE_NONE && inf_build_rank(&s->b, value) == 1 &&
+           inf_build_dim(&s->b, value, 0) != 0;
 }
 
 static void check_count(struct inf_onnx_scope *s, const char *what, uint32_t list, int64_t wanted)
 {
-    int64_t count = inf_ox_known_dim(s, list, 0);
-    if (inf_ox_ok(s) && count != wanted)
-        inf_ox_fail(s, INF_INVALID, "%s has %lld numbers, wanted %lld", what, (long long)count,
-                    (long long)wanted);
+    int64_t count = inf_build_known_dim(&s->b, list, 0);
+    if (inf_build_ok(&s->b) && count != wanted)
+        inf_build_fail(&s->b, INF_INVALID, "%s has %lld numbers, wanted %lld", what,
+                       (long long)count, (long long)wanted);
 }
 
 static void read_axes(struct inf_onnx_scope *s, struct request *request)
 {
-    struct inf_ox_ints axes = {.count = 0};
-    if (!inf_ox_attr_ints(s, "axes", &axes))
+    struct inf_build_ints axes = {.count = 0};
+    if (!inf_onnx_attr_ints(s, "axes", &axes))
         for (int32_t i = 0; i < request->rank; i++)
             axes.values[axes.count++] = i;
     if (axes.count > (uint32_t)request->rank)
-        inf_ox_fail(s, INF_INVALID, "has %u axes, x has rank %d", axes.count, request->rank);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < axes.count; i++)
-        request->axes[request->count++] = inf_ox_axis(s, axes.values[i], request->rank);
+        inf_build_fail(&s->b, INF_INVALID, "has %u axes, x has rank %d", axes.count, request->rank);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < axes.count; i++)
+        request->axes[request->count++] = inf_build_axis(&s->b, axes.values[i], request->rank);
 }
 
 // The region of every axis: starts, then ends.
@@ -112,16 +115,16 @@ static void read_region(struct inf_onnx_scope *s, struct request *request, uint3
     if (request->attrs.coordinates != INF_COORDINATES_CROP)
         return;
     if (!has_elements(s, roi))
-        inf_ox_fail(s, INF_INVALID, "lacks roi");
+        inf_build_fail(&s->b, INF_INVALID, "lacks roi");
     check_count(s, "roi", roi, 2 * request->count);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
-    roi = inf_ox_cast(s, roi, INF_DTYPE_F32);
-    uint32_t starts = inf_ox_slice(s, roi, 0, 0, request->count, 1);
-    uint32_t ends = inf_ox_slice(s, roi, 0, request->count, INT64_MAX, 1);
+    roi = inf_build_cast(&s->b, roi, INF_DTYPE_F32);
+    uint32_t starts = inf_build_slice(&s->b, roi, 0, 0, request->count, 1);
+    uint32_t ends = inf_build_slice(&s->b, roi, 0, request->count, INT64_MAX, 1);
     const uint32_t halves[] = {spread(s, request, starts, one_float(s, 0)),
                                spread(s, request, ends, one_float(s, 1))};
-    request->region = inf_ox_concat(s, halves, 2, 0);
+    request->region = inf_build_concat(&s->b, halves, 2, 0);
 }
 
 // --- sizes ---
@@ -130,53 +133,56 @@ static void read_region(struct inf_onnx_scope *s, struct request *request, uint3
 static uint32_t scaled_size(struct inf_onnx_scope *s, const struct request *request, int32_t axis)
 {
     double scale;
-    uint32_t own = inf_ox_dim_value(s, s->inputs[0], axis), factor = item(s, request->scales, axis);
+    uint32_t own = inf_build_dim_value(&s->b, s->inputs[0], axis),
+             factor = item(s, request->scales, axis);
     bool crops = request->region != INF_VALUE_NONE;
-    bool is_known = inf_ox_const_number(s, factor, &scale);
+    bool is_known = inf_build_const_number(&s->b, factor, &scale);
     if (is_known && !(scale > 0 && scale < 1e6))
-        inf_ox_fail(s, INF_INVALID, "scales[%d] is %g", axis, scale);
+        inf_build_fail(&s->b, INF_INVALID, "scales[%d] is %g", axis, scale);
     if (is_known && scale == 1 && !crops)
         return own;
-    uint32_t size =
-        inf_ox_mul(s, inf_ox_cast(s, own, INF_DTYPE_F64), inf_ox_cast(s, factor, INF_DTYPE_F64));
+    uint32_t size = inf_build_mul(&s->b, inf_build_cast(&s->b, own, INF_DTYPE_F64),
+                                  inf_build_cast(&s->b, factor, INF_DTYPE_F64));
     if (crops) {
-        uint32_t length = inf_ox_sub(
-            s, inf_ox_cast(s, item(s, request->region, request->rank + axis), INF_DTYPE_F64),
-            inf_ox_cast(s, item(s, request->region, axis), INF_DTYPE_F64));
-        size = inf_ox_mul(s, size, length);
+        uint32_t length = inf_build_sub(
+            &s->b,
+            inf_build_cast(&s->b, item(s, request->region, request->rank + axis), INF_DTYPE_F64),
+            inf_build_cast(&s->b, item(s, request->region, axis), INF_DTYPE_F64));
+        size = inf_build_mul(&s->b, size, length);
     }
-    return inf_ox_cast(s, inf_ox_unary(s, INF_UNARY_FLOOR, size), INF_DTYPE_I32);
+    return inf_build_cast(&s->b, inf_build_unary(&s->b, INF_UNARY_FLOOR, size), INF_DTYPE_I32);
 }
 
 static void read_scales(struct inf_onnx_scope *s, struct request *request, uint32_t scales)
 {
     uint32_t parts[INF_LIMIT_RANK];
     check_count(s, "scales", scales, request->count);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
-    request->scales = spread(s, request, inf_ox_cast(s, scales, INF_DTYPE_F32), one_float(s, 1));
-    for (int32_t i = 0; inf_ox_ok(s) && i < request->rank; i++)
+    request->scales =
+        spread(s, request, inf_build_cast(&s->b, scales, INF_DTYPE_F32), one_float(s, 1));
+    for (int32_t i = 0; inf_build_ok(&s->b) && i < request->rank; i++)
         parts[i] = scaled_size(s, request, i);
-    request->sizes = inf_ox_concat(s, parts, (uint32_t)request->rank, 0);
+    request->sizes = inf_build_concat(&s->b, parts, (uint32_t)request->rank, 0);
 }
 
 // Sizes as bounds that the aspect ratio is kept within: one scale for all of them.
 static void keep_aspect(struct inf_onnx_scope *s, struct request *request,
-                        struct inf_ox_ints *sizes, bool is_larger)
+                        struct inf_build_ints *sizes, bool is_larger)
 {
     double scale = 0;
     for (int32_t i = 0; i < request->count; i++) {
-        int64_t dim = INF_MAX(inf_ox_known_dim(s, s->inputs[0], request->axes[i]), 1);
+        int64_t dim = INF_MAX(inf_build_known_dim(&s->b, s->inputs[0], request->axes[i]), 1);
         double own = (double)sizes->values[i] / (double)dim;
         if (i == 0 || (is_larger ? own > scale : own < scale))
             scale = own;
     }
     for (int32_t i = 0; i < request->count; i++) {
-        int64_t dim = inf_ox_known_dim(s, s->inputs[0], request->axes[i]);
+        int64_t dim = inf_build_known_dim(&s->b, s->inputs[0], request->axes[i]);
         sizes->values[i] = (int64_t)floor(scale * (double)dim + 0.5);
     }
     float *data;
-    uint32_t scales = inf_ox_const(s, INF_DTYPE_F32, &INF_SHAPE(request->count), &data);
+    uint32_t scales = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(request->count), &data);
     for (int32_t i = 0; data != NULL && i < request->count; i++)
         data[i] = (float)scale;
     request->scales = spread(s, request, scales, one_float(s, 1));
@@ -188,45 +194,46 @@ static void read_sizes(struct inf_onnx_scope *s, struct request *request, uint32
     uint32_t parts[INF_LIMIT_RANK];
     int policy = find_text(s, "keep_aspect_ratio_policy", policies, 3, 0);
     check_count(s, "sizes", sizes, request->count);
-    if (inf_ox_ok(s) && (policy != 0 || inf_ox_is_const(s, sizes))) {
-        struct inf_ox_ints ints = inf_ox_const_ints(s, sizes, "sizes");
-        if (policy != 0 && inf_ox_ok(s))
+    if (inf_build_ok(&s->b) && (policy != 0 || inf_build_is_const(&s->b, sizes))) {
+        struct inf_build_ints ints = inf_build_const_ints(&s->b, sizes, "sizes");
+        if (policy != 0 && inf_build_ok(&s->b))
             keep_aspect(s, request, &ints, policy == 2);
-        for (uint32_t i = 0; inf_ox_ok(s) && i < ints.count; i++)
+        for (uint32_t i = 0; inf_build_ok(&s->b) && i < ints.count; i++)
             if (ints.values[i] < 1 || ints.values[i] > SIZE_MAX_ONNX)
-                inf_ox_fail(s, INF_INVALID, "sizes[%u] is %lld", i, (long long)ints.values[i]);
-        sizes = inf_ox_list(s, ints.values, ints.count);
+                inf_build_fail(&s->b, INF_INVALID, "sizes[%u] is %lld", i,
+                               (long long)ints.values[i]);
+        sizes = inf_build_list(&s->b, ints.values, ints.count);
     }
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
-    sizes = inf_ox_cast(s, sizes, INF_DTYPE_I32);
+    sizes = inf_build_cast(&s->b, sizes, INF_DTYPE_I32);
     for (int32_t i = 0; i < request->rank; i++)
-        parts[i] = inf_ox_dim_value(s, s->inputs[0], i);
+        parts[i] = inf_build_dim_value(&s->b, s->inputs[0], i);
     for (int32_t i = 0; i < request->count; i++)
         parts[request->axes[i]] = item(s, sizes, i);
-    request->sizes = inf_ox_concat(s, parts, (uint32_t)request->rank, 0);
+    request->sizes = inf_build_concat(&s->b, parts, (uint32_t)request->rank, 0);
 }
 
 static void read_request(struct inf_onnx_scope *s, struct request *request)
 {
     bool is_new = s->op->kind == 0 && s->opset >= 11; // neither Upsample nor Resize of opset 10
-    uint32_t scales = inf_ox_in(s, is_new ? 2 : 1);
-    uint32_t sizes = is_new ? inf_ox_in(s, 3) : INF_VALUE_NONE;
-    struct inf_ox_call call = inf_ox_call(INF_OP_RESAMPLE, NULL, 0);
-    *request = (struct request){.rank = inf_ox_rank(s, s->inputs[0]),
+    uint32_t scales = inf_onnx_input(s, is_new ? 2 : 1);
+    uint32_t sizes = is_new ? inf_onnx_input(s, 3) : INF_VALUE_NONE;
+    struct inf_build_node node = inf_build_describe_list(INF_OP_RESAMPLE, NULL, 0);
+    *request = (struct request){.rank = inf_build_rank(&s->b, s->inputs[0]),
                                 .sizes = INF_VALUE_NONE,
                                 .scales = INF_VALUE_NONE,
                                 .region = INF_VALUE_NONE,
-                                .attrs = call.attrs.resample};
+                                .attrs = node.attrs.resample};
     read_modes(s, &request->attrs);
     read_axes(s, request);
-    read_region(s, request, is_new ? inf_ox_in(s, 1) : INF_VALUE_NONE);
-    if (inf_ox_ok(s) && has_elements(s, scales))
+    read_region(s, request, is_new ? inf_onnx_input(s, 1) : INF_VALUE_NONE);
+    if (inf_build_ok(&s->b) && has_elements(s, scales))
         read_scales(s, request, scales);
-    else if (inf_ox_ok(s) && has_elements(s, sizes))
+    else if (inf_build_ok(&s->b) && has_elements(s, sizes))
         read_sizes(s, request, sizes);
     else
-        inf_ox_fail(s, INF_INVALID, "has neither scales nor sizes");
+        inf_build_fail(&s->b, INF_INVALID, "has neither scales nor sizes");
 }
 
 // --- pictures ---
@@ -235,16 +242,16 @@ static void read_request(struct inf_onnx_scope *s, struct request *request)
 static bool exact_scale(struct inf_onnx_scope *s, const struct request *request, int32_t axis,
                         double *scale)
 {
-    int64_t in = inf_ox_dim(s, s->inputs[0], axis);
+    int64_t in = inf_build_dim(&s->b, s->inputs[0], axis);
     double out;
     if (request->scales != INF_VALUE_NONE) {
-        if (!inf_ox_const_number(s, item(s, request->scales, axis), scale))
+        if (!inf_build_const_number(&s->b, item(s, request->scales, axis), scale))
             return false;
         return *scale == floor(*scale) ||
                (in > 0 && (double)in * *scale == floor((double)in * *scale));
     }
     *scale = 0;
-    if (in > 0 && inf_ox_const_number(s, item(s, request->sizes, axis), &out))
+    if (in > 0 && inf_build_const_number(&s->b, item(s, request->sizes, axis), &out))
         *scale = out / (double)in;
     return true;
 }
@@ -255,14 +262,14 @@ static bool fits_resize(struct inf_onnx_scope *s, const struct request *request)
     const struct inf_attrs_resample *attrs = &request->attrs;
     bool is_whole = true, is_plural = true;
     if (request->rank != 4 || attrs->antialias || attrs->exclude_outside ||
-        attrs->kind == INF_SAMPLE_CUBIC || inf_ox_dtype(s, s->inputs[0]) != INF_DTYPE_F32)
+        attrs->kind == INF_SAMPLE_CUBIC || inf_build_dtype(&s->b, s->inputs[0]) != INF_DTYPE_F32)
         return false;
     for (int32_t i = 0; i < 4; i++) {
         double scale = 0, size = 0;
         if (!exact_scale(s, request, i, &scale))
             return false;
         is_whole &= i < 2 || (scale >= 1 && scale == floor(scale));
-        (void)inf_ox_const_number(s, item(s, request->sizes, i), &size);
+        (void)inf_build_const_number(&s->b, item(s, request->sizes, i), &size);
         is_plural &= i < 2 || size > 1 || scale > 1;
     }
     if (attrs->kind == INF_SAMPLE_LINEAR)
@@ -281,25 +288,25 @@ static bool fits_resize(struct inf_onnx_scope *s, const struct request *request)
 // nothing, or fails the run.
 static uint32_t resize_picture(struct inf_onnx_scope *s, const struct request *request)
 {
-    const uint32_t inputs[] = {inf_ox_channels_last(s, s->inputs[0]),
-                               inf_ox_slice(s, request->sizes, 0, 2, 4, 1)};
-    struct inf_ox_call call = inf_ox_call(INF_OP_RESIZE, inputs, 2);
+    const uint32_t inputs[] = {inf_build_channels_last(&s->b, s->inputs[0]),
+                               inf_build_slice(&s->b, request->sizes, 0, 2, 4, 1)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_RESIZE, inputs, 2);
     bool linear = request->attrs.kind == INF_SAMPLE_LINEAR;
-    call.attrs.resize.kind = linear ? INF_RESIZE_BILINEAR : INF_RESIZE_NEAREST;
-    call.attrs.resize.align_corners =
+    node.attrs.resize.kind = linear ? INF_RESIZE_BILINEAR : INF_RESIZE_NEAREST;
+    node.attrs.resize.align_corners =
         linear && request->attrs.coordinates == INF_COORDINATES_ALIGN_CORNERS;
-    call.attrs.resize.half_pixel_centers = linear && !call.attrs.resize.align_corners &&
+    node.attrs.resize.half_pixel_centers = linear && !node.attrs.resize.align_corners &&
                                            request->attrs.coordinates != INF_COORDINATES_ASYMMETRIC;
-    uint32_t y = inf_ox_channels_first(s, inf_ox_value(s, &call));
+    uint32_t y = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
     bool is_settled = true;
-    for (int32_t i = 0; inf_ox_ok(s) && i < 2; i++) {
+    for (int32_t i = 0; inf_build_ok(&s->b) && i < 2; i++) {
         double scale = 0;
         bool is_named = false;
         for (int32_t k = 0; k < request->count; k++)
             is_named |= request->axes[k] == i;
         is_settled &= !is_named || (exact_scale(s, request, i, &scale) && scale == 1);
     }
-    return is_settled ? y : inf_ox_broadcast(s, y, request->sizes);
+    return is_settled ? y : inf_build_broadcast(&s->b, y, request->sizes);
 }
 
 static uint32_t resample(struct inf_onnx_scope *s, const struct request *request)
@@ -308,22 +315,22 @@ static uint32_t resample(struct inf_onnx_scope *s, const struct request *request
     uint32_t count = request->region != INF_VALUE_NONE   ? 4
                      : request->scales != INF_VALUE_NONE ? 3
                                                          : 2;
-    struct inf_ox_call call = inf_ox_call(INF_OP_RESAMPLE, inputs, count);
-    call.attrs.resample = request->attrs;
+    struct inf_build_node node = inf_build_describe_list(INF_OP_RESAMPLE, inputs, count);
+    node.attrs.resample = request->attrs;
     if (request->attrs.kind != INF_SAMPLE_NEAREST &&
-        !inf_dtype_is_float(inf_ox_dtype(s, s->inputs[0])))
-        inf_ox_fail(s, INF_UNSUPPORTED, "x is %s, wanted floats",
-                    inf_dtype_name(inf_ox_dtype(s, s->inputs[0])));
-    return inf_ox_value(s, &call);
+        !inf_dtype_is_float(inf_build_dtype(&s->b, s->inputs[0])))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "x is %s, wanted floats",
+                       inf_dtype_name(inf_build_dtype(&s->b, s->inputs[0])));
+    return inf_build_value(&s->b, &node);
 }
 
 static void lower_resize(struct inf_onnx_scope *s)
 {
     struct request request;
     if (s->op->kind != 0 && s->opset < 9)
-        inf_ox_fail(s, INF_UNSUPPORTED, "scales are an attribute before opset 9");
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "scales are an attribute before opset 9");
     read_request(s, &request);
-    if (inf_ox_ok(s))
+    if (inf_build_ok(&s->b))
         s->outputs[0] =
             fits_resize(s, &request) ? resize_picture(s, &request) : resample(s, &request);
 }

@@ -2,7 +2,9 @@
 // Recurrent layers: the operator rnn has ONNX's weights, gates and states as they are.
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 enum input {
     X,
@@ -29,14 +31,14 @@ static enum inf_unary_kind activation_named(struct inf_onnx_scope *s, const char
     for (size_t i = 0; i < INF_ARRAY_LENGTH(known); i++)
         if (strcasecmp(known[i].name, name) == 0)
             return known[i].kind;
-    inf_ox_fail(s, INF_UNSUPPORTED, "activation '%.40s'", name);
+    inf_build_fail(&s->b, INF_UNSUPPORTED, "activation '%.40s'", name);
     return INF_UNARY_TANH;
 }
 
 // The activations that are given; the operator's own where none is.
 static void read_activations(struct inf_onnx_scope *s, struct inf_attrs_rnn *attrs)
 {
-    const struct inf_onnx_attr *attr = inf_ox_attr(s, "activations");
+    const struct inf_onnx_attr *attr = inf_onnx_find_attr(s, "activations");
     int32_t directions = attrs->direction == INF_DIRECTION_BIDIRECTIONAL ? 2 : 1;
     int32_t wanted = directions * activation_counts[attrs->kind];
     struct inf_pb_field field;
@@ -45,17 +47,17 @@ static void read_activations(struct inf_onnx_scope *s, struct inf_attrs_rnn *att
     if (attr == NULL)
         return;
     struct inf_pb pb = {attr->body};
-    while (inf_ox_ok(s) && inf_pb_next(&pb, &field, &more, NULL) == INF_OK && more) {
+    while (inf_build_ok(&s->b) && inf_pb_next(&pb, &field, &more, NULL) == INF_OK && more) {
         const char *name = "";
         if (field.number != 9)
             continue;
-        s->code = inf_onnx_text(&name, s->import->arena, field.bytes, s->err);
-        if (inf_ox_ok(s) && count < wanted)
+        s->b.code = inf_onnx_text(&name, s->import->arena, field.bytes, s->b.err);
+        if (inf_build_ok(&s->b) && count < wanted)
             attrs->activations.values[count] = activation_named(s, name);
         count++;
     }
-    if (inf_ox_ok(s) && count != wanted)
-        inf_ox_fail(s, INF_INVALID, "has %d activations, wanted %d", count, wanted);
+    if (inf_build_ok(&s->b) && count != wanted)
+        inf_build_fail(&s->b, INF_INVALID, "has %d activations, wanted %d", count, wanted);
     attrs->activations.count = wanted;
 }
 
@@ -65,17 +67,18 @@ static enum inf_direction read_direction(struct inf_onnx_scope *s)
                                                            [INF_DIRECTION_REVERSE] = "reverse",
                                                            [INF_DIRECTION_BIDIRECTIONAL] =
                                                                "bidirectional"};
-    const char *given = inf_ox_attr_text(s, "direction", "forward");
+    const char *given = inf_onnx_attr_text(s, "direction", "forward");
     for (int i = 0; i < INF_DIRECTION_COUNT; i++)
         if (strcmp(names[i], given) == 0)
             return (enum inf_direction)i;
-    inf_ox_fail(s, INF_INVALID, "direction '%.40s'", given);
+    inf_build_fail(&s->b, INF_INVALID, "direction '%.40s'", given);
     return INF_DIRECTION_FORWARD;
 }
 
 static uint32_t swap_first(struct inf_onnx_scope *s, uint32_t value)
 {
-    return value == INF_VALUE_NONE ? value : inf_ox_transpose(s, value, (int64_t[]){1, 0, 2}, 3);
+    return value == INF_VALUE_NONE ? value
+                                   : inf_build_transpose(&s->b, value, (int64_t[]){1, 0, 2}, 3);
 }
 
 // Batch first: x is [batch, steps, input], states are [batch, directions, hidden].
@@ -91,33 +94,34 @@ static void lower_layer(struct inf_onnx_scope *s)
     uint32_t inputs[INPUTS];
     uint32_t outputs[3];
     bool lstm = s->op->kind == INF_RNN_LSTM;
-    bool batch_first = inf_ox_attr_int(s, "layout", 0) != 0;
+    bool batch_first = inf_onnx_attr_int(s, "layout", 0) != 0;
     for (uint32_t i = 0; i < INPUTS; i++)
-        inputs[i] = inf_ox_in(s, i);
-    if (inf_ox_rank(s, inputs[X]) != 3)
-        inf_ox_fail(s, INF_INVALID, "x is not of rank 3");
-    if (inf_ox_ok(s) && batch_first)
+        inputs[i] = inf_onnx_input(s, i);
+    if (inf_build_rank(&s->b, inputs[X]) != 3)
+        inf_build_fail(&s->b, INF_INVALID, "x is not of rank 3");
+    if (inf_build_ok(&s->b) && batch_first)
         swap_inputs(s, inputs);
-    struct inf_ox_call call = inf_ox_call(INF_OP_RNN, inputs, lstm ? INPUTS : CELL);
-    struct inf_attrs_rnn *attrs = &call.attrs.rnn;
-    call.output_count = lstm ? 3 : 2;
+    struct inf_build_node node = inf_build_describe_list(INF_OP_RNN, inputs, lstm ? INPUTS : CELL);
+    struct inf_attrs_rnn *attrs = &node.attrs.rnn;
+    node.output_count = lstm ? 3 : 2;
     attrs->kind = (enum inf_rnn_kind)s->op->kind;
     attrs->direction = read_direction(s);
-    attrs->clip = inf_ox_attr_float(s, "clip", 0);
+    attrs->clip = inf_onnx_attr_float(s, "clip", 0);
     attrs->linear_before_reset =
-        attrs->kind == INF_RNN_GRU && inf_ox_attr_int(s, "linear_before_reset", 0) != 0;
-    attrs->input_forget = lstm && inf_ox_attr_int(s, "input_forget", 0) != 0;
-    (void)inf_ox_attr(s, "output_sequence");
-    (void)inf_ox_attr(s, "hidden_size"); // R says the same
+        attrs->kind == INF_RNN_GRU && inf_onnx_attr_int(s, "linear_before_reset", 0) != 0;
+    attrs->input_forget = lstm && inf_onnx_attr_int(s, "input_forget", 0) != 0;
+    (void)inf_onnx_find_attr(s, "output_sequence");
+    (void)inf_onnx_find_attr(s, "hidden_size"); // R says the same
     read_activations(s, attrs);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
-    inf_ox_emit(s, &call, outputs);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < s->output_count; i++) {
+    inf_build_emit(&s->b, &node, outputs);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->output_count; i++) {
         s->outputs[i] = outputs[i];
         if (batch_first)
-            s->outputs[i] = i == 0 ? inf_ox_transpose(s, outputs[0], (int64_t[]){2, 0, 1, 3}, 4)
-                                   : swap_first(s, outputs[i]);
+            s->outputs[i] = i == 0
+                                ? inf_build_transpose(&s->b, outputs[0], (int64_t[]){2, 0, 1, 3}, 4)
+                                : swap_first(s, outputs[i]);
     }
 }
 

@@ -3,7 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // Boxes times classes that non-maximum suppression is written out for.
 #define NMS_MAX 1024
@@ -11,11 +13,11 @@
 static int find_text(struct inf_onnx_scope *s, const char *name, const char *const *texts,
                      int count)
 {
-    const char *text = inf_ox_attr_text(s, name, texts[0]);
+    const char *text = inf_onnx_attr_text(s, name, texts[0]);
     for (int i = 0; i < count; i++)
         if (strcmp(texts[i], text) == 0)
             return i;
-    inf_ox_fail(s, INF_UNSUPPORTED, "attribute '%s' is '%.40s'", name, text);
+    inf_build_fail(&s->b, INF_UNSUPPORTED, "attribute '%s' is '%.40s'", name, text);
     return 0;
 }
 
@@ -29,14 +31,15 @@ static void lower_grid_sample(struct inf_onnx_scope *s)
     static const char *const borders[] = {"zeros", "border", "reflection"};
     static const enum inf_border_mode border_modes[] = {INF_BORDER_CONSTANT, INF_BORDER_EDGE,
                                                         INF_BORDER_REFLECT};
-    if (inf_ox_rank(s, s->inputs[0]) != 4)
-        inf_ox_fail(s, INF_UNSUPPORTED, "x has rank %d, wanted 4", inf_ox_rank(s, s->inputs[0]));
-    const uint32_t inputs[] = {inf_ox_channels_last(s, s->inputs[0]), s->inputs[1]};
-    struct inf_ox_call call = inf_ox_call(INF_OP_GRID_SAMPLE, inputs, 2);
-    call.attrs.grid_sample.kind = kinds[find_text(s, "mode", modes, 6) / 2];
-    call.attrs.grid_sample.border = border_modes[find_text(s, "padding_mode", borders, 3)];
-    call.attrs.grid_sample.align_corners = inf_ox_attr_int(s, "align_corners", 0) != 0;
-    s->outputs[0] = inf_ox_channels_first(s, inf_ox_value(s, &call));
+    if (inf_build_rank(&s->b, s->inputs[0]) != 4)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "x has rank %d, wanted 4",
+                       inf_build_rank(&s->b, s->inputs[0]));
+    const uint32_t inputs[] = {inf_build_channels_last(&s->b, s->inputs[0]), s->inputs[1]};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_GRID_SAMPLE, inputs, 2);
+    node.attrs.grid_sample.kind = kinds[find_text(s, "mode", modes, 6) / 2];
+    node.attrs.grid_sample.border = border_modes[find_text(s, "padding_mode", borders, 3)];
+    node.attrs.grid_sample.align_corners = inf_onnx_attr_int(s, "align_corners", 0) != 0;
+    s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
 }
 
 // The middles of `size` ([1], i32) pixels between -1 and 1, or from -1 to 1, along axis `axis` of
@@ -44,69 +47,72 @@ static void lower_grid_sample(struct inf_onnx_scope *s)
 static uint32_t places(struct inf_onnx_scope *s, uint32_t size, enum inf_dtype dtype, int32_t axis,
                        int32_t axes)
 {
-    bool corners = inf_ox_attr_int(s, "align_corners", 0) != 0;
+    bool corners = inf_onnx_attr_int(s, "align_corners", 0) != 0;
     int64_t shape[3] = {1, 1, 1};
-    const uint32_t ends[] = {inf_ox_scalar(s, INF_DTYPE_I32, 0), inf_ox_reshape(s, size, NULL, 0),
-                             inf_ox_scalar(s, INF_DTYPE_I32, 1)};
-    struct inf_ox_call call = inf_ox_call(INF_OP_RANGE, ends, 3);
-    uint32_t at = inf_ox_cast(s, inf_ox_value(s, &call), dtype);
-    uint32_t count = inf_ox_cast(s, size, dtype);
-    at = inf_ox_binary_number(s, INF_BINARY_MUL, at, 2);
+    const uint32_t ends[] = {inf_build_scalar(&s->b, INF_DTYPE_I32, 0),
+                             inf_build_reshape(&s->b, size, NULL, 0),
+                             inf_build_scalar(&s->b, INF_DTYPE_I32, 1)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_RANGE, ends, 3);
+    uint32_t at = inf_build_cast(&s->b, inf_build_value(&s->b, &node), dtype);
+    uint32_t count = inf_build_cast(&s->b, size, dtype);
+    at = inf_build_binary_number(&s->b, INF_BINARY_MUL, at, 2);
     if (corners)
-        count = inf_ox_binary_number(s, INF_BINARY_MAX,
-                                     inf_ox_binary_number(s, INF_BINARY_SUB, count, 1), 1);
+        count = inf_build_binary_number(
+            &s->b, INF_BINARY_MAX, inf_build_binary_number(&s->b, INF_BINARY_SUB, count, 1), 1);
     else
-        at = inf_ox_binary_number(s, INF_BINARY_ADD, at, 1);
-    at = inf_ox_binary_number(s, INF_BINARY_SUB, inf_ox_div(s, at, count), 1);
+        at = inf_build_binary_number(&s->b, INF_BINARY_ADD, at, 1);
+    at = inf_build_binary_number(&s->b, INF_BINARY_SUB, inf_build_div(&s->b, at, count), 1);
     shape[axis] = -1;
-    return inf_ox_reshape(s, at, shape, axes);
+    return inf_build_reshape(&s->b, at, shape, axes);
 }
 
 // Places of every pixel of y, the last spatial axis first, times theta.
 static void lower_affine_grid(struct inf_onnx_scope *s)
 {
-    uint32_t theta = s->inputs[0], size = inf_ox_cast(s, s->inputs[1], INF_DTYPE_I32);
-    enum inf_dtype dtype = inf_ox_dtype(s, theta);
+    uint32_t theta = s->inputs[0], size = inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_I32);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, theta);
     uint32_t along[3], columns[4], dims[5], zero = INF_VALUE_NONE;
-    int32_t axes = (int32_t)inf_ox_known_dim(s, size, 0) - 2;
+    int32_t axes = (int32_t)inf_build_known_dim(&s->b, size, 0) - 2;
     if (axes != 2 && axes != 3)
-        inf_ox_fail(s, INF_INVALID, "size has %d elements, wanted 4 or 5", axes + 2);
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_INVALID, "size has %d elements, wanted 4 or 5", axes + 2);
+    if (!inf_build_ok(&s->b))
         return;
     for (int32_t i = 0; i < axes; i++) {
-        dims[i + 1] = inf_ox_slice(s, size, 0, i + 2, i + 3, 1);
+        dims[i + 1] = inf_build_slice(&s->b, size, 0, i + 2, i + 3, 1);
         along[i] = places(s, dims[i + 1], dtype, i, axes);
-        uint32_t none = inf_ox_binary_number(s, INF_BINARY_MUL, along[i], 0);
-        zero = i == 0 ? none : inf_ox_add(s, zero, none);
+        uint32_t none = inf_build_binary_number(&s->b, INF_BINARY_MUL, along[i], 0);
+        zero = i == 0 ? none : inf_build_add(&s->b, zero, none);
     }
     for (int32_t i = 0; i < axes; i++)
-        columns[i] = inf_ox_add(s, zero, along[axes - 1 - i]);
-    columns[axes] = inf_ox_binary_number(s, INF_BINARY_ADD, zero, 1);
+        columns[i] = inf_build_add(&s->b, zero, along[axes - 1 - i]);
+    columns[axes] = inf_build_binary_number(&s->b, INF_BINARY_ADD, zero, 1);
     for (int32_t i = 0; i <= axes; i++)
-        columns[i] = inf_ox_reshape(s, columns[i], (int64_t[]){-1, 1}, 2);
-    uint32_t base = inf_ox_concat(s, columns, (uint32_t)axes + 1, 1);
-    uint32_t grid = inf_ox_matmul(s, base, inf_ox_transpose(s, theta, (int64_t[]){0, 2, 1}, 3));
-    dims[0] = inf_ox_slice(s, size, 0, 0, 1, 1);
-    dims[axes + 1] = inf_ox_list(s, (int64_t[]){axes}, 1);
-    s->outputs[0] = inf_ox_reshape_to(s, grid, inf_ox_concat(s, dims, (uint32_t)axes + 2, 0));
+        columns[i] = inf_build_reshape(&s->b, columns[i], (int64_t[]){-1, 1}, 2);
+    uint32_t base = inf_build_concat(&s->b, columns, (uint32_t)axes + 1, 1);
+    uint32_t grid =
+        inf_build_matmul(&s->b, base, inf_build_transpose(&s->b, theta, (int64_t[]){0, 2, 1}, 3));
+    dims[0] = inf_build_slice(&s->b, size, 0, 0, 1, 1);
+    dims[axes + 1] = inf_build_list(&s->b, (int64_t[]){axes}, 1);
+    s->outputs[0] =
+        inf_build_reshape_to(&s->b, grid, inf_build_concat(&s->b, dims, (uint32_t)axes + 2, 0));
 }
 
 static void lower_roi_align(struct inf_onnx_scope *s)
 {
     static const char *const coordinates[] = {"half_pixel", "output_half_pixel"};
     static const char *const modes[] = {"avg"};
-    const uint32_t inputs[] = {inf_ox_channels_last(s, s->inputs[0]), s->inputs[1],
-                               inf_ox_cast(s, s->inputs[2], INF_DTYPE_I32)};
-    struct inf_ox_call call = inf_ox_call(INF_OP_ROI_ALIGN, inputs, 3);
-    struct inf_attrs_roi_align *attrs = &call.attrs.roi_align;
+    const uint32_t inputs[] = {inf_build_channels_last(&s->b, s->inputs[0]), s->inputs[1],
+                               inf_build_cast(&s->b, s->inputs[2], INF_DTYPE_I32)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_ROI_ALIGN, inputs, 3);
+    struct inf_attrs_roi_align *attrs = &node.attrs.roi_align;
     (void)find_text(s, "mode", modes, 1);
-    attrs->output_h = inf_ox_attr_int(s, "output_height", 1);
-    attrs->output_w = inf_ox_attr_int(s, "output_width", 1);
-    attrs->samples = inf_ox_attr_int(s, "sampling_ratio", 0);
-    attrs->scale = inf_ox_attr_float(s, "spatial_scale", 1.0f);
+    attrs->output_h = inf_onnx_attr_int(s, "output_height", 1);
+    attrs->output_w = inf_onnx_attr_int(s, "output_width", 1);
+    attrs->samples = inf_onnx_attr_int(s, "sampling_ratio", 0);
+    attrs->scale = inf_onnx_attr_float(s, "spatial_scale", 1.0f);
     attrs->half_pixel =
         s->opset >= 16 && find_text(s, "coordinate_transformation_mode", coordinates, 2) == 0;
-    s->outputs[0] = inf_ox_channels_first(s, inf_ox_value(s, &call));
+    s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
 }
 
 // --- non-maximum suppression ---
@@ -120,15 +126,17 @@ struct nms {
 static uint32_t scalar_input(struct inf_onnx_scope *s, uint32_t index, enum inf_dtype dtype,
                              double fallback)
 {
-    uint32_t value = inf_ox_in(s, index);
+    uint32_t value = inf_onnx_input(s, index);
     if (value == INF_VALUE_NONE)
-        return inf_ox_scalar(s, dtype, fallback);
-    if (inf_ox_dtype(s, value) == INF_DTYPE_I64) {
-        value = inf_ox_binary_number(s, INF_BINARY_MIN, value, INT32_MAX);
-        value = inf_ox_binary_number(s, INF_BINARY_MAX, value, 0);
+        return inf_build_scalar(&s->b, dtype, fallback);
+    if (inf_build_dtype(&s->b, value) == INF_DTYPE_I64) {
+        value = inf_build_binary_number(&s->b, INF_BINARY_MIN, value, INT32_MAX);
+        value = inf_build_binary_number(&s->b, INF_BINARY_MAX, value, 0);
     }
-    value = inf_ox_cast(s, value, dtype);
-    return inf_ox_ok(s) && inf_ox_rank(s, value) > 0 ? inf_ox_reshape(s, value, NULL, 0) : value;
+    value = inf_build_cast(&s->b, value, dtype);
+    return inf_build_ok(&s->b) && inf_build_rank(&s->b, value) > 0
+               ? inf_build_reshape(&s->b, value, NULL, 0)
+               : value;
 }
 
 // Middle and size to two corners: x, y, w, h to y, x, y, x.
@@ -136,18 +144,20 @@ static uint32_t corners(struct inf_onnx_scope *s, uint32_t boxes)
 {
     uint32_t parts[4];
     for (int32_t i = 0; i < 4; i++)
-        parts[i] = inf_ox_slice(s, boxes, 2, i, i + 1, 1);
-    uint32_t half_w = inf_ox_binary_number(s, INF_BINARY_MUL, parts[2], 0.5);
-    uint32_t half_h = inf_ox_binary_number(s, INF_BINARY_MUL, parts[3], 0.5);
-    const uint32_t sides[] = {inf_ox_sub(s, parts[1], half_h), inf_ox_sub(s, parts[0], half_w),
-                              inf_ox_add(s, parts[1], half_h), inf_ox_add(s, parts[0], half_w)};
-    return inf_ox_concat(s, sides, 4, 2);
+        parts[i] = inf_build_slice(&s->b, boxes, 2, i, i + 1, 1);
+    uint32_t half_w = inf_build_binary_number(&s->b, INF_BINARY_MUL, parts[2], 0.5);
+    uint32_t half_h = inf_build_binary_number(&s->b, INF_BINARY_MUL, parts[3], 0.5);
+    const uint32_t sides[] = {
+        inf_build_sub(&s->b, parts[1], half_h), inf_build_sub(&s->b, parts[0], half_w),
+        inf_build_add(&s->b, parts[1], half_h), inf_build_add(&s->b, parts[0], half_w)};
+    return inf_build_concat(&s->b, sides, 4, 2);
 }
 
 // One slice of axis 0, without the axis.
 static uint32_t pick(struct inf_onnx_scope *s, uint32_t x, int64_t index)
 {
-    return inf_ox_squeeze(s, inf_ox_slice(s, x, 0, index, index + 1, 1), (int64_t[]){0}, 1);
+    return inf_build_squeeze(&s->b, inf_build_slice(&s->b, x, 0, index, index + 1, 1),
+                             (int64_t[]){0}, 1);
 }
 
 // Rows (batch, class, box) of what is left of one class in one picture.
@@ -156,41 +166,42 @@ static uint32_t suppress(struct inf_onnx_scope *s, const struct nms *nms, uint32
 {
     uint32_t values[3];
     const uint32_t inputs[] = {boxes, scores, nms->most, nms->overlap, nms->threshold};
-    struct inf_ox_call call = inf_ox_call(INF_OP_NMS, inputs, 5);
-    call.output_count = 3;
-    call.attrs.nms.strict = true;
-    inf_ox_emit(s, &call, values);
-    uint32_t index =
-        inf_ox_expand_dims(s, inf_ox_cast(s, values[0], INF_DTYPE_I64), (int64_t[]){1}, 1);
-    uint32_t zero = inf_ox_binary_number(s, INF_BINARY_MUL, index, 0);
-    const uint32_t columns[] = {inf_ox_binary_number(s, INF_BINARY_ADD, zero, (double)batch),
-                                inf_ox_binary_number(s, INF_BINARY_ADD, zero, (double)class),
+    struct inf_build_node node = inf_build_describe_list(INF_OP_NMS, inputs, 5);
+    node.output_count = 3;
+    node.attrs.nms.strict = true;
+    inf_build_emit(&s->b, &node, values);
+    uint32_t index = inf_build_expand_dims(&s->b, inf_build_cast(&s->b, values[0], INF_DTYPE_I64),
+                                           (int64_t[]){1}, 1);
+    uint32_t zero = inf_build_binary_number(&s->b, INF_BINARY_MUL, index, 0);
+    const uint32_t columns[] = {inf_build_binary_number(&s->b, INF_BINARY_ADD, zero, (double)batch),
+                                inf_build_binary_number(&s->b, INF_BINARY_ADD, zero, (double)class),
                                 index};
-    return inf_ox_concat(s, columns, 3, 1);
+    return inf_build_concat(&s->b, columns, 3, 1);
 }
 
 static void lower_nms(struct inf_onnx_scope *s)
 {
     uint32_t rows[NMS_MAX], count = 0, boxes = s->inputs[0];
-    enum inf_dtype dtype = inf_ox_dtype(s, boxes);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, boxes);
     const struct nms nms = {scalar_input(s, 2, INF_DTYPE_I32, 0), scalar_input(s, 3, dtype, 0),
                             scalar_input(s, 4, dtype, -INFINITY)};
-    if (inf_ox_rank(s, boxes) != 3 || inf_ox_rank(s, s->inputs[1]) != 3)
-        inf_ox_fail(s, INF_INVALID, "boxes or scores are not of rank 3");
-    if (inf_ox_ok(s) && inf_ox_attr_int(s, "center_point_box", 0) != 0)
+    if (inf_build_rank(&s->b, boxes) != 3 || inf_build_rank(&s->b, s->inputs[1]) != 3)
+        inf_build_fail(&s->b, INF_INVALID, "boxes or scores are not of rank 3");
+    if (inf_build_ok(&s->b) && inf_onnx_attr_int(s, "center_point_box", 0) != 0)
         boxes = corners(s, boxes);
-    int64_t batches = inf_ox_ok(s) ? inf_ox_known_dim(s, s->inputs[1], 0) : 0;
-    int64_t classes = inf_ox_ok(s) ? inf_ox_known_dim(s, s->inputs[1], 1) : 0;
+    int64_t batches = inf_build_ok(&s->b) ? inf_build_known_dim(&s->b, s->inputs[1], 0) : 0;
+    int64_t classes = inf_build_ok(&s->b) ? inf_build_known_dim(&s->b, s->inputs[1], 1) : 0;
     if (batches < 1 || classes < 1 || batches > NMS_MAX || classes > NMS_MAX / batches)
-        inf_ox_fail(s, INF_UNSUPPORTED, "%lld pictures with %lld classes, at most %d are built",
-                    (long long)batches, (long long)classes, NMS_MAX);
-    for (int64_t i = 0; inf_ox_ok(s) && i < batches; i++) {
+        inf_build_fail(&s->b, INF_UNSUPPORTED,
+                       "%lld pictures with %lld classes, at most %d are built", (long long)batches,
+                       (long long)classes, NMS_MAX);
+    for (int64_t i = 0; inf_build_ok(&s->b) && i < batches; i++) {
         uint32_t own_boxes = pick(s, boxes, i), own_scores = pick(s, s->inputs[1], i);
-        for (int64_t j = 0; inf_ox_ok(s) && j < classes; j++)
+        for (int64_t j = 0; inf_build_ok(&s->b) && j < classes; j++)
             rows[count++] = suppress(s, &nms, own_boxes, pick(s, own_scores, j), i, j);
     }
-    if (inf_ox_ok(s))
-        s->outputs[0] = inf_ox_concat(s, rows, count, 0);
+    if (inf_build_ok(&s->b))
+        s->outputs[0] = inf_build_concat(&s->b, rows, count, 0);
 }
 
 // --- windows of signals ---
@@ -200,23 +211,24 @@ static void lower_window(struct inf_onnx_scope *s)
 {
     static const double terms[][3] = {{0.5, 0.5, 0}, {25.0 / 46, 21.0 / 46, 0}, {0.42, 0.5, 0.08}};
     double size = 0;
-    int32_t type = inf_ox_attr_int(s, "output_datatype", 1);
-    bool periodic = inf_ox_attr_int(s, "periodic", 1) != 0;
+    int32_t type = inf_onnx_attr_int(s, "output_datatype", 1);
+    bool periodic = inf_onnx_attr_int(s, "periodic", 1) != 0;
     float *data;
-    if (!inf_ox_const_number(s, s->inputs[0], &size))
-        inf_ox_fail(s, INF_UNSUPPORTED, "size is not constant");
+    if (!inf_build_const_number(&s->b, s->inputs[0], &size))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "size is not constant");
     if (!(size >= 1 && size < 1 << 24) || inf_onnx_dtype(type) == INF_DTYPE_NONE)
-        inf_ox_fail(s, INF_INVALID, "size is %g, the type %s", size, inf_onnx_type_name(type));
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_INVALID, "size is %g, the type %s", size,
+                       inf_onnx_type_name(type));
+    if (!inf_build_ok(&s->b))
         return;
-    uint32_t y = inf_ox_const(s, INF_DTYPE_F32, &INF_SHAPE((int64_t)size), &data);
+    uint32_t y = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE((int64_t)size), &data);
     double period = periodic ? size : INF_MAX(size - 1, 1);
     const double *term = terms[s->op->kind];
     for (int64_t i = 0; data != NULL && i < (int64_t)size; i++) {
         double angle = 2 * M_PI * (double)i / period;
         data[i] = (float)(term[0] - term[1] * cos(angle) + term[2] * cos(2 * angle));
     }
-    s->outputs[0] = inf_ox_cast(s, y, inf_onnx_dtype(type));
+    s->outputs[0] = inf_build_cast(&s->b, y, inf_onnx_dtype(type));
 }
 
 static const struct inf_onnx_op ops[] = {

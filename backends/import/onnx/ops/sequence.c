@@ -3,21 +3,23 @@
 // tensors there are, and which one is meant.
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // Room for a list of values: a short node can ask for a long one, so that all of them count.
 static uint32_t *make_list(struct inf_onnx_scope *s, uint32_t count)
 {
     uint32_t *used = &s->import->sequences.item_count;
     if (count > INF_ONNX_SEQUENCE_ITEMS_MAX - *used)
-        inf_ox_fail(s, INF_EXHAUSTED, "sequences hold more than %u tensors",
-                    INF_ONNX_SEQUENCE_ITEMS_MAX);
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_EXHAUSTED, "sequences hold more than %u tensors",
+                       INF_ONNX_SEQUENCE_ITEMS_MAX);
+    if (!inf_build_ok(&s->b))
         return NULL;
     *used += count;
     uint32_t *list = inf_arena_alloc(s->import->arena, ((size_t)count + 1) * sizeof *list);
     if (list == NULL)
-        inf_ox_fail(s, INF_EXHAUSTED, "no memory");
+        inf_build_fail(&s->b, INF_EXHAUSTED, "no memory");
     return list;
 }
 
@@ -26,14 +28,15 @@ static uint32_t add_sequence(struct inf_onnx_scope *s, const uint32_t *values, u
 {
     struct inf_onnx_sequences *all = &s->import->sequences;
     if (all->count == INF_ONNX_SEQUENCES_MAX)
-        inf_ox_fail(s, INF_EXHAUSTED, "makes more than %u sequences", INF_ONNX_SEQUENCES_MAX);
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_EXHAUSTED, "makes more than %u sequences",
+                       INF_ONNX_SEQUENCES_MAX);
+    if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
     if (all->count == all->capacity) {
         uint32_t wanted = all->capacity * 2 + 16;
         struct inf_onnx_sequence *grown = inf_arena_alloc(s->import->arena, wanted * sizeof *grown);
         if (grown == NULL) {
-            inf_ox_fail(s, INF_EXHAUSTED, "no memory");
+            inf_build_fail(&s->b, INF_EXHAUSTED, "no memory");
             return INF_VALUE_NONE;
         }
         if (all->count > 0)
@@ -48,20 +51,20 @@ static uint32_t add_sequence(struct inf_onnx_scope *s, const uint32_t *values, u
 // The sequence that input `index` is; an empty one after a failure.
 static struct inf_onnx_sequence read_sequence(struct inf_onnx_scope *s, uint32_t index)
 {
-    uint32_t value = inf_ox_in(s, index);
-    if (inf_ox_ok(s) && inf_onnx_is_sequence(value))
+    uint32_t value = inf_onnx_input(s, index);
+    if (inf_build_ok(&s->b) && inf_onnx_is_sequence(value))
         return s->import->sequences.items[value - INF_ONNX_SEQUENCE_FIRST];
-    inf_ox_fail(s, INF_INVALID, "input %u is no sequence", index);
+    inf_build_fail(&s->b, INF_INVALID, "input %u is no sequence", index);
     return (struct inf_onnx_sequence){0};
 }
 
 // The tensor that input `index` is.
 static uint32_t read_tensor(struct inf_onnx_scope *s, uint32_t index)
 {
-    uint32_t value = inf_ox_in(s, index);
+    uint32_t value = inf_onnx_input(s, index);
     if (value == INF_VALUE_NONE || inf_onnx_is_sequence(value))
-        inf_ox_fail(s, INF_INVALID, "input %u is no tensor", index);
-    return inf_ox_ok(s) ? value : INF_VALUE_NONE;
+        inf_build_fail(&s->b, INF_INVALID, "input %u is no tensor", index);
+    return inf_build_ok(&s->b) ? value : INF_VALUE_NONE;
 }
 
 // The position that input `index` is, from 0 to limit - 1; the fallback where it is left out.
@@ -69,26 +72,27 @@ static uint32_t read_position(struct inf_onnx_scope *s, uint32_t index, uint32_t
                               uint32_t limit, int64_t fallback)
 {
     int64_t at = fallback;
-    if (inf_ox_in(s, index) != INF_VALUE_NONE)
-        at = inf_ox_const_int(s, read_tensor(s, index), "position");
+    if (inf_onnx_input(s, index) != INF_VALUE_NONE)
+        at = inf_build_const_int(&s->b, read_tensor(s, index), "position");
     int64_t settled = at < 0 ? at + count : at;
-    if (inf_ox_ok(s) && (settled < 0 || settled >= limit))
-        inf_ox_fail(s, INF_INVALID, "position %lld in a sequence of %u", (long long)at, count);
-    return inf_ox_ok(s) ? (uint32_t)settled : 0;
+    if (inf_build_ok(&s->b) && (settled < 0 || settled >= limit))
+        inf_build_fail(&s->b, INF_INVALID, "position %lld in a sequence of %u", (long long)at,
+                       count);
+    return inf_build_ok(&s->b) ? (uint32_t)settled : 0;
 }
 
 // --- making and taking apart ---
 
 static void lower_empty(struct inf_onnx_scope *s)
 {
-    (void)inf_ox_attr(s, "dtype");
+    (void)inf_onnx_find_attr(s, "dtype");
     s->outputs[0] = add_sequence(s, NULL, 0);
 }
 
 static void lower_construct(struct inf_onnx_scope *s)
 {
     uint32_t *values = make_list(s, s->input_count);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < s->input_count; i++)
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->input_count; i++)
         values[i] = read_tensor(s, i);
     s->outputs[0] = add_sequence(s, values, s->input_count);
 }
@@ -99,7 +103,7 @@ static void lower_insert(struct inf_onnx_scope *s)
     uint32_t value = read_tensor(s, 1);
     uint32_t at = read_position(s, 2, old.count, old.count + 1, old.count);
     uint32_t *values = make_list(s, old.count + 1);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     for (uint32_t i = 0; i < old.count; i++)
         values[i < at ? i : i + 1] = old.values[i];
@@ -112,7 +116,7 @@ static void lower_erase(struct inf_onnx_scope *s)
     struct inf_onnx_sequence old = read_sequence(s, 0);
     uint32_t at = read_position(s, 1, old.count, old.count, -1);
     uint32_t *values = make_list(s, old.count);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     for (uint32_t i = 0; i < old.count; i++)
         if (i != at)
@@ -124,7 +128,7 @@ static void lower_at(struct inf_onnx_scope *s)
 {
     struct inf_onnx_sequence sequence = read_sequence(s, 0);
     uint32_t at = read_position(s, 1, sequence.count, sequence.count, -1);
-    if (inf_ox_ok(s))
+    if (inf_build_ok(&s->b))
         s->outputs[0] = sequence.values[at];
 }
 
@@ -132,7 +136,7 @@ static void lower_length(struct inf_onnx_scope *s)
 {
     int64_t *data;
     uint32_t count = read_sequence(s, 0).count;
-    s->outputs[0] = inf_ox_const(s, INF_DTYPE_I64, &(struct inf_shape){0}, &data);
+    s->outputs[0] = inf_build_const(&s->b, INF_DTYPE_I64, &(struct inf_shape){0}, &data);
     if (data != NULL)
         *data = count;
 }
@@ -142,66 +146,67 @@ static void lower_length(struct inf_onnx_scope *s)
 static void lower_concat(struct inf_onnx_scope *s)
 {
     struct inf_onnx_sequence sequence = read_sequence(s, 0);
-    bool stacks = inf_ox_attr_int(s, "new_axis", 0) != 0;
+    bool stacks = inf_onnx_attr_int(s, "new_axis", 0) != 0;
     if (sequence.count == 0 || sequence.count > INF_LIMIT_NODE_INPUTS)
-        inf_ox_fail(s, INF_UNSUPPORTED, "joins %u tensors, wanted 1 to %u", sequence.count,
-                    INF_LIMIT_NODE_INPUTS);
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "joins %u tensors, wanted 1 to %u", sequence.count,
+                       INF_LIMIT_NODE_INPUTS);
     uint32_t *values = make_list(s, sequence.count);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
-    int32_t rank = inf_ox_rank(s, sequence.values[0]);
-    int64_t axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), stacks ? rank + 1 : rank);
+    int32_t rank = inf_build_rank(&s->b, sequence.values[0]);
+    int64_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), stacks ? rank + 1 : rank);
     for (uint32_t i = 0; i < sequence.count; i++)
-        values[i] =
-            stacks ? inf_ox_expand_dims(s, sequence.values[i], &axis, 1) : sequence.values[i];
-    s->outputs[0] = inf_ox_concat(s, values, sequence.count, (int32_t)axis);
+        values[i] = stacks ? inf_build_expand_dims(&s->b, sequence.values[i], &axis, 1)
+                           : sequence.values[i];
+    s->outputs[0] = inf_build_concat(&s->b, values, sequence.count, (int32_t)axis);
 }
 
 // How many parts a split makes, and the size of one of them where all but the last are alike.
 static uint32_t count_parts(struct inf_onnx_scope *s, uint32_t x, int32_t axis, int64_t *part)
 {
-    uint32_t split = inf_ox_in(s, 1);
+    uint32_t split = inf_onnx_input(s, 1);
     int64_t count;
     *part = 1;
-    if (split != INF_VALUE_NONE && inf_ox_rank(s, split) == 1) {
+    if (split != INF_VALUE_NONE && inf_build_rank(&s->b, split) == 1) {
         *part = 0;
-        count = inf_ox_known_dim(s, split, 0);
+        count = inf_build_known_dim(&s->b, split, 0);
     } else {
         if (split != INF_VALUE_NONE)
-            *part = inf_ox_const_int(s, split, "split");
+            *part = inf_build_const_int(&s->b, split, "split");
         if (*part < 1)
-            inf_ox_fail(s, INF_INVALID, "split is %lld", (long long)*part);
-        int64_t size = inf_ox_known_dim(s, x, axis);
-        count = inf_ox_ok(s) ? size / *part + (size % *part != 0) : 1;
+            inf_build_fail(&s->b, INF_INVALID, "split is %lld", (long long)*part);
+        int64_t size = inf_build_known_dim(&s->b, x, axis);
+        count = inf_build_ok(&s->b) ? size / *part + (size % *part != 0) : 1;
     }
     if (count < 1 || count > INF_LIMIT_NODE_INPUTS)
-        inf_ox_fail(s, INF_UNSUPPORTED, "makes %lld parts, wanted 1 to %u", (long long)count,
-                    INF_LIMIT_NODE_INPUTS);
-    return inf_ox_ok(s) ? (uint32_t)count : 1;
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "makes %lld parts, wanted 1 to %u", (long long)count,
+                       INF_LIMIT_NODE_INPUTS);
+    return inf_build_ok(&s->b) ? (uint32_t)count : 1;
 }
 
 static void lower_split(struct inf_onnx_scope *s)
 {
     uint32_t x = read_tensor(s, 0);
-    int64_t part, axis = inf_ox_axis(s, inf_ox_attr_int(s, "axis", 0), inf_ox_rank(s, x));
-    bool keeps = inf_ox_attr_int(s, "keepdims", 1) != 0 || inf_ox_in(s, 1) != INF_VALUE_NONE;
+    int64_t part,
+        axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, x));
+    bool keeps = inf_onnx_attr_int(s, "keepdims", 1) != 0 || inf_onnx_input(s, 1) != INF_VALUE_NONE;
     uint32_t count = count_parts(s, x, (int32_t)axis, &part);
     uint32_t *values = make_list(s, count);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     for (uint32_t i = 0; part > 0 && i < count; i++) {
         int64_t begin = (int64_t)i * part;
-        values[i] =
-            inf_ox_slice(s, x, (int32_t)axis, begin, i + 1 < count ? begin + part : INT64_MAX, 1);
+        values[i] = inf_build_slice(&s->b, x, (int32_t)axis, begin,
+                                    i + 1 < count ? begin + part : INT64_MAX, 1);
         if (!keeps)
-            values[i] = inf_ox_squeeze(s, values[i], &axis, 1);
+            values[i] = inf_build_squeeze(&s->b, values[i], &axis, 1);
     }
     if (part == 0) {
-        const uint32_t inputs[] = {x, inf_ox_cast(s, s->inputs[1], INF_DTYPE_I32)};
-        struct inf_ox_call call = inf_ox_call(INF_OP_SPLIT, inputs, 2);
-        call.attrs.split.axis = (int32_t)axis;
-        call.output_count = count;
-        inf_ox_emit(s, &call, values);
+        const uint32_t inputs[] = {x, inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_I32)};
+        struct inf_build_node node = inf_build_describe_list(INF_OP_SPLIT, inputs, 2);
+        node.attrs.split.axis = (int32_t)axis;
+        node.output_count = count;
+        inf_build_emit(&s->b, &node, values);
     }
     s->outputs[0] = add_sequence(s, values, count);
 }
@@ -210,29 +215,29 @@ static void lower_split(struct inf_onnx_scope *s)
 
 static void lower_optional(struct inf_onnx_scope *s)
 {
-    (void)inf_ox_attr(s, "type");
-    if (inf_ox_in(s, 0) == INF_VALUE_NONE)
-        inf_ox_fail(s, INF_UNSUPPORTED, "it is empty");
-    s->outputs[0] = inf_ox_in(s, 0);
+    (void)inf_onnx_find_attr(s, "type");
+    if (inf_onnx_input(s, 0) == INF_VALUE_NONE)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "it is empty");
+    s->outputs[0] = inf_onnx_input(s, 0);
 }
 
 static void lower_has_element(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = inf_ox_scalar(s, INF_DTYPE_BOOL, inf_ox_in(s, 0) != INF_VALUE_NONE);
+    s->outputs[0] = inf_build_scalar(&s->b, INF_DTYPE_BOOL, inf_onnx_input(s, 0) != INF_VALUE_NONE);
 }
 
 static const struct inf_onnx_op ops[] = {
-    {"SequenceEmpty", lower_empty, 0, 0, 1, 0},
-    {"SequenceConstruct", lower_construct, 1, INF_LIMIT_NODE_INPUTS, 1, 0},
-    {"SequenceInsert", lower_insert, 2, 3, 1, 0},
-    {"SequenceErase", lower_erase, 1, 2, 1, 0},
-    {"SequenceAt", lower_at, 2, 2, 1, 0},
-    {"SequenceLength", lower_length, 1, 1, 1, 0},
-    {"ConcatFromSequence", lower_concat, 1, 1, 1, 0},
-    {"SplitToSequence", lower_split, 1, 2, 1, 0},
-    {"Optional", lower_optional, 0, 1, 1, 0},
-    {"OptionalGetElement", lower_optional, 1, 1, 1, 0},
-    {"OptionalHasElement", lower_has_element, 0, 1, 1, 0},
+    {"SequenceEmpty", lower_empty, 0, 0, 1, 0, true},
+    {"SequenceConstruct", lower_construct, 1, INF_LIMIT_NODE_INPUTS, 1, 0, true},
+    {"SequenceInsert", lower_insert, 2, 3, 1, 0, true},
+    {"SequenceErase", lower_erase, 1, 2, 1, 0, true},
+    {"SequenceAt", lower_at, 2, 2, 1, 0, true},
+    {"SequenceLength", lower_length, 1, 1, 1, 0, true},
+    {"ConcatFromSequence", lower_concat, 1, 1, 1, 0, true},
+    {"SplitToSequence", lower_split, 1, 2, 1, 0, true},
+    {"Optional", lower_optional, 0, 1, 1, 0, true},
+    {"OptionalGetElement", lower_optional, 1, 1, 1, 0, true},
+    {"OptionalHasElement", lower_has_element, 0, 1, 1, 0, true},
 };
 
 const struct inf_onnx_op_table inf_onnx_ops_sequence = {ops, INF_ARRAY_LENGTH(ops)};

@@ -2,118 +2,123 @@
 // Operators that change shapes or ask for them.
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 // --- reshape ---
 
 // The shape wanted with 0 replaced by what x has there.
 static uint32_t settle_const_shape(struct inf_onnx_scope *s, uint32_t x,
-                                   const struct inf_ox_ints *wanted, bool allow_zero)
+                                   const struct inf_build_ints *wanted, bool allow_zero)
 {
     uint32_t parts[INF_LIMIT_RANK];
     int64_t dims[INF_LIMIT_RANK];
     bool known = true;
     if (wanted->count > INF_LIMIT_RANK)
-        inf_ox_fail(s, INF_UNSUPPORTED, "shape has %u dimensions, at most %d are built",
-                    wanted->count, INF_LIMIT_RANK);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < wanted->count; i++) {
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "shape has %u dimensions, at most %d are built",
+                       wanted->count, INF_LIMIT_RANK);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < wanted->count; i++) {
         dims[i] = wanted->values[i];
         if (dims[i] < -1)
-            inf_ox_fail(s, INF_INVALID, "shape[%u] is %lld", i, (long long)dims[i]);
+            inf_build_fail(&s->b, INF_INVALID, "shape[%u] is %lld", i, (long long)dims[i]);
         if (dims[i] == 0 && !allow_zero)
-            dims[i] = inf_ox_dim(s, x, (int32_t)i);
+            dims[i] = inf_build_dim(&s->b, x, (int32_t)i);
         known &= wanted->values[i] != 0 || allow_zero || dims[i] != INF_DIM_UNKNOWN;
     }
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
     if (known)
-        return inf_ox_list(s, dims, wanted->count);
+        return inf_build_list(&s->b, dims, wanted->count);
     for (uint32_t i = 0; i < wanted->count; i++)
-        parts[i] = wanted->values[i] == 0 ? inf_ox_dim_value(s, x, (int32_t)i)
-                                          : inf_ox_list(s, &dims[i], 1);
-    return inf_ox_concat(s, parts, wanted->count, 0);
+        parts[i] = wanted->values[i] == 0 ? inf_build_dim_value(&s->b, x, (int32_t)i)
+                                          : inf_build_list(&s->b, &dims[i], 1);
+    return inf_build_concat(&s->b, parts, wanted->count, 0);
 }
 
 // As above for a shape that other nodes make: zeros are looked for when it is known.
 static uint32_t settle_shape(struct inf_onnx_scope *s, uint32_t x, uint32_t shape, bool allow_zero)
 {
-    int32_t rank = inf_ox_rank(s, x);
-    int64_t count = inf_ox_known_dim(s, shape, 0);
-    shape = inf_ox_cast(s, shape, INF_DTYPE_I32);
+    int32_t rank = inf_build_rank(&s->b, x);
+    int64_t count = inf_build_known_dim(&s->b, shape, 0);
+    shape = inf_build_cast(&s->b, shape, INF_DTYPE_I32);
     if (allow_zero || count == 0 || rank == 0)
         return shape;
-    uint32_t own = inf_ox_shape(s, x);
+    uint32_t own = inf_build_shape(&s->b, x);
     if (count < rank)
-        own = inf_ox_slice(s, own, 0, 0, count, 1);
+        own = inf_build_slice(&s->b, own, 0, 0, count, 1);
     else if (count > rank) // zeros beyond x's rank stay, and make the reshape fail
-        own = inf_ox_pad(s, own, (int64_t[]){0, count - rank}, 1, INF_PAD_CONSTANT, INF_VALUE_NONE);
-    uint32_t zero = inf_ox_compare(s, INF_COMPARE_EQUAL, shape, inf_ox_scalar(s, INF_DTYPE_I32, 0));
-    return inf_ox_select(s, zero, own, shape);
+        own = inf_build_pad(&s->b, own, (int64_t[]){0, count - rank}, 1, INF_PAD_CONSTANT,
+                            INF_VALUE_NONE);
+    uint32_t zero = inf_build_compare(&s->b, INF_COMPARE_EQUAL, shape,
+                                      inf_build_scalar(&s->b, INF_DTYPE_I32, 0));
+    return inf_build_select(&s->b, zero, own, shape);
 }
 
 static void lower_reshape(struct inf_onnx_scope *s)
 {
-    struct inf_ox_ints wanted;
-    uint32_t x = s->inputs[0], shape = inf_ox_in(s, 1);
-    bool allow_zero = s->opset >= 14 && inf_ox_attr_int(s, "allowzero", 0) != 0;
-    if (s->opset < 5 && inf_ox_attr_ints(s, "shape", &wanted)) {
-        s->outputs[0] = inf_ox_reshape_to(s, x, settle_const_shape(s, x, &wanted, false));
+    struct inf_build_ints wanted;
+    uint32_t x = s->inputs[0], shape = inf_onnx_input(s, 1);
+    bool allow_zero = s->opset >= 14 && inf_onnx_attr_int(s, "allowzero", 0) != 0;
+    if (s->opset < 5 && inf_onnx_attr_ints(s, "shape", &wanted)) {
+        s->outputs[0] = inf_build_reshape_to(&s->b, x, settle_const_shape(s, x, &wanted, false));
         return;
     }
     if (shape == INF_VALUE_NONE) {
-        inf_ox_fail(s, INF_INVALID, "lacks a shape");
+        inf_build_fail(&s->b, INF_INVALID, "lacks a shape");
         return;
     }
-    if (inf_ox_is_const(s, shape)) {
-        wanted = inf_ox_const_ints(s, shape, "shape");
+    if (inf_build_is_const(&s->b, shape)) {
+        wanted = inf_build_const_ints(&s->b, shape, "shape");
         shape = settle_const_shape(s, x, &wanted, allow_zero);
     } else {
         shape = settle_shape(s, x, shape, allow_zero);
     }
-    s->outputs[0] = inf_ox_reshape_to(s, x, shape);
+    s->outputs[0] = inf_build_reshape_to(&s->b, x, shape);
 }
 
 static void lower_flatten(struct inf_onnx_scope *s)
 {
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
-    int32_t given = inf_ox_attr_int(s, "axis", 1);
-    int32_t axis = given == rank ? rank : inf_ox_axis(s, given, rank);
-    s->outputs[0] = inf_ox_flatten(s, s->inputs[0], axis);
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    int32_t given = inf_onnx_attr_int(s, "axis", 1);
+    int32_t axis = given == rank ? rank : inf_build_axis(&s->b, given, rank);
+    s->outputs[0] = inf_build_flatten(&s->b, s->inputs[0], axis);
 }
 
 // --- axes of size 1 ---
 
 // Axes from the attribute (old) or the second input (new), settled against the rank of x, or of the
 // result where they are inserted.
-static struct inf_ox_ints read_axes(struct inf_onnx_scope *s, bool inserted)
+static struct inf_build_ints read_axes(struct inf_onnx_scope *s, bool inserted)
 {
-    struct inf_ox_ints axes = {.count = 0};
+    struct inf_build_ints axes = {.count = 0};
     if (s->opset < 13)
-        (void)inf_ox_attr_ints(s, "axes", &axes);
-    else if (inf_ox_in(s, 1) != INF_VALUE_NONE)
-        axes = inf_ox_const_ints(s, s->inputs[1], "axes");
+        (void)inf_onnx_attr_ints(s, "axes", &axes);
+    else if (inf_onnx_input(s, 1) != INF_VALUE_NONE)
+        axes = inf_build_const_ints(&s->b, s->inputs[1], "axes");
     if (axes.count > INF_LIMIT_RANK)
-        inf_ox_fail(s, INF_INVALID, "has %u axes, wanted at most %d", axes.count, INF_LIMIT_RANK);
-    int32_t rank = inf_ox_rank(s, s->inputs[0]) + (inserted ? (int32_t)axes.count : 0);
-    for (uint32_t i = 0; inf_ox_ok(s) && i < axes.count; i++)
-        axes.values[i] = inf_ox_axis(s, axes.values[i], rank);
+        inf_build_fail(&s->b, INF_INVALID, "has %u axes, wanted at most %d", axes.count,
+                       INF_LIMIT_RANK);
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]) + (inserted ? (int32_t)axes.count : 0);
+    for (uint32_t i = 0; inf_build_ok(&s->b) && i < axes.count; i++)
+        axes.values[i] = inf_build_axis(&s->b, axes.values[i], rank);
     return axes;
 }
 
 static void lower_squeeze(struct inf_onnx_scope *s)
 {
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
-    struct inf_ox_ints axes = read_axes(s, false);
-    for (int32_t i = 0; axes.count == 0 && inf_ox_ok(s) && i < rank; i++)
-        if (inf_ox_known_dim(s, s->inputs[0], i) == 1)
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    struct inf_build_ints axes = read_axes(s, false);
+    for (int32_t i = 0; axes.count == 0 && inf_build_ok(&s->b) && i < rank; i++)
+        if (inf_build_known_dim(&s->b, s->inputs[0], i) == 1)
             axes.values[axes.count++] = i;
-    s->outputs[0] = inf_ox_squeeze(s, s->inputs[0], axes.values, (int32_t)axes.count);
+    s->outputs[0] = inf_build_squeeze(&s->b, s->inputs[0], axes.values, (int32_t)axes.count);
 }
 
 static void lower_unsqueeze(struct inf_onnx_scope *s)
 {
-    struct inf_ox_ints axes = read_axes(s, true);
-    s->outputs[0] = inf_ox_expand_dims(s, s->inputs[0], axes.values, (int32_t)axes.count);
+    struct inf_build_ints axes = read_axes(s, true);
+    s->outputs[0] = inf_build_expand_dims(&s->b, s->inputs[0], axes.values, (int32_t)axes.count);
 }
 
 // --- shapes as data ---
@@ -121,35 +126,37 @@ static void lower_unsqueeze(struct inf_onnx_scope *s)
 static void lower_shape(struct inf_onnx_scope *s)
 {
     // What two branches made may have a rank that only a run can tell.
-    if (inf_ox_ok(s) && s->graph->values[s->inputs[0]].shape.rank < 0 && s->node->attr_count == 0) {
-        s->outputs[0] = inf_ox_cast(s, inf_ox_shape(s, s->inputs[0]), INF_DTYPE_I64);
+    if (inf_build_ok(&s->b) && s->b.graph->values[s->inputs[0]].shape.rank < 0 &&
+        s->node->attr_count == 0) {
+        s->outputs[0] = inf_build_cast(&s->b, inf_build_shape(&s->b, s->inputs[0]), INF_DTYPE_I64);
         return;
     }
-    int32_t rank = inf_ox_rank(s, s->inputs[0]);
-    int32_t start = inf_ox_attr_int(s, "start", 0), end = inf_ox_attr_int(s, "end", rank);
+    int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
+    int32_t start = inf_onnx_attr_int(s, "start", 0), end = inf_onnx_attr_int(s, "end", rank);
     start = INF_MAX(INF_MIN(start < 0 ? start + rank : start, rank), 0);
     end = INF_MAX(INF_MIN(end < 0 ? end + rank : end, rank), 0);
     uint32_t parts[INF_LIMIT_RANK + 1];
     uint32_t count = 0;
     bool known = true;
-    for (int32_t i = start; inf_ox_ok(s) && i < end; i++)
-        known &= inf_ox_dim(s, s->inputs[0], i) != INF_DIM_UNKNOWN;
+    for (int32_t i = start; inf_build_ok(&s->b) && i < end; i++)
+        known &= inf_build_dim(&s->b, s->inputs[0], i) != INF_DIM_UNKNOWN;
     for (int32_t i = start; known && i < end; i++)
-        parts[count++] = inf_ox_dim_value(s, s->inputs[0], i);
+        parts[count++] = inf_build_dim_value(&s->b, s->inputs[0], i);
     uint32_t shape = INF_VALUE_NONE;
     if (start >= end)
-        shape = inf_ox_list(s, NULL, 0);
+        shape = inf_build_list(&s->b, NULL, 0);
     else if (known)
-        shape = inf_ox_concat(s, parts, count, 0);
+        shape = inf_build_concat(&s->b, parts, count, 0);
     else
-        shape = inf_ox_slice(s, inf_ox_shape(s, s->inputs[0]), 0, start, end, 1);
-    s->outputs[0] = inf_ox_cast(s, shape, INF_DTYPE_I64);
+        shape = inf_build_slice(&s->b, inf_build_shape(&s->b, s->inputs[0]), 0, start, end, 1);
+    s->outputs[0] = inf_build_cast(&s->b, shape, INF_DTYPE_I64);
 }
 
 static void lower_size(struct inf_onnx_scope *s)
 {
-    uint32_t shape = inf_ox_cast(s, inf_ox_shape(s, s->inputs[0]), INF_DTYPE_I64);
-    s->outputs[0] = inf_ox_reduce(s, INF_REDUCE_PROD, shape, &(struct inf_ints){.count = 1}, false);
+    uint32_t shape = inf_build_cast(&s->b, inf_build_shape(&s->b, s->inputs[0]), INF_DTYPE_I64);
+    s->outputs[0] =
+        inf_build_reduce(&s->b, INF_REDUCE_PROD, shape, &(struct inf_ints){.count = 1}, false);
 }
 
 // --- repeating ---
@@ -159,43 +166,43 @@ static void lower_expand(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], shape = s->inputs[1];
     struct inf_shape wanted = {.rank = 0}, result;
-    if (inf_ox_is_const(s, shape)) {
-        struct inf_ox_ints ints = inf_ox_const_ints(s, shape, "shape");
+    if (inf_build_is_const(&s->b, shape)) {
+        struct inf_build_ints ints = inf_build_const_ints(&s->b, shape, "shape");
         bool fits = ints.count <= INF_LIMIT_RANK;
         wanted.rank = fits ? (int32_t)ints.count : 0;
         for (int32_t i = 0; i < wanted.rank; i++) {
             wanted.dims[i] = ints.values[i];
             fits &= ints.values[i] >= 0 && ints.values[i] < INF_LIMIT_DIM;
         }
-        if (!inf_ox_ok(s))
+        if (!inf_build_ok(&s->b))
             return;
-        fits = fits && inf_shape_broadcast(&s->graph->values[x].shape, &wanted, &result);
+        fits = fits && inf_shape_broadcast(&s->b.graph->values[x].shape, &wanted, &result);
         if (!fits)
-            inf_ox_fail(s, INF_INVALID, "x does not stretch to the shape wanted");
+            inf_build_fail(&s->b, INF_INVALID, "x does not stretch to the shape wanted");
         else if (inf_shape_known(&result)) {
-            s->outputs[0] =
-                inf_ox_broadcast(s, x, inf_ox_list(s, result.dims, (uint32_t)result.rank));
+            s->outputs[0] = inf_build_broadcast(
+                &s->b, x, inf_build_list(&s->b, result.dims, (uint32_t)result.rank));
             return;
         }
     }
     // Where a shape is not known yet: broadcast against a tensor of ones.
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
-    uint32_t ones =
-        inf_ox_fill(s, inf_ox_cast(s, shape, INF_DTYPE_I32), inf_ox_scalar(s, dtype, 1));
-    s->outputs[0] = inf_ox_binary(
-        s, dtype == INF_DTYPE_BOOL ? INF_BINARY_LOGICAL_AND : INF_BINARY_MUL, x, ones);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
+    uint32_t ones = inf_build_fill(&s->b, inf_build_cast(&s->b, shape, INF_DTYPE_I32),
+                                   inf_build_scalar(&s->b, dtype, 1));
+    s->outputs[0] = inf_build_binary(
+        &s->b, dtype == INF_DTYPE_BOOL ? INF_BINARY_LOGICAL_AND : INF_BINARY_MUL, x, ones);
 }
 
 static void lower_tile(struct inf_onnx_scope *s)
 {
     if (s->opset < 6) {
-        inf_ox_fail(s, INF_UNSUPPORTED, "in opset %lld it is another operator",
-                    (long long)s->opset);
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "in opset %lld it is another operator",
+                       (long long)s->opset);
         return;
     }
-    const uint32_t inputs[] = {s->inputs[0], inf_ox_cast(s, s->inputs[1], INF_DTYPE_I32)};
-    struct inf_ox_call call = inf_ox_call(INF_OP_TILE, inputs, 2);
-    s->outputs[0] = inf_ox_value(s, &call);
+    const uint32_t inputs[] = {s->inputs[0], inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_I32)};
+    struct inf_build_node node = inf_build_describe_list(INF_OP_TILE, inputs, 2);
+    s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
 static const struct inf_onnx_op ops[] = {

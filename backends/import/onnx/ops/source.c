@@ -2,75 +2,79 @@
 // Operators that make tensors from nothing: constants, fills, ranges.
 #include <string.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 static void lower_constant(struct inf_onnx_scope *s)
 {
-    struct inf_ox_ints ints;
+    struct inf_build_ints ints;
     int64_t *data;
-    if (inf_ox_has_attr(s, "value")) {
-        s->outputs[0] = inf_ox_attr_tensor(s, "value");
-    } else if (inf_ox_has_attr(s, "value_float")) {
-        float number = inf_ox_attr_float(s, "value_float", 0);
-        s->outputs[0] = inf_ox_scalar(s, INF_DTYPE_F32, (double)number);
-    } else if (inf_ox_has_attr(s, "value_int")) {
-        const struct inf_onnx_attr *attr = inf_ox_attr(s, "value_int");
+    if (inf_onnx_has_attr(s, "value")) {
+        s->outputs[0] = inf_onnx_attr_tensor(s, "value");
+    } else if (inf_onnx_has_attr(s, "value_float")) {
+        float number = inf_onnx_attr_float(s, "value_float", 0);
+        s->outputs[0] = inf_build_scalar(&s->b, INF_DTYPE_F32, (double)number);
+    } else if (inf_onnx_has_attr(s, "value_int")) {
+        const struct inf_onnx_attr *attr = inf_onnx_find_attr(s, "value_int");
         struct inf_pb_field field;
         inf_onnx_field(attr->body, 3, &field);
-        s->outputs[0] = inf_ox_const(s, INF_DTYPE_I64, &(struct inf_shape){0}, &data);
+        s->outputs[0] = inf_build_const(&s->b, INF_DTYPE_I64, &(struct inf_shape){0}, &data);
         if (data != NULL)
             *data = (int64_t)field.value;
-    } else if (inf_ox_attr_ints(s, "value_ints", &ints)) {
-        s->outputs[0] = inf_ox_const(s, INF_DTYPE_I64, &INF_SHAPE(ints.count), &data);
+    } else if (inf_onnx_attr_ints(s, "value_ints", &ints)) {
+        s->outputs[0] = inf_build_const(&s->b, INF_DTYPE_I64, &INF_SHAPE(ints.count), &data);
         if (data != NULL && ints.count > 0)
             memcpy(data, ints.values, ints.count * sizeof *data);
-    } else if (inf_ox_has_attr(s, "value_floats")) {
-        s->outputs[0] = inf_ox_attr_floats(s, "value_floats");
+    } else if (inf_onnx_has_attr(s, "value_floats")) {
+        s->outputs[0] = inf_onnx_attr_floats(s, "value_floats");
     } else {
-        inf_ox_fail(s, INF_UNSUPPORTED, "has no value that is built (%s)",
-                    s->node->attr_count > 0 ? s->node->attrs[0].name : "no attribute");
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "has no value that is built (%s)",
+                       s->node->attr_count > 0 ? s->node->attrs[0].name : "no attribute");
     }
 }
 
 static void lower_constant_of_shape(struct inf_onnx_scope *s)
 {
-    uint32_t number = inf_ox_attr_tensor(s, "value");
+    uint32_t number = inf_onnx_attr_tensor(s, "value");
     if (number == INF_VALUE_NONE)
-        number = inf_ox_scalar(s, INF_DTYPE_F32, 0);
-    else if (inf_ox_rank(s, number) > 0)
-        number = inf_ox_reshape(s, number, NULL, 0);
-    s->outputs[0] = inf_ox_fill(s, inf_ox_cast(s, s->inputs[0], INF_DTYPE_I32), number);
+        number = inf_build_scalar(&s->b, INF_DTYPE_F32, 0);
+    else if (inf_build_rank(&s->b, number) > 0)
+        number = inf_build_reshape(&s->b, number, NULL, 0);
+    s->outputs[0] =
+        inf_build_fill(&s->b, inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_I32), number);
 }
 
 static void lower_range(struct inf_onnx_scope *s)
 {
-    struct inf_ox_call call;
-    enum inf_dtype dtype = inf_ox_dtype(s, s->inputs[0]), work = dtype;
+    struct inf_build_node node;
+    enum inf_dtype dtype = inf_build_dtype(&s->b, s->inputs[0]), work = dtype;
     uint32_t ends[3];
     if (dtype == INF_DTYPE_I16 || dtype == INF_DTYPE_I8)
         work = INF_DTYPE_I32;
     for (uint32_t i = 0; i < 3; i++) {
-        ends[i] = inf_ox_cast(s, s->inputs[i], work);
-        if (inf_ox_ok(s) && inf_ox_rank(s, ends[i]) > 0)
-            ends[i] = inf_ox_reshape(s, ends[i], NULL, 0);
+        ends[i] = inf_build_cast(&s->b, s->inputs[i], work);
+        if (inf_build_ok(&s->b) && inf_build_rank(&s->b, ends[i]) > 0)
+            ends[i] = inf_build_reshape(&s->b, ends[i], NULL, 0);
     }
-    call = inf_ox_call(INF_OP_RANGE, ends, 3);
-    s->outputs[0] = inf_ox_cast(s, inf_ox_value(s, &call), dtype);
+    node = inf_build_describe_list(INF_OP_RANGE, ends, 3);
+    s->outputs[0] = inf_build_cast(&s->b, inf_build_value(&s->b, &node), dtype);
 }
 
 static void lower_eye_like(struct inf_onnx_scope *s)
 {
-    struct inf_shape shape = inf_ox_known_shape(s, s->inputs[0]);
-    int32_t type = inf_ox_attr_int(s, "dtype", 0), shift = inf_ox_attr_int(s, "k", 0);
-    enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_ox_dtype(s, s->inputs[0]);
+    struct inf_shape shape = inf_build_known_shape(&s->b, s->inputs[0]);
+    int32_t type = inf_onnx_attr_int(s, "dtype", 0), shift = inf_onnx_attr_int(s, "k", 0);
+    enum inf_dtype dtype = type != 0 ? inf_onnx_dtype(type) : inf_build_dtype(&s->b, s->inputs[0]);
     uint8_t *ones;
     if (shape.rank != 2 || dtype == INF_DTYPE_NONE)
-        inf_ox_fail(s, INF_UNSUPPORTED, "rank %d, dtype %s", shape.rank, inf_onnx_type_name(type));
-    uint32_t eye = inf_ox_const(s, INF_DTYPE_BOOL, &shape, &ones);
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "rank %d, dtype %s", shape.rank,
+                       inf_onnx_type_name(type));
+    uint32_t eye = inf_build_const(&s->b, INF_DTYPE_BOOL, &shape, &ones);
     for (int64_t i = 0; ones != NULL && i < shape.dims[0]; i++)
         if (i + shift >= 0 && i + shift < shape.dims[1])
             ones[i * shape.dims[1] + i + shift] = 1;
-    s->outputs[0] = inf_ox_cast(s, eye, dtype);
+    s->outputs[0] = inf_build_cast(&s->b, eye, dtype);
 }
 
 static const struct inf_onnx_op ops[] = {

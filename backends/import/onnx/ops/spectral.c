@@ -2,8 +2,10 @@
 // Fourier transforms. ONNX's complex numbers are a last axis of two; reals one of one.
 #include <math.h>
 
+#include "backends/graph/build/operators.h"
 #include "backends/import/common/dft.h"
-#include "backends/import/onnx/lower.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 #define TURN 6.283185307179586
 
@@ -11,14 +13,14 @@
 static uint32_t part_of(struct inf_onnx_scope *s, uint32_t x, int32_t part, int32_t axis)
 {
     int64_t perm[INF_LIMIT_RANK];
-    int32_t rank = inf_ox_rank(s, x), count = 0;
+    int32_t rank = inf_build_rank(&s->b, x), count = 0;
     for (int32_t i = 0; i < rank - 1; i++)
         if (i != axis)
             perm[count++] = i;
     perm[count] = axis;
-    x = inf_ox_slice(s, x, rank - 1, part, part + 1, 1);
-    x = inf_ox_squeeze(s, x, (int64_t[]){rank - 1}, 1);
-    return inf_ox_transpose(s, x, perm, rank - 1);
+    x = inf_build_slice(&s->b, x, rank - 1, part, part + 1, 1);
+    x = inf_build_squeeze(&s->b, x, (int64_t[]){rank - 1}, 1);
+    return inf_build_transpose(&s->b, x, perm, rank - 1);
 }
 
 // The way back: parts[] whose last axis is `axis` of y, as y.
@@ -27,71 +29,73 @@ static uint32_t join_parts(struct inf_onnx_scope *s, const uint32_t *parts, uint
 {
     uint32_t wide[2];
     int64_t perm[INF_LIMIT_RANK];
-    int32_t rank = inf_ox_rank(s, parts[0]) + 1;
+    int32_t rank = inf_build_rank(&s->b, parts[0]) + 1;
     for (uint32_t i = 0; i < count; i++)
-        wide[i] = inf_ox_expand_dims(s, parts[i], (int64_t[]){rank - 1}, 1);
-    uint32_t y = count > 1 ? inf_ox_concat(s, wide, count, rank - 1) : wide[0];
+        wide[i] = inf_build_expand_dims(&s->b, parts[i], (int64_t[]){rank - 1}, 1);
+    uint32_t y = count > 1 ? inf_build_concat(&s->b, wide, count, rank - 1) : wide[0];
     for (int32_t i = 0; i < rank; i++)
         perm[i] = i < axis ? i : i == axis ? rank - 2 : i == rank - 1 ? i : i - 1;
-    return inf_ox_transpose(s, y, perm, rank);
+    return inf_build_transpose(&s->b, y, perm, rank);
 }
 
 // How many parts the numbers of x have.
 static int64_t count_parts(struct inf_onnx_scope *s, uint32_t x)
 {
-    int64_t parts = inf_ox_known_dim(s, x, -1);
-    if (inf_ox_ok(s) && parts != 1 && parts != 2)
-        inf_ox_fail(s, INF_INVALID, "the last axis of x has %lld elements, wanted 1 or 2",
-                    (long long)parts);
-    if (inf_ox_ok(s) && !inf_dtype_is_float(inf_ox_dtype(s, x)))
-        inf_ox_fail(s, INF_UNSUPPORTED, "x is %s, wanted a float",
-                    inf_dtype_name(inf_ox_dtype(s, x)));
+    int64_t parts = inf_build_known_dim(&s->b, x, -1);
+    if (inf_build_ok(&s->b) && parts != 1 && parts != 2)
+        inf_build_fail(&s->b, INF_INVALID, "the last axis of x has %lld elements, wanted 1 or 2",
+                       (long long)parts);
+    if (inf_build_ok(&s->b) && !inf_dtype_is_float(inf_build_dtype(&s->b, x)))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "x is %s, wanted a float",
+                       inf_dtype_name(inf_build_dtype(&s->b, x)));
     return parts;
 }
 
 static int32_t dft_axis(struct inf_onnx_scope *s, int32_t rank)
 {
-    int64_t axis = s->opset < 20                       ? inf_ox_attr_int(s, "axis", 1)
-                   : inf_ox_in(s, 2) == INF_VALUE_NONE ? -2
-                                                       : inf_ox_const_int(s, s->inputs[2], "axis");
-    int32_t settled = inf_ox_axis(s, axis, rank);
-    if (inf_ox_ok(s) && settled == rank - 1)
-        inf_ox_fail(s, INF_INVALID, "axis is the last one, which has the parts of numbers");
+    int64_t axis = s->opset < 20 ? inf_onnx_attr_int(s, "axis", 1)
+                   : inf_onnx_input(s, 2) == INF_VALUE_NONE
+                       ? -2
+                       : inf_build_const_int(&s->b, s->inputs[2], "axis");
+    int32_t settled = inf_build_axis(&s->b, axis, rank);
+    if (inf_build_ok(&s->b) && settled == rank - 1)
+        inf_build_fail(&s->b, INF_INVALID, "axis is the last one, which has the parts of numbers");
     return settled;
 }
 
 static void lower_dft(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0], length = inf_ox_in(s, 1), parts[2];
-    bool inverse = inf_ox_attr_int(s, "inverse", 0) != 0;
-    bool half = inf_ox_attr_int(s, "onesided", 0) != 0;
-    int32_t rank = inf_ox_rank(s, x);
+    uint32_t x = s->inputs[0], length = inf_onnx_input(s, 1), parts[2];
+    bool inverse = inf_onnx_attr_int(s, "inverse", 0) != 0;
+    bool half = inf_onnx_attr_int(s, "onesided", 0) != 0;
+    int32_t rank = inf_build_rank(&s->b, x);
     int64_t count = count_parts(s, x);
     int32_t axis = dft_axis(s, rank);
-    if (inf_ox_ok(s) && half && (count == 2) != inverse)
-        inf_ox_fail(s, INF_INVALID, "onesided with %lld parts of a number and inverse %d",
-                    (long long)count, inverse);
-    if (!inf_ox_ok(s))
+    if (inf_build_ok(&s->b) && half && (count == 2) != inverse)
+        inf_build_fail(&s->b, INF_INVALID, "onesided with %lld parts of a number and inverse %d",
+                       (long long)count, inverse);
+    if (!inf_build_ok(&s->b))
         return;
     struct inf_dft dft = {.kind = half      ? inverse ? INF_DFT_REAL_INVERSE : INF_DFT_REAL_FORWARD
                                   : inverse ? INF_DFT_INVERSE
                                             : INF_DFT_FORWARD,
                           .imaginary = INF_VALUE_NONE};
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
-    dft.length = inf_ox_known_dim(s, x, axis);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
+    dft.length = inf_build_known_dim(&s->b, x, axis);
     if (dft.kind == INF_DFT_REAL_INVERSE)
         dft.length = dft.length > 1 ? 2 * (dft.length - 1) : 1;
     if (length != INF_VALUE_NONE)
-        dft.length = inf_ox_const_int(s, length, "dft_length");
-    x = inf_ox_cast(s, x, dtype == INF_DTYPE_F64 ? INF_DTYPE_F64 : INF_DTYPE_F32);
+        dft.length = inf_build_const_int(&s->b, length, "dft_length");
+    x = inf_build_cast(&s->b, x, dtype == INF_DTYPE_F64 ? INF_DTYPE_F64 : INF_DTYPE_F32);
     dft.real = part_of(s, x, 0, axis);
     if (count == 2)
         dft.imaginary = part_of(s, x, 1, axis);
-    if (inf_ox_ok(s))
-        s->code = inf_graph_add_dft(s->graph, s->node->name, &dft, &parts[0], &parts[1], s->err);
-    if (inf_ox_ok(s))
-        s->outputs[0] =
-            inf_ox_cast(s, join_parts(s, parts, parts[1] == INF_VALUE_NONE ? 1 : 2, axis), dtype);
+    if (inf_build_ok(&s->b))
+        s->b.code =
+            inf_graph_add_dft(s->b.graph, s->node->name, &dft, &parts[0], &parts[1], s->b.err);
+    if (inf_build_ok(&s->b))
+        s->outputs[0] = inf_build_cast(
+            &s->b, join_parts(s, parts, parts[1] == INF_VALUE_NONE ? 1 : 2, axis), dtype);
 }
 
 // --- of pieces of a signal ---
@@ -101,15 +105,16 @@ static void lower_dft(struct inf_onnx_scope *s)
 static uint32_t wave_filter(struct inf_onnx_scope *s, int64_t length, int64_t terms)
 {
     float *data;
-    if (inf_ox_ok(s) &&
+    if (inf_build_ok(&s->b) &&
         (length < 1 || length > INF_DFT_MATRIX_MAX || length * terms > INF_DFT_MATRIX_MAX / 2))
-        inf_ox_fail(s, INF_EXHAUSTED,
-                    "frame_length is %lld: wanted 1 or more, and a matrix of at "
-                    "most %lld elements",
-                    (long long)length, (long long)INF_DFT_MATRIX_MAX);
-    if (!inf_ox_ok(s))
+        inf_build_fail(&s->b, INF_EXHAUSTED,
+                       "frame_length is %lld: wanted 1 or more, and a matrix of at "
+                       "most %lld elements",
+                       (long long)length, (long long)INF_DFT_MATRIX_MAX);
+    if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
-    uint32_t filter = inf_ox_const(s, INF_DTYPE_F32, &INF_SHAPE(length, 1, 1, 2 * terms), &data);
+    uint32_t filter =
+        inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(length, 1, 1, 2 * terms), &data);
     for (int64_t i = 0; data != NULL && i < length; i++)
         for (int64_t k = 0; k < terms; k++) {
             double angle = TURN * (double)(i * k % length) / (double)length;
@@ -121,48 +126,54 @@ static uint32_t wave_filter(struct inf_onnx_scope *s, int64_t length, int64_t te
 
 static int64_t frame_length(struct inf_onnx_scope *s)
 {
-    uint32_t window = inf_ox_in(s, 2), length = inf_ox_in(s, 3);
-    int64_t result = length != INF_VALUE_NONE   ? inf_ox_const_int(s, length, "frame_length")
-                     : window != INF_VALUE_NONE ? inf_ox_known_dim(s, window, 0)
-                                                : inf_ox_known_dim(s, s->inputs[0], 1);
-    if (inf_ox_ok(s) && window != INF_VALUE_NONE && inf_ox_known_dim(s, window, 0) != result)
-        inf_ox_fail(s, INF_INVALID, "window has %lld elements, frame_length is %lld",
-                    (long long)inf_ox_dim(s, window, 0), (long long)result);
+    uint32_t window = inf_onnx_input(s, 2), length = inf_onnx_input(s, 3);
+    int64_t result = length != INF_VALUE_NONE   ? inf_build_const_int(&s->b, length, "frame_length")
+                     : window != INF_VALUE_NONE ? inf_build_known_dim(&s->b, window, 0)
+                                                : inf_build_known_dim(&s->b, s->inputs[0], 1);
+    if (inf_build_ok(&s->b) && window != INF_VALUE_NONE &&
+        inf_build_known_dim(&s->b, window, 0) != result)
+        inf_build_fail(&s->b, INF_INVALID, "window has %lld elements, frame_length is %lld",
+                       (long long)inf_build_dim(&s->b, window, 0), (long long)result);
     return result;
 }
 
 // A convolution of the signal with the window's part of each wave: of any length.
 static void lower_stft(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0], window = inf_ox_in(s, 2);
-    bool half = inf_ox_attr_int(s, "onesided", 1) != 0;
-    int64_t step = inf_ox_const_int(s, s->inputs[1], "frame_step"), length = frame_length(s);
+    uint32_t x = s->inputs[0], window = inf_onnx_input(s, 2);
+    bool half = inf_onnx_attr_int(s, "onesided", 1) != 0;
+    int64_t step = inf_build_const_int(&s->b, s->inputs[1], "frame_step"), length = frame_length(s);
     int64_t count = count_parts(s, x);
-    if (inf_ox_ok(s) && (inf_ox_rank(s, x) != 3 || count != 1 || step < 1 || step > 65535))
-        inf_ox_fail(s, INF_UNSUPPORTED,
-                    "a signal of rank %d with %lld parts of a number and frame_step %lld, wanted "
-                    "[batch,n,1] and 1 to 65535",
-                    inf_ox_rank(s, x), (long long)count, (long long)step);
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
+    if (inf_build_ok(&s->b) &&
+        (inf_build_rank(&s->b, x) != 3 || count != 1 || step < 1 || step > 65535))
+        inf_build_fail(
+            &s->b, INF_UNSUPPORTED,
+            "a signal of rank %d with %lld parts of a number and frame_step %lld, wanted "
+            "[batch,n,1] and 1 to 65535",
+            inf_build_rank(&s->b, x), (long long)count, (long long)step);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     // The filter has 24 bits.
-    if (inf_ox_ok(s) && dtype == INF_DTYPE_F64)
-        inf_ox_fail(s, INF_UNSUPPORTED, "the signal is FP64, wanted FP32, FP16 or BF16");
+    if (inf_build_ok(&s->b) && dtype == INF_DTYPE_F64)
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "the signal is FP64, wanted FP32, FP16 or BF16");
     int64_t terms = half ? length / 2 + 1 : length;
     uint32_t filter = wave_filter(s, length, terms);
-    if (!inf_ox_ok(s))
+    if (!inf_build_ok(&s->b))
         return;
     if (window != INF_VALUE_NONE) {
-        window = inf_ox_cast(s, window, INF_DTYPE_F32);
-        filter = inf_ox_mul(s, filter, inf_ox_expand_dims(s, window, (int64_t[]){1, 2, 3}, 3));
+        window = inf_build_cast(&s->b, window, INF_DTYPE_F32);
+        filter = inf_build_mul(&s->b, filter,
+                               inf_build_expand_dims(&s->b, window, (int64_t[]){1, 2, 3}, 3));
     }
-    x = inf_ox_expand_dims(s, inf_ox_cast(s, x, INF_DTYPE_F32), (int64_t[]){2}, 1);
-    struct inf_ox_call call = inf_ox_call(INF_OP_CONV2D, (const uint32_t[]){x, filter}, 2);
-    call.attrs.conv2d.stride_h = (int32_t)step;
-    uint32_t y = inf_ox_value(s, &call); // [batch,frames,1,2*terms]
-    const uint32_t shape[] = {inf_ox_dim_value(s, y, 0), inf_ox_dim_value(s, y, 1),
-                              inf_ox_list(s, (int64_t[]){2, terms}, 2)};
-    y = inf_ox_reshape_to(s, y, inf_ox_concat(s, shape, 3, 0));
-    s->outputs[0] = inf_ox_cast(s, inf_ox_transpose(s, y, (int64_t[]){0, 1, 3, 2}, 4), dtype);
+    x = inf_build_expand_dims(&s->b, inf_build_cast(&s->b, x, INF_DTYPE_F32), (int64_t[]){2}, 1);
+    struct inf_build_node node =
+        inf_build_describe_list(INF_OP_CONV2D, (const uint32_t[]){x, filter}, 2);
+    node.attrs.conv2d.stride_h = (int32_t)step;
+    uint32_t y = inf_build_value(&s->b, &node); // [batch,frames,1,2*terms]
+    const uint32_t shape[] = {inf_build_dim_value(&s->b, y, 0), inf_build_dim_value(&s->b, y, 1),
+                              inf_build_list(&s->b, (int64_t[]){2, terms}, 2)};
+    y = inf_build_reshape_to(&s->b, y, inf_build_concat(&s->b, shape, 3, 0));
+    s->outputs[0] =
+        inf_build_cast(&s->b, inf_build_transpose(&s->b, y, (int64_t[]){0, 1, 3, 2}, 4), dtype);
 }
 
 static const struct inf_onnx_op ops[] = {

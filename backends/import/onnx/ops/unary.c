@@ -2,11 +2,13 @@
 // Functions of one tensor, element by element.
 #include <math.h>
 
-#include "backends/import/onnx/lower.h"
+#include "backends/graph/build/operators.h"
+#include "backends/import/onnx/attr.h"
+#include "backends/import/onnx/op_table.h"
 
 static void lower_unary(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = inf_ox_unary(s, (enum inf_unary_kind)s->op->kind, s->inputs[0]);
+    s->outputs[0] = inf_build_unary(&s->b, (enum inf_unary_kind)s->op->kind, s->inputs[0]);
 }
 
 static void lower_identity(struct inf_onnx_scope *s)
@@ -17,190 +19,207 @@ static void lower_identity(struct inf_onnx_scope *s)
 // A unary function of x with its alpha.
 static uint32_t with_alpha(struct inf_onnx_scope *s, enum inf_unary_kind kind, float alpha)
 {
-    struct inf_ox_call call = inf_ox_call(INF_OP_UNARY, s->inputs, 1);
-    call.attrs.unary.kind = kind;
-    call.attrs.unary.alpha = alpha;
-    return inf_ox_value(s, &call);
+    struct inf_build_node node = inf_build_describe_list(INF_OP_UNARY, s->inputs, 1);
+    node.attrs.unary.kind = kind;
+    node.attrs.unary.alpha = alpha;
+    return inf_build_value(&s->b, &node);
 }
 
 static void lower_leaky_relu(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = with_alpha(s, INF_UNARY_LEAKY_RELU, inf_ox_attr_float(s, "alpha", 0.01f));
+    s->outputs[0] = with_alpha(s, INF_UNARY_LEAKY_RELU, inf_onnx_attr_float(s, "alpha", 0.01f));
 }
 
 static void lower_elu(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = with_alpha(s, INF_UNARY_ELU, inf_ox_attr_float(s, "alpha", 1.0f));
+    s->outputs[0] = with_alpha(s, INF_UNARY_ELU, inf_onnx_attr_float(s, "alpha", 1.0f));
 }
 
 static void lower_selu(struct inf_onnx_scope *s)
 {
     bool old = s->opset < 6;
-    float alpha = inf_ox_attr_float(s, "alpha", old ? 1.6732f : 1.67326319217681884765625f);
-    float gamma = inf_ox_attr_float(s, "gamma", old ? 1.0507f : 1.05070102214813232421875f);
-    s->outputs[0] =
-        inf_ox_binary_number(s, INF_BINARY_MUL, with_alpha(s, INF_UNARY_ELU, alpha), (double)gamma);
+    float alpha = inf_onnx_attr_float(s, "alpha", old ? 1.6732f : 1.67326319217681884765625f);
+    float gamma = inf_onnx_attr_float(s, "gamma", old ? 1.0507f : 1.05070102214813232421875f);
+    s->outputs[0] = inf_build_binary_number(&s->b, INF_BINARY_MUL,
+                                            with_alpha(s, INF_UNARY_ELU, alpha), (double)gamma);
 }
 
 static void lower_celu(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    double alpha = (double)inf_ox_attr_float(s, "alpha", 1.0f);
-    uint32_t low =
-        inf_ox_unary(s, INF_UNARY_EXPM1, inf_ox_binary_number(s, INF_BINARY_DIV, x, alpha));
-    low = inf_ox_binary_number(s, INF_BINARY_MUL, low, alpha);
-    s->outputs[0] = inf_ox_add(s, inf_ox_binary_number(s, INF_BINARY_MAX, x, 0),
-                               inf_ox_binary_number(s, INF_BINARY_MIN, low, 0));
+    double alpha = (double)inf_onnx_attr_float(s, "alpha", 1.0f);
+    uint32_t low = inf_build_unary(&s->b, INF_UNARY_EXPM1,
+                                   inf_build_binary_number(&s->b, INF_BINARY_DIV, x, alpha));
+    low = inf_build_binary_number(&s->b, INF_BINARY_MUL, low, alpha);
+    s->outputs[0] = inf_build_add(&s->b, inf_build_binary_number(&s->b, INF_BINARY_MAX, x, 0),
+                                  inf_build_binary_number(&s->b, INF_BINARY_MIN, low, 0));
 }
 
 static void lower_hard_sigmoid(struct inf_onnx_scope *s)
 {
-    float alpha = inf_ox_attr_float(s, "alpha", 0.2f), beta = inf_ox_attr_float(s, "beta", 0.5f);
-    uint32_t y = inf_ox_binary_number(s, INF_BINARY_MUL, s->inputs[0], (double)alpha);
-    s->outputs[0] = inf_ox_clip(s, inf_ox_binary_number(s, INF_BINARY_ADD, y, (double)beta), 0, 1);
+    float alpha = inf_onnx_attr_float(s, "alpha", 0.2f),
+          beta = inf_onnx_attr_float(s, "beta", 0.5f);
+    uint32_t y = inf_build_binary_number(&s->b, INF_BINARY_MUL, s->inputs[0], (double)alpha);
+    s->outputs[0] = inf_build_clip(
+        &s->b, inf_build_binary_number(&s->b, INF_BINARY_ADD, y, (double)beta), 0, 1);
 }
 
 static void lower_thresholded_relu(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
-    uint32_t alpha = inf_ox_scalar(s, dtype, (double)inf_ox_attr_float(s, "alpha", 1.0f));
-    s->outputs[0] = inf_ox_select(s, inf_ox_compare(s, INF_COMPARE_GREATER, x, alpha), x,
-                                  inf_ox_scalar(s, dtype, 0));
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
+    uint32_t alpha = inf_build_scalar(&s->b, dtype, (double)inf_onnx_attr_float(s, "alpha", 1.0f));
+    s->outputs[0] = inf_build_select(&s->b, inf_build_compare(&s->b, INF_COMPARE_GREATER, x, alpha),
+                                     x, inf_build_scalar(&s->b, dtype, 0));
 }
 
 static void lower_softsign(struct inf_onnx_scope *s)
 {
-    uint32_t size = inf_ox_unary(s, INF_UNARY_ABS, s->inputs[0]);
-    s->outputs[0] = inf_ox_div(s, s->inputs[0], inf_ox_binary_number(s, INF_BINARY_ADD, size, 1));
+    uint32_t size = inf_build_unary(&s->b, INF_UNARY_ABS, s->inputs[0]);
+    s->outputs[0] =
+        inf_build_div(&s->b, s->inputs[0], inf_build_binary_number(&s->b, INF_BINARY_ADD, size, 1));
 }
 
 static void lower_mish(struct inf_onnx_scope *s)
 {
-    uint32_t soft = inf_ox_unary(s, INF_UNARY_SOFTPLUS, s->inputs[0]);
-    s->outputs[0] = inf_ox_mul(s, s->inputs[0], inf_ox_unary(s, INF_UNARY_TANH, soft));
+    uint32_t soft = inf_build_unary(&s->b, INF_UNARY_SOFTPLUS, s->inputs[0]);
+    s->outputs[0] =
+        inf_build_mul(&s->b, s->inputs[0], inf_build_unary(&s->b, INF_UNARY_TANH, soft));
 }
 
 static void lower_swish(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    float alpha = inf_ox_attr_float(s, "alpha", 1.0f);
-    uint32_t scaled = inf_ox_binary_number(s, INF_BINARY_MUL, x, (double)alpha);
-    s->outputs[0] =
-        inf_ox_mul(s, x, inf_ox_unary(s, INF_UNARY_SIGMOID, alpha == 1.0f ? x : scaled));
+    float alpha = inf_onnx_attr_float(s, "alpha", 1.0f);
+    uint32_t scaled = inf_build_binary_number(&s->b, INF_BINARY_MUL, x, (double)alpha);
+    s->outputs[0] = inf_build_mul(
+        &s->b, x, inf_build_unary(&s->b, INF_UNARY_SIGMOID, alpha == 1.0f ? x : scaled));
 }
 
 static void lower_gelu(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], inner;
-    const char *form = inf_ox_attr_text(s, "approximate", "none");
+    const char *form = inf_onnx_attr_text(s, "approximate", "none");
     if (form[0] == 't') {
-        uint32_t cube = inf_ox_mul(s, x, inf_ox_unary(s, INF_UNARY_SQUARE, x));
-        inner = inf_ox_add(s, x, inf_ox_binary_number(s, INF_BINARY_MUL, cube, 0.044715));
-        inner = inf_ox_binary_number(s, INF_BINARY_MUL, inner, sqrt(2 / M_PI));
-        inner = inf_ox_unary(s, INF_UNARY_TANH, inner);
+        uint32_t cube = inf_build_mul(&s->b, x, inf_build_unary(&s->b, INF_UNARY_SQUARE, x));
+        inner =
+            inf_build_add(&s->b, x, inf_build_binary_number(&s->b, INF_BINARY_MUL, cube, 0.044715));
+        inner = inf_build_binary_number(&s->b, INF_BINARY_MUL, inner, sqrt(2 / M_PI));
+        inner = inf_build_unary(&s->b, INF_UNARY_TANH, inner);
     } else {
-        inner = inf_ox_binary_number(s, INF_BINARY_MUL, x, M_SQRT1_2);
-        inner = inf_ox_unary(s, INF_UNARY_ERF, inner);
+        inner = inf_build_binary_number(&s->b, INF_BINARY_MUL, x, M_SQRT1_2);
+        inner = inf_build_unary(&s->b, INF_UNARY_ERF, inner);
     }
-    uint32_t half = inf_ox_binary_number(s, INF_BINARY_MUL, x, 0.5);
-    s->outputs[0] = inf_ox_mul(s, half, inf_ox_binary_number(s, INF_BINARY_ADD, inner, 1));
+    uint32_t half = inf_build_binary_number(&s->b, INF_BINARY_MUL, x, 0.5);
+    s->outputs[0] =
+        inf_build_mul(&s->b, half, inf_build_binary_number(&s->b, INF_BINARY_ADD, inner, 1));
 }
 
 static void lower_shrink(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
-    double lambd = (double)inf_ox_attr_float(s, "lambd", 0.5f);
-    double bias = (double)inf_ox_attr_float(s, "bias", 0.0f);
-    uint32_t below = inf_ox_compare(s, INF_COMPARE_LESS, x, inf_ox_scalar(s, dtype, -lambd));
-    uint32_t above = inf_ox_compare(s, INF_COMPARE_GREATER, x, inf_ox_scalar(s, dtype, lambd));
-    uint32_t high = inf_ox_select(s, above, inf_ox_binary_number(s, INF_BINARY_SUB, x, bias),
-                                  inf_ox_scalar(s, dtype, 0));
-    s->outputs[0] = inf_ox_select(s, below, inf_ox_binary_number(s, INF_BINARY_ADD, x, bias), high);
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
+    double lambd = (double)inf_onnx_attr_float(s, "lambd", 0.5f);
+    double bias = (double)inf_onnx_attr_float(s, "bias", 0.0f);
+    uint32_t below =
+        inf_build_compare(&s->b, INF_COMPARE_LESS, x, inf_build_scalar(&s->b, dtype, -lambd));
+    uint32_t above =
+        inf_build_compare(&s->b, INF_COMPARE_GREATER, x, inf_build_scalar(&s->b, dtype, lambd));
+    uint32_t high =
+        inf_build_select(&s->b, above, inf_build_binary_number(&s->b, INF_BINARY_SUB, x, bias),
+                         inf_build_scalar(&s->b, dtype, 0));
+    s->outputs[0] = inf_build_select(&s->b, below,
+                                     inf_build_binary_number(&s->b, INF_BINARY_ADD, x, bias), high);
 }
 
 static void lower_is_nan(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = inf_ox_compare(s, INF_COMPARE_NOT_EQUAL, s->inputs[0], s->inputs[0]);
+    s->outputs[0] = inf_build_compare(&s->b, INF_COMPARE_NOT_EQUAL, s->inputs[0], s->inputs[0]);
 }
 
 static void lower_is_inf(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
-    enum inf_dtype dtype = inf_ox_dtype(s, x);
-    bool low = inf_ox_attr_int(s, "detect_negative", 1) != 0;
-    bool high = inf_ox_attr_int(s, "detect_positive", 1) != 0;
-    uint32_t is_low = inf_ox_compare(s, INF_COMPARE_EQUAL, x, inf_ox_scalar(s, dtype, -INFINITY));
-    uint32_t is_high = inf_ox_compare(s, INF_COMPARE_EQUAL, x, inf_ox_scalar(s, dtype, INFINITY));
+    enum inf_dtype dtype = inf_build_dtype(&s->b, x);
+    bool low = inf_onnx_attr_int(s, "detect_negative", 1) != 0;
+    bool high = inf_onnx_attr_int(s, "detect_positive", 1) != 0;
+    uint32_t is_low =
+        inf_build_compare(&s->b, INF_COMPARE_EQUAL, x, inf_build_scalar(&s->b, dtype, -INFINITY));
+    uint32_t is_high =
+        inf_build_compare(&s->b, INF_COMPARE_EQUAL, x, inf_build_scalar(&s->b, dtype, INFINITY));
     if (!low && !high)
-        s->outputs[0] = inf_ox_binary(s, INF_BINARY_LOGICAL_AND, is_low, is_high);
+        s->outputs[0] = inf_build_binary(&s->b, INF_BINARY_LOGICAL_AND, is_low, is_high);
     else
-        s->outputs[0] = low && high ? inf_ox_binary(s, INF_BINARY_LOGICAL_OR, is_low, is_high)
-                        : low       ? is_low
-                                    : is_high;
+        s->outputs[0] = low && high
+                            ? inf_build_binary(&s->b, INF_BINARY_LOGICAL_OR, is_low, is_high)
+                        : low ? is_low
+                              : is_high;
 }
 
 // Dropout and friends outside training: x, and a mask that keeps everything.
 static void lower_dropout(struct inf_onnx_scope *s)
 {
     double training = 0;
-    (void)inf_ox_attr(s, "ratio");
-    (void)inf_ox_attr(s, "seed");
-    if (s->opset < 7 && inf_ox_attr_int(s, "is_test", 0) == 0)
-        inf_ox_fail(s, INF_UNSUPPORTED, "is_test is not set, wanted a model made for inference");
-    uint32_t flag = inf_ox_in(s, 2);
-    if (flag != INF_VALUE_NONE && (!inf_ox_const_number(s, flag, &training) || training != 0))
-        inf_ox_fail(s, INF_UNSUPPORTED, "training_mode may be set, wanted inference");
+    (void)inf_onnx_find_attr(s, "ratio");
+    (void)inf_onnx_find_attr(s, "seed");
+    if (s->opset < 7 && inf_onnx_attr_int(s, "is_test", 0) == 0)
+        inf_build_fail(&s->b, INF_UNSUPPORTED,
+                       "is_test is not set, wanted a model made for inference");
+    uint32_t flag = inf_onnx_input(s, 2);
+    if (flag != INF_VALUE_NONE &&
+        (!inf_build_const_number(&s->b, flag, &training) || training != 0))
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "training_mode may be set, wanted inference");
     s->outputs[0] = s->inputs[0];
-    if (inf_ox_wants(s, 1)) {
-        enum inf_dtype mask = s->opset < 10 ? inf_ox_dtype(s, s->inputs[0]) : INF_DTYPE_BOOL;
-        s->outputs[1] = inf_ox_fill(s, inf_ox_shape(s, s->inputs[0]), inf_ox_scalar(s, mask, 1));
+    if (inf_onnx_wants_output(s, 1)) {
+        enum inf_dtype mask = s->opset < 10 ? inf_build_dtype(&s->b, s->inputs[0]) : INF_DTYPE_BOOL;
+        s->outputs[1] = inf_build_fill(&s->b, inf_build_shape(&s->b, s->inputs[0]),
+                                       inf_build_scalar(&s->b, mask, 1));
     }
 }
 
 static enum inf_dtype cast_target(struct inf_onnx_scope *s)
 {
     int32_t to = 0;
-    const struct inf_onnx_attr *attr = inf_ox_attr(s, "to");
+    const struct inf_onnx_attr *attr = inf_onnx_find_attr(s, "to");
     if (attr != NULL && attr->type == INF_ONNX_ATTR_STRING) {
         // Opset 1 spelled the type out.
-        const char *name = inf_ox_attr_text(s, "to", "");
+        const char *name = inf_onnx_attr_text(s, "to", "");
         for (int32_t i = 1; i < 32 && to == 0; i++)
             if (__builtin_strcmp(inf_onnx_type_name(i), name) == 0)
                 to = i;
     } else {
-        to = inf_ox_attr_int(s, "to", 0);
+        to = inf_onnx_attr_int(s, "to", 0);
     }
     if (inf_onnx_dtype(to) == INF_DTYPE_NONE)
-        inf_ox_fail(s, INF_UNSUPPORTED, "attribute 'to' is %s (%d)", inf_onnx_type_name(to), to);
+        inf_build_fail(&s->b, INF_UNSUPPORTED, "attribute 'to' is %s (%d)", inf_onnx_type_name(to),
+                       to);
     return inf_onnx_dtype(to);
 }
 
 static void lower_cast(struct inf_onnx_scope *s)
 {
     // Both mean something for types of fewer than 16 bits only.
-    (void)inf_ox_attr(s, "saturate");
-    (void)inf_ox_attr(s, "round_mode");
-    s->outputs[0] = inf_ox_cast(s, s->inputs[0], cast_target(s));
+    (void)inf_onnx_find_attr(s, "saturate");
+    (void)inf_onnx_find_attr(s, "round_mode");
+    s->outputs[0] = inf_build_cast(&s->b, s->inputs[0], cast_target(s));
 }
 
 static void lower_cast_like(struct inf_onnx_scope *s)
 {
-    (void)inf_ox_attr(s, "saturate");
-    (void)inf_ox_attr(s, "round_mode");
-    s->outputs[0] = inf_ox_cast(s, s->inputs[0], inf_ox_dtype(s, s->inputs[1]));
+    (void)inf_onnx_find_attr(s, "saturate");
+    (void)inf_onnx_find_attr(s, "round_mode");
+    s->outputs[0] = inf_build_cast(&s->b, s->inputs[0], inf_build_dtype(&s->b, s->inputs[1]));
 }
 
 // A bound: attribute (old) or input (new).
 static uint32_t clip_bound(struct inf_onnx_scope *s, const char *name, uint32_t input)
 {
     if (s->opset >= 11)
-        return inf_ox_in(s, input);
-    if (!inf_ox_has_attr(s, name))
+        return inf_onnx_input(s, input);
+    if (!inf_onnx_has_attr(s, name))
         return INF_VALUE_NONE;
-    float bound = inf_ox_attr_float(s, name, 0);
-    return inf_ox_scalar(s, inf_ox_dtype(s, s->inputs[0]), (double)bound);
+    float bound = inf_onnx_attr_float(s, name, 0);
+    return inf_build_scalar(&s->b, inf_build_dtype(&s->b, s->inputs[0]), (double)bound);
 }
 
 static void lower_clip(struct inf_onnx_scope *s)
@@ -208,16 +227,16 @@ static void lower_clip(struct inf_onnx_scope *s)
     uint32_t y = s->inputs[0];
     uint32_t low = clip_bound(s, "min", 1), high = clip_bound(s, "max", 2);
     double min = -INFINITY, max = INFINITY;
-    bool known = (low == INF_VALUE_NONE || inf_ox_const_number(s, low, &min)) &&
-                 (high == INF_VALUE_NONE || inf_ox_const_number(s, high, &max));
-    if (known && min <= max && inf_ox_dtype(s, y) == INF_DTYPE_F32) {
-        s->outputs[0] = inf_ox_clip(s, y, min, max);
+    bool known = (low == INF_VALUE_NONE || inf_build_const_number(&s->b, low, &min)) &&
+                 (high == INF_VALUE_NONE || inf_build_const_number(&s->b, high, &max));
+    if (known && min <= max && inf_build_dtype(&s->b, y) == INF_DTYPE_F32) {
+        s->outputs[0] = inf_build_clip(&s->b, y, min, max);
         return;
     }
     if (low != INF_VALUE_NONE)
-        y = inf_ox_binary(s, INF_BINARY_MAX, y, low);
+        y = inf_build_binary(&s->b, INF_BINARY_MAX, y, low);
     if (high != INF_VALUE_NONE)
-        y = inf_ox_binary(s, INF_BINARY_MIN, y, high);
+        y = inf_build_binary(&s->b, INF_BINARY_MIN, y, high);
     s->outputs[0] = y;
 }
 

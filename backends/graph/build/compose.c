@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results that take several nodes: matrix products of vectors, matrices made of any tensor, dimensions
+// as values, and the two layouts of channels.
+#include "backends/graph/build/operators.h"
+
+uint32_t inf_build_dim_value(struct inf_builder *b, uint32_t x, int32_t axis)
+{
+    int64_t dim = inf_build_dim(b, x, axis);
+    if (dim != INF_DIM_UNKNOWN)
+        return inf_build_list(b, &dim, 1);
+    axis = inf_build_axis(b, axis, inf_build_rank(b, x));
+    return inf_build_slice(b, inf_build_shape(b, x), 0, axis, axis + 1, 1);
+}
+
+uint32_t inf_build_channels_last(struct inf_builder *b, uint32_t x)
+{
+    int64_t perm[INF_LIMIT_RANK] = {0};
+    int32_t rank = inf_build_rank(b, x);
+    for (int32_t i = 1; i < rank; i++)
+        perm[i] = i + 1 < rank ? i + 1 : 1;
+    return rank < 3 ? x : inf_build_transpose(b, x, perm, rank);
+}
+
+uint32_t inf_build_channels_first(struct inf_builder *b, uint32_t x)
+{
+    int64_t perm[INF_LIMIT_RANK] = {0};
+    int32_t rank = inf_build_rank(b, x);
+    for (int32_t i = 1; i < rank; i++)
+        perm[i] = i == 1 ? rank - 1 : i - 1;
+    return rank < 3 ? x : inf_build_transpose(b, x, perm, rank);
+}
+
+uint32_t inf_build_matmul(struct inf_builder *b, uint32_t x, uint32_t y)
+{
+    int32_t rank_x = inf_build_rank(b, x), rank_y = inf_build_rank(b, y);
+    if (rank_x == 0 || rank_y == 0)
+        inf_build_fail(b, INF_INVALID, "an operand is a scalar, wanted at least a vector");
+    if (rank_x == 1)
+        x = inf_build_expand_dims(b, x, (int64_t[]){0}, 1);
+    if (rank_y == 1)
+        y = inf_build_expand_dims(b, y, (int64_t[]){1}, 1);
+    struct inf_build_node node = inf_build_describe(INF_OP_MATMUL, x, y, INF_VALUE_NONE);
+    uint32_t product = inf_build_value(b, &node);
+    if (rank_x == 1 && rank_y == 1)
+        return inf_build_squeeze(b, product, (int64_t[]){-2, -1}, 2);
+    if (rank_x == 1 || rank_y == 1)
+        return inf_build_squeeze(b, product, (int64_t[]){rank_x == 1 ? -2 : -1}, 1);
+    return product;
+}
+
+// Adds the product of dimensions from..to-1 as an i32 value of shape [1].
+static uint32_t multiply_dims(struct inf_builder *b, uint32_t x, int32_t from, int32_t to)
+{
+    if (from == to)
+        return inf_build_list(b, (int64_t[]){1}, 1);
+    if (to == from + 1)
+        return inf_build_dim_value(b, x, from);
+    uint32_t part = inf_build_slice(b, inf_build_shape(b, x), 0, from, to, 1);
+    return inf_build_reduce(b, INF_REDUCE_PROD, part, &(struct inf_ints){.count = 1}, true);
+}
+
+uint32_t inf_build_flatten(struct inf_builder *b, uint32_t x, int32_t axis)
+{
+    int32_t rank = inf_build_rank(b, x);
+    int64_t first = 1, second = 1;
+    for (int32_t i = 0; i < rank; i++) {
+        int64_t dim = inf_build_dim(b, x, i);
+        int64_t *product = i < axis ? &first : &second;
+        if (dim < 0 || *product < 0 || __builtin_mul_overflow(*product, dim, product) ||
+            *product >= INF_LIMIT_DIM)
+            *product = -1;
+    }
+    // A reshape can compute one unknown dimension itself (-1), but not if the other one is 0.
+    if (first > 0 || second > 0)
+        return inf_build_reshape(b, x, (int64_t[]){first, second}, 2);
+    const uint32_t parts[] = {multiply_dims(b, x, 0, axis), multiply_dims(b, x, axis, rank)};
+    return inf_build_reshape_to(b, x, inf_build_concat(b, parts, 2, 0));
+}

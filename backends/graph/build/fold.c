@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folds nodes of constants while a graph is built. A node is folded only if that is cheap: products,
+// convolutions and control flow are left to the passes, and one fold makes at most 64 KiB. A limit on the
+// sum keeps a small file with a loop of folds from making a large graph.
+#include "backends/graph/build/fold.h"
+
+#include <assert.h>
+
+// Bytes that one fold may make: shapes, axes and small tables, but not weights.
+#define OUTPUT_BYTES_MAX ((size_t)64 << 10)
+// Bytes of the constants that one fold may read.
+#define INPUT_BYTES_MAX ((size_t)1 << 20)
+// Bytes that all folds of one import may make.
+#define TOTAL_BYTES_MAX ((size_t)64 << 20)
+
+// DEQUANTIZE is left alone because passes want quantised weights as they are.
+static bool is_cheap(enum inf_op op)
+{
+    return op != INF_OP_BRANCH && op != INF_OP_LOOP && op != INF_OP_RNN && op != INF_OP_CONV_ND &&
+           op != INF_OP_POOL_ND && op != INF_OP_CONV2D && op != INF_OP_DEPTHWISE_CONV2D &&
+           op != INF_OP_CONV2D_TRANSPOSE && op != INF_OP_POOL2D && op != INF_OP_MATMUL &&
+           op != INF_OP_RESIZE && op != INF_OP_QCONV2D && op != INF_OP_QMATMUL &&
+           op != INF_OP_DEQUANTIZE;
+}
+
+// Returns true if all inputs are constants (for SHAPE: of known shape) and small enough.
+static bool inputs_fit(const struct inf_graph *graph, const struct inf_node *node)
+{
+    size_t total = 0;
+    if (node->op == INF_OP_SHAPE)
+        return inf_shape_known(&graph->values[node->inputs[0]].shape);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == INF_VALUE_NONE)
+            continue;
+        if (!inf_graph_is_const(graph, node->inputs[i]))
+            return false;
+        total += graph->values[node->inputs[i]].data->size_bytes;
+    }
+    return total <= INPUT_BYTES_MAX;
+}
+
+// Returns true if all shapes are known and small enough. *total is the bytes of all outputs.
+static bool outputs_fit(const struct inf_graph *graph, const struct inf_node *node, size_t *total)
+{
+    *total = 0;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const struct inf_value *value = &graph->values[node->outputs[i]];
+        size_t size_bytes;
+        if (!inf_shape_bytes(&value->shape, value->dtype, &size_bytes) ||
+            size_bytes > OUTPUT_BYTES_MAX)
+            return false;
+        *total += size_bytes;
+    }
+    return *total <= OUTPUT_BYTES_MAX;
+}
+
+// Computes the outputs of a node into blobs of the right size.
+static bool compute_outputs(struct inf_fold *fold, struct inf_graph *graph, uint32_t index,
+                            struct inf_blob **blobs)
+{
+    const struct inf_node *node = &graph->nodes[index];
+    const struct inf_shape *shape = &graph->values[node->inputs[0]].shape;
+    const struct inf_evaluator *evaluator = fold->evaluator;
+    struct inf_error ignored;
+    if (node->op != INF_OP_SHAPE)
+        return evaluator->run(evaluator->context, graph, index, blobs, &ignored) == INF_OK;
+    for (int32_t i = 0; i < shape->rank; i++)
+        ((int32_t *)blobs[0]->data)[i] = (int32_t)shape->dims[i];
+    return true;
+}
+
+void inf_fold_last_node(struct inf_fold *fold, struct inf_graph *graph)
+{
+    assert(graph->node_count > 0);
+    uint32_t index = graph->node_count - 1;
+    struct inf_node *node = &graph->nodes[index];
+    struct inf_blob *blobs[INF_LIMIT_RANK] = {0};
+    size_t total;
+    if (node->output_count > INF_ARRAY_LENGTH(blobs) || !is_cheap(node->op) ||
+        (fold->evaluator == NULL && node->op != INF_OP_SHAPE) || !inputs_fit(graph, node) ||
+        !outputs_fit(graph, node, &total) || fold->folded_bytes + total > TOTAL_BYTES_MAX)
+        return;
+    bool done = true;
+    for (uint32_t i = 0; done && i < node->output_count; i++) {
+        const struct inf_value *value = &graph->values[node->outputs[i]];
+        size_t size_bytes = 0;
+        done = inf_shape_bytes(&value->shape, value->dtype, &size_bytes);
+        blobs[i] = done ? inf_blob_create(size_bytes) : NULL;
+        done = blobs[i] != NULL;
+    }
+    done = done && compute_outputs(fold, graph, index, blobs);
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        struct inf_value *value = &graph->values[node->outputs[i]];
+        if (done) {
+            value->data = blobs[i];
+            value->producer = INF_NODE_NONE;
+        } else {
+            inf_blob_unref(&blobs[i]);
+        }
+    }
+    if (!done)
+        return;
+    fold->folded_bytes += total;
+    graph->node_count--;
+}

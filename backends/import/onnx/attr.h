@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of the node of a scope. An absent attribute gives the fallback, a wrong type latches a
+// failure, and attributes that no function asks for are refused by name when the node is done.
+#ifndef INF_BACKENDS_IMPORT_ONNX_ATTR_H
+#define INF_BACKENDS_IMPORT_ONNX_ATTR_H
+
+#include "backends/import/onnx/scope.h"
+
+// Returns an integer; values beyond int32 are clamped.
+int32_t inf_onnx_attr_int(struct inf_onnx_scope *s, const char *name, int32_t fallback);
+// Returns a float.
+float inf_onnx_attr_float(struct inf_onnx_scope *s, const char *name, float fallback);
+// Returns a string, which is in the import's arena.
+const char *inf_onnx_attr_text(struct inf_onnx_scope *s, const char *name, const char *fallback);
+// Returns true if the attribute is present, and marks it as used.
+bool inf_onnx_has_attr(struct inf_onnx_scope *s, const char *name);
+// Reads a list of integers. Returns false if it is absent.
+bool inf_onnx_attr_ints(struct inf_onnx_scope *s, const char *name, struct inf_build_ints *out);
+// Adds an f32 constant of shape [count] with a list of floats; INF_VALUE_NONE if it is absent.
+uint32_t inf_onnx_attr_floats(struct inf_onnx_scope *s, const char *name);
+// Adds a constant with the attribute's tensor; INF_VALUE_NONE if it is absent.
+uint32_t inf_onnx_attr_tensor(struct inf_onnx_scope *s, const char *name);
+// *out = the bytes of a GraphProto. Returns false if it is absent.
+bool inf_onnx_attr_graph(struct inf_onnx_scope *s, const char *name, struct inf_span *out);
+// Returns the attribute of any type, references of functions followed; NULL if it is absent.
+const struct inf_onnx_attr *inf_onnx_find_attr(struct inf_onnx_scope *s, const char *name);
+
+#endif

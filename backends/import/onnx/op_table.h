@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// All ONNX operators that can be lowered, by family.
+#ifndef INF_BACKENDS_IMPORT_ONNX_OP_TABLE_H
+#define INF_BACKENDS_IMPORT_ONNX_OP_TABLE_H
+
+#include "backends/import/onnx/scope.h"
+
+// The operators of one family.
+struct inf_onnx_op_table {
+    const struct inf_onnx_op *ops;
+    size_t count;
+};
+
+// Returns the row of an operator; NULL if it is not supported. `domain` is "" for ai.onnx.
+const struct inf_onnx_op *inf_onnx_op_find(const char *domain, const char *name);
+
+// Returns row `index` of all rows; NULL behind the last one.
+const struct inf_onnx_op *inf_onnx_op_at(size_t index);
+
+// The tables of the families, one per file of onnx/ops.
+extern const struct inf_onnx_op_table inf_onnx_ops_unary;
+extern const struct inf_onnx_op_table inf_onnx_ops_math;
+extern const struct inf_onnx_op_table inf_onnx_ops_reduce;
+extern const struct inf_onnx_op_table inf_onnx_ops_norm;
+extern const struct inf_onnx_op_table inf_onnx_ops_conv;
+extern const struct inf_onnx_op_table inf_onnx_ops_unconv;
+extern const struct inf_onnx_op_table inf_onnx_ops_pool;
+extern const struct inf_onnx_op_table inf_onnx_ops_shape;
+extern const struct inf_onnx_op_table inf_onnx_ops_move;
+extern const struct inf_onnx_op_table inf_onnx_ops_gather;
+extern const struct inf_onnx_op_table inf_onnx_ops_resize;
+extern const struct inf_onnx_op_table inf_onnx_ops_source;
+extern const struct inf_onnx_op_table inf_onnx_ops_quant;
+extern const struct inf_onnx_op_table inf_onnx_ops_branch;
+extern const struct inf_onnx_op_table inf_onnx_ops_loop;
+extern const struct inf_onnx_op_table inf_onnx_ops_rnn;
+extern const struct inf_onnx_op_table inf_onnx_ops_attention;
+extern const struct inf_onnx_op_table inf_onnx_ops_sample;
+extern const struct inf_onnx_op_table inf_onnx_ops_loss;
+extern const struct inf_onnx_op_table inf_onnx_ops_sequence;
+extern const struct inf_onnx_op_table inf_onnx_ops_patch;
+extern const struct inf_onnx_op_table inf_onnx_ops_feature;
+extern const struct inf_onnx_op_table inf_onnx_ops_spectral;
+
+#endif
