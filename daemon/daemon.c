@@ -205,7 +205,7 @@ static void run_loop(struct daemon *daemon) INF_ON_LOOP
     inf_thread_be_prompt();
     do {
         int how = EVLOOP_ONCE;
-        if (inf_server_look(daemon->server))
+        if (inf_server_poll(daemon->server))
             how |= EVLOOP_NONBLOCK;
         ended = event_base_loop(daemon->base, how);
     } while (ended == 0 && !event_base_got_break(daemon->base) &&

@@ -248,9 +248,9 @@ static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_L
            now_ns - server->busy_ns < server->spin_wait.limit_ns;
 }
 
-bool inf_server_look(struct inf_server *server)
+bool inf_server_poll(struct inf_server *server)
 {
-    bool look = inf_service_look(server->service);
+    bool look = inf_service_poll(server->service);
     if (look)
         take_finished(server);
     if (!expects_request(server, inf_clock_ns()) && !look)
@@ -259,7 +259,7 @@ bool inf_server_look(struct inf_server *server)
         return true;
     // Somebody else has something to do: who sleeps on a processor that is awake is woken soon.
     server->spin_wait.lately = false;
-    if (inf_service_sleep(server->service))
+    if (inf_service_stop_polling(server->service))
         take_finished(server);
     return false;
 }

@@ -6,11 +6,10 @@
 #include <string.h>
 
 #include "backends/base/thread.h"
-#include "daemon/load/load.h"
 #include "daemon/load/precision.h"
 
 struct runner {
-    const struct inf_loader_options *options;
+    const struct inf_load_options *options;
     struct inf_model *model; // a copy of what is served
     struct inf_shape *shapes;
     struct inf_race race;
@@ -31,8 +30,8 @@ static void run_trial(void *context)
     struct trial *trial = context;
     struct runner *runner = trial->runner;
     inf_role_enter_worker();
-    trial->code = inf_precision_try(&runner->reports[trial->precision], trial->precision,
-                                    runner->model, runner->shapes, &trial->why);
+    trial->code = inf_precision_evaluate(&runner->reports[trial->precision], trial->precision,
+                                         runner->model, runner->shapes, &trial->why);
     inf_role_leave();
 }
 
@@ -95,7 +94,7 @@ static enum inf_code judge(struct runner *runner, enum inf_precision precision,
 static enum inf_code copy_model(struct runner *runner, const struct inf_served *base,
                                 struct inf_error *err) INF_MAY_BLOCK
 {
-    const struct inf_loader_options *options = runner->options;
+    const struct inf_load_options *options = runner->options;
     struct inf_graph *graph = NULL;
     const struct inf_pass_options passes = {.evaluator = options->evaluator};
     struct inf_device *hosts[INF_MODEL_HOSTS];
@@ -140,8 +139,8 @@ static enum inf_code run(struct runner *runner, const struct inf_served *base,
     return INF_OK;
 }
 
-enum inf_code inf_model_race(struct inf_load_job *job, const struct inf_loader_options *options,
-                             struct inf_error *err)
+enum inf_code inf_background_race_run(struct inf_load_job *job,
+                                      const struct inf_load_options *options, struct inf_error *err)
 {
     _Static_assert(INF_RACE_PINS == INF_PRECISION_PINS_MAX, "what is judged can be kept");
     const struct inf_served *base = job->base;
@@ -153,16 +152,16 @@ enum inf_code inf_model_race(struct inf_load_job *job, const struct inf_loader_o
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory for a race");
     }
     runner->options = options;
-    runner->race = job->placement.race;
+    runner->race = job->race.placement.race;
     runner->race.idle_gate = options->idle_gate;
-    runner->race.tolerance = job->rules.tolerance;
+    runner->race.tolerance = job->race.tolerance;
     reset_entries(&runner->race);
     enum inf_code code = run(runner, base, err);
     if (code == INF_OK) {
-        decision->key = job->placement.key;
+        decision->key = job->race.placement.key;
         decision->race = runner->race;
         decision->race.idle_gate = NULL;
-        job->decision = decision;
+        job->race.decision = decision;
         decision = NULL;
     }
     free(decision);

@@ -226,8 +226,7 @@ static void log_ladder(const struct inf_served *served, const struct inf_log *lo
             served->ladder.rungs[0].run_ns / 1000);
 }
 
-void inf_model_batch_measure(struct inf_served *served, uint32_t rows_max,
-                             const struct inf_log *log)
+void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const struct inf_log *log)
 {
     struct measured measured = {.served = served, .begin_ns = inf_clock_ns()};
     struct inf_batch_ladder *ladder = &served->ladder;
@@ -241,7 +240,7 @@ void inf_model_batch_measure(struct inf_served *served, uint32_t rows_max,
     if (time_run(&single, &run_ns) && run_ns < SINGLE_MS_MAX * INF_NS_PER_MS) {
         add_rung(ladder, &single, run_ns);
         for (uint32_t rows = 2; rows <= INF_MIN(rows_max, INF_BATCH_ROWS_MAX); rows *= 2)
-            if (inf_clock_ns() - measured.begin_ns > INF_MODEL_BATCH_MS * INF_NS_PER_MS ||
+            if (inf_clock_ns() - measured.begin_ns > INF_BATCH_TRIAL_MS * INF_NS_PER_MS ||
                 !climb(&measured, &single, rows))
                 break;
     }

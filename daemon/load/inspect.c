@@ -24,7 +24,7 @@ bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode)
     return index < INF_ARRAY_LENGTH(names);
 }
 
-void inf_inspect_order_destroy(struct inf_inspect_order **order)
+void inf_inspect_request_destroy(struct inf_inspect_request **order)
 {
     if (*order == NULL)
         return;
@@ -35,7 +35,7 @@ void inf_inspect_order_destroy(struct inf_inspect_order **order)
 }
 
 struct work {
-    const struct inf_inspect_order *order;
+    const struct inf_inspect_request *order;
     const struct inf_inspect_sink *sink;
     struct inf_dissection *subject, *other;
     struct inf_inspect_rows *rows;
@@ -159,7 +159,7 @@ static enum inf_code report_nodes(struct work *work, struct inf_error *err)
     return INF_OK;
 }
 
-static void fill_inputs(struct inf_dissection *dissection, const struct inf_inspect_order *order)
+static void fill_inputs(struct inf_dissection *dissection, const struct inf_inspect_request *order)
 {
     if (!order->given) {
         inf_dissection_fill_inputs(dissection);
@@ -174,8 +174,8 @@ static void fill_inputs(struct inf_dissection *dissection, const struct inf_insp
 
 // The shapes to run with: those of the inputs, or the model's own with 1 where it leaves them open.
 static enum inf_code choose_shapes(const struct inf_model *model,
-                                   const struct inf_inspect_order *order, struct inf_shape *shapes,
-                                   struct inf_error *err)
+                                   const struct inf_inspect_request *order,
+                                   struct inf_shape *shapes, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_model_graph(model);
     for (uint32_t i = 0; i < graph->input_count; i++) {
@@ -192,7 +192,7 @@ static enum inf_code choose_shapes(const struct inf_model *model,
 }
 
 static enum inf_code start(struct inf_dissection **dissection, struct inf_model *model,
-                           const struct inf_apart *apart, const struct inf_inspect_order *order,
+                           const struct inf_apart *apart, const struct inf_inspect_request *order,
                            struct inf_error *err) INF_MAY_BLOCK
 {
     INF_TRY(inf_dissection_create(dissection, model, apart, err));
@@ -203,7 +203,7 @@ static enum inf_code start(struct inf_dissection **dissection, struct inf_model 
 static enum inf_code run(struct work *work, struct inf_model *model,
                          struct inf_error *err) INF_MAY_BLOCK
 {
-    const struct inf_inspect_order *order = work->order;
+    const struct inf_inspect_request *order = work->order;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     INF_TRY(choose_shapes(model, order, shapes, err));
     const struct inf_run_options options = {.precision = order->precision};
@@ -219,8 +219,8 @@ static enum inf_code run(struct work *work, struct inf_model *model,
     return report_nodes(work, err);
 }
 
-enum inf_code inf_model_inspect(struct inf_model *model, const struct inf_inspect_order *order,
-                                const struct inf_inspect_sink *sink, struct inf_error *err)
+enum inf_code inf_inspect_run(struct inf_model *model, const struct inf_inspect_request *order,
+                              const struct inf_inspect_sink *sink, struct inf_error *err)
 {
     inf_role_check_may_block();
     struct work work = {.order = order, .sink = sink};

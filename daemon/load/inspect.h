@@ -19,7 +19,7 @@ enum inf_inspect_mode {
 bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode);
 
 // What is to be looked into, and how.
-struct inf_inspect_order {
+struct inf_inspect_request {
     enum inf_inspect_mode mode;
     struct inf_device *device;    // no references: the device list's
     struct inf_device *against;   // diff
@@ -31,7 +31,7 @@ struct inf_inspect_order {
 };
 
 // Frees the order with its inputs. NULL is fine.
-void inf_inspect_order_destroy(struct inf_inspect_order **order);
+void inf_inspect_request_destroy(struct inf_inspect_request **order);
 
 // Nodes that are reported at once.
 #define INF_INSPECT_ROWS 48u
@@ -55,8 +55,8 @@ struct inf_inspect_sink {
 //
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot be looked into; the
 // text says why.
-enum inf_code inf_model_inspect(struct inf_model *model, const struct inf_inspect_order *order,
-                                const struct inf_inspect_sink *sink,
-                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_inspect_run(struct inf_model *model, const struct inf_inspect_request *order,
+                              const struct inf_inspect_sink *sink,
+                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// The loader thread: two queues and a dispatch table.
+//
+//   loop    --inf_loader_submit()-->  jobs      --> loader thread
+//   anyone  --last reference------->  retired   --> loader thread
+//   loop    <--inf_loader_receive()-- messages  <-- loader thread   (announced by an eventfd)
+//
+// One mutex guards all three lists; nothing is computed while it is held, so neither side waits for long.
+// Retired models go first, because a load that follows may need their memory. A job carries its final
+// message inside itself: reporting an outcome allocates nothing and so cannot fail. A second loader with
+// low priority runs races; its messages go to the first one (`reports_to`), so that the loop has one queue.
+// How each kind of job works is elsewhere: load.c, background_race.c, inspect.c, precompile.c.
 #include "daemon/load/loader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,41 +24,31 @@
 #include "backends/base/thread.h"
 #include "daemon/load/background_race.h"
 #include "daemon/load/load.h"
+#include "daemon/load/precompile.h"
 
 struct inf_loader {
     struct inf_loader_options options;
     struct inf_thread thread;
-    int fd; // readable while there are messages
+    int fd; // eventfd; readable while messages are queued
 
     struct inf_mutex mutex; // guards the lists and `stopping`
-    struct inf_cond wanted; // there is work, or the end
+    struct inf_cond wanted; // signals a job, a retired model, or `stopping`
     bool stopping;
     struct inf_load_job *jobs, **jobs_tail;
     struct inf_load_message *messages, **messages_tail;
-    struct inf_served *retired; // to be freed, in any order
+    struct inf_served *retired; // models to free, in any order
 };
 
 // --- models ---
 
-struct inf_served *inf_served_ref(struct inf_served *served)
+// Queues a model whose last reference is gone. Called on any thread.
+static void retire_model(struct inf_served *served)
 {
-    // Relaxed: whoever hands us the model holds a reference.
-    atomic_fetch_add_explicit(&served->references, 1, memory_order_relaxed);
-    return served;
-}
-
-void inf_served_unref(struct inf_served **served)
-{
-    struct inf_served *self = *served;
-    *served = NULL;
-    // Acquire-release: the loader sees what every other holder did.
-    if (self == NULL || atomic_fetch_sub_explicit(&self->references, 1, memory_order_acq_rel) != 1)
-        return;
-    struct inf_loader *loader = self->loader;
+    struct inf_loader *loader = served->loader;
     inf_mutex_lock(&loader->mutex);
-    self->next = loader->retired;
-    loader->retired = self;
-    // Under the mutex: this may be the last one the loader waits for before it goes away.
+    served->next = loader->retired;
+    loader->retired = served;
+    // Under the mutex: this may be the last model that the loader waits for before it is destroyed.
     inf_cond_signal(&loader->wanted);
     inf_mutex_unlock(&loader->mutex);
 }
@@ -54,7 +56,7 @@ void inf_served_unref(struct inf_served **served)
 // --- messages ---
 
 // Appends a message and makes the eventfd readable.
-static void post(struct inf_loader *from, struct inf_load_message *message)
+static void post_message(struct inf_loader *from, struct inf_load_message *message)
 {
     struct inf_loader *loader = from->options.reports_to != NULL ? from->options.reports_to : from;
     inf_mutex_lock(&loader->mutex);
@@ -68,7 +70,8 @@ static void post(struct inf_loader *from, struct inf_load_message *message)
 
 struct inf_load_message *inf_loader_receive(struct inf_loader *loader)
 {
-    // Cleared before the list is looked at: what is posted in between only wakes once too often.
+    // Clear the eventfd before reading the list: a message that is posted in between only causes one
+    // wake-up too many.
     uint64_t count;
     while (read(loader->fd, &count, sizeof count) < 0 && errno == EINTR)
         ;
@@ -87,175 +90,195 @@ int inf_loader_fd(const struct inf_loader *loader)
     return loader->fd;
 }
 
-// Who hears of the progress of a job.
+// Context of the callbacks that report the progress of a job.
 struct listener {
     struct inf_loader *loader;
     const struct inf_load_job *job;
 };
 
-static void report(void *context, const char *version, const char *stage, uint32_t percent)
+static void report_progress(void *context, const char *version, const char *stage, uint32_t percent)
 {
     const struct listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL)
-        return; // progress is only news
+        return; // progress may be lost
     message->event =
         (struct inf_load_event){.token = listener->job->token, .stage = stage, .percent = percent};
     snprintf(message->event.name, sizeof message->event.name, "%s", listener->job->name);
     snprintf(message->event.version, sizeof message->event.version, "%s", version);
-    post(listener->loader, message);
+    post_message(listener->loader, message);
 }
 
-// --- the thread ---
+// --- jobs ---
 
 static void log_outcome(const struct inf_loader *loader, const struct inf_load_job *job,
                         uint64_t start_ns)
 {
     const struct inf_error *err = &job->message.event.err;
+    const struct inf_served *served = job->model.served;
     if (err->code != INF_OK) {
-        inf_log(loader->options.log, INF_LOG_WARNING, "model failed name=%s reason=\"%s\"",
+        inf_log(loader->options.load.log, INF_LOG_WARNING, "model failed name=%s reason=\"%s\"",
                 job->name, err->text);
         return;
     }
-    if (job->served == NULL)
+    if (served == NULL)
         return;
-    struct inf_model_memory memory = inf_model_memory(job->served->model);
-    inf_log(loader->options.log, INF_LOG_INFO,
+    struct inf_model_memory memory = inf_model_memory(served->model);
+    inf_log(loader->options.load.log, INF_LOG_INFO,
             "model loaded name=%s version=%s device=%s ms=%llu memory_bytes=%llu packed_bytes=%llu "
             "packing_us=%llu",
-            job->name, job->version, inf_device_info(job->served->device)->name,
+            job->name, job->version, inf_device_info(served->device)->name,
             (unsigned long long)((inf_clock_ns() - start_ns) / INF_NS_PER_MS),
             (unsigned long long)(memory.const_bytes + memory.weight_bytes + memory.arena_bytes),
             (unsigned long long)memory.weight_bytes,
             (unsigned long long)(memory.packing_ns / 1000));
 }
 
-static void load(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+static void run_model_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct inf_error *err = &job->message.event.err;
     struct listener listener = {loader, job};
-    const struct inf_load_progress_sink progress = {report, &listener};
+    const struct inf_load_progress_sink progress = {report_progress, &listener};
     uint64_t start_ns = inf_clock_ns();
-    // After a success, what is left in `err` is from a warm-up that was given up.
-    if (inf_model_load(job, &loader->options, &progress, err) == INF_OK)
+    // After a success, `err` may still hold the error of a warm-up that was given up.
+    if (inf_load_model(job, &loader->options.load, &progress, err) == INF_OK)
         *err = (struct inf_error){0};
-    if (job->served != NULL)
-        job->served->loader = loader;
+    if (job->model.served != NULL) {
+        job->model.served->loader = loader;
+        job->model.served->retire = retire_model;
+    }
     log_outcome(loader, job, start_ns);
 }
 
-// Posts some rows of a dissection.
+static void run_scan_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_load_options *options = &loader->options.load;
+    struct inf_error *err = &job->message.event.err;
+    if (options->repository != NULL &&
+        inf_model_names_scan(&job->scan.names, options->repository, err) != INF_OK)
+        inf_log(options->log, INF_LOG_WARNING, "repository not read reason=\"%s\"", err->text);
+}
+
+static void run_race_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_log *log = loader->options.load.log;
+    struct inf_error *err = &job->message.event.err;
+    if (inf_background_race_run(job, &loader->options.load, err) != INF_OK) {
+        inf_log(log, INF_LOG_INFO, "no race name=%s reason=\"%s\"", job->base->name, err->text);
+        return;
+    }
+    const struct inf_race *race = &job->race.decision->race;
+    const struct inf_race_entry *chosen = &race->entries[race->chosen];
+    inf_log(log, INF_LOG_INFO,
+            "race over name=%s device=%s precision=%s threads=%u candidates=%u ms=%llu",
+            job->base->name, inf_device_info(chosen->device)->name,
+            inf_precision_name(chosen->mode.precision), chosen->mode.threads, race->count,
+            (unsigned long long)(race->took_ns / INF_NS_PER_MS));
+}
+
+static void run_save_decision_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    const struct inf_place_decision *decision = job->save_decision.decision;
+    inf_tune_add(loader->options.load.place.tune, decision->key, &decision->race);
+}
+
+static void run_save_shapes_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+{
+    inf_served_shapes_keep(loader->options.load.served_shapes, job->base->content_hash,
+                           job->save_shapes.shapes);
+}
+
+// Posts some rows of an inspection.
 static void report_rows(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
     const struct listener *listener = context;
     struct inf_load_message *message = calloc(1, sizeof *message);
     if (message == NULL) {
-        free(rows); // whoever asked sees that nodes are missing by the count
+        free(rows); // the client sees by the count that nodes are missing
         return;
     }
     message->event = (struct inf_load_event){
         .token = listener->job->token, .stage = "nodes", .percent = percent, .rows = rows};
     snprintf(message->event.name, sizeof message->event.name, "%s", listener->job->name);
-    post(listener->loader, message);
+    post_message(listener->loader, message);
 }
 
-static void dissect(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+static void run_inspect_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct listener listener = {loader, job};
     const struct inf_inspect_sink sink = {report_rows, &listener};
-    snprintf(job->version, sizeof job->version, "%s", job->base->version);
     struct inf_error err = {0};
-    if (inf_model_inspect(job->base->model, job->dissect, &sink, &err) != INF_OK)
+    if (inf_inspect_run(job->base->model, job->inspect.request, &sink, &err) != INF_OK)
         job->message.event.err = err;
 }
 
-static void precompile(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
+static void run_precompile_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
     struct inf_error err = {0};
     struct listener listener = {loader, job};
-    const struct inf_load_progress_sink progress = {report, &listener};
-    snprintf(job->version, sizeof job->version, "%s", job->base->version);
-    if (inf_model_precompile(job, &progress, &err) != INF_OK)
+    const struct inf_load_progress_sink progress = {report_progress, &listener};
+    if (inf_precompile_run(job, &progress, &err) != INF_OK)
         job->message.event.err = err;
 }
 
-static void scan(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
-{
-    struct inf_error *err = &job->message.event.err;
-    if (loader->options.repository != NULL &&
-        inf_model_names_scan(&job->names, loader->options.repository, err) != INF_OK)
-        inf_log(loader->options.log, INF_LOG_WARNING, "repository not read reason=\"%s\"",
-                err->text);
-}
+static const struct {
+    void (*run)(struct inf_loader *loader, struct inf_load_job *job);
+    bool on_base; // the job is about job->base, and reports its version
+    bool saves;   // the job only saves results; it is run even if the loader stops
+} job_kinds[] = {
+    [INF_LOAD_JOB_MODEL] = {.run = run_model_job},
+    [INF_LOAD_JOB_SCAN] = {.run = run_scan_job},
+    [INF_LOAD_JOB_RACE] = {.run = run_race_job, .on_base = true},
+    [INF_LOAD_JOB_SAVE_DECISION] = {.run = run_save_decision_job, .saves = true},
+    [INF_LOAD_JOB_SAVE_SHAPES] = {.run = run_save_shapes_job, .saves = true},
+    [INF_LOAD_JOB_INSPECT] = {.run = run_inspect_job, .on_base = true},
+    [INF_LOAD_JOB_PRECOMPILE] = {.run = run_precompile_job, .on_base = true},
+};
+_Static_assert(INF_ARRAY_LENGTH(job_kinds) == INF_LOAD_JOB_KINDS,
+               "every kind of job has a function");
 
-static void race(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
-{
-    const struct inf_served *base = job->base;
-    struct inf_error *err = &job->message.event.err;
-    snprintf(job->version, sizeof job->version, "%s", base->version);
-    if (inf_model_race(job, &loader->options, err) != INF_OK) {
-        inf_log(loader->options.log, INF_LOG_INFO, "no race name=%s reason=\"%s\"", base->name,
-                err->text);
-        return;
-    }
-    const struct inf_race *raced = &job->decision->race;
-    const struct inf_race_entry *chosen = &raced->entries[raced->chosen];
-    inf_log(loader->options.log, INF_LOG_INFO,
-            "race over name=%s device=%s precision=%s threads=%u candidates=%u ms=%llu", base->name,
-            inf_device_info(chosen->device)->name, inf_precision_name(chosen->options.precision),
-            chosen->options.threads, raced->count,
-            (unsigned long long)(raced->took_ns / INF_NS_PER_MS));
-}
-
+// Runs a job and posts its outcome, with which it goes back to the sender.
 static void run_job(struct inf_loader *loader, struct inf_load_job *job) INF_MAY_BLOCK
 {
-    if (job->scan)
-        scan(loader, job);
-    else if (job->race)
-        race(loader, job);
-    else if (job->keep)
-        inf_tune_add(loader->options.place.tune, job->decision->key, &job->decision->race);
-    else if (job->dissect != NULL)
-        dissect(loader, job);
-    else if (job->precompile_on != NULL)
-        precompile(loader, job);
-    else if (job->remember)
-        inf_served_shapes_keep(loader->options.seen, job->base->content_hash, job->shapes);
-    else
-        load(loader, job);
+    assert(job->kind < INF_LOAD_JOB_KINDS);
+    if (job_kinds[job->kind].on_base)
+        snprintf(job->version, sizeof job->version, "%s", job->base->version);
+    job_kinds[job->kind].run(loader, job);
     struct inf_load_event *event = &job->message.event;
     event->token = job->token;
     event->final = true;
     snprintf(event->name, sizeof event->name, "%s", job->name);
     snprintf(event->version, sizeof event->version, "%s", job->version);
     job->message.job = job;
-    post(loader, &job->message);
+    post_message(loader, &job->message);
 }
 
-// Writes down what a model served that was not written yet.
-static void remember(struct inf_loader *loader, const struct inf_served *served) INF_MAY_BLOCK
+// --- the thread ---
+
+// Writes down the shapes that a model served, if they changed since the last time.
+static void save_shapes(struct inf_loader *loader, const struct inf_served *served) INF_MAY_BLOCK
 {
     char text[INF_SERVED_SHAPES_TEXT];
-    if (served->seen.changed && served->config.remember_shapes)
-        inf_served_shapes_keep(loader->options.seen, served->content_hash,
-                               inf_served_shapes_print(&served->seen, text));
+    if (served->shapes.changed && served->config.remember_shapes)
+        inf_served_shapes_keep(loader->options.load.served_shapes, served->content_hash,
+                               inf_served_shapes_print(&served->shapes, text));
 }
 
-// Frees a list of models that nobody refers to.
+// Frees a list of models without references.
 static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
 {
     while (retired != NULL) {
         struct inf_served *next = retired->next;
-        inf_log(retired->loader->options.log, INF_LOG_DEBUG, "model freed name=%s version=%s",
+        inf_log(retired->loader->options.load.log, INF_LOG_DEBUG, "model freed name=%s version=%s",
                 retired->name, retired->version);
-        remember(retired->loader, retired);
+        save_shapes(retired->loader, retired);
         inf_served_destroy(&retired);
         retired = next;
     }
 }
 
-// Waits for work: takes everything that is to be freed, or else one job. False at the end, when
-// there is nothing to free either.
+// Waits for work: takes all models that are to be freed, or else one job. Returns false if the loader
+// stops and there is nothing to free.
 static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
                       struct inf_served **retired)
 {
@@ -275,29 +298,23 @@ static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
     return *job != NULL || *retired != NULL;
 }
 
-// Whether a job only writes down what was found out: that is not lost at the end.
-static bool writes_down(const struct inf_load_job *job)
-{
-    return job->keep || job->remember;
-}
-
 static void run_loader(void *context)
 {
     inf_role_enter_worker();
     struct inf_loader *loader = context;
     struct inf_load_job *job;
     struct inf_served *retired;
-    if (loader->options.gives_way)
+    if (loader->options.low_priority)
         inf_thread_give_way();
     while (take_work(loader, &job, &retired)) {
         free_retired(retired);
         if (job != NULL)
             run_job(loader, job);
     }
-    // The end. Models that only jobs and messages refer to come back as retired ones.
+    // The loader stops. Destroying jobs and messages may retire further models, which are freed last.
     while ((job = loader->jobs) != NULL) {
         loader->jobs = job->next;
-        if (writes_down(job))
+        if (job_kinds[job->kind].saves)
             run_job(loader, job);
         else
             inf_load_job_destroy(&job);
@@ -309,7 +326,7 @@ static void run_loader(void *context)
         free_retired(retired);
 }
 
-// --- making and freeing ---
+// --- the loader ---
 
 enum inf_code inf_loader_create(struct inf_loader **out_loader,
                                 const struct inf_loader_options *options, struct inf_error *err)
@@ -361,32 +378,4 @@ void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job)
     loader->jobs_tail = &job->next;
     inf_cond_signal(&loader->wanted);
     inf_mutex_unlock(&loader->mutex);
-}
-
-void inf_load_job_destroy(struct inf_load_job **job)
-{
-    struct inf_load_job *self = *job;
-    if (self == NULL)
-        return;
-    inf_served_unref(&self->served);
-    inf_served_unref(&self->known);
-    inf_served_unref(&self->base);
-    inf_inspect_order_destroy(&self->dissect);
-    free(self->names);
-    free(self->decision);
-    free(self);
-    *job = NULL;
-}
-
-void inf_load_message_destroy(struct inf_load_message **message)
-{
-    if (*message == NULL)
-        return;
-    struct inf_load_job *job = (*message)->job;
-    free((*message)->event.rows);
-    if (job != NULL)
-        inf_load_job_destroy(&job); // the message is a part of it
-    else
-        free(*message);
-    *message = NULL;
 }

@@ -51,7 +51,7 @@ static void note_declined(struct inf_model_profile *facts, const struct inf_grap
         known->nodes++;
         return;
     }
-    if (facts->declined_count == INF_FACTS_DECLINED)
+    if (facts->declined_count == INF_PROFILE_DECLINED)
         return;
     struct inf_error why = {0};
     struct inf_declined *declined = &facts->declined[facts->declined_count++];

@@ -7,7 +7,7 @@
 #include "backends/exec/model.h"
 
 // Kinds of declined nodes that are kept; further ones are only counted.
-#define INF_FACTS_DECLINED 16
+#define INF_PROFILE_DECLINED 16
 
 // An operator that the device does not run.
 struct inf_declined {
@@ -24,7 +24,7 @@ struct inf_model_profile {
     // Nodes whose inputs all have less elements than INF_PRIOR_HANDOFF_WEBGL, and ..._WEBGPU.
     uint32_t small_webgl, small_webgpu;
     uint32_t declined_count;
-    struct inf_declined declined[INF_FACTS_DECLINED];
+    struct inf_declined declined[INF_PROFILE_DECLINED];
 };
 
 // Reads the facts off `executable`, which runs on `device`, a fact each. `hosts` are the devices that

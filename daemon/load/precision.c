@@ -106,9 +106,9 @@ static void join(struct inf_precision_report *report, struct inf_precision_repor
     *report = *more;
 }
 
-enum inf_code inf_precision_try(struct inf_precision_report *report, enum inf_precision precision,
-                                struct inf_model *model, const struct inf_shape *shapes,
-                                struct inf_error *err)
+enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
+                                     enum inf_precision precision, struct inf_model *model,
+                                     const struct inf_shape *shapes, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_precision_report other;
@@ -135,7 +135,7 @@ static bool try_and_tell(struct inf_precision_report *report, enum inf_precision
         snprintf(text, size, "its shapes are not known");
         return false;
     }
-    if (inf_precision_try(report, precision, model, shapes, &why) != INF_OK) {
+    if (inf_precision_evaluate(report, precision, model, shapes, &why) != INF_OK) {
         snprintf(text, size, "%.180s", why.text);
         return false;
     }
@@ -225,7 +225,7 @@ static void settle_auto(struct inf_model *model, const struct inf_shape *shapes,
     snprintf(reason, INF_PRECISION_REASON, "%.64s: fp32 only; in fp16: %.160s", known, would);
 }
 
-enum inf_code inf_precision_settle(enum inf_precision wanted, struct inf_model *model,
+enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *model,
                                    const struct inf_shape *shapes,
                                    const struct inf_device_list *devices,
                                    const struct inf_device *device,

@@ -16,9 +16,10 @@
 // and where it takes pictures on something like one. The report is that of the worse.
 //
 // INF_UNSUPPORTED  that cannot be told; the text says why.
-enum inf_code inf_precision_try(struct inf_precision_report *report, enum inf_precision precision,
-                                struct inf_model *model, const struct inf_shape *shapes,
-                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
+                                     enum inf_precision precision, struct inf_model *model,
+                                     const struct inf_shape *shapes,
+                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Decides about a wish, on `device` or where that is NULL on any. Where less than fp32 is wanted, the
 // model's values are looked at at `shapes` (NULL: not known), and what has to stay fp32 is pinned.
@@ -26,7 +27,7 @@ enum inf_code inf_precision_try(struct inf_precision_report *report, enum inf_pr
 //
 // INF_PRECONDITION  less than fp32 was named and cannot be had; the text says who cannot, and what the
 //                   model would do in it.
-enum inf_code inf_precision_settle(enum inf_precision wanted, struct inf_model *model,
+enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *model,
                                    const struct inf_shape *shapes,
                                    const struct inf_device_list *devices,
                                    const struct inf_device *device,

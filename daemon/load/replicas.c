@@ -20,7 +20,7 @@ static enum inf_code time_run(struct inf_executable *executable, uint64_t *out_r
     return code;
 }
 
-static enum inf_code warm_set(struct inf_replicas *spread,
+static enum inf_code warm_set(struct inf_replicas *replicas,
                               const struct inf_replicas_subject *subject, uint32_t device_index,
                               uint32_t set, struct inf_error *err) INF_MAY_BLOCK
 {
@@ -33,40 +33,42 @@ static enum inf_code warm_set(struct inf_replicas *spread,
     inf_model_release(subject->model, &executable);
     if (code != INF_OK)
         return code;
-    spread->entries[spread->count++] = (struct inf_replica){
+    replicas->entries[replicas->count++] = (struct inf_replica){
         .device_index = device_index,
         .key = inf_estimate_key(subject->key, shapes, subject->plan->input_count),
         .run_ns = INF_MAX(run_ns, 1u)};
     return INF_OK;
 }
 
-static void warm_device(struct inf_replicas *spread, const struct inf_replicas_subject *subject,
+static void warm_device(struct inf_replicas *replicas, const struct inf_replicas_subject *subject,
                         uint32_t device_index) INF_MAY_BLOCK
 {
     const char *device = inf_device_info(subject->devices->devices[device_index])->name;
-    for (uint32_t set = 0; set < subject->plan->count && spread->count < INF_REPLICAS_MAX; set++) {
+    for (uint32_t set = 0; set < subject->plan->count && replicas->count < INF_REPLICAS_MAX;
+         set++) {
         struct inf_error why = {0};
-        if (warm_set(spread, subject, device_index, set, &why) != INF_OK)
+        if (warm_set(replicas, subject, device_index, set, &why) != INF_OK)
             inf_log(subject->log, INF_LOG_WARNING, "model not spread name=%s to=%s reason=\"%s\"",
                     subject->name, device, why.text);
         else
             inf_log(subject->log, INF_LOG_INFO, "model spread name=%s to=%s run_us=%" PRIu64,
-                    subject->name, device, spread->entries[spread->count - 1].run_ns / 1000);
+                    subject->name, device, replicas->entries[replicas->count - 1].run_ns / 1000);
     }
 }
 
-enum inf_code inf_replicas_warm(struct inf_replicas *spread,
-                                const struct inf_replicas_subject *subject, struct inf_error *err)
+enum inf_code inf_replicas_warm_up(struct inf_replicas *replicas,
+                                   const struct inf_replicas_subject *subject,
+                                   struct inf_error *err)
 {
     const char *names = subject->names;
     char name[sizeof((struct inf_device_info *)0)->name];
-    *spread = (struct inf_replicas){0};
+    *replicas = (struct inf_replicas){0};
     while (inf_allow_next(&names, name, sizeof name)) {
         struct inf_device *device;
         INF_TRY(inf_model_device_find(subject->devices, name, &device, err));
         for (uint32_t i = 0; i < subject->devices->count; i++)
-            if (subject->devices->devices[i] == device && device != subject->own)
-                warm_device(spread, subject, i);
+            if (subject->devices->devices[i] == device && device != subject->main_device)
+                warm_device(replicas, subject, i);
     }
     return INF_OK;
 }

@@ -7,7 +7,7 @@
 #include "backends/base/log.h"
 #include "backends/exec/model.h"
 #include "backends/registry.h"
-#include "daemon/load/warm_up.h"
+#include "daemon/load/warm_plan.h"
 
 // Devices times sets of shapes that are remembered.
 #define INF_REPLICAS_MAX 32
@@ -27,8 +27,8 @@ struct inf_replicas_subject {
     const char *name; // the model's, for logs
     const void *key;  // what tells the model apart in keys
     struct inf_model *model;
-    const struct inf_device *own; // where it runs anyway
-    const char *names;            // comma-separated devices
+    const struct inf_device *main_device; // where it runs anyway
+    const char *names;                    // comma-separated devices
     const struct inf_device_list *devices;
     const struct inf_warm_plan *plan;
     const struct inf_log *log;
@@ -38,8 +38,8 @@ struct inf_replicas_subject {
 // there to see how long that takes. What a device cannot do is logged and left out.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists those there are.
-enum inf_code inf_replicas_warm(struct inf_replicas *spread,
-                                const struct inf_replicas_subject *subject,
-                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_replicas_warm_up(struct inf_replicas *replicas,
+                                   const struct inf_replicas_subject *subject,
+                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 #endif

@@ -1,96 +1,285 @@
 // SPDX-License-Identifier: Apache-2.0
+// The second half of a load: the model has a graph, and gets a device, a precision and an executable.
+//
+// The shapes come from a warm plan: those that the settings name, those that the model served before, or
+// a guess. The model is placed by the first set and compiled and run for all of them. Three failures are
+// repaired here: a device at fault is replaced by another one (unless the settings name it), shapes of
+// earlier requests that do not work any longer are dropped, and a guess that does not fit is ignored.
 #include "daemon/load/warm_up.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const struct inf_shape *inf_warm_plan_set(const struct inf_warm_plan *plan, uint32_t index)
+#include "backends/exec/trial_run.h"
+#include "daemon/load/batch_trial.h"
+
+static bool has_known_sizes(const struct inf_graph *graph)
 {
-    return &plan->shapes[(size_t)index * plan->input_count];
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (!inf_shape_known(&graph->values[graph->outputs[i].value].shape))
+            return false;
+    return true;
 }
 
-// Where the next set goes.
-static struct inf_shape *next_set(const struct inf_warm_plan *plan)
+// Runs once on zeros: a new executable is nobody else's yet. Where sizes hang on values, zeros say
+// nothing of them, and it is left at being compiled.
+static enum inf_code run_on_zeros(struct inf_executable *executable,
+                                  struct inf_error *err) INF_MAY_BLOCK
 {
-    return &plan->shapes[(size_t)plan->count * plan->input_count];
+    struct inf_trial_run trial = {0};
+    const struct inf_graph *graph = inf_executable_graph(executable);
+    if (!has_known_sizes(graph))
+        return INF_OK;
+    enum inf_code code = inf_trial_run_init(&trial, graph, err);
+    if (code == INF_OK)
+        code = inf_trial_run_run(&trial, executable, NULL, err);
+    inf_trial_run_fini(&trial);
+    return code;
 }
 
-// Keeps the set that was written to next_set(), unless it is there already.
-static void keep_set(struct inf_warm_plan *plan)
+static void report_stage(const struct inf_warm_up *warm_up, const char *stage, uint32_t percent)
 {
-    const struct inf_shape *added = next_set(plan);
-    for (uint32_t s = 0; s < plan->count; s++) {
-        bool same = true;
-        for (uint32_t i = 0; i < plan->input_count; i++)
-            same &= inf_shape_equal(&inf_warm_plan_set(plan, s)[i], &added[i]);
-        if (same)
-            return;
+    warm_up->progress->report(warm_up->progress->context, warm_up->served->version, stage, percent);
+}
+
+// Rows of different requests that may run at once: the model may have less than the daemon allows.
+static uint32_t batch_rows_max(const struct inf_warm_up *warm_up)
+{
+    uint32_t own = warm_up->served->config.batch_rows_max;
+    return own == 0 ? warm_up->options->batch_rows_max
+                    : INF_MIN(own, warm_up->options->batch_rows_max);
+}
+
+// Compiles for the first shapes, and runs once unless it is told not to.
+static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
+                                       struct inf_error *err)
+{
+    struct inf_served *served = warm_up->served;
+    struct inf_executable *executable;
+    report_stage(warm_up, "compile", INF_LOAD_PERCENT_COMPILE);
+    INF_TRY(inf_model_acquire(served->model, served->device, shapes, &executable, err));
+    struct inf_device *hosts[INF_MODEL_HOSTS];
+    uint32_t host_count = inf_device_list_hosts(warm_up->options->devices, hosts, INF_MODEL_HOSTS);
+    // A mode that lowers nothing is fp32: its name is for what is done.
+    if (served->placement.mode.precision > INF_PRECISION_FP32 &&
+        inf_executable_precision(executable) == INF_PRECISION_FP32)
+        snprintf(served->precision_reason, sizeof served->precision_reason,
+                 "nothing of it is computed in %s on %s",
+                 inf_precision_name(served->placement.mode.precision),
+                 inf_device_info(served->device)->name);
+    served->warm_precision = inf_executable_precision(executable);
+    inf_model_profile_read(&served->profile, executable, served->device, hosts, host_count);
+    report_stage(warm_up, "warm-up", INF_LOAD_PERCENT_WARM_UP);
+    enum inf_code code = warm_up->served->config.warmup ? run_on_zeros(executable, err) : INF_OK;
+    inf_model_release(served->model, &executable);
+    if (code == INF_OK && warm_up->served->config.warmup)
+        inf_batch_trial_run(served, batch_rows_max(warm_up), warm_up->options->log);
+    return code;
+}
+
+static enum inf_place_policy read_policy(const struct inf_model_config *config)
+{
+    enum inf_place_policy policy = INF_PLACE_LATENCY;
+    (void)inf_place_policy_parse(config->policy, &policy); // it was checked
+    return policy;
+}
+
+// Puts the model on the device that is named, or on the best but `avoid`, which may be NULL.
+// `shapes` may be NULL.
+static void place_model(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
+                        const struct inf_device *avoid) INF_MAY_BLOCK
+{
+    struct inf_served *served = warm_up->served;
+    const struct inf_place_subject subject = {.model = served->model,
+                                              .content_hash = served->content_hash,
+                                              .shapes = shapes,
+                                              .policy = read_policy(&warm_up->served->config),
+                                              .pinned = warm_up->pinned,
+                                              .avoid = avoid,
+                                              .allow = warm_up->allow,
+                                              .precision = served->precision,
+                                              .decision = warm_up->job->model.decision,
+                                              .rules = warm_up->job->model.rules};
+    struct inf_device *device =
+        inf_placement_choose(&served->placement, &warm_up->options->place, &subject);
+    served->device = inf_device_ref(device);
+    inf_model_charge(served->model, device);
+    inf_model_prefer(served->model, device, &served->placement.mode);
+    if (served->precision == INF_PRECISION_AUTO)
+        inf_precision_explain(&served->placement, served->precision_reason);
+    if (warm_up->pinned == NULL)
+        inf_log(warm_up->options->log, INF_LOG_INFO,
+                "model placed name=%s device=%s by=%s reason=\"%s\"", served->name,
+                inf_device_info(device)->name, inf_place_source_name(served->placement.source),
+                served->placement.reason);
+}
+
+// Takes the model off its device.
+static void unplace_model(struct inf_served *served)
+{
+    inf_model_charge(served->model, NULL);
+    inf_device_unref(&served->device);
+}
+
+// Warms up; where it is the device's fault that this fails, once more on another, unless it was named.
+static enum inf_code warm_up_on_working_device(struct inf_warm_up *warm_up,
+                                               const struct inf_shape *shapes,
+                                               struct inf_error *err)
+{
+    struct inf_error why = {0};
+    enum inf_code code = warm_up_first_set(warm_up, shapes, &why);
+    if (code != INF_OK && warm_up->pinned == NULL &&
+        (code == INF_UNAVAILABLE || inf_device_is_to_blame(&why))) {
+        const struct inf_device *failed = warm_up->served->device; // the list has it
+        inf_log(warm_up->options->log, INF_LOG_WARNING, "model moved name=%s from=%s reason=\"%s\"",
+                warm_up->served->name, inf_device_info(failed)->name, why.text);
+        unplace_model(warm_up->served);
+        place_model(warm_up, shapes, failed);
+        warm_up->served->placement.failed = failed;
+        snprintf(warm_up->served->placement.failed_why,
+                 sizeof warm_up->served->placement.failed_why, "%.159s", why.text);
+        why = (struct inf_error){0};
+        code = warm_up_first_set(warm_up, shapes, &why);
     }
-    plan->count++;
+    if (code != INF_OK && err != NULL)
+        *err = why;
+    return code;
 }
 
-static enum inf_code add_given(struct inf_warm_plan *plan, const struct inf_graph *graph,
-                               const char *text, struct inf_error *err)
+// Decides about the precision, or keeps what was decided.
+static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
+                                      struct inf_error *err) INF_MAY_BLOCK
 {
-    struct inf_shape_set set;
-    while (*text != '\0' && plan->count < INF_SHAPE_SETS) {
-        INF_TRY(inf_shape_set_next(&set, &text, err));
-        if (set.count == 0)
+    const struct inf_load_job *job = warm_up->job;
+    struct inf_served *served = warm_up->served;
+    (void)inf_precision_parse(warm_up->served->config.precision,
+                              &served->precision); // it was checked
+    if (job->model.precision_requested ||
+        (served->precision > INF_PRECISION_FP32 && job->model.decision == NULL))
+        return inf_precision_decide(served->precision, served->model, shapes,
+                                    warm_up->options->devices, warm_up->pinned,
+                                    served->precision_reason, err);
+    snprintf(served->precision_reason, sizeof served->precision_reason, "%s",
+             job->base != NULL ? job->base->precision_reason : "less was not asked for");
+    return INF_OK;
+}
+
+// Compiles for one further set of shapes, and runs once unless it is told not to.
+static enum inf_code warm_up_set(struct inf_warm_up *warm_up, uint32_t index, struct inf_error *err)
+{
+    struct inf_served *served = warm_up->served;
+    struct inf_executable *executable;
+    INF_TRY(inf_model_acquire(served->model, served->device,
+                              inf_warm_plan_set(&warm_up->plan, index), &executable, err));
+    enum inf_code code = warm_up->served->config.warmup ? run_on_zeros(executable, err) : INF_OK;
+    inf_model_release(served->model, &executable);
+    return code;
+}
+
+// Warms up for the other sets. Those that somebody has asked for have to work.
+static enum inf_code warm_up_others(struct inf_warm_up *warm_up, struct inf_error *err)
+{
+    for (uint32_t i = 1; i < warm_up->plan.count; i++) {
+        struct inf_error why = {0};
+        enum inf_code code = warm_up_set(warm_up, i, &why);
+        if (code == INF_OK)
             continue;
-        enum inf_code code = inf_shape_set_bind(&set, graph, next_set(plan), err);
-        if (code != INF_OK)
-            return inf_error_prefix(err, code, "shapes to warm up with");
-        keep_set(plan);
+        if (i < warm_up->plan.given) {
+            if (err != NULL)
+                *err = why;
+            return code;
+        }
+        inf_log(warm_up->options->log, INF_LOG_INFO,
+                "model not warmed up for shapes it served name=%s reason=\"%s\"",
+                warm_up->job->name, why.text);
     }
-    plan->given = plan->count;
     return INF_OK;
 }
 
-static void add_seen(struct inf_warm_plan *plan, const struct inf_graph *graph, const char *text)
+// Keeps the first set for races to come.
+static enum inf_code keep_first_shapes(struct inf_warm_up *warm_up, struct inf_error *err)
 {
-    struct inf_shape_set set;
-    while (*text != '\0' && plan->count < INF_SHAPE_SETS) {
-        if (inf_shape_set_next(&set, &text, NULL) != INF_OK)
-            return;
-        if (inf_shape_set_bind_in_order(&set, graph, next_set(plan)))
-            keep_set(plan);
-    }
-}
-
-// Adds the model's own shapes, with 1 for every dimension that it leaves open.
-static void add_own(struct inf_warm_plan *plan, const struct inf_graph *graph)
-{
-    struct inf_shape *shapes = next_set(plan);
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        shapes[i] = graph->values[graph->inputs[i].value].shape;
-        plan->guessed |= !inf_shape_known(&shapes[i]);
-        if (shapes[i].rank == INF_RANK_UNKNOWN)
-            return;
-        for (int32_t d = 0; d < shapes[i].rank; d++)
-            if (shapes[i].dims[d] == INF_DIM_UNKNOWN)
-                shapes[i].dims[d] = 1;
-    }
-    plan->count++;
-}
-
-enum inf_code inf_warm_plan_make(struct inf_warm_plan *plan, const struct inf_graph *graph,
-                                 const char *given, const char *seen, struct inf_error *err)
-{
-    *plan = (struct inf_warm_plan){.input_count = graph->input_count};
-    size_t shapes = (size_t)INF_MAX(graph->input_count, 1u) * (INF_SHAPE_SETS + 1);
-    plan->shapes = calloc(shapes, sizeof *plan->shapes);
-    if (plan->shapes == NULL)
+    size_t size = warm_up->plan.input_count * sizeof(struct inf_shape);
+    free(warm_up->served->first_shapes);
+    warm_up->served->first_shapes = NULL;
+    if (warm_up->plan.count == 0)
+        return INF_OK;
+    warm_up->served->first_shapes = malloc(size + sizeof(struct inf_shape));
+    if (warm_up->served->first_shapes == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
-    INF_TRY(add_given(plan, graph, given, err));
-    add_seen(plan, graph, seen);
-    plan->seen = plan->count - plan->given;
-    if (plan->count == 0)
-        add_own(plan, graph);
+    memcpy(warm_up->served->first_shapes, inf_warm_plan_set(&warm_up->plan, 0), size);
     return INF_OK;
 }
 
-void inf_warm_plan_fini(struct inf_warm_plan *plan)
+// Places the model by the first set of the plan, where there is one. Where that cannot be, nothing else is
+// tried: a precision that is refused is refused for all shapes.
+static enum inf_code place_by_first_set(struct inf_warm_up *warm_up, struct inf_error *err)
 {
-    free(plan->shapes);
-    *plan = (struct inf_warm_plan){0};
+    const struct inf_shape *shapes =
+        warm_up->plan.count > 0 ? inf_warm_plan_set(&warm_up->plan, 0) : NULL;
+    INF_TRY(keep_first_shapes(warm_up, err));
+    INF_TRY(decide_precision(warm_up, shapes, err));
+    place_model(warm_up, shapes, NULL);
+    return INF_OK;
+}
+
+// Warms the model up for the sets of the plan.
+static enum inf_code warm_up_planned(struct inf_warm_up *warm_up, struct inf_error *err)
+{
+    if (warm_up->plan.count == 0)
+        return INF_OK;
+    INF_TRY(warm_up_on_working_device(warm_up, inf_warm_plan_set(&warm_up->plan, 0), err));
+    return warm_up_others(warm_up, err);
+}
+
+// What the model served last; "" where nothing is known, or wanted.
+static const char *find_served_shapes(const struct inf_warm_up *warm_up)
+{
+    const struct inf_load_job *job = warm_up->job;
+    if (!warm_up->served->config.remember_shapes)
+        return "";
+    if (job->model.shapes[0] != '\0')
+        return job->model.shapes;
+    return warm_up->options->served_shapes != NULL
+               ? inf_served_shapes_find(warm_up->options->served_shapes,
+                                        warm_up->served->content_hash)
+               : "";
+}
+
+enum inf_code inf_warm_up_run(struct inf_warm_up *warm_up, struct inf_error *err)
+{
+    assert(warm_up->job->kind == INF_LOAD_JOB_MODEL && warm_up->served != NULL);
+    const struct inf_graph *graph = inf_model_graph(warm_up->served->model);
+    const char *given = warm_up->served->config.warmup_shapes, *seen = find_served_shapes(warm_up);
+    struct inf_error why = {0};
+    inf_served_shapes_take(&warm_up->served->shapes, seen);
+    INF_TRY(inf_warm_plan_make(&warm_up->plan, graph, given, seen, err));
+    INF_TRY(place_by_first_set(warm_up, err));
+    enum inf_code code = warm_up_planned(warm_up, &why);
+    if (code != INF_OK && warm_up->plan.seen > 0 && warm_up->plan.given == 0) {
+        inf_log(warm_up->options->log, INF_LOG_WARNING,
+                "model not warmed up for shapes it served name=%s reason=\"%s\"",
+                warm_up->job->name, why.text);
+        unplace_model(warm_up->served);
+        why = (struct inf_error){0};
+        inf_warm_plan_fini(&warm_up->plan);
+        INF_TRY(inf_warm_plan_make(&warm_up->plan, graph, given, "", err));
+        INF_TRY(place_by_first_set(warm_up, err));
+        code = warm_up_planned(warm_up, &why);
+    }
+    if (code != INF_OK && warm_up->plan.guessed && code != INF_EXHAUSTED) {
+        inf_log(warm_up->options->log, INF_LOG_INFO, "model not warmed up name=%s reason=\"%s\"",
+                warm_up->job->name, why.text);
+        code = INF_OK;
+    }
+    if (code != INF_OK && err != NULL)
+        *err = why;
+    return code;
+}
+
+void inf_warm_up_fini(struct inf_warm_up *warm_up)
+{
+    inf_warm_plan_fini(&warm_up->plan);
 }

@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sets of shapes that a model is compiled for before it is ready: those its settings name, those it
-// served last, or else its own with a guess for what it leaves open.
+// Chooses device and precision of a new model, compiles it there and runs it once.
 #ifndef INF_DAEMON_LOAD_WARM_UP_H
 #define INF_DAEMON_LOAD_WARM_UP_H
 
-#include "backends/graph/graph.h"
-#include "daemon/model/shapes.h"
+#include "daemon/load/load_job.h"
+#include "daemon/load/warm_plan.h"
 
-struct inf_warm_plan {
-    uint32_t count;           // of sets; 0: not even the ranks are known
-    uint32_t given;           // of them, the first, by settings: they have to fit
-    uint32_t seen;            // of them, the rest, served last
-    bool guessed;             // the only set has a guess in it
-    uint32_t input_count;     // of the model
-    struct inf_shape *shapes; // set by set
+// One warm-up. Everything pointed to outlives it.
+struct inf_warm_up {
+    const struct inf_load_job *job; // of kind INF_LOAD_JOB_MODEL
+    const struct inf_load_options *options;
+    const struct inf_load_progress_sink *progress;
+    struct inf_allow_rules allow; // devices that may be chosen
+    struct inf_device *pinned;    // the device that the settings name; no reference; NULL: choose
+    struct inf_served *served;    // the new model; its device, placement and so on are filled in
+    struct inf_warm_plan plan;    // the shapes that are used; valid until inf_warm_up_fini()
 };
 
-// Plans for a graph. `given` is a text of sets by name (daemon/model/shapes.h), `seen` one of sets by the
-// model's order, of which those that do not fit are left out. inf_warm_plan_fini() ends it, also after a
-// failure.
+// Where each stage of a load begins, in percent of a typical load.
+#define INF_LOAD_PERCENT_READ     0u
+#define INF_LOAD_PERCENT_OPTIMISE 40u
+#define INF_LOAD_PERCENT_COMPILE  60u
+#define INF_LOAD_PERCENT_WARM_UP  90u
+
+// Places the model, compiles it for the shapes of a warm plan and runs it on zeros. A model that only
+// fails for guessed shapes is still placed, but not warmed up.
 //
-// INF_INVALID    a given set does not fit the model; the text says why.
-// INF_EXHAUSTED  memory.
-enum inf_code inf_warm_plan_make(struct inf_warm_plan *plan, const struct inf_graph *graph,
-                                 const char *given, const char *seen,
-                                 struct inf_error *err) INF_NODISCARD;
+// INF_PRECONDITION  the precision that the settings name is not available.
+// INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot run for shapes that the
+//                   settings name.
+enum inf_code inf_warm_up_run(struct inf_warm_up *warm_up,
+                              struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// The shapes of set `index`, one an input.
-const struct inf_shape *inf_warm_plan_set(const struct inf_warm_plan *plan, uint32_t index);
-
-// Frees the list.
-void inf_warm_plan_fini(struct inf_warm_plan *plan);
+// Frees the plan.
+void inf_warm_up_fini(struct inf_warm_up *warm_up);
 
 #endif

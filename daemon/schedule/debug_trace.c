@@ -51,7 +51,7 @@ void inf_trace_log(const struct inf_trace_subject *subject, const struct inf_log
     struct trace trace = {.subject = subject, .log = log};
     struct inf_error err = {.text = "no memory"};
     enum inf_code code = INF_EXHAUSTED;
-    struct inf_inspect_order *order = calloc(1, sizeof *order);
+    struct inf_inspect_request *order = calloc(1, sizeof *order);
     if (order != NULL) {
         order->mode = INF_INSPECT_DEBUG;
         order->device = subject->device;
@@ -62,9 +62,9 @@ void inf_trace_log(const struct inf_trace_subject *subject, const struct inf_log
             order->inputs[i] = inf_blob_ref(subject->inputs[i]);
         }
         const struct inf_inspect_sink sink = {.take = take, .context = &trace};
-        code = inf_model_inspect(subject->served->model, order, &sink, &err);
+        code = inf_inspect_run(subject->served->model, order, &sink, &err);
     }
-    inf_inspect_order_destroy(&order);
+    inf_inspect_request_destroy(&order);
     if (code != INF_OK)
         inf_log(log, INF_LOG_INFO, "request not traced model=%s id=\"%s\" reason=\"%s\"",
                 subject->served->name, subject->request_id, err.text);

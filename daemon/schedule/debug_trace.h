@@ -3,7 +3,8 @@
 #ifndef INF_DAEMON_SCHEDULE_DEBUG_TRACE_H
 #define INF_DAEMON_SCHEDULE_DEBUG_TRACE_H
 
-#include "daemon/load/loader.h"
+#include "daemon/load/inspect.h"
+#include "daemon/load/served.h"
 
 // What is to be run. All of it is borrowed.
 struct inf_trace_subject {

@@ -4,7 +4,7 @@
 #ifndef INF_DAEMON_SCHEDULE_RESULT_GUARD_H
 #define INF_DAEMON_SCHEDULE_RESULT_GUARD_H
 
-#include "daemon/load/loader.h"
+#include "daemon/load/served.h"
 
 // Runs `executable`, which is of served->model on `device`. Where it computes in less than fp32 and an
 // output of the run is not finite, or the device saw a value overflow, the same is run once more in

@@ -235,7 +235,7 @@ uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index
     return inf_device_queue_finish_ns(&scheduler->stations[index].queue, job, run_ns);
 }
 
-bool inf_scheduler_look(struct inf_scheduler *scheduler)
+bool inf_scheduler_poll(struct inf_scheduler *scheduler)
 {
     bool look = false;
     if (scheduler->jobs > 0) {
@@ -249,10 +249,10 @@ bool inf_scheduler_look(struct inf_scheduler *scheduler)
     return look || late;
 }
 
-bool inf_scheduler_sleep(struct inf_scheduler *scheduler)
+bool inf_scheduler_stop_polling(struct inf_scheduler *scheduler)
 {
     scheduler->look_until_ns = 0;
-    return inf_scheduler_look(scheduler);
+    return inf_scheduler_poll(scheduler);
 }
 
 enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job *job,

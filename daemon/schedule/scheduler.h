@@ -75,11 +75,11 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler) INF_ON_
 
 // Whether the loop had better look for jobs that are done by itself now than sleep: one is about to be.
 // While it is true, inf_scheduler_done_fd() is not made readable.
-bool inf_scheduler_look(struct inf_scheduler *scheduler) INF_ON_LOOP;
+bool inf_scheduler_poll(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // Somebody else wants the loop's processor: no more looking until the next job. True where one is done
 // that was not announced: to be taken at once.
-bool inf_scheduler_sleep(struct inf_scheduler *scheduler) INF_ON_LOOP;
+bool inf_scheduler_stop_polling(struct inf_scheduler *scheduler) INF_ON_LOOP;
 
 // Readable while a deadline may have passed. Call next_expired until NULL.
 int inf_scheduler_timer_fd(const struct inf_scheduler *scheduler);

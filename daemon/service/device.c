@@ -2,6 +2,7 @@
 // DeviceList: what computes, and how busy it is.
 #include <stdio.h>
 
+#include "daemon/service/device.h"
 #include "daemon/service/handlers.h"
 
 static const char *const kind_names[] = {
@@ -34,7 +35,7 @@ const char *inf_service_list_precisions(const struct inf_device_info *info,
     return text;
 }
 
-static void describe(struct inf_service *service, uint32_t index) INF_ON_LOOP
+static void describe_device(struct inf_service *service, uint32_t index) INF_ON_LOOP
 {
     struct inf_device *device = service->options.devices->devices[index];
     const struct inf_device_info *info = inf_device_info(device);
@@ -64,7 +65,7 @@ enum inf_code inf_service_device_list(struct inf_service *service, struct inf_re
     (void)request;
     (void)fault;
     for (uint32_t i = 0; i < service->options.devices->count; i++)
-        describe(service, i);
+        describe_device(service, i);
     service->reply.device_index = (struct inf_device_index){
         .count = service->options.devices->count, .entries = service->device_entries};
     answer->kind = INF_MESSAGE_DEVICE_INDEX;

@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 #include "backends/device/counts.h"
+#include "daemon/service/device.h"
 #include "daemon/service/handlers.h"
+#include "daemon/service/limits.h"
 #include "proto/core/utf8.h"
 
 // Adds a fact; beyond the last place, and empty ones, are left out.
@@ -29,7 +31,7 @@ static void add_fact(struct inf_service_environment *reply, const char *name, co
     reply->fact_count++;
 }
 
-static void add_machine(struct inf_service_environment *reply, const struct inf_host_info *facts)
+static void add_host(struct inf_service_environment *reply, const struct inf_host_info *facts)
 {
     add_fact(reply, "system.architecture", "%s", facts->architecture);
     add_fact(reply, "system.kernel", "%s", facts->kernel);
@@ -115,7 +117,7 @@ static void add_flag(struct inf_service_environment *reply, const struct inf_con
     };
 }
 
-static void answer_with(struct inf_service *service, struct inf_answer *answer)
+static void fill_answer(struct inf_service *service, struct inf_answer *answer)
 {
     const struct inf_service_environment *reply = &service->environment_reply;
     service->reply.environment =
@@ -135,7 +137,7 @@ enum inf_code inf_service_environment(struct inf_service *service, struct inf_re
     struct inf_service_environment *reply = &service->environment_reply;
     reply->fact_count = reply->flag_count = 0;
     add_fact(reply, "inferd.version", "%s", service->options.version);
-    add_machine(reply, &environment->facts);
+    add_host(reply, &environment->facts);
     for (uint32_t i = 0; i < service->options.devices->backend_count; i++)
         add_backend(reply, &service->options.devices->backends[i]);
     for (uint32_t i = 0; i < service->options.devices->count; i++)
@@ -144,7 +146,7 @@ enum inf_code inf_service_environment(struct inf_service *service, struct inf_re
     for (size_t i = 0; i < INF_FLAG_COUNT; i++)
         if (inf_flags[i].type != INF_FLAG_ASK)
             add_flag(reply, environment->config, &inf_flags[i]);
-    answer_with(service, answer);
+    fill_answer(service, answer);
     return INF_OK;
 }
 
@@ -157,6 +159,6 @@ enum inf_code inf_service_flag_set(struct inf_service *service, struct inf_reque
                                     service->request.flag_set.value, &flag, &fault->err));
     service->environment_reply.fact_count = service->environment_reply.flag_count = 0;
     add_flag(&service->environment_reply, service->options.environment->config, flag);
-    answer_with(service, answer);
+    fill_answer(service, answer);
     return INF_OK;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "daemon/service/handlers.h"
+#include "daemon/service/limits.h"
+#include "daemon/service/state.h"
 
 // --- which flags are limits ---
 
@@ -18,7 +20,7 @@ static bool is_limit(const struct inf_flag *flag)
            strcmp(flag->name + length - strlen(ending), ending) == 0;
 }
 
-static const struct inf_flag *find(const char *name)
+static const struct inf_flag *find_limit(const char *name)
 {
     for (size_t i = 0; i < INF_FLAG_COUNT; i++)
         if (is_limit(&inf_flags[i]) && strcmp(inf_flags[i].name, name) == 0)
@@ -26,7 +28,7 @@ static const struct inf_flag *find(const char *name)
     return NULL;
 }
 
-static uint64_t value_of(const struct inf_config *config, const struct inf_flag *flag)
+static uint64_t read_limit(const struct inf_config *config, const struct inf_flag *flag)
 {
     const void *field = (const char *)config + flag->offset;
     return flag->type == INF_FLAG_U32 ? *(const uint32_t *)field : *(const uint64_t *)field;
@@ -46,7 +48,7 @@ void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF
     most[INF_QUOTA_DEVICE_MS] = config->device_ms_per_uid_max;
 }
 
-static void hand_out(struct inf_service *service) INF_ON_LOOP
+static void apply_limits(struct inf_service *service) INF_ON_LOOP
 {
     const struct inf_config *config = service->options.environment->config;
     uint64_t most[INF_QUOTA_KIND_COUNT];
@@ -63,29 +65,29 @@ enum inf_code inf_service_change_flag(struct inf_service *service, const char *n
 {
     INF_TRY(inf_environment_set(service->options.environment, name, value, out_flag, err));
     if (is_limit(*out_flag))
-        hand_out(service);
+        apply_limits(service);
     return INF_OK;
 }
 
 // --- the method ---
 
 #define NUMBER_SIZE 24
-static const char *print(uint64_t value, char text[NUMBER_SIZE])
+static const char *print_number(uint64_t value, char text[NUMBER_SIZE])
 {
     snprintf(text, NUMBER_SIZE, "%" PRIu64, value);
     return text;
 }
 
-static enum inf_code check(struct inf_service *service, const struct inf_limit_entry *entry,
-                           struct inf_error *err) INF_ON_LOOP
+static enum inf_code check_entry(struct inf_service *service, const struct inf_limit_entry *entry,
+                                 struct inf_error *err) INF_ON_LOOP
 {
     char text[NUMBER_SIZE];
-    if (find(entry->name) == NULL)
+    if (find_limit(entry->name) == NULL)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "'%.64s' is no limit that can be changed while the daemon runs",
                                entry->name);
     return inf_environment_check(service->options.environment, entry->name,
-                                 print(entry->value, text), err);
+                                 print_number(entry->value, text), err);
 }
 
 static void fill_reply(const struct inf_environment *environment,
@@ -98,7 +100,7 @@ static void fill_reply(const struct inf_environment *environment,
             continue;
         reply->entries[reply->count++] =
             (struct inf_limit_entry){.name = flag->name,
-                                     .value = value_of(environment->config, flag),
+                                     .value = read_limit(environment->config, flag),
                                      .least = (uint64_t)flag->min,
                                      .most = inf_environment_most(environment, flag)};
     }
@@ -110,12 +112,13 @@ enum inf_code inf_service_server_limits(struct inf_service *service, struct inf_
     (void)request;
     const struct inf_limit_list *wanted = &service->request.limit_list;
     for (uint32_t i = 0; i < wanted->count; i++)
-        INF_TRY(check(service, &wanted->entries[i], &fault->err));
+        INF_TRY(check_entry(service, &wanted->entries[i], &fault->err));
     for (uint32_t i = 0; i < wanted->count; i++) {
         char text[NUMBER_SIZE];
         const struct inf_flag *flag;
         INF_TRY(inf_service_change_flag(service, wanted->entries[i].name,
-                                        print(wanted->entries[i].value, text), &flag, &fault->err));
+                                        print_number(wanted->entries[i].value, text), &flag,
+                                        &fault->err));
     }
     fill_reply(service->options.environment, &service->reply.limit_list);
     answer->kind = INF_MESSAGE_LIMITS_REPLY;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // MemoryInfo: what devices hold, counted as tf.memory() does.
 #include "daemon/service/handlers.h"
+#include "daemon/service/server.h"
 
-static void describe(struct inf_service *service, uint32_t index) INF_ON_LOOP
+static void describe_device(struct inf_service *service, uint32_t index) INF_ON_LOOP
 {
     struct inf_device *device = service->options.devices->devices[index];
     const struct inf_device_info *info = inf_device_info(device);
@@ -26,7 +27,7 @@ enum inf_code inf_service_memory_info(struct inf_service *service, struct inf_re
     (void)request;
     (void)fault;
     for (uint32_t i = 0; i < service->options.devices->count; i++)
-        describe(service, i);
+        describe_device(service, i);
     service->reply.memory_info = (struct inf_memory_info){
         .count = service->options.devices->count,
         .entries = service->memory_entries,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ModelReady, ModelMetadata: one model, seen from outside.
 #include "daemon/service/handlers.h"
+#include "daemon/service/state.h"
 
 enum inf_code inf_service_model_ready(struct inf_service *service, struct inf_request *request,
                                       struct inf_answer *answer, struct inf_fault *fault)

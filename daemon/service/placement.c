@@ -3,14 +3,16 @@
 // compiling it ahead.
 #include <stdio.h>
 
+#include "daemon/service/device.h"
 #include "daemon/service/handlers.h"
+#include "daemon/service/load_call.h"
 #include "proto/core/utf8.h"
 
 // --- what runs where ---
 
 // Why a candidate was not chosen, where the race has no reason of its own.
-static const char *reason_of(const struct inf_placement *placement,
-                             const struct inf_race_entry *entry)
+static const char *explain_candidate(const struct inf_placement *placement,
+                                     const struct inf_race_entry *entry)
 {
     static const char *const reasons[] = {
         [INF_PLACE_PINNED] = "another one was named",
@@ -34,7 +36,7 @@ static void describe_candidate(struct inf_candidate_entry *to,
         .threads = entry->options.threads > 0 ? entry->options.threads : info->threads,
         .verdict = index == placement->race.chosen ? inf_race_verdict_name(INF_RACE_CHOSEN)
                                                    : inf_race_verdict_name(entry->verdict),
-        .reason = index == placement->race.chosen ? "" : reason_of(placement, entry),
+        .reason = index == placement->race.chosen ? "" : explain_candidate(placement, entry),
         .runs = entry->runs,
         .prior_ns = placement->prior_ns[index],
         .first_ns = entry->first_ns,
@@ -123,7 +125,7 @@ static uint32_t describe_settings(struct inf_service *service,
 }
 
 // What a model computes in: what was wanted where it is so, and else fp32.
-static enum inf_precision precision_of(const struct inf_served *served)
+static enum inf_precision find_precision(const struct inf_served *served)
 {
     return served->placement.options.precision > INF_PRECISION_FP32 &&
                    served->warm_precision == served->placement.options.precision
@@ -148,7 +150,7 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
         .version = served->version,
         .device = device->name,
         .backend = device->backend,
-        .precision = inf_precision_name(precision_of(served)),
+        .precision = inf_precision_name(find_precision(served)),
         .precision_reason = served->precision_reason,
         .policy = inf_place_policy_name(placement->policy),
         .source = inf_place_source_name(placement->source),
@@ -160,15 +162,15 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
         .shadow_dropped = atomic_load(&served->shadow.dropped),
         .shadow_alarm = atomic_load(&served->shadow.drifted) > 0 ? served->shadow.alarm : "",
         .recomputed = atomic_load(&served->recomputed),
-        .macs = served->facts.macs,
+        .macs = served->profile.macs,
         .const_bytes = inf_graph_cost(inf_model_graph(served->model)).const_bytes,
-        .steps = served->facts.steps,
-        .interpreted = served->facts.interpreted,
-        .small_ops_webgl = served->facts.small_webgl,
-        .small_ops_webgpu = served->facts.small_webgpu,
+        .steps = served->profile.steps,
+        .interpreted = served->profile.interpreted,
+        .small_ops_webgl = served->profile.small_webgl,
+        .small_ops_webgpu = served->profile.small_webgpu,
         .candidate_count = describe_candidates(service, served),
         .candidates = service->candidates,
-        .declined_count = describe_declined(service, &served->facts),
+        .declined_count = describe_declined(service, &served->profile),
         .declined = service->declined,
         .setting_count = describe_settings(service, &served->config),
         .settings = service->settings,
@@ -180,8 +182,8 @@ enum inf_code inf_service_model_placement(struct inf_service *service, struct in
 
 // --- putting it elsewhere ---
 
-static enum inf_code start_placing(struct inf_service *service, uint64_t token,
-                                   struct inf_error *err) INF_ON_LOOP
+static enum inf_code start_placement(struct inf_service *service, uint64_t token,
+                                     struct inf_error *err) INF_ON_LOOP
 {
     const struct inf_placement_request *wanted = &service->request.placement_request;
     const struct inf_place_request order = {.name = wanted->name,
@@ -200,13 +202,13 @@ enum inf_code inf_service_model_place(struct inf_service *service, struct inf_re
     (void)request;
     const struct inf_placement_request *wanted = &service->request.placement_request;
     inf_fault_model(fault, wanted->name, wanted->version);
-    return inf_service_begin_load(service, start_placing, answer, fault);
+    return inf_service_begin_load(service, start_placement, answer, fault);
 }
 
 // --- compiling it ahead ---
 
-static enum inf_code start_precompiling(struct inf_service *service, uint64_t token,
-                                        struct inf_error *err) INF_ON_LOOP
+static enum inf_code start_compilation(struct inf_service *service, uint64_t token,
+                                       struct inf_error *err) INF_ON_LOOP
 {
     const struct inf_precompile_message *wanted = &service->request.precompile;
     const struct inf_precompile_request order = {.name = wanted->name,
@@ -223,5 +225,5 @@ enum inf_code inf_service_model_precompile(struct inf_service *service, struct i
     (void)request;
     const struct inf_precompile_message *wanted = &service->request.precompile;
     inf_fault_model(fault, wanted->name, wanted->version);
-    return inf_service_begin_load(service, start_precompiling, answer, fault);
+    return inf_service_begin_load(service, start_compilation, answer, fault);
 }

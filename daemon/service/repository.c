@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "daemon/service/handlers.h"
+#include "daemon/service/load_call.h"
 
 static const char *const state_names[] = {
     [INF_MODEL_LOADING] = "LOADING",

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "daemon/model/devices.h"
-#include "daemon/service/handlers.h"
+#include "daemon/service/job_estimate.h"
+#include "daemon/service/run_options.h"
 
 // --- the device ---
 
@@ -81,7 +82,7 @@ static bool is_check_due(struct inf_service *service, struct inf_job *job)
     if (interval == 0)
         interval = service->options.environment->config->shadow_interval;
     return job->device != devices->devices[devices->count - 1] &&
-           inf_shadow_wants(service->shadow, job->served, ++job->served->shadow.asked, interval);
+           inf_shadow_wants(service->shadow, job->served, ++job->served->shadow.requests, interval);
 }
 
 // Tracing writes what a model is made of into the log, and takes a thread for as long as it takes.
@@ -121,7 +122,7 @@ bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
     if (err->code == INF_OK || !inf_device_is_to_blame(err) || job->call.answered ||
         atomic_load_explicit(&job->cancelled, memory_order_relaxed) || !move_job(service, job))
         return false;
-    inf_service_measure_job(job);
+    inf_service_estimate_job(job);
     job->result.flags = INF_INFER_MOVED;
     job->queue_deadline.at_ns = 0; // it was begun in time
     // Where it gets no place, the first failure is the answer.
@@ -130,15 +131,15 @@ bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
     return inf_scheduler_submit(service->scheduler, job, &refused) == INF_OK;
 }
 
-void inf_service_route(struct inf_service *service, struct inf_job *job)
+void inf_service_route_job(struct inf_service *service, struct inf_job *job)
 {
     const struct inf_device_list *devices = service->options.devices;
-    const struct inf_replicas *spread = &job->served->spread;
-    if (spread->count == 0 || !job->movable || job->device != job->served->device)
+    const struct inf_replicas *replicas = &job->served->replicas;
+    if (replicas->count == 0 || !job->movable || job->device != job->served->device)
         return;
     uint64_t best_ns = inf_scheduler_finish_ns(service->scheduler, job->device_index, job, 0);
-    for (uint32_t i = 0; i < spread->count; i++) {
-        const struct inf_replica *entry = &spread->entries[i];
+    for (uint32_t i = 0; i < replicas->count; i++) {
+        const struct inf_replica *entry = &replicas->entries[i];
         if (entry->key != job->estimate_key ||
             inf_device_health(devices->devices[entry->device_index]) != INF_DEVICE_OK)
             continue;
@@ -150,5 +151,5 @@ void inf_service_route(struct inf_service *service, struct inf_job *job)
         set_device(job, devices, entry->device_index);
     }
     if (job->device != job->served->device)
-        inf_service_measure_job(job);
+        inf_service_estimate_job(job);
 }

@@ -5,6 +5,7 @@
 
 #include "backends/base/clock.h"
 #include "daemon/service/handlers.h"
+#include "daemon/service/server.h"
 
 enum inf_code inf_service_server_live(struct inf_service *service, struct inf_request *request,
                                       struct inf_answer *answer, struct inf_fault *fault)
@@ -56,7 +57,7 @@ uint64_t inf_service_resident_bytes(const struct inf_service *service)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint32_t models_ready(struct inf_service *service) INF_ON_LOOP
+static uint32_t count_ready_models(struct inf_service *service) INF_ON_LOOP
 {
     uint32_t count =
         inf_model_store_list(service->options.store, service->model_rows, INF_SERVICE_MODELS_MAX);
@@ -81,7 +82,7 @@ enum inf_code inf_service_server_status(struct inf_service *service, struct inf_
         .connections = counters->connections,
         .requests_in_flight = counters->requests_in_flight,
         .regions = counters->regions,
-        .models_ready = models_ready(service),
+        .models_ready = count_ready_models(service),
         .connections_total = counters->connections_total,
         .requests_accepted = counters->requests_accepted,
         .requests_ok = counters->requests_ok,

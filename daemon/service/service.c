@@ -9,6 +9,11 @@
 
 #include "backends/base/clock.h"
 #include "daemon/service/handlers.h"
+#include "daemon/service/infer.h"
+#include "daemon/service/job_result.h"
+#include "daemon/service/load_call.h"
+#include "daemon/service/run_options.h"
+#include "daemon/service/state.h"
 #include "proto/wire/frame.h"
 
 struct method {
@@ -46,8 +51,8 @@ static const struct method methods[] = {
     {INF_METHOD_MODEL_PRECOMPILE, INF_MESSAGE_PRECOMPILE, true, inf_service_model_precompile},
 };
 
-static enum inf_code fill(struct inf_service *service, const struct inf_service_options *options,
-                          struct inf_error *err)
+static enum inf_code init_service(struct inf_service *service,
+                                  const struct inf_service_options *options, struct inf_error *err)
 {
     service->options = *options;
     service->started_ns = inf_clock_ns();
@@ -61,14 +66,14 @@ static enum inf_code fill(struct inf_service *service, const struct inf_service_
     INF_TRY(inf_scratch_create(&service->scratch, err));
     const struct inf_shadow_options shadow = {
         .judge = options->devices->devices[options->devices->count - 1],
-        .idle_gate = inf_model_store_calm(options->store),
+        .idle_gate = inf_model_store_idle_gate(options->store),
         .log = options->log,
     };
     INF_TRY(inf_shadow_create(&service->shadow, &shadow, err));
     const struct inf_scheduler_options scheduler = {
         .devices = options->devices,
         .pool = options->pool,
-        .idle_gate = inf_model_store_calm(options->store),
+        .idle_gate = inf_model_store_idle_gate(options->store),
         .queue_requests_max = options->environment->config->queue_requests_max,
         .queue_bytes_max = options->environment->config->queue_bytes_max,
     };
@@ -95,7 +100,7 @@ enum inf_code inf_service_create(struct inf_service **out_service,
     if (service == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the service");
     service->statm_fd = -1;
-    enum inf_code code = fill(service, options, err);
+    enum inf_code code = init_service(service, options, err);
     if (code == INF_OK)
         *out_service = service;
     else
@@ -177,14 +182,14 @@ int inf_service_finished_fd(const struct inf_service *service)
     return inf_scheduler_done_fd(service->scheduler);
 }
 
-bool inf_service_look(struct inf_service *service)
+bool inf_service_poll(struct inf_service *service)
 {
-    return inf_scheduler_look(service->scheduler);
+    return inf_scheduler_poll(service->scheduler);
 }
 
-bool inf_service_sleep(struct inf_service *service)
+bool inf_service_stop_polling(struct inf_service *service)
 {
-    return inf_scheduler_sleep(service->scheduler);
+    return inf_scheduler_stop_polling(service->scheduler);
 }
 
 uint64_t inf_service_last_run_ns(const struct inf_service *service)

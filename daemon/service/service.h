@@ -92,10 +92,10 @@ int inf_service_finished_fd(const struct inf_service *service);
 // The next call that is done; the caller's to release.
 struct inf_call *inf_service_next_finished(struct inf_service *service) INF_ON_LOOP;
 // Whether the loop had better ask for calls that are done by itself now than sleep.
-bool inf_service_look(struct inf_service *service) INF_ON_LOOP;
+bool inf_service_poll(struct inf_service *service) INF_ON_LOOP;
 // Somebody else wants the loop's processor: no more of that until the next inference. True where a call
 // is done that was not announced.
-bool inf_service_sleep(struct inf_service *service) INF_ON_LOOP;
+bool inf_service_stop_polling(struct inf_service *service) INF_ON_LOOP;
 // Whether no inference is under way.
 bool inf_service_idle(const struct inf_service *service) INF_ON_LOOP;
 // The device time that a finished call took; 0 for what is no inference.

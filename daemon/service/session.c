@@ -6,11 +6,16 @@
 
 #include "daemon/model/state_pairs.h"
 #include "daemon/service/handlers.h"
+#include "daemon/service/job_estimate.h"
+#include "daemon/service/session.h"
+#include "daemon/service/tensor_check.h"
 
 // Fills in the pairs of the model that a session is opened for; their names are those of *out_served, a
 // reference, also on failure.
-static enum inf_code take_pairs(struct inf_service *service, struct inf_session_message *message,
-                                struct inf_served **out_served, struct inf_fault *fault) INF_ON_LOOP
+static enum inf_code find_state_pairs(struct inf_service *service,
+                                      struct inf_session_message *message,
+                                      struct inf_served **out_served,
+                                      struct inf_fault *fault) INF_ON_LOOP
 {
     struct inf_state_pair pairs[INF_LIMIT_TENSORS];
     uint32_t count = 0;
@@ -41,7 +46,7 @@ enum inf_code inf_service_session_open(struct inf_service *service, struct inf_r
     struct inf_served *served = NULL;
     enum inf_code code = INF_OK;
     if (message->model_name[0] != '\0')
-        code = take_pairs(service, message, &served, fault);
+        code = find_state_pairs(service, message, &served, fault);
     if (code == INF_OK)
         code = inf_session_open(request->sessions, message, &fault->err);
     inf_served_unref(&served);
@@ -57,7 +62,7 @@ enum inf_code inf_service_session_close(struct inf_service *service, struct inf_
 
 // --- what a job takes and keeps ---
 
-static void take_input(struct inf_job *job, uint32_t port, uint32_t tensor)
+static void bind_kept_input(struct inf_job *job, uint32_t port, uint32_t tensor)
 {
     job->kept_inputs[job->kept_input_count++] =
         (struct inf_session_port){(uint8_t)port, (uint8_t)tensor};
@@ -72,7 +77,7 @@ static void keep_output(struct inf_job *job, uint32_t port, uint32_t tensor)
         (struct inf_session_port){(uint8_t)port, (uint8_t)tensor};
 }
 
-static bool keeps(const struct inf_job *job, uint32_t tensor)
+static bool is_tensor_kept(const struct inf_job *job, uint32_t tensor)
 {
     for (uint32_t i = 0; i < job->kept_output_count; i++)
         if (job->kept_outputs[i].tensor == tensor)
@@ -81,9 +86,9 @@ static bool keeps(const struct inf_job *job, uint32_t tensor)
 }
 
 // What the request itself says.
-static enum inf_code join_named(struct inf_job *job, const struct inf_graph *graph,
-                                const struct inf_infer_request *infer,
-                                struct inf_error *err) INF_ON_LOOP
+static enum inf_code join_named_tensors(struct inf_job *job, const struct inf_graph *graph,
+                                        const struct inf_infer_request *infer,
+                                        struct inf_error *err) INF_ON_LOOP
 {
     uint32_t tensor;
     for (uint32_t i = 0; i < infer->input_count; i++) {
@@ -91,15 +96,15 @@ static enum inf_code join_named(struct inf_job *job, const struct inf_graph *gra
         if (entry->session_tensor == NULL)
             continue;
         INF_TRY(inf_session_tensor(job->session, entry->session_tensor, &tensor, err));
-        take_input(job, inf_service_find_port(graph->inputs, graph->input_count, entry->name, i),
-                   tensor);
+        bind_kept_input(
+            job, inf_service_find_port(graph->inputs, graph->input_count, entry->name, i), tensor);
     }
     for (uint32_t i = 0; i < infer->output_count; i++) {
         const struct inf_tensor_entry *entry = &infer->outputs[i];
         if (entry->session_tensor == NULL)
             continue;
         INF_TRY(inf_session_tensor(job->session, entry->session_tensor, &tensor, err));
-        if (keeps(job, tensor))
+        if (is_tensor_kept(job, tensor))
             return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                    "output '%s': another one is to be kept as '%s' already",
                                    entry->name, entry->session_tensor);
@@ -119,8 +124,8 @@ static void join_pair(struct inf_job *job, const struct inf_graph *graph, uint32
     if (input == graph->input_count || output == graph->output_count)
         return;
     if ((taken >> input & 1) == 0)
-        take_input(job, input, tensor);
-    if (job->outputs[output].kept != NULL || keeps(job, tensor))
+        bind_kept_input(job, input, tensor);
+    if (job->outputs[output].kept != NULL || is_tensor_kept(job, tensor))
         return;
     keep_output(job, output, tensor);
     if (all_outputs)
@@ -135,7 +140,7 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
     struct inf_session *session = NULL;
     INF_TRY(inf_session_find(request->sessions, infer->session_id, &session, &fault->err));
     job->session = inf_session_ref(session);
-    INF_TRY(join_named(job, graph, infer, &fault->err));
+    INF_TRY(join_named_tensors(job, graph, infer, &fault->err));
     for (uint32_t i = 0; i < job->kept_input_count; i++)
         given |= (uint64_t)1 << job->kept_inputs[i].port;
     for (uint32_t i = 0; i < session->tensor_count; i++)
@@ -145,8 +150,8 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
 }
 
 // Fetches an input from the session, as it is now that the job's turn has come.
-static enum inf_code bind(struct inf_job *job, const struct inf_session_port *port,
-                          struct inf_fault *fault) INF_ON_LOOP
+static enum inf_code bind_session_input(struct inf_job *job, const struct inf_session_port *port,
+                                        struct inf_fault *fault) INF_ON_LOOP
 {
     const struct inf_graph *graph = inf_model_graph(job->served->model);
     const struct inf_port *input = &graph->inputs[port->port];
@@ -168,12 +173,12 @@ static enum inf_code bind(struct inf_job *job, const struct inf_session_port *po
     return INF_OK;
 }
 
-static enum inf_code bind_all(struct inf_job *job, struct inf_fault *fault) INF_ON_LOOP
+static enum inf_code bind_session_inputs(struct inf_job *job, struct inf_fault *fault) INF_ON_LOOP
 {
     fault->phase = "queue";
     for (uint32_t i = 0; i < job->kept_input_count; i++)
-        INF_TRY(bind(job, &job->kept_inputs[i], fault));
-    inf_service_measure_job(job);
+        INF_TRY(bind_session_input(job, &job->kept_inputs[i], fault));
+    inf_service_estimate_job(job);
     return INF_OK;
 }
 
@@ -185,7 +190,7 @@ enum inf_code inf_service_enter_session(struct inf_service *service, struct inf_
     struct inf_session *session = job->session;
     job->session_next = NULL;
     if (session->active == NULL) {
-        INF_TRY(bind_all(job, fault));
+        INF_TRY(bind_session_inputs(job, fault));
         INF_TRY(inf_scheduler_submit(service->scheduler, job, fault));
         session->active = job;
         return INF_OK;
@@ -199,7 +204,7 @@ enum inf_code inf_service_enter_session(struct inf_service *service, struct inf_
     return INF_OK;
 }
 
-static void begin_next(struct inf_service *service, struct inf_session *session) INF_ON_LOOP
+static void start_next_job(struct inf_service *service, struct inf_session *session) INF_ON_LOOP
 {
     struct inf_job *job = session->first;
     session->active = job;
@@ -209,7 +214,7 @@ static void begin_next(struct inf_service *service, struct inf_session *session)
     if (session->first == NULL)
         session->last = NULL;
     inf_fault_init(&job->result.fault);
-    if (bind_all(job, &job->result.fault) == INF_OK)
+    if (bind_session_inputs(job, &job->result.fault) == INF_OK)
         inf_scheduler_resume(service->scheduler, job);
     else
         inf_scheduler_fail(service->scheduler, job);
@@ -237,14 +242,14 @@ void inf_service_leave_session(struct inf_service *service, struct inf_job *job)
     if (session->active == job) {
         for (uint32_t i = 0; i < job->kept_output_count; i++)
             inf_session_settle(session, job->kept_outputs[i].tensor);
-        begin_next(service, session);
+        start_next_job(service, session);
     } else {
         unlink_job(session, job);
     }
     inf_session_unref(&job->session);
 }
 
-enum inf_code inf_service_keep(struct inf_job *job, struct inf_fault *fault)
+enum inf_code inf_service_commit_session(struct inf_job *job, struct inf_fault *fault)
 {
     struct inf_session_kept kept[INF_LIMIT_TENSORS];
     for (uint32_t i = 0; i < job->kept_output_count; i++) {

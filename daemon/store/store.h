@@ -106,7 +106,7 @@ enum inf_code inf_model_store_race(struct inf_model_store *store, const char *na
 uint32_t inf_model_store_races(const struct inf_model_store *store) INF_ON_LOOP;
 
 // Whether anything is served: whoever serves tells it. Valid as long as the store.
-struct inf_idle_gate *inf_model_store_calm(struct inf_model_store *store);
+struct inf_idle_gate *inf_model_store_idle_gate(struct inf_model_store *store);
 
 // A model has turned out not to be computed well in its mode: from now on, and after a restart, it is
 // in fp32 where it runs.
@@ -131,14 +131,15 @@ enum inf_code inf_model_store_precompile(struct inf_model_store *store,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Has the shapes written down that a model serves. Without memory nothing is.
-void inf_model_store_remember(struct inf_model_store *store, struct inf_served *served) INF_ON_LOOP;
+void inf_model_store_save_shapes(struct inf_model_store *store,
+                                 struct inf_served *served) INF_ON_LOOP;
 
 // Starts looking into a model that is served. The events are rows and then the end; *order is the
 // store's where this succeeds.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find().
 enum inf_code inf_model_store_inspect(struct inf_model_store *store, const char *name,
-                                      uint64_t token, struct inf_inspect_order *order,
+                                      uint64_t token, struct inf_inspect_request *order,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // The device called `name`; no reference: the device list's.

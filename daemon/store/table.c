@@ -84,9 +84,9 @@ void inf_model_table_fini(struct inf_model_table *table)
     *table = (struct inf_model_table){0};
 }
 
-enum inf_code inf_model_table_look(const struct inf_model_table *table, const char *name,
-                                   const char *version, bool reading,
-                                   struct inf_model_entry **out_entry, struct inf_error *err)
+enum inf_code inf_model_table_find_served(const struct inf_model_table *table, const char *name,
+                                          const char *version, bool reading,
+                                          struct inf_model_entry **out_entry, struct inf_error *err)
 {
     struct inf_model_entry *entry = inf_model_table_find(table, name);
     if (entry == NULL && reading)
@@ -128,7 +128,7 @@ static void fill_row(struct inf_model_row *row, const struct inf_model_entry *en
     row->platform = served->platform;
     row->memory_bytes = memory.const_bytes + memory.weight_bytes + memory.arena_bytes;
     row->requests = atomic_load(&served->request_count);
-    row->macs = served->facts.macs;
+    row->macs = served->profile.macs;
 }
 
 uint32_t inf_model_table_list(const struct inf_model_table *table, struct inf_model_row *rows,

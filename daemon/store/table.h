@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/load/loader.h"
+#include "daemon/load/load_job.h"
 #include "proto/core/limits.h"
 
 // A model by name.
@@ -45,10 +45,10 @@ void inf_model_table_remove(struct inf_model_table *table, const char *name);
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
 // INF_UNAVAILABLE  (LOADING) it is on its way.
 // INF_PRECONDITION (MODEL_FAILED) it did not load; the text says why.
-enum inf_code inf_model_table_look(const struct inf_model_table *table, const char *name,
-                                   const char *version, bool reading,
-                                   struct inf_model_entry **out_entry,
-                                   struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_model_table_find_served(const struct inf_model_table *table, const char *name,
+                                          const char *version, bool reading,
+                                          struct inf_model_entry **out_entry,
+                                          struct inf_error *err) INF_NODISCARD;
 
 enum inf_model_state {
     INF_MODEL_LOADING,

@@ -266,7 +266,7 @@ Test(model_race, serves_by_the_rule_until_nothing_is_served)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    struct inf_idle_gate *idle_gate = inf_model_store_calm(store);
+    struct inf_idle_gate *idle_gate = inf_model_store_idle_gate(store);
     inf_idle_gate_stir(idle_gate); // a request that runs
     struct inf_served *served = load(store, "m", false);
     expect_on(served, "slow", INF_PRECISION_FP32, INF_PLACE_RULE);
@@ -309,7 +309,7 @@ Test(model_race, is_over_though_no_run_is_left_in_peace)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    struct asking asking = {.idle_gate = inf_model_store_calm(store)};
+    struct asking asking = {.idle_gate = inf_model_store_idle_gate(store)};
     struct inf_thread thread;
     cr_assert_eq(inf_thread_start(&thread, "asking", ask_often, &asking, NULL), INF_OK);
     struct inf_served *served = load(store, "m", false);
@@ -331,7 +331,7 @@ Test(model_race, ends_though_something_is_always_served)
     inf_role_enter_loop();
     make_model("m", NULL, 0);
     struct inf_model_store *store = make_store();
-    inf_idle_gate_stir(inf_model_store_calm(store));
+    inf_idle_gate_stir(inf_model_store_idle_gate(store));
     struct inf_served *served = load(store, "m", false);
     inf_served_unref(&served);
     inf_model_store_destroy(&store); // a race waits

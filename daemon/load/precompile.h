@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiling a served model for further shapes, ahead of requests that use them.
+#ifndef INF_DAEMON_LOAD_PRECOMPILE_H
+#define INF_DAEMON_LOAD_PRECOMPILE_H
+
+#include "daemon/load/load_job.h"
+
+// Compiles job->base for the shapes of the job, without running it.
+//
+// INF_INVALID  the shapes cannot be parsed, or do not fit the model; the text says why.
+// INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  as inf_model_acquire().
+enum inf_code inf_precompile_run(const struct inf_load_job *job,
+                                 const struct inf_load_progress_sink *progress,
+                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+
+#endif

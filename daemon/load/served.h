@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that is ready to answer requests, with everything that was decided about it when it was loaded.
+#ifndef INF_DAEMON_LOAD_SERVED_H
+#define INF_DAEMON_LOAD_SERVED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/device/device.h"
+#include "backends/exec/model.h"
+#include "daemon/load/model_profile.h"
+#include "daemon/load/placement.h"
+#include "daemon/load/precision.h"
+#include "daemon/load/replicas.h"
+#include "daemon/model/config.h"
+#include "daemon/model/repository.h"
+#include "daemon/model/served_shapes.h"
+#include "daemon/policy/batch_ladder.h"
+#include "daemon/policy/latency_watch.h"
+#include "proto/core/limits.h"
+
+struct inf_loader;
+struct inf_served;
+
+// Room for the text of an alarm.
+#define INF_SHADOW_TEXT 384
+
+// Results of the shadow checks of one model (daemon/schedule/shadow.h).
+struct inf_shadow_notes {
+    uint64_t requests; // requests so far; only the loop uses it
+    _Atomic uint64_t checked, drifted, dropped;
+    char alarm
+        [INF_SHADOW_TEXT]; // describes the first answer that drifted; fixed once `drifted` is not 0
+};
+
+// One version of one model, ready to run. Immutable except for the counters. Shared by reference: the
+// store holds one reference, and every request in flight another.
+struct inf_served {
+    _Atomic uint32_t references;
+    void (*retire)(struct inf_served *served); // called when the last reference is dropped
+    struct inf_loader *loader;                 // frees the model; outlives every reference
+    struct inf_served *next;                   // in the loader's list of models to free
+    char name[INF_LIMIT_MODEL_NAME + 1];
+    char version[INF_VERSION_TEXT];
+    char platform[40];              // format of the model file, such as "inferd_tfjs_graph_model"
+    struct inf_model *model;        // one reference
+    struct inf_device *device;      // runs the model unless a request names another; one reference
+    struct inf_placement placement; // why the model runs on `device`
+    struct inf_model_config config; // the settings it was loaded with
+    enum inf_precision precision;   // the precision that the settings ask for
+    char precision_reason[INF_PRECISION_REASON]; // why it computes in the precision that it does
+    enum inf_precision warm_precision; // precision of the warm-up run; AUTO: it was not warmed up
+    struct inf_replicas replicas;      // further devices that may run it
+    struct inf_batch_ladder ladder;    // which row counts pay as a batch on `device`
+    struct inf_model_profile profile;  // at the shapes of the warm-up; all 0 without a warm-up
+    uint64_t stamp;                    // of the model file
+    uint64_t config_stamp;             // of the settings file; 0: there is none
+    uint64_t content_hash;             // of the model file
+    _Atomic uint64_t request_count;    // requests answered with OK
+    _Atomic uint64_t recomputed;       // answers that were computed again in fp32
+    struct inf_shadow_notes shadow;
+    bool demoted; // the model was moved to fp32 after wrong answers; only the loop uses it
+    struct inf_latency_watch latency_watch; // only the loop uses it
+    struct inf_served_shape_set shapes;     // shapes of recent requests; only the loop uses it
+    struct inf_shape *first_shapes; // shapes that devices race with, one per input; NULL: unknown
+};
+
+// Takes another reference. Any thread.
+struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
+
+// Drops a reference and sets the pointer to NULL. The last one hands the model to the loader thread,
+// which frees it, so this never blocks. Any thread. NULL is allowed.
+void inf_served_unref(struct inf_served **served);
+
+// Frees a model that has no references left, and sets the pointer to NULL. NULL is allowed.
+void inf_served_destroy(struct inf_served **served) INF_MAY_BLOCK;
+
+#endif

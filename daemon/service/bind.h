@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binds the inputs and outputs of a request to memory.
+#ifndef INF_DAEMON_SERVICE_BIND_H
+#define INF_DAEMON_SERVICE_BIND_H
+
+#include "daemon/service/state.h"
+
+// Binds the inputs that the request itself has. *out_given gets a bit for each of them.
+enum inf_code inf_service_bind_inputs(struct inf_job *job, const struct inf_graph *graph,
+                                      const struct inf_infer_request *infer,
+                                      const struct inf_request *request, uint64_t *out_given,
+                                      struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// Binds the outputs that the request asks for, or all if it names none.
+enum inf_code inf_service_bind_outputs(struct inf_job *job, const struct inf_graph *graph,
+                                       const struct inf_infer_request *infer,
+                                       const struct inf_request *request,
+                                       struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+
+// Fails if an input has neither a value of the request (`given`) nor one of the session.
+//
+// INF_INVALID  (TENSOR_MISSING)
+enum inf_code inf_service_check_complete(const struct inf_job *job, const struct inf_graph *graph,
+                                         uint64_t given, struct inf_fault *fault) INF_NODISCARD;
+
+#endif

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lifetime of inference jobs.
+#ifndef INF_DAEMON_SERVICE_INFER_H
+#define INF_DAEMON_SERVICE_INFER_H
+
+#include "daemon/service/state.h"
+
+// Releases everything that a job holds, and keeps the job for the next inference.
+void inf_service_release_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Derives from the shapes of a job how its run time is estimated and how it may be batched. Jobs are
+// batched only on the main device of their model and in its own precision, because the batch ladder was
+// measured there.
+#include "daemon/service/job_estimate.h"
+
+#include <assert.h>
+
+#include "backends/base/clock.h"
+
+// A request of more rows than the largest batch is split into several runs only if a run of the largest
+// batch takes at least this long. Shorter runs are not worth the overhead of splitting.
+#define SPLIT_RUN_NS INF_NS_PER_MS
+
+// Returns the number of rows of a job that may share runs with other jobs; 0 if it must run alone.
+static uint32_t count_batch_rows(const struct inf_job *job)
+{
+    const struct inf_batch_ladder *ladder = &job->served->ladder;
+    if (ladder->count == 0 || job->device != job->served->device ||
+        job->precision != INF_PRECISION_AUTO)
+        return 0;
+    int64_t rows = job->shapes[0].dims[0];
+    for (uint32_t i = 1; i < job->input_count; i++)
+        if (job->shapes[i].dims[0] != rows)
+            return 0;
+    if (rows > inf_batch_rows_max(ladder) && ladder->rungs[ladder->count - 1].run_ns < SPLIT_RUN_NS)
+        return 0;
+    return (uint32_t)rows;
+}
+
+void inf_service_estimate_job(struct inf_job *job)
+{
+    assert(job->served != NULL && job->device != NULL);
+    // Run times in different precisions are estimated separately.
+    job->estimate_key =
+        inf_estimate_key(job->served, job->shapes, job->input_count) ^ (uint64_t)job->precision;
+    job->rows = count_batch_rows(job);
+}

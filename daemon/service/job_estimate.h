@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The estimate key and the batch rows of a job.
+#ifndef INF_DAEMON_SERVICE_JOB_ESTIMATE_H
+#define INF_DAEMON_SERVICE_JOB_ESTIMATE_H
+
+#include "daemon/service/state.h"
+
+// Sets the members of a job that depend on its shapes and its device: the key under which its run time is
+// estimated, and the number of rows that may share a run with other jobs. All inputs must be known.
+void inf_service_estimate_job(struct inf_job *job);
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the service, for the files of this folder only.
+#ifndef INF_DAEMON_SERVICE_STATE_H
+#define INF_DAEMON_SERVICE_STATE_H
+
+#include "daemon/schedule/job.h"
+#include "daemon/schedule/scheduler.h"
+#include "daemon/schedule/shadow.h"
+#include "daemon/service/service.h"
+
+// Models that one answer lists: about as many as fit into the metadata of a frame.
+#define INF_SERVICE_MODELS_MAX 512
+
+// Facts in one answer.
+#define INF_SERVICE_FACTS 192
+
+// Room for the precisions of a device.
+#define INF_SERVICE_PRECISIONS_TEXT 32
+
+// Storage of an answer about the environment.
+struct inf_service_environment {
+    uint32_t fact_count, flag_count;
+    char fact_names[INF_SERVICE_FACTS][64];
+    char fact_values[INF_SERVICE_FACTS][INF_FACT_TEXT];
+    char flag_values[INF_FLAG_COUNT][INF_CONFIG_TEXT];
+    char flag_wanted[INF_FLAG_COUNT][INF_FLAG_WANTED_SIZE];
+    struct inf_fact_entry facts[INF_SERVICE_FACTS];
+    struct inf_flag_entry flags[INF_FLAG_COUNT];
+};
+
+// A load that a client waits for.
+struct inf_load {
+    struct inf_call call;
+    uint64_t token; // of the events of its job
+    struct inf_load *next;
+};
+
+struct inf_service {
+    struct inf_service_options options;
+    struct inf_scheduler *scheduler;
+    struct inf_shadow *shadow;
+    struct inf_scratch *scratch;
+    bool draining;
+    uint64_t started_ns;
+    int statm_fd; // /proc/self/statm
+
+    struct inf_call *unused_jobs; // jobs for reuse, linked by call.next
+    struct inf_load *loads;
+    uint64_t last_token;
+    uint64_t models_demoted; // moved to fp32, because answers in a lower precision were not finite
+
+    // The request being handled, and its answer.
+    union inf_message request;
+    union inf_message reply;
+    struct inf_model_row *model_rows; // arrays of INF_SERVICE_MODELS_MAX
+    struct inf_model_index_entry *model_entries;
+    struct inf_device_entry device_entries[INF_REGISTRY_DEVICES];
+    char device_precisions[INF_REGISTRY_DEVICES][INF_SERVICE_PRECISIONS_TEXT];
+    struct inf_memory_entry memory_entries[INF_REGISTRY_DEVICES];
+
+    struct inf_candidate_entry candidates[INF_RACE_ENTRIES + INF_REGISTRY_DEVICES];
+    struct inf_declined_entry declined[INF_PROFILE_DECLINED];
+    struct inf_setting_entry settings[INF_MODEL_FLAG_COUNT];
+    char setting_values[INF_MODEL_FLAG_COUNT][INF_CONFIG_TEXT];
+    char setting_wanted[INF_MODEL_FLAG_COUNT][INF_FLAG_WANTED_SIZE];
+    struct inf_service_environment environment_reply;
+    struct inf_inspect_request *inspection; // while its request is handled; else NULL
+};
+
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the tensors of a request against those of its model.
+#ifndef INF_DAEMON_SERVICE_TENSOR_CHECK_H
+#define INF_DAEMON_SERVICE_TENSOR_CHECK_H
+
+#include "daemon/service/state.h"
+
+// Room for inf_service_describe_value().
+#define INF_SERVICE_VALUE_TEXT (INF_SHAPE_TEXT_SIZE + 16)
+
+// Writes the data type and shape of a value for an error text: "FP32 [1,?,3]". Returns `text`.
+const char *inf_service_describe_value(const struct inf_value *value,
+                                       char text[INF_SERVICE_VALUE_TEXT]);
+
+// Fails because the model has no tensor called `name`. `what` is "input" or "output".
+enum inf_code inf_service_refuse_tensor(const char *what, const char *name,
+                                        const struct inf_port *ports, uint32_t count,
+                                        struct inf_fault *fault) INF_NODISCARD;
+
+// Fails if the data type or shape of an input does not fit the model.
+//
+// INF_INVALID  (DTYPE_MISMATCH, SHAPE_MISMATCH)
+enum inf_code inf_service_check_input(const struct inf_tensor_entry *entry,
+                                      const struct inf_value *value,
+                                      struct inf_fault *fault) INF_NODISCARD;
+
+// Returns the index of the port called `name`, or `count` if there is none. `guess` is tried first.
+uint32_t inf_service_find_port(const struct inf_port *ports, uint32_t count, const char *name,
+                               uint32_t guess);
+
+#endif

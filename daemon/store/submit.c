@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes loader jobs from what clients or the daemon want, and keeps the counts of pending jobs that
+// events.c decrements. Loads of a scan may exceed the limit of queued jobs; those of clients may not.
+#include "daemon/store/submit.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Jobs that may be queued on behalf of clients.
+#define LOADS_MAX 256u
+
+enum inf_code inf_store_check_room(const struct inf_model_store *store,
+                                   const struct inf_model_entry *entry, struct inf_error *err)
+{
+    if (store->pending >= LOADS_MAX)
+        return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_LOADING,
+                               "model '%s': %u loads wait already", entry->name, store->pending);
+    return INF_OK;
+}
+
+// Creates a job about an entry; `base` may be NULL.
+static enum inf_code create_job(struct inf_load_job **out_job, enum inf_load_job_kind kind,
+                                const struct inf_model_entry *entry, struct inf_served *base,
+                                uint64_t token, struct inf_error *err)
+{
+    struct inf_load_job *job = inf_load_job_create(kind);
+    if (job == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to load model '%s'", entry->name);
+    job->token = token;
+    job->generation = entry->generation;
+    if (base != NULL)
+        job->base = inf_served_ref(base);
+    snprintf(job->name, sizeof job->name, "%s", entry->name);
+    *out_job = job;
+    return INF_OK;
+}
+
+static void submit_job(struct inf_model_store *store, struct inf_model_entry *entry,
+                       struct inf_load_job *job)
+{
+    entry->pending++;
+    store->pending++;
+    inf_loader_submit(store->loader, job);
+}
+
+static void submit_model_job(struct inf_model_store *store, struct inf_model_entry *entry,
+                             const struct inf_store_load *load, struct inf_load_job *job)
+{
+    struct inf_load_model_job *model = &job->model;
+    model->config = load->config;
+    model->config_complete = job->base != NULL;
+    model->default_device = store->default_device;
+    model->rules = store->rules;
+    model->precision_requested = load->precision_requested;
+    model->decision = load->decision;
+    if (load->path != NULL)
+        snprintf(model->path, sizeof model->path, "%s", load->path);
+    if (load->if_changed && entry->served != NULL)
+        model->known = inf_served_ref(entry->served);
+    if (entry->served != NULL && (job->base != NULL || load->if_changed))
+        inf_served_shapes_print(&entry->served->shapes, model->shapes);
+    entry->reason[0] = '\0';
+    submit_job(store, entry, job);
+}
+
+enum inf_code inf_store_submit_load(struct inf_model_store *store, struct inf_model_entry *entry,
+                                    const struct inf_store_load *load, struct inf_error *err)
+{
+    struct inf_load_job *job;
+    INF_TRY(create_job(&job, INF_LOAD_JOB_MODEL, entry, NULL, load->token, err));
+    submit_model_job(store, entry, load, job);
+    return INF_OK;
+}
+
+enum inf_code inf_store_submit_placing(struct inf_model_store *store, struct inf_model_entry *entry,
+                                       const struct inf_store_load *load, struct inf_error *err)
+{
+    struct inf_load_job *job;
+    assert(entry->served != NULL && load->path == NULL && !load->if_changed);
+    INF_TRY(create_job(&job, INF_LOAD_JOB_MODEL, entry, entry->served, load->token, err));
+    submit_model_job(store, entry, load, job);
+    return INF_OK;
+}
+
+enum inf_code inf_store_submit_inspection(struct inf_model_store *store,
+                                          struct inf_model_entry *entry, uint64_t token,
+                                          struct inf_inspect_request *request,
+                                          struct inf_error *err)
+{
+    struct inf_load_job *job;
+    assert(entry->served != NULL);
+    INF_TRY(create_job(&job, INF_LOAD_JOB_INSPECT, entry, entry->served, token, err));
+    job->inspect.request = request;
+    submit_job(store, entry, job);
+    return INF_OK;
+}
+
+enum inf_code inf_store_submit_compilation(struct inf_model_store *store,
+                                           struct inf_model_entry *entry, uint64_t token,
+                                           struct inf_device *device, const char *shapes,
+                                           struct inf_error *err)
+{
+    struct inf_load_job *job;
+    assert(entry->served != NULL);
+    INF_TRY(create_job(&job, INF_LOAD_JOB_PRECOMPILE, entry, entry->served, token, err));
+    job->precompile.device = device;
+    snprintf(job->precompile.shapes, sizeof job->precompile.shapes, "%s", shapes);
+    submit_job(store, entry, job);
+    return INF_OK;
+}
+
+enum inf_code inf_store_submit_race(struct inf_model_store *store, struct inf_model_entry *entry,
+                                    struct inf_error *err)
+{
+    struct inf_load_job *job;
+    assert(entry->served != NULL);
+    INF_TRY(create_job(&job, INF_LOAD_JOB_RACE, entry, entry->served, 0, err));
+    job->race.tolerance = store->rules.tolerance;
+    job->race.placement = entry->served->placement;
+    store->races++;
+    entry->races++;
+    inf_loader_submit(store->racer, job);
+    return INF_OK;
+}
+
+enum inf_code inf_store_submit_scan(struct inf_model_store *store, struct inf_error *err)
+{
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_SCAN);
+    if (job == NULL)
+        return inf_fail(err, INF_EXHAUSTED, "no memory to read the repository");
+    store->pending++;
+    store->scans++;
+    inf_loader_submit(store->loader, job);
+    return INF_OK;
+}
+
+void inf_store_submit_decision(struct inf_model_store *store, struct inf_place_decision *decision)
+{
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_SAVE_DECISION);
+    if (job == NULL) {
+        free(decision);
+        return;
+    }
+    job->save_decision.decision = decision;
+    inf_loader_submit(store->loader, job);
+}
+
+void inf_store_submit_shapes(struct inf_model_store *store, struct inf_served *served)
+{
+    struct inf_load_job *job = inf_load_job_create(INF_LOAD_JOB_SAVE_SHAPES);
+    if (job == NULL)
+        return;
+    job->base = inf_served_ref(served);
+    inf_served_shapes_print(&served->shapes, job->save_shapes.shapes);
+    inf_loader_submit(store->loader, job);
+}
