@@ -236,9 +236,8 @@ Test(run_options, a_model_that_overflows_while_it_serves_is_demoted)
     cr_expect_eq(status().models_demoted, 1u);
     cr_assert_eq(inferd_explain(client, "square", NULL, &placement, &err), 0, "%s", err.text);
     cr_expect_str_eq(placement->precision, "fp32");
-    cr_expect(strstr(placement->precision_reason, "gave values that are not finite") !=
-                  NULL,
-              "%s", placement->precision_reason);
+    cr_expect(strstr(placement->precision_reason, "gave values that are not finite") != NULL, "%s",
+              placement->precision_reason);
     cr_expect_eq(placement->recomputed, 1u);
     inferd_placement_free(placement);
     await_log("model demoted name=square");
