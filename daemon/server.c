@@ -103,7 +103,7 @@ void inf_server_drain(struct inf_server *server)
     close_doors(server);
     inf_service_drain(server->service);
     inf_connections_drain(server->connections, (uint64_t)ms * INF_NS_PER_MS);
-    inf_connections_settle(server->connections);
+    inf_connections_flush(server->connections);
     // That it is done is said from the loop, never from inside the caller's call.
     tick(server);
 }
@@ -122,7 +122,7 @@ static void give_up(struct inf_server *server) INF_ON_LOOP
     if (left > 0)
         inf_log(server->options.log, INF_LOG_WARNING, "drain time is up cancelled=%u", left);
     inf_connections_shut_down(server->connections);
-    inf_connections_settle(server->connections);
+    inf_connections_flush(server->connections);
     server->state = SERVER_FLUSHING;
     server->drain_end_ns = inf_clock_ns() + (uint64_t)FLUSH_MS * INF_NS_PER_MS;
 }
@@ -210,7 +210,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
             pause_accepting(server, errno);
         break;
     }
-    inf_connections_settle(server->connections);
+    inf_connections_flush(server->connections);
 }
 
 // --- what comes from other threads ---
@@ -218,7 +218,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
 static void take_finished(struct inf_server *server) INF_ON_LOOP
 {
     inf_connections_take_done(server->connections);
-    inf_connections_settle(server->connections);
+    inf_connections_flush(server->connections);
 }
 
 static void on_finished(evutil_socket_t fd, short what, void *context)
@@ -273,7 +273,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *context)
     struct inf_call *call;
     while ((call = inf_service_next_expired(server->service)) != NULL)
         inf_connections_expire(server->connections, call);
-    inf_connections_settle(server->connections);
+    inf_connections_flush(server->connections);
 }
 
 static void on_load(evutil_socket_t fd, short what, void *context)
@@ -291,7 +291,7 @@ static void on_load(evutil_socket_t fd, short what, void *context)
             server->options.loaded(server->options.context, &event);
         free(event.rows);
     }
-    inf_connections_settle(server->connections);
+    inf_connections_flush(server->connections);
 }
 
 // --- life ---

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of connections, and one's life: let in, failed, closed.
+// The set of all connections: clients are accepted, drained and shut down here. What one connection does is in
+// the other files of this folder, from top to bottom: io (callbacks), frame (state machine), request, hello,
+// region_frame (frame types), finished (results), end_call, flush, fail, reply, close, watch, upload, call, order.
 #include "daemon/connection/connection.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <inttypes.h>
@@ -12,11 +15,15 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
-#include "daemon/connection/connection_private.h"
+#include "daemon/connection/close.h"
+#include "daemon/connection/end_call.h"
+#include "daemon/connection/io.h"
+#include "daemon/connection/order.h"
+#include "daemon/connection/reply.h"
+#include "daemon/connection/upload.h"
+#include "daemon/connection/watch.h"
 
-// --- the set ---
-
-static enum inf_code fill_set(struct inf_connections *set,
+static enum inf_code init_set(struct inf_connections *set,
                               const struct inf_connections_options *options, struct inf_error *err)
 {
     set->options = *options;
@@ -41,7 +48,7 @@ enum inf_code inf_connections_create(struct inf_connections **out_connections,
     struct inf_connections *set = calloc(1, sizeof *set);
     if (set == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for connections");
-    enum inf_code code = fill_set(set, options, err);
+    enum inf_code code = init_set(set, options, err);
     if (code == INF_OK)
         *out_connections = set;
     else
@@ -55,7 +62,7 @@ void inf_connections_destroy(struct inf_connections **connections)
         return;
     while ((*connections)->all != NULL)
         inf_connection_close((*connections)->all);
-    inf_connections_settle(*connections);
+    inf_connections_flush(*connections);
     free_set(*connections);
     *connections = NULL;
 }
@@ -88,7 +95,8 @@ void inf_connections_shut_down(struct inf_connections *connections)
             if (!call->answered)
                 inf_connection_end_call(connection, call, INF_CALL_END_SHUTDOWN);
         }
-        inf_connection_drop_uploads(connection); // nothing was asked yet
+        inf_connection_drop_uploads(
+            connection); // their requests have not come, so none is answered
     }
 }
 
@@ -102,106 +110,19 @@ bool inf_connections_idle(const struct inf_connections *connections)
     return true;
 }
 
-// --- life ---
-
-static void free_connection(struct inf_connection *connection) INF_ON_LOOP
-{
-    if (connection->read_event != NULL)
-        event_free(connection->read_event);
-    if (connection->write_event != NULL)
-        event_free(connection->write_event);
-    if (connection->timer_event != NULL)
-        event_free(connection->timer_event);
-    if (connection->user != NULL) {
-        inf_quota_refund(connection->user, INF_QUOTA_CONNECTIONS, 1);
-        inf_quota_refund(connection->user, INF_QUOTA_FDS, connection->fds);
-    }
-    inf_quota_unref(&connection->user);
-    inf_reply_writer_unref(&connection->writer);
-    free(connection);
-}
-
-void inf_connections_settle(struct inf_connections *connections)
-{
-    while (connections->dirty != NULL) {
-        struct inf_connection *connection = connections->dirty;
-        connections->dirty = connection->next_dirty;
-        connection->dirty = false;
-        inf_connection_flush(connection);
-    }
-    while (connections->over != NULL) {
-        struct inf_connection *gone = connections->over;
-        connections->over = gone->next_over;
-        free_connection(gone);
-    }
-}
-
-void inf_connection_close(struct inf_connection *connection)
-{
-    struct inf_connections *set = connection->set;
-    if (connection->state == INF_CONNECTION_OVER)
-        return;
-    connection->state = INF_CONNECTION_OVER;
-    while (connection->calls != NULL)
-        inf_connection_end_call(connection, connection->calls, INF_CALL_END_DISCONNECT);
-    inf_connection_drop_uploads(connection);
-    inf_session_table_fini(&connection->sessions);
-    inf_region_table_fini(&connection->regions);
-    inf_connection_order_clear(connection);
-    inf_output_clear(&connection->output, &set->output_store);
-    inf_assembler_fini(&connection->assembler);
-    // Before the descriptor goes: libevent must not watch one that may be somebody else's next.
-    event_del(connection->read_event);
-    event_del(connection->write_event);
-    event_del(connection->timer_event);
-    inf_reply_writer_close(connection->writer);
-
-    if (connection->previous != NULL)
-        connection->previous->next = connection->next;
-    else
-        set->all = connection->next;
-    if (connection->next != NULL)
-        connection->next->previous = connection->previous;
-    set->options.counters->connections--;
-    connection->next_over = set->over;
-    set->over = connection;
-}
-
-void inf_connection_fail(struct inf_connection *connection, const struct inf_error *err)
-{
-    struct inf_connections *set = connection->set;
-    if (connection->state > INF_CONNECTION_OPEN)
-        return;
-    inf_log(set->options.log, INF_LOG_DEBUG, "closing connection uid=%u error=\"%s\"",
-            (unsigned)connection->uid, err->text);
-    // What is in flight would be answered behind the ERROR frame, which is the last one.
-    while (connection->calls != NULL)
-        inf_connection_end_call(connection, connection->calls, INF_CALL_END_DISCONNECT);
-    inf_connection_drop_uploads(connection);
-    inf_connection_set_reading(connection, false);
-    connection->frame_since_ns = 0;
-    connection->state = INF_CONNECTION_CLOSING;
-    const struct inf_reply reply = {.type = INF_FRAME_ERROR};
-    struct inf_fault fault;
-    inf_fault_init(&fault);
-    fault.err = *err;
-    fault.phase = "frame";
-    inf_connection_send_fault(connection, &reply, &fault);
-}
-
-static void *data_alloc(void *context, size_t size)
+static void *alloc_data(void *context, size_t size)
 {
     const struct inf_connections *set = context;
     return inf_pool_acquire(set->options.pool, size);
 }
 
-static void data_free(void *context, void *memory, size_t size)
+static void free_data(void *context, void *memory, size_t size)
 {
     const struct inf_connections *set = context;
     inf_pool_release(set->options.pool, memory, size);
 }
 
-static void close_elsewhere(void *context, int fd)
+static void close_deferred(void *context, int fd)
 {
     const struct inf_connections *set = context;
     inf_deferred_close_close(set->options.deferred_close, fd);
@@ -229,8 +150,8 @@ static enum inf_code open_account(struct inf_connection *connection, struct inf_
     return INF_OK;
 }
 
-static enum inf_code fill(struct inf_connection *connection, struct inf_connections *set,
-                          const struct inf_peer *peer, struct inf_error *err) INF_ON_LOOP
+static enum inf_code init_connection(struct inf_connection *connection, struct inf_connections *set,
+                                     const struct inf_peer *peer, struct inf_error *err) INF_ON_LOOP
 {
     struct event_base *base = set->options.base;
     connection->read_event =
@@ -254,7 +175,7 @@ static enum inf_code fill(struct inf_connection *connection, struct inf_connecti
     const struct inf_assembler_limits limits = {.meta_bytes = INF_LIMIT_META_BYTES,
                                                 .data_bytes = INF_LIMIT_DATA_BYTES};
     const struct inf_assembler_memory memory = {
-        .alloc = data_alloc, .free = data_free, .close_fd = close_elsewhere, .context = set};
+        .alloc = alloc_data, .free = free_data, .close_fd = close_deferred, .context = set};
     inf_assembler_init(&connection->assembler, &limits, &memory);
     inf_region_table_init(&connection->regions, set->options.deferred_close, set->options.counters,
                           connection->user);
@@ -267,16 +188,16 @@ static enum inf_code check_room(const struct inf_connections *set, struct inf_er
     const struct inf_connections_options *options = &set->options;
     if (set->draining)
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DRAINING, "the daemon shuts down");
-    uint32_t most = options->config->connections_max;
-    if (options->counters->connections >= most)
+    uint32_t limit = options->config->connections_max;
+    if (options->counters->connections >= limit)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
                                "%" PRIu32 " connections are open already, which is the limit",
-                               most);
+                               limit);
     return INF_OK;
 }
 
-// Tells a client that is not let in why, as far as its socket takes it.
-static void refuse(struct inf_connections *set, int fd, const struct inf_error *err)
+// Tells a client why it is refused, if its socket buffer has room, and closes the socket.
+static void refuse_client(struct inf_connections *set, int fd, const struct inf_error *err)
 {
     struct inf_fault fault;
     union inf_message message;
@@ -296,19 +217,19 @@ static void refuse(struct inf_connections *set, int fd, const struct inf_error *
     close(fd);
 }
 
-static enum inf_code create(struct inf_connections *set, const struct inf_peer *peer,
-                            struct inf_connection **out_connection,
-                            struct inf_error *err) INF_ON_LOOP
+static enum inf_code create_connection(struct inf_connections *set, const struct inf_peer *peer,
+                                       struct inf_connection **out_connection,
+                                       struct inf_error *err) INF_ON_LOOP
 {
     struct inf_connection *connection = calloc(1, sizeof *connection);
     if (connection == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a connection");
-    enum inf_code code = fill(connection, set, peer, err);
+    enum inf_code code = init_connection(connection, set, peer, err);
     if (code == INF_OK)
         *out_connection = connection;
     else
-        free_connection(connection);
+        inf_connection_free(connection);
     return code;
 }
 
@@ -318,9 +239,9 @@ enum inf_code inf_connections_add(struct inf_connections *connections, const str
     struct inf_connection *connection = NULL;
     enum inf_code code = check_room(connections, err);
     if (code == INF_OK)
-        code = create(connections, peer, &connection, err);
+        code = create_connection(connections, peer, &connection, err);
     if (code != INF_OK) {
-        refuse(connections, peer->fd, err);
+        refuse_client(connections, peer->fd, err);
         return code;
     }
     connection->next = connections->all;

@@ -77,6 +77,6 @@ bool inf_connections_idle(const struct inf_connections *connections) INF_ON_LOOP
 
 // Writes what the functions above have made, and frees connections that are over. The last thing a
 // callback of libevent's does.
-void inf_connections_settle(struct inf_connections *connections) INF_ON_LOOP;
+void inf_connections_flush(struct inf_connections *connections) INF_ON_LOOP;
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order keys: of the requests of a connection that have the same key, an answer that is ready before
 // an earlier one's waits in a stash.
+#include "daemon/connection/order.h"
+
 #include <assert.h>
 #include <stdlib.h>
-
-#include "daemon/connection/connection_private.h"
 
 // A request with a key whose final reply has not left.
 struct inf_ordered {
@@ -34,7 +34,7 @@ bool inf_connection_order_begin(struct inf_connection *connection, uint64_t stre
     return true;
 }
 
-static struct inf_ordered *find(struct inf_connection *connection, uint64_t stream_id)
+static struct inf_ordered *find_ordered(struct inf_connection *connection, uint64_t stream_id)
 {
     struct inf_ordered *ordered = connection->first_ordered;
     while (ordered != NULL && ordered->stream_id != stream_id)
@@ -44,7 +44,7 @@ static struct inf_ordered *find(struct inf_connection *connection, uint64_t stre
 }
 
 // The first request of this key.
-static struct inf_ordered *first_of(struct inf_connection *connection, uint64_t key)
+static struct inf_ordered *find_first(struct inf_connection *connection, uint64_t key)
 {
     struct inf_ordered *ordered = connection->first_ordered;
     while (ordered != NULL && ordered->key != key)
@@ -54,11 +54,11 @@ static struct inf_ordered *first_of(struct inf_connection *connection, uint64_t 
 
 struct inf_output *inf_connection_order_place(struct inf_connection *connection, uint64_t stream_id)
 {
-    struct inf_ordered *ordered = find(connection, stream_id);
-    return first_of(connection, ordered->key) == ordered ? &connection->output : &ordered->stash;
+    struct inf_ordered *ordered = find_ordered(connection, stream_id);
+    return find_first(connection, ordered->key) == ordered ? &connection->output : &ordered->stash;
 }
 
-static void forget(struct inf_connection *connection, struct inf_ordered *ordered)
+static void remove_ordered(struct inf_connection *connection, struct inf_ordered *ordered)
 {
     struct inf_ordered *previous = NULL;
     struct inf_ordered **link = &connection->first_ordered;
@@ -75,7 +75,7 @@ static void forget(struct inf_connection *connection, struct inf_ordered *ordere
 
 void inf_connection_order_end(struct inf_connection *connection, uint64_t stream_id)
 {
-    struct inf_ordered *ordered = find(connection, stream_id);
+    struct inf_ordered *ordered = find_ordered(connection, stream_id);
     uint64_t key = ordered->key;
     ordered->ready = true;
     if (ordered->stash.first != NULL) {
@@ -89,8 +89,8 @@ void inf_connection_order_end(struct inf_connection *connection, uint64_t stream
             connection->stashed_bytes -= ordered->stash.bytes;
             inf_output_append(&connection->output, &ordered->stash);
         }
-        forget(connection, ordered);
-        ordered = first_of(connection, key);
+        remove_ordered(connection, ordered);
+        ordered = find_first(connection, key);
     } while (ordered != NULL && ordered->ready);
 }
 
@@ -98,7 +98,7 @@ void inf_connection_order_clear(struct inf_connection *connection)
 {
     while (connection->first_ordered != NULL) {
         inf_output_clear(&connection->first_ordered->stash, &connection->set->output_store);
-        forget(connection, connection->first_ordered);
+        remove_ordered(connection, connection->first_ordered);
     }
     connection->stashed = 0;
     connection->stashed_bytes = 0;

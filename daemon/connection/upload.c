@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data of requests that come ahead of them, in DATA frames: collected until the REQUEST is there. An
-// upload that cannot be taken is remembered as refused, so that its REQUEST gets that answer.
+// Uploads: data of large requests, collected until the REQUEST frame arrives. An upload that is not allowed
+// stays in the list as refused, so that its REQUEST is answered with that error.
+#include "daemon/connection/upload.h"
+
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/clock.h"
-#include "daemon/connection/connection_private.h"
+#include "daemon/connection/call.h"
 
-static struct inf_upload **find(struct inf_connection *connection, uint64_t stream_id)
+static struct inf_upload **find_link(struct inf_connection *connection, uint64_t stream_id)
 {
     struct inf_upload **link = &connection->uploads;
     while (*link != NULL && (*link)->stream_id != stream_id)
@@ -16,8 +19,8 @@ static struct inf_upload **find(struct inf_connection *connection, uint64_t stre
     return link;
 }
 
-// Gives back what an upload holds, but for itself.
-static void give_up(struct inf_connection *connection, struct inf_upload *upload) INF_ON_LOOP
+// Frees the data of an upload and refunds it; the upload itself stays.
+static void release_data(struct inf_connection *connection, struct inf_upload *upload) INF_ON_LOOP
 {
     if (upload->data == NULL)
         return;
@@ -29,7 +32,7 @@ static void give_up(struct inf_connection *connection, struct inf_upload *upload
 
 struct inf_upload *inf_connection_take_upload(struct inf_connection *connection, uint64_t stream_id)
 {
-    struct inf_upload **link = find(connection, stream_id);
+    struct inf_upload **link = find_link(connection, stream_id);
     struct inf_upload *upload = *link;
     if (upload == NULL)
         return NULL;
@@ -40,7 +43,7 @@ struct inf_upload *inf_connection_take_upload(struct inf_connection *connection,
 
 void inf_connection_free_upload(struct inf_connection *connection, struct inf_upload *upload)
 {
-    give_up(connection, upload);
+    release_data(connection, upload);
     free(upload);
 }
 
@@ -61,9 +64,9 @@ uint64_t inf_connection_uploads_due_ns(const struct inf_connection *connection)
     return oldest_ns == 0 ? 0 : oldest_ns + INF_LIMIT_FRAME_MS * INF_NS_PER_MS;
 }
 
-// Whether an upload may begin, and pays for it.
-static enum inf_code accept(struct inf_connection *connection, uint64_t total_bytes,
-                            struct inf_upload *upload) INF_ON_LOOP
+// Checks that an upload is allowed, charges the user for it and allocates its data.
+static enum inf_code reserve_upload(struct inf_connection *connection, uint64_t total_bytes,
+                                    struct inf_upload *upload) INF_ON_LOOP
 {
     struct inf_connections *set = connection->set;
     struct inf_error *err = &upload->refused.err;
@@ -87,38 +90,33 @@ static enum inf_code accept(struct inf_connection *connection, uint64_t total_by
     return INF_OK;
 }
 
-// The upload that a frame belongs to, begun where it is the first of its stream. NULL where the stream
-// is over, or without memory.
-static struct inf_upload *begin(struct inf_connection *connection, const struct inf_frame *frame,
-                                uint64_t total_bytes) INF_ON_LOOP
+struct inf_upload *inf_connection_find_upload(const struct inf_connection *connection,
+                                              uint64_t stream_id)
 {
-    struct inf_upload *upload = *find(connection, frame->header.stream_id);
-    // Of a stream that was cancelled, pieces may still be on their way.
-    if (upload != NULL || frame->header.stream_id <= connection->last_stream)
-        return upload;
-    upload = calloc(1, sizeof *upload);
-    if (upload == NULL) {
-        inf_connection_close(connection);
+    struct inf_upload *upload = connection->uploads;
+    while (upload != NULL && upload->stream_id != stream_id)
+        upload = upload->next;
+    return upload;
+}
+
+struct inf_upload *inf_connection_start_upload(struct inf_connection *connection,
+                                               const struct inf_frame *frame, uint64_t total_bytes)
+{
+    assert(frame->header.stream_id > connection->last_stream);
+    struct inf_upload *upload = calloc(1, sizeof *upload);
+    if (upload == NULL)
         return NULL;
-    }
     connection->last_stream = upload->stream_id = frame->header.stream_id;
     inf_fault_init(&upload->refused);
     upload->refused.phase = "frame";
     if (frame->rejected.code != INF_OK)
         upload->refused.err = frame->rejected;
     else
-        (void)!accept(connection, total_bytes, upload);
+        (void)!reserve_upload(connection, total_bytes, upload);
     upload->next = connection->uploads;
     connection->uploads = upload;
     connection->upload_count++;
     return upload;
-}
-
-static void refuse(struct inf_connection *connection, struct inf_upload *upload,
-                   const struct inf_error *err) INF_ON_LOOP
-{
-    give_up(connection, upload);
-    upload->refused.err = *err;
 }
 
 enum inf_code inf_connection_add_data(struct inf_upload *upload, const struct inf_frame *frame,
@@ -137,30 +135,9 @@ enum inf_code inf_connection_add_data(struct inf_upload *upload, const struct in
     return INF_OK;
 }
 
-void inf_connection_take_data(struct inf_connection *connection, struct inf_frame *frame)
+void inf_connection_refuse_upload(struct inf_connection *connection, struct inf_upload *upload,
+                                  const struct inf_error *err)
 {
-    struct inf_connections *set = connection->set;
-    struct inf_error err = frame->rejected;
-    uint64_t total_bytes = 0;
-    if (err.code == INF_OK && inf_message_decode(&set->message, INF_MESSAGE_DATA, frame->meta,
-                                                 set->scratch, &err) == INF_OK)
-        total_bytes = set->message.data.total_bytes;
-    if (err.code != INF_OK && err.code != INF_EXHAUSTED) {
-        inf_connection_fail(connection, &err);
-        return;
-    }
-    struct inf_upload *upload = begin(connection, frame, total_bytes);
-    if (upload == NULL)
-        return;
-    upload->since_ns = inf_clock_ns();
-    if (upload->refused.err.code != INF_OK)
-        return;
-    if (err.code == INF_OK && total_bytes != upload->total_bytes)
-        inf_fail_reason(&err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
-                        "DATA frame: %" PRIu64 " bytes in all, the first one said %" PRIu64,
-                        total_bytes, upload->total_bytes);
-    if (err.code == INF_OK)
-        (void)!inf_connection_add_data(upload, frame, &err);
-    if (err.code != INF_OK)
-        refuse(connection, upload, &err);
+    release_data(connection, upload);
+    upload->refused.err = *err;
 }

@@ -61,7 +61,7 @@ void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns) INF_ON_LOO
 // owed is remembered when the user has left.
 //
 // INF_EXHAUSTED  (QUOTA_TIME) not for *out_wait_ns.
-enum inf_code inf_quota_check_time(struct inf_quota_user *user, uint64_t *out_wait_ns,
+enum inf_code inf_quota_check_device_time(struct inf_quota_user *user, uint64_t *out_wait_ns,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Changes what one user may hold. Who holds more already keeps it, and gets nothing more.

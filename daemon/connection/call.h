@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of a connection: linked, charged to the user, answered once.
+#ifndef INF_DAEMON_CONNECTION_CALL_H
+#define INF_DAEMON_CONNECTION_CALL_H
+
+#include "daemon/connection/state.h"
+
+// Links a new call into the list of the connection.
+void inf_connection_link_call(struct inf_connection *connection, struct inf_call *call) INF_ON_LOOP;
+
+// Takes a call out of the list of the connection.
+void inf_connection_unlink_call(struct inf_connection *connection,
+                                struct inf_call *call) INF_ON_LOOP;
+
+// Records that the final reply of a call is on its way. A call is answered exactly once.
+void inf_connection_mark_answered(struct inf_connection *connection,
+                                  struct inf_call *call) INF_ON_LOOP;
+
+// Charges the user for a request with so many bytes of data.
+//
+// INF_EXHAUSTED  the user has too many requests, or too much data, in flight.
+enum inf_code inf_connection_charge(struct inf_connection *connection, uint64_t bytes,
+                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+
+// Refunds what inf_connection_charge() took from a user.
+void inf_connection_refund(struct inf_quota_user *payer, uint64_t bytes) INF_ON_LOOP;
+
+// Fails if a further request, with so many bytes of data, exceeds the credit of the connection.
+//
+// INF_EXHAUSTED  (QUOTA_REQUESTS, QUOTA_BYTES); fault->retry_after_ms is set.
+enum inf_code inf_connection_check_credit(const struct inf_connection *connection, uint64_t bytes,
+                                          struct inf_fault *fault) INF_NODISCARD;
+
+// Leaves a call to the worker that answers it. If `abandon` is set, the connection forgets the call.
+void inf_connection_leave_call(struct inf_connection *connection, struct inf_call *call,
+                               bool abandon) INF_ON_LOOP;
+
+// Withdraws a call that was unlinked, and refunds it if no worker has it. Returns true if the call is freed,
+// and false if a worker still has it.
+bool inf_connection_withdraw_call(struct inf_connection *connection,
+                                  struct inf_call *call) INF_ON_LOOP;
+
+// Withdraws every call without answering it, because the client cannot be answered.
+void inf_connection_abandon_calls(struct inf_connection *connection) INF_ON_LOOP;
+
+// Frees a call that is done, refunds its user, and charges the device time that it took.
+void inf_connection_release_call(struct inf_connections *connections,
+                                 struct inf_call *call) INF_ON_LOOP;
+
+#endif

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Closing a connection.
+#ifndef INF_DAEMON_CONNECTION_CLOSE_H
+#define INF_DAEMON_CONNECTION_CLOSE_H
+
+#include "daemon/connection/state.h"
+
+// Closes the connection for good: calls are withdrawn, sessions and regions are released. The memory is freed
+// by the next inf_connections_flush().
+void inf_connection_close(struct inf_connection *connection) INF_ON_LOOP;
+
+// Frees a closed connection, or one that was never added to the set.
+void inf_connection_free(struct inf_connection *connection) INF_ON_LOOP;
+
+#endif

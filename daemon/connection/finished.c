@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that end by themselves: done by a worker, timed out, or reported by the loader; and output that workers
+// left unwritten.
+#include <assert.h>
+
+#include "daemon/connection/call.h"
+#include "daemon/connection/close.h"
+#include "daemon/connection/end_call.h"
+#include "daemon/connection/reply.h"
+
+// Sends the result of a call that is done.
+static void answer_done(struct inf_connection *connection, struct inf_call *call) INF_ON_LOOP
+{
+    struct inf_connections *set = connection->set;
+    const struct inf_reply reply = {
+        .stream_id = call->stream_id, .method = call->method, .order_key = call->order_key};
+    struct inf_answer answer;
+    inf_fault_init(&set->fault);
+    enum inf_code code = inf_service_result(set->options.service, call, &answer, &set->fault);
+    inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &set->fault);
+}
+
+// Answers a call that is done, unless it was answered before, and releases it.
+static void finish_call(struct inf_connections *connections, struct inf_call *call) INF_ON_LOOP
+{
+    struct inf_connection *connection = call->connection;
+    struct inf_counters *counters = connections->options.counters;
+    bool by_worker = !inf_service_claim(call);
+    bool open = connection != NULL;
+    if (open)
+        inf_connection_unlink_call(connection, call);
+    bool answer = open && !call->answered;
+    if (answer)
+        inf_connection_mark_answered(connection, call);
+    if (by_worker) {
+        counters->requests_in_flight--;
+        counters->requests_ok++;
+        inf_service_note_answered(connections->options.service, call);
+    } else if (answer) {
+        answer_done(connection, call);
+    }
+    inf_connection_release_call(connections, call);
+    if (open)
+        inf_connection_report_released(connection);
+}
+
+// Takes over the writing of a connection that a worker could not finish.
+static void resume_writing(struct inf_connections *connections,
+                           const struct inf_reply_writer_rest *rest) INF_ON_LOOP
+{
+    struct inf_connection *connection = rest->owner;
+    inf_connection_mark_dirty(connection);
+    if (rest->buffer != NULL &&
+        inf_output_push_rest(&connection->output, &connections->output_store, rest->buffer,
+                             rest->size_bytes, NULL) != INF_OK) {
+        inf_connection_close(connection);
+        return;
+    }
+    if (connection->output.first == NULL)
+        inf_reply_writer_leave_loop(connection->writer);
+}
+
+void inf_connections_take_done(struct inf_connections *connections)
+{
+    struct inf_call *call;
+    struct inf_reply_writer_rest rest;
+    while ((call = inf_service_next_finished(connections->options.service)) != NULL)
+        finish_call(connections, call);
+    while (inf_reply_writer_returns_next(connections->options.returns, &rest))
+        resume_writing(connections, &rest);
+}
+
+void inf_connections_expire(struct inf_connections *connections, struct inf_call *call)
+{
+    (void)connections;
+    // Closing a connection withdraws its calls together with their deadlines.
+    assert(call->connection != NULL && !call->answered);
+    inf_connection_end_call(call->connection, call, INF_CALL_END_DEADLINE);
+}
+
+void inf_connections_report(struct inf_connections *connections, struct inf_call *call,
+                            const struct inf_load_event *event)
+{
+    struct inf_connection *connection = call->connection;
+    struct inf_answer answer;
+    inf_fault_init(&connections->fault);
+    enum inf_code code =
+        inf_service_load_result(connections->options.service, event, &answer, &connections->fault);
+    const struct inf_reply reply = {
+        .type = INF_FRAME_RESPONSE, .stream_id = call->stream_id, .method = call->method};
+    if (!event->final) {
+        inf_connection_send(connection, &reply, answer.kind, answer.message);
+        return;
+    }
+    inf_connection_unlink_call(connection, call);
+    inf_connection_mark_answered(connection, call);
+    inf_connection_answer(connection, &reply, &answer, code == INF_OK ? NULL : &connections->fault);
+    inf_connection_release_call(connections, call);
+}

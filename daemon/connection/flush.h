@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing queued frames.
+#ifndef INF_DAEMON_CONNECTION_FLUSH_H
+#define INF_DAEMON_CONNECTION_FLUSH_H
+
+#include "daemon/connection/state.h"
+
+// Writes what is queued, decides what to wait for next, and ends a connection whose client does not read.
+void inf_connection_flush(struct inf_connection *connection) INF_ON_LOOP;
+
+// Ends the connection of a client that reads too slowly or not at all: frames that are not partly written are
+// dropped, and an ERROR frame takes their place.
+void inf_connection_end_slow_reader(struct inf_connection *connection) INF_ON_LOOP;
+
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The greeting of a connection, and its credit.
+#ifndef INF_DAEMON_CONNECTION_HELLO_H
+#define INF_DAEMON_CONNECTION_HELLO_H
+
+#include "daemon/connection/state.h"
+
+// Handles the first frame of a connection, which must be HELLO.
+void inf_connection_take_hello(struct inf_connection *connection,
+                               struct inf_frame *frame) INF_ON_LOOP;
+
+// Tells every client whose credit changed since it was told last.
+void inf_connections_adjust_credit(struct inf_connections *connections) INF_ON_LOOP;
+
+// Makes the error of a frame that must not come here: "NAME frame: `wanted`".
+enum inf_code inf_connection_refuse_frame(const struct inf_frame *frame, const char *wanted,
+                                          struct inf_error *err);
+
+#endif

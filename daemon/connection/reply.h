@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sending frames to a client.
+#ifndef INF_DAEMON_CONNECTION_REPLY_H
+#define INF_DAEMON_CONNECTION_REPLY_H
+
+#include "daemon/connection/state.h"
+
+// A frame to be sent, apart from its metadata.
+struct inf_reply {
+    uint8_t type;
+    uint16_t flags;
+    uint16_t method;
+    uint64_t stream_id;
+    uint64_t order_key;   // of the final reply of a request that has one; else 0
+    struct inf_span data; // as in struct inf_output_item
+    uint8_t *buffer;      // of the pool, taken over; NULL where there is none
+    size_t capacity;
+    int fd_plus_1; // 0: none; else a descriptor that goes with it, taken over, plus 1
+};
+
+// Encodes and queues a frame. Metadata that does not fit becomes a Status that says so; without
+// memory the connection is closed.
+void inf_connection_send(struct inf_connection *connection, const struct inf_reply *reply,
+                         enum inf_message_kind kind, const union inf_message *message) INF_ON_LOOP;
+
+// As above, with a Status made of `fault` as the metadata; INF_FRAME_FLAG_ERROR is added.
+void inf_connection_send_fault(struct inf_connection *connection, const struct inf_reply *reply,
+                               const struct inf_fault *fault) INF_ON_LOOP;
+
+// Sends the final reply of a request and counts it: the failure in `fault`, or `answer` where that
+// is NULL.
+void inf_connection_answer(struct inf_connection *connection, const struct inf_reply *reply,
+                           const struct inf_answer *answer,
+                           const struct inf_fault *fault) INF_ON_LOOP;
+
+// Marks the connection to be flushed by the next inf_connections_flush().
+void inf_connection_mark_dirty(struct inf_connection *connection) INF_ON_LOOP;
+
+// Sends MEM_RELEASED for every region that was released since the last call.
+void inf_connection_report_released(struct inf_connection *connection) INF_ON_LOOP;
+
+#endif

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request on its way from the frame to the service: credit and quota are checked, the data is added (from the
+// frame, or uploaded before in DATA frames), and the result is an answer at once or a call.
+#include "daemon/connection/request.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "backends/base/clock.h"
+#include "daemon/connection/call.h"
+#include "daemon/connection/close.h"
+#include "daemon/connection/end_call.h"
+#include "daemon/connection/fail.h"
+#include "daemon/connection/hello.h"
+#include "daemon/connection/order.h"
+#include "daemon/connection/reply.h"
+#include "daemon/connection/upload.h"
+
+// Fails if the request must not be handled; `fault` says why. A request with an upload was checked against the
+// credit when the upload began.
+static enum inf_code admit_request(struct inf_connection *connection, const struct inf_frame *frame,
+                                   struct inf_upload *upload, struct inf_fault *fault)
+{
+    if (frame->rejected.code != INF_OK) {
+        fault->err = frame->rejected;
+        fault->phase = "frame";
+        return fault->err.code;
+    }
+    if (upload != NULL && upload->refused.err.code != INF_OK) {
+        *fault = upload->refused;
+        return fault->err.code;
+    }
+    if (upload != NULL) {
+        INF_TRY(inf_connection_add_data(upload, frame, &fault->err));
+        if (upload->got_bytes == upload->total_bytes)
+            return INF_OK;
+        return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                               "%" PRIu64 " bytes of data came, %" PRIu64 " were announced",
+                               upload->got_bytes, upload->total_bytes);
+    }
+    if (connection->set->draining)
+        return inf_fail_reason(&fault->err, INF_UNAVAILABLE, INF_REASON_DRAINING,
+                               "the daemon shuts down and takes no more requests");
+    enum inf_code code = inf_connection_check_credit(connection, frame->header.data_bytes, fault);
+    connection->violations = code == INF_OK ? 0 : connection->violations + 1;
+    return code;
+}
+
+static bool changes_limits(uint16_t method)
+{
+    return method == INF_METHOD_SERVER_LIMITS || method == INF_METHOD_FLAG_SET;
+}
+
+// Fails if the user has used up its device time.
+static enum inf_code check_device_time(struct inf_connection *connection,
+                                       struct inf_fault *fault) INF_ON_LOOP
+{
+    uint64_t wait_ns = 0;
+    enum inf_code code = inf_quota_check_device_time(connection->user, &wait_ns, &fault->err);
+    if (code != INF_OK) {
+        fault->retry_after_ms = (uint32_t)(wait_ns / INF_NS_PER_MS) + 1;
+        fault->phase = "queue";
+    }
+    return code;
+}
+
+// Charges the user for a request and passes it to the service. The charge stays while the request is a call,
+// and is refunded otherwise. `paid`: the user was charged when the data of the request was uploaded.
+static enum inf_code handle_charged(struct inf_connection *connection, struct inf_request *request,
+                                    bool paid, struct inf_answer *answer,
+                                    struct inf_fault *fault) INF_ON_LOOP
+{
+    uint64_t bytes = request->data_bytes;
+    // Requests that change limits are not charged, so that a limit that is too low can be raised again.
+    if (changes_limits(request->method) && !paid)
+        return inf_service_handle(connection->set->options.service, request, answer, fault);
+    enum inf_code code = paid ? INF_OK : inf_connection_charge(connection, bytes, &fault->err);
+    if (code != INF_OK) {
+        fault->retry_after_ms = INF_CONNECTION_RETRY_MS;
+        fault->phase = "queue";
+        return code;
+    }
+    if (request->method == INF_METHOD_MODEL_INFER)
+        code = check_device_time(connection, fault);
+    if (code == INF_OK)
+        code = inf_service_handle(connection->set->options.service, request, answer, fault);
+    if (code == INF_OK && answer->call != NULL) {
+        answer->call->payer = inf_quota_ref(connection->user);
+        answer->call->paid_bytes = bytes;
+        connection->bytes_in_flight += bytes;
+    } else {
+        inf_connection_refund(connection->user, bytes);
+    }
+    return code;
+}
+
+// As handle_charged(), with the data of an upload, which is released afterwards.
+static enum inf_code handle_uploaded(struct inf_connection *connection, struct inf_request *request,
+                                     struct inf_upload *upload, struct inf_answer *answer,
+                                     struct inf_fault *fault) INF_ON_LOOP
+{
+    request->data = upload->data;
+    request->data_bytes = (uint32_t)upload->total_bytes;
+    upload->data = NULL;
+    connection->bytes_in_flight -= upload->total_bytes;
+    enum inf_code code = handle_charged(connection, request, true, answer, fault);
+    inf_pool_release(connection->set->options.pool, request->data, upload->total_bytes);
+    return code;
+}
+
+// Answers a request that did not become a call: it failed, or was answered at once.
+static void answer_at_once(struct inf_connection *connection, const struct inf_frame *frame,
+                           const struct inf_answer *answer,
+                           const struct inf_fault *fault) INF_ON_LOOP
+{
+    const struct inf_reply reply = {.stream_id = frame->header.stream_id,
+                                    .method = frame->header.method,
+                                    .order_key = answer->order_key};
+    inf_connection_answer(connection, &reply, answer, fault);
+    inf_connection_report_released(connection);
+}
+
+// Returns true if a worker may write the reply itself. If more requests of the client are in flight, the loop
+// writes the replies instead, several with one system call.
+static bool answers_directly(const struct inf_connection *connection)
+{
+    return connection->in_flight == 0 && connection->set->options.config->direct_reply_bytes > 0;
+}
+
+// Admits and handles a request. If the service takes the data, frame->data becomes NULL.
+static enum inf_code try_request(struct inf_connection *connection, struct inf_frame *frame,
+                                 struct inf_upload *upload, struct inf_answer *answer,
+                                 struct inf_fault *fault) INF_ON_LOOP
+{
+    struct inf_request request = {.method = frame->header.method,
+                                  .meta = frame->meta,
+                                  .data = frame->data,
+                                  .data_bytes = frame->header.data_bytes,
+                                  .regions = &connection->regions,
+                                  .sessions = &connection->sessions,
+                                  .uid = connection->uid,
+                                  .admin = connection->admin,
+                                  .reply_bytes_max = (uint32_t)connection->reply_bytes_max,
+                                  .writer =
+                                      answers_directly(connection) ? connection->writer : NULL,
+                                  .stream_id = frame->header.stream_id,
+                                  .frame_bytes_max = connection->limits.data_bytes};
+    INF_TRY(admit_request(connection, frame, upload, fault));
+    if (upload != NULL)
+        return handle_uploaded(connection, &request, upload, answer, fault);
+    enum inf_code code = handle_charged(connection, &request, false, answer, fault);
+    frame->data = request.data;
+    return code;
+}
+
+// Closes the connection of a client that ignores its credit again and again.
+static void check_violations(struct inf_connection *connection) INF_ON_LOOP
+{
+    struct inf_error err;
+    if (connection->violations <= INF_CONNECTION_VIOLATIONS)
+        return;
+    inf_fail_reason(&err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
+                    "%u requests in a row were beyond the credit of %" PRIu32,
+                    connection->violations, connection->limits.streams);
+    inf_connection_fail(connection, &err);
+}
+
+void inf_connection_take_request(struct inf_connection *connection, struct inf_frame *frame)
+{
+    struct inf_connections *set = connection->set;
+    struct inf_counters *counters = set->options.counters;
+    struct inf_error err;
+    struct inf_upload *upload = NULL;
+    if (connection->uploads != NULL)
+        upload = inf_connection_take_upload(connection, frame->header.stream_id);
+    if (upload == NULL && frame->header.stream_id <= connection->last_stream) {
+        inf_fail_reason(&err, INF_INVALID, INF_REASON_BAD_FRAME,
+                        "REQUEST frame: stream id %" PRIu64 ", wanted one above the last, %" PRIu64,
+                        frame->header.stream_id, connection->last_stream);
+        inf_connection_fail(connection, &err);
+        return;
+    }
+    connection->last_stream = INF_MAX(connection->last_stream, frame->header.stream_id);
+    counters->requests_accepted++;
+    counters->requests_in_flight++;
+
+    struct inf_answer answer = {.call = NULL};
+    inf_fault_init(&set->fault);
+    enum inf_code code = try_request(connection, frame, upload, &answer, &set->fault);
+    if (upload != NULL)
+        inf_connection_free_upload(connection, upload);
+    bool in_order =
+        answer.order_key == 0 ||
+        inf_connection_order_begin(connection, frame->header.stream_id, answer.order_key);
+    if (!in_order)
+        answer.order_key = 0;
+    if (code == INF_OK && answer.call != NULL) {
+        answer.call->order_key = answer.order_key;
+        answer.call->stream_id = frame->header.stream_id;
+        answer.call->method = frame->header.method;
+        connection->in_flight++;
+        inf_connection_link_call(connection, answer.call);
+    } else {
+        answer_at_once(connection, frame, &answer, code == INF_OK ? NULL : &set->fault);
+        if (code == INF_OK && changes_limits(frame->header.method))
+            inf_connections_adjust_credit(set);
+    }
+    if (!in_order) // there is no memory to keep the order of the replies
+        inf_connection_close(connection);
+    else
+        check_violations(connection);
+}
+
+void inf_connection_take_cancel(struct inf_connection *connection, const struct inf_frame *frame)
+{
+    struct inf_call *call = connection->calls;
+    struct inf_upload *upload = inf_connection_take_upload(connection, frame->header.stream_id);
+    if (upload != NULL) { // its REQUEST has not come, so there is nothing to answer
+        inf_connection_free_upload(connection, upload);
+        return;
+    }
+    while (call != NULL && call->stream_id != frame->header.stream_id)
+        call = call->next;
+    if (call != NULL && !call->answered)
+        inf_connection_end_call(connection, call, INF_CALL_END_CANCEL);
+}
+
+void inf_connection_take_data(struct inf_connection *connection, struct inf_frame *frame)
+{
+    struct inf_connections *set = connection->set;
+    struct inf_error err = frame->rejected;
+    uint64_t total_bytes = 0;
+    if (err.code == INF_OK && inf_message_decode(&set->message, INF_MESSAGE_DATA, frame->meta,
+                                                 set->scratch, &err) == INF_OK)
+        total_bytes = set->message.data.total_bytes;
+    if (err.code != INF_OK && err.code != INF_EXHAUSTED) {
+        inf_connection_fail(connection, &err);
+        return;
+    }
+    struct inf_upload *upload = inf_connection_find_upload(connection, frame->header.stream_id);
+    // Ignore further data of a stream that was cancelled: it was sent before the client knew.
+    if (upload == NULL && frame->header.stream_id <= connection->last_stream)
+        return;
+    if (upload == NULL)
+        upload = inf_connection_start_upload(connection, frame, total_bytes);
+    if (upload == NULL) {
+        inf_connection_close(connection);
+        return;
+    }
+    upload->since_ns = inf_clock_ns();
+    if (upload->refused.err.code != INF_OK)
+        return;
+    if (err.code == INF_OK && total_bytes != upload->total_bytes)
+        inf_fail_reason(&err, INF_INVALID, INF_REASON_SIZE_MISMATCH,
+                        "DATA frame: %" PRIu64 " bytes in all, the first one said %" PRIu64,
+                        total_bytes, upload->total_bytes);
+    if (err.code == INF_OK)
+        (void)!inf_connection_add_data(upload, frame, &err);
+    if (err.code != INF_OK)
+        inf_connection_refuse_upload(connection, upload, &err);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data of requests that arrives before the request, in DATA frames.
+#ifndef INF_DAEMON_CONNECTION_UPLOAD_H
+#define INF_DAEMON_CONNECTION_UPLOAD_H
+
+#include "daemon/connection/state.h"
+
+// Returns the upload of a stream; NULL if there is none.
+struct inf_upload *inf_connection_find_upload(const struct inf_connection *connection,
+                                              uint64_t stream_id) INF_ON_LOOP;
+
+// Starts the upload of a stream; it may be refused. NULL without memory.
+struct inf_upload *inf_connection_start_upload(struct inf_connection *connection,
+                                               const struct inf_frame *frame,
+                                               uint64_t total_bytes) INF_ON_LOOP;
+
+// Adds the data of a frame to an upload that is not refused.
+//
+// INF_INVALID  (SIZE_MISMATCH) there is more data than was announced.
+enum inf_code inf_connection_add_data(struct inf_upload *upload, const struct inf_frame *frame,
+                                      struct inf_error *err) INF_NODISCARD;
+
+// Refuses an upload: frees its data, and keeps the error for its REQUEST.
+void inf_connection_refuse_upload(struct inf_connection *connection, struct inf_upload *upload,
+                                  const struct inf_error *err) INF_ON_LOOP;
+
+// Takes the upload of a stream out of the list; the caller's to free. NULL if there is none.
+struct inf_upload *inf_connection_take_upload(struct inf_connection *connection,
+                                              uint64_t stream_id) INF_ON_LOOP;
+
+// Frees an upload and refunds what it still holds.
+void inf_connection_free_upload(struct inf_connection *connection,
+                                struct inf_upload *upload) INF_ON_LOOP;
+
+// Frees all uploads.
+void inf_connection_drop_uploads(struct inf_connection *connection) INF_ON_LOOP;
+
+// Returns the time at which the first upload times out; 0: there are no uploads.
+uint64_t inf_connection_uploads_due_ns(const struct inf_connection *connection);
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registers with libevent what a connection waits for. A connection has at most one timer, for the earliest of
+// its timeouts: HELLO, a frame or an upload that is not complete, replies that the client does not read.
+#include "daemon/connection/watch.h"
+
+#include <event2/event.h>
+
+#include "backends/base/clock.h"
+#include "daemon/connection/upload.h"
+
+void inf_connection_set_reading(struct inf_connection *connection, bool on)
+{
+    if (connection->reading == on)
+        return;
+    int result = on ? event_add(connection->read_event, NULL) : event_del(connection->read_event);
+    if (result == 0)
+        connection->reading = on;
+}
+
+void inf_connection_set_writing(struct inf_connection *connection, bool on)
+{
+    if (connection->writing == on)
+        return;
+    int result = on ? event_add(connection->write_event, NULL) : event_del(connection->write_event);
+    if (result == 0)
+        connection->writing = on;
+}
+
+// Returns the earlier of two times; 0 as `a` means none.
+static uint64_t find_earlier(uint64_t a, uint64_t b)
+{
+    return a == 0 ? b : INF_MIN(a, b);
+}
+
+uint64_t inf_connection_waiting_bytes(const struct inf_connection *connection)
+{
+    return connection->output.bytes + connection->stashed_bytes;
+}
+
+uint64_t inf_connection_due_ns(const struct inf_connection *connection)
+{
+    uint64_t due = 0;
+    if (connection->state == INF_CONNECTION_GREETING)
+        due = connection->opened_ns + INF_CONNECTION_GREETING_MS * INF_NS_PER_MS;
+    if (connection->frame_since_ns != 0)
+        due = find_earlier(due, connection->frame_since_ns + INF_LIMIT_FRAME_MS * INF_NS_PER_MS);
+    if (connection->uploads != NULL)
+        due = find_earlier(due, inf_connection_uploads_due_ns(connection));
+    uint64_t timeout_ns = (uint64_t)connection->set->options.config->reply_soft_ms * INF_NS_PER_MS;
+    if (connection->output.first_since_ns != 0)
+        due = find_earlier(due, connection->output.first_since_ns + timeout_ns);
+    if (connection->soft_since_ns != 0)
+        due = find_earlier(due, connection->soft_since_ns + timeout_ns);
+    return due;
+}
+
+void inf_connection_watch(struct inf_connection *connection)
+{
+    if (connection->state == INF_CONNECTION_OVER)
+        return;
+    uint64_t due = inf_connection_due_ns(connection);
+    if (due == 0 || (connection->timer_ns != 0 && connection->timer_ns <= due))
+        return;
+    uint64_t now = inf_clock_ns();
+    uint64_t wait_us = due > now ? (due - now + 999) / 1000 : 0;
+    struct timeval wait = {.tv_sec = (time_t)(wait_us / 1000000),
+                           .tv_usec = (suseconds_t)(wait_us % 1000000)};
+    if (event_add(connection->timer_event, &wait) == 0)
+        connection->timer_ns = due;
+}
