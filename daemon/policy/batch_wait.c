@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides whether a worker waits a moment for more rows before it runs a batch.
+//
+// The problem: four clients send one request each, wait for the answer, and send the next. A batch of four
+// costs little more than a run of one. But if a worker starts as soon as one request is queued, the clients
+// fall into two groups that alternate for ever:
+//
+//   run 1: A      queue while it runs: B C D
+//   run 2: B C D  queue while it runs: A
+//   run 3: A      ...                             half of the device time is lost
+//
+// The idea: clients that were just answered are about to ask again. So after a run of `rows` rows of the same
+// model, of which `fresh` rows have already come back, up to rows - fresh more are expected. Waiting pays if
+// running everything together saves more time than the wait costs:
+//
+//   saved = run(waiting) + run(expected) - run(waiting + expected)     wait at most saved / 2
+//
+// The wait ends early if no row arrives for INF_BATCH_WAIT_STALL_NS. It cannot do harm for long: a client that
+// is alone is always fresh, so it never waits; a deadline that would be missed forbids the wait; and waits
+// without result are backed off, so that clients that pause between requests are not delayed again and again.
 #include "daemon/policy/batch_wait.h"
 
 #include "proto/core/attributes.h"
 
-// Waits that bring nothing before chances are let go, and how many at most: 2, 4, ... 64.
+// After this many waits in a row without new rows, 2, 4, ... 64 occasions to wait are skipped.
 #define FRUITLESS_MOST 3
 #define SKIP_LOG2_MOST 6
 
-// What a run of so many rows takes: that of the first rung that holds them.
-static uint64_t run_ns(const struct inf_batch_ladder *ladder, uint64_t rows)
+// Returns the time of a run of so many rows: that of the smallest rung that holds them.
+static uint64_t find_run_ns(const struct inf_batch_ladder *ladder, uint64_t rows)
 {
     uint32_t rung = 0;
     while (rung + 1 < ladder->count && ladder->rungs[rung].rows < rows)
@@ -20,7 +39,7 @@ uint64_t inf_batch_wait_plan(struct inf_batch_wait *wait, const struct inf_batch
                              const struct inf_batch_waiting *waiting, uint64_t now_ns,
                              uint64_t *out_rows)
 {
-    // What ran long ago tells nothing of who asks again now.
+    // A run that ended long ago does not tell which clients are about to ask again.
     if (waiting->model != wait->model || wait->rows <= waiting->fresh ||
         now_ns > wait->end_ns + INF_BATCH_WAIT_MAX_NS)
         return 0;
@@ -28,8 +47,9 @@ uint64_t inf_batch_wait_plan(struct inf_batch_wait *wait, const struct inf_batch
         INF_MIN(waiting->rows + wait->rows - waiting->fresh, (uint64_t)inf_batch_rows_max(ladder));
     if (rows <= waiting->rows)
         return 0;
-    uint64_t apart_ns = run_ns(ladder, waiting->rows) + run_ns(ladder, rows - waiting->rows);
-    uint64_t together_ns = run_ns(ladder, rows);
+    uint64_t apart_ns =
+        find_run_ns(ladder, waiting->rows) + find_run_ns(ladder, rows - waiting->rows);
+    uint64_t together_ns = find_run_ns(ladder, rows);
     if (apart_ns < together_ns + 2 * INF_BATCH_WAIT_STALL_NS)
         return 0;
     uint64_t most_ns = INF_MIN((apart_ns - together_ns) / 2, INF_BATCH_WAIT_MAX_NS);

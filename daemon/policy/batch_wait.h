@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a worker that could begin had better wait a moment for rows that are about to come. Clients
-// that were answered a moment ago mostly ask again at once: run without them, those that wait now and
-// those that come next take turns for ever, each in half a batch. One that is alone never waits: what
-// it was answered it has asked again. Knows no clock and no lock: the caller has both.
+// Whether a worker that could start a batch waits a moment for rows that are about to arrive. batch_wait.c
+// explains the idea. Uses no clock and no lock: the caller provides both.
 #ifndef INF_DAEMON_POLICY_BATCH_WAIT_H
 #define INF_DAEMON_POLICY_BATCH_WAIT_H
 
@@ -11,37 +9,38 @@
 
 #include "daemon/policy/batch_ladder.h"
 
-// A wait is over when nothing has come for so long: answers have to get to clients, and wake them.
+// A wait ends if no row arrives for this long. It covers the way of an answer to the client and back.
 #define INF_BATCH_WAIT_STALL_NS 200000u
 // The longest wait.
 #define INF_BATCH_WAIT_MAX_NS 2000000u
 
-// Embedded; all zero is a fresh one.
+// Embedded. All zero is the initial state.
 struct inf_batch_wait {
-    uint64_t model;     // whose rows ran last
-    uint32_t rows;      // how many
-    uint64_t end_ns;    // when that ended
-    uint32_t fruitless; // waits one after the other that brought nothing
-    uint32_t skip;      // chances to wait that are let go since
+    uint64_t model;     // model of the last run
+    uint32_t rows;      // rows of the last run
+    uint64_t end_ns;    // end of the last run
+    uint32_t fruitless; // waits in a row that brought no rows
+    uint32_t skip;      // occasions to wait that are still to be skipped
 };
 
-// What waits now, all of one model.
+// The queued jobs of one model.
 struct inf_batch_waiting {
     uint64_t model;
     uint64_t rows;
-    uint64_t fresh;       // of them, that came since the last run ended
-    uint64_t deadline_ns; // the earliest; 0: none
+    uint64_t fresh;       // rows that arrived since the last run ended
+    uint64_t deadline_ns; // the earliest of the jobs; 0: none
 };
 
-// How long waiting may go on from now, and at how many rows it is over; 0: it does not pay.
+// Returns how long to wait from now at most, in nanoseconds; 0: waiting does not pay. *out_rows is the number of
+// rows at which the wait ends.
 uint64_t inf_batch_wait_plan(struct inf_batch_wait *wait, const struct inf_batch_ladder *ladder,
                              const struct inf_batch_waiting *waiting, uint64_t now_ns,
                              uint64_t *out_rows);
 
-// Learns whether a wait brought rows.
+// Records whether a wait brought rows.
 void inf_batch_wait_learn(struct inf_batch_wait *wait, bool fruitful);
 
-// Rows of a model have run.
+// Records a run of `rows` rows of a model.
 void inf_batch_wait_note(struct inf_batch_wait *wait, uint64_t model, uint32_t rows,
                          uint64_t end_ns);
 

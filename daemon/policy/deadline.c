@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A binary heap of deadlines, and one timerfd for the earliest of them. Each deadline knows its index in the
+// heap, so that removing it (the usual case: the request is done in time) needs no search.
 #include "daemon/policy/deadline.h"
 
 #include <assert.h>
@@ -12,10 +14,10 @@
 
 struct inf_deadlines {
     int fd;
-    uint64_t armed_ns; // what the timer is set to; 0: it is off
+    uint64_t armed_ns; // time that the timer is set to; 0: it is off
     uint32_t count;
     uint32_t capacity;
-    struct inf_deadline *heap[]; // from 1, the earliest first
+    struct inf_deadline *heap[]; // the root, which is the earliest, has index 1
 };
 
 uint64_t inf_deadline_after(uint64_t from_ns, uint64_t timeout_ns)
@@ -59,7 +61,7 @@ int inf_deadlines_fd(const struct inf_deadlines *deadlines)
     return deadlines->fd;
 }
 
-static void arm(struct inf_deadlines *deadlines, uint64_t at_ns)
+static void arm_timer(struct inf_deadlines *deadlines, uint64_t at_ns)
 {
     struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / INF_NS_PER_S),
                                            .tv_nsec = (long)(at_ns % INF_NS_PER_S)}};
@@ -69,7 +71,8 @@ static void arm(struct inf_deadlines *deadlines, uint64_t at_ns)
     deadlines->armed_ns = at_ns;
 }
 
-static void place(struct inf_deadlines *deadlines, uint32_t index, struct inf_deadline *deadline)
+static void place_deadline(struct inf_deadlines *deadlines, uint32_t index,
+                           struct inf_deadline *deadline)
 {
     deadlines->heap[index] = deadline;
     deadline->index = index;
@@ -78,10 +81,10 @@ static void place(struct inf_deadlines *deadlines, uint32_t index, struct inf_de
 static void sift_up(struct inf_deadlines *deadlines, uint32_t index, struct inf_deadline *deadline)
 {
     while (index > 1 && deadlines->heap[index / 2]->at_ns > deadline->at_ns) {
-        place(deadlines, index, deadlines->heap[index / 2]);
+        place_deadline(deadlines, index, deadlines->heap[index / 2]);
         index /= 2;
     }
-    place(deadlines, index, deadline);
+    place_deadline(deadlines, index, deadline);
 }
 
 static void sift_down(struct inf_deadlines *deadlines, uint32_t index,
@@ -96,10 +99,10 @@ static void sift_down(struct inf_deadlines *deadlines, uint32_t index,
             child++;
         if (deadlines->heap[child]->at_ns >= deadline->at_ns)
             break;
-        place(deadlines, index, deadlines->heap[child]);
+        place_deadline(deadlines, index, deadlines->heap[child]);
         index = child;
     }
-    place(deadlines, index, deadline);
+    place_deadline(deadlines, index, deadline);
 }
 
 void inf_deadlines_add(struct inf_deadlines *deadlines, struct inf_deadline *deadline)
@@ -109,10 +112,10 @@ void inf_deadlines_add(struct inf_deadlines *deadlines, struct inf_deadline *dea
         return;
     assert(deadlines->count < deadlines->capacity);
     sift_up(deadlines, ++deadlines->count, deadline);
-    // Only ever moved forward here: most requests are done long before their deadline, and a timer
-    // set again for each of them would cost a system call a request.
+    // The timer is only moved to an earlier time here. Most requests are done long before their deadline;
+    // setting the timer again for each of them would cost a system call per request.
     if (deadlines->armed_ns == 0 || deadline->at_ns < deadlines->armed_ns)
-        arm(deadlines, deadline->at_ns);
+        arm_timer(deadlines, deadline->at_ns);
 }
 
 void inf_deadlines_remove(struct inf_deadlines *deadlines, struct inf_deadline *deadline)
@@ -139,6 +142,6 @@ struct inf_deadline *inf_deadlines_next(struct inf_deadlines *deadlines)
         return passed;
     }
     // Setting the timer also makes the descriptor unreadable.
-    arm(deadlines, deadlines->count > 0 ? deadlines->heap[1]->at_ns : 0);
+    arm_timer(deadlines, deadlines->count > 0 ? deadlines->heap[1]->at_ns : 0);
     return NULL;
 }

@@ -1,4 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fair queueing in device time, on two levels: between users, and between the models of one user.
+//
+// Every user and every flow (the requests of one user for one model) has a counter `served_ns`: the device time
+// that it has used. The next entry is that of the user with the smallest counter; within the user the most
+// urgent entry, and among equally urgent ones that of the flow with the smallest counter. When an entry starts,
+// both counters are raised by its expected cost; when it ends, the charge is corrected to the time it took.
+// Charging at the start matters: otherwise several workers would all serve the same user.
+//
+// A user who was idle must not use up saved time later, and must not be punished either. So each level has a
+// clock: the counter of the one that was served last. Whoever starts to wait is moved forward to the clock.
+//
+//   user  served_ns          clock = 40
+//   A     40 (runs)
+//   B     55 (waits)         goes after C: it used more
+//   C     12 -> 40 (arrives) was idle: catches up to the clock, saves nothing
+//
+// Memory is fixed at creation. Users and flows come from pools as large as the queue: each one that is not idle
+// owns an entry, so the pools suffice. Idle ones are kept while their counter is ahead of the clock (a debt),
+// and forgotten earlier only if the pool is empty. The lists are searched linearly: there are few users.
 #include "daemon/policy/fair_queue.h"
 
 #include <assert.h>
@@ -10,35 +29,35 @@ struct list {
     struct inf_fair_queue_entry *first, *last;
 };
 
-// What one user has of one model. Its time counts on while the user is known.
+// The requests of one user for one model. The counter is kept while the flow is known.
 struct inf_fair_queue_flow {
     uint64_t model;
     struct user *user;
-    struct inf_fair_queue_flow *next; // of the user
-    uint64_t served_ns;               // device time had, plus what was missed while nothing waited
+    struct inf_fair_queue_flow *next; // in the list of the user
+    uint64_t served_ns;               // device time used, plus what was skipped while idle
     uint64_t waiting_ns[INF_PRIORITY_COUNT];
     uint32_t waiting, running;
-    struct list lists[INF_PRIORITY_COUNT]; // in the order they came
+    struct list lists[INF_PRIORITY_COUNT]; // in order of arrival
 };
 
 struct user {
     uint64_t id;
     struct user *next;
-    uint64_t served_ns; // as a flow's
-    uint64_t clock_ns;  // of its flows: where the one served last stood
+    uint64_t served_ns; // as that of a flow
+    uint64_t clock_ns;  // counter of the flow that was served last
     uint32_t waiting, running;
     struct inf_fair_queue_flow *flows;
 };
 
-// A flow and a user for each entry there can be: every one that is not idle has an entry.
+// The pools have a flow and a user for each possible entry: each one that is not idle has an entry.
 struct inf_fair_queue {
-    uint32_t capacity, flows_used, users_used; // used: handed out at least once
+    uint32_t capacity, flows_used, users_used; // used: taken from the pool at least once
     struct inf_fair_queue_flow *flow_pool, *free_flows;
     struct user *user_pool, *free_users;
     struct user *users;
-    uint32_t active_users; // with something waiting
-    uint64_t clock_ns;     // where the user served last stood
-    uint64_t waiting_ns;
+    uint32_t active_users; // users with waiting entries
+    uint64_t clock_ns;     // counter of the user who was served last
+    uint64_t waiting_ns;   // expected cost of all waiting entries
 };
 
 enum inf_code inf_fair_queue_create(struct inf_fair_queue **out_queue, uint32_t capacity,
@@ -48,7 +67,7 @@ enum inf_code inf_fair_queue_create(struct inf_fair_queue **out_queue, uint32_t 
     if (fair_queue == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a queue");
     fair_queue->capacity = capacity;
-    // Zeroed by the system, so that what is never used is never resident.
+    // Zero pages of the kernel: memory that is never used is never resident.
     fair_queue->flow_pool = calloc(capacity, sizeof *fair_queue->flow_pool);
     fair_queue->user_pool = calloc(capacity, sizeof *fair_queue->user_pool);
     if (fair_queue->flow_pool == NULL || fair_queue->user_pool == NULL) {
@@ -71,19 +90,19 @@ void inf_fair_queue_destroy(struct inf_fair_queue **fair_queue)
 
 // --- users and flows ---
 
-static bool flow_idle(const struct inf_fair_queue_flow *flow)
+static bool is_flow_idle(const struct inf_fair_queue_flow *flow)
 {
     return flow->waiting == 0 && flow->running == 0;
 }
 
-static bool user_idle(const struct user *user)
+static bool is_user_idle(const struct user *user)
 {
     return user->waiting == 0 && user->running == 0;
 }
 
-// Whether something else may take the place of what stands at `served_ns` and is idle: nothing is
-// lost where it is not ahead of the others, and where room is needed, what is lost is a debt.
-static bool forgettable(uint64_t served_ns, uint64_t clock_ns, bool room_needed)
+// Returns true if an idle user or flow may be forgotten. Nothing is lost if its counter is not ahead of the
+// clock. If room is needed, a debt may be lost.
+static bool is_forgettable(uint64_t served_ns, uint64_t clock_ns, bool room_needed)
 {
     return room_needed || served_ns <= clock_ns;
 }
@@ -93,7 +112,7 @@ static void forget_idle_flows(struct inf_fair_queue *fair_queue, struct user *us
 {
     for (struct inf_fair_queue_flow **link = &user->flows; *link != NULL;) {
         struct inf_fair_queue_flow *flow = *link;
-        if (!flow_idle(flow) || !forgettable(flow->served_ns, user->clock_ns, room_needed)) {
+        if (!is_flow_idle(flow) || !is_forgettable(flow->served_ns, user->clock_ns, room_needed)) {
             link = &flow->next;
             continue;
         }
@@ -107,7 +126,8 @@ static void forget_idle_users(struct inf_fair_queue *fair_queue, bool room_neede
 {
     for (struct user **link = &fair_queue->users; *link != NULL;) {
         struct user *user = *link;
-        if (!user_idle(user) || !forgettable(user->served_ns, fair_queue->clock_ns, room_needed)) {
+        if (!is_user_idle(user) ||
+            !is_forgettable(user->served_ns, fair_queue->clock_ns, room_needed)) {
             link = &user->next;
             continue;
         }
@@ -126,7 +146,7 @@ static struct user *find_user(const struct inf_fair_queue *fair_queue, uint64_t 
     return user;
 }
 
-static struct user *make_user(struct inf_fair_queue *fair_queue, uint64_t id)
+static struct user *create_user(struct inf_fair_queue *fair_queue, uint64_t id)
 {
     forget_idle_users(fair_queue, fair_queue->free_users == NULL &&
                                       fair_queue->users_used == fair_queue->capacity);
@@ -140,8 +160,8 @@ static struct user *make_user(struct inf_fair_queue *fair_queue, uint64_t id)
     return user;
 }
 
-static struct inf_fair_queue_flow *make_flow(struct inf_fair_queue *fair_queue, struct user *user,
-                                             uint64_t model)
+static struct inf_fair_queue_flow *create_flow(struct inf_fair_queue *fair_queue, struct user *user,
+                                               uint64_t model)
 {
     forget_idle_flows(fair_queue, user, false);
     if (fair_queue->free_flows == NULL && fair_queue->flows_used == fair_queue->capacity)
@@ -157,24 +177,24 @@ static struct inf_fair_queue_flow *make_flow(struct inf_fair_queue *fair_queue, 
     return flow;
 }
 
-// The flow of the user and the model; made where there is none.
-static struct inf_fair_queue_flow *get_flow(struct inf_fair_queue *fair_queue, uint64_t id,
-                                            uint64_t model)
+// Returns the flow of a user and a model, and creates it if there is none.
+static struct inf_fair_queue_flow *obtain_flow(struct inf_fair_queue *fair_queue, uint64_t id,
+                                               uint64_t model)
 {
     struct user *user = find_user(fair_queue, id);
     if (user == NULL)
-        user = make_user(fair_queue, id);
+        user = create_user(fair_queue, id);
     struct inf_fair_queue_flow *flow = user->flows;
     while (flow != NULL && flow->model != model)
         flow = flow->next;
-    return flow != NULL ? flow : make_flow(fair_queue, user, model);
+    return flow != NULL ? flow : create_flow(fair_queue, user, model);
 }
 
 // --- entries ---
 
-// Whoever begins to wait begins where the others stand: time in which nothing was asked for is
-// neither saved up nor held against anybody.
-static void catch_up(struct inf_fair_queue *fair_queue, struct inf_fair_queue_flow *flow)
+// Moves the counters of a user or flow that starts to wait forward to the clock: idle time is neither saved
+// nor held against it.
+static void move_to_clock(struct inf_fair_queue *fair_queue, struct inf_fair_queue_flow *flow)
 {
     struct user *user = flow->user;
     if (user->waiting == 0) {
@@ -187,9 +207,9 @@ static void catch_up(struct inf_fair_queue *fair_queue, struct inf_fair_queue_fl
 
 void inf_fair_queue_add(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry)
 {
-    struct inf_fair_queue_flow *flow = get_flow(fair_queue, entry->user, entry->model);
+    struct inf_fair_queue_flow *flow = obtain_flow(fair_queue, entry->user, entry->model);
     struct list *list = &flow->lists[entry->priority];
-    catch_up(fair_queue, flow);
+    move_to_clock(fair_queue, flow);
     entry->flow = flow;
     entry->next = NULL;
     entry->previous = list->last;
@@ -225,36 +245,37 @@ void inf_fair_queue_remove(struct inf_fair_queue *fair_queue, struct inf_fair_qu
     fair_queue->waiting_ns -= entry->cost_ns;
 }
 
-// How urgent an entry is by now.
-static uint32_t urgency(const struct inf_fair_queue_entry *entry, uint64_t now_ns)
+// Returns the priority of an entry after ageing; 0 is the most urgent.
+static uint32_t find_urgency(const struct inf_fair_queue_entry *entry, uint64_t now_ns)
 {
     uint64_t waited_ns = now_ns > entry->since_ns ? now_ns - entry->since_ns : 0;
     uint64_t older = waited_ns / (INF_FAIR_QUEUE_AGING_MS * INF_NS_PER_MS);
     return older >= (uint64_t)entry->priority ? 0 : (uint32_t)(entry->priority - older);
 }
 
-// The most urgent entry of a flow, the oldest of several.
-static struct inf_fair_queue_entry *flow_head(const struct inf_fair_queue_flow *flow,
-                                              uint64_t now_ns)
+// Returns the most urgent entry of a flow; the oldest if there are several.
+static struct inf_fair_queue_entry *find_flow_head(const struct inf_fair_queue_flow *flow,
+                                                   uint64_t now_ns)
 {
     struct inf_fair_queue_entry *head = NULL;
     for (int i = 0; i < INF_PRIORITY_COUNT; i++) {
         struct inf_fair_queue_entry *entry = flow->lists[i].first;
         if (entry == NULL)
             continue;
-        if (head == NULL || urgency(entry, now_ns) < urgency(head, now_ns) ||
-            (urgency(entry, now_ns) == urgency(head, now_ns) && entry->since_ns < head->since_ns))
+        if (head == NULL || find_urgency(entry, now_ns) < find_urgency(head, now_ns) ||
+            (find_urgency(entry, now_ns) == find_urgency(head, now_ns) &&
+             entry->since_ns < head->since_ns))
             head = entry;
     }
     return head;
 }
 
-// Whether `a` goes before `b`, both heads of flows of one user.
-static bool before(const struct inf_fair_queue_entry *a, const struct inf_fair_queue_entry *b,
-                   uint64_t now_ns)
+// Returns true if `a` goes before `b`; both are heads of flows of one user.
+static bool goes_before(const struct inf_fair_queue_entry *a, const struct inf_fair_queue_entry *b,
+                        uint64_t now_ns)
 {
-    uint32_t urgency_a = urgency(a, now_ns);
-    uint32_t urgency_b = urgency(b, now_ns);
+    uint32_t urgency_a = find_urgency(a, now_ns);
+    uint32_t urgency_b = find_urgency(b, now_ns);
     if (urgency_a != urgency_b)
         return urgency_a < urgency_b;
     if (a->flow->served_ns != b->flow->served_ns)
@@ -262,12 +283,13 @@ static bool before(const struct inf_fair_queue_entry *a, const struct inf_fair_q
     return a->since_ns < b->since_ns;
 }
 
-static struct inf_fair_queue_entry *user_head(const struct user *user, uint64_t now_ns)
+static struct inf_fair_queue_entry *find_user_head(const struct user *user, uint64_t now_ns)
 {
     struct inf_fair_queue_entry *head = NULL;
     for (const struct inf_fair_queue_flow *flow = user->flows; flow != NULL; flow = flow->next) {
-        struct inf_fair_queue_entry *entry = flow->waiting > 0 ? flow_head(flow, now_ns) : NULL;
-        if (entry != NULL && (head == NULL || before(entry, head, now_ns)))
+        struct inf_fair_queue_entry *entry =
+            flow->waiting > 0 ? find_flow_head(flow, now_ns) : NULL;
+        if (entry != NULL && (head == NULL || goes_before(entry, head, now_ns)))
             head = entry;
     }
     return head;
@@ -280,7 +302,7 @@ struct inf_fair_queue_entry *inf_fair_queue_next(struct inf_fair_queue *fair_que
     for (const struct user *user = fair_queue->users; user != NULL; user = user->next) {
         if (user->waiting == 0 || (least != NULL && user->served_ns > least->served_ns))
             continue;
-        struct inf_fair_queue_entry *entry = user_head(user, now_ns);
+        struct inf_fair_queue_entry *entry = find_user_head(user, now_ns);
         if (least != NULL && user->served_ns == least->served_ns &&
             entry->since_ns >= head->since_ns)
             continue;
@@ -311,13 +333,13 @@ void inf_fair_queue_end(struct inf_fair_queue *fair_queue, struct inf_fair_queue
     assert(flow->running > 0);
     flow->running--;
     flow->user->running--;
-    // Both were raised by the cost before, and never sink below where they were then.
+    // Both counters were raised by the cost at the start, so they cannot become negative.
     flow->served_ns += took_ns - entry->cost_ns;
     flow->user->served_ns += took_ns - entry->cost_ns;
     entry->flow = NULL;
 }
 
-// Appends what waits in a flow, but for `first`, and returns the new count.
+// Appends the waiting entries of a flow except `first`, and returns the new count.
 static uint32_t gather_flow(const struct inf_fair_queue_flow *flow,
                             const struct inf_fair_queue_entry *first,
                             struct inf_fair_queue_entry **entries, uint32_t count,

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Detects that a model became slower on its device, for example because a GPU throttles or another process
+// uses it.
+//
+// Single run times are noisy, so the median of a window of runs is one observation. The smallest median so far is
+// the reference. A model is slow if the medians exceed `factor` times the reference for at least `after_ns`
+// without a break: a short disturbance is ignored. Only runs with the key of the first run (the same shapes) are
+// observed, because others take another time anyway.
 #include "daemon/policy/latency_watch.h"
 
 #include <stdlib.h>
@@ -9,14 +16,14 @@ static int compare_ns(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Judges a window that is full.
-static bool judge(struct inf_latency_watch *latency_watch,
-                  const struct inf_latency_watch_limits *limits, uint64_t now_ns)
+// Evaluates a full window.
+static bool check_window(struct inf_latency_watch *latency_watch,
+                         const struct inf_latency_watch_limits *limits, uint64_t now_ns)
 {
     qsort(latency_watch->window_ns, INF_LATENCY_WATCH_WINDOW, sizeof *latency_watch->window_ns,
           compare_ns);
     latency_watch->median_ns = latency_watch->window_ns[INF_LATENCY_WATCH_WINDOW / 2];
-    if (latency_watch->best_ns == 0) { // nothing to compare with yet
+    if (latency_watch->best_ns == 0) { // the first window is the reference
         latency_watch->best_ns = latency_watch->median_ns;
         return false;
     }
@@ -48,5 +55,5 @@ bool inf_latency_watch_note(struct inf_latency_watch *latency_watch,
     if (latency_watch->count < INF_LATENCY_WATCH_WINDOW)
         return false;
     latency_watch->count = 0;
-    return judge(latency_watch, limits, now_ns);
+    return check_window(latency_watch, limits, now_ns);
 }

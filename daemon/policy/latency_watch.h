@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a model has become slower on its device than it was: a GPU that throttles, a neighbour that
-// came. Fed with the time of each run; the loop's. All zero is a fresh one.
+// Detects that a model became slower on its device than it was. Fed with the time of each run, by the loop only.
+// All zero is the initial state.
 #ifndef INF_DAEMON_POLICY_LATENCY_WATCH_H
 #define INF_DAEMON_POLICY_LATENCY_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// Runs whose median counts as one observation.
+// Runs per window; the median of a window is one observation.
 #define INF_LATENCY_WATCH_WINDOW 32u
 
 struct inf_latency_watch {
-    uint64_t key; // of the runs that are watched: those like the first
+    uint64_t key; // of the first run; only runs with this key are observed
     uint32_t count;
     uint64_t window_ns[INF_LATENCY_WATCH_WINDOW];
     uint64_t median_ns;     // of the last window
-    uint64_t best_ns;       // the least median so far; 0: none yet
-    uint64_t slow_since_ns; // when a window was first too slow; 0: the last was not
+    uint64_t best_ns;       // smallest median so far; 0: none yet
+    uint64_t slow_since_ns; // end of the first slow window; 0: the last window was not slow
 };
 
-// When a model counts as slower.
+// When a model counts as slow.
 struct inf_latency_watch_limits {
-    double factor;     // of the best median; 0: never
-    uint64_t after_ns; // for so long
+    double factor;     // of the median to the best one; 0: never
+    uint64_t after_ns; // how long it must be slow
 };
 
-// Notes a run of `run_ns` that ended at `now_ns`; runs with another `key` than the first are passed over
-// (other shapes). True where the model has been too slow for long enough; it is then to be forgotten by
-// a new struct, and until then is told again after as long.
+// Records a run of `run_ns` that ended at `now_ns`. Returns true if the model has been slow for long enough; then
+// the caller should start with a zeroed struct. If it does not, the next report comes after another `after_ns`.
 bool inf_latency_watch_note(struct inf_latency_watch *latency_watch,
                             const struct inf_latency_watch_limits *limits, uint64_t key,
                             uint64_t run_ns, uint64_t now_ns);

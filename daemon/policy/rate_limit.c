@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// A leaky bucket of device time: use fills it, and it drains at the allowed rate. A user may use as long as
+// the bucket holds less than one second's allowance.
 #include "daemon/policy/rate_limit.h"
 
 #include "backends/base/clock.h"
 #include "proto/core/attributes.h"
 
-// Whoever has taken hours waits no longer than this, which also keeps products in 64 bits.
+// The most that a bucket holds: a debt is never longer than this, and products fit into 64 bits.
 #define TAKEN_MAX_NS (3600 * INF_NS_PER_S)
 
-static void run_dry(struct inf_rate_limit *rate_limit, uint64_t ms_per_s, uint64_t now_ns)
+static void drain_bucket(struct inf_rate_limit *rate_limit, uint64_t ms_per_s, uint64_t now_ns)
 {
     uint64_t passed_ns = now_ns - INF_MIN(rate_limit->at_ns, now_ns);
     uint64_t made_up_ns = INF_MIN(passed_ns, TAKEN_MAX_NS) * ms_per_s / 1000;
@@ -22,7 +24,7 @@ void inf_rate_limit_take(struct inf_rate_limit *rate_limit, uint64_t took_ns, ui
         *rate_limit = (struct inf_rate_limit){0};
         return;
     }
-    run_dry(rate_limit, ms_per_s, now_ns);
+    drain_bucket(rate_limit, ms_per_s, now_ns);
     rate_limit->taken_ns +=
         INF_MIN(took_ns, TAKEN_MAX_NS - INF_MIN(rate_limit->taken_ns, TAKEN_MAX_NS));
 }
@@ -33,7 +35,7 @@ uint64_t inf_rate_limit_wait_ns(struct inf_rate_limit *rate_limit, uint64_t ms_p
     uint64_t ahead_ns = ms_per_s * INF_NS_PER_MS;
     if (ms_per_s == 0)
         return 0;
-    run_dry(rate_limit, ms_per_s, now_ns);
+    drain_bucket(rate_limit, ms_per_s, now_ns);
     if (rate_limit->taken_ns < ahead_ns)
         return 0;
     return (rate_limit->taken_ns - ahead_ns) / ms_per_s * 1000 + 1;

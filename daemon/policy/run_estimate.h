@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs take, learnt from those that are done: one running mean for each model and shape. What has
-// not run lately is forgotten. Embedded and of fixed size; the caller has the lock.
+// Estimates how long runs take, learned from finished runs: a running mean for each model and shape. Entries that
+// are not used are replaced. Embedded, of fixed size; the caller holds the lock.
 #ifndef INF_DAEMON_POLICY_RUN_ESTIMATE_H
 #define INF_DAEMON_POLICY_RUN_ESTIMATE_H
 
@@ -8,32 +8,32 @@
 
 #include "proto/core/shape.h"
 
-// Models and shapes that are remembered: sets of ways, by the key.
+// Size of the cache: sets, and entries per set.
 #define INF_ESTIMATE_SETS 64
 #define INF_ESTIMATE_WAYS 4
 
-// What one run takes: from its start to its end, and of the device's time where it shares a batch.
+// The cost of one run.
 struct inf_estimate {
-    uint64_t run_ns; // 0: not known
-    uint64_t share_ns;
+    uint64_t run_ns;   // from start to end; 0: not known
+    uint64_t share_ns; // device time; less than run_ns if the run was a shared batch
 };
 
 struct inf_estimates {
     struct {
-        uint64_t key; // 0: free
-        uint64_t used_at;
+        uint64_t key;     // 0: free
+        uint64_t used_at; // value of `clock` at the last use
         struct inf_estimate mean;
     } entries[INF_ESTIMATE_SETS][INF_ESTIMATE_WAYS];
     uint64_t clock;
 };
 
-// A number for runs of a model (whatever tells models apart) with inputs of these shapes; never 0.
+// Returns the key of runs of a model with inputs of these shapes; never 0. `model` identifies the model.
 uint64_t inf_estimate_key(const void *model, const struct inf_shape *shapes, uint32_t count);
 
-// What such a run is expected to take; all 0 where none is remembered.
+// Returns the expected cost of a run; all 0 if none is known.
 struct inf_estimate inf_estimates_find(struct inf_estimates *estimates, uint64_t key);
 
-// Learns from a run.
+// Learns from a finished run.
 void inf_estimates_note(struct inf_estimates *estimates, uint64_t key,
                         const struct inf_estimate *took);
 
