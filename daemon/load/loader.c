@@ -172,7 +172,7 @@ static void run_race_job(struct inf_loader *loader, struct inf_load_job *job) IN
     inf_log(log, INF_LOG_INFO,
             "race over name=%s device=%s precision=%s threads=%u candidates=%u ms=%llu",
             job->base->name, inf_device_info(chosen->device)->name,
-            inf_precision_name(chosen->mode.precision), chosen->mode.threads, race->count,
+            inf_precision_name(chosen->options.precision), chosen->options.threads, race->count,
             (unsigned long long)(race->took_ns / INF_NS_PER_MS));
 }
 

@@ -63,11 +63,11 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(warm_up->options->devices, hosts, INF_MODEL_HOSTS);
     // A mode that lowers nothing is fp32: its name is for what is done.
-    if (served->placement.mode.precision > INF_PRECISION_FP32 &&
+    if (served->placement.options.precision > INF_PRECISION_FP32 &&
         inf_executable_precision(executable) == INF_PRECISION_FP32)
         snprintf(served->precision_reason, sizeof served->precision_reason,
                  "nothing of it is computed in %s on %s",
-                 inf_precision_name(served->placement.mode.precision),
+                 inf_precision_name(served->placement.options.precision),
                  inf_device_info(served->device)->name);
     served->warm_precision = inf_executable_precision(executable);
     inf_model_profile_read(&served->profile, executable, served->device, hosts, host_count);
@@ -106,7 +106,7 @@ static void place_model(struct inf_warm_up *warm_up, const struct inf_shape *sha
         inf_placement_choose(&served->placement, &warm_up->options->place, &subject);
     served->device = inf_device_ref(device);
     inf_model_charge(served->model, device);
-    inf_model_prefer(served->model, device, &served->placement.mode);
+    inf_model_prefer(served->model, device, &served->placement.options);
     if (served->precision == INF_PRECISION_AUTO)
         inf_precision_explain(&served->placement, served->precision_reason);
     if (warm_up->pinned == NULL)

@@ -135,7 +135,7 @@ void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns)
 }
 
 enum inf_code inf_quota_check_device_time(struct inf_quota_user *user, uint64_t *out_wait_ns,
-                                   struct inf_error *err)
+                                          struct inf_error *err)
 {
     uint64_t most = user->quota->most[INF_QUOTA_DEVICE_MS];
     if (most == 0)

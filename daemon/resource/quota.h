@@ -62,7 +62,7 @@ void inf_quota_spend(struct inf_quota_user *user, uint64_t device_ns) INF_ON_LOO
 //
 // INF_EXHAUSTED  (QUOTA_TIME) not for *out_wait_ns.
 enum inf_code inf_quota_check_device_time(struct inf_quota_user *user, uint64_t *out_wait_ns,
-                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
 // Changes what one user may hold. Who holds more already keeps it, and gets nothing more.
 void inf_quota_set_most(struct inf_quota *quota, enum inf_quota_kind kind,

@@ -53,7 +53,7 @@ static void demote_after_bad_results(struct inf_service *service,
         why, sizeof why,
         "%s on %s gave values that are not finite: the answer was computed again in fp32, and the "
         "model stays in fp32",
-        inf_precision_name(served->placement.mode.precision),
+        inf_precision_name(served->placement.options.precision),
         inf_device_info(served->device)->name);
     inf_log(service->options.log, INF_LOG_WARNING, "model demoted name=%s reason=\"%s\"",
             served->name, why);

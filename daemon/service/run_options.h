@@ -8,9 +8,9 @@
 // Chooses device, precision and run mode of a job whose model is known. The request may name each of
 // them; otherwise the device and precision are those that the model is placed with (another device while
 // that one is lost), and the mode is that of the settings.
-enum inf_code inf_service_choose_manner(struct inf_service *service, struct inf_job *job,
-                                        const struct inf_request *request,
-                                        struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
+enum inf_code inf_service_choose_run_options(struct inf_service *service, struct inf_job *job,
+                                             const struct inf_request *request,
+                                             struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
 // Sets *out_precision to the precision called `name`, which the device must offer; AUTO if `name` is "".
 //

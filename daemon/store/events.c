@@ -52,7 +52,7 @@ static void finish_race(struct inf_model_store *store, struct inf_model_entry *e
     const struct inf_race *race = &decision->race;
     const struct inf_race_entry *chosen = &race->entries[race->chosen];
     if (chosen->device == served->device &&
-        inf_mode_equal(&chosen->mode, &served->placement.mode)) {
+        inf_run_options_equal(&chosen->options, &served->placement.options)) {
         inf_placement_adopt(&served->placement, race);
         if (served->precision == INF_PRECISION_AUTO)
             inf_precision_explain(&served->placement, served->precision_reason);
