@@ -5,7 +5,8 @@
 
 #include "proto/core/span.h"
 
-// Steps are cut into blocks. A tensor of few blocks is listed in each of them, one of more beside them.
+// Steps are cut into blocks. A tensor of few blocks is listed in each of them, one of more beside
+// them.
 #define BLOCK_STEPS 32u
 #define BLOCKS_FEW  4u
 // Tensors looked at, all placements together, and what sorting one counts: half a second.

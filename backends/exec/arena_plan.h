@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where tensors lie in an arena, each placed at the lowest offset at which no other lies that is alive
-// at the same time. Behind plan.h, which users see.
+// Where tensors lie in an arena, each placed at the lowest offset at which no other lies that is
+// alive at the same time. Behind plan.h, which users see.
 #ifndef INF_BACKENDS_EXEC_ARENA_PLAN_H
 #define INF_BACKENDS_EXEC_ARENA_PLAN_H
 
@@ -18,8 +18,8 @@ struct inf_arena_item {
 
 struct inf_arena_plan;
 
-// An arena for at most `item_count` tensors and steps below `step_count`. *out_plan is the caller's to
-// destroy.
+// An arena for at most `item_count` tensors and steps below `step_count`. *out_plan is the caller's
+// to destroy.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_arena_plan_create(struct inf_arena_plan **out_plan, uint32_t item_count,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of the constants of some graphs, and what executables do with each: read it as it is, or have
-// it in a form of their own.
+// A list of the constants of some graphs, and what executables do with each: read it as it is, or
+// have it in a form of their own.
 #ifndef INF_BACKENDS_EXEC_CONSTANTS_H
 #define INF_BACKENDS_EXEC_CONSTANTS_H
 
@@ -54,8 +54,8 @@ struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants);
 // Leaves one entry a constant: read if any of its uses reads it, and with one of its forms.
 void inf_constants_merge(struct inf_constants *constants);
 
-// Gives the graph and its subgraphs constants of their own: copies of those that it shares, one each.
-// All of them are whole.
+// Gives the graph and its subgraphs constants of their own: copies of those that it shares, one
+// each. All of them are whole.
 //
 // INF_EXHAUSTED  memory; the graph is as it was.
 enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err) INF_NODISCARD;

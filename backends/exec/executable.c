@@ -1,265 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// The front of executables: checks the calls of executable.h and passes them to the implementation
+// (executable_ops.h), static or dynamic. What both do alike, such as adding up constants, is here.
+// Executables are created by static_executable.h and dynamic/dynamic_executable.h.
 #include "backends/exec/executable.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <assert.h>
 
-#include "backends/exec/dynamic/dynamic.h"
-#include "backends/exec/executable_impl.h"
-#include "proto/core/span.h"
-
-// Which values lie in 16 bits: those that stay in the first device's arena and that no pinned node makes.
-static enum inf_code settle_lowered(struct inf_executable *executable, struct inf_error *err)
-{
-    const struct inf_graph *graph = executable->graph;
-    const struct inf_plan *plan = executable->plan;
-    if (executable->options.precision != INF_PRECISION_FP16)
-        return INF_OK;
-    free(executable->lowered);
-    executable->lowered = calloc((size_t)graph->value_count + 1, sizeof *executable->lowered);
-    if (executable->lowered == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for the forms of %u values",
-                        graph->value_count);
-    for (uint32_t v = 0; v < graph->value_count; v++) {
-        uint32_t maker = graph->values[plan->roots[v]].producer;
-        executable->lowered[v] =
-            executable->staging.on_device[v] && graph->values[v].dtype == INF_DTYPE_F32 &&
-            maker != INF_NODE_NONE && !(plan->pinned != NULL && plan->pinned[maker]);
-    }
-    return INF_OK;
-}
-
-static enum inf_code compile_segments(struct inf_executable *executable, struct inf_error *err)
-{
-    const struct inf_plan *plan = executable->plan;
-    executable->programs = calloc((size_t)plan->segment_count + 1, sizeof *executable->programs);
-    if (executable->programs == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for %u programs", plan->segment_count);
-    for (uint32_t i = 0; i < plan->segment_count; i++) {
-        struct inf_device *device = executable->devices[plan->segments[i].device];
-        struct inf_segment segment =
-            inf_plan_segment(plan, i, executable->graph, device, &executable->options);
-        segment.slots = executable->slot_count;
-        if (segment.precision == executable->options.precision)
-            segment.lowered = executable->lowered;
-        INF_TRY(inf_program_compile(&executable->programs[i], device, &segment, 0, err));
-    }
-    return INF_OK;
-}
-
-// Lists the values that move with each run.
-static enum inf_code list_bound_values(struct inf_executable *executable, struct inf_error *err)
-{
-    const struct inf_graph *graph = executable->graph;
-    executable->inputs = calloc((size_t)graph->value_count + 1, sizeof *executable->inputs);
-    executable->outputs = calloc((size_t)graph->value_count + 1, sizeof *executable->outputs);
-    if (executable->inputs == NULL || executable->outputs == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for %u values", graph->value_count);
-    for (uint32_t v = 0; v < graph->value_count; v++) {
-        const struct inf_storage *storage = &executable->plan->storage[v];
-        struct inf_bound_value bound = {.value = v, .index = storage->index};
-        if (storage->place == INF_PLACE_INPUT)
-            executable->inputs[executable->input_count++] = bound;
-        if (storage->place == INF_PLACE_OUTPUT)
-            executable->outputs[executable->output_count++] = bound;
-    }
-    return INF_OK;
-}
-
-static enum inf_code alloc_buffer(struct inf_executable *executable, struct inf_buffer **buffer,
-                                  struct inf_device *device, size_t size_bytes,
-                                  enum inf_buffer_usage usage, struct inf_error *err)
-{
-    executable->buffer_bytes += size_bytes;
-    return inf_buffer_alloc(buffer, device, size_bytes, usage, err);
-}
-
-static enum inf_code alloc_slot(struct inf_executable *executable, struct inf_slot *slot,
-                                struct inf_error *err)
-{
-    const struct inf_plan *plan = executable->plan;
-    struct inf_device *host = executable->devices[executable->device_count - 1];
-    struct inf_device *first = executable->devices[0];
-    if (inf_device_info(first)->host_memory) {
-        host = first;
-    } else {
-        INF_TRY(alloc_buffer(executable, &slot->device_arena, first, plan->arena_bytes,
-                             INF_BUFFER_ARENA, err));
-        INF_TRY(alloc_buffer(executable, &slot->staging, first, executable->staging.bytes,
-                             INF_BUFFER_STAGING, err));
-    }
-    return alloc_buffer(executable, &slot->arena, host,
-                        executable->staging.host_arena ? plan->memory_bytes : 0, INF_BUFFER_ARENA,
-                        err);
-}
-
-static enum inf_code fill_slot(struct inf_executable *executable, struct inf_slot *slot,
-                               struct inf_error *err)
-{
-    const struct inf_graph *graph = executable->graph;
-    const struct inf_plan *plan = executable->plan;
-    INF_TRY(alloc_slot(executable, slot, err));
-    slot->bindings = calloc((size_t)graph->value_count + 1, sizeof *slot->bindings);
-    if (slot->bindings == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for %u bindings", graph->value_count);
-    slot->fed = calloc((size_t)executable->input_count + 1, sizeof *slot->fed);
-    if (slot->fed == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for %u inputs", executable->input_count);
-    for (uint32_t v = 0; v < graph->value_count; v++)
-        slot->bindings[v] = inf_executable_place(executable, slot, v);
-    // A renamed constant has no data of its own: it lies where what it renames does.
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        const struct inf_node *node = &graph->nodes[n];
-        if (plan->storage[node->outputs[0]].place == INF_PLACE_CONST)
-            slot->bindings[node->outputs[0]] = slot->bindings[node->inputs[0]];
-    }
-    return INF_OK;
-}
-
-static void destroy_plan(struct inf_executable *executable)
-{
-    for (uint32_t i = 0; executable->programs != NULL && i < executable->plan->segment_count; i++)
-        inf_program_destroy(&executable->programs[i]);
-    free(executable->programs);
-    executable->programs = NULL;
-    inf_staging_fini(&executable->staging);
-    free(executable->lowered);
-    executable->lowered = NULL;
-    inf_plan_destroy(&executable->plan);
-}
-
-// Whether a device that the plan relies on has changed its mind about a node: a driver may turn out
-// unable to build what it was asked for.
-static bool is_outdated(const struct inf_executable *executable)
-{
-    const struct inf_plan *plan = executable->plan;
-    for (uint32_t i = 0; i < plan->segment_count; i++) {
-        const struct inf_plan_segment *segment = &plan->segments[i];
-        for (uint32_t k = segment->first; k < segment->first + segment->count; k++)
-            if (inf_device_supports(executable->devices[segment->device], executable->graph,
-                                    plan->steps[k], NULL) != INF_OK)
-                return true;
-    }
-    return false;
-}
-
-// Plans and compiles; anew where a device declines a node only when it compiles it. Each time there
-// are fewer nodes left that it could.
-static enum inf_code plan_and_compile(struct inf_executable *executable, struct inf_error *err)
-{
-    // Once more even where all are supported as before: what was fused may not be any more.
-    for (bool again = true;; again = false) {
-        INF_TRY(inf_plan_build(&executable->plan, executable->graph, executable->devices,
-                               executable->device_count, &executable->options, err));
-        INF_TRY(inf_staging_init(&executable->staging, executable->graph, executable->plan,
-                                 executable->devices, err));
-        INF_TRY(settle_lowered(executable, err));
-        enum inf_code code = compile_segments(executable, err);
-        if (code != INF_UNSUPPORTED || !(is_outdated(executable) || again))
-            return code;
-        destroy_plan(executable);
-    }
-}
-
-static enum inf_code fill(struct inf_executable *executable, struct inf_device *const *devices,
-                          uint32_t device_count, const struct inf_run_options *options,
-                          struct inf_error *err)
-{
-    executable->options = *options;
-    executable->devices = calloc(device_count, sizeof *executable->devices);
-    if (executable->devices == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for %u devices", device_count);
-    for (uint32_t i = 0; i < device_count; i++)
-        executable->devices[executable->device_count++] = inf_device_ref(devices[i]);
-    executable->slot_count = inf_device_info(devices[0])->slots;
-    INF_TRY(plan_and_compile(executable, err));
-    executable->options.pinned = NULL; // borrowed for the call; the plan has its own list
-    executable->options.pinned_count = 0;
-    INF_TRY(list_bound_values(executable, err));
-    executable->slots = calloc(executable->slot_count, sizeof *executable->slots);
-    if (executable->slots == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for %u slots", executable->slot_count);
-    for (uint32_t i = 0; i < executable->slot_count; i++)
-        INF_TRY(fill_slot(executable, &executable->slots[i], err));
-    return INF_OK;
-}
-
-enum inf_code inf_executable_create(struct inf_executable **out_executable,
-                                    struct inf_graph **graph, struct inf_device *const *devices,
-                                    uint32_t device_count, struct inf_error *err)
-{
-    static const struct inf_run_options plain;
-    return inf_executable_create_in(out_executable, graph, devices, device_count, &plain, err);
-}
-
-enum inf_code inf_executable_create_in(struct inf_executable **out_executable,
-                                       struct inf_graph **graph, struct inf_device *const *devices,
-                                       uint32_t device_count, const struct inf_run_options *options,
-                                       struct inf_error *err)
-{
-    inf_role_check_may_block();
-    struct inf_executable *executable = calloc(1, sizeof *executable);
-    if (executable == NULL) {
-        inf_graph_destroy(graph);
-        return inf_fail(err, INF_EXHAUSTED, "no memory for an executable");
-    }
-    executable->graph = *graph;
-    *graph = NULL;
-    enum inf_code code = fill(executable, devices, device_count, options, err);
-    if (code == INF_OK)
-        *out_executable = executable;
-    else
-        inf_executable_destroy(&executable);
-    return code;
-}
-
-enum inf_code inf_executable_create_dynamic(struct inf_executable **out_executable,
-                                            struct inf_graph **graph,
-                                            const struct inf_evaluator *evaluator,
-                                            struct inf_device *const *devices,
-                                            uint32_t device_count, struct inf_error *err)
-{
-    if (!inf_graph_needs_values(*graph))
-        return inf_executable_create(out_executable, graph, devices, device_count, err);
-    struct inf_executable *executable = calloc(1, sizeof *executable);
-    if (executable == NULL) {
-        inf_graph_destroy(graph);
-        return inf_fail(err, INF_EXHAUSTED, "no memory for an executable");
-    }
-    executable->graph = *graph;
-    *graph = NULL;
-    enum inf_code code = inf_dynamic_create(&executable->dynamic, executable->graph, evaluator,
-                                            devices, device_count, err);
-    if (code == INF_OK)
-        *out_executable = executable;
-    else
-        inf_executable_destroy(&executable);
-    return code;
-}
+#include "backends/exec/executable_ops.h"
 
 void inf_executable_destroy(struct inf_executable **pointer)
 {
     struct inf_executable *executable = *pointer;
     *pointer = NULL;
-    if (executable == NULL)
-        return;
-    inf_dynamic_destroy(&executable->dynamic);
-    for (uint32_t i = 0; executable->slots != NULL && i < executable->slot_count; i++) {
-        inf_buffer_free(&executable->slots[i].arena);
-        inf_buffer_free(&executable->slots[i].device_arena);
-        inf_buffer_free(&executable->slots[i].staging);
-        free(executable->slots[i].bindings);
-        free(executable->slots[i].fed);
-    }
-    free(executable->slots);
-    destroy_plan(executable);
-    free(executable->inputs);
-    free(executable->outputs);
-    inf_graph_destroy(&executable->graph);
-    for (uint32_t i = 0; i < executable->device_count; i++)
-        inf_device_unref(&executable->devices[i]);
-    free(executable->devices);
-    free(executable);
+    if (executable != NULL)
+        executable->ops->destroy(executable);
 }
 
 const struct inf_graph *inf_executable_graph(const struct inf_executable *executable)
@@ -267,99 +21,56 @@ const struct inf_graph *inf_executable_graph(const struct inf_executable *execut
     return executable->graph;
 }
 
-// The executable that has the plan.
-static const struct inf_executable *planned(const struct inf_executable *executable)
+// --- the planned part ---
+
+static const struct inf_executable *planned_part(const struct inf_executable *executable)
 {
-    return executable->dynamic != NULL ? inf_dynamic_planned(executable->dynamic) : executable;
+    const struct inf_executable *planned = executable->ops->planned(executable);
+    assert(planned != NULL && planned->ops->plan != NULL);
+    return planned;
 }
 
 const struct inf_plan *inf_executable_plan(const struct inf_executable *executable)
 {
-    return planned(executable)->plan;
+    const struct inf_executable *planned = planned_part(executable);
+    return planned->ops->plan(planned);
 }
 
 const struct inf_graph *inf_executable_planned_graph(const struct inf_executable *executable)
 {
-    return planned(executable)->graph;
+    return planned_part(executable)->graph;
 }
 
 const struct inf_device_info *inf_executable_device(const struct inf_executable *executable,
                                                     uint32_t device)
 {
-    return inf_device_info(planned(executable)->devices[device]);
+    const struct inf_executable *planned = planned_part(executable);
+    return planned->ops->device(planned, device);
 }
 
 uint32_t inf_executable_interpreted_nodes(const struct inf_executable *executable)
 {
-    return executable->graph->node_count - planned(executable)->graph->node_count;
+    return executable->graph->node_count - planned_part(executable)->graph->node_count;
 }
 
 enum inf_precision inf_executable_precision(const struct inf_executable *executable)
 {
-    if (executable->dynamic != NULL)
-        return INF_PRECISION_FP32;
-    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
-        if (inf_program_lowered_nodes(executable->programs[i]) > 0)
-            return executable->options.precision;
-    return INF_PRECISION_FP32;
+    return executable->ops->precision(executable);
 }
 
-// --- constants ---
-
-// Lists how the nodes of a segment use their constants.
-static enum inf_code list_segment(const struct inf_executable *executable, uint32_t segment,
-                                  struct inf_constants *constants, struct inf_error *err)
-{
-    const struct inf_graph *graph = executable->graph;
-    const struct inf_plan *plan = executable->plan;
-    const struct inf_plan_segment *stretch = &plan->segments[segment];
-    for (uint32_t i = stretch->first; i < stretch->first + stretch->count; i++) {
-        const struct inf_node *node = &graph->nodes[plan->steps[i]];
-        for (uint32_t k = 0; k < node->input_count; k++) {
-            uint32_t value = node->inputs[k];
-            uint32_t root = value != INF_VALUE_NONE ? plan->roots[value] : value;
-            struct inf_blob *blob = root != INF_VALUE_NONE ? graph->values[root].data : NULL;
-            struct inf_blob_form *form = NULL;
-            if (blob == NULL)
-                continue;
-            if (root == value && blob->size_bytes >= INF_CONSTANT_SMALL_BYTES)
-                form = inf_program_packed(executable->programs[segment], plan->steps[i], k);
-            INF_TRY(inf_constants_add(constants, blob, form, err));
-        }
-    }
-    return INF_OK;
-}
+// --- constants and memory ---
 
 enum inf_code inf_executable_list_constants(const struct inf_executable *executable,
                                             struct inf_constants *constants, struct inf_error *err)
 {
-    const struct inf_graph *graph = executable->graph;
-    INF_TRY(inf_constants_add_graph(constants, graph, err));
-    if (executable->dynamic != NULL)
-        return inf_dynamic_list_constants(executable->dynamic, constants, err);
-    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
-        INF_TRY(list_segment(executable, i, constants, err));
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        struct inf_blob *blob =
-            graph->values[executable->plan->roots[graph->outputs[i].value]].data;
-        if (blob != NULL)
-            INF_TRY(inf_constants_add(constants, blob, NULL, err));
-    }
-    return INF_OK;
+    INF_TRY(inf_constants_add_graph(constants, executable->graph, err));
+    return executable->ops->list_constants(executable, constants, err);
 }
 
 void inf_executable_add_own_memory(const struct inf_executable *executable,
                                    struct inf_executable_memory *memory)
 {
-    if (executable->dynamic != NULL) {
-        inf_dynamic_add_own_memory(executable->dynamic, memory);
-        return;
-    }
-    memory->buffer_bytes += executable->buffer_bytes;
-    for (uint32_t i = 0; i < executable->plan->segment_count; i++) {
-        memory->weight_bytes += inf_program_weight_bytes(executable->programs[i]);
-        memory->buffer_bytes += inf_program_scratch_bytes(executable->programs[i]);
-    }
+    executable->ops->add_own_memory(executable, memory);
 }
 
 enum inf_code inf_executable_memory(const struct inf_executable *executable,
@@ -382,62 +93,37 @@ enum inf_code inf_executable_memory(const struct inf_executable *executable,
     return code;
 }
 
-// --- losing ---
-
 bool inf_executable_lost(const struct inf_executable *executable)
 {
-    if (executable->dynamic != NULL)
-        return inf_dynamic_lost(executable->dynamic);
-    for (uint32_t i = 0; i < executable->plan->segment_count; i++)
-        if (inf_program_lost(executable->programs[i]))
-            return true;
-    return false;
+    return executable->ops->lost(executable);
+}
+
+// --- running ---
+
+enum inf_code inf_executable_run(struct inf_executable *executable,
+                                 const struct inf_execution *execution, struct inf_error *err)
+{
+    inf_role_check_may_block();
+    assert(execution->outputs != NULL);
+    return executable->ops->run(executable, execution, err);
 }
 
 bool inf_executable_result(const struct inf_executable *executable, uint32_t slot, uint32_t output,
                            struct inf_result *result)
 {
-    return executable->dynamic != NULL &&
-           inf_dynamic_result(executable->dynamic, slot, output, result);
+    assert(output < executable->graph->output_count);
+    return executable->ops->result != NULL &&
+           executable->ops->result(executable, slot, output, result);
 }
 
 void inf_executable_drop_results(struct inf_executable *executable, uint32_t slot)
 {
-    if (executable->dynamic != NULL)
-        inf_dynamic_drop_results(executable->dynamic, slot);
-}
-
-// The profile of the planned part, its nodes as the whole graph numbers them.
-static uint32_t profile_dynamic(const struct inf_dynamic *dynamic, uint32_t slot,
-                                struct inf_node_profile *nodes, uint32_t capacity)
-{
-    uint32_t count = inf_executable_profile(inf_dynamic_planned(dynamic), slot, nodes, capacity);
-    for (uint32_t i = 0; i < INF_MIN(count, capacity); i++)
-        nodes[i].node = inf_dynamic_planned_node(dynamic, nodes[i].node);
-    return count;
+    if (executable->ops->drop_results != NULL)
+        executable->ops->drop_results(executable, slot);
 }
 
 uint32_t inf_executable_profile(const struct inf_executable *executable, uint32_t slot,
                                 struct inf_node_profile *nodes, uint32_t capacity)
 {
-    if (executable->dynamic != NULL)
-        return profile_dynamic(executable->dynamic, slot, nodes, capacity);
-    const struct inf_plan *plan = executable->plan;
-    uint32_t count = 0;
-    struct inf_step_profile *steps = calloc((size_t)plan->step_count + 1, sizeof *steps);
-    if (steps == NULL)
-        return 0;
-    for (uint32_t i = 0; i < plan->segment_count; i++) {
-        struct inf_device *device = executable->devices[plan->segments[i].device];
-        uint32_t got =
-            inf_program_profile(executable->programs[i], slot, steps, plan->segments[i].count);
-        for (uint32_t k = 0; k < INF_MIN(got, plan->segments[i].count); k++, count++)
-            if (count < capacity)
-                nodes[count] = (struct inf_node_profile){.node = steps[k].node,
-                                                         .time_ns = steps[k].time_ns,
-                                                         .kernel = steps[k].kernel,
-                                                         .device = inf_device_info(device)->name};
-    }
-    free(steps);
-    return count;
+    return executable->ops->profile(executable, slot, nodes, capacity);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executable: a plan bound to devices, with an arena for each slot. A slot is one concurrent run;
-// runs in different slots do not meet.
+// An executable: a plan bound to devices, with an arena for each slot. A slot is one concurrent
+// run; runs in different slots do not meet.
 #ifndef INF_BACKENDS_EXEC_EXECUTABLE_H
 #define INF_BACKENDS_EXEC_EXECUTABLE_H
 
@@ -8,35 +8,8 @@
 #include "backends/exec/constants.h"
 #include "backends/exec/plan.h"
 #include "backends/exec/run_options.h"
-#include "backends/graph/pass/pass.h"
 
 struct inf_executable;
-
-// Compiles `graph` (shapes known, passes run) for devices[0], with the rest as fall-backs in order;
-// ref is the last. Takes over `graph`, also on failure. The number of slots is devices[0]'s.
-// *out_executable is the caller's to destroy; it holds references to the devices.
-//
-// INF_UNSUPPORTED, INF_EXHAUSTED  as inf_plan_build() and inf_program_compile().
-enum inf_code inf_executable_create(struct inf_executable **out_executable,
-                                    struct inf_graph **graph, struct inf_device *const *devices,
-                                    uint32_t device_count,
-                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
-
-// As inf_executable_create(), with run options.
-enum inf_code inf_executable_create_in(struct inf_executable **out_executable,
-                                       struct inf_graph **graph, struct inf_device *const *devices,
-                                       uint32_t device_count, const struct inf_run_options *options,
-                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
-
-// As inf_executable_create(), for a graph that may also have branches, loops and nodes whose shapes
-// hang on values. What hangs on none of them is compiled and runs first, the rest is interpreted with
-// `evaluator`, whose tables must be static. Runs of such an executable allocate.
-enum inf_code inf_executable_create_dynamic(struct inf_executable **out_executable,
-                                            struct inf_graph **graph,
-                                            const struct inf_evaluator *evaluator,
-                                            struct inf_device *const *devices,
-                                            uint32_t device_count,
-                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Frees the executable; no run may go on. NULL is fine.
 void inf_executable_destroy(struct inf_executable **executable);
@@ -49,8 +22,8 @@ const struct inf_graph *inf_executable_graph(const struct inf_executable *execut
 // The plan of all that is compiled. Valid as long as the executable.
 const struct inf_plan *inf_executable_plan(const struct inf_executable *executable);
 
-// The graph whose nodes the plan's steps are: all of it, or where sizes hang on values, a copy of what
-// is compiled. Valid as long as the executable.
+// The graph whose nodes the plan's steps are: all of it, or where sizes hang on values, a copy of
+// what is compiled. Valid as long as the executable.
 const struct inf_graph *inf_executable_planned_graph(const struct inf_executable *executable);
 
 // The facts about the device that the plan's segments with this `device` number run on.
@@ -83,8 +56,8 @@ enum inf_code inf_executable_memory(const struct inf_executable *executable,
 void inf_executable_add_own_memory(const struct inf_executable *executable,
                                    struct inf_executable_memory *memory);
 
-// Lists all constants of the executable's graphs, and how it uses them: runs read no constant that is
-// listed in a form only. The list borrows from the executable.
+// Lists all constants of the executable's graphs, and how it uses them: runs read no constant that
+// is listed in a form only. The list borrows from the executable.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_executable_list_constants(const struct inf_executable *executable,
@@ -126,8 +99,8 @@ struct inf_result {
     size_t size_bytes;
 };
 
-// *result = such an output of the slot's last run, which succeeded. False where the output's size is
-// known before: it was written where execution->outputs said.
+// *result = such an output of the slot's last run, which succeeded. False where the output's size
+// is known before: it was written where execution->outputs said.
 bool inf_executable_result(const struct inf_executable *executable, uint32_t slot, uint32_t output,
                            struct inf_result *result) INF_NODISCARD;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage classes by union-find over nodes that only rename bytes, then greedy placement by size: the
-// largest tensor first, each at the lowest offset where no tensor alive at the same time lies
+// Storage classes by union-find over nodes that only rename bytes, then greedy placement by size:
+// the largest tensor first, each at the lowest offset where no tensor alive at the same time lies
 // (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
 #include "backends/exec/plan.h"
 
@@ -100,8 +100,9 @@ static const struct inf_device_info *maker_of(const struct planner *planner, uin
     return NULL;
 }
 
-// Whether the first device had better leave step `step` to the host: nothing need be fetched for it, and there is little
-// to compute. (TensorFlow.js's rule: shouldExecuteOnCPU() of its GPU backends.)
+// Whether the first device had better leave step `step` to the host: nothing need be fetched for
+// it, and there is little to compute. (TensorFlow.js's rule: shouldExecuteOnCPU() of its GPU
+// backends.)
 static bool is_handed_off(const struct planner *planner, uint32_t step)
 {
     const struct inf_device_info *first = inf_device_info(planner->devices[0]);
@@ -236,8 +237,8 @@ static void find_lifetimes(struct planner *planner)
     }
 }
 
-// Decides what kind of storage each class has: inputs and constants are where they are, a class that
-// holds a graph output is written straight into it, the rest goes to the arena.
+// Decides what kind of storage each class has: inputs and constants are where they are, a class
+// that holds a graph output is written straight into it, the rest goes to the arena.
 static enum inf_code place_classes(struct planner *planner, struct inf_error *err)
 {
     const struct inf_graph *graph = planner->graph;

@@ -51,15 +51,16 @@ struct inf_plan {
     uint32_t copy_count;
 };
 
-// Stretch `index` of the plan of `graph` as the device compiles it, of one slot and nothing lowered.
+// Stretch `index` of the plan of `graph` as the device compiles it, of one slot and nothing
+// lowered.
 struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
                                     const struct inf_graph *graph, const struct inf_device *device,
                                     const struct inf_run_options *options);
 
 // Plans `graph`, all of whose shapes are known. Each node goes to the first of `devices` that
-// supports it; the last one must support everything (ref). Tensors whose lifetimes do not meet share
-// bytes; reshapes share with what they reshape. Devices may measure how they compute best what they get.
-// *out_plan is the caller's to destroy and keeps no pointer into `graph`.
+// supports it; the last one must support everything (ref). Tensors whose lifetimes do not meet
+// share bytes; reshapes share with what they reshape. Devices may measure how they compute best
+// what they get. *out_plan is the caller's to destroy and keeps no pointer into `graph`.
 //
 // INF_UNSUPPORTED  (OPERATOR) nodes that no device supports; the text names them.
 // INF_EXHAUSTED    memory, or intermediates or outputs above INF_LIMIT_ARENA_BYTES.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory to run an executable on before anybody else has it: to warm it up, to measure it, and to see
-// whether another one answers the same.
+// Memory to run an executable on before anybody else has it: to warm it up, to measure it, and to
+// see whether another one answers the same.
 #ifndef INF_BACKENDS_EXEC_TRIAL_RUN_H
 #define INF_BACKENDS_EXEC_TRIAL_RUN_H
 
@@ -40,9 +40,9 @@ enum inf_code inf_trial_run_run(const struct inf_trial_run *trial,
                                 struct inf_executable *executable, uint64_t *took_ns,
                                 struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// The first element of `got` that is too far from that of `wanted`; SIZE_MAX where none is. Elements of
-// FP32 may be apart by `tolerance` times the wanted one, or times 1 where that is less; NaNs are equal,
-// infinities equal only to themselves. All other types have to be the same.
+// The first element of `got` that is too far from that of `wanted`; SIZE_MAX where none is.
+// Elements of FP32 may be apart by `tolerance` times the wanted one, or times 1 where that is less;
+// NaNs are equal, infinities equal only to themselves. All other types have to be the same.
 size_t inf_trial_run_first_difference(const void *got, const void *wanted, size_t size_bytes,
                                       enum inf_dtype dtype, double tolerance);
 

@@ -5,7 +5,7 @@
 #define INF_BACKENDS_PLACE_RACE_H
 
 #include "backends/base/idle_gate.h"
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/place/prior.h"
 
 // Candidates of one race: a device may be several, in its precisions and numbers of threads.

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/exec/static_executable.h"
 #include "backends/exec/trial_run.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/storage/file.h"
@@ -86,7 +87,8 @@ static enum inf_code time_graph(struct inf_graph **graph, struct inf_device *dev
     struct inf_executable *executable = NULL;
     struct inf_trial_run trial = {0};
     INF_TRY(inf_shape_infer(*graph, err));
-    INF_TRY(inf_executable_create(&executable, graph, devices, device == host ? 1 : 2, err));
+    INF_TRY(inf_static_executable_create(&executable, graph, devices, device == host ? 1 : 2, NULL,
+                                         err));
     enum inf_code code = inf_trial_run_init(&trial, inf_executable_graph(executable), err);
     *out_ns = UINT64_MAX;
     for (int i = 0; i <= RUNS && code == INF_OK; i++) {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "daemon/check/inspect.h"

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/registry.h"
 
 struct inf_time_wanted {

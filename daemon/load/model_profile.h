@@ -4,7 +4,7 @@
 #ifndef INF_DAEMON_LOAD_MODEL_PROFILE_H
 #define INF_DAEMON_LOAD_MODEL_PROFILE_H
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 
 // Kinds of declined nodes that are kept; further ones are only counted.
 #define INF_PROFILE_DECLINED 16

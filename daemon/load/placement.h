@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/place/allow.h"
 #include "backends/place/speed.h"
 #include "backends/place/tune.h"

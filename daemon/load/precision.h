@@ -4,7 +4,7 @@
 #define INF_DAEMON_LOAD_PRECISION_H
 
 #include "backends/base/precision.h"
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/precision/precision_check.h"
 #include "backends/registry.h"
 #include "daemon/load/placement.h"

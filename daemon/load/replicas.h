@@ -5,7 +5,7 @@
 #define INF_DAEMON_LOAD_REPLICAS_H
 
 #include "backends/base/log.h"
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/registry.h"
 #include "daemon/load/warm_plan.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "backends/device/device.h"
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "daemon/load/model_profile.h"
 #include "daemon/load/placement.h"
 #include "daemon/load/precision.h"

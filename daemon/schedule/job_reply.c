@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "daemon/output/reply_writer.h"
 #include "proto/wire/frame.h"
 

@@ -8,7 +8,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
-#include "backends/exec/inspect.h"
+#include "backends/exec/model/inspect.h"
 #include "backends/exec/trial_run.h"
 #include "backends/precision/precision_check.h"
 #include "daemon/schedule/debug_trace.h"

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "backends/base/clock.h"
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "daemon/schedule/job_output.h"
 #include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/shadow.h"

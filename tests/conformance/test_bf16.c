@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backends/base/half.h"
-#include "backends/exec/executable.h"
+#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/registry.h"
 #include "proto/core/span.h"
@@ -90,8 +90,8 @@ static void run_at(const char *isa_max, struct inf_graph *graph,
     for (size_t i = 0; i < HEIGHT * WIDTH * CHANNELS; i++)
         ((float *)x->data)[i] = draw(i * 31 + 7);
     struct inf_executable *executable = NULL;
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, options, &err), INF_OK,
-                 "%s", err.text);
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, options, &err),
+                 INF_OK, "%s", err.text);
     cr_expect_eq(inf_executable_precision(executable), options->precision);
     const struct inf_execution execution = {.inputs = (const void *[]){x->data},
                                             .outputs = (void *[]){y}};

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "backends/base/blob.h"
-#include "backends/exec/executable.h"
+#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/registry.h"
 
@@ -231,8 +231,8 @@ static void run(struct result *result, uint32_t seed, const char *backend, uint3
     }
     result->wide = strstr(inf_device_info(devices[0])->description, "AVX") != NULL;
     struct inf_executable *executable = NULL;
-    cr_assert_eq(inf_executable_create(&executable, &net.graph, devices, 2, &err), INF_OK, "%s",
-                 err.text);
+    cr_assert_eq(inf_static_executable_create(&executable, &net.graph, devices, 2, NULL, &err),
+                 INF_OK, "%s", err.text);
     struct inf_execution execution = {
         .inputs = input_data, .outputs = output_data, .profile = true};
     cr_assert_eq(inf_executable_run(executable, &execution, &err), INF_OK, "%s", err.text);

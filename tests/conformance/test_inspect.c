@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends/device/device_impl.h"
-#include "backends/exec/inspect.h"
+#include "backends/exec/model/inspect.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
 #include "proto/core/span.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "backends/base/blob.h"
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/registry.h"
 #include "tests/support/models/tfjs_case.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/executable.h"
+#include "backends/exec/static_executable.h"
 #include "backends/graph/pass/pass.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
@@ -225,7 +225,8 @@ static struct inf_blob *answer(struct inf_device *ref, const struct inf_graph *g
     struct inf_executable *executable = NULL;
     struct inf_error err;
     cr_assert_eq(inf_graph_clone(&copy, graph, NULL), INF_OK);
-    cr_assert_eq(inf_executable_create(&executable, &copy, &ref, 1, &err), INF_OK, "%s", err.text);
+    cr_assert_eq(inf_static_executable_create(&executable, &copy, &ref, 1, NULL, &err), INF_OK,
+                 "%s", err.text);
     size_t counts[2];
     for (uint32_t i = 0; i < 2; i++)
         counts[i] = inf_shape_elements(&graph->values[graph->outputs[i].value].shape);

@@ -5,8 +5,8 @@
 
 #include "backends/base/thread.h"
 #include "backends/device/device_impl.h"
-#include "backends/exec/model.h"
-#include "backends/exec/shape_class.h"
+#include "backends/exec/model/model.h"
+#include "backends/exec/model/shape_class.h"
 #include "backends/ref/ref.h"
 
 static struct inf_device *open_ref(void)

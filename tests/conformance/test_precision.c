@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/ref/ref.h"
 #include "proto/core/span.h"
 #include "tests/support/device/odd_devices.h"

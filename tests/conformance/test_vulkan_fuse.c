@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "backends/exec/executable.h"
+#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/jit/glsl.h"
 #include "backends/ref/ref.h"
@@ -68,7 +68,7 @@ static uint32_t run(struct inf_graph *graph, struct inf_device *device,
     struct inf_run_options options = {.precision = precision};
     struct inf_error err = {0};
     uint32_t count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, count, &options, &err),
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, count, &options, &err),
                  INF_OK, "%s", err.text);
     float x[ELEMENTS + 16] = {0};
     for (int i = 0; i < ELEMENTS; i++)

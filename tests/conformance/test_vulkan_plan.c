@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "backends/device/counts.h"
-#include "backends/exec/executable.h"
+#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
 #include "tests/support/device/vulkan_faults.h"
@@ -79,8 +79,8 @@ Test(vulkan_plan, crosses_to_ref_and_back)
     struct inf_graph *graph = make_graph();
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
-    cr_assert_eq(inf_executable_create(&executable, &graph, devices, 2, &err), INF_OK, "%s",
-                 err.text);
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, NULL, &err), INF_OK,
+                 "%s", err.text);
     const struct inf_plan *plan = inf_executable_plan(executable);
     cr_assert_eq(plan->segment_count, 3u);
     cr_assert_eq(plan->segments[0].device, 0u);
@@ -102,8 +102,8 @@ Test(vulkan_plan, has_no_second_device_with_memory_of_its_own)
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
     // ref takes every node, so the second one is never asked.
-    cr_assert_eq(inf_executable_create(&executable, &graph, devices, 2, &err), INF_OK, "%s",
-                 err.text);
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, NULL, &err), INF_OK,
+                 "%s", err.text);
     run(executable, 0, 3, true);
     inf_executable_destroy(&executable);
     for (int i = 0; i < 2; i++)
@@ -143,7 +143,9 @@ static void pair_init(struct pair *pair, int64_t count)
     struct inf_graph *graph = make_pair(count);
     size_t bytes = (size_t)count * 4;
     *pair = (struct pair){.devices = {vulkan_open(NULL), open_ref()}, .count = count};
-    cr_assert_eq(inf_executable_create(&pair->executable, &graph, pair->devices, 2, NULL), INF_OK);
+    cr_assert_eq(
+        inf_static_executable_create(&pair->executable, &graph, pair->devices, 2, NULL, NULL),
+        INF_OK);
     size_t total = (4 * bytes + 8191) / 4096 * 4096; // whole pages
     pair->x = aligned_alloc(4096, total);
     pair->index = (int32_t *)(void *)((char *)pair->x + 2 * bytes);
@@ -253,8 +255,8 @@ static bool run_wide(const struct inf_run_options *options, const float x[4], fl
     struct inf_error err = {0};
     if ((inf_device_info(devices[0])->precisions & INF_PRECISION_BIT(INF_PRECISION_FP16)) == 0)
         cr_skip_test("the device has no 16-bit storage");
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, options, &err), INF_OK,
-                 "%s", err.text);
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, options, &err),
+                 INF_OK, "%s", err.text);
     float room[4 + 16] = {0};
     memcpy(room, x, 4 * sizeof(*x));
     struct inf_execution execution = {.inputs = (const void *[]){room},
@@ -334,7 +336,7 @@ Test(vulkan_plan, watches_every_number_in_16_bits_and_nothing_behind_the_last)
     for (int count = 1; count <= 13; count++) {
         struct inf_graph *graph = make_doubling(count);
         struct inf_executable *executable = NULL;
-        cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, &options, NULL),
+        cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, &options, NULL),
                      INF_OK);
         for (int large = 0; large < count; large++) {
             cr_expect(overflows(executable, large), "number %d of %d", large, count);
@@ -356,7 +358,8 @@ Test(vulkan_plan, says_fp32_where_nothing_is_in_16_bits)
     uint32_t x = input(graph, "x", INF_DTYPE_F32, INF_SHAPE(4));
     output(graph, "y", node(graph, INF_OP_UNARY, "y", x));
     cr_assert_eq(inf_shape_infer(graph, NULL), INF_OK);
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, 2, &options, NULL), INF_OK);
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, &options, NULL),
+                 INF_OK);
     cr_assert_eq(inf_executable_precision(executable), INF_PRECISION_FP32);
     inf_executable_destroy(&executable);
     for (int i = 0; i < 2; i++)
@@ -382,8 +385,8 @@ Test(vulkan_plan, plans_anew_without_what_the_driver_cannot_build)
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
     faults->pipeline = VK_ERROR_UNKNOWN;
-    cr_assert_eq(inf_executable_create(&executable, &graph, devices, 2, &err), INF_OK, "%s",
-                 err.text);
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, 2, NULL, &err), INF_OK,
+                 "%s", err.text);
     const struct inf_plan *plan = inf_executable_plan(executable);
     cr_assert_eq(plan->segment_count, 1u);
     cr_assert_eq(plan->segments[0].device, 1u);
@@ -416,8 +419,8 @@ static void convolve(struct inf_device *const *devices, uint32_t count, float *y
     struct inf_graph *graph = make_convolution();
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
-    cr_assert_eq(inf_executable_create(&executable, &graph, devices, count, &err), INF_OK, "%s",
-                 err.text);
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, count, NULL, &err),
+                 INF_OK, "%s", err.text);
     cr_assert_eq(inf_executable_plan(executable)->segments[0].device, 0u);
     float x[SIDE * SIDE + 16];
     for (int i = 0; i < SIDE * SIDE; i++)

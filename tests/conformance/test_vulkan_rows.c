@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/executable.h"
+#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
 #include "tests/support/device/vulkan_kit.h"
@@ -57,8 +57,8 @@ static bool run(const struct made *made, struct inf_device *device, int32_t nan,
     struct inf_error err = {0};
     float *x = malloc(ELEMENTS * sizeof(*x));
     cr_assert_not_null(x);
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, device != NULL ? 2 : 1,
-                                          &(struct inf_run_options){0}, &err),
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, device != NULL ? 2 : 1,
+                                              &(struct inf_run_options){0}, &err),
                  INF_OK, "%s", err.text);
     // Near 1, so that their product stays in range.
     for (size_t i = 0; i < ELEMENTS; i++)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "backends/exec/executable.h"
+#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
 #include "tests/support/device/vulkan_faults.h"
@@ -77,8 +77,8 @@ static bool run(struct inf_graph *graph, struct inf_device *device, float *y)
     struct inf_error err = {0};
     uint32_t count = inf_device_info(device)->kind == INF_DEVICE_HOST ? 1 : 2;
     static float x[IMAGES * HEIGHT * WIDTH * IN];
-    cr_assert_eq(inf_executable_create_in(&executable, &graph, devices, count,
-                                          &(struct inf_run_options){0}, &err),
+    cr_assert_eq(inf_static_executable_create(&executable, &graph, devices, count,
+                                              &(struct inf_run_options){0}, &err),
                  INF_OK, "%s", err.text);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(x); i++)
         x[i] = some(i + 7);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/registry.h"
 
 #define INNER  80

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/exec/dynamic/interpret.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/exec/dynamic/node_programs.h"
-#include "backends/exec/dynamic/scratch_cache.h"
 #include "backends/exec/dynamic/subgraph_programs.h"
 #include "backends/graph/shape/infer.h"
 #include "proto/core/limits.h"
@@ -24,50 +22,18 @@ static enum inf_code no_memory(struct inf_error *err, size_t size_bytes)
                            size_bytes);
 }
 
-void inf_tensor_clear(struct inf_tensor *tensor)
-{
-    inf_blob_unref(&tensor->data);
-    *tensor = (struct inf_tensor){0};
-}
-
-// Drops a reference to what a run made, and counts the bytes that become free.
-static void drop(struct inf_interpreter *interpreter, struct inf_blob **data)
-{
-    // Relaxed: what others can see, constants and inputs, has a reference beside ours.
-    if (*data != NULL && atomic_load_explicit(&(*data)->references, memory_order_relaxed) == 1)
-        interpreter->bytes -= INF_MIN(interpreter->bytes, (*data)->size_bytes);
-    inf_scratch_cache_give(interpreter->scratch_cache, data);
-}
-
 // Drops a value's data, unless it is a constant of the graph's own.
-static void release(struct inf_interpreter *interpreter, struct frame *frame, uint32_t value)
+static void release_value(struct inf_interpreter *interpreter, struct frame *frame, uint32_t value)
 {
     struct inf_blob **data = &frame->graph.values[value].data;
     if (*data != frame->source->values[value].data)
-        drop(interpreter, data);
+        inf_tensor_memory_drop(&interpreter->memory, data);
 }
 
 static void drop_use(struct inf_interpreter *interpreter, struct frame *frame, uint32_t value)
 {
     if (value != INF_VALUE_NONE && --frame->uses[value] == 0)
-        release(interpreter, frame, value);
-}
-
-enum inf_code inf_interpreter_create_blob(struct inf_interpreter *interpreter, const char *name,
-                                          size_t size_bytes, struct inf_blob **out_blob,
-                                          struct inf_error *err)
-{
-    if (interpreter->bytes + size_bytes > INF_LIMIT_DYNAMIC_BYTES)
-        return inf_fail(err, INF_EXHAUSTED,
-                        "'%s' of %zu bytes: more than %" PRIu64 " bytes of tensors in one run",
-                        name, size_bytes, (uint64_t)INF_LIMIT_DYNAMIC_BYTES);
-    *out_blob = inf_scratch_cache_take(interpreter->scratch_cache, size_bytes);
-    if (*out_blob == NULL)
-        *out_blob = inf_blob_create_unset(size_bytes);
-    if (*out_blob == NULL)
-        return no_memory(err, size_bytes);
-    interpreter->bytes += size_bytes;
-    return INF_OK;
+        release_value(interpreter, frame, value);
 }
 
 static enum inf_code create_blob(struct inf_interpreter *interpreter, const struct inf_value *value,
@@ -79,21 +45,21 @@ static enum inf_code create_blob(struct inf_interpreter *interpreter, const stru
         return inf_fail(err, INF_EXHAUSTED,
                         "'%s' of shape %s is no tensor, or larger than one may be", value->name,
                         inf_shape_print(&value->shape, text));
-    return inf_interpreter_create_blob(interpreter, value->name, size_bytes, out_blob, err);
+    return inf_tensor_memory_alloc(&interpreter->memory, value->name, size_bytes, out_blob, err);
 }
 
 // --- ordinary nodes ---
 
 // Whether the output is the first input's bytes under another shape.
-static bool renames(const struct inf_node *node)
+static bool is_renaming(const struct inf_node *node)
 {
     return node->op == INF_OP_IDENTITY || node->op == INF_OP_RESHAPE ||
            node->op == INF_OP_EXPAND_DIMS || node->op == INF_OP_SQUEEZE;
 }
 
 // Asks the evaluator for sizes that inference left open.
-static enum inf_code settle_shapes(struct inf_interpreter *interpreter, struct frame *frame,
-                                   uint32_t index, struct inf_error *err)
+static enum inf_code measure_shapes(struct inf_interpreter *interpreter, struct frame *frame,
+                                    uint32_t index, struct inf_error *err)
 {
     const struct inf_node *node = &frame->graph.nodes[index];
     struct inf_value *values = frame->graph.values;
@@ -123,8 +89,8 @@ static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 }
 
 // By a program where there is one.
-static enum inf_code evaluate(struct inf_interpreter *interpreter, const struct frame *frame,
-                              uint32_t index, struct inf_blob **blobs, struct inf_error *err)
+static enum inf_code evaluate_node(struct inf_interpreter *interpreter, const struct frame *frame,
+                                   uint32_t index, struct inf_blob **blobs, struct inf_error *err)
 {
     const struct inf_node_run run = {.graph = &frame->graph,
                                      .source = frame->source,
@@ -141,8 +107,8 @@ static enum inf_code evaluate(struct inf_interpreter *interpreter, const struct 
                                        err);
 }
 
-static enum inf_code compute(struct inf_interpreter *interpreter, struct frame *frame,
-                             uint32_t index, struct inf_blob **blobs, struct inf_error *err)
+static enum inf_code compute_node(struct inf_interpreter *interpreter, struct frame *frame,
+                                  uint32_t index, struct inf_blob **blobs, struct inf_error *err)
 {
     const struct inf_node *node = &frame->graph.nodes[index];
     for (uint32_t i = 0; i < node->output_count; i++)
@@ -150,7 +116,7 @@ static enum inf_code compute(struct inf_interpreter *interpreter, struct frame *
     if (node->op == INF_OP_SHAPE)
         write_shape(&frame->graph.values[node->inputs[0]].shape, blobs[0]);
     else
-        INF_TRY(evaluate(interpreter, frame, index, blobs, err));
+        INF_TRY(evaluate_node(interpreter, frame, index, blobs, err));
     for (uint32_t i = 0; i < node->output_count; i++) {
         frame->graph.values[node->outputs[i]].data = blobs[i];
         blobs[i] = NULL;
@@ -164,15 +130,15 @@ static enum inf_code run_node(struct inf_interpreter *interpreter, struct frame 
     const struct inf_node *node = &frame->graph.nodes[index];
     struct inf_value *values = frame->graph.values;
     INF_TRY(inf_shape_infer_node(&frame->graph, index, err));
-    INF_TRY(settle_shapes(interpreter, frame, index, err));
-    if (renames(node)) {
+    INF_TRY(measure_shapes(interpreter, frame, index, err));
+    if (is_renaming(node)) {
         values[node->outputs[0]].data = inf_blob_ref(values[node->inputs[0]].data);
         return INF_OK;
     }
     struct inf_blob **blobs = calloc(node->output_count, sizeof *blobs);
     if (blobs == NULL)
         return no_memory(err, node->output_count * sizeof *blobs);
-    enum inf_code code = compute(interpreter, frame, index, blobs, err);
+    enum inf_code code = compute_node(interpreter, frame, index, blobs, err);
     for (uint32_t i = 0; i < node->output_count; i++)
         inf_blob_unref(&blobs[i]);
     free(blobs);
@@ -190,9 +156,9 @@ struct exchange {
 static void end_exchange(struct inf_interpreter *interpreter, struct exchange *exchange)
 {
     for (uint32_t i = 0; exchange->inputs != NULL && i < exchange->input_count; i++)
-        drop(interpreter, &exchange->inputs[i].data);
+        inf_tensor_memory_drop(&interpreter->memory, &exchange->inputs[i].data);
     for (uint32_t i = 0; exchange->outputs != NULL && i < exchange->output_count; i++)
-        drop(interpreter, &exchange->outputs[i].data);
+        inf_tensor_memory_drop(&interpreter->memory, &exchange->outputs[i].data);
     free(exchange->inputs);
     free(exchange->outputs);
 }
@@ -266,7 +232,7 @@ static enum inf_code test_loop(struct inf_interpreter *interpreter, const struct
                       exchange->inputs, &tensor, err);
     if (code == INF_OK)
         code = read_condition(&tensor, condition, err);
-    drop(interpreter, &tensor.data);
+    inf_tensor_memory_drop(&interpreter->memory, &tensor.data);
     return code;
 }
 
@@ -285,7 +251,7 @@ static enum inf_code run_loop(struct inf_interpreter *interpreter, struct frame 
                             INF_LIMIT_LOOP_ITERATIONS);
         INF_TRY(inf_interpret(interpreter, body, exchange->inputs, exchange->outputs, err));
         for (uint32_t i = 0; i < node->output_count; i++) {
-            drop(interpreter, &exchange->inputs[i].data);
+            inf_tensor_memory_drop(&interpreter->memory, &exchange->inputs[i].data);
             exchange->inputs[i] = exchange->outputs[i];
             exchange->outputs[i] = (struct inf_tensor){0};
         }
@@ -312,8 +278,8 @@ static enum inf_code run_control(struct inf_interpreter *interpreter, struct fra
 
 // --- a graph ---
 
-static enum inf_code begin(const struct inf_interpreter *interpreter, struct frame *frame,
-                           const struct inf_graph *source, struct inf_error *err)
+static enum inf_code begin_frame(const struct inf_interpreter *interpreter, struct frame *frame,
+                                 const struct inf_graph *source, struct inf_error *err)
 {
     size_t count = (size_t)source->value_count + 1;
     *frame = (struct frame){.graph = *source, .source = source};
@@ -340,10 +306,10 @@ static enum inf_code begin(const struct inf_interpreter *interpreter, struct fra
     return INF_OK;
 }
 
-static void end(struct inf_interpreter *interpreter, struct frame *frame)
+static void end_frame(struct inf_interpreter *interpreter, struct frame *frame)
 {
     for (uint32_t i = 0; frame->graph.values != NULL && i < frame->source->value_count; i++)
-        release(interpreter, frame, i);
+        release_value(interpreter, frame, i);
     free(frame->graph.values);
     free(frame->uses);
 }
@@ -381,7 +347,7 @@ static enum inf_code run_nodes(struct inf_interpreter *interpreter, struct frame
             drop_use(interpreter, frame, node->inputs[k]);
         for (uint32_t k = 0; k < node->output_count; k++)
             if (frame->uses[node->outputs[k]] == 0)
-                release(interpreter, frame, node->outputs[k]);
+                release_value(interpreter, frame, node->outputs[k]);
     }
     return INF_OK;
 }
@@ -391,10 +357,17 @@ enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct in
                             struct inf_error *err)
 {
     struct frame frame;
-    if (interpreter->sides != NULL && inf_subgraph_programs_fit(interpreter->sides, graph, inputs))
-        return inf_subgraph_programs_run(interpreter->sides, interpreter, graph, inputs, outputs,
-                                         err);
-    enum inf_code code = begin(interpreter, &frame, graph, err);
+    if (interpreter->subgraphs != NULL &&
+        inf_subgraph_programs_fit(interpreter->subgraphs, graph, inputs)) {
+        const struct inf_subgraph_run run = {.subgraph = graph,
+                                             .inputs = inputs,
+                                             .outputs = outputs,
+                                             .slot = interpreter->slot,
+                                             .cancelled = interpreter->cancelled,
+                                             .memory = &interpreter->memory};
+        return inf_subgraph_programs_run(interpreter->subgraphs, &run, err);
+    }
+    enum inf_code code = begin_frame(interpreter, &frame, graph, err);
     if (code == INF_OK)
         code = bind_inputs(&frame, inputs, err);
     if (code == INF_OK)
@@ -404,6 +377,6 @@ enum inf_code inf_interpret(struct inf_interpreter *interpreter, const struct in
         outputs[i] = (struct inf_tensor){
             .dtype = value->dtype, .shape = value->shape, .data = inf_blob_ref(value->data)};
     }
-    end(interpreter, &frame);
+    end_frame(interpreter, &frame);
     return code;
 }

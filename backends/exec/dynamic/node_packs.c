@@ -82,7 +82,8 @@ static void set_shapes(struct inf_graph *known, const struct inf_node *node)
     known->values[node->outputs[0]].dtype = INF_DTYPE_F32;
 }
 
-// `known` is the graph with value records of its own, `other` says which values are more than a matrix.
+// `known` is the graph with value records of its own, `other` says which values are more than a
+// matrix.
 static enum inf_code pack_all(struct inf_node_packs *packs, struct inf_graph *known,
                               const bool *other, struct inf_device *device,
                               struct inf_error *err) INF_MAY_BLOCK

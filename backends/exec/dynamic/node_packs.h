@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant matrices of products whose rows only a run tells, packed once by the device for all programs of
-// single nodes (node_programs.h), whatever their shapes and slots.
+// Constant matrices of products whose rows only a run tells, packed once by the device for all
+// programs of single nodes (node_programs.h), whatever their shapes and slots.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_NODE_PACKS_H
 #define INF_BACKENDS_EXEC_DYNAMIC_NODE_PACKS_H
 
@@ -9,8 +9,9 @@
 
 struct inf_node_packs;
 
-// Packs the matrices that are nothing but that in `graph`, which outlives this and has the bytes of its
-// constants; those that the device declines, or has in no form of its own, are left out. NULL graph: none.
+// Packs the matrices that are nothing but that in `graph`, which outlives this and has the bytes of
+// its constants; those that the device declines, or has in no form of its own, are left out. NULL
+// graph: none.
 //
 // INF_EXHAUSTED  no memory.
 enum inf_code inf_node_packs_create(struct inf_node_packs **out_packs,

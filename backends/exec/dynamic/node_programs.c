@@ -11,8 +11,8 @@
 #include "backends/storage/record.h"
 #include "proto/core/span.h"
 
-// Programs that a slot keeps: places by key, in sets of some, of which the one that was not used for the
-// longest time is given up for another.
+// Programs that a slot keeps: places by key, in sets of some, of which the one that was not used
+// for the longest time is given up for another.
 #define SETS 128u
 #define WAYS 4u
 // Operands and results of a node together: fewer elements are computed before a program is found.
@@ -154,8 +154,8 @@ static uint64_t key_of(const struct inf_node_run *run)
     return key != 0 ? key : 1;
 }
 
-// Whether the entry was made of this node with operands and results of these shapes: other ones may have
-// the same key.
+// Whether the entry was made of this node with operands and results of these shapes: other ones may
+// have the same key.
 static bool fits(const struct entry *entry, const struct inf_node_run *run)
 {
     const struct inf_node *node = &run->graph->nodes[run->node];

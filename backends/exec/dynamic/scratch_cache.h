@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of tensors that an interpreted run needs no more, kept for others of the same size, in this run and in
-// the next: a system that takes it back clears it again each time.
+// Memory of tensors that an interpreted run needs no more, kept for others of the same size, in
+// this run and in the next: a system that takes it back clears it again each time.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_SCRATCH_CACHE_H
 #define INF_BACKENDS_EXEC_DYNAMIC_SCRATCH_CACHE_H
 
@@ -23,8 +23,8 @@ struct inf_scratch_cache {
 struct inf_blob *inf_scratch_cache_take(struct inf_scratch_cache *scratch_cache,
                                         size_t size_bytes) INF_NODISCARD;
 
-// Takes over the reference and sets the pointer NULL. The blob is kept if nobody else has one, and the bounds
-// above let it; the oldest ones go first.
+// Takes over the reference and sets the pointer NULL. The blob is kept if nobody else has one, and
+// the bounds above let it; the oldest ones go first.
 void inf_scratch_cache_give(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob);
 
 // Frees all.

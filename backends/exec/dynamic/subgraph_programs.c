@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compiles branches and loop bodies whose input shapes are known, and runs them in place of the
+// interpreter. Each compiled subgraph is an executable of its own; a list finds it by its graph.
 #include "backends/exec/dynamic/subgraph_programs.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/exec/executable.h"
 #include "proto/core/limits.h"
 
-// A subgraph of fewer nodes is interpreted as fast.
+// Interpreting a subgraph of fewer nodes is as fast as running a program.
 #define NODES_MIN 8
 
-struct side {
+struct subgraph_program {
     const struct inf_graph *graph; // as its node has it
     struct inf_executable *executable;
 };
 
 struct inf_subgraph_programs {
-    struct side *items;
+    struct subgraph_program *items;
     uint32_t count, capacity;
 };
 
@@ -30,29 +33,31 @@ static bool is_worth_it(const struct inf_graph *graph)
     return graph->node_count >= NODES_MIN;
 }
 
-static enum inf_code add_side(struct inf_subgraph_programs *sides, const struct inf_graph *graph,
-                              struct inf_executable *executable, struct inf_error *err)
+static enum inf_code add_program(struct inf_subgraph_programs *programs,
+                                 const struct inf_graph *graph, struct inf_executable *executable,
+                                 struct inf_error *err)
 {
-    if (sides->count == sides->capacity) {
-        uint32_t wanted = sides->capacity * 2 + 4;
-        struct side *grown = realloc(sides->items, wanted * sizeof *grown);
+    if (programs->count == programs->capacity) {
+        uint32_t wanted = programs->capacity * 2 + 4;
+        struct subgraph_program *grown = realloc(programs->items, wanted * sizeof *grown);
         if (grown == NULL) {
             inf_executable_destroy(&executable);
             return inf_fail(err, INF_EXHAUSTED, "no memory for branches");
         }
-        sides->items = grown;
-        sides->capacity = wanted;
+        programs->items = grown;
+        programs->capacity = wanted;
     }
-    sides->items[sides->count++] = (struct side){graph, executable};
+    programs->items[programs->count++] = (struct subgraph_program){graph, executable};
     return INF_OK;
 }
 
-// Compiles what can be, outermost first: inside of that everything is. Recurses as deep as subgraphs
-// nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
-static enum inf_code compile(struct inf_subgraph_programs *sides, const struct inf_graph *graph,
-                             const struct inf_evaluator *evaluator,
-                             struct inf_device *const *devices, uint32_t device_count,
-                             struct inf_error *err)
+// Compiles each subgraph of `graph` that is worth it. If one is compiled, its own subgraphs belong
+// to its executable; else they are tried one by one. Recurses as deep as subgraphs nest: at most
+// INF_LIMIT_GRAPH_DEPTH, which the verifier checked.
+static enum inf_code compile_subgraphs(struct inf_subgraph_programs *programs,
+                                       const struct inf_graph *graph,
+                                       const struct inf_subgraph_compiler *compiler,
+                                       struct inf_error *err)
 {
     for (uint32_t i = 0; i < graph->subgraph_count; i++) {
         const struct inf_graph *subgraph = graph->subgraphs[i];
@@ -63,79 +68,79 @@ static enum inf_code compile(struct inf_subgraph_programs *sides, const struct i
             continue;
         if (is_worth_it(subgraph)) {
             INF_TRY(inf_graph_clone(&clone, subgraph, err));
-            if (inf_executable_create_dynamic(&executable, &clone, evaluator, devices, device_count,
-                                              &ignored) == INF_OK) {
-                INF_TRY(add_side(sides, subgraph, executable, err));
+            if (compiler->create(&executable, &clone, compiler->evaluator, compiler->devices,
+                                 compiler->device_count, &ignored) == INF_OK) {
+                INF_TRY(add_program(programs, subgraph, executable, err));
                 continue;
             }
         }
-        INF_TRY(compile(sides, subgraph, evaluator, devices, device_count, err));
+        INF_TRY(compile_subgraphs(programs, subgraph, compiler, err));
     }
     return INF_OK;
 }
 
-enum inf_code inf_subgraph_programs_create(struct inf_subgraph_programs **out_sides,
+enum inf_code inf_subgraph_programs_create(struct inf_subgraph_programs **out_programs,
                                            const struct inf_graph *graph,
-                                           const struct inf_evaluator *evaluator,
-                                           struct inf_device *const *devices, uint32_t device_count,
+                                           const struct inf_subgraph_compiler *compiler,
                                            struct inf_error *err)
 {
-    struct inf_subgraph_programs *sides = calloc(1, sizeof *sides);
-    if (sides == NULL)
+    assert(compiler->create != NULL && compiler->device_count > 0);
+    struct inf_subgraph_programs *programs = calloc(1, sizeof *programs);
+    if (programs == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for branches");
-    enum inf_code code = compile(sides, graph, evaluator, devices, device_count, err);
+    enum inf_code code = compile_subgraphs(programs, graph, compiler, err);
     if (code == INF_OK)
-        *out_sides = sides;
+        *out_programs = programs;
     else
-        inf_subgraph_programs_destroy(&sides);
+        inf_subgraph_programs_destroy(&programs);
     return code;
 }
 
 void inf_subgraph_programs_destroy(struct inf_subgraph_programs **pointer)
 {
-    struct inf_subgraph_programs *sides = *pointer;
+    struct inf_subgraph_programs *programs = *pointer;
     *pointer = NULL;
-    if (sides == NULL)
+    if (programs == NULL)
         return;
-    for (uint32_t i = 0; i < sides->count; i++)
-        inf_executable_destroy(&sides->items[i].executable);
-    free(sides->items);
-    free(sides);
+    for (uint32_t i = 0; i < programs->count; i++)
+        inf_executable_destroy(&programs->items[i].executable);
+    free(programs->items);
+    free(programs);
 }
 
-bool inf_subgraph_programs_lost(const struct inf_subgraph_programs *sides)
+bool inf_subgraph_programs_lost(const struct inf_subgraph_programs *programs)
 {
-    for (uint32_t i = 0; i < sides->count; i++)
-        if (inf_executable_lost(sides->items[i].executable))
+    for (uint32_t i = 0; i < programs->count; i++)
+        if (inf_executable_lost(programs->items[i].executable))
             return true;
     return false;
 }
 
-static struct inf_executable *find(const struct inf_subgraph_programs *sides,
-                                   const struct inf_graph *subgraph)
+static struct inf_executable *find_executable(const struct inf_subgraph_programs *programs,
+                                              const struct inf_graph *subgraph)
 {
-    for (uint32_t i = 0; i < sides->count; i++)
-        if (sides->items[i].graph == subgraph)
-            return sides->items[i].executable;
+    for (uint32_t i = 0; i < programs->count; i++)
+        if (programs->items[i].graph == subgraph)
+            return programs->items[i].executable;
     return NULL;
 }
 
-void inf_subgraph_programs_add_own_memory(const struct inf_subgraph_programs *sides,
+void inf_subgraph_programs_add_own_memory(const struct inf_subgraph_programs *programs,
                                           struct inf_executable_memory *memory)
 {
-    for (uint32_t i = 0; i < sides->count; i++)
-        inf_executable_add_own_memory(sides->items[i].executable, memory);
+    for (uint32_t i = 0; i < programs->count; i++)
+        inf_executable_add_own_memory(programs->items[i].executable, memory);
 }
 
 // Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
-enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_programs *sides,
+enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_programs *programs,
                                                    const struct inf_graph *graph,
                                                    struct inf_constants *constants,
                                                    struct inf_error *err)
 {
     for (uint32_t i = 0; i < graph->subgraph_count; i++) {
         const struct inf_graph *subgraph = graph->subgraphs[i];
-        struct inf_executable *executable = find(sides, subgraph);
+        struct inf_executable *executable = find_executable(programs, subgraph);
         if (subgraph == NULL)
             continue;
         // The shapes that it is compiled for are those that its node passes on in every run: it is
@@ -145,17 +150,17 @@ enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_pro
             continue;
         }
         INF_TRY(inf_constants_add_values(constants, subgraph, true, err));
-        INF_TRY(inf_subgraph_programs_list_constants(sides, subgraph, constants, err));
+        INF_TRY(inf_subgraph_programs_list_constants(programs, subgraph, constants, err));
     }
     return INF_OK;
 }
 
 // --- running ---
 
-bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *sides,
+bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *programs,
                                const struct inf_graph *subgraph, const struct inf_tensor *inputs)
 {
-    if (find(sides, subgraph) == NULL)
+    if (find_executable(programs, subgraph) == NULL)
         return false;
     for (uint32_t i = 0; i < subgraph->input_count; i++) {
         const struct inf_value *value = &subgraph->values[subgraph->inputs[i].value];
@@ -166,43 +171,42 @@ bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *sides,
     return true;
 }
 
-// Room for an output of known size; none for others.
-static enum inf_code make_output(struct inf_interpreter *interpreter, const struct inf_value *value,
-                                 struct inf_tensor *tensor, struct inf_error *err)
+// Allocates an output of known size; an output of unknown size stays empty until copy_result().
+static enum inf_code alloc_output(struct inf_tensor_memory *memory, const struct inf_value *value,
+                                  struct inf_tensor *tensor, struct inf_error *err)
 {
     size_t size_bytes;
     if (!inf_shape_known(&value->shape) ||
         !inf_shape_bytes(&value->shape, value->dtype, &size_bytes))
         return INF_OK;
     *tensor = (struct inf_tensor){.dtype = value->dtype, .shape = value->shape};
-    INF_TRY(inf_interpreter_create_blob(interpreter, value->name, size_bytes, &tensor->data, err));
+    INF_TRY(inf_tensor_memory_alloc(memory, value->name, size_bytes, &tensor->data, err));
     return INF_OK;
 }
 
-// Copies an output that only the run could size.
-static enum inf_code take_result(struct inf_interpreter *interpreter,
+// Copies an output whose size only the run could tell.
+static enum inf_code copy_result(const struct inf_subgraph_run *run,
                                  const struct inf_executable *executable, uint32_t index,
-                                 struct inf_tensor *tensor, struct inf_error *err)
+                                 struct inf_error *err)
 {
+    struct inf_tensor *tensor = &run->outputs[index];
     struct inf_result result;
-    if (tensor->data != NULL ||
-        !inf_executable_result(executable, interpreter->slot, index, &result))
+    if (tensor->data != NULL || !inf_executable_result(executable, run->slot, index, &result))
         return INF_OK;
     *tensor = (struct inf_tensor){.dtype = result.dtype, .shape = result.shape};
-    INF_TRY(inf_interpreter_create_blob(interpreter, "an output", result.size_bytes, &tensor->data,
-                                        err));
+    INF_TRY(
+        inf_tensor_memory_alloc(run->memory, "an output", result.size_bytes, &tensor->data, err));
     if (result.size_bytes > 0)
         memcpy(tensor->data->data, result.data, result.size_bytes);
     return INF_OK;
 }
 
-enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *sides,
-                                        struct inf_interpreter *interpreter,
-                                        const struct inf_graph *subgraph,
-                                        const struct inf_tensor *inputs, struct inf_tensor *outputs,
-                                        struct inf_error *err)
+enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *programs,
+                                        const struct inf_subgraph_run *run, struct inf_error *err)
 {
-    struct inf_executable *executable = find(sides, subgraph);
+    const struct inf_graph *subgraph = run->subgraph;
+    struct inf_executable *executable = find_executable(programs, subgraph);
+    assert(executable != NULL);
     size_t count = (size_t)subgraph->input_count + subgraph->output_count + 1;
     const void **pointers = calloc(count, sizeof *pointers);
     enum inf_code code = INF_OK;
@@ -210,21 +214,19 @@ enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *side
         return inf_fail(err, INF_EXHAUSTED, "no memory for a run");
     void **made = (void **)&pointers[subgraph->input_count];
     for (uint32_t i = 0; i < subgraph->input_count; i++)
-        pointers[i] = inputs[i].data->data;
+        pointers[i] = run->inputs[i].data->data;
     for (uint32_t i = 0; code == INF_OK && i < subgraph->output_count; i++) {
         const struct inf_value *value = &subgraph->values[subgraph->outputs[i].value];
-        code = make_output(interpreter, value, &outputs[i], err);
-        made[i] = outputs[i].data != NULL ? outputs[i].data->data : NULL;
+        code = alloc_output(run->memory, value, &run->outputs[i], err);
+        made[i] = run->outputs[i].data != NULL ? run->outputs[i].data->data : NULL;
     }
-    const struct inf_execution execution = {.inputs = pointers,
-                                            .outputs = made,
-                                            .slot = interpreter->slot,
-                                            .cancelled = interpreter->cancelled};
+    const struct inf_execution execution = {
+        .inputs = pointers, .outputs = made, .slot = run->slot, .cancelled = run->cancelled};
     if (code == INF_OK)
         code = inf_executable_run(executable, &execution, err);
     for (uint32_t i = 0; code == INF_OK && i < subgraph->output_count; i++)
-        code = take_result(interpreter, executable, i, &outputs[i], err);
-    inf_executable_drop_results(executable, interpreter->slot);
+        code = copy_result(run, executable, i, err);
+    inf_executable_drop_results(executable, run->slot);
     free(pointers);
     return code;
 }

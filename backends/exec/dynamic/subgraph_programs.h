@@ -1,53 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches and loop bodies, compiled: what an interpreted node runs as a whole where the shapes it
-// takes were known beforehand. Behind executable.h, which users see.
+// Compiled branches and loop bodies. The interpreter runs such a subgraph as a whole if the shapes
+// of its inputs are those that it was compiled for.
 #ifndef INF_BACKENDS_EXEC_DYNAMIC_SUBGRAPH_PROGRAMS_H
 #define INF_BACKENDS_EXEC_DYNAMIC_SUBGRAPH_PROGRAMS_H
 
+#include <stdatomic.h>
+
 #include "backends/base/role.h"
-#include "backends/exec/dynamic/interpret.h"
+#include "backends/exec/dynamic/tensor.h"
 
 struct inf_constants;
 struct inf_device;
+struct inf_evaluator;
+struct inf_executable;
 struct inf_executable_memory;
 struct inf_subgraph_programs;
 
-// Compiles the subgraphs of `graph`, which must outlive this, for devices[0]; those whose inputs'
-// shapes are not known, that are not worth it, or that the devices decline, are left out.
+// How subgraphs are compiled. Read during inf_subgraph_programs_create() only.
+struct inf_subgraph_compiler {
+    // inf_dynamic_executable_create(). That module uses this one, so it hands in the function.
+    enum inf_code (*create)(struct inf_executable **out_executable, struct inf_graph **graph,
+                            const struct inf_evaluator *evaluator,
+                            struct inf_device *const *devices, uint32_t device_count,
+                            struct inf_error *err);
+    const struct inf_evaluator *evaluator;
+    struct inf_device *const *devices; // subgraphs are compiled for the first one
+    uint32_t device_count;
+};
+
+// Compiles the subgraphs of `graph`, which must outlive the result. Leaves out subgraphs with
+// unknown input shapes, small ones, and those that no device can compile.
 //
 // INF_EXHAUSTED  no memory.
-enum inf_code inf_subgraph_programs_create(struct inf_subgraph_programs **out_sides,
+enum inf_code inf_subgraph_programs_create(struct inf_subgraph_programs **out_programs,
                                            const struct inf_graph *graph,
-                                           const struct inf_evaluator *evaluator,
-                                           struct inf_device *const *devices, uint32_t device_count,
+                                           const struct inf_subgraph_compiler *compiler,
                                            struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Frees them. NULL is fine.
-void inf_subgraph_programs_destroy(struct inf_subgraph_programs **sides);
+void inf_subgraph_programs_destroy(struct inf_subgraph_programs **programs);
 
-// Whether `subgraph` is compiled for inputs of these shapes.
-bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *sides,
+// Returns whether `subgraph` is compiled for inputs of these types and shapes, one per input.
+bool inf_subgraph_programs_fit(const struct inf_subgraph_programs *programs,
                                const struct inf_graph *subgraph, const struct inf_tensor *inputs);
 
-// Runs a subgraph that fits as inf_interpret() does, in the interpreter's slot.
-enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *sides,
-                                        struct inf_interpreter *interpreter,
-                                        const struct inf_graph *subgraph,
-                                        const struct inf_tensor *inputs, struct inf_tensor *outputs,
+// One run of a subgraph.
+struct inf_subgraph_run {
+    const struct inf_graph *subgraph;
+    const struct inf_tensor *inputs; // one per input of the subgraph; borrowed
+    struct inf_tensor *outputs;      // one per output, all zero before; owned by the caller
+    uint32_t slot;
+    const atomic_bool *cancelled;     // as in struct inf_execution
+    struct inf_tensor_memory *memory; // outputs are allocated from it
+};
+
+// Runs a subgraph for which inf_subgraph_programs_fit() returned true.
+//
+// INF_INVALID, INF_EXHAUSTED, INF_CANCELLED  as inf_interpret().
+enum inf_code inf_subgraph_programs_run(const struct inf_subgraph_programs *programs,
+                                        const struct inf_subgraph_run *run,
                                         struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // As inf_executable_add_own_memory(), for all of them.
-void inf_subgraph_programs_add_own_memory(const struct inf_subgraph_programs *sides,
+void inf_subgraph_programs_add_own_memory(const struct inf_subgraph_programs *programs,
                                           struct inf_executable_memory *memory);
 
-// As inf_executable_list_constants(), for the subgraphs of `graph`, which is interpreted: those that are
-// compiled, and those that are not.
-enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_programs *sides,
+// Lists the constants of all subgraphs of `graph`, which is interpreted: those of compiled
+// subgraphs as inf_executable_list_constants() does, those of others as read.
+enum inf_code inf_subgraph_programs_list_constants(const struct inf_subgraph_programs *programs,
                                                    const struct inf_graph *graph,
                                                    struct inf_constants *constants,
                                                    struct inf_error *err) INF_NODISCARD;
 
-// As inf_executable_lost().
-bool inf_subgraph_programs_lost(const struct inf_subgraph_programs *sides);
+// Returns whether one of them can never run again because its device was lost.
+bool inf_subgraph_programs_lost(const struct inf_subgraph_programs *programs);
 
 #endif

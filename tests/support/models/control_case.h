@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "tests/support/models/tfjs_writer.h"
 
 // Dimensions and their count, as the writer wants them.

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/import/import.h"
 
 struct tool_engine {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 #include "backends/import/import.h"
 #include "backends/registry.h"
 #include "tests/support/models/onnx_writer.h"

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model looked into: how long each node takes, what it makes, where a value first is no number, and
-// where two devices first part. On executables of its own, so that nobody else's runs are touched.
-#ifndef INF_BACKENDS_EXEC_INSPECT_H
-#define INF_BACKENDS_EXEC_INSPECT_H
+// A model looked into: how long each node takes, what it makes, where a value first is no number,
+// and where two devices first part. On executables of its own, so that nobody else's runs are
+// touched.
+#ifndef INF_BACKENDS_EXEC_MODEL_INSPECT_H
+#define INF_BACKENDS_EXEC_MODEL_INSPECT_H
 
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 
 struct inf_dissection;
 
-// Compiles the model as `apart` says; where it keeps them, every value can be looked at after a run.
-// *out_dissection is the caller's to destroy, before the model's last reference.
+// Compiles the model as `apart` says; where it keeps them, every value can be looked at after a
+// run. *out_dissection is the caller's to destroy, before the model's last reference.
 //
 // As inf_model_compile_apart(); INF_INVALID where the size of an output is not known.
 enum inf_code inf_dissection_create(struct inf_dissection **out_dissection, struct inf_model *model,
@@ -50,8 +51,8 @@ struct inf_node_report {
 void inf_dissection_report(const struct inf_dissection *dissection, uint32_t node,
                            struct inf_node_report *report);
 
-// Elements of `value` that are no finite number: of an input, a constant, or a value that is kept; 0 of
-// values that are no floats.
+// Elements of `value` that are no finite number: of an input, a constant, or a value that is kept;
+// 0 of values that are no floats.
 uint64_t inf_dissection_bad_elements(const struct inf_dissection *dissection, uint32_t value);
 
 // How far two dissections of one model, both kept and run on the same inputs, are apart at a node.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/exec/weight_residency.h"
+#include "backends/exec/model/weight_residency.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -131,8 +131,8 @@ static void count(const struct inf_constants *constants, struct inf_device_held 
     }
 }
 
-// Changes what is counted at the device from one to the other. What becomes less is taken back first,
-// so that a peak is one.
+// Changes what is counted at the device from one to the other. What becomes less is taken back
+// first, so that a peak is one.
 static void recount(struct inf_device *device, const struct inf_device_held *from,
                     const struct inf_device_held *to)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/exec/inspect.h"
+#include "backends/exec/model/inspect.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of executables: where inputs and outputs lie this time.
+// Binds the memory of one run. A value lies in one of four places: the host arena of the slot, the
+// device arena, staging memory that host and device share, or the caller's memory. Only the last one
+// differs from run to run. Large inputs in registered memory are read in place by the device; others
+// are copied to staging memory.
+#include "backends/exec/static_run.h"
+
 #include <string.h>
 
 #include "backends/device/counts.h"
-#include "backends/exec/dynamic/dynamic.h"
-#include "backends/exec/executable_impl.h"
 
-struct inf_binding inf_executable_place(const struct inf_executable *executable,
+struct inf_binding inf_static_run_place(const struct inf_static_executable *executable,
                                         const struct inf_slot *slot, uint32_t v)
 {
     const struct inf_storage *storage = &executable->plan->storage[v];
@@ -24,13 +27,14 @@ struct inf_binding inf_executable_place(const struct inf_executable *executable,
                                     .buffer = slot->arena,
                                     .offset = storage->offset};
     // Of a constant that no run reads the bytes may be given up: nobody follows this then.
-    if (storage->place == INF_PLACE_CONST && executable->graph->values[v].data != NULL)
-        return (struct inf_binding){.host = executable->graph->values[v].data->data};
+    if (storage->place == INF_PLACE_CONST && executable->base.graph->values[v].data != NULL)
+        return (struct inf_binding){.host = executable->base.graph->values[v].data->data};
     return (struct inf_binding){0};
 }
 
-// Where a value that lies in a graph output is written: where the caller wants that, or in the arena.
-static void *output_memory(const struct inf_executable *executable,
+// Where a value that lies in a graph output is written: where the caller wants that, or in the
+// arena.
+static void *output_memory(const struct inf_static_executable *executable,
                            const struct inf_execution *execution,
                            const struct inf_bound_value *output)
 {
@@ -41,37 +45,39 @@ static void *output_memory(const struct inf_executable *executable,
            executable->plan->storage[output->value].offset;
 }
 
-static bool is_staged(const struct inf_executable *executable, uint32_t value)
+static bool is_staged(const struct inf_static_executable *executable, uint32_t value)
 {
     return executable->staging.offsets[value] != INF_STAGING_NONE;
 }
 
-// Larger inputs are read in place wherever they lie; smaller ones only where they lay in the last run, since for a
-// new place a program is recorded anew, which takes longer than to copy them. The smallest are always copied.
+// Larger inputs are read in place wherever they lie; smaller ones only where they lay in the last
+// run, since for a new place a program is recorded anew, which takes longer than to copy them. The
+// smallest are always copied.
 #define ANYWHERE_BYTES ((size_t)1 << 20)
 #define IN_PLACE_BYTES ((size_t)16 << 10)
 
-// Binds an input that the first device reads where the caller has it; false where it must be copied. Only floats: what
-// a client writes over during the run must not be an index that was found to be in range before.
-static bool bind_in_place(struct inf_executable *executable, struct inf_slot *slot, uint32_t i,
-                          const struct inf_execution *execution)
+// Binds an input that the first device reads where the caller has it; false where it must be
+// copied. Only floats: what a client writes over during the run must not be an index that was found
+// to be in range before.
+static bool bind_in_place(struct inf_static_executable *executable, struct inf_slot *slot,
+                          uint32_t i, const struct inf_execution *execution)
 {
     const struct inf_bound_value *input = &executable->inputs[i];
     const void *memory = execution->inputs[input->index];
     size_t size = executable->plan->storage[input->value].size_bytes;
-    bool moved = slot->fed[i] != memory;
-    slot->fed[i] = memory;
+    bool moved = slot->last_inputs[i] != memory;
+    slot->last_inputs[i] = memory;
     if (execution->mappings == NULL || execution->mappings[input->index] == NULL ||
         size < (moved ? ANYWHERE_BYTES : IN_PLACE_BYTES) ||
-        executable->graph->values[input->value].dtype != INF_DTYPE_F32)
+        executable->base.graph->values[input->value].dtype != INF_DTYPE_F32)
         return false;
     return inf_mapping_bind(execution->mappings[input->index], executable->devices[0], memory, size,
                             &slot->bindings[input->value]);
 }
 
 // Binds an input that the first device reads, in place or where it is copied to.
-static void feed(struct inf_executable *executable, struct inf_slot *slot, uint32_t i,
-                 const struct inf_execution *execution)
+static void bind_staged_input(struct inf_static_executable *executable, struct inf_slot *slot,
+                              uint32_t i, const struct inf_execution *execution)
 {
     const struct inf_bound_value *input = &executable->inputs[i];
     struct inf_device *device = executable->devices[0];
@@ -79,7 +85,7 @@ static void feed(struct inf_executable *executable, struct inf_slot *slot, uint3
     bool renames = executable->plan->roots[input->value] != input->value;
     bool in_place = bind_in_place(executable, slot, i, execution);
     if (!in_place)
-        slot->bindings[input->value] = inf_executable_place(executable, slot, input->value);
+        slot->bindings[input->value] = inf_static_run_place(executable, slot, input->value);
     if (renames || size == 0)
         return;
     if (!in_place)
@@ -90,7 +96,8 @@ static void feed(struct inf_executable *executable, struct inf_slot *slot, uint3
 }
 
 // Binds the caller's memory, or copies inputs to where the device sees them.
-static void bind(struct inf_executable *executable, const struct inf_execution *execution)
+void inf_static_run_bind(struct inf_static_executable *executable,
+                         const struct inf_execution *execution)
 {
     struct inf_slot *slot = &executable->slots[execution->slot];
     for (uint32_t i = 0; i < executable->input_count; i++) {
@@ -99,7 +106,7 @@ static void bind(struct inf_executable *executable, const struct inf_execution *
             // Programs only read their inputs; bindings do not tell the two directions apart.
             slot->bindings[input->value].host = (void *)(uintptr_t)execution->inputs[input->index];
         else
-            feed(executable, slot, i, execution);
+            bind_staged_input(executable, slot, i, execution);
     }
     for (uint32_t i = 0; i < executable->output_count; i++)
         if (!is_staged(executable, executable->outputs[i].value))
@@ -108,7 +115,8 @@ static void bind(struct inf_executable *executable, const struct inf_execution *
 }
 
 // Copies outputs that lie elsewhere to where the caller wants them.
-static void fetch(const struct inf_executable *executable, const struct inf_execution *execution)
+void inf_static_run_fetch(const struct inf_static_executable *executable,
+                          const struct inf_execution *execution)
 {
     const struct inf_plan *plan = executable->plan;
     const struct inf_slot *slot = &executable->slots[execution->slot];
@@ -126,28 +134,4 @@ static void fetch(const struct inf_executable *executable, const struct inf_exec
             memcpy(execution->outputs[plan->copy_outputs[i]], slot->bindings[value].host,
                    plan->storage[value].size_bytes);
     }
-}
-
-enum inf_code inf_executable_run(struct inf_executable *executable,
-                                 const struct inf_execution *execution, struct inf_error *err)
-{
-    inf_role_check_may_block();
-    if (executable->dynamic != NULL)
-        return inf_dynamic_run(executable->dynamic, execution, err);
-    const struct inf_plan *plan = executable->plan;
-    bind(executable, execution);
-    struct inf_run run = {.bindings = executable->slots[execution->slot].bindings,
-                          .slot = execution->slot,
-                          .cancelled = execution->cancelled,
-                          .profile = execution->profile,
-                          .overflowed = execution->overflowed};
-    for (uint32_t i = 0; i < plan->segment_count; i++) {
-        struct inf_ticket ticket;
-        INF_TRY(inf_program_run(executable->programs[i], &run, &ticket, err));
-        INF_TRY(inf_device_wait(executable->devices[plan->segments[i].device], ticket, UINT64_MAX,
-                                err));
-        INF_TRY(inf_program_finish(executable->programs[i], &run, err));
-    }
-    fetch(executable, execution);
-    return INF_OK;
 }

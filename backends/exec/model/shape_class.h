@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executables of one model, one a shape class: a device, run options and the shapes of the inputs. Compiled
-// once however many ask at the same time, and the least recently used of a device goes when there are
-// too many. Any thread, but where a line says otherwise.
-#ifndef INF_BACKENDS_EXEC_SHAPE_CLASS_H
-#define INF_BACKENDS_EXEC_SHAPE_CLASS_H
+// The executables of one model, one a shape class: a device, run options and the shapes of the
+// inputs. Compiled once however many ask at the same time, and the least recently used of a device
+// goes when there are too many. Any thread, but where a line says otherwise.
+#ifndef INF_BACKENDS_EXEC_MODEL_SHAPE_CLASS_H
+#define INF_BACKENDS_EXEC_MODEL_SHAPE_CLASS_H
 
 #include "backends/base/thread.h"
 #include "backends/exec/executable.h"
@@ -19,7 +19,8 @@ struct inf_shape_key {
     const struct inf_shape *shapes; // one an input of the model
 };
 
-// An executable for one shape class, or the promise of one. Whoever holds it may read what it is for.
+// An executable for one shape class, or the promise of one. Whoever holds it may read what it is
+// for.
 struct inf_shape_class {
     struct inf_shape_class *next;
     struct inf_device *device; // a reference
@@ -48,14 +49,14 @@ void inf_shape_classes_init(struct inf_shape_classes *classes, uint32_t input_co
 void inf_shape_classes_fini(struct inf_shape_classes *classes) INF_MAY_BLOCK;
 
 // The executable for `key` if there is one, waiting for whoever compiles it just now; held until
-// inf_shape_classes_release(). NULL where the caller must compile: then *promise is a class that others
-// wait for, to be kept or taken back; NULL without memory for one.
+// inf_shape_classes_release(). NULL where the caller must compile: then *promise is a class that
+// others wait for, to be kept or taken back; NULL without memory for one.
 struct inf_executable *inf_shape_classes_acquire(struct inf_shape_classes *classes,
                                                  const struct inf_shape_key *key,
                                                  struct inf_shape_class **promise) INF_MAY_BLOCK;
 
-// Keeps a promise: `executable` is the class's now, and held by the caller. Frees one of the same device
-// that nobody holds if there are too many.
+// Keeps a promise: `executable` is the class's now, and held by the caller. Frees one of the same
+// device that nobody holds if there are too many.
 void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_class *promise,
                             struct inf_executable *executable) INF_MAY_BLOCK;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/exec/model.h"
+#include "backends/exec/model/model.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "backends/base/thread.h"
-#include "backends/exec/dynamic/dynamic.h"
-#include "backends/exec/shape_class.h"
-#include "backends/exec/weight_residency.h"
+#include "backends/exec/dynamic/dynamic_executable.h"
+#include "backends/exec/model/shape_class.h"
+#include "backends/exec/model/weight_residency.h"
+#include "backends/exec/static_executable.h"
 #include "backends/graph/shape/infer.h"
 
 // Nodes that stay fp32 in one precision.
@@ -212,9 +213,9 @@ static enum inf_code compile_graph(struct inf_model *model, struct inf_device *d
     struct inf_device *devices[1 + INF_MODEL_HOSTS];
     uint32_t device_count = list_devices(model, device, devices);
     if (model->evaluator.run == NULL || !inf_graph_needs_values(*graph))
-        return inf_executable_create_in(out_executable, graph, devices, device_count, &options,
-                                        err);
-    return inf_executable_create_dynamic(out_executable, graph, &model->evaluator, devices,
+        return inf_static_executable_create(out_executable, graph, devices, device_count, &options,
+                                            err);
+    return inf_dynamic_executable_create(out_executable, graph, &model->evaluator, devices,
                                          device_count, err);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model made ready to run: the graph after the passes that need no shapes, and executables for the
-// shapes that requests bring, per device, the least recently used of which goes when there are too
-// many. Shared by reference; any thread but the loop, except where a line says otherwise.
-#ifndef INF_BACKENDS_EXEC_MODEL_H
-#define INF_BACKENDS_EXEC_MODEL_H
+// A model made ready to run: the graph after the passes that need no shapes, and executables for
+// the shapes that requests bring, per device, the least recently used of which goes when there are
+// too many. Shared by reference; any thread but the loop, except where a line says otherwise.
+#ifndef INF_BACKENDS_EXEC_MODEL_MODEL_H
+#define INF_BACKENDS_EXEC_MODEL_MODEL_H
 
 #include "backends/exec/executable.h"
 #include "backends/exec/run_options.h"
@@ -14,9 +14,10 @@
 
 struct inf_model;
 
-// Takes over `graph` (also on failure), runs the passes and keeps the result. Nodes that the device of
-// an executable cannot run fall to the first of `hosts` behind it that can: `host_count` devices, at
-// most INF_MODEL_HOSTS, best first; the last runs everything. One reference, the caller's.
+// Takes over `graph` (also on failure), runs the passes and keeps the result. Nodes that the device
+// of an executable cannot run fall to the first of `hosts` behind it that can: `host_count`
+// devices, at most INF_MODEL_HOSTS, best first; the last runs everything. One reference, the
+// caller's.
 enum inf_code inf_model_create(struct inf_model **out_model, struct inf_graph **graph,
                                struct inf_device *const *hosts, uint32_t host_count,
                                const struct inf_pass_options *options,
@@ -29,11 +30,12 @@ struct inf_model *inf_model_ref(struct inf_model *model) INF_NODISCARD;
 // not on the loop. NULL is fine.
 void inf_model_unref(struct inf_model **model) INF_MAY_BLOCK;
 
-// The model's inputs, outputs and nodes; dimensions may be unknown. Any thread, valid as long as the
-// model. The bytes of large constants may be absent once the model is settled.
+// The model's inputs, outputs and nodes; dimensions may be unknown. Any thread, valid as long as
+// the model. The bytes of large constants may be absent once the model is settled.
 const struct inf_graph *inf_model_graph(const struct inf_model *model);
 
-// A copy of the model's graph with constants of its own, all of them whole, for the caller to destroy.
+// A copy of the model's graph with constants of its own, all of them whole, for the caller to
+// destroy.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **out_graph,
@@ -43,7 +45,7 @@ enum inf_code inf_model_copy_graph(struct inf_model *model, struct inf_graph **o
 // gives it back with inf_model_release().
 //
 // INF_INVALID  (SHAPE_MISMATCH) a shape does not fit the model.
-// INF_UNSUPPORTED, INF_EXHAUSTED  as inf_executable_create().
+// INF_UNSUPPORTED, INF_EXHAUSTED  as inf_static_executable_create().
 enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *device,
                                 const struct inf_shape *shapes,
                                 struct inf_executable **out_executable,
@@ -57,8 +59,8 @@ enum inf_code inf_model_acquire_in(struct inf_model *model, struct inf_device *d
                                    struct inf_executable **out_executable,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// From now on inf_model_acquire() for `device` (no reference: whoever asks has it) uses these run options; for
-// every other device it means fp32 with all threads. Any thread.
+// From now on inf_model_acquire() for `device` (no reference: whoever asks has it) uses these run
+// options; for every other device it means fp32 with all threads. Any thread.
 void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
                       const struct inf_run_options *options);
 
@@ -77,17 +79,18 @@ enum inf_code inf_model_pin(struct inf_model *model, enum inf_precision precisio
 // Gives back what inf_model_acquire() gave, and sets the pointer NULL.
 void inf_model_release(struct inf_model *model, struct inf_executable **executable);
 
-// From now on constants that executables use in a form of their own only are not kept beside it, but
-// made again from it whenever other shapes are compiled. For when all has been compiled that is known
-// to be needed.
+// From now on constants that executables use in a form of their own only are not kept beside it,
+// but made again from it whenever other shapes are compiled. For when all has been compiled that is
+// known to be needed.
 void inf_model_settle(struct inf_model *model) INF_MAY_BLOCK;
 
-// Counts the model's constants as held because of `device`, instead of where they were counted before.
-// NULL: nowhere.
+// Counts the model's constants as held because of `device`, instead of where they were counted
+// before. NULL: nowhere.
 void inf_model_charge(struct inf_model *model, struct inf_device *device);
 
-// The graph that is compiled for inputs of these shapes: the model's after all passes. *out_graph is the
-// caller's to destroy; it shares the model's constants, which are whole until inf_model_settle().
+// The graph that is compiled for inputs of these shapes: the model's after all passes. *out_graph
+// is the caller's to destroy; it shares the model's constants, which are whole until
+// inf_model_settle().
 //
 // INF_INVALID  (SHAPE_MISMATCH) a shape does not fit the model.
 enum inf_code inf_model_settle_graph(struct inf_model *model, const struct inf_shape *shapes,
@@ -99,13 +102,13 @@ struct inf_apart {
     struct inf_device *device;
     const struct inf_run_options *options; // NULL: that of inf_model_acquire()
     const struct inf_shape *shapes;        // one an input
-    bool
-        keep; // every value that a node makes is an output, behind those of the model, so that nothing is
-              // fused or forgotten
+    // Makes every value that a node computes an output, after the outputs of the model. Nothing is
+    // fused then, so that all values can be read after a run.
+    bool keep;
 };
 
-// Compiles an executable that is the caller's alone, to give to inf_model_discard_apart(): to look at how the
-// model runs while others run it.
+// Compiles an executable that is the caller's alone, to give to inf_model_discard_apart(): to look
+// at how the model runs while others run it.
 //
 // INF_UNSUPPORTED  (FEATURE) values are to be kept of a model whose sizes hang on values.
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED  as inf_model_acquire().
@@ -117,7 +120,8 @@ enum inf_code inf_model_compile_apart(struct inf_model *model, const struct inf_
 void inf_model_discard_apart(struct inf_model *model,
                              struct inf_executable **executable) INF_MAY_BLOCK;
 
-// Frees what inf_model_acquire() made for these shapes on `device`, if there is one and nobody holds it.
+// Frees what inf_model_acquire() made for these shapes on `device`, if there is one and nobody
+// holds it.
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes) INF_MAY_BLOCK;
 

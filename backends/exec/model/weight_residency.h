@@ -2,8 +2,8 @@
 // Which of a model's constants are in memory as they are. Compiling needs all of them; between
 // compilations those that every executable has in a form of its own may be given up, and are made
 // again from that form before the next.
-#ifndef INF_BACKENDS_EXEC_WEIGHT_RESIDENCY_H
-#define INF_BACKENDS_EXEC_WEIGHT_RESIDENCY_H
+#ifndef INF_BACKENDS_EXEC_MODEL_WEIGHT_RESIDENCY_H
+#define INF_BACKENDS_EXEC_MODEL_WEIGHT_RESIDENCY_H
 
 #include "backends/base/thread.h"
 #include "backends/device/device.h"
@@ -44,8 +44,8 @@ void inf_weight_residency_allow(struct inf_weight_residency *residency);
 // Counts constants at `device` (NULL: nowhere) instead of where they were.
 void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device);
 
-// Asks for a review. False where somebody compiles, who will ask afterwards; else nobody compiles or
-// reviews until inf_weight_residency_end_review().
+// Asks for a review. False where somebody compiles, who will ask afterwards; else nobody compiles
+// or reviews until inf_weight_residency_end_review().
 bool inf_weight_residency_begin_review(struct inf_weight_residency *residency)
     INF_NODISCARD INF_MAY_BLOCK;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/exec/shape_class.h"
+#include "backends/exec/model/shape_class.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -90,8 +90,8 @@ static void remove_class(struct inf_shape_classes *classes, struct inf_shape_cla
     *link = class->next;
 }
 
-// Retires the classes of `device` that can never run again. Those that nobody holds are taken out of
-// the list for the caller to free; the others are freed by whoever gives them back last.
+// Retires the classes of `device` that can never run again. Those that nobody holds are taken out
+// of the list for the caller to free; the others are freed by whoever gives them back last.
 static struct inf_shape_class *retire_lost(struct inf_shape_classes *classes,
                                            const struct inf_device *device)
     INF_ATTR(requires_capability(classes->mutex))
