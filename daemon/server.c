@@ -18,7 +18,8 @@
 #include "daemon/resource/quota.h"
 #include "daemon/system/listener.h"
 
-// Clients let in at one turn of the loop, so that a flood of them leaves room for those that are in.
+// Clients let in at one turn of the loop, so that a flood of them leaves room for those that are
+// in.
 #define ACCEPTS_PER_TURN 64
 // How long nobody is let in when the descriptors have run out.
 #define ACCEPT_PAUSE_MS 100

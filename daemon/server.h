@@ -61,8 +61,8 @@ void inf_server_drain(struct inf_server *server) INF_ON_LOOP;
 // As inf_server_drain() with no time left: what is in flight is answered CANCELLED/SHUTDOWN now.
 void inf_server_stop(struct inf_server *server) INF_ON_LOOP;
 
-// To be called before each turn of the loop: takes inferences that are done, where it pays to look for
-// them rather than to be woken. True: look again soon, the turn must not sleep.
+// To be called before each turn of the loop: takes inferences that are done, where it pays to look
+// for them rather than to be woken. True: look again soon, the turn must not sleep.
 bool inf_server_poll(struct inf_server *server) INF_ON_LOOP;
 
 // How long the longest run that goes on now has taken so far, in nanoseconds; 0 where every worker

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// inferd-check [--json] [--inspect] [--time RUNS ...] FILE: what would become of a model file here, without a daemon:
-// whether it imports, what it is made of, and on each device which steps run there and what memory
-// it takes; with --inspect also the graph after the passes and each device's plan, step by step.
-// With --time it runs the model instead, and prints how long each run took (JSON).
-// Run by `inferctl check`, `inspect` and `bench --direct`; it reads with the rights of whoever runs it.
+// inferd-check [--json] [--inspect] [--time RUNS ...] FILE: what would become of a model file here,
+// without a daemon: whether it imports, what it is made of, and on each device which steps run
+// there and what memory it takes; with --inspect also the graph after the passes and each device's
+// plan, step by step. With --time it runs the model instead, and prints how long each run took
+// (JSON). Run by `inferctl check`, `inspect` and `bench --direct`; it reads with the rights of
+// whoever runs it.
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -253,8 +254,8 @@ static void print_report(const json_t *report)
     json_array_foreach(json_object_get(report, "devices"), i, row) print_device(row);
 }
 
-// Says why the model does not load, and where operators are missing and the text had no room for them
-// all, which.
+// Says why the model does not load, and where operators are missing and the text had no room for
+// them all, which.
 static void print_refusal(const struct check *check, const struct inf_error *err)
 {
     const char *line = check->lacks;

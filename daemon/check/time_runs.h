@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a model's runs take in this process: what inferctl bench --direct sets beside the daemon's answers.
+// How long a model's runs take in this process: what inferctl bench --direct sets beside the
+// daemon's answers.
 #ifndef INF_DAEMON_CHECK_TIME_RUNS_H
 #define INF_DAEMON_CHECK_TIME_RUNS_H
 
@@ -15,8 +16,8 @@ struct inf_time_wanted {
     struct inf_run_options options;
 };
 
-// Runs the model on zeros, one run after the other, and adds to `report` the times, the device and its
-// threads.
+// Runs the model on zeros, one run after the other, and adds to `report` the times, the device and
+// its threads.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists them.
 // INF_INVALID    the size of an output hangs on values.

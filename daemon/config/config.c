@@ -74,8 +74,8 @@ static enum inf_code read_drop_ins(struct inf_config *config, const char *file,
 
 // --- the environment ---
 
-// Cuts the next "name=value" off a list with commas between. A piece without "=" belongs to the value
-// before it: lists have commas, too.
+// Cuts the next "name=value" off a list with commas between. A piece without "=" belongs to the
+// value before it: lists have commas, too.
 static char *next_assignment(char **rest)
 {
     char *assignment = *rest, *end = assignment;

@@ -98,11 +98,11 @@ struct inf_config {
 };
 
 // Reads the defaults, then the file that --config names (or /etc/inferd/inferd.conf where it
-// exists, but not in a private run) and the *.conf beside it in FILE.d, then $INFERD_FLAGS, then the
-// arguments; later ones win. The file has "key = value"
-// lines and # comments; arguments are --key=value or --key value, with - or _. With runtime_dir,
-// the sockets are runtime_dir/inferd.sock and runtime_dir/admin.sock unless they are named, and
-// there is no repository and no cache unless one is named. --help and --version end the reading at once.
+// exists, but not in a private run) and the *.conf beside it in FILE.d, then $INFERD_FLAGS, then
+// the arguments; later ones win. The file has "key = value" lines and # comments; arguments are
+// --key=value or --key value, with - or _. With runtime_dir, the sockets are
+// runtime_dir/inferd.sock and runtime_dir/admin.sock unless they are named, and there is no
+// repository and no cache unless one is named. --help and --version end the reading at once.
 //
 // INF_INVALID  the text gives file and line (or the argument), the key or value, and what was
 //              wanted.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of "key = value" and # comments, as settings of any list of flags; what is wrong is refused with
-// file, line and the nearest name.
+// Lines of "key = value" and # comments, as settings of any list of flags; what is wrong is refused
+// with file, line and the nearest name.
 #ifndef INF_DAEMON_CONFIG_FILE_H
 #define INF_DAEMON_CONFIG_FILE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags: what the daemon can be told, as typed values with a name, a default, a range, and where their
-// value came from. The list is flags.def. All functions but the list itself work on a struct
+// Flags: what the daemon can be told, as typed values with a name, a default, a range, and where
+// their value came from. The list is flags.def. All functions but the list itself work on a struct
 // inf_config, whose owner decides about threads.
 #ifndef INF_DAEMON_CONFIG_FLAG_H
 #define INF_DAEMON_CONFIG_FLAG_H
@@ -44,13 +44,13 @@ struct inf_flag_list {
     size_t origins_offset; // in the struct: a byte for each flag, its enum inf_origin
 };
 
-// The flag of a list called `name`, where '-' counts as '_'; NULL where there is none, and *nearest is
-// the name that is nearest then.
+// The flag of a list called `name`, where '-' counts as '_'; NULL where there is none, and *nearest
+// is the name that is nearest then.
 const struct inf_flag *inf_flag_list_find(const struct inf_flag_list *list, const char *name,
                                           const char **nearest);
 
-// Sets a flag of the list's struct from text. What was wrong is in `wanted` otherwise: "a number from 1
-// to 32".
+// Sets a flag of the list's struct from text. What was wrong is in `wanted` otherwise: "a number
+// from 1 to 32".
 #define INF_FLAG_WANTED_SIZE 128
 bool inf_flag_list_set(const struct inf_flag_list *list, void *settings,
                        const struct inf_flag *flag, const char *text, enum inf_origin origin,

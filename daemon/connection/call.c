@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bookkeeping of calls. A call has three owners in turn: the connection (linked), the scheduler or a
-// worker (the service knows), and at the end the connection again, which releases it. `answered` goes from
-// false to true exactly once. An abandoned call that a worker still has comes back with connection == NULL.
+// The bookkeeping of calls. A call has three owners in turn: the connection (linked), the scheduler
+// or a worker (the service knows), and at the end the connection again, which releases it.
+// `answered` goes from false to true exactly once. An abandoned call that a worker still has comes
+// back with connection == NULL.
 #include "daemon/connection/call.h"
 
 #include <assert.h>

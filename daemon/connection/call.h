@@ -31,12 +31,13 @@ void inf_connection_refund(struct inf_quota_user *payer, uint64_t bytes) INF_ON_
 enum inf_code inf_connection_check_credit(const struct inf_connection *connection, uint64_t bytes,
                                           struct inf_fault *fault) INF_NODISCARD;
 
-// Leaves a call to the worker that answers it. If `abandon` is set, the connection forgets the call.
+// Leaves a call to the worker that answers it. If `abandon` is set, the connection forgets the
+// call.
 void inf_connection_leave_call(struct inf_connection *connection, struct inf_call *call,
                                bool abandon) INF_ON_LOOP;
 
-// Withdraws a call that was unlinked, and refunds it if no worker has it. Returns true if the call is freed,
-// and false if a worker still has it.
+// Withdraws a call that was unlinked, and refunds it if no worker has it. Returns true if the call
+// is freed, and false if a worker still has it.
 bool inf_connection_withdraw_call(struct inf_connection *connection,
                                   struct inf_call *call) INF_ON_LOOP;
 

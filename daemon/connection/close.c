@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closing happens in two steps: inf_connection_close() releases what the connection holds, and is safe
-// inside any callback; the memory is freed at the end of the callback, so that the functions above it on the
-// stack may still read the state.
+// Closing happens in two steps: inf_connection_close() releases what the connection holds, and is
+// safe inside any callback; the memory is freed at the end of the callback, so that the functions
+// above it on the stack may still read the state.
 #include "daemon/connection/close.h"
 
 #include <event2/event.h>
@@ -41,7 +41,8 @@ void inf_connection_close(struct inf_connection *connection)
     inf_connection_order_clear(connection);
     inf_output_clear(&connection->output, &set->output_store);
     inf_assembler_fini(&connection->assembler);
-    // Remove the events before the descriptor is closed: its number may soon belong to another connection.
+    // Remove the events before the descriptor is closed: its number may soon belong to another
+    // connection.
     event_del(connection->read_event);
     event_del(connection->write_event);
     event_del(connection->timer_event);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of all connections: clients are accepted, drained and shut down here. What one connection does is in
-// the other files of this folder, from top to bottom: io (callbacks), frame (state machine), request, hello,
-// region_frame (frame types), finished (results), end_call, flush, fail, reply, close, watch, upload, call, order.
+// The set of all connections: clients are accepted, drained and shut down here. What one connection
+// does is in the other files of this folder, from top to bottom: io (callbacks), frame (state
+// machine), request, hello, region_frame (frame types), finished (results), end_call, flush, fail,
+// reply, close, watch, upload, call, order.
 #include "daemon/connection/connection.h"
 
 #include <assert.h>
@@ -125,7 +126,7 @@ static void free_data(void *context, void *memory, size_t size)
 static void close_deferred(void *context, int fd)
 {
     const struct inf_connections *set = context;
-    inf_deferred_close_close(set->options.deferred_close, fd);
+    inf_deferred_close_fd(set->options.deferred_close, fd);
 }
 
 static enum inf_code open_account(struct inf_connection *connection, struct inf_connections *set,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections of all clients: greeting, frames, calls in flight, replies, back-pressure. Each is
-// a written-out state machine (frame.c); what they share lies in one object. The loop's.
+// The connections of all clients: greeting, frames, calls in flight, replies, back-pressure. Each
+// is a written-out state machine (frame.c); what they share lies in one object. The loop's.
 #ifndef INF_DAEMON_CONNECTION_CONNECTION_H
 #define INF_DAEMON_CONNECTION_CONNECTION_H
 
@@ -55,8 +55,8 @@ struct inf_peer {
 enum inf_code inf_connections_add(struct inf_connections *connections, const struct inf_peer *peer,
                                   struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Takes the calls that are done, answers those that are not answered yet, and goes on writing where workers
-// have left something to be written.
+// Takes the calls that are done, answers those that are not answered yet, and goes on writing where
+// workers have left something to be written.
 void inf_connections_take_done(struct inf_connections *connections) INF_ON_LOOP;
 
 // Answers a call whose deadline has passed.

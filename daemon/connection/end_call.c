@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends calls early: on CANCEL, at a deadline, or because the daemon stops. The client is answered at once, even
-// if a worker still computes; the result is then dropped when it arrives.
+// Ends calls early: on CANCEL, at a deadline, or because the daemon stops. The client is answered
+// at once, even if a worker still computes; the result is then dropped when it arrives.
 #include "daemon/connection/end_call.h"
 
 #include "daemon/connection/call.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A protocol error ends the connection: calls are abandoned, reading stops, and an ERROR frame is the last one.
+// A protocol error ends the connection: calls are abandoned, reading stops, and an ERROR frame is
+// the last one.
 #include "daemon/connection/fail.h"
 
 #include "daemon/connection/call.h"
@@ -14,7 +15,8 @@ void inf_connection_fail(struct inf_connection *connection, const struct inf_err
         return;
     inf_log(set->options.log, INF_LOG_DEBUG, "closing connection uid=%u error=\"%s\"",
             (unsigned)connection->uid, err->text);
-    // The ERROR frame is the last one of a connection, so calls in flight cannot be answered after it.
+    // The ERROR frame is the last one of a connection, so calls in flight cannot be answered after
+    // it.
     inf_connection_abandon_calls(connection);
     inf_connection_drop_uploads(connection);
     inf_connection_set_reading(connection, false);

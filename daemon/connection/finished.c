@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that end by themselves: done by a worker, timed out, or reported by the loader; and output that workers
-// left unwritten.
+// Calls that end by themselves: done by a worker, timed out, or reported by the loader; and output
+// that workers left unwritten.
 #include <assert.h>
 
 #include "daemon/connection/call.h"

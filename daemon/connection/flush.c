@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the output of connections, with back-pressure in two steps: above a soft limit of unread replies the
-// daemon stops reading from the client; above a hard limit, or after a timeout, it ends the connection.
+// Writes the output of connections, with back-pressure in two steps: above a soft limit of unread
+// replies the daemon stops reading from the client; above a hard limit, or after a timeout, it ends
+// the connection.
 #include "daemon/connection/flush.h"
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@ void inf_connection_end_slow_reader(struct inf_connection *connection)
         inf_connection_close(connection);
         return;
     }
-    inf_output_cut(&connection->output, &set->output_store);
+    inf_output_drop_unsent(&connection->output, &set->output_store);
     connection->soft_since_ns = 0;
     inf_fail_reason(&err, INF_EXHAUSTED, INF_REASON_QUOTA_BYTES,
                     "%" PRIu64 " bytes of replies were not read in time", bytes);

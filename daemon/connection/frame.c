@@ -5,8 +5,9 @@
 //      |                          |                                                              ^
 //      +--bad HELLO, timeout------+--> CLOSING          client disconnects, no memory: any ------+
 //
-// GREETING takes HELLO only. OPEN takes every frame that clients may send. CLOSING and OVER ignore frames.
-// A frame that a client must not send fails the connection; a request that fails is only answered.
+// GREETING takes HELLO only. OPEN takes every frame that clients may send. CLOSING and OVER ignore
+// frames. A frame that a client must not send fails the connection; a request that fails is only
+// answered.
 #include "daemon/connection/frame.h"
 
 #include "daemon/connection/fail.h"
@@ -86,7 +87,7 @@ void inf_connection_take_frame(struct inf_connection *connection, struct inf_fra
     }
     inf_pool_release(set->options.pool, frame->data, frame->header.data_bytes);
     for (uint32_t i = 0; i < frame->fd_count; i++)
-        inf_deferred_close_close(set->options.deferred_close, frame->fds[i]);
+        inf_deferred_close_fd(set->options.deferred_close, frame->fds[i]);
     inf_quota_refund(connection->user, INF_QUOTA_FDS, fds);
     connection->fds -= fds;
 }

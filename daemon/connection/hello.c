@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HELLO negotiates version, limits and features. Afterwards CREDIT frames announce limits that an admin changes.
+// HELLO negotiates version, limits and features. Afterwards CREDIT frames announce limits that an
+// admin changes.
 #include "daemon/connection/hello.h"
 
 #include <string.h>
@@ -27,8 +28,8 @@ static const char *const features[] = {
     "model_repository", "inferd.memfd", "inferd.deadline", "inferd.cancel", "inferd.session",
     "inferd.order",     "inferd.alloc", "inferd.credit",   "inferd.data",   "inferd.queue_timeout"};
 
-// Returns how many requests may be in flight on a connection: the number granted at HELLO, or fewer if an admin
-// lowered the limit.
+// Returns how many requests may be in flight on a connection: the number granted at HELLO, or fewer
+// if an admin lowered the limit.
 static uint32_t find_credit(const struct inf_connection *connection)
 {
     return INF_MIN(connection->streams_granted,

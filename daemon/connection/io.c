@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points from the event loop: read frames, write replies, check timeouts. Each callback ends with
-// inf_connections_flush(), which writes what it produced and frees connections that were closed.
+// The entry points from the event loop: read frames, write replies, check timeouts. Each callback
+// ends with inf_connections_flush(), which writes what it produced and frees connections that were
+// closed.
 #include "daemon/connection/io.h"
 
 #include <assert.h>
@@ -103,7 +104,7 @@ static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *
     bool lost = (message->msg_flags & MSG_CTRUNC) != 0;
     enum inf_code code = inf_quota_charge(connection->user, INF_QUOTA_FDS, lost ? 0 : count, err);
     for (uint32_t i = 0; i < count && (lost || code != INF_OK); i++)
-        inf_deferred_close_close(connection->set->options.deferred_close, fds[i]);
+        inf_deferred_close_fd(connection->set->options.deferred_close, fds[i]);
     if (lost)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_FRAME,
                                "file descriptors were lost: more than %u with one frame, or none "
@@ -115,7 +116,8 @@ static enum inf_code take_fds(struct inf_connection *connection, struct msghdr *
     return count > 0 ? inf_assembler_add_fds(&connection->assembler, fds, count, err) : INF_OK;
 }
 
-// Handles what one recvmsg() received. `direct`: the bytes are in the buffer of the assembler already.
+// Handles what one recvmsg() received. `direct`: the bytes are in the buffer of the assembler
+// already.
 static void take_message(struct inf_connection *connection, struct msghdr *message, size_t size,
                          bool direct) INF_ON_LOOP
 {
@@ -170,7 +172,8 @@ void inf_connection_on_readable(int fd, short what, void *context)
     inf_role_enter_loop();
     struct inf_connection *connection = context;
     struct inf_connections *set = connection->set;
-    // Workers may have answered this client already. Record that first, so that its next request finds credit.
+    // Workers may have answered this client already. Record that first, so that its next request
+    // finds credit.
     inf_connections_take_done(set);
     for (int i = 0; connection->state <= INF_CONNECTION_OPEN && i < READS_PER_WAKEUP; i++)
         if (!read_socket(connection) || connection->state > INF_CONNECTION_OPEN)

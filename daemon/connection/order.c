@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order keys: of the requests of a connection that have the same key, an answer that is ready before
-// an earlier one's waits in a stash.
+// Order keys: of the requests of a connection that have the same key, an answer that is ready
+// before an earlier one's waits in a stash.
 #include "daemon/connection/order.h"
 
 #include <assert.h>

@@ -9,8 +9,8 @@
 bool inf_connection_order_begin(struct inf_connection *connection, uint64_t stream_id,
                                 uint64_t order_key) INF_NODISCARD INF_ON_LOOP;
 
-// Where the final reply of such a request goes: the connection's output where no other of its key is
-// before it, else a stash.
+// Where the final reply of such a request goes: the connection's output where no other of its key
+// is before it, else a stash.
 struct inf_output *inf_connection_order_place(struct inf_connection *connection,
                                               uint64_t stream_id) INF_ON_LOOP;
 

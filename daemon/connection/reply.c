@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encodes frames and queues them. The frame is assembled in a buffer that all connections share, and copied or
-// linked into the output queue; inf_connections_flush() writes it. A reply with more data than one frame may
-// carry is sent as DATA frames before the final RESPONSE.
+// Encodes frames and queues them. The frame is assembled in a buffer that all connections share,
+// and copied or linked into the output queue; inf_connections_flush() writes it. A reply with more
+// data than one frame may carry is sent as DATA frames before the final RESPONSE.
 #include "daemon/connection/reply.h"
 
 #include <assert.h>

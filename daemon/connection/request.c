@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request on its way from the frame to the service: credit and quota are checked, the data is added (from the
-// frame, or uploaded before in DATA frames), and the result is an answer at once or a call.
+// A request on its way from the frame to the service: credit and quota are checked, the data is
+// added (from the frame, or uploaded before in DATA frames), and the result is an answer at once or
+// a call.
 #include "daemon/connection/request.h"
 
 #include <inttypes.h>
@@ -16,8 +17,8 @@
 #include "daemon/connection/reply.h"
 #include "daemon/connection/upload.h"
 
-// Fails if the request must not be handled; `fault` says why. A request with an upload was checked against the
-// credit when the upload began.
+// Fails if the request must not be handled; `fault` says why. A request with an upload was checked
+// against the credit when the upload began.
 static enum inf_code admit_request(struct inf_connection *connection, const struct inf_frame *frame,
                                    struct inf_upload *upload, struct inf_fault *fault)
 {
@@ -64,14 +65,16 @@ static enum inf_code check_device_time(struct inf_connection *connection,
     return code;
 }
 
-// Charges the user for a request and passes it to the service. The charge stays while the request is a call,
-// and is refunded otherwise. `paid`: the user was charged when the data of the request was uploaded.
+// Charges the user for a request and passes it to the service. The charge stays while the request
+// is a call, and is refunded otherwise. `paid`: the user was charged when the data of the request
+// was uploaded.
 static enum inf_code handle_charged(struct inf_connection *connection, struct inf_request *request,
                                     bool paid, struct inf_answer *answer,
                                     struct inf_fault *fault) INF_ON_LOOP
 {
     uint64_t bytes = request->data_bytes;
-    // Requests that change limits are not charged, so that a limit that is too low can be raised again.
+    // Requests that change limits are not charged, so that a limit that is too low can be raised
+    // again.
     if (changes_limits(request->method) && !paid)
         return inf_service_handle(connection->set->options.service, request, answer, fault);
     enum inf_code code = paid ? INF_OK : inf_connection_charge(connection, bytes, &fault->err);
@@ -120,8 +123,8 @@ static void answer_at_once(struct inf_connection *connection, const struct inf_f
     inf_connection_report_released(connection);
 }
 
-// Returns true if a worker may write the reply itself. If more requests of the client are in flight, the loop
-// writes the replies instead, several with one system call.
+// Returns true if a worker may write the reply itself. If more requests of the client are in
+// flight, the loop writes the replies instead, several with one system call.
 static bool answers_directly(const struct inf_connection *connection)
 {
     return connection->in_flight == 0 && connection->set->options.config->direct_reply_bytes > 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one connection, and of the set of all connections; for the files of this folder only.
+// The state of one connection, and of the set of all connections; for the files of this folder
+// only.
 #ifndef INF_DAEMON_CONNECTION_STATE_H
 #define INF_DAEMON_CONNECTION_STATE_H
 
@@ -15,7 +16,8 @@ struct event;
 // Requests in flight that a client gets unless it asks for another number.
 #define INF_CONNECTION_STREAMS 256u
 
-// Requests beyond the credit that are refused one by one; whoever sends more of them does not listen.
+// Requests beyond the credit that are refused one by one; whoever sends more of them does not
+// listen.
 #define INF_CONNECTION_VIOLATIONS 4096u
 
 // When to come again for who has too many requests in flight: its answers make room.

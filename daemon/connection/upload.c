@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploads: data of large requests, collected until the REQUEST frame arrives. An upload that is not allowed
-// stays in the list as refused, so that its REQUEST is answered with that error.
+// Uploads: data of large requests, collected until the REQUEST frame arrives. An upload that is not
+// allowed stays in the list as refused, so that its REQUEST is answered with that error.
 #include "daemon/connection/upload.h"
 
 #include <assert.h>

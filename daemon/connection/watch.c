@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers with libevent what a connection waits for. A connection has at most one timer, for the earliest of
-// its timeouts: HELLO, a frame or an upload that is not complete, replies that the client does not read.
+// Registers with libevent what a connection waits for. A connection has at most one timer, for the
+// earliest of its timeouts: HELLO, a frame or an upload that is not complete, replies that the
+// client does not read.
 #include "daemon/connection/watch.h"
 
 #include <event2/event.h>

@@ -17,8 +17,8 @@ uint64_t inf_connection_waiting_bytes(const struct inf_connection *connection);
 // Returns the time at which the client exceeds a timeout with what it is doing; 0: no timeout runs.
 uint64_t inf_connection_due_ns(const struct inf_connection *connection);
 
-// Sets the timer if it would fire later than the next timeout. A timer that fires too early is harmless: it
-// is only set again. So the timer is not moved for every frame.
+// Sets the timer if it would fire later than the next timeout. A timer that fires too early is
+// harmless: it is only set again. So the timer is not moved for every frame.
 void inf_connection_watch(struct inf_connection *connection);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A served model looked into, on the loader thread: how long each node takes, where a value first is no
-// number, where two devices first part.
+// A served model looked into, on the loader thread: how long each node takes, where a value first
+// is no number, where two devices first part.
 #ifndef INF_DAEMON_LOAD_INSPECT_H
 #define INF_DAEMON_LOAD_INSPECT_H
 

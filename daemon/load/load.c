@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One load, top-down: find the file, read the settings, compare with what is served, import the graph,
-// and warm the model up (daemon/load/warm_up.h). A model that is placed again skips the file and copies
-// the graph of the served model.
+// One load, top-down: find the file, read the settings, compare with what is served, import the
+// graph, and warm the model up (daemon/load/warm_up.h). A model that is placed again skips the file
+// and copies the graph of the served model.
 #include "daemon/load/load.h"
 
 #include <assert.h>
@@ -99,8 +99,8 @@ static enum inf_code locate_model(struct load *load, struct inf_error *err)
     return inf_model_locate(&load->location, load->options->repository, job->name, err);
 }
 
-// Takes a copy of the graph of a model that is served. Its executables are not shared: a race uses slots that
-// workers may be at.
+// Takes a copy of the graph of a model that is served. Its executables are not shared: a race uses
+// slots that workers may be at.
 static enum inf_code copy_base(struct load *load, struct inf_error *err)
 {
     const struct inf_served *base = load->job->base;

@@ -87,16 +87,16 @@ enum inf_load_job_kind {
     INF_LOAD_JOB_KINDS,
 };
 
-// A job for the loader, which also carries its outcome. The sender creates it, and gets it back with
-// the final message.
+// A job for the loader, which also carries its outcome. The sender creates it, and gets it back
+// with the final message.
 struct inf_load_job {
     struct inf_load_job *next; // in the loader's queue
     enum inf_load_job_kind kind;
     uint64_t token;      // comes back in the events
     uint64_t generation; // not used by the loader: lets the sender recognise outdated jobs
     char name[INF_LIMIT_MODEL_NAME + 1];
-    // The served model that the job is about; one reference. For INF_LOAD_JOB_MODEL: the model that is
-    // placed again without reading its file; NULL: the file is read.
+    // The served model that the job is about; one reference. For INF_LOAD_JOB_MODEL: the model that
+    // is placed again without reading its file; NULL: the file is read.
     struct inf_served *base;
     union {
         struct inf_load_model_job model;

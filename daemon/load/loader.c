@@ -5,11 +5,12 @@
 //   anyone  --last reference------->  retired   --> loader thread
 //   loop    <--inf_loader_receive()-- messages  <-- loader thread   (announced by an eventfd)
 //
-// One mutex guards all three lists; nothing is computed while it is held, so neither side waits for long.
-// Retired models go first, because a load that follows may need their memory. A job carries its final
-// message inside itself: reporting an outcome allocates nothing and so cannot fail. A second loader with
-// low priority runs races; its messages go to the first one (`reports_to`), so that the loop has one queue.
-// How each kind of job works is elsewhere: load.c, background_race.c, inspect.c, precompile.c.
+// One mutex guards all three lists; nothing is computed while it is held, so neither side waits for
+// long. Retired models go first, because a load that follows may need their memory. A job carries
+// its final message inside itself: reporting an outcome allocates nothing and so cannot fail. A
+// second loader with low priority runs races; its messages go to the first one (`reports_to`), so
+// that the loop has one queue. How each kind of job works is elsewhere: load.c, background_race.c,
+// inspect.c, precompile.c.
 #include "daemon/load/loader.h"
 
 #include <assert.h>
@@ -70,8 +71,8 @@ static void post_message(struct inf_loader *from, struct inf_load_message *messa
 
 struct inf_load_message *inf_loader_receive(struct inf_loader *loader)
 {
-    // Clear the eventfd before reading the list: a message that is posted in between only causes one
-    // wake-up too many.
+    // Clear the eventfd before reading the list: a message that is posted in between only causes
+    // one wake-up too many.
     uint64_t count;
     while (read(loader->fd, &count, sizeof count) < 0 && errno == EINTR)
         ;
@@ -277,8 +278,8 @@ static void free_retired(struct inf_served *retired) INF_MAY_BLOCK
     }
 }
 
-// Waits for work: takes all models that are to be freed, or else one job. Returns false if the loader
-// stops and there is nothing to free.
+// Waits for work: takes all models that are to be freed, or else one job. Returns false if the
+// loader stops and there is nothing to free.
 static bool take_work(struct inf_loader *loader, struct inf_load_job **job,
                       struct inf_served **retired)
 {
@@ -311,7 +312,8 @@ static void run_loader(void *context)
         if (job != NULL)
             run_job(loader, job);
     }
-    // The loader stops. Destroying jobs and messages may retire further models, which are freed last.
+    // The loader stops. Destroying jobs and messages may retire further models, which are freed
+    // last.
     while ((job = loader->jobs) != NULL) {
         loader->jobs = job->next;
         if (job_kinds[job->kind].saves)

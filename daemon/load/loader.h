@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that loads, warms up and frees models, so that the loop never waits for any of it. Jobs
-// go in through a queue; messages come out through another, and an eventfd announces them. The loader
-// knows no table of models: that is daemon/store.
+// The thread that loads, warms up and frees models, so that the loop never waits for any of it.
+// Jobs go in through a queue; messages come out through another, and an eventfd announces them. The
+// loader knows no table of models: that is daemon/store.
 #ifndef INF_DAEMON_LOAD_LOADER_H
 #define INF_DAEMON_LOAD_LOADER_H
 
@@ -20,11 +20,12 @@ enum inf_code inf_loader_create(struct inf_loader **out_loader,
                                 const struct inf_loader_options *options,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Waits for the running job, drops queued jobs and messages, frees every model without references, and
-// stops the thread. Queued jobs that only save results are still run. NULL is allowed.
+// Waits for the running job, drops queued jobs and messages, frees every model without references,
+// and stops the thread. Queued jobs that only save results are still run. NULL is allowed.
 void inf_loader_destroy(struct inf_loader **loader);
 
-// Queues a job from inf_load_job_create(), whose outcome fields are zero. Takes ownership. Never blocks.
+// Queues a job from inf_load_job_create(), whose outcome fields are zero. Takes ownership. Never
+// blocks.
 void inf_loader_submit(struct inf_loader *loader, struct inf_load_job *job);
 
 // Returns a descriptor that is readable while messages are queued.

@@ -27,8 +27,8 @@ struct inf_model_profile {
     struct inf_declined declined[INF_PROFILE_DECLINED];
 };
 
-// Reads the facts off `executable`, which runs on `device`, a fact each. `hosts` are the devices that
-// the model may fall back on.
+// Reads the facts off `executable`, which runs on `device`, a fact each. `hosts` are the devices
+// that the model may fall back on.
 void inf_model_profile_read(struct inf_model_profile *facts,
                             const struct inf_executable *executable, struct inf_device *device,
                             struct inf_device *const *hosts, uint32_t host_count);

@@ -130,8 +130,8 @@ static bool may_try(const struct inf_place_subject *subject, enum inf_precision 
     return subject->precision == INF_PRECISION_AUTO || subject->precision == precision;
 }
 
-// A device is a candidate in each of its precisions, and where it can with one thread alone, which small
-// models may prefer.
+// A device is a candidate in each of its precisions, and where it can with one thread alone, which
+// small models may prefer.
 static void add_device(struct inf_placement *placement, const struct inf_place_options *options,
                        const struct inf_place_subject *subject, struct inf_device *device,
                        const struct inf_speed_work *work)
@@ -154,7 +154,8 @@ static void add_device(struct inf_placement *placement, const struct inf_place_o
         if ((info->precisions & INF_PRECISION_BIT(p)) == 0 || !may_try(subject, p))
             continue;
         candidate.options.precision = p;
-        // Whoever names a precision gets its error; automatic choice is as near to fp32 as any device.
+        // Whoever names a precision gets its error; automatic choice is as near to fp32 as any
+        // device.
         candidate.tolerance = subject->precision == p ? inf_precision_error_max(p) : 0;
         add_candidate(placement, &candidate, 0);
     }
@@ -235,7 +236,8 @@ static struct inf_device *pin(struct inf_placement *placement, const struct inf_
     for (uint32_t i = placement->race.count; i-- > 0;)
         if (placement->race.entries[i].device == device && !placement->race.entries[i].judges)
             chosen = i;
-    // It is listed, but may not offer the precision: that is refused elsewhere, or falls back to fp32.
+    // It is listed, but may not offer the precision: that is refused elsewhere, or falls back to
+    // fp32.
     for (uint32_t i = 0; i < placement->race.count && chosen == placement->race.count; i++)
         if (placement->race.entries[i].device == device)
             chosen = i;
@@ -268,8 +270,8 @@ static bool is_worth_it(const struct inf_race *race, enum inf_place_races races)
     return rivals >= 2 && races != INF_PLACE_RACES_NEVER;
 }
 
-// Fills in what an earlier race found, and what is to stay fp32. The key has the candidates in their
-// order, so they are the same.
+// Fills in what an earlier race found, and what is to stay fp32. The key has the candidates in
+// their order, so they are the same.
 static bool remember(struct inf_placement *placement, const struct inf_tune *tune,
                      struct inf_model *model)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a model runs: on the device that somebody named, or on the best by a policy - a rule of thumb
-// first, then what a race measured, or measured at an earlier start. On the loader thread.
+// Where a model runs: on the device that somebody named, or on the best by a policy - a rule of
+// thumb first, then what a race measured, or measured at an earlier start. On the loader thread.
 #ifndef INF_DAEMON_LOAD_PLACEMENT_H
 #define INF_DAEMON_LOAD_PLACEMENT_H
 
@@ -111,8 +111,8 @@ struct inf_place_subject {
     const struct inf_place_decision *decision; // to be kept, and to go by; NULL: none
 };
 
-// Chooses a device of the list that works, no reference, and run options. Never fails: what was not measured
-// goes by the rule, and placement->race_due says that a race is worth it.
+// Chooses a device of the list that works, no reference, and run options. Never fails: what was not
+// measured goes by the rule, and placement->race_due says that a race is worth it.
 struct inf_device *inf_placement_choose(struct inf_placement *placement,
                                         const struct inf_place_options *options,
                                         const struct inf_place_subject *subject) INF_MAY_BLOCK;
@@ -120,8 +120,9 @@ struct inf_device *inf_placement_choose(struct inf_placement *placement,
 // Takes a race's outcome over into what is placed as it has chosen.
 void inf_placement_adopt(struct inf_placement *placement, const struct inf_race *race);
 
-// What is placed has turned out wrong for the reason `why`: it is in fp32 on `device`, where it runs, from now on.
-// The decision to keep, the caller's to free; NULL: there is nothing to keep it under, or no memory.
+// What is placed has turned out wrong for the reason `why`: it is in fp32 on `device`, where it
+// runs, from now on. The decision to keep, the caller's to free; NULL: there is nothing to keep it
+// under, or no memory.
 struct inf_place_decision *inf_placement_demote(struct inf_placement *placement,
                                                 const struct inf_device *device, const char *why);
 

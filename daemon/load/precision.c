@@ -8,8 +8,8 @@
 
 #include "proto/core/span.h"
 
-// What inputs of 0 to 1 look like. Many networks say the same about all noise, so that nothing is learnt about what they
-// do where they have something to say.
+// What inputs of 0 to 1 look like. Many networks say the same about all noise, so that nothing is
+// learnt about what they do where they have something to say.
 enum look {
     LOOK_NOISE, // as races have them
     LOOK_PICTURE, // something bright with lines of strokes on it, over a dark ground, and a little noise

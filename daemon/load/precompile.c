@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles a served model for the shapes of a precompile job. The executables stay in the cache of the
-// model, so that the first request with these shapes does not wait for the compiler.
+// Compiles a served model for the shapes of a precompile job. The executables stay in the cache of
+// the model, so that the first request with these shapes does not wait for the compiler.
 #include "daemon/load/precompile.h"
 
 #include <assert.h>

@@ -34,8 +34,8 @@ struct inf_replicas_subject {
     const struct inf_log *log;
 };
 
-// Compiles a new model for the sets of the plan on each of the named devices but its own, and runs it
-// there to see how long that takes. What a device cannot do is logged and left out.
+// Compiles a new model for the sets of the plan on each of the named devices but its own, and runs
+// it there to see how long that takes. What a device cannot do is logged and left out.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists those there are.
 enum inf_code inf_replicas_warm_up(struct inf_replicas *replicas,

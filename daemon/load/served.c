@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference counting of served models. The last reference may be dropped on any thread, but freeing a
-// model blocks; so the model is passed to the loader, which frees it on its own thread.
+// Reference counting of served models. The last reference may be dropped on any thread, but freeing
+// a model blocks; so the model is passed to the loader, which frees it on its own thread.
 #include "daemon/load/served.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that is ready to answer requests, with everything that was decided about it when it was loaded.
+// A model that is ready to answer requests, with everything that was decided about it when it was
+// loaded.
 #ifndef INF_DAEMON_LOAD_SERVED_H
 #define INF_DAEMON_LOAD_SERVED_H
 
@@ -34,8 +35,8 @@ struct inf_shadow_notes {
         [INF_SHADOW_TEXT]; // describes the first answer that drifted; fixed once `drifted` is not 0
 };
 
-// One version of one model, ready to run. Immutable except for the counters. Shared by reference: the
-// store holds one reference, and every request in flight another.
+// One version of one model, ready to run. Immutable except for the counters. Shared by reference:
+// the store holds one reference, and every request in flight another.
 struct inf_served {
     _Atomic uint32_t references;
     void (*retire)(struct inf_served *served); // called when the last reference is dropped
@@ -69,8 +70,8 @@ struct inf_served {
 // Takes another reference. Any thread.
 struct inf_served *inf_served_ref(struct inf_served *served) INF_NODISCARD;
 
-// Drops a reference and sets the pointer to NULL. The last one hands the model to the loader thread,
-// which frees it, so this never blocks. Any thread. NULL is allowed.
+// Drops a reference and sets the pointer to NULL. The last one hands the model to the loader
+// thread, which frees it, so this never blocks. Any thread. NULL is allowed.
 void inf_served_unref(struct inf_served **served);
 
 // Frees a model that has no references left, and sets the pointer to NULL. NULL is allowed.

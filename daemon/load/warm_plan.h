@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sets of shapes that a model is compiled for before it is ready: those its settings name, those it
-// served last, or else its own with a guess for what it leaves open.
+// The sets of shapes that a model is compiled for before it is ready: those its settings name,
+// those it served last, or else its own with a guess for what it leaves open.
 #ifndef INF_DAEMON_LOAD_WARM_PLAN_H
 #define INF_DAEMON_LOAD_WARM_PLAN_H
 
@@ -16,9 +16,9 @@ struct inf_warm_plan {
     struct inf_shape *shapes; // set by set
 };
 
-// Plans for a graph. `given` is a text of sets by name (daemon/model/shapes.h), `seen` one of sets by the
-// model's order, of which those that do not fit are left out. inf_warm_plan_fini() ends it, also after a
-// failure.
+// Plans for a graph. `given` is a text of sets by name (daemon/model/shapes.h), `seen` one of sets
+// by the model's order, of which those that do not fit are left out. inf_warm_plan_fini() ends it,
+// also after a failure.
 //
 // INF_INVALID    a given set does not fit the model; the text says why.
 // INF_EXHAUSTED  memory.

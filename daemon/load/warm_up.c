@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of a load: the model has a graph, and gets a device, a precision and an executable.
+// The second half of a load: the model has a graph, and gets a device, a precision and an
+// executable.
 //
-// The shapes come from a warm plan: those that the settings name, those that the model served before, or
-// a guess. The model is placed by the first set and compiled and run for all of them. Three failures are
-// repaired here: a device at fault is replaced by another one (unless the settings name it), shapes of
-// earlier requests that do not work any longer are dropped, and a guess that does not fit is ignored.
+// The shapes come from a warm plan: those that the settings name, those that the model served
+// before, or a guess. The model is placed by the first set and compiled and run for all of them.
+// Three failures are repaired here: a device at fault is replaced by another one (unless the
+// settings name it), shapes of earlier requests that do not work any longer are dropped, and a
+// guess that does not fit is ignored.
 #include "daemon/load/warm_up.h"
 
 #include <assert.h>
@@ -123,7 +125,8 @@ static void unplace_model(struct inf_served *served)
     inf_device_unref(&served->device);
 }
 
-// Warms up; where it is the device's fault that this fails, once more on another, unless it was named.
+// Warms up; where it is the device's fault that this fails, once more on another, unless it was
+// named.
 static enum inf_code warm_up_on_working_device(struct inf_warm_up *warm_up,
                                                const struct inf_shape *shapes,
                                                struct inf_error *err)
@@ -213,8 +216,8 @@ static enum inf_code keep_first_shapes(struct inf_warm_up *warm_up, struct inf_e
     return INF_OK;
 }
 
-// Places the model by the first set of the plan, where there is one. Where that cannot be, nothing else is
-// tried: a precision that is refused is refused for all shapes.
+// Places the model by the first set of the plan, where there is one. Where that cannot be, nothing
+// else is tried: a precision that is refused is refused for all shapes.
 static enum inf_code place_by_first_set(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     const struct inf_shape *shapes =

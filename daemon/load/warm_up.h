@@ -23,8 +23,8 @@ struct inf_warm_up {
 #define INF_LOAD_PERCENT_COMPILE  60u
 #define INF_LOAD_PERCENT_WARM_UP  90u
 
-// Places the model, compiles it for the shapes of a warm plan and runs it on zeros. A model that only
-// fails for guessed shapes is still placed, but not warmed up.
+// Places the model, compiles it for the shapes of a warm plan and runs it on zeros. A model that
+// only fails for guessed shapes is still placed, but not warmed up.
 //
 // INF_PRECONDITION  the precision that the settings name is not available.
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot run for shapes that the

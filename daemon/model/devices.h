@@ -7,8 +7,8 @@
 #include "backends/registry.h"
 #include "daemon/model/config.h"
 
-// Closes the devices of a list that may not be used. ref stays, which runs what nothing else does. Names
-// that no device has are logged.
+// Closes the devices of a list that may not be used. ref stays, which runs what nothing else does.
+// Names that no device has are logged.
 void inf_model_devices_prune(struct inf_device_list *devices, const struct inf_allow_rules *rules,
                              const struct inf_log *log) INF_MAY_BLOCK;
 
@@ -19,9 +19,9 @@ enum inf_code inf_model_device_find(const struct inf_device_list *devices, const
                                     struct inf_device **out_device,
                                     struct inf_error *err) INF_NODISCARD;
 
-// The device that a model's settings name, `otherwise` where they name none, NULL where they want the
-// best; no reference. Fills the rules of what may be chosen, whose texts are the settings'; `power` is
-// the daemon's.
+// The device that a model's settings name, `otherwise` where they name none, NULL where they want
+// the best; no reference. Fills the rules of what may be chosen, whose texts are the settings';
+// `power` is the daemon's.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device, or none that is allowed; the text lists them.
 // INF_INVALID    (BAD_PARAMETER) the device is named and not allowed.

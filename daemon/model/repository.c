@@ -192,7 +192,8 @@ static enum inf_code visit_candidate(void *context, int directory_fd, const char
     return INF_OK;
 }
 
-// The file of `directory_fd` that is called as model files are (STEM.json); NULL where there is none.
+// The file of `directory_fd` that is called as model files are (STEM.json); NULL where there is
+// none.
 static enum inf_code find_named(int directory_fd, const char *const names[KINDS],
                                 const char **out_name, struct inf_error *err)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where models lie on disk: finds the file that a name, or a path, stands for. Knows directories and
-// names, not what is in the files (but for a glance that tells models from other JSON).
+// Where models lie on disk: finds the file that a name, or a path, stands for. Knows directories
+// and names, not what is in the files (but for a glance that tells models from other JSON).
 //
 //   REPOSITORY/NAME/VERSION/model.json   the highest number wins
 //   REPOSITORY/NAME/model.json           version "1"
 //   REPOSITORY/NAME.json                 version "1"; its weights lie beside it
 //
-// model.onnx and NAME.onnx stand for model.json and NAME.json everywhere. Instead of either, the only
-// .json file there that holds a model, or the only .onnx file, will do; where there are several, none
-// is guessed. A model's settings lie in REPOSITORY/NAME/model.conf, or in REPOSITORY/NAME.conf. Links
-// are not followed below the repository.
+// model.onnx and NAME.onnx stand for model.json and NAME.json everywhere. Instead of either, the
+// only .json file there that holds a model, or the only .onnx file, will do; where there are
+// several, none is guessed. A model's settings lie in REPOSITORY/NAME/model.conf, or in
+// REPOSITORY/NAME.conf. Links are not followed below the repository.
 #ifndef INF_DAEMON_MODEL_REPOSITORY_H
 #define INF_DAEMON_MODEL_REPOSITORY_H
 
@@ -59,8 +59,8 @@ struct inf_model_names {
     char names[INF_REPOSITORY_MODELS][INF_LIMIT_MODEL_NAME + 1];
 };
 
-// Lists the models of a repository: every directory, every .onnx file and every .json file with a model
-// in it whose name is a valid one. *out_names is the caller's to free().
+// Lists the models of a repository: every directory, every .onnx file and every .json file with a
+// model in it whose name is a valid one. *out_names is the caller's to free().
 //
 // INF_NOT_FOUND  there is no such directory.
 // INF_EXHAUSTED  more than INF_REPOSITORY_MODELS, or memory.

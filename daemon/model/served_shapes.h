@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes that models served last, kept for the next start: a text file beside the tune database that
-// is only appended to, each line with a checksum. A line that is broken, cut off or of another version
-// is passed over: the worst that a damaged file can cause is a first request that compiles.
+// Shapes that models served last, kept for the next start: a text file beside the tune database
+// that is only appended to, each line with a checksum. A line that is broken, cut off or of another
+// version is passed over: the worst that a damaged file can cause is a first request that compiles.
 #ifndef INF_DAEMON_MODEL_SERVED_SHAPES_H
 #define INF_DAEMON_MODEL_SERVED_SHAPES_H
 
@@ -37,8 +37,8 @@ struct inf_served_shape_set {
     uint64_t written_ns;
 };
 
-// Notes that a request with inputs of these shapes was answered; `key` is a number that equal shapes
-// have in common. True where it is time to write the sets down, which the caller then does.
+// Notes that a request with inputs of these shapes was answered; `key` is a number that equal
+// shapes have in common. True where it is time to write the sets down, which the caller then does.
 bool inf_served_shapes_note(struct inf_served_shape_set *seen, uint64_t key,
                             const struct inf_shape *shapes, uint32_t count, uint64_t now_ns);
 
@@ -53,8 +53,8 @@ void inf_served_shapes_take(struct inf_served_shape_set *seen, const char *text)
 
 struct inf_served_shapes;
 
-// Reads DIRECTORY/shapes.db, where there is one; NULL as directory: nothing is kept beyond this run.
-// *out_seen is the caller's to close. What is wrong with the file is logged as a warning.
+// Reads DIRECTORY/shapes.db, where there is one; NULL as directory: nothing is kept beyond this
+// run. *out_seen is the caller's to close. What is wrong with the file is logged as a warning.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_served_shapes_open(struct inf_served_shapes **out_seen, const char *directory,
@@ -64,11 +64,12 @@ enum inf_code inf_served_shapes_open(struct inf_served_shapes **out_seen, const 
 // Frees it. NULL is fine.
 void inf_served_shapes_close(struct inf_served_shapes **seen);
 
-// The sets of a model, by its file's hash; "" where none is known. Valid until the next inf_served_shapes_keep().
+// The sets of a model, by its file's hash; "" where none is known. Valid until the next
+// inf_served_shapes_keep().
 const char *inf_served_shapes_find(const struct inf_served_shapes *seen, uint64_t content_hash);
 
-// Remembers the sets of a model, and appends them to the file where they are others than before. A file
-// that cannot be written is logged once.
+// Remembers the sets of a model, and appends them to the file where they are others than before. A
+// file that cannot be written is logged once.
 void inf_served_shapes_keep(struct inf_served_shapes *seen, uint64_t content_hash,
                             const char *text) INF_MAY_BLOCK;
 

@@ -38,8 +38,8 @@ enum inf_code inf_shape_set_next(struct inf_shape_set *set, const char **text,
 enum inf_code inf_shape_set_bind(const struct inf_shape_set *set, const struct inf_graph *graph,
                                  struct inf_shape *shapes, struct inf_error *err) INF_NODISCARD;
 
-// As inf_shape_set_bind(), where the shapes have no names: in the order of the inputs. False where they do
-// not fit.
+// As inf_shape_set_bind(), where the shapes have no names: in the order of the inputs. False where
+// they do not fit.
 bool inf_shape_set_bind_in_order(const struct inf_shape_set *set, const struct inf_graph *graph,
                                  struct inf_shape *shapes);
 

@@ -159,7 +159,8 @@ static bool are_alike(const char *output, const char *input)
            strspn(a.start, "0123456789") < a.length;
 }
 
-// The one input that an output feeds by its name; input_count where there is none, or more than one.
+// The one input that an output feeds by its name; input_count where there is none, or more than
+// one.
 static uint32_t guess_input(const struct inf_graph *graph, uint32_t output)
 {
     uint32_t found = graph->input_count;

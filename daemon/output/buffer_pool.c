@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Free lists of buffers, one for each power of two from 4 KiB to 1 MiB. Larger buffers are not
+// kept.
 #include "daemon/output/buffer_pool.h"
 
 #include <assert.h>
@@ -10,13 +12,13 @@
 #include "proto/core/span.h"
 
 #define ALIGNMENT   64
-#define CLASS_MIN   12 // the smallest buffer is 4 KiB,
-#define CLASS_MAX   20 // the largest 1 MiB
+#define CLASS_MIN   12 // log2 of the smallest buffer: 4 KiB
+#define CLASS_MAX   20 // log2 of the largest buffer: 1 MiB
 #define CLASS_COUNT (CLASS_MAX - CLASS_MIN + 1)
 
 _Static_assert(INF_POOL_BYTES_MAX == 1u << CLASS_MAX, "the largest class holds a data segment");
 
-// An unused buffer holds the link to the next one.
+// An unused buffer begins with the link to the next one.
 struct unused {
     struct unused *next;
 };
@@ -56,8 +58,8 @@ void inf_pool_destroy(struct inf_pool **pool)
     *pool = NULL;
 }
 
-// The class whose buffers hold `size_bytes`, counted from the smallest.
-static size_t class_of(size_t size_bytes)
+// Returns the index of the smallest class whose buffers hold `size_bytes`.
+static size_t find_class(size_t size_bytes)
 {
     assert(size_bytes <= INF_POOL_BYTES_MAX);
     if (size_bytes <= (size_t)1 << CLASS_MIN)
@@ -65,13 +67,14 @@ static size_t class_of(size_t size_bytes)
     return (size_t)(64 - __builtin_clzll(size_bytes - 1)) - CLASS_MIN;
 }
 
-static size_t class_bytes(size_t class)
+static size_t find_class_bytes(size_t class)
 {
     return (size_t)1 << (class + CLASS_MIN);
 }
 
-// Zeroed once, so that what a frame does not fill is at least no stranger's heap.
-static void *make_buffer(size_t size_bytes)
+// Allocates a buffer. It is zeroed once, so that bytes that a frame does not fill never show other
+// heap memory.
+static void *alloc_buffer(size_t size_bytes)
 {
     size_t room = inf_size_align(size_bytes + INF_BLOB_SLACK_BYTES, ALIGNMENT);
     void *buffer = aligned_alloc(ALIGNMENT, room);
@@ -83,16 +86,16 @@ static void *make_buffer(size_t size_bytes)
 void *inf_pool_acquire(struct inf_pool *pool, size_t size_bytes)
 {
     if (size_bytes > INF_POOL_BYTES_MAX)
-        return make_buffer(size_bytes);
-    size_t class = class_of(size_bytes);
+        return alloc_buffer(size_bytes);
+    size_t class = find_class(size_bytes);
     inf_mutex_lock(&pool->mutex);
     struct unused *found = pool->unused[class];
     if (found != NULL) {
         pool->unused[class] = found->next;
-        pool->kept_bytes -= class_bytes(class);
+        pool->kept_bytes -= find_class_bytes(class);
     }
     inf_mutex_unlock(&pool->mutex);
-    return found != NULL ? found : make_buffer(class_bytes(class));
+    return found != NULL ? found : alloc_buffer(find_class_bytes(class));
 }
 
 void inf_pool_release(struct inf_pool *pool, void *buffer, size_t size_bytes)
@@ -101,14 +104,14 @@ void inf_pool_release(struct inf_pool *pool, void *buffer, size_t size_bytes)
         free(buffer);
         return;
     }
-    size_t class = class_of(size_bytes);
+    size_t class = find_class(size_bytes);
     struct unused *unused = buffer;
     inf_mutex_lock(&pool->mutex);
-    bool keep = pool->kept_bytes + class_bytes(class) <= pool->kept_bytes_max;
+    bool keep = pool->kept_bytes + find_class_bytes(class) <= pool->kept_bytes_max;
     if (keep) {
         unused->next = pool->unused[class];
         pool->unused[class] = unused;
-        pool->kept_bytes += class_bytes(class);
+        pool->kept_bytes += find_class_bytes(class);
     }
     inf_mutex_unlock(&pool->mutex);
     if (!keep)

@@ -1,4 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// The output of one connection: a list of frames that are written in order with sendmsg().
+//
+// The problem: a socket takes as many bytes as fit, anywhere between two frames or inside one.
+// Replies may be large, so they must not be copied, and many are small, so one system call per
+// frame is too much.
+//
+// The idea: a frame has a head (header and metadata, copied, mostly into the frame itself) and data
+// (borrowed from a pool buffer that the frame owns). `sent_bytes` counts what is written, across
+// both. One sendmsg() gathers up to GATHER frames. A frame with a descriptor is sent alone, because
+// a receiver gets all descriptors of one message together and could not tell which frame they
+// belong to.
+//
+//   first --> [head|data]  [head]  [head|data]  --> last
+//                   ^ sent_bytes: the rest of this frame is written next
+//
+// A reply in several frames has one buffer, owned by its last frame. So the buffer is released
+// exactly when all of its frames are written. inf_output_drop_unsent(), which drops frames behind a partly
+// written one, moves the buffer.
 #include "daemon/output/output_queue.h"
 
 #include <assert.h>
@@ -10,24 +28,25 @@
 
 #include "backends/base/clock.h"
 
-// Replies to inferences fit; longer heads go to a buffer of the pool.
+// Size of the head inside a frame. Replies to inferences fit; longer heads use a buffer of the
+// pool.
 #define HEAD_BYTES 960
-// Frames kept for the next use: 1 MiB.
+// The most unused frames that are kept: 1 MiB.
 #define UNUSED_MAX 1024
-// Frames written with one call.
+// The most frames written with one system call.
 #define GATHER 16
 
 struct inf_output_frame {
     struct inf_output_frame *next;
-    uint8_t *head; // `own`, or of the pool
+    uint8_t *head; // points to `own`, or to a buffer of the pool
     size_t head_bytes;
     const uint8_t *data;
     size_t data_bytes;
-    uint8_t *buffer; // that holds `data`; NULL: that of a frame behind this one does
+    uint8_t *buffer; // owns `data`; NULL: a later frame of the same reply owns it
     size_t capacity;
-    size_t sent_bytes; // of head and data together
-    bool begun;        // some of it is written
-    int fd;            // goes with the first byte; -1: none
+    size_t sent_bytes; // bytes of head and data that are written
+    bool begun;        // the frame is partly written
+    int fd;            // descriptor sent with the first byte; -1: none
     uint8_t own[HEAD_BYTES];
 };
 
@@ -46,7 +65,7 @@ void inf_output_store_fini(struct inf_output_store *store)
     store->unused_count = 0;
 }
 
-static void release(struct inf_output_store *store, struct inf_output_frame *frame)
+static void release_frame(struct inf_output_store *store, struct inf_output_frame *frame)
 {
     if (frame->head != frame->own)
         inf_pool_release(store->pool, frame->head, frame->head_bytes);
@@ -62,7 +81,7 @@ static void release(struct inf_output_store *store, struct inf_output_frame *fra
     store->unused_count++;
 }
 
-static struct inf_output_frame *acquire(struct inf_output_store *store, size_t head_bytes)
+static struct inf_output_frame *acquire_frame(struct inf_output_store *store, size_t head_bytes)
 {
     struct inf_output_frame *frame = store->unused;
     if (frame != NULL) {
@@ -86,7 +105,7 @@ static struct inf_output_frame *acquire(struct inf_output_store *store, size_t h
     frame->head = inf_pool_acquire(store->pool, head_bytes);
     if (frame->head == NULL) {
         frame->head = frame->own;
-        release(store, frame);
+        release_frame(store, frame);
         return NULL;
     }
     return frame;
@@ -95,7 +114,7 @@ static struct inf_output_frame *acquire(struct inf_output_store *store, size_t h
 enum inf_code inf_output_push(struct inf_output *output, struct inf_output_store *store,
                               const struct inf_output_item *item, struct inf_error *err)
 {
-    struct inf_output_frame *frame = acquire(store, item->head.size);
+    struct inf_output_frame *frame = acquire_frame(store, item->head.size);
     if (frame == NULL) {
         inf_pool_release(store->pool, item->buffer, item->capacity);
         if (item->fd_plus_1 != 0)
@@ -123,7 +142,7 @@ enum inf_code inf_output_push_rest(struct inf_output *output, struct inf_output_
                                    uint8_t *buffer, size_t size_bytes, struct inf_error *err)
 {
     assert(output->first == NULL || !output->first->begun);
-    struct inf_output_frame *frame = acquire(store, 0);
+    struct inf_output_frame *frame = acquire_frame(store, 0);
     if (frame == NULL) {
         inf_pool_release(store->pool, buffer, size_bytes);
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
@@ -154,17 +173,18 @@ void inf_output_append(struct inf_output *output, struct inf_output *from)
     *from = (struct inf_output){0};
 }
 
-// Adds what is left of [bytes, bytes + size) behind the first `sent` ones to the list.
-static size_t add_rest(struct iovec *parts, size_t count, const uint8_t *bytes, size_t size,
-                       size_t sent)
+// Appends to `parts` the bytes of [bytes, bytes + size) that follow the first `sent` ones.
+static size_t append_rest(struct iovec *parts, size_t count, const uint8_t *bytes, size_t size,
+                          size_t sent)
 {
     if (sent < size)
         parts[count++] = (struct iovec){.iov_base = (void *)(bytes + sent), .iov_len = size - sent};
     return count;
 }
 
-// A frame with a descriptor goes by itself: whoever reads takes the two together.
-static size_t gather(const struct inf_output *output, struct iovec parts[2 * GATHER])
+// Collects what is to be written. A frame with a descriptor is sent alone, so that both arrive
+// together.
+static size_t gather_frames(const struct inf_output *output, struct iovec parts[2 * GATHER])
 {
     size_t count = 0;
     size_t frames = 0;
@@ -173,15 +193,15 @@ static size_t gather(const struct inf_output *output, struct iovec parts[2 * GAT
         if (frames > 0 && (frame->fd >= 0 || output->first->fd >= 0))
             break;
         size_t sent = frame->sent_bytes;
-        count = add_rest(parts, count, frame->head, frame->head_bytes, sent);
+        count = append_rest(parts, count, frame->head, frame->head_bytes, sent);
         size_t data_sent = sent > frame->head_bytes ? sent - frame->head_bytes : 0;
-        count = add_rest(parts, count, frame->data, frame->data_bytes, data_sent);
+        count = append_rest(parts, count, frame->data, frame->data_bytes, data_sent);
     }
     return count;
 }
 
-// Notes that `size` more bytes are written; frames that are complete go.
-static void advance(struct inf_output *output, struct inf_output_store *store, size_t size)
+// Records that `size` more bytes are written, and releases frames that are complete.
+static void advance_frames(struct inf_output *output, struct inf_output_store *store, size_t size)
 {
     output->bytes -= size;
     while (output->first != NULL) {
@@ -197,13 +217,13 @@ static void advance(struct inf_output *output, struct inf_output_store *store, s
         output->first_since_ns = 0;
         if (output->first == NULL)
             output->last = NULL;
-        release(store, frame);
+        release_frame(store, frame);
     }
     assert(size == 0);
 }
 
-// Has a message carry a descriptor.
-static void attach(struct msghdr *message, char control[CMSG_SPACE(sizeof(int))], int fd)
+// Attaches a descriptor to a message.
+static void attach_fd(struct msghdr *message, char control[CMSG_SPACE(sizeof(int))], int fd)
 {
     memset(control, 0, CMSG_SPACE(sizeof(int)));
     message->msg_control = control;
@@ -220,21 +240,21 @@ enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_out
 {
     while (output->first != NULL) {
         struct iovec parts[2 * GATHER];
-        struct msghdr message = {.msg_iov = parts, .msg_iovlen = gather(output, parts)};
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = gather_frames(output, parts)};
         union {
             struct cmsghdr align;
             char bytes[CMSG_SPACE(sizeof(int))];
         } control;
         bool with_fd = output->first->fd >= 0;
         if (with_fd)
-            attach(&message, control.bytes, output->first->fd);
+            attach_fd(&message, control.bytes, output->first->fd);
         ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent > 0 && with_fd) {
             close(output->first->fd);
             output->first->fd = -1;
         }
         if (sent >= 0) {
-            advance(output, store, (size_t)sent);
+            advance_frames(output, store, (size_t)sent);
             continue;
         }
         if (errno == EINTR)
@@ -248,7 +268,8 @@ enum inf_output_state inf_output_flush(struct inf_output *output, struct inf_out
     return INF_OUTPUT_EMPTY;
 }
 
-// Gives a frame that goes on alone the buffer that its data lie in.
+// Moves the buffer that holds the frame's data to this frame, because the frames behind it are
+// dropped.
 static void take_buffer(struct inf_output_frame *frame)
 {
     struct inf_output_frame *owner = frame;
@@ -260,7 +281,7 @@ static void take_buffer(struct inf_output_frame *frame)
     frame->capacity = owner->capacity;
 }
 
-void inf_output_cut(struct inf_output *output, struct inf_output_store *store)
+void inf_output_drop_unsent(struct inf_output *output, struct inf_output_store *store)
 {
     struct inf_output_frame *begun = output->first;
     if (begun == NULL || !begun->begun) {
@@ -273,7 +294,7 @@ void inf_output_cut(struct inf_output *output, struct inf_output_store *store)
         struct inf_output_frame *gone = begun->next;
         begun->next = gone->next;
         output->bytes -= gone->head_bytes + gone->data_bytes;
-        release(store, gone);
+        release_frame(store, gone);
     }
     output->last = begun;
 }
@@ -283,7 +304,7 @@ void inf_output_clear(struct inf_output *output, struct inf_output_store *store)
     while (output->first != NULL) {
         struct inf_output_frame *gone = output->first;
         output->first = gone->next;
-        release(store, gone);
+        release_frame(store, gone);
     }
     *output = (struct inf_output){0};
 }

@@ -1,4 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides which thread may write to a connection, without a lock.
+//
+// The problem: a worker that has a small reply can write it itself; passing it to the loop would
+// cost a wake-up of another thread, which takes longer than the write. But frames must not be mixed
+// on the socket, replies that the loop queued first must go first, and a worker must never wait for
+// the loop or the other way round.
+//
+// The idea: one atomic state per connection. Whoever wants to write changes it from FREE; whoever
+// fails goes away: a worker then passes its reply to the loop, and the loop marks that it waits and
+// is notified later.
+//
+//              loop enters                     worker enters
+//   LOOP  <------------------  FREE  ------------------->  WORKER --loop wants to enter--> WANTED
+//    |   ------------------->   ^                           |  |                             |
+//    |      loop leaves         +------ wrote everything ---+  |                             |
+//    +<-- loop takes it back -- LEFT <-- part not written -----+<----------------------------+
+//
+//   close: FREE, LOOP, LEFT -> CLOSED (the loop closes the socket)
+//          WORKER, WANTED -> CLOSING -> CLOSED (the worker closes it when it leaves)
+//
+// Why it is correct: every transition is one compare-and-swap with acquire and release order, and
+// only the thread that is in (LOOP, or WORKER/WANTED/CLOSING) touches the socket and `rest`. A
+// worker enters only from FREE, and the loop stays in LOOP as long as it has frames queued, so a
+// worker never overtakes them. If the socket takes only a part of a worker's frame, the rest is
+// copied to `rest` and the writer goes through LEFT to the loop, which writes it before anything
+// else. The writer owns the descriptor: it is closed only after the last thread left, so a recycled
+// descriptor number is never written to.
 #include "daemon/output/reply_writer.h"
 
 #include <assert.h>
@@ -12,11 +39,11 @@
 
 enum state {
     FREE,
-    LOOP,    // the loop is in
-    WORKER,  // a worker is
-    WANTED,  // a worker is, and the loop waits for it to leave
-    LEFT,    // a worker has left something to the loop, which is being told
-    CLOSING, // a worker is in, and the last one
+    LOOP,    // the loop may write
+    WORKER,  // a worker may write
+    WANTED,  // a worker may write, and the loop waits for it to leave
+    LEFT,    // a worker left; the writer is in the list of returned ones for the loop
+    CLOSING, // a worker may write; no other thread may enter afterwards
     CLOSED,
 };
 
@@ -25,29 +52,29 @@ struct inf_reply_writer {
     atomic_uint references;
     _Atomic enum state state;
     int fd;
-    // Whose turn it is, by `state`.
-    uint8_t *rest; // of the pool; NULL: nothing
+    // Belongs to the thread that may write.
+    uint8_t *rest; // bytes that a worker could not write; of the pool; NULL: none
     size_t rest_bytes;
-    // The loop's.
+    // Belongs to the loop.
     void *owner;
-    struct inf_reply_writer *next; // in the list of those that came back
+    struct inf_reply_writer *next; // in the list of returned writers
 };
 
 struct inf_reply_writer_returns {
     struct inf_pool *pool;
     int fd;
-    _Atomic(struct inf_reply_writer *) pushed; // by workers, the latest first
-    struct inf_reply_writer *taken;            // the loop's
+    _Atomic(struct inf_reply_writer *) pushed; // pushed by workers, the latest first
+    struct inf_reply_writer *taken;            // taken by the loop
 };
 
-// --- those that came back ---
+// --- returned writers ---
 
 enum inf_code inf_reply_writer_returns_create(struct inf_reply_writer_returns **out_returns,
                                               struct inf_pool *pool, struct inf_error *err)
 {
     struct inf_reply_writer_returns *returns = calloc(1, sizeof *returns);
     if (returns == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for a list of gates");
+        return inf_fail(err, INF_EXHAUSTED, "no memory for a list of reply writers");
     returns->pool = pool;
     atomic_init(&returns->pushed, NULL);
     returns->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -60,7 +87,7 @@ enum inf_code inf_reply_writer_returns_create(struct inf_reply_writer_returns **
     return INF_OK;
 }
 
-static void drop_list(struct inf_reply_writer *first)
+static void unref_list(struct inf_reply_writer *first)
 {
     while (first != NULL) {
         struct inf_reply_writer *writer = first;
@@ -73,8 +100,8 @@ void inf_reply_writer_returns_destroy(struct inf_reply_writer_returns **returns)
 {
     if (*returns == NULL)
         return;
-    drop_list((*returns)->taken);
-    drop_list(atomic_load(&(*returns)->pushed));
+    unref_list((*returns)->taken);
+    unref_list(atomic_load(&(*returns)->pushed));
     if ((*returns)->fd >= 0)
         close((*returns)->fd);
     free(*returns);
@@ -86,8 +113,8 @@ int inf_reply_writer_returns_fd(const struct inf_reply_writer_returns *returns)
     return returns->fd;
 }
 
-// Tells the loop of a gate that is in nobody's hands but the list's until it takes it.
-static void push(struct inf_reply_writer *writer)
+// Pushes a writer to the list of returned ones, and notifies the loop if the list was empty.
+static void push_returned(struct inf_reply_writer *writer)
 {
     struct inf_reply_writer_returns *returns = writer->returns;
     struct inf_reply_writer *first = atomic_load_explicit(&returns->pushed, memory_order_relaxed);
@@ -104,7 +131,7 @@ bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
                                    struct inf_reply_writer_rest *rest)
 {
     for (;;) {
-        // Acquire: what the worker wrote into the gates, down to the last of the list.
+        // Acquire: makes visible what workers wrote to all writers of the list.
         if (returns->taken == NULL)
             returns->taken = atomic_exchange_explicit(&returns->pushed, NULL, memory_order_acquire);
         struct inf_reply_writer *writer = returns->taken;
@@ -125,9 +152,9 @@ bool inf_reply_writer_returns_next(struct inf_reply_writer_returns *returns,
     }
 }
 
-// --- life ---
+// --- references ---
 
-enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_gate,
+enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_writer,
                                       struct inf_reply_writer_returns *returns, int fd, void *owner,
                                       struct inf_error *err)
 {
@@ -140,13 +167,13 @@ enum inf_code inf_reply_writer_create(struct inf_reply_writer **out_gate,
     writer->owner = owner;
     atomic_init(&writer->references, 1);
     atomic_init(&writer->state, FREE);
-    *out_gate = writer;
+    *out_writer = writer;
     return INF_OK;
 }
 
 struct inf_reply_writer *inf_reply_writer_ref(struct inf_reply_writer *writer)
 {
-    // Relaxed: whoever hands over a pointer holds a reference.
+    // Relaxed: the caller already holds a reference.
     atomic_fetch_add_explicit(&writer->references, 1, memory_order_relaxed);
     return writer;
 }
@@ -155,17 +182,17 @@ void inf_reply_writer_unref(struct inf_reply_writer **writer)
 {
     struct inf_reply_writer *gone = *writer;
     *writer = NULL;
-    // Acquire and release: whoever frees sees what others wrote.
+    // Acquire and release: the thread that frees sees all writes of the other holders.
     if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
         return;
     inf_pool_release(gone->returns->pool, gone->rest, gone->rest_bytes);
     free(gone);
 }
 
-// --- who is in ---
+// --- entering and leaving ---
 
-// Goes from one state to another, unless it is in a third, which is what `*state` becomes then.
-static bool change(struct inf_reply_writer *writer, enum state *state, enum state next)
+// Changes the state from *state to `next`. On failure *state becomes the present state.
+static bool change_state(struct inf_reply_writer *writer, enum state *state, enum state next)
 {
     return atomic_compare_exchange_strong_explicit(&writer->state, state, next,
                                                    memory_order_acq_rel, memory_order_acquire);
@@ -174,7 +201,7 @@ static bool change(struct inf_reply_writer *writer, enum state *state, enum stat
 bool inf_reply_writer_enter_loop(struct inf_reply_writer *writer)
 {
     enum state state = FREE;
-    while (!change(writer, &state, state == FREE ? LOOP : WANTED))
+    while (!change_state(writer, &state, state == FREE ? LOOP : WANTED))
         if (state != FREE && state != WORKER)
             return state == LOOP;
     return state == FREE;
@@ -183,7 +210,7 @@ bool inf_reply_writer_enter_loop(struct inf_reply_writer *writer)
 void inf_reply_writer_leave_loop(struct inf_reply_writer *writer)
 {
     enum state state = LOOP;
-    bool left = change(writer, &state, FREE);
+    bool left = change_state(writer, &state, FREE);
     assert(left && "the loop was not in");
     (void)left;
 }
@@ -197,7 +224,7 @@ void inf_reply_writer_close(struct inf_reply_writer *writer)
 {
     enum state state = atomic_load_explicit(&writer->state, memory_order_relaxed);
     assert(state != CLOSING && state != CLOSED);
-    while (!change(writer, &state, state == WORKER || state == WANTED ? CLOSING : CLOSED))
+    while (!change_state(writer, &state, state == WORKER || state == WANTED ? CLOSING : CLOSED))
         ;
     writer->owner = NULL;
     if (state != WORKER && state != WANTED)
@@ -207,7 +234,7 @@ void inf_reply_writer_close(struct inf_reply_writer *writer)
 bool inf_reply_writer_enter_worker(struct inf_reply_writer *writer)
 {
     enum state state = FREE;
-    return change(writer, &state, WORKER);
+    return change_state(writer, &state, WORKER);
 }
 
 void inf_reply_writer_leave_worker(struct inf_reply_writer *writer)
@@ -218,12 +245,13 @@ void inf_reply_writer_leave_worker(struct inf_reply_writer *writer)
         enum state next = left || state == WANTED ? LEFT : FREE;
         if (state == CLOSING)
             next = CLOSED;
-        // The list's reference comes before the loop can know of it.
+        // Take the reference of the list before the state changes: afterwards the loop may find the
+        // writer.
         if (next == LEFT)
             (void)!inf_reply_writer_ref(writer);
-        if (change(writer, &state, next)) {
+        if (change_state(writer, &state, next)) {
             if (next == LEFT)
-                push(writer);
+                push_returned(writer);
             else if (next == CLOSED)
                 close(writer->fd);
             return;
@@ -235,8 +263,8 @@ void inf_reply_writer_leave_worker(struct inf_reply_writer *writer)
     }
 }
 
-// Copies what is behind the first `sent` bytes.
-static void keep_rest(struct inf_reply_writer *writer, const struct iovec *parts, size_t count,
+// Copies the bytes behind the first `sent` ones, for the loop.
+static void copy_rest(struct inf_reply_writer *writer, const struct iovec *parts, size_t count,
                       size_t sent)
 {
     size_t total = 0;
@@ -247,7 +275,8 @@ static void keep_rest(struct inf_reply_writer *writer, const struct iovec *parts
     writer->rest_bytes = total - sent;
     writer->rest = inf_pool_acquire(writer->returns->pool, writer->rest_bytes);
     if (writer->rest == NULL) {
-        // Half a frame and then another would be nonsense: the client gets an end instead.
+        // A part of a frame cannot be followed by another frame, so the connection is shut
+        // down.
         shutdown(writer->fd, SHUT_RDWR);
         return;
     }
@@ -270,6 +299,6 @@ void inf_reply_writer_write(struct inf_reply_writer *writer, const struct iovec 
         sent = sendmsg(writer->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     if (sent >= 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
-        keep_rest(writer, parts, count, sent > 0 ? (size_t)sent : 0);
+        copy_rest(writer, parts, count, sent > 0 ? (size_t)sent : 0);
     inf_reply_writer_leave_worker(writer);
 }

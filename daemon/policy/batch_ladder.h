@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many rows of a model run at once. A model that can be batched has a ladder: the row counts that pay,
-// and the time of a run with each of them, measured at load (daemon/load/batch_trial.h). Requests that
-// arrive while the device is busy run together in the next batch. A worker waits for further rows only if
-// clients that were just answered are likely to send their next request (daemon/policy/batch_wait.h).
+// How many rows of a model run at once. A model that can be batched has a ladder: the row counts
+// that pay, and the time of a run with each of them, measured at load (daemon/load/batch_trial.h).
+// Requests that arrive while the device is busy run together in the next batch. A worker waits for
+// further rows only if clients that were just answered are likely to send their next request
+// (daemon/policy/batch_wait.h).
 #ifndef INF_DAEMON_POLICY_BATCH_LADDER_H
 #define INF_DAEMON_POLICY_BATCH_LADDER_H
 
@@ -30,7 +31,8 @@ struct inf_batch_choice {
     uint32_t rows; // rows that wait and are run; the rest of the rung is padding
 };
 
-// Returns the rung with the highest throughput if `rows` rows (1 or more) wait. The ladder has a rung.
+// Returns the rung with the highest throughput if `rows` rows (1 or more) wait. The ladder has a
+// rung.
 struct inf_batch_choice inf_batch_choose(const struct inf_batch_ladder *ladder, uint64_t rows);
 
 // Returns the rows of the last rung; 0 if there is none.

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides whether a worker waits a moment for more rows before it runs a batch.
 //
-// The problem: four clients send one request each, wait for the answer, and send the next. A batch of four
-// costs little more than a run of one. But if a worker starts as soon as one request is queued, the clients
-// fall into two groups that alternate for ever:
+// The problem: four clients send one request each, wait for the answer, and send the next. A batch
+// of four costs little more than a run of one. But if a worker starts as soon as one request is
+// queued, the clients fall into two groups that alternate for ever:
 //
 //   run 1: A      queue while it runs: B C D
 //   run 2: B C D  queue while it runs: A
 //   run 3: A      ...                             half of the device time is lost
 //
-// The idea: clients that were just answered are about to ask again. So after a run of `rows` rows of the same
-// model, of which `fresh` rows have already come back, up to rows - fresh more are expected. Waiting pays if
-// running everything together saves more time than the wait costs:
+// The idea: clients that were just answered are about to ask again. So after a run of `rows` rows
+// of the same model, of which `fresh` rows have already come back, up to rows - fresh more are
+// expected. Waiting pays if running everything together saves more time than the wait costs:
 //
 //   saved = run(waiting) + run(expected) - run(waiting + expected)     wait at most saved / 2
 //
-// The wait ends early if no row arrives for INF_BATCH_WAIT_STALL_NS. It cannot do harm for long: a client that
-// is alone is always fresh, so it never waits; a deadline that would be missed forbids the wait; and waits
-// without result are backed off, so that clients that pause between requests are not delayed again and again.
+// The wait ends early if no row arrives for INF_BATCH_WAIT_STALL_NS. It cannot do harm for long: a
+// client that is alone is always fresh, so it never waits; a deadline that would be missed forbids
+// the wait; and waits without result are backed off, so that clients that pause between requests
+// are not delayed again and again.
 #include "daemon/policy/batch_wait.h"
 
 #include "proto/core/attributes.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a worker that could start a batch waits a moment for rows that are about to arrive. batch_wait.c
-// explains the idea. Uses no clock and no lock: the caller provides both.
+// Whether a worker that could start a batch waits a moment for rows that are about to arrive.
+// batch_wait.c explains the idea. Uses no clock and no lock: the caller provides both.
 #ifndef INF_DAEMON_POLICY_BATCH_WAIT_H
 #define INF_DAEMON_POLICY_BATCH_WAIT_H
 
@@ -9,7 +9,8 @@
 
 #include "daemon/policy/batch_ladder.h"
 
-// A wait ends if no row arrives for this long. It covers the way of an answer to the client and back.
+// A wait ends if no row arrives for this long. It covers the way of an answer to the client and
+// back.
 #define INF_BATCH_WAIT_STALL_NS 200000u
 // The longest wait.
 #define INF_BATCH_WAIT_MAX_NS 2000000u
@@ -31,8 +32,8 @@ struct inf_batch_waiting {
     uint64_t deadline_ns; // the earliest of the jobs; 0: none
 };
 
-// Returns how long to wait from now at most, in nanoseconds; 0: waiting does not pay. *out_rows is the number of
-// rows at which the wait ends.
+// Returns how long to wait from now at most, in nanoseconds; 0: waiting does not pay. *out_rows is
+// the number of rows at which the wait ends.
 uint64_t inf_batch_wait_plan(struct inf_batch_wait *wait, const struct inf_batch_ladder *ladder,
                              const struct inf_batch_waiting *waiting, uint64_t now_ns,
                              uint64_t *out_rows);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A binary heap of deadlines, and one timerfd for the earliest of them. Each deadline knows its index in the
-// heap, so that removing it (the usual case: the request is done in time) needs no search.
+// A binary heap of deadlines, and one timerfd for the earliest of them. Each deadline knows its
+// index in the heap, so that removing it (the usual case: the request is done in time) needs no
+// search.
 #include "daemon/policy/deadline.h"
 
 #include <assert.h>
@@ -112,8 +113,8 @@ void inf_deadlines_add(struct inf_deadlines *deadlines, struct inf_deadline *dea
         return;
     assert(deadlines->count < deadlines->capacity);
     sift_up(deadlines, ++deadlines->count, deadline);
-    // The timer is only moved to an earlier time here. Most requests are done long before their deadline;
-    // setting the timer again for each of them would cost a system call per request.
+    // The timer is only moved to an earlier time here. Most requests are done long before their
+    // deadline; setting the timer again for each of them would cost a system call per request.
     if (deadlines->armed_ns == 0 || deadline->at_ns < deadlines->armed_ns)
         arm_timer(deadlines, deadline->at_ns);
 }

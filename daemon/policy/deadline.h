@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deadlines of requests: a heap, and a timer descriptor that becomes readable when a deadline passes, even if
-// all workers are busy. Used by the loop only.
+// Deadlines of requests: a heap, and a timer descriptor that becomes readable when a deadline
+// passes, even if all workers are busy. Used by the loop only.
 #ifndef INF_DAEMON_POLICY_DEADLINE_H
 #define INF_DAEMON_POLICY_DEADLINE_H
 
@@ -18,7 +18,8 @@ struct inf_deadline {
 
 struct inf_deadlines;
 
-// Returns the time `timeout_ns` after `from_ns`; 0 (no deadline) if the timeout is 0 or exceeds the clock.
+// Returns the time `timeout_ns` after `from_ns`; 0 (no deadline) if the timeout is 0 or exceeds the
+// clock.
 uint64_t inf_deadline_after(uint64_t from_ns, uint64_t timeout_ns);
 
 // Creates a heap with room for `capacity` deadlines. *out_deadlines is the caller's to destroy.
@@ -38,8 +39,8 @@ void inf_deadlines_add(struct inf_deadlines *deadlines, struct inf_deadline *dea
 void inf_deadlines_remove(struct inf_deadlines *deadlines,
                           struct inf_deadline *deadline) INF_ON_LOOP;
 
-// Removes and returns the next deadline that has passed. If there is none, sets the timer for the earliest one
-// and returns NULL. Call until NULL each time the descriptor is readable.
+// Removes and returns the next deadline that has passed. If there is none, sets the timer for the
+// earliest one and returns NULL. Call until NULL each time the descriptor is readable.
 struct inf_deadline *inf_deadlines_next(struct inf_deadlines *deadlines) INF_ON_LOOP;
 
 #endif

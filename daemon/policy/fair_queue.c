@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fair queueing in device time, on two levels: between users, and between the models of one user.
 //
-// Every user and every flow (the requests of one user for one model) has a counter `served_ns`: the device time
-// that it has used. The next entry is that of the user with the smallest counter; within the user the most
-// urgent entry, and among equally urgent ones that of the flow with the smallest counter. When an entry starts,
-// both counters are raised by its expected cost; when it ends, the charge is corrected to the time it took.
-// Charging at the start matters: otherwise several workers would all serve the same user.
+// Every user and every flow (the requests of one user for one model) has a counter `served_ns`: the
+// device time that it has used. The next entry is that of the user with the smallest counter;
+// within the user the most urgent entry, and among equally urgent ones that of the flow with the
+// smallest counter. When an entry starts, both counters are raised by its expected cost; when it
+// ends, the charge is corrected to the time it took. Charging at the start matters: otherwise
+// several workers would all serve the same user.
 //
-// A user who was idle must not use up saved time later, and must not be punished either. So each level has a
-// clock: the counter of the one that was served last. Whoever starts to wait is moved forward to the clock.
+// A user who was idle must not use up saved time later, and must not be punished either. So each
+// level has a clock: the counter of the one that was served last. Whoever starts to wait is moved
+// forward to the clock.
 //
 //   user  served_ns          clock = 40
 //   A     40 (runs)
 //   B     55 (waits)         goes after C: it used more
 //   C     12 -> 40 (arrives) was idle: catches up to the clock, saves nothing
 //
-// Memory is fixed at creation. Users and flows come from pools as large as the queue: each one that is not idle
-// owns an entry, so the pools suffice. Idle ones are kept while their counter is ahead of the clock (a debt),
-// and forgotten earlier only if the pool is empty. The lists are searched linearly: there are few users.
+// Memory is fixed at creation. Users and flows come from pools as large as the queue: each one that
+// is not idle owns an entry, so the pools suffice. Idle ones are kept while their counter is ahead
+// of the clock (a debt), and forgotten earlier only if the pool is empty. The lists are searched
+// linearly: there are few users.
 #include "daemon/policy/fair_queue.h"
 
 #include <assert.h>
@@ -100,8 +103,8 @@ static bool is_user_idle(const struct user *user)
     return user->waiting == 0 && user->running == 0;
 }
 
-// Returns true if an idle user or flow may be forgotten. Nothing is lost if its counter is not ahead of the
-// clock. If room is needed, a debt may be lost.
+// Returns true if an idle user or flow may be forgotten. Nothing is lost if its counter is not
+// ahead of the clock. If room is needed, a debt may be lost.
 static bool is_forgettable(uint64_t served_ns, uint64_t clock_ns, bool room_needed)
 {
     return room_needed || served_ns <= clock_ns;
@@ -192,8 +195,8 @@ static struct inf_fair_queue_flow *obtain_flow(struct inf_fair_queue *fair_queue
 
 // --- entries ---
 
-// Moves the counters of a user or flow that starts to wait forward to the clock: idle time is neither saved
-// nor held against it.
+// Moves the counters of a user or flow that starts to wait forward to the clock: idle time is
+// neither saved nor held against it.
 static void move_to_clock(struct inf_fair_queue *fair_queue, struct inf_fair_queue_flow *flow)
 {
     struct user *user = flow->user;

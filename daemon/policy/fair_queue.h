@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of requests that wait for one device, shared fairly by device time. The user who has used the least
-// goes first; of that user's requests the most urgent one, and among equally urgent ones that of the model that
-// has used the least. A user who was idle neither gains nor loses. Uses no clock and no lock: the caller
-// provides both.
+// The order of requests that wait for one device, shared fairly by device time. The user who has
+// used the least goes first; of that user's requests the most urgent one, and among equally urgent
+// ones that of the model that has used the least. A user who was idle neither gains nor loses. Uses
+// no clock and no lock: the caller provides both.
 //
-// Least-served-first is used instead of rounds with a quantum because costs differ by a factor of 100,000 (30 us to
-// seconds): any quantum is too long for one model and too short for another. The long-term shares are the
-// same, and one user never runs twice while another one has used less.
+// Least-served-first is used instead of rounds with a quantum because costs differ by a factor of
+// 100,000 (30 us to seconds): any quantum is too long for one model and too short for another. The
+// long-term shares are the same, and one user never runs twice while another one has used less.
 #ifndef INF_DAEMON_POLICY_FAIR_QUEUE_H
 #define INF_DAEMON_POLICY_FAIR_QUEUE_H
 
@@ -41,7 +41,8 @@ struct inf_fair_queue_entry {
     struct inf_fair_queue_entry *previous, *next;
 };
 
-// Creates a queue with room for `capacity` entries that wait or run. *out_queue is the caller's to destroy.
+// Creates a queue with room for `capacity` entries that wait or run. *out_queue is the caller's to
+// destroy.
 enum inf_code inf_fair_queue_create(struct inf_fair_queue **out_queue, uint32_t capacity,
                                     struct inf_error *err) INF_NODISCARD;
 
@@ -65,15 +66,16 @@ void inf_fair_queue_begin(struct inf_fair_queue *fair_queue, struct inf_fair_que
 void inf_fair_queue_end(struct inf_fair_queue *fair_queue, struct inf_fair_queue_entry *entry,
                         uint64_t took_ns);
 
-// Writes `first`, which waits, and then other waiting entries of its model to `entries`, at most `capacity`, and
-// returns their number. Entries of its user come before those of others, and urgent ones come first.
+// Writes `first`, which waits, and then other waiting entries of its model to `entries`, at most
+// `capacity`, and returns their number. Entries of its user come before those of others, and urgent
+// ones come first.
 uint32_t inf_fair_queue_gather(const struct inf_fair_queue *fair_queue,
                                struct inf_fair_queue_entry *first,
                                struct inf_fair_queue_entry **entries, uint32_t capacity);
 
-// Estimates the device time that is spent before a new entry of this user and priority would start: the time of
-// the user's own entries that are at least as urgent, times the number of waiting users, but at most the
-// time of all waiting entries.
+// Estimates the device time that is spent before a new entry of this user and priority would start:
+// the time of the user's own entries that are at least as urgent, times the number of waiting
+// users, but at most the time of all waiting entries.
 uint64_t inf_fair_queue_ahead_ns(const struct inf_fair_queue *fair_queue, uint64_t user,
                                  enum inf_priority priority);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects that a model became slower on its device, for example because a GPU throttles or another process
-// uses it.
+// Detects that a model became slower on its device, for example because a GPU throttles or another
+// process uses it.
 //
-// Single run times are noisy, so the median of a window of runs is one observation. The smallest median so far is
-// the reference. A model is slow if the medians exceed `factor` times the reference for at least `after_ns`
-// without a break: a short disturbance is ignored. Only runs with the key of the first run (the same shapes) are
-// observed, because others take another time anyway.
+// Single run times are noisy, so the median of a window of runs is one observation. The smallest
+// median so far is the reference. A model is slow if the medians exceed `factor` times the
+// reference for at least `after_ns` without a break: a short disturbance is ignored. Only runs with
+// the key of the first run (the same shapes) are observed, because others take another time anyway.
 #include "daemon/policy/latency_watch.h"
 
 #include <stdlib.h>

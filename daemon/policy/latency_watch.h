@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects that a model became slower on its device than it was. Fed with the time of each run, by the loop only.
-// All zero is the initial state.
+// Detects that a model became slower on its device than it was. Fed with the time of each run, by
+// the loop only. All zero is the initial state.
 #ifndef INF_DAEMON_POLICY_LATENCY_WATCH_H
 #define INF_DAEMON_POLICY_LATENCY_WATCH_H
 
@@ -25,8 +25,9 @@ struct inf_latency_watch_limits {
     uint64_t after_ns; // how long it must be slow
 };
 
-// Records a run of `run_ns` that ended at `now_ns`. Returns true if the model has been slow for long enough; then
-// the caller should start with a zeroed struct. If it does not, the next report comes after another `after_ns`.
+// Records a run of `run_ns` that ended at `now_ns`. Returns true if the model has been slow for
+// long enough; then the caller should start with a zeroed struct. If it does not, the next report
+// comes after another `after_ns`.
 bool inf_latency_watch_note(struct inf_latency_watch *latency_watch,
                             const struct inf_latency_watch_limits *limits, uint64_t key,
                             uint64_t run_ns, uint64_t now_ns);

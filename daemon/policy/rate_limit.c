@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A leaky bucket of device time: use fills it, and it drains at the allowed rate. A user may use as long as
-// the bucket holds less than one second's allowance.
+// A leaky bucket of device time: use fills it, and it drains at the allowed rate. A user may use as
+// long as the bucket holds less than one second's allowance.
 #include "daemon/policy/rate_limit.h"
 
 #include "backends/base/clock.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A limit of device time per second, as a leaky bucket. One second's allowance may be used in advance. Uses no
-// clock: the caller passes the time.
+// A limit of device time per second, as a leaky bucket. One second's allowance may be used in
+// advance. Uses no clock: the caller passes the time.
 #ifndef INF_DAEMON_POLICY_RATE_LIMIT_H
 #define INF_DAEMON_POLICY_RATE_LIMIT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set-associative cache of running means, by model and shapes. The least recently used way of a set is
-// replaced. Two models with the same key share an estimate, which is only less exact.
+// A set-associative cache of running means, by model and shapes. The least recently used way of a
+// set is replaced. Two models with the same key share an estimate, which is only less exact.
 #include "daemon/policy/run_estimate.h"
 
 // One run has weight 1/8 in the mean: a few runs change it, a single outlier does not.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates how long runs take, learned from finished runs: a running mean for each model and shape. Entries that
-// are not used are replaced. Embedded, of fixed size; the caller holds the lock.
+// Estimates how long runs take, learned from finished runs: a running mean for each model and
+// shape. Entries that are not used are replaced. Embedded, of fixed size; the caller holds the
+// lock.
 #ifndef INF_DAEMON_POLICY_RUN_ESTIMATE_H
 #define INF_DAEMON_POLICY_RUN_ESTIMATE_H
 
@@ -27,7 +28,8 @@ struct inf_estimates {
     uint64_t clock;
 };
 
-// Returns the key of runs of a model with inputs of these shapes; never 0. `model` identifies the model.
+// Returns the key of runs of a model with inputs of these shapes; never 0. `model` identifies the
+// model.
 uint64_t inf_estimate_key(const void *model, const struct inf_shape *shapes, uint32_t count);
 
 // Returns the expected cost of a run; all 0 if none is known.

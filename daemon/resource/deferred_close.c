@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// A thread that unmaps memory and closes descriptors for the loop.
+//
+// The problem: munmap() of gigabytes takes milliseconds, and close() of a descriptor that a client
+// passed may block for as long as the client likes: its last close may wait for a file system in
+// user space that the client controls. The loop must not wait for either. The idea: the loop puts a
+// small task into a bounded queue, and this thread does the work. If the queue is full or there is
+// no memory for a task, the caller does the work itself: that is slow but correct, so nothing
+// leaks. A client that blocks the thread delays only other closes.
 #include "daemon/resource/deferred_close.h"
 
 #include <stdlib.h>
@@ -8,7 +16,7 @@
 #include "backends/base/queue.h"
 #include "backends/base/thread.h"
 
-// Things waiting at once; beyond that the caller does the work.
+// The most queued tasks. Beyond that the caller does the work.
 #define WAITING_MAX 1024
 
 struct inf_deferred_close {
@@ -17,13 +25,13 @@ struct inf_deferred_close {
 };
 
 struct task {
-    void *memory; // NULL: a file descriptor
+    void *memory; // to be unmapped; NULL: the task is a file descriptor
     size_t size_bytes;
-    struct inf_mapping *mapping; // of the memory; NULL: there is none
+    struct inf_mapping *mapping; // mapping of the memory on devices; NULL: none
     int fd;
 };
 
-static void perform(struct task *task)
+static void perform_task(struct task *task)
 {
     inf_mapping_destroy(&task->mapping);
     if (task->memory != NULL)
@@ -32,20 +40,22 @@ static void perform(struct task *task)
         close(task->fd);
 }
 
-static void run(void *context) INF_ATTR(no_thread_safety_analysis)
+static void run_deferred_close(void *context) INF_ATTR(no_thread_safety_analysis)
 {
     struct inf_deferred_close *deferred_close = context;
     struct task *task;
     while ((task = inf_queue_pop(deferred_close->queue)) != NULL) {
-        perform(task);
+        perform_task(task);
         free(task);
     }
 }
 
-static enum inf_code fill(struct inf_deferred_close *deferred_close, struct inf_error *err)
+static enum inf_code init_deferred_close(struct inf_deferred_close *deferred_close,
+                                         struct inf_error *err)
 {
     INF_TRY(inf_queue_create(&deferred_close->queue, WAITING_MAX, false, err));
-    return inf_thread_start(&deferred_close->thread, "inferd-reaper", run, deferred_close, err);
+    return inf_thread_start(&deferred_close->thread, "inferd-close", run_deferred_close,
+                            deferred_close, err);
 }
 
 enum inf_code inf_deferred_close_create(struct inf_deferred_close **out_deferred_close,
@@ -53,8 +63,8 @@ enum inf_code inf_deferred_close_create(struct inf_deferred_close **out_deferred
 {
     struct inf_deferred_close *deferred_close = calloc(1, sizeof *deferred_close);
     if (deferred_close == NULL)
-        return inf_fail(err, INF_EXHAUSTED, "no memory for a reaper");
-    enum inf_code code = fill(deferred_close, err);
+        return inf_fail(err, INF_EXHAUSTED, "no memory for deferred closing");
+    enum inf_code code = init_deferred_close(deferred_close, err);
     if (code == INF_OK)
         *out_deferred_close = deferred_close;
     else
@@ -74,7 +84,7 @@ void inf_deferred_close_destroy(struct inf_deferred_close **deferred_close)
     *deferred_close = NULL;
 }
 
-static void hand_over(struct inf_deferred_close *deferred_close, struct task *task)
+static void queue_task(struct inf_deferred_close *deferred_close, struct task *task)
 {
     struct task *copy = malloc(sizeof *copy);
     if (copy != NULL) {
@@ -83,18 +93,18 @@ static void hand_over(struct inf_deferred_close *deferred_close, struct task *ta
             return;
         free(copy);
     }
-    perform(task);
+    perform_task(task);
 }
 
 void inf_deferred_close_unmap(struct inf_deferred_close *deferred_close, void *memory,
                               size_t size_bytes, struct inf_mapping **mapping)
 {
-    hand_over(deferred_close,
-              &(struct task){.memory = memory, .size_bytes = size_bytes, .mapping = *mapping});
+    queue_task(deferred_close,
+               &(struct task){.memory = memory, .size_bytes = size_bytes, .mapping = *mapping});
     *mapping = NULL;
 }
 
-void inf_deferred_close_close(struct inf_deferred_close *deferred_close, int fd)
+void inf_deferred_close_fd(struct inf_deferred_close *deferred_close, int fd)
 {
-    hand_over(deferred_close, &(struct task){.fd = fd});
+    queue_task(deferred_close, &(struct task){.fd = fd});
 }

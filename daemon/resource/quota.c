@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// An account per user (uid), with one counter and one limit for each kind of resource. Accounts are
+// reference counted: a request that a worker still has keeps its account. An account without
+// references is kept while the user owes device time, so that reconnecting does not clear the debt.
 #include "daemon/resource/quota.h"
 
 #include <assert.h>
@@ -13,7 +16,7 @@ struct inf_quota_user {
     struct inf_quota *quota;
     struct inf_quota_user *next;
     uid_t uid;
-    uint32_t references; // 0: only what it owes is of interest
+    uint32_t references; // 0: the account is only kept for its debt of device time
     struct inf_rate_limit device;
     uint64_t held[INF_QUOTA_KIND_COUNT];
 };
@@ -61,19 +64,19 @@ void inf_quota_destroy(struct inf_quota **quota)
     *quota = NULL;
 }
 
-static uint64_t owes_for_ns(struct inf_quota_user *user)
+static uint64_t find_debt_ns(struct inf_quota_user *user)
 {
     return inf_rate_limit_wait_ns(&user->device, user->quota->most[INF_QUOTA_DEVICE_MS],
                                   inf_clock_ns());
 }
 
-// Frees the accounts of users who have left, and owe nothing any more.
-static void forget(struct inf_quota *quota)
+// Frees the accounts of users who have no references left and owe no device time.
+static void free_unused_accounts(struct inf_quota *quota)
 {
     struct inf_quota_user **link = &quota->users;
     while (*link != NULL) {
         struct inf_quota_user *user = *link;
-        if (user->references > 0 || owes_for_ns(user) > 0) {
+        if (user->references > 0 || find_debt_ns(user) > 0) {
             link = &user->next;
             continue;
         }
@@ -112,7 +115,7 @@ void inf_quota_unref(struct inf_quota_user **pointer)
         return;
     for (int i = 0; i < INF_QUOTA_KIND_COUNT; i++)
         assert(user->held[i] == 0 && "an account closed with something in it");
-    forget(user->quota);
+    free_unused_accounts(user->quota);
 }
 
 enum inf_code inf_quota_charge(struct inf_quota_user *user, enum inf_quota_kind kind,
@@ -140,7 +143,7 @@ enum inf_code inf_quota_check_device_time(struct inf_quota_user *user, uint64_t 
     uint64_t most = user->quota->most[INF_QUOTA_DEVICE_MS];
     if (most == 0)
         return INF_OK;
-    *out_wait_ns = owes_for_ns(user);
+    *out_wait_ns = find_debt_ns(user);
     if (*out_wait_ns == 0)
         return INF_OK;
     return inf_fail_reason(err, INF_EXHAUSTED, kinds[INF_QUOTA_DEVICE_MS].reason,

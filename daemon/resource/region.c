@@ -1,4 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared memory of clients.
+//
+// The problem: tensors are read and written in memory that the client controls. A client that
+// truncates its file would kill the daemon with SIGBUS; a file on a slow file system would block
+// the loop; a sparse file would charge its pages to the daemon; and a client may disconnect while a
+// worker still writes.
+//
+// The answers, in the order of the checks: only memfds are accepted, because only they have seals,
+// and they must be sealed against shrinking, growing and further sealing. All pages must be
+// allocated before registration. A region is mapped once, with one readable page behind it, because
+// kernels read a little past the end of a tensor. It is reference counted: the registration holds
+// one reference, each tensor in flight another. The memory is unmapped, and the user refunded, when
+// the last one goes:
+//
+//   register --> registered, refs 1 --tensor--> refs 2 --unregister--> not registered, refs 1
+//                                                          --tensor done--> unmapped, MEM_RELEASED sent
+//
+// If the connection is gone by then (table == NULL), nothing is sent and the region is freed at
+// once.
 #include "daemon/resource/region.h"
 
 #include <assert.h>
@@ -15,7 +34,7 @@
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
-// Less than this is copied sooner than any device is told of it.
+// Smaller regions are not mapped on devices: copying them is faster.
 #define MAPPING_BYTES_MIN ((size_t)16 << 10)
 
 #define SEALS_WANTED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -48,9 +67,9 @@ static void unlink_region(struct inf_region_table *table, struct inf_region *reg
     table->bytes -= region->size_bytes;
 }
 
-// Drops a reference. The last one unmaps, and leaves the region to be reported if anybody still
-// listens.
-static void drop(struct inf_region *region) INF_ON_LOOP
+// Drops a reference. The last one unmaps the region; if the connection is open, the region is put
+// into the list of released ones, to be reported.
+static void drop_reference(struct inf_region *region) INF_ON_LOOP
 {
     assert(region->references > 0);
     if (--region->references > 0)
@@ -82,7 +101,7 @@ void inf_region_table_fini(struct inf_region_table *table)
         region->next = NULL;
         if (region->registered) {
             region->registered = false;
-            drop(region);
+            drop_reference(region);
         }
         region = next;
     }
@@ -91,7 +110,7 @@ void inf_region_table_fini(struct inf_region_table *table)
         .deferred_close = table->deferred_close, .counters = table->counters, .user = table->user};
 }
 
-static struct inf_region *find(struct inf_region_table *table, uint64_t id)
+static struct inf_region *find_region(struct inf_region_table *table, uint64_t id)
 {
     struct inf_region **link = &table->regions;
     while (*link != NULL && (*link)->id != id)
@@ -105,7 +124,8 @@ static struct inf_region *find(struct inf_region_table *table, uint64_t id)
     return found;
 }
 
-// Only a memfd has seals at all, so this also keeps out every file whose calls could block.
+// Checks the seals. Only a memfd has seals, so this also rejects every file whose operations could
+// block.
 static enum inf_code check_seals(const struct inf_region_options *options, int *out_seals,
                                  struct inf_error *err)
 {
@@ -138,7 +158,8 @@ static enum inf_code check_file(const struct inf_region_options *options, struct
                                "region %" PRIu64 ": the memfd has %" PRIu64 " bytes, %" PRIu64
                                " were declared",
                                options->id, (uint64_t)file.st_size, options->size_bytes);
-    // A hole costs the client nothing and would be charged to whoever reads it first: us.
+    // Pages of a hole are allocated at the first read, and charged to the reader, which is the
+    // daemon.
     if ((uint64_t)file.st_blocks * 512 < options->size_bytes)
         return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_REGION_SPARSE,
                                "region %" PRIu64 ": only %" PRIu64 " of %" PRIu64
@@ -147,9 +168,9 @@ static enum inf_code check_file(const struct inf_region_options *options, struct
     return INF_OK;
 }
 
-// Maps the file with readable memory behind it, for kernels that read past the end of operands.
-static enum inf_code map(struct inf_region *region, const struct inf_region_options *options,
-                         int seals, struct inf_error *err)
+// Maps the file, followed by a readable page, because kernels read past the end of operands.
+static enum inf_code map_file(struct inf_region *region, const struct inf_region_options *options,
+                              int seals, struct inf_error *err)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t file_bytes = inf_size_align((size_t)options->size_bytes, page);
@@ -159,8 +180,8 @@ static enum inf_code map(struct inf_region *region, const struct inf_region_opti
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "region %" PRIu64 ": no address space", options->id);
     int protection = options->writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    // Kernels before 6.7 refuse to share a write-sealed file even for reading; it cannot change any
-    // more, so a private mapping is the same.
+    // Kernels before 6.7 refuse a shared mapping of a write-sealed file even for reading. Such a
+    // file cannot change, so a private mapping is equivalent.
     int sharing = (seals & F_SEAL_WRITE) != 0 ? MAP_PRIVATE : MAP_SHARED;
     if (mmap(memory, file_bytes, protection, sharing | MAP_FIXED, options->fd, 0) == MAP_FAILED) {
         int error = errno;
@@ -170,7 +191,7 @@ static enum inf_code map(struct inf_region *region, const struct inf_region_opti
     }
     region->memory = memory;
     region->mapped_bytes = total;
-    // Sealed against being cut, it stays whole while devices read it.
+    // The file is sealed against shrinking, so devices may read the whole mapping at any time.
     if (file_bytes >= MAPPING_BYTES_MIN &&
         inf_mapping_create(&region->mapping, memory, file_bytes, NULL) != INF_OK)
         region->mapping = NULL;
@@ -186,7 +207,7 @@ static enum inf_code check_limits(struct inf_region_table *table,
     if (options->size_bytes == 0)
         return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "region %" PRIu64 ": the size is 0", options->id);
-    if (find(table, options->id) != NULL)
+    if (find_region(table, options->id) != NULL)
         return inf_fail_reason(err, INF_EXISTS, INF_REASON_REGION_EXISTS,
                                "region %" PRIu64 ": there is one of this id", options->id);
     if (table->count >= INF_LIMIT_REGIONS)
@@ -202,8 +223,8 @@ static enum inf_code check_limits(struct inf_region_table *table,
     return INF_OK;
 }
 
-static enum inf_code charge(struct inf_quota_user *user, uint64_t bytes,
-                            struct inf_error *err) INF_ON_LOOP
+static enum inf_code charge_user(struct inf_quota_user *user, uint64_t bytes,
+                                 struct inf_error *err) INF_ON_LOOP
 {
     INF_TRY(inf_quota_charge(user, INF_QUOTA_REGIONS, 1, err));
     enum inf_code code = inf_quota_charge(user, INF_QUOTA_REGION_BYTES, bytes, err);
@@ -212,15 +233,15 @@ static enum inf_code charge(struct inf_quota_user *user, uint64_t bytes,
     return code;
 }
 
-static enum inf_code create(struct inf_region_table *table,
-                            const struct inf_region_options *options, int seals,
-                            struct inf_error *err) INF_ON_LOOP
+static enum inf_code create_region(struct inf_region_table *table,
+                                   const struct inf_region_options *options, int seals,
+                                   struct inf_error *err) INF_ON_LOOP
 {
     struct inf_region *region = calloc(1, sizeof *region);
     if (region == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "region %" PRIu64 ": no memory", options->id);
-    enum inf_code code = map(region, options, seals, err);
+    enum inf_code code = map_file(region, options, seals, err);
     if (code != INF_OK) {
         free(region);
         return code;
@@ -247,8 +268,8 @@ static enum inf_code charge_and_create(struct inf_region_table *table,
                                        const struct inf_region_options *options, int seals,
                                        struct inf_error *err) INF_ON_LOOP
 {
-    INF_TRY(charge(table->user, options->size_bytes, err));
-    enum inf_code code = create(table, options, seals, err);
+    INF_TRY(charge_user(table->user, options->size_bytes, err));
+    enum inf_code code = create_region(table, options, seals, err);
     if (code == INF_OK)
         return INF_OK;
     inf_quota_refund(table->user, INF_QUOTA_REGIONS, 1);
@@ -267,19 +288,19 @@ enum inf_code inf_region_register(struct inf_region_table *table,
         code = check_file(options, err);
     if (code == INF_OK)
         code = charge_and_create(table, options, seals, err);
-    // What is no memfd may be a file whose close() waits for the client.
+    // The descriptor may not be a memfd, and its close() may block.
     if (code == INF_OK)
         close(options->fd);
     else
-        inf_deferred_close_close(table->deferred_close, options->fd);
+        inf_deferred_close_fd(table->deferred_close, options->fd);
     return code;
 }
 
-#define NOEXEC_SEAL_FLAG 0x0008u // MFD_NOEXEC_SEAL, which older headers lack
+#define NOEXEC_SEAL_FLAG 0x0008u // MFD_NOEXEC_SEAL, which older headers do not define
 
-// Its pages come as they are touched, and are charged to whoever does: what the client may have of
-// them is the quota's matter.
-static int make_memfd(uint64_t size_bytes)
+// Creates a sealed memfd. Its pages are allocated when they are first touched, and charged to the
+// process that touches them; the quota limits how many a client gets.
+static int create_memfd(uint64_t size_bytes)
 {
     int fd = memfd_create("inferd-region", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL_FLAG);
     if (fd < 0 && errno == EINVAL) // before Linux 6.3
@@ -296,7 +317,7 @@ enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, u
 {
     struct inf_region_options options = {.id = id, .size_bytes = size_bytes, .writable = true};
     INF_TRY(check_limits(table, &options, err));
-    options.fd = make_memfd(size_bytes);
+    options.fd = create_memfd(size_bytes);
     if (options.fd < 0)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "region %" PRIu64 ": no memory for %" PRIu64 " bytes", id,
@@ -312,7 +333,7 @@ enum inf_code inf_region_allocate(struct inf_region_table *table, uint64_t id, u
 static enum inf_code find_registered(struct inf_region_table *table, uint64_t id,
                                      struct inf_region **out_region, struct inf_error *err)
 {
-    struct inf_region *region = find(table, id);
+    struct inf_region *region = find_region(table, id);
     if (region == NULL || !region->registered)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_REGION_NOT_FOUND,
                                "region %" PRIu64 ": not registered on this connection", id);
@@ -327,7 +348,7 @@ enum inf_code inf_region_unregister(struct inf_region_table *table, uint64_t id,
     INF_TRY(find_registered(table, id, &region, err));
     region->registered = false;
     region->release_stream = stream_id;
-    drop(region);
+    drop_reference(region);
     return INF_OK;
 }
 
@@ -374,6 +395,6 @@ void inf_region_release(struct inf_region **region)
 {
     if (*region == NULL)
         return;
-    drop(*region);
+    drop_reference(*region);
     *region = NULL;
 }

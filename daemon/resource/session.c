@@ -1,4 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// State that a model keeps between the requests of one client.
+//
+// The problem: the next request of a session needs the outputs of the previous one. Sending them to
+// the client and back costs time, and a request that fails half-way must not leave half of the new
+// state.
+//
+// The idea: each tensor has two buffers. `now` is what requests read. A running request writes its
+// new value into `next`. If the request succeeds, inf_session_commit() swaps both for all tensors
+// at once; if it fails, `next` is simply overwritten later. Only one request of a session runs at a
+// time, so no lock is needed: the worker owns `next` while a job runs, and the loop owns everything
+// else.
+//
+//   request 1: reads h.now, writes h.next --commit: swap--> request 2: reads h.now (the new value)
+//
+// Both buffers are charged to the user and limited per session. Memory for `next` is reserved on
+// the worker, which cannot charge, so the loop charges after the run; if that fails, the buffer is
+// freed again.
 #include "daemon/resource/session.h"
 
 #include <assert.h>
@@ -63,8 +80,8 @@ void inf_session_unref(struct inf_session **pointer)
         free_session(session);
 }
 
-enum inf_code inf_session_tensor(struct inf_session *session, const char *name, uint32_t *out_index,
-                                 struct inf_error *err)
+enum inf_code inf_session_obtain_tensor(struct inf_session *session, const char *name,
+                                        uint32_t *out_index, struct inf_error *err)
 {
     for (uint32_t i = 0; i < session->tensor_count; i++) {
         *out_index = i;
@@ -88,7 +105,7 @@ static enum inf_code add_pair(struct inf_session *session, const struct inf_sess
                               struct inf_error *err) INF_ON_LOOP
 {
     uint32_t index;
-    INF_TRY(inf_session_tensor(session, state->input, &index, err));
+    INF_TRY(inf_session_obtain_tensor(session, state->input, &index, err));
     struct inf_session_tensor *tensor = &session->tensors[index];
     tensor->shaped = state->shaped;
     tensor->first_shape = state->shape;
@@ -99,9 +116,10 @@ static enum inf_code add_pair(struct inf_session *session, const struct inf_sess
     return INF_OK;
 }
 
-static enum inf_code create(struct inf_session_table *table,
-                            const struct inf_session_message *message,
-                            struct inf_session **out_session, struct inf_error *err) INF_ON_LOOP
+static enum inf_code create_session(struct inf_session_table *table,
+                                    const struct inf_session_message *message,
+                                    struct inf_session **out_session,
+                                    struct inf_error *err) INF_ON_LOOP
 {
     struct inf_session *session = calloc(1, sizeof *session);
     if (session == NULL)
@@ -144,19 +162,19 @@ enum inf_code inf_session_open(struct inf_session_table *table,
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_QUOTA_REQUESTS,
                                "session %" PRIu64 ": the connection has %" PRIu32 " already",
                                message->session_id, table->count);
-    INF_TRY(create(table, message, &session, err));
+    INF_TRY(create_session(table, message, &session, err));
     session->next = table->sessions;
     table->sessions = session;
     table->count++;
     return INF_OK;
 }
 
-static enum inf_code lost(uint64_t id, struct inf_error *err)
+static enum inf_code refuse_unknown(uint64_t id, struct inf_error *err)
 {
     return inf_fail_reason(err, INF_ABORTED, INF_REASON_SESSION_LOST,
                            "session %" PRIu64
                            ": this connection has none of this id; open it, and "
-                           "begin the sequence anew",
+                           "begin the sequence again",
                            id);
 }
 
@@ -165,7 +183,7 @@ enum inf_code inf_session_close(struct inf_session_table *table, uint64_t id, st
     struct inf_session **link = find_link(table, id);
     struct inf_session *session = *link;
     if (session == NULL)
-        return lost(id, err);
+        return refuse_unknown(id, err);
     *link = session->next;
     session->next = NULL;
     table->count--;
@@ -177,7 +195,7 @@ enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
                                struct inf_session **out_session, struct inf_error *err)
 {
     *out_session = *find_link(table, id);
-    return *out_session != NULL ? INF_OK : lost(id, err);
+    return *out_session != NULL ? INF_OK : refuse_unknown(id, err);
 }
 
 // --- values ---
@@ -204,9 +222,9 @@ enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size
     return INF_OK;
 }
 
-// Charges session and user for what the buffers of a tensor take now.
-static enum inf_code charge(struct inf_session *session, struct inf_session_tensor *tensor,
-                            struct inf_error *err) INF_ON_LOOP
+// Updates the charge of session and user to the present size of both buffers of a tensor.
+static enum inf_code charge_tensor(struct inf_session *session, struct inf_session_tensor *tensor,
+                                   struct inf_error *err) INF_ON_LOOP
 {
     uint64_t bytes = (uint64_t)tensor->now.capacity + tensor->next.capacity;
     if (bytes < tensor->charged_bytes) {
@@ -227,25 +245,26 @@ static enum inf_code charge(struct inf_session *session, struct inf_session_tens
     return INF_OK;
 }
 
-// Gives up the room for the next value.
+// Frees the buffer for the next value.
 static void drop_next(struct inf_session *session, struct inf_session_tensor *tensor) INF_ON_LOOP
 {
     free(tensor->next.data);
     tensor->next = (struct inf_session_buffer){NULL, 0};
-    enum inf_code code = charge(session, tensor, NULL);
+    enum inf_code code = charge_tensor(session, tensor, NULL);
     assert(code == INF_OK && "less than before");
     (void)code;
 }
 
-void inf_session_settle(struct inf_session *session, uint32_t index)
+void inf_session_charge_next(struct inf_session *session, uint32_t index)
 {
     struct inf_session_tensor *tensor = &session->tensors[index];
-    if (charge(session, tensor, NULL) != INF_OK)
+    if (charge_tensor(session, tensor, NULL) != INF_OK)
         drop_next(session, tensor);
 }
 
-enum inf_code inf_session_begin(struct inf_session *session, uint32_t index, enum inf_dtype dtype,
-                                const struct inf_shape *wanted, struct inf_error *err)
+enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t index,
+                                      enum inf_dtype dtype, const struct inf_shape *wanted,
+                                      struct inf_error *err)
 {
     struct inf_session_tensor *tensor = &session->tensors[index];
     const struct inf_shape *shape = tensor->shaped ? &tensor->first_shape : wanted;
@@ -261,7 +280,7 @@ enum inf_code inf_session_begin(struct inf_session *session, uint32_t index, enu
                                "session %" PRIu64 ": '%s' is too large", session->id, tensor->name);
     INF_TRY(inf_session_buffer_reserve(&tensor->now, size, err));
     memset(tensor->now.data, 0, size);
-    enum inf_code code = charge(session, tensor, err);
+    enum inf_code code = charge_tensor(session, tensor, err);
     if (code != INF_OK) {
         free(tensor->now.data);
         tensor->now = (struct inf_session_buffer){NULL, 0};
@@ -277,7 +296,7 @@ enum inf_code inf_session_commit(struct inf_session *session, const struct inf_s
                                  uint32_t count, struct inf_error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        enum inf_code code = charge(session, &session->tensors[kept[i].index], err);
+        enum inf_code code = charge_tensor(session, &session->tensors[kept[i].index], err);
         if (code == INF_OK)
             continue;
         for (uint32_t k = 0; k < count; k++)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sessions of one connection: tensors that are kept between its requests, by name. One request of
-// a session runs at a time, in the order they came; what it keeps is there for the next one as soon
-// as it is done, all of it or, where it fails, nothing. A session that is closed, or whose
-// connection is, goes with its last request. The loop's, but for the buffers of a request that runs.
+// The sessions of one connection: named tensors that are kept between its requests. One request of
+// a session runs at a time, in order of arrival. The tensors that it keeps are available to the
+// next one as soon as it is done; if it fails, none of them changes. A closed session is freed
+// after its last request. Everything is the loop's, except the `next` buffers of a running request,
+// which are the worker's.
 #ifndef INF_DAEMON_RESOURCE_SESSION_H
 #define INF_DAEMON_RESOURCE_SESSION_H
 
@@ -13,7 +14,7 @@
 
 struct inf_job;
 
-// Memory for one value of a tensor; as all from the daemon, it can be read a little beyond its end.
+// Memory for one value of a tensor, followed by INF_BLOB_SLACK_BYTES readable bytes.
 struct inf_session_buffer {
     uint8_t *data;
     size_t capacity;
@@ -25,24 +26,23 @@ struct inf_session_tensor {
     enum inf_dtype dtype;
     struct inf_shape shape;
     struct inf_session_buffer now;
-    struct inf_session_buffer next; // the worker's while a job runs that keeps something here
-    uint64_t charged_bytes;         // for both
-    char *output;                   // of a pair: what the model gives as this; NULL: no pair
-    bool shaped;                    // the first value is zeros of first_shape
+    struct inf_session_buffer next; // belongs to the worker while a job that keeps this tensor runs
+    uint64_t charged_bytes;         // for both buffers
+    char *output; // of a state pair: the output that becomes this tensor; NULL: no pair
+    bool shaped;  // the first value is zeros of shape `first_shape`
     struct inf_shape first_shape;
 };
 
 struct inf_session {
     uint64_t id;
     struct inf_session *next; // in the table
-    uint32_t references;      // jobs, and the table while it is open
+    uint32_t references;      // one per job, and one of the table while the session is open
     uint32_t tensor_count;
     struct inf_session_tensor tensors[INF_LIMIT_SESSION_TENSORS];
-    uint64_t charged_bytes; // for all of them
+    uint64_t charged_bytes; // for all tensors
     struct inf_quota_user *user;
     struct inf_counters *counters;
-    // Jobs that were accepted: the one whose turn it is, and those behind it, linked by
-    // session_next.
+    // Accepted jobs: the submitted one, and the queue behind it, linked by session_next.
     struct inf_job *active;
     struct inf_job *first, *last;
 };
@@ -70,61 +70,62 @@ enum inf_code inf_session_open(struct inf_session_table *table,
                                const struct inf_session_message *message,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Closes a session: the id is free, what was asked before still runs.
+// Closes a session: the id may be used again; requests that were accepted still run.
 //
-// INF_ABORTED  (SESSION_LOST) there is none of this id.
+// INF_ABORTED  (SESSION_LOST) there is no session with this id.
 enum inf_code inf_session_close(struct inf_session_table *table, uint64_t id,
                                 struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// The session of this id, borrowed. Fails as inf_session_close().
+// Finds the session with this id; the pointer is borrowed. Fails as inf_session_close().
 enum inf_code inf_session_find(struct inf_session_table *table, uint64_t id,
                                struct inf_session **out_session,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Another reference.
+// Takes another reference.
 struct inf_session *inf_session_ref(struct inf_session *session) INF_NODISCARD INF_ON_LOOP;
 
-// Drops a reference and sets the pointer NULL. The last one frees. NULL is fine.
+// Drops a reference and sets the pointer to NULL. The last one frees the session. NULL is allowed.
 void inf_session_unref(struct inf_session **session) INF_ON_LOOP;
 
-// The index of the tensor called `name`, made without a value where there is none.
+// Returns the index of the tensor called `name`, which is created without a value if there is none.
 //
-// INF_EXHAUSTED  (QUOTA_BYTES) there are INF_LIMIT_SESSION_TENSORS; (HOST_OOM)
-enum inf_code inf_session_tensor(struct inf_session *session, const char *name, uint32_t *out_index,
-                                 struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+// INF_EXHAUSTED  (QUOTA_BYTES) there are INF_LIMIT_SESSION_TENSORS already; (HOST_OOM)
+enum inf_code inf_session_obtain_tensor(struct inf_session *session, const char *name,
+                                        uint32_t *out_index,
+                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Gives a tensor of a pair its first value, zeros: of the shape it was opened with, or else of
-// `wanted`.
+// Gives the tensor of a state pair its first value: zeros, of the shape that the session was opened
+// with, or else of shape `wanted`.
 //
-// INF_INVALID    (TENSOR_MISSING) it has none, and neither shape is known.
+// INF_INVALID    (TENSOR_MISSING) the tensor belongs to no pair, or its shape is not known.
 // INF_EXHAUSTED  (QUOTA_BYTES, HOST_OOM)
-enum inf_code inf_session_begin(struct inf_session *session, uint32_t index, enum inf_dtype dtype,
-                                const struct inf_shape *wanted,
-                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
+enum inf_code inf_session_init_tensor(struct inf_session *session, uint32_t index,
+                                      enum inf_dtype dtype, const struct inf_shape *wanted,
+                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Gets room for the next value of a tensor. Any thread, one at a time.
+// Reserves memory for the next value of a tensor. Any thread, but one at a time.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) more than INF_LIMIT_SESSION_BYTES; (HOST_OOM)
 enum inf_code inf_session_buffer_reserve(struct inf_session_buffer *buffer, size_t size_bytes,
                                          struct inf_error *err) INF_NODISCARD;
 
-// A job that reserved room for the next value of a tensor is over, whatever came of it: the room is
-// paid for from now on, or given up.
-void inf_session_settle(struct inf_session *session, uint32_t index) INF_ON_LOOP;
+// Accounts for the next-value buffer of a tensor after a job that may have reserved it: charges the
+// user, or frees the buffer if the charge fails.
+void inf_session_charge_next(struct inf_session *session, uint32_t index) INF_ON_LOOP;
 
-// An input or an output of a model, and the tensor of a session it comes from or goes to.
+// An input or output of a model, and the session tensor that it is read from or kept in.
 struct inf_session_port {
     uint8_t port, tensor;
 };
 
-// What a job keeps of one tensor.
+// Data type and shape of a tensor that a job keeps.
 struct inf_session_kept {
     uint32_t index;
     enum inf_dtype dtype;
     struct inf_shape shape;
 };
 
-// Makes the next values of these tensors those that they have. On failure they stay as they were.
+// Makes the next values of these tensors their present ones, all or none.
 //
 // INF_EXHAUSTED  (QUOTA_BYTES) the session, or its user, would have too many bytes.
 enum inf_code inf_session_commit(struct inf_session *session, const struct inf_session_kept *kept,

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs several jobs of one model as one batch. The jobs are a sequence of rows; each run takes the
+// next rows, as many as the batch ladder recommends, copies them together (gather), pads them to a
+// rung of the ladder, and copies the output rows back to their jobs (scatter). Copies are avoided
+// if one job fills the whole run:
+//
+//   jobs   A: 3 rows   B: 6 rows
+//   runs   [A A A B]   [B B B B]   [B]     ladder with rungs 1, 2 and 4
+//
+// If a run of several jobs fails, each job is run alone, so that only the one with bad values
+// fails.
 #include "daemon/schedule/batch.h"
 
 #include <assert.h>
@@ -20,52 +30,52 @@ void inf_batch_memory_fini(struct inf_batch_memory *memory)
     *memory = (struct inf_batch_memory){0};
 }
 
-// What is run together, and how far that has got.
+// The jobs that are run together, and the progress.
 struct batch {
-    const struct inf_batch_means *means;
+    const struct inf_batch_resources *resources;
     struct inf_job *jobs[INF_BATCH_ROWS_MAX];
     uint32_t count;
     uint64_t rows_left;
-    uint32_t job, row; // the first that has not run: a row of a job
+    uint32_t job, row; // the next row to run: index of the job, and row in it
     struct inf_error *err;
 };
 
-// Rows of one job within a run.
+// Rows of one job in a run.
 struct piece {
     struct inf_job *job;
-    uint32_t row, count; // of the job
-    uint32_t at;         // in the run
+    uint32_t row, count; // first row in the job, and number of rows
+    uint32_t at;         // first row in the run
 };
 
 // One run.
 struct run {
     struct inf_executable *executable;
     const struct inf_graph *graph;
-    uint32_t rung_rows, rows; // of the rung; of jobs
+    uint32_t rung_rows, rows; // rows of the rung; rows of jobs, without padding
     uint32_t piece_count;
     struct piece pieces[INF_BATCH_ROWS_MAX];
     const void *inputs[INF_LIMIT_TENSORS];
-    struct inf_mapping *mappings[INF_LIMIT_TENSORS]; // of inputs that are a job's own
+    struct inf_mapping *mappings[INF_LIMIT_TENSORS]; // of inputs that are not copied; else NULL
     void *outputs[INF_LIMIT_TENSORS];
 };
 
-// Bytes of one row of a value of the run's graph.
+// Returns the bytes of one row of an input or output.
 static size_t row_bytes(const struct run *run, const struct inf_port *port)
 {
     const struct inf_value *value = &run->graph->values[port->value];
     return inf_shape_elements(&value->shape) / run->rung_rows * inf_dtype_size(value->dtype);
 }
 
-static bool aligned(const void *memory)
+static bool is_aligned(const void *memory)
 {
     return (uintptr_t)memory % ALIGNMENT == 0;
 }
 
 // --- memory ---
 
-// Enough for the model's last rung, so that no later run of it allocates.
-static enum inf_code reserve(struct inf_batch_memory *memory, const struct inf_served *served,
-                             struct inf_error *err)
+// Reserves memory for the largest batch of the model, so that no later run allocates.
+static enum inf_code reserve_memory(struct inf_batch_memory *memory,
+                                    const struct inf_served *served, struct inf_error *err)
 {
     const struct inf_graph *graph = inf_model_graph(served->model);
     size_t tensors = graph->input_count + graph->output_count;
@@ -82,8 +92,8 @@ static enum inf_code reserve(struct inf_batch_memory *memory, const struct inf_s
     return INF_OK;
 }
 
-// Takes the next stretch of the worker's memory.
-static uint8_t *take(const struct inf_batch_memory *memory, size_t *used, size_t size)
+// Takes the next range of the worker's memory.
+static uint8_t *take_range(const struct inf_batch_memory *memory, size_t *used, size_t size)
 {
     uint8_t *place = memory->data + *used;
     *used = inf_size_align(*used + size + INF_BLOB_SLACK_BYTES, ALIGNMENT);
@@ -93,7 +103,7 @@ static uint8_t *take(const struct inf_batch_memory *memory, size_t *used, size_t
 
 // --- a run ---
 
-// Takes the next rows, and the rung for them.
+// Chooses the rung of the next run, and the rows for it.
 static void plan_run(struct batch *batch, struct run *run)
 {
     const struct inf_batch_ladder *ladder = &batch->jobs[0]->served->ladder;
@@ -116,7 +126,7 @@ static void plan_run(struct batch *batch, struct run *run)
     batch->rows_left -= run->rows;
 }
 
-static enum inf_code acquire(const struct batch *batch, struct run *run)
+static enum inf_code acquire_executable(const struct batch *batch, struct run *run)
     INF_ATTR(requires_capability(inf_role_worker))
 {
     const struct inf_job *job = batch->jobs[0];
@@ -131,30 +141,32 @@ static enum inf_code acquire(const struct batch *batch, struct run *run)
     return INF_OK;
 }
 
-// An input for the run: the job's own memory where that will do, else a copy of all the rows.
-static const void *gather(const struct batch *batch, struct run *run, uint32_t index, size_t *used)
+// Returns the memory of an input of the run: that of the job if it can be used directly, else a
+// copy of all rows.
+static const void *gather_input(const struct batch *batch, struct run *run, uint32_t index,
+                                size_t *used)
 {
     size_t size = row_bytes(run, &run->graph->inputs[index]);
     const struct piece *first = &run->pieces[0];
     const uint8_t *own = (const uint8_t *)first->job->inputs[index] + first->row * size;
-    bool is_own = first->count == run->rung_rows && aligned(own);
+    bool is_own = first->count == run->rung_rows && is_aligned(own);
     run->mappings[index] = is_own ? first->job->mappings[index] : NULL;
     if (is_own)
         return own;
-    uint8_t *copy = take(batch->means->memory, used, size * run->rung_rows);
+    uint8_t *copy = take_range(batch->resources->memory, used, size * run->rung_rows);
     for (uint32_t i = 0; i < run->piece_count; i++) {
         const struct piece *piece = &run->pieces[i];
         memcpy(copy + piece->at * size,
                (const uint8_t *)piece->job->inputs[index] + piece->row * size, piece->count * size);
     }
-    // Padding repeats the last row rather than zeros: whatever the model does to values that are
-    // not zero, it does to these.
+    // Padding repeats the last row. Zeros could make some models slow or produce NaN; a real row
+    // cannot do anything that the rows of the job do not do.
     for (uint32_t row = run->rows; row < run->rung_rows; row++)
         memcpy(copy + row * size, copy + (row - 1) * size, size);
     return copy;
 }
 
-static bool anybody_wants(const struct run *run, uint32_t index)
+static bool is_output_wanted(const struct run *run, uint32_t index)
 {
     for (uint32_t i = 0; i < run->piece_count; i++)
         if (inf_job_output_memory(run->pieces[i].job, index) != NULL)
@@ -162,21 +174,22 @@ static bool anybody_wants(const struct run *run, uint32_t index)
     return false;
 }
 
-// Where the run writes an output: where the job wants it if that will do, else where scatter() finds
-// it.
-static void *place(const struct batch *batch, const struct run *run, uint32_t index, size_t *used)
+// Returns the memory that the run writes an output to: that of the job if it can be used directly,
+// else memory from which scatter_outputs() copies.
+static void *place_output(const struct batch *batch, const struct run *run, uint32_t index,
+                          size_t *used)
 {
     size_t size = row_bytes(run, &run->graph->outputs[index]);
     const struct piece *first = &run->pieces[0];
     uint8_t *own = inf_job_output_memory(first->job, index);
-    if (!anybody_wants(run, index))
+    if (!is_output_wanted(run, index))
         return NULL;
-    if (first->count == run->rung_rows && aligned(own + first->row * size))
+    if (first->count == run->rung_rows && is_aligned(own + first->row * size))
         return own + first->row * size;
-    return take(batch->means->memory, used, size * run->rung_rows);
+    return take_range(batch->resources->memory, used, size * run->rung_rows);
 }
 
-static void scatter(const struct run *run)
+static void scatter_outputs(const struct run *run)
 {
     for (uint32_t index = 0; index < run->graph->output_count; index++) {
         size_t size = row_bytes(run, &run->graph->outputs[index]);
@@ -190,20 +203,20 @@ static void scatter(const struct run *run)
     }
 }
 
-static enum inf_code execute(const struct batch *batch, struct run *run)
+static enum inf_code execute_run(const struct batch *batch, struct run *run)
     INF_ATTR(requires_capability(inf_role_worker))
 {
     size_t used = 0;
     for (uint32_t i = 0; i < run->graph->input_count; i++)
-        run->inputs[i] = gather(batch, run, i, &used);
+        run->inputs[i] = gather_input(batch, run, i, &used);
     for (uint32_t i = 0; i < run->graph->output_count; i++)
-        run->outputs[i] = place(batch, run, i, &used);
+        run->outputs[i] = place_output(batch, run, i, &used);
     const struct inf_execution execution = {
         .inputs = run->inputs,
         .mappings = run->mappings,
         .outputs = run->outputs,
-        .slot = batch->means->slot,
-        // One that is alone may be stopped; the others of a batch would have to begin anew.
+        .slot = batch->resources->slot,
+        // A single job may be cancelled. In a batch, the other jobs would have to be run again.
         .cancelled = batch->count == 1 ? &batch->jobs[0]->cancelled : NULL};
     for (uint32_t i = 0; i < run->piece_count; i++) {
         struct inf_job *job = run->pieces[i].job;
@@ -228,14 +241,14 @@ static enum inf_code execute(const struct batch *batch, struct run *run)
         if (precision != inf_executable_precision(run->executable))
             run->pieces[i].job->result.flags |= INF_INFER_RECOMPUTED;
     }
-    scatter(run);
+    scatter_outputs(run);
     return INF_OK;
 }
 
 // --- jobs ---
 
-// Finds room for the outputs of every job; those that have none, or are not wanted any more, are left
-// out of the batch.
+// Finds memory for the outputs of every job. Jobs without memory and cancelled jobs are left out of
+// the batch.
 static void place_outputs(struct batch *batch, const struct inf_graph *graph)
 {
     uint32_t kept = 0;
@@ -244,7 +257,7 @@ static void place_outputs(struct batch *batch, const struct inf_graph *graph)
         bool late;
         if (atomic_load_explicit(&job->cancelled, memory_order_relaxed)) {
             inf_fail(&job->result.fault.err, INF_CANCELLED, "cancelled before it began");
-        } else if (inf_job_place_outputs(job, graph, job->rows, batch->means->pool, &late) ==
+        } else if (inf_job_place_outputs(job, graph, job->rows, batch->resources->pool, &late) ==
                    INF_OK) {
             assert(!late && "a model with a ladder knows the shapes of its outputs");
             batch->jobs[kept++] = job;
@@ -255,15 +268,15 @@ static void place_outputs(struct batch *batch, const struct inf_graph *graph)
     batch->count = kept;
 }
 
-static enum inf_code run_all(struct batch *batch) INF_ATTR(requires_capability(inf_role_worker))
+static enum inf_code run_batch(struct batch *batch) INF_ATTR(requires_capability(inf_role_worker))
 {
     struct inf_model *model = batch->jobs[0]->served->model;
-    INF_TRY(reserve(batch->means->memory, batch->jobs[0]->served, batch->err));
+    INF_TRY(reserve_memory(batch->resources->memory, batch->jobs[0]->served, batch->err));
     while (batch->rows_left > 0) {
         struct run run = {.executable = NULL};
         plan_run(batch, &run);
-        INF_TRY(acquire(batch, &run));
-        enum inf_code code = execute(batch, &run);
+        INF_TRY(acquire_executable(batch, &run));
+        enum inf_code code = execute_run(batch, &run);
         inf_model_release(model, &run.executable);
         if (code != INF_OK)
             return code;
@@ -271,10 +284,11 @@ static enum inf_code run_all(struct batch *batch) INF_ATTR(requires_capability(i
     return INF_OK;
 }
 
-void inf_batch_run(struct inf_job *const *jobs, uint32_t count, const struct inf_batch_means *means)
+void inf_batch_run(struct inf_job *const *jobs, uint32_t count,
+                   const struct inf_batch_resources *resources)
 {
     struct inf_error err = {.code = INF_OK};
-    struct batch batch = {.means = means, .count = count, .err = &err};
+    struct batch batch = {.resources = resources, .count = count, .err = &err};
     for (uint32_t i = 0; i < count; i++) {
         batch.jobs[i] = jobs[i];
         batch.rows_left += jobs[i]->rows;
@@ -284,13 +298,13 @@ void inf_batch_run(struct inf_job *const *jobs, uint32_t count, const struct inf
         jobs[i]->result.flags &= INF_INFER_MOVED;
     }
     place_outputs(&batch, inf_model_graph(jobs[0]->served->model));
-    enum inf_code code = batch.count > 0 ? run_all(&batch) : INF_OK;
+    enum inf_code code = batch.count > 0 ? run_batch(&batch) : INF_OK;
     if (code == INF_OK)
         return;
-    // It may have been the values of one that the model objects to: the others must not pay for it.
+    // The values of one job may have caused the failure, so run each job alone.
     for (uint32_t i = 0; batch.count > 1 && i < batch.count; i++)
-        inf_batch_run(&batch.jobs[i], 1, means);
-    // Whatever was forgotten on the way, the loop must not take a failure for an answer.
+        inf_batch_run(&batch.jobs[i], 1, resources);
+    // Make sure that a failure without an error text is not mistaken for a success.
     if (err.code == INF_OK)
         inf_fail_reason(&err, INF_INTERNAL, INF_REASON_BUG, "the run failed without saying why");
     if (batch.count == 1)

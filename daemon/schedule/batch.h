@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the rows of several jobs of one model together, or those of one job in several runs: gathers
-// them, pads to a rung of the model's ladder, and hands each job its rows. For workers.
+// Runs the rows of several jobs of one model together, or those of one job in several runs. For
+// workers.
 #ifndef INF_DAEMON_SCHEDULE_BATCH_H
 #define INF_DAEMON_SCHEDULE_BATCH_H
 
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/job.h"
 
-// A worker's memory for gathered tensors: grows to what the models need, and is kept. All zero is
+// Memory of a worker for gathered tensors. It grows to what the models need, and is kept. All zero:
 // none.
 struct inf_batch_memory {
     uint8_t *data;
     size_t capacity;
 };
 
-// Frees it.
+// Frees the memory.
 void inf_batch_memory_fini(struct inf_batch_memory *memory);
 
-// What a worker lends.
-struct inf_batch_means {
+// What a worker provides for a batch.
+struct inf_batch_resources {
     struct inf_pool *pool;
     struct inf_batch_memory *memory;
     uint32_t slot;
 };
 
-// Runs `count` jobs of one model, all with rows, and fills their results but for the times of start
-// and done. A failure is its job's alone: where a run of several fails, each is run by itself.
+// Runs `count` jobs of one model, all with rows > 0, and fills their results except start_ns and
+// done_ns. A failure affects its job only: if a run of several jobs fails, each job is run alone.
 void inf_batch_run(struct inf_job *const *jobs, uint32_t count,
-                   const struct inf_batch_means *means) INF_ON_WORKER INF_MAY_BLOCK;
+                   const struct inf_batch_resources *resources) INF_ON_WORKER INF_MAY_BLOCK;
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request whose answer comes later: what a connection keeps of it. The loop's.
+// A request that is answered later: what its connection knows about it. Used by the loop only.
 #ifndef INF_DAEMON_SCHEDULE_CALL_H
 #define INF_DAEMON_SCHEDULE_CALL_H
 
@@ -14,17 +14,17 @@ enum inf_call_kind {
     INF_CALL_LOAD,  // a struct inf_load
 };
 
-// First member of what it is a call of.
+// Embedded as the first member of struct inf_job or struct inf_load.
 struct inf_call {
     enum inf_call_kind kind;
-    struct inf_connection *connection; // NULL: the client is gone
+    struct inf_connection *connection; // NULL: the client disconnected
     uint64_t stream_id;
     uint16_t method;
     uint64_t order_key;               // 0: none
-    struct inf_quota_user *payer;     // a reference: who is charged for it, until it is released
-    uint64_t paid_bytes;              // of its data segment
-    bool answered;                    // the final reply is sent: nothing more may be
-    struct inf_call *previous, *next; // among the calls of the connection
+    struct inf_quota_user *payer;     // the user who is charged; a reference until the release
+    uint64_t paid_bytes;              // bytes of the data segment that were charged
+    bool answered;                    // the final reply was sent, or is about to be
+    struct inf_call *previous, *next; // in the list of calls of the connection
 };
 
 #endif

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Logs one request node by node: runs the model again with inspection on, and writes a line for
+// each node.
 #include "daemon/schedule/debug_trace.h"
 
 #include <inttypes.h>
@@ -9,7 +11,7 @@
 
 #include "backends/base/clock.h"
 
-// The log takes some hundred lines at once and loses what comes faster than it is written.
+// The log holds some hundred lines and drops further ones, so pause after each group of rows.
 #define PAUSE_NS (10 * INF_NS_PER_MS)
 
 struct trace {
@@ -17,7 +19,7 @@ struct trace {
     const struct inf_log *log;
     uint32_t nodes;
     uint64_t time_ns, bytes;
-    char culprit[128]; // the first node that made what is not finite; "": none did
+    char culprit[128]; // name of the first node that produced a non-finite value; "": none
 };
 
 static void log_node(struct trace *trace, const struct inf_node_entry *node)
@@ -36,7 +38,7 @@ static void log_node(struct trace *trace, const struct inf_node_entry *node)
     trace->bytes += node->bytes;
 }
 
-static void take(void *context, struct inf_inspect_rows *rows, uint32_t percent)
+static void log_rows(void *context, struct inf_inspect_rows *rows, uint32_t percent)
 {
     struct trace *trace = context;
     (void)percent;
@@ -51,20 +53,20 @@ void inf_trace_log(const struct inf_trace_subject *subject, const struct inf_log
     struct trace trace = {.subject = subject, .log = log};
     struct inf_error err = {.text = "no memory"};
     enum inf_code code = INF_EXHAUSTED;
-    struct inf_inspect_request *order = calloc(1, sizeof *order);
-    if (order != NULL) {
-        order->mode = INF_INSPECT_DEBUG;
-        order->device = subject->device;
-        order->precision = subject->precision;
-        order->given = true;
+    struct inf_inspect_request *request = calloc(1, sizeof *request);
+    if (request != NULL) {
+        request->mode = INF_INSPECT_DEBUG;
+        request->device = subject->device;
+        request->precision = subject->precision;
+        request->given = true;
         for (uint32_t i = 0; i < subject->input_count; i++) {
-            order->shapes[i] = subject->shapes[i];
-            order->inputs[i] = inf_blob_ref(subject->inputs[i]);
+            request->shapes[i] = subject->shapes[i];
+            request->inputs[i] = inf_blob_ref(subject->inputs[i]);
         }
-        const struct inf_inspect_sink sink = {.take = take, .context = &trace};
-        code = inf_inspect_run(subject->served->model, order, &sink, &err);
+        const struct inf_inspect_sink sink = {.take = log_rows, .context = &trace};
+        code = inf_inspect_run(subject->served->model, request, &sink, &err);
     }
-    inf_inspect_request_destroy(&order);
+    inf_inspect_request_destroy(&request);
     if (code != INF_OK)
         inf_log(log, INF_LOG_INFO, "request not traced model=%s id=\"%s\" reason=\"%s\"",
                 subject->served->name, subject->request_id, err.text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bounded queue of jobs in front of one device, and what the device is expected to take for them.
-// The loop puts jobs in and takes waiting ones back; workers take them out in the order of their
-// turns (daemon/policy/fair_queue.h) and say what they took. A lock is held for a swap only.
+// The bounded queue of jobs of one device, with an estimate of their run times. The loop pushes
+// jobs and may take queued ones back; workers pop them in the order of the fair queue
+// (daemon/policy/fair_queue.h) and report how long they took. device_queue.c explains the ideas.
 #ifndef INF_DAEMON_SCHEDULE_DEVICE_QUEUE_H
 #define INF_DAEMON_SCHEDULE_DEVICE_QUEUE_H
 
@@ -16,108 +16,109 @@
 #include "daemon/policy/run_estimate.h"
 #include "daemon/schedule/job.h"
 
-// Jobs that one worker takes at once: each has a row at least.
+// The most jobs that one worker takes at once: each has at least one row.
 #define INF_DEVICE_QUEUE_JOBS INF_BATCH_ROWS_MAX
 
 struct inf_device_queue_limits {
-    uint32_t requests_max; // waiting
-    uint64_t bytes_max;    // of their data segments
+    uint32_t requests_max; // jobs that may be queued
+    uint64_t bytes_max;    // bytes of their data segments
 };
 
-// Embedded; does not move once in use.
+// Embedded. Must not move while it is used.
 struct inf_device_queue {
-    uint32_t workers;       // that take from it
-    struct inf_mutex mutex; // guards everything below, and the lane's part of jobs
+    uint32_t workers;       // number of workers that pop from it
+    struct inf_mutex mutex; // guards everything below, and the queue's part of each job
     struct inf_cond filled;
     struct inf_fair_queue *fair_queue;
     struct inf_estimates estimates;
     struct inf_device_queue_limits limits;
-    uint32_t count;
-    uint64_t bytes; // of data segments
-    uint32_t held;  // jobs that have a place, and are not in yet
+    uint32_t count; // queued jobs
+    uint64_t bytes; // of their data segments
+    uint32_t held;  // jobs that are counted but may not run yet
     uint64_t held_bytes;
     uint32_t waiting; // workers that sleep in inf_device_queue_pop()
-    bool looking;     // another is awake there, and looks at `pushes`
+    bool polling;     // one worker there is awake and polls `pushes`
     struct inf_spin_wait spin_wait;
     struct inf_batch_wait batch_wait;
     bool closed;
-    uint32_t running;     // jobs
-    uint64_t ends_sum_ns; // when each of them is expected to end
-    uint64_t typical_ns;  // a running mean over all models, for those not known yet
-    // Changed under the mutex, and looked at without it by whoever takes it next.
-    atomic_uint pushes; // jobs that ever got in, and 1 when the lane was closed
+    uint32_t running;     // jobs that workers have
+    uint64_t ends_sum_ns; // sum of their expected end times
+    uint64_t
+        typical_ns; // running mean of the device time of all jobs, for models without an estimate
+    // Changed under the mutex, and polled without it.
+    atomic_uint pushes; // jobs ever pushed, plus 1 when the queue is closed
 };
 
-// Who takes from a lane, and how many jobs there can be.
 struct inf_device_queue_options {
-    uint32_t workers;
-    uint32_t jobs_max; // that wait or run
-    uint32_t cores;    // that the process may use
+    uint32_t workers;  // number of workers that pop from the queue
+    uint32_t jobs_max; // the most jobs that are queued or running
+    uint32_t cores;    // processors that the process may use
     struct inf_device_queue_limits limits;
 };
 
-// Prepares an embedded lane.
+// Prepares an embedded queue.
 enum inf_code inf_device_queue_init(struct inf_device_queue *queue,
                                     const struct inf_device_queue_options *options,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Releases a lane that no worker uses any more. All zero is fine.
+// Releases a queue that no worker uses any longer. All zero is allowed.
 void inf_device_queue_fini(struct inf_device_queue *queue);
 
 enum inf_device_queue_verdict {
-    INF_DEVICE_QUEUE_TAKEN,
-    INF_DEVICE_QUEUE_FULL, // or closed
-    INF_DEVICE_QUEUE_LATE, // its deadline would pass before it is done
-    INF_DEVICE_QUEUE_LONG, // its time in the queue would run out before it is begun
+    INF_DEVICE_QUEUE_ACCEPTED,
+    INF_DEVICE_QUEUE_FULL,       // or closed
+    INF_DEVICE_QUEUE_LATE_END,   // the job would end after its deadline
+    INF_DEVICE_QUEUE_LATE_START, // the job would start after its queue deadline
 };
 
-// Keeps a place for a job that may not run yet; its place becomes INF_JOB_HELD. Never INF_DEVICE_QUEUE_LATE.
+// Reserves a place for a job that may not run yet; job->place becomes INF_JOB_HELD. Checks no
+// deadline.
 enum inf_device_queue_verdict inf_device_queue_hold(struct inf_device_queue *queue,
                                                     struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Gives the place of a held job up.
+// Releases the place of a held job.
 void inf_device_queue_drop(struct inf_device_queue *queue, struct inf_job *job) INF_ON_LOOP;
 
-// Puts a job in, unless there is no room or it would be late; one that is held gets in in any case. *out_wait_ns is how long all that
-// waits will keep the workers busy, as far as is known.
+// Pushes a job, unless the queue is full or the job would be too late; a held job is always
+// accepted. *out_wait_ns is the expected time until the workers have done all queued jobs.
 enum inf_device_queue_verdict
 inf_device_queue_push(struct inf_device_queue *queue, struct inf_job *job,
                       uint64_t *out_wait_ns) INF_NODISCARD INF_ON_LOOP;
 
-// How long after it came a job would be done here, as far as is known: what is ahead of it, and a run of
-// `run_ns` where the lane remembers none like it. At least 1.
+// Returns the expected time from the arrival of a job until it would be done here, in nanoseconds.
+// The run itself counts as `run_ns` if the queue has no estimate for it. At least 1.
 uint64_t inf_device_queue_finish_ns(struct inf_device_queue *queue, const struct inf_job *job,
                                     uint64_t run_ns) INF_ON_LOOP;
 
-// Takes a job back that no worker has begun; true also where that was done before. False: a worker has it.
+// Takes a job back that no worker has; returns true also if that was done before. False: a worker
+// has the job.
 bool inf_device_queue_recall(struct inf_device_queue *queue,
                              struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// As inf_device_queue_recall(); where a worker has the job, job->cancelled is set.
+// As inf_device_queue_recall(), and sets job->cancelled if a worker has the job.
 bool inf_device_queue_withdraw(struct inf_device_queue *queue,
                                struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Takes the job whose turn it is, waiting for one, and with it those that had best run together with
-// it (daemon/policy/batch_ladder.h). Writes them to `jobs` and returns how many; 0 once the lane is closed and
-// empty. One that is given up comes alone, and is not to be run: others would get the device's time for
-// nothing. Blocks.
+// Waits for the next job and pops it, together with jobs that should run in one batch with it.
+// Writes them to `jobs` and returns their number; 0 once the queue is closed and empty. A job with
+// skip_run set comes alone and must not be run, because it would miss its deadline. Blocks.
 uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
                               struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS])
     INF_NODISCARD INF_ON_WORKER INF_MAY_BLOCK;
 
-// Jobs that were taken have run: the times of their results are read, to charge for them and to learn
-// from them. Before they are posted.
-void inf_device_queue_settle(struct inf_device_queue *queue, struct inf_job *const *jobs,
+// Ends popped jobs: charges their users and learns from the times in their results. To be called
+// before the jobs are posted.
+void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *const *jobs,
                              uint32_t count) INF_ON_WORKER;
 
-// Changes the limits. What waits already goes on waiting.
+// Changes the limits. Queued jobs stay queued.
 void inf_device_queue_set_limits(struct inf_device_queue *queue,
                                  const struct inf_device_queue_limits *limits) INF_ON_LOOP;
 
-// Jobs waiting now. Any thread.
+// Returns the number of queued jobs. Any thread.
 uint32_t inf_device_queue_count(struct inf_device_queue *queue);
 
-// No further job gets in; workers get what is left, and then NULL. Any thread.
+// Closes the queue: it accepts no further job, and pop returns 0 once it is empty. Any thread.
 void inf_device_queue_close(struct inf_device_queue *queue);
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Errors with the details that clients can evaluate without parsing the text.
 #include "daemon/schedule/fault.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ void inf_fault_init(struct inf_fault *fault)
     fault->actual[0] = '\0';
 }
 
-static void note(char *field, size_t size, const char *text)
+static void copy_text(char *field, size_t size, const char *text)
 {
     if (text == NULL)
         return;
@@ -28,15 +29,15 @@ static void note(char *field, size_t size, const char *text)
 void inf_fault_tensor(struct inf_fault *fault, const char *tensor, const char *expected,
                       const char *actual)
 {
-    note(fault->tensor, sizeof fault->tensor, tensor);
-    note(fault->expected, sizeof fault->expected, expected);
-    note(fault->actual, sizeof fault->actual, actual);
+    copy_text(fault->tensor, sizeof fault->tensor, tensor);
+    copy_text(fault->expected, sizeof fault->expected, expected);
+    copy_text(fault->actual, sizeof fault->actual, actual);
 }
 
 void inf_fault_model(struct inf_fault *fault, const char *model, const char *version)
 {
-    note(fault->model, sizeof fault->model, model);
-    note(fault->version, sizeof fault->version, version);
+    copy_text(fault->model, sizeof fault->model, model);
+    copy_text(fault->version, sizeof fault->version, version);
 }
 
 void inf_fault_status(const struct inf_fault *fault, struct inf_status *status)

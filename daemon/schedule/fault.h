@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A failure on its way to a client: the error, and beside it what a program may want to know.
+// An error on its way to a client, with details for programs.
 #ifndef INF_DAEMON_SCHEDULE_FAULT_H
 #define INF_DAEMON_SCHEDULE_FAULT_H
 
@@ -8,10 +8,10 @@
 #include "proto/core/status.h"
 #include "proto/wire/message.h"
 
-// Strings are "" where they do not apply. inf_fault_init() before use.
+// Texts that do not apply are "". Initialise with inf_fault_init().
 struct inf_fault {
     struct inf_error err;
-    uint32_t retry_after_ms; // 0: no advice
+    uint32_t retry_after_ms; // advice to the client; 0: none
     const char *phase;       // static: "frame", "queue", "exec", "load"; NULL: none
     char model[INF_LIMIT_MODEL_NAME + 1];
     char version[24];
@@ -20,18 +20,18 @@ struct inf_fault {
     char actual[INF_SHAPE_TEXT_SIZE];
 };
 
-// Makes the fault say "nothing is wrong".
+// Resets the fault to INF_OK.
 void inf_fault_init(struct inf_fault *fault);
 
-// Notes which tensor is at fault, what was wanted and what came; NULL leaves a field as it is. Texts
-// that are too long are cut.
+// Records the tensor that is wrong, what was expected and what came. NULL leaves a field unchanged.
+// Texts that are too long are cut.
 void inf_fault_tensor(struct inf_fault *fault, const char *tensor, const char *expected,
                       const char *actual);
 
-// Notes which model was asked for; NULL leaves a field as it is.
+// Records the model of the request. NULL leaves a field unchanged.
 void inf_fault_model(struct inf_fault *fault, const char *model, const char *version);
 
-// The fault as a message; its strings are the fault's.
+// Converts the fault to a message, whose texts point into the fault.
 void inf_fault_status(const struct inf_fault *fault, struct inf_status *status);
 
 #endif

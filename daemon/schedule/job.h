@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One inference on its way through the daemon. The loop fills it and gives it to the scheduler; a
-// worker runs it; it comes back to the loop with the result. At any time one of them has it, except
-// for `cancelled`.
+// One inference on its way through the daemon. The loop fills it and submits it to the scheduler; a
+// worker runs it; it returns to the loop with the result. At any time one of them owns it, except
+// for `cancelled` and `answerer`.
 #ifndef INF_DAEMON_SCHEDULE_JOB_H
 #define INF_DAEMON_SCHEDULE_JOB_H
 
@@ -17,34 +17,34 @@
 #include "daemon/schedule/fault.h"
 #include "daemon/store/store.h"
 
-// An output, by the model's order.
+// One output, in the order of the model.
 struct inf_job_output {
-    // the loop's
+    // Set by the loop.
     bool wanted;
-    uint8_t *memory;           // in a region; NULL: it goes into the reply's data segment
-    uint64_t room_bytes;       // at `memory`
-    struct inf_region *region; // held; NULL where there is none
+    uint8_t *memory;           // in a region; NULL: in the data segment of the reply
+    uint64_t room_bytes;       // size of `memory`
+    struct inf_region *region; // reference while the job runs; NULL: none
     uint64_t region_id, region_offset;
-    bool returned;                   // in the reply
-    struct inf_session_buffer *kept; // where it is to be kept; NULL: it is not
-    // the worker's
+    bool returned;                   // the reply contains it
+    struct inf_session_buffer *kept; // session buffer that receives it; NULL: it is not kept
+    // Set by the worker.
     bool late; // its size is known only after the run
     enum inf_dtype dtype;
     struct inf_shape shape;
     size_t size_bytes;
-    size_t offset; // in the reply's data segment
+    size_t offset; // in the data segment of the reply
 };
 
 enum inf_job_place {
     INF_JOB_LOOP,  // being filled, or done
-    INF_JOB_HELD,  // waits for its turn in its session; counted by the lane
-    INF_JOB_QUEUE, // in a lane; guarded by the lane's mutex
-    INF_JOB_WORKER // taken by a worker, or in the queue of those that are done
+    INF_JOB_HELD,  // waits for an earlier job of its session; counted by the device queue
+    INF_JOB_QUEUE, // in a device queue, guarded by its mutex
+    INF_JOB_WORKER // with a worker, or in the queue of jobs that are done
 };
 
-// Who gives the final answer of a job.
+// Which thread sends the final reply of a job.
 enum inf_job_answerer {
-    INF_JOB_BY_NOBODY, // yet
+    INF_JOB_BY_NONE, // not decided yet
     INF_JOB_BY_LOOP,
     INF_JOB_BY_WORKER,
 };
@@ -52,81 +52,84 @@ enum inf_job_answerer {
 struct inf_job {
     struct inf_call call; // the loop's
 
-    // Fixed by the loop before the job is submitted.
+    // Set by the loop before the job is submitted.
     struct inf_served *served; // a reference
     struct inf_device *device;
     uint32_t device_index;
-    enum inf_precision precision; // that was asked for; AUTO: as the model is placed
-    bool movable; // to another device, once: nobody named this one, and it was not moved yet
+    enum inf_precision precision; // that the request names; AUTO: as the model is placed
+    bool movable;                 // may move to another device, once: the request names no device
     uint32_t input_count;
-    const void *inputs[INF_LIMIT_TENSORS];           // by the model's order
-    struct inf_mapping *mappings[INF_LIMIT_TENSORS]; // what an input lies in; NULL: devices copy it
+    const void *inputs[INF_LIMIT_TENSORS];           // in the order of the model
+    struct inf_mapping *mappings[INF_LIMIT_TENSORS]; // mapping that an input lies in; NULL: copied
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     uint32_t output_count; // of the model
     struct inf_job_output outputs[INF_LIMIT_TENSORS];
-    uint32_t reply_bytes_max; // of the reply's data segment
+    uint32_t reply_bytes_max; // limit of the reply's data segment
     uint64_t accepted_ns;
     uint64_t estimate_key;
-    uint32_t rows; // that may run together with those of other jobs of the model; 0: none may
+    uint32_t rows; // rows that may run together with those of other jobs; 0: the job runs alone
 
-    struct {                             // for a worker that writes the reply itself
-        struct inf_reply_writer *writer; // a reference; NULL: the loop is to answer
+    struct {                             // for a direct reply of the worker
+        struct inf_reply_writer *writer; // a reference; NULL: the loop replies
         uint64_t stream_id;
-        uint32_t data_bytes_max; // in one frame
+        uint32_t data_bytes_max; // limit of the data in one frame
     } direct;
 
-    // Set by the loop at any time, looked at by the worker between steps.
+    // Set by the loop at any time, and read by the worker between steps.
     atomic_bool cancelled;
-    // Who gives the final answer; changed by inf_job_claim() only.
+    // Which thread sends the final reply. Changed by inf_job_claim() only.
     _Atomic enum inf_job_answerer answerer;
 
-    // The worker's until it posts the job; then the loop's.
+    // Owned by the worker until it posts the job, then by the loop.
     struct {
         struct inf_fault fault;
-        uint8_t *data; // of the pool; NULL where there is none
+        uint8_t *data; // of the pool; NULL: none
         size_t data_bytes, data_capacity;
-        // When a worker took the job, when its run began and ended (0: it never did), and when
+        // When a worker took the job; when its run began and ended (0: it did not run); and when
         // the worker was done with it.
         uint64_t start_ns, begin_ns, end_ns, done_ns;
-        uint64_t device_ns;               // its share of the time from start to done
+        uint64_t device_ns;               // share of this job in the time from start to done
         enum inf_precision precision;     // of the answer
-        struct inf_shadow_sample *sample; // NULL: its answer is not checked
-        uint32_t batch_rows;              // of the run, those of other jobs counted
-        uint32_t padded_to;               // rows of the run with its padding; 0: none
+        struct inf_shadow_sample *sample; // copy for the shadow check; NULL: none
+        uint32_t batch_rows;              // rows of the run, of all jobs
+        uint32_t padded_to;               // rows of the run with its padding; 0: no padding
         uint32_t flags;                   // of enum inf_infer_flag
     } result;
 
-    // The lane's, under its mutex; user, model and priority of `turn` are set by the loop before.
+    // Guarded by the mutex of the device queue; the loop sets user, model and priority of
+    // `queue_entry` before.
     enum inf_job_place place;
-    struct inf_fair_queue_entry turn;
-    struct inf_estimate expected; // all 0: nothing is known
-    bool given_up;                // its deadline would pass while it ran: it is not to be run
+    struct inf_fair_queue_entry queue_entry;
+    struct inf_estimate expected; // all 0: not known
+    bool skip_run;                // not to be run, because its deadline would pass meanwhile
     uint64_t expected_end_ns;
 
-    // The loop's alone.
+    // Used by the loop only.
     struct inf_deadline deadline;       // at_ns 0: none
-    struct inf_deadline queue_deadline; // only while no worker has it; at_ns 0: none
-    uint8_t *data;                      // the request's data segment, of the pool; NULL where none
+    struct inf_deadline queue_deadline; // for the start of the run; at_ns 0: none
+    uint8_t *data;                      // data segment of the request, of the pool; NULL: none
     size_t data_bytes;
-    struct inf_region *input_regions[INF_LIMIT_TENSORS]; // held; NULL where inline
-    uint32_t order_count;                                // outputs in the request's order
+    struct inf_region *input_regions[INF_LIMIT_TENSORS]; // references; NULL: the input is inline
+    uint32_t order_count;                                // outputs, in the order of the request
     uint8_t order[INF_LIMIT_TENSORS];
-    bool shadowed;               // its answer is to be checked
-    bool traced;                 // its nodes are to be told of
+    bool shadowed;               // the answer is to be checked by the shadow check
+    bool traced;                 // the nodes are to be logged
     struct inf_session *session; // a reference; NULL: none
     struct inf_job *session_next;
-    uint32_t kept_input_count; // inputs that the session gives, and which of its tensors they are
+    uint32_t kept_input_count; // inputs that come from the session, and their tensors there
     struct inf_session_port kept_inputs[INF_LIMIT_TENSORS];
     uint32_t kept_output_count;
     struct inf_session_port kept_outputs[INF_LIMIT_TENSORS];
     char id[INF_LIMIT_REQUEST_ID + 1];
 };
 
-// Takes it on to answer a job: true for exactly one who asks, and whenever the same asks again.
+// Claims the final reply of a job. Returns true for exactly one of loop and worker, each time that
+// it asks.
 static inline bool inf_job_claim(struct inf_job *job, enum inf_job_answerer who)
 {
-    enum inf_job_answerer answerer = INF_JOB_BY_NOBODY;
-    // Relaxed: it says who, and what the answer consists of is handed over elsewhere.
+    enum inf_job_answerer answerer = INF_JOB_BY_NONE;
+    // Relaxed: only the decision is atomic. The contents of the reply are handed over by the
+    // queues.
     return atomic_compare_exchange_strong_explicit(&job->answerer, &answerer, who,
                                                    memory_order_relaxed, memory_order_relaxed) ||
            answerer == who;

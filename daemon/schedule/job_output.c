@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds memory for the outputs of a job: in a region, in a session buffer, or in the data segment
+// of the reply, where the inline outputs follow each other at aligned offsets. Outputs whose size
+// depends on values ("late" ones) get their place after the run.
 #include "daemon/schedule/job_output.h"
 
 #include <assert.h>
@@ -9,8 +12,8 @@
 #include "proto/core/span.h"
 #include "proto/wire/frame.h"
 
-static enum inf_code too_small(struct inf_fault *fault, const char *name,
-                               const struct inf_job_output *output)
+static enum inf_code refuse_size(struct inf_fault *fault, const char *name,
+                                 const struct inf_job_output *output)
 {
     char wanted[24];
     char room[24];
@@ -21,7 +24,7 @@ static enum inf_code too_small(struct inf_fault *fault, const char *name,
                            "output '%s': %s bytes, but the room given is %s", name, wanted, room);
 }
 
-// Gives an output without a region its place in the reply's data segment, behind what is there.
+// Gives an output without a region the next place in the data segment of the reply.
 static enum inf_code place_inline(struct inf_job *job, const char *name,
                                   struct inf_job_output *output)
 {
@@ -36,9 +39,10 @@ static enum inf_code place_inline(struct inf_job *job, const char *name,
     return INF_OK;
 }
 
-// Notes what an output is, and finds room for it.
-static enum inf_code measure(struct inf_job *job, const char *name, struct inf_job_output *output,
-                             enum inf_dtype dtype, const struct inf_shape *shape)
+// Records data type and shape of an output, and finds memory for it.
+static enum inf_code place_output(struct inf_job *job, const char *name,
+                                  struct inf_job_output *output, enum inf_dtype dtype,
+                                  const struct inf_shape *shape)
 {
     struct inf_fault *fault = &job->result.fault;
     output->dtype = dtype;
@@ -55,15 +59,15 @@ static enum inf_code measure(struct inf_job *job, const char *name, struct inf_j
     }
     if (output->memory == NULL)
         return place_inline(job, name, output);
-    return output->size_bytes <= output->room_bytes ? INF_OK : too_small(fault, name, output);
+    return output->size_bytes <= output->room_bytes ? INF_OK : refuse_size(fault, name, output);
 }
 
 struct outputs_found {
-    bool has_inline; // some go into the reply's data segment
-    bool has_late;   // the sizes of some are known after the run only
+    bool has_inline; // outputs that go into the data segment of the reply
+    bool has_late;   // outputs whose sizes are known after the run only
 };
 
-// Measures the outputs whose shapes are known before the run.
+// Places the outputs whose shapes are known before the run.
 static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph *graph,
                                      uint32_t rows, struct outputs_found *found)
 {
@@ -80,16 +84,17 @@ static enum inf_code measure_outputs(struct inf_job *job, const struct inf_graph
         found->has_late |= output->late;
         if (!output->wanted || output->late)
             continue;
-        INF_TRY(measure(job, graph->outputs[i].name, output, value->dtype, &shape));
+        INF_TRY(place_output(job, graph->outputs[i].name, output, value->dtype, &shape));
         found->has_inline |= output->memory == NULL;
     }
     return INF_OK;
 }
 
-// Gets a data segment of the size that is needed so far; what the first `used` bytes of an earlier one
-// hold is kept. The gaps between the tensors (those that are late, or those that are not) are
-// zeroed: the buffer may have been another client's.
-static enum inf_code make_reply(struct inf_pool *pool, struct inf_job *job, bool late, size_t used)
+// Acquires a data segment of the size that is needed so far, and keeps the first `used` bytes of an
+// earlier one. The gaps between the tensors are zeroed, because the buffer may contain data of
+// another client. `late` selects the outputs that are placed by this call.
+static enum inf_code acquire_data(struct inf_pool *pool, struct inf_job *job, bool late,
+                                  size_t used)
 {
     size_t capacity = INF_MAX(job->result.data_bytes, 1);
     uint8_t *data = inf_pool_acquire(pool, capacity);
@@ -119,11 +124,11 @@ enum inf_code inf_job_place_outputs(struct inf_job *job, const struct inf_graph 
     job->result.data = NULL;
     INF_TRY(measure_outputs(job, graph, rows, &found));
     *out_late = found.has_late;
-    return found.has_inline ? make_reply(pool, job, false, 0) : INF_OK;
+    return found.has_inline ? acquire_data(pool, job, false, 0) : INF_OK;
 }
 
-// Where a measured output lies.
-static void *place_of(const struct inf_job *job, const struct inf_job_output *output)
+// Returns the memory of an output that has its place.
+static void *find_memory(const struct inf_job *job, const struct inf_job_output *output)
 {
     return output->memory != NULL ? output->memory : job->result.data + output->offset;
 }
@@ -131,7 +136,7 @@ static void *place_of(const struct inf_job *job, const struct inf_job_output *ou
 void *inf_job_output_memory(const struct inf_job *job, uint32_t index)
 {
     const struct inf_job_output *output = &job->outputs[index];
-    return output->wanted && !output->late ? place_of(job, output) : NULL;
+    return output->wanted && !output->late ? find_memory(job, output) : NULL;
 }
 
 void inf_job_keep_outputs(struct inf_job *job)
@@ -139,7 +144,7 @@ void inf_job_keep_outputs(struct inf_job *job)
     for (uint32_t i = 0; i < job->output_count; i++) {
         const struct inf_job_output *output = &job->outputs[i];
         if (output->kept != NULL && output->returned && output->size_bytes > 0)
-            memcpy(output->kept->data, place_of(job, output), output->size_bytes);
+            memcpy(output->kept->data, find_memory(job, output), output->size_bytes);
     }
 }
 
@@ -157,16 +162,16 @@ enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_executa
         if (!inf_executable_result(executable, slot, i, &result))
             return inf_fail_reason(&job->result.fault.err, INF_INTERNAL, INF_REASON_BUG,
                                    "output '%s': the run did not give it", graph->outputs[i].name);
-        INF_TRY(measure(job, graph->outputs[i].name, output, result.dtype, &result.shape));
+        INF_TRY(place_output(job, graph->outputs[i].name, output, result.dtype, &result.shape));
         has_inline |= output->memory == NULL;
     }
     if (has_inline)
-        INF_TRY(make_reply(pool, job, true, used));
+        INF_TRY(acquire_data(pool, job, true, used));
     for (uint32_t i = 0; i < job->output_count; i++) {
         const struct inf_job_output *output = &job->outputs[i];
         if (output->late && output->size_bytes > 0 &&
             inf_executable_result(executable, slot, i, &result))
-            memcpy(place_of(job, output), result.data, output->size_bytes);
+            memcpy(find_memory(job, output), result.data, output->size_bytes);
     }
     return INF_OK;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the outputs of a job go: into regions, or into the data segment of its reply. For workers.
+// The memory of a job's outputs: regions, session buffers, or the data segment of the reply. For
+// workers.
 #ifndef INF_DAEMON_SCHEDULE_JOB_OUTPUT_H
 #define INF_DAEMON_SCHEDULE_JOB_OUTPUT_H
 
@@ -7,24 +8,24 @@
 #include "daemon/output/buffer_pool.h"
 #include "daemon/schedule/job.h"
 
-// Measures the outputs whose shapes are known before the run, as `graph` has them but for the first
-// dimension where `rows` is not 0, and gets the data segment for those without a region. *out_late
-// tells that the sizes of some are known after the run only. The job's fault says what is wrong; what
-// an earlier call got is given back.
+// Places the outputs whose shapes are known before the run, and acquires the data segment for those
+// without a region. The shapes are those of `graph`; if `rows` is not 0, it replaces their first
+// dimension. *out_late is set if the sizes of some outputs are known after the run only. Errors are
+// in job->result.fault. May be called again; then the data segment of the earlier call is released.
 //
-// INF_RANGE      (OUTPUT_TOO_SMALL) the room of one.
+// INF_RANGE      (OUTPUT_TOO_SMALL) an output does not fit its region.
 // INF_EXHAUSTED  (FRAME_TOO_LARGE, HOST_OOM)
 enum inf_code inf_job_place_outputs(struct inf_job *job, const struct inf_graph *graph,
                                     uint32_t rows, struct inf_pool *pool,
                                     bool *out_late) INF_NODISCARD;
 
-// Where an output that was measured goes; NULL where it is not wanted, or late.
+// Returns the memory of an output that has its place; NULL if it is not wanted, or late.
 void *inf_job_output_memory(const struct inf_job *job, uint32_t index);
 
-// A run went well: what is to be kept as well as returned is copied to where it is kept.
+// Copies outputs that are both returned and kept to their session buffers, after a successful run.
 void inf_job_keep_outputs(struct inf_job *job);
 
-// Fetches the outputs whose sizes only the run in `slot` could tell. Fails as
+// Places and copies the late outputs of the run in `slot`. Fails as
 // inf_job_place_outputs().
 enum inf_code inf_job_collect_late(struct inf_job *job, const struct inf_executable *executable,
                                    uint32_t slot, struct inf_pool *pool) INF_NODISCARD;

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes the reply of a successful job: a message for the loop to send, or a whole frame for a
+// direct reply. A worker replies directly only if it can enter the reply writer, the frame is
+// small, and it claims the job first; then the loop will not answer the job. The frame is written
+// after the job is posted, so that the loop has counted the request as done when the client sends
+// the next one.
 #include "daemon/schedule/job_reply.h"
 
 #include <stdlib.h>
@@ -7,7 +12,7 @@
 #include "daemon/output/reply_writer.h"
 #include "proto/wire/frame.h"
 
-// Metadata of such a reply; longer ones are the loop's.
+// Limit of the metadata of a direct reply. The loop sends longer ones.
 #define META_BYTES 4096
 
 struct inf_job_replier {
@@ -58,7 +63,7 @@ void inf_job_reply_fill(const struct inf_job *job, struct inf_infer_reply *reply
     reply->padded_to = job->result.padded_to;
 }
 
-// --- frames that workers write ---
+// --- direct replies ---
 
 enum inf_code inf_job_replier_create(struct inf_job_replier **out_replier, struct inf_pool *pool,
                                      struct inf_error *err)
@@ -84,7 +89,8 @@ void inf_job_replier_destroy(struct inf_job_replier **replier)
     *replier = NULL;
 }
 
-static bool encode(struct inf_job_replier *replier, const struct inf_job *job, size_t *out_bytes)
+static bool encode_reply(struct inf_job_replier *replier, const struct inf_job *job,
+                         size_t *out_bytes)
 {
     size_t meta_bytes;
     inf_job_reply_fill(job, &replier->message.infer_reply);
@@ -110,7 +116,7 @@ bool inf_job_replier_begin(struct inf_job_replier *replier, struct inf_job *job,
         job->result.data_bytes > job->direct.data_bytes_max ||
         !inf_reply_writer_enter_worker(job->direct.writer))
         return false;
-    if (!encode(replier, job, &direct_reply->head_bytes) ||
+    if (!encode_reply(replier, job, &direct_reply->head_bytes) ||
         !inf_job_claim(job, INF_JOB_BY_WORKER)) {
         inf_reply_writer_leave_worker(job->direct.writer);
         return false;

@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reduced precision may overflow. If a run in less than fp32 produces a non-finite output, or the
+// device reports an overflow inside, the run is repeated in fp32 into the same outputs.
 #include "daemon/schedule/result_guard.h"
 
 #include <math.h>
 
-// Whether every float of an output is finite.
-static bool is_finite(const float *elements, size_t count)
+// Returns true if all elements are finite.
+static bool are_elements_finite(const float *elements, size_t count)
 {
-    // Anything times 0 is 0, but for what is not finite: that stays NaN through the whole sum.
+    // x * 0 is 0 for every finite x, and NaN otherwise. A NaN stays in the sum. This loop
+    // vectorises.
     float sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += elements[i] * 0;
     return !isnan(sum);
 }
 
-static bool are_finite(const struct inf_executable *executable,
-                       const struct inf_execution *execution)
+static bool are_outputs_finite(const struct inf_executable *executable,
+                               const struct inf_execution *execution)
 {
     const struct inf_graph *graph = inf_executable_graph(executable);
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const struct inf_value *value = &graph->values[graph->outputs[i].value];
         if (execution->outputs[i] != NULL && value->dtype == INF_DTYPE_F32 &&
-            !is_finite(execution->outputs[i], inf_shape_elements(&value->shape)))
+            !are_elements_finite(execution->outputs[i], inf_shape_elements(&value->shape)))
             return false;
     }
     return true;
 }
 
-// Runs the same in fp32, into the same outputs.
-static enum inf_code run_again(struct inf_served *served, struct inf_device *device,
-                               const struct inf_executable *first,
-                               const struct inf_execution *execution, bool *mended,
-                               struct inf_error *err) INF_MAY_BLOCK
+// Runs the model in fp32 with the same inputs, into the same outputs. *repaired: these are finite.
+static enum inf_code run_in_fp32(struct inf_served *served, struct inf_device *device,
+                                 const struct inf_executable *first,
+                                 const struct inf_execution *execution, bool *repaired,
+                                 struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_graph *graph = inf_executable_graph(first);
     const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
@@ -42,7 +45,7 @@ static enum inf_code run_again(struct inf_served *served, struct inf_device *dev
         shapes[i] = graph->values[graph->inputs[i].value].shape;
     INF_TRY(inf_model_acquire_in(served->model, device, &fp32, shapes, &executable, err));
     enum inf_code code = inf_executable_run(executable, execution, err);
-    *mended = code == INF_OK && are_finite(executable, execution);
+    *repaired = code == INF_OK && are_outputs_finite(executable, execution);
     inf_model_release(served->model, &executable);
     return code;
 }
@@ -59,15 +62,15 @@ enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device 
     struct inf_execution watched = *execution;
     watched.overflowed = &overflowed;
     INF_TRY(inf_executable_run(executable, &watched, err));
-    if (!atomic_load(&overflowed) && are_finite(executable, execution))
+    if (!atomic_load(&overflowed) && are_outputs_finite(executable, execution))
         return INF_OK;
-    bool mended = false;
+    bool repaired = false;
     *out_precision = INF_PRECISION_FP32;
-    INF_TRY(run_again(served, device, executable, execution, &mended, err));
-    // What somebody asked for beside the model's placement says nothing about that.
+    INF_TRY(run_in_fp32(served, device, executable, execution, &repaired, err));
+    // A precision or device that the request named tells nothing about the placement of the model.
     bool as_placed = device == served->device &&
                      inf_executable_precision(executable) == served->placement.options.precision;
-    if (mended && as_placed)
+    if (repaired && as_placed)
         atomic_fetch_add_explicit(&served->recomputed, 1, memory_order_relaxed);
     return INF_OK;
 }

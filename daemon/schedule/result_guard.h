@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in less than fp32 are looked at when they are over: an answer that is not finite, though it is
-// in fp32, never gets out.
+// Checks the outputs of reduced-precision runs, so that no client gets a NaN or infinity that fp32
+// would not have produced.
 #ifndef INF_DAEMON_SCHEDULE_RESULT_GUARD_H
 #define INF_DAEMON_SCHEDULE_RESULT_GUARD_H
 
 #include "daemon/load/served.h"
 
-// Runs `executable`, which is of served->model on `device`. Where it computes in less than fp32 and an
-// output of the run is not finite, or the device saw a value overflow, the same is run once more in
-// fp32; where that mends it, served->recomputed is raised, if the model is placed so. *out_precision: of what is in the outputs.
+// Runs `executable`, which belongs to served->model on `device`. If it computes in less than fp32
+// and an output is not finite, or the device reports an overflow, the run is repeated in fp32. If
+// that repairs the outputs and the model is placed this way, served->recomputed is incremented.
+// *out_precision is the precision of the outputs.
 //
 // As inf_model_acquire_in() and inf_executable_run().
 enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device *device,

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Connects the loop with the device queues, workers and deadlines, and decides when the loop polls
+// for results.
+//
+// Polling for results: waking the loop from epoll costs more than a small inference. So the loop
+// polls the queue of done jobs while a result is about to arrive. The window depends on the
+// expected time of the job:
+//
+//   up to INF_SPIN_WAIT_LEAST_NS       poll at once, for that time
+//   alone, up to POLL_THROUGH_NS       poll from the start until the expected end plus a margin
+//   alone, longer                      sleep until shortly before the expected end (a timer wakes the loop), then poll
+//   several jobs, longer               do not poll: the eventfd wakes the loop
+//
+// While the loop polls, workers do not write to the eventfd (inf_queue_begin_looking()). When it
+// stops, a result may have arrived unannounced; inf_queue_end_looking() tells, so none is lost.
 #include "daemon/schedule/scheduler.h"
 
 #include <assert.h>
@@ -12,11 +26,11 @@
 #include "daemon/schedule/device_queue.h"
 #include "daemon/schedule/worker.h"
 
-// Runs up to so long are looked for from their beginning on.
-#define LOOK_THROUGH_NS (3 * INF_NS_PER_MS / 2)
+// A job that is alone and takes at most this long is polled for from its start.
+#define POLL_THROUGH_NS (3 * INF_NS_PER_MS / 2)
 
-// What the loop knows of one device.
-struct station {
+// The queue and the workers of one device.
+struct device_state {
     struct inf_device_queue queue;
     struct inf_worker *workers;
     uint32_t worker_count;
@@ -30,69 +44,69 @@ struct inf_scheduler {
     const struct inf_device_list *devices;
     struct inf_idle_gate *idle_gate;
     uint32_t queue_requests_max;
-    uint32_t
-        jobs_max; // submitted and not yet taken back: what `done` and `deadlines` have room for
-    uint32_t jobs;
-    bool patient;              // whether it may pay to look rather than to sleep
-    bool looking;              // the loop does
-    uint64_t last_run_ns;      // what the job took that was taken back last
-    uint64_t look_from_ns;     // from when it may pay,
-    uint64_t look_until_ns;    // by when all that was worth it is done
-    struct inf_deadline alarm; // wakes the loop at look_from_ns
-    uint32_t station_count;    // prepared so far
-    struct station stations[INF_REGISTRY_DEVICES];
+    uint32_t jobs_max;              // limit of `jobs`; `done` and `deadlines` have room for as many
+    uint32_t jobs;                  // submitted and not taken back
+    bool may_poll;                  // polling is allowed: there are several processors
+    bool polling;                   // the loop polls
+    uint64_t last_run_ns;           // time of the job that was taken back last
+    uint64_t poll_from_ns;          // start of the polling window
+    uint64_t poll_until_ns;         // end of the polling window
+    struct inf_deadline poll_timer; // wakes the loop at the start of the window
+    uint32_t device_count;          // devices that are prepared
+    struct device_state device_states[INF_REGISTRY_DEVICES];
 };
 
-static enum inf_code start_workers(struct inf_scheduler *scheduler, struct station *station,
+static enum inf_code start_workers(struct inf_scheduler *scheduler, struct device_state *state,
                                    const struct inf_scheduler_options *options,
                                    struct inf_error *err)
 {
-    uint32_t slots = station->queue.workers;
-    station->workers = calloc(slots, sizeof *station->workers);
-    if (station->workers == NULL)
+    uint32_t slots = state->queue.workers;
+    state->workers = calloc(slots, sizeof *state->workers);
+    if (state->workers == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u workers", slots);
     for (uint32_t i = 0; i < slots; i++) {
-        struct inf_worker *worker = &station->workers[i];
-        worker->queue = &station->queue;
+        struct inf_worker *worker = &state->workers[i];
+        worker->queue = &state->queue;
         worker->done = scheduler->done;
         worker->pool = options->pool;
         worker->slot = i;
         INF_TRY(inf_worker_start(worker, err));
-        station->worker_count++;
+        state->worker_count++;
     }
     return INF_OK;
 }
 
-// Jobs that one device can have: a full lane and busy workers, and as many again that are done while
-// the loop still reads.
-static uint32_t station_jobs_max(const struct inf_scheduler_options *options, uint32_t index)
+// Returns the most jobs that one device can have: a full queue and busy workers, and as many again
+// that are done but not taken back.
+static uint32_t find_jobs_max(const struct inf_scheduler_options *options, uint32_t index)
 {
     return 2 * (INF_MAX(options->queue_requests_max, 1) +
                 inf_device_info(options->devices->devices[index])->slots);
 }
 
-static enum inf_code fill(struct inf_scheduler *scheduler,
-                          const struct inf_scheduler_options *options, struct inf_error *err)
+static enum inf_code init_scheduler(struct inf_scheduler *scheduler,
+                                    const struct inf_scheduler_options *options,
+                                    struct inf_error *err)
 {
     for (uint32_t i = 0; i < options->devices->count; i++)
-        scheduler->jobs_max += station_jobs_max(options, i);
+        scheduler->jobs_max += find_jobs_max(options, i);
     INF_TRY(inf_queue_create(&scheduler->done, scheduler->jobs_max, true, err));
     INF_TRY(inf_deadlines_create(&scheduler->deadlines, 2 * scheduler->jobs_max + 1, err));
     scheduler->devices = options->devices;
     scheduler->idle_gate = options->idle_gate;
     scheduler->queue_requests_max = options->queue_requests_max;
     uint32_t cores = inf_cores_usable();
-    scheduler->patient = cores > 1;
+    scheduler->may_poll = cores > 1;
     for (uint32_t i = 0; i < options->devices->count; i++) {
-        struct station *station = &scheduler->stations[scheduler->station_count++];
+        struct device_state *state = &scheduler->device_states[scheduler->device_count++];
         const struct inf_device_queue_options queue = {
             .workers = inf_device_info(options->devices->devices[i])->slots,
-            .jobs_max = station_jobs_max(options, i),
+            .jobs_max = find_jobs_max(options, i),
             .cores = cores,
             .limits = {.requests_max = options->queue_requests_max,
                        .bytes_max = options->queue_bytes_max}};
-        INF_TRY(inf_device_queue_init(&station->queue, &queue, err));
-        INF_TRY(start_workers(scheduler, station, options, err));
+        INF_TRY(inf_device_queue_init(&state->queue, &queue, err));
+        INF_TRY(start_workers(scheduler, state, options, err));
     }
     return INF_OK;
 }
@@ -104,7 +118,7 @@ enum inf_code inf_scheduler_create(struct inf_scheduler **out_scheduler,
     struct inf_scheduler *scheduler = calloc(1, sizeof *scheduler);
     if (scheduler == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a scheduler");
-    enum inf_code code = fill(scheduler, options, err);
+    enum inf_code code = init_scheduler(scheduler, options, err);
     if (code == INF_OK)
         *out_scheduler = scheduler;
     else
@@ -114,11 +128,11 @@ enum inf_code inf_scheduler_create(struct inf_scheduler **out_scheduler,
 
 void inf_scheduler_stop(struct inf_scheduler *scheduler)
 {
-    for (uint32_t i = 0; i < scheduler->station_count; i++)
-        inf_device_queue_close(&scheduler->stations[i].queue);
-    for (uint32_t i = 0; i < scheduler->station_count; i++)
-        for (uint32_t k = 0; k < scheduler->stations[i].worker_count; k++)
-            inf_worker_join(&scheduler->stations[i].workers[k]);
+    for (uint32_t i = 0; i < scheduler->device_count; i++)
+        inf_device_queue_close(&scheduler->device_states[i].queue);
+    for (uint32_t i = 0; i < scheduler->device_count; i++)
+        for (uint32_t k = 0; k < scheduler->device_states[i].worker_count; k++)
+            inf_worker_join(&scheduler->device_states[i].workers[k]);
 }
 
 void inf_scheduler_destroy(struct inf_scheduler **scheduler)
@@ -126,9 +140,9 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler)
     if (*scheduler == NULL)
         return;
     inf_scheduler_stop(*scheduler);
-    for (uint32_t i = 0; i < (*scheduler)->station_count; i++) {
-        free((*scheduler)->stations[i].workers);
-        inf_device_queue_fini(&(*scheduler)->stations[i].queue);
+    for (uint32_t i = 0; i < (*scheduler)->device_count; i++) {
+        free((*scheduler)->device_states[i].workers);
+        inf_device_queue_fini(&(*scheduler)->device_states[i].queue);
     }
     inf_deadlines_destroy(&(*scheduler)->deadlines);
     inf_queue_destroy(&(*scheduler)->done);
@@ -136,26 +150,27 @@ void inf_scheduler_destroy(struct inf_scheduler **scheduler)
     *scheduler = NULL;
 }
 
-// When to come again: once half of what waits is done.
-static uint32_t retry_after_ms(uint64_t wait_ns)
+// Returns the time after which a refused client should try again: when half of the queued work is
+// done.
+static uint32_t find_retry_ms(uint64_t wait_ns)
 {
     return (uint32_t)INF_MIN(INF_MAX(wait_ns / 2 / INF_NS_PER_MS, 1), 60000);
 }
 
-static enum inf_code refuse(struct inf_scheduler *scheduler, const struct inf_job *job,
-                            enum inf_device_queue_verdict verdict, uint64_t wait_ns,
-                            struct inf_fault *fault)
+static enum inf_code refuse_job(struct inf_scheduler *scheduler, const struct inf_job *job,
+                                enum inf_device_queue_verdict verdict, uint64_t wait_ns,
+                                struct inf_fault *fault)
 {
     const char *device = inf_device_info(job->device)->name;
-    struct inf_device_queue *queue = &scheduler->stations[job->device_index].queue;
-    fault->retry_after_ms = retry_after_ms(wait_ns);
+    struct inf_device_queue *queue = &scheduler->device_states[job->device_index].queue;
+    fault->retry_after_ms = find_retry_ms(wait_ns);
     fault->phase = "queue";
-    if (verdict == INF_DEVICE_QUEUE_LONG)
+    if (verdict == INF_DEVICE_QUEUE_LATE_START)
         return inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_PREDICTED,
                                "device '%s': the time given for the queue, %" PRIu64
                                " us, would run out before the request is begun",
                                device, (job->queue_deadline.at_ns - job->accepted_ns) / 1000);
-    if (verdict == INF_DEVICE_QUEUE_LATE)
+    if (verdict == INF_DEVICE_QUEUE_LATE_END)
         return inf_fail_reason(&fault->err, INF_DEADLINE, INF_REASON_PREDICTED,
                                "device '%s': the time given, %" PRIu64
                                " us, would run out before the request is done",
@@ -165,7 +180,7 @@ static enum inf_code refuse(struct inf_scheduler *scheduler, const struct inf_jo
                            inf_device_queue_count(queue));
 }
 
-// Which of a job's deadlines one is.
+// The kinds of deadlines of one job.
 enum {
     DEADLINE_END,
     DEADLINE_QUEUE
@@ -187,89 +202,88 @@ static void remove_deadlines(struct inf_scheduler *scheduler, struct inf_job *jo
     inf_deadlines_remove(scheduler->deadlines, &job->queue_deadline);
 }
 
-// Plans when the loop looks for a job that should be done after `wait_ns`, with all that is ahead of it.
-// One that is alone is looked for about then: waking a processor that slept meanwhile would cost more
-// than all else that the daemon does for it.
-static void plan_look(struct inf_scheduler *scheduler, const struct inf_job *job, uint64_t wait_ns)
-    INF_ATTR(requires_capability(inf_role_loop))
+// Sets the polling window for a job that should be done after `wait_ns`, which includes the jobs
+// ahead of it.
+static void plan_polling(struct inf_scheduler *scheduler, const struct inf_job *job,
+                         uint64_t wait_ns) INF_ATTR(requires_capability(inf_role_loop))
 {
     uint64_t end_ns = job->accepted_ns + wait_ns;
     uint64_t margin_ns = INF_MIN(INF_MAX(wait_ns / 8, (uint64_t)INF_SPIN_WAIT_LEAST_NS),
                                  (uint64_t)INF_SPIN_WAIT_MOST_NS);
-    inf_deadlines_remove(scheduler->deadlines, &scheduler->alarm);
-    if (!scheduler->patient || job->expected.run_ns == 0)
+    inf_deadlines_remove(scheduler->deadlines, &scheduler->poll_timer);
+    if (!scheduler->may_poll || job->expected.run_ns == 0)
         return;
     if (wait_ns <= INF_SPIN_WAIT_LEAST_NS) {
-        scheduler->look_from_ns = job->accepted_ns;
-        scheduler->look_until_ns = job->accepted_ns + INF_SPIN_WAIT_LEAST_NS;
+        scheduler->poll_from_ns = job->accepted_ns;
+        scheduler->poll_until_ns = job->accepted_ns + INF_SPIN_WAIT_LEAST_NS;
     } else if (scheduler->jobs == 1) {
-        scheduler->look_from_ns =
-            wait_ns <= LOOK_THROUGH_NS ? job->accepted_ns : end_ns - margin_ns;
-        scheduler->look_until_ns = end_ns + margin_ns;
-        scheduler->alarm.at_ns = scheduler->look_from_ns;
-        if (wait_ns > LOOK_THROUGH_NS)
-            inf_deadlines_add(scheduler->deadlines, &scheduler->alarm);
+        scheduler->poll_from_ns =
+            wait_ns <= POLL_THROUGH_NS ? job->accepted_ns : end_ns - margin_ns;
+        scheduler->poll_until_ns = end_ns + margin_ns;
+        scheduler->poll_timer.at_ns = scheduler->poll_from_ns;
+        if (wait_ns > POLL_THROUGH_NS)
+            inf_deadlines_add(scheduler->deadlines, &scheduler->poll_timer);
     }
 }
 
 enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_job *job,
                                    struct inf_fault *fault)
 {
-    struct station *station = &scheduler->stations[job->device_index];
+    struct device_state *state = &scheduler->device_states[job->device_index];
     uint64_t wait_ns = 0;
     enum inf_device_queue_verdict verdict = INF_DEVICE_QUEUE_FULL;
     if (scheduler->jobs < scheduler->jobs_max)
-        verdict = inf_device_queue_push(&station->queue, job, &wait_ns);
-    if (verdict != INF_DEVICE_QUEUE_TAKEN)
-        return refuse(scheduler, job, verdict, wait_ns, fault);
+        verdict = inf_device_queue_push(&state->queue, job, &wait_ns);
+    if (verdict != INF_DEVICE_QUEUE_ACCEPTED)
+        return refuse_job(scheduler, job, verdict, wait_ns, fault);
     scheduler->jobs++;
     inf_idle_gate_stir(scheduler->idle_gate);
     add_deadlines(scheduler, job);
-    plan_look(scheduler, job, wait_ns);
+    plan_polling(scheduler, job, wait_ns);
     return INF_OK;
 }
 
 uint64_t inf_scheduler_finish_ns(struct inf_scheduler *scheduler, uint32_t index,
                                  const struct inf_job *job, uint64_t run_ns)
 {
-    return inf_device_queue_finish_ns(&scheduler->stations[index].queue, job, run_ns);
+    return inf_device_queue_finish_ns(&scheduler->device_states[index].queue, job, run_ns);
 }
 
 bool inf_scheduler_poll(struct inf_scheduler *scheduler)
 {
-    bool look = false;
+    bool poll = false;
     if (scheduler->jobs > 0) {
         uint64_t now_ns = inf_clock_ns();
-        look = now_ns >= scheduler->look_from_ns && now_ns < scheduler->look_until_ns;
+        poll = now_ns >= scheduler->poll_from_ns && now_ns < scheduler->poll_until_ns;
     }
-    if (look && !scheduler->looking)
+    if (poll && !scheduler->polling)
         inf_queue_begin_looking(scheduler->done);
-    bool late = !look && scheduler->looking && inf_queue_end_looking(scheduler->done);
-    scheduler->looking = look;
-    return look || late;
+    bool late = !poll && scheduler->polling && inf_queue_end_looking(scheduler->done);
+    scheduler->polling = poll;
+    return poll || late;
 }
 
 bool inf_scheduler_stop_polling(struct inf_scheduler *scheduler)
 {
-    scheduler->look_until_ns = 0;
+    scheduler->poll_until_ns = 0;
     return inf_scheduler_poll(scheduler);
 }
 
 enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job *job,
                                  struct inf_fault *fault)
 {
-    struct station *station = &scheduler->stations[job->device_index];
+    struct device_state *state = &scheduler->device_states[job->device_index];
     if (scheduler->jobs >= scheduler->jobs_max ||
-        inf_device_queue_hold(&station->queue, job) != INF_DEVICE_QUEUE_TAKEN)
-        return refuse(scheduler, job, INF_DEVICE_QUEUE_FULL, 0, fault);
+        inf_device_queue_hold(&state->queue, job) != INF_DEVICE_QUEUE_ACCEPTED)
+        return refuse_job(scheduler, job, INF_DEVICE_QUEUE_FULL, 0, fault);
     scheduler->jobs++;
     inf_idle_gate_stir(scheduler->idle_gate);
     add_deadlines(scheduler, job);
     return INF_OK;
 }
 
-// Puts a job that never ran among those that are done.
-static void post(struct inf_scheduler *scheduler, struct inf_job *job)
+// Moves a job that did not run to the queue of done jobs.
+static void post_unrun_job(struct inf_scheduler *scheduler, struct inf_job *job)
 {
     job->result.start_ns = job->result.begin_ns = job->accepted_ns;
     job->result.end_ns = job->result.done_ns = job->accepted_ns;
@@ -284,24 +298,24 @@ void inf_scheduler_resume(struct inf_scheduler *scheduler, struct inf_job *job)
 {
     uint64_t wait_ns;
     enum inf_device_queue_verdict verdict =
-        inf_device_queue_push(&scheduler->stations[job->device_index].queue, job, &wait_ns);
-    if (verdict == INF_DEVICE_QUEUE_TAKEN)
+        inf_device_queue_push(&scheduler->device_states[job->device_index].queue, job, &wait_ns);
+    if (verdict == INF_DEVICE_QUEUE_ACCEPTED)
         return;
     inf_fault_init(&job->result.fault);
     inf_fail_reason(&job->result.fault.err, INF_UNAVAILABLE, INF_REASON_DRAINING,
                     "the daemon shuts down");
-    post(scheduler, job);
+    post_unrun_job(scheduler, job);
 }
 
 void inf_scheduler_fail(struct inf_scheduler *scheduler, struct inf_job *job)
 {
-    inf_device_queue_drop(&scheduler->stations[job->device_index].queue, job);
-    post(scheduler, job);
+    inf_device_queue_drop(&scheduler->device_states[job->device_index].queue, job);
+    post_unrun_job(scheduler, job);
 }
 
 bool inf_scheduler_withdraw(struct inf_scheduler *scheduler, struct inf_job *job)
 {
-    struct inf_device_queue *queue = &scheduler->stations[job->device_index].queue;
+    struct inf_device_queue *queue = &scheduler->device_states[job->device_index].queue;
     remove_deadlines(scheduler, job);
     bool queued = inf_device_queue_withdraw(queue, job);
     if (queued) {
@@ -325,9 +339,9 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
     scheduler->jobs--;
     inf_idle_gate_settle(scheduler->idle_gate);
     remove_deadlines(scheduler, job);
-    struct station *station = &scheduler->stations[job->device_index];
-    station->requests++;
-    station->busy_ns += job->result.device_ns;
+    struct device_state *state = &scheduler->device_states[job->device_index];
+    state->requests++;
+    state->busy_ns += job->result.device_ns;
     scheduler->last_run_ns = job->result.done_ns - job->result.start_ns;
     return job;
 }
@@ -341,13 +355,13 @@ struct inf_job *inf_scheduler_next_expired(struct inf_scheduler *scheduler)
 {
     struct inf_deadline *passed;
     while ((passed = inf_deadlines_next(scheduler->deadlines)) != NULL) {
-        if (passed == &scheduler->alarm) // the loop is awake now, which is all it is for
+        if (passed == &scheduler->poll_timer) // it only had to wake the loop
             continue;
         if (passed->kind == DEADLINE_END)
             return (struct inf_job *)((char *)passed - offsetof(struct inf_job, deadline));
         struct inf_job *job =
             (struct inf_job *)((char *)passed - offsetof(struct inf_job, queue_deadline));
-        if (inf_device_queue_recall(&scheduler->stations[job->device_index].queue, job))
+        if (inf_device_queue_recall(&scheduler->device_states[job->device_index].queue, job))
             return job;
     }
     return NULL;
@@ -359,18 +373,18 @@ void inf_scheduler_set_limits(struct inf_scheduler *scheduler, uint32_t queue_re
     const struct inf_device_queue_limits limits = {.requests_max = queue_requests_max,
                                                    .bytes_max = queue_bytes_max};
     scheduler->queue_requests_max = queue_requests_max;
-    for (uint32_t i = 0; i < scheduler->station_count; i++)
-        inf_device_queue_set_limits(&scheduler->stations[i].queue, &limits);
+    for (uint32_t i = 0; i < scheduler->device_count; i++)
+        inf_device_queue_set_limits(&scheduler->device_states[i].queue, &limits);
 }
 
 struct inf_device_load inf_scheduler_device_load(struct inf_scheduler *scheduler, uint32_t index)
 {
-    struct station *station = &scheduler->stations[index];
+    struct device_state *state = &scheduler->device_states[index];
     return (struct inf_device_load){
-        .queue_depth = inf_device_queue_count(&station->queue),
+        .queue_depth = inf_device_queue_count(&state->queue),
         .queue_limit = scheduler->queue_requests_max,
-        .requests = station->requests,
-        .busy_ns = station->busy_ns,
+        .requests = state->requests,
+        .busy_ns = state->busy_ns,
     };
 }
 
@@ -388,9 +402,9 @@ uint64_t inf_scheduler_longest_run_ns(struct inf_scheduler *scheduler)
 {
     uint64_t now_ns = inf_clock_ns();
     uint64_t longest_ns = 0;
-    for (uint32_t i = 0; i < scheduler->station_count; i++) {
-        for (uint32_t k = 0; k < scheduler->stations[i].worker_count; k++) {
-            struct inf_worker *worker = &scheduler->stations[i].workers[k];
+    for (uint32_t i = 0; i < scheduler->device_count; i++) {
+        for (uint32_t k = 0; k < scheduler->device_states[i].worker_count; k++) {
+            struct inf_worker *worker = &scheduler->device_states[i].workers[k];
             uint64_t since_ns = atomic_load_explicit(&worker->busy_since_ns, memory_order_relaxed);
             if (since_ns != 0 && since_ns < now_ns)
                 longest_ns = INF_MAX(longest_ns, now_ns - since_ns);

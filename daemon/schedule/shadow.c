@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes some answers again on the reference device, in the background, to detect devices that
+// compute wrongly. Workers copy inputs and outputs of selected jobs (a sample); a thread with idle
+// priority runs the model again, and compares. If an output differs, both devices are inspected to
+// find the first node that differs. The queue of samples is short: samples beyond it are dropped
+// and counted, so that checking never delays a request.
 #include "daemon/schedule/shadow.h"
 
 #include <inttypes.h>
@@ -18,7 +23,7 @@
 struct inf_shadow_sample {
     struct inf_shadow_sample *next;
     struct inf_served *served; // a reference
-    struct inf_device *device; // the device list's
+    struct inf_device *device; // of the device list; no reference
     enum inf_precision precision;
     double tolerance;
     bool check, trace;
@@ -26,16 +31,15 @@ struct inf_shadow_sample {
     uint32_t input_count, output_count;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS];
-    struct inf_blob
-        *outputs[INF_LIMIT_TENSORS]; // NULL: it was not wanted, or its size was not known
+    struct inf_blob *outputs[INF_LIMIT_TENSORS]; // NULL: not wanted, or late
 };
 
 struct inf_shadow {
     struct inf_shadow_options options;
     struct inf_thread thread;
-    _Atomic uint64_t checked, drifted, dropped; // of all models
-    atomic_bool ending;                         // a run's `cancelled`
-    struct inf_mutex mutex;                     // guards what follows
+    _Atomic uint64_t checked, drifted, dropped; // counts of all models
+    atomic_bool ending;                         // stops the present run, and the thread
+    struct inf_mutex mutex;                     // guards the following members
     struct inf_cond wanted;
     struct inf_shadow_sample *first, **last;
     uint32_t waiting;
@@ -63,7 +67,7 @@ static void count_dropped(struct inf_shadow *shadow, struct inf_served *served)
     atomic_fetch_add_explicit(&shadow->dropped, 1, memory_order_relaxed);
 }
 
-static struct inf_blob *copy(const void *from, size_t size)
+static struct inf_blob *copy_memory(const void *from, size_t size)
 {
     struct inf_blob *blob = inf_blob_create(size);
     if (blob != NULL && size > 0)
@@ -101,7 +105,7 @@ static bool fill_sample(struct inf_shadow_sample *sample, const struct inf_job *
     sample->output_count = job->output_count;
     for (uint32_t i = 0; i < job->input_count; i++) {
         sample->shapes[i] = job->shapes[i];
-        sample->inputs[i] = copy(job->inputs[i], sizes[i]);
+        sample->inputs[i] = copy_memory(job->inputs[i], sizes[i]);
         if (sample->inputs[i] == NULL)
             return false;
     }
@@ -109,7 +113,7 @@ static bool fill_sample(struct inf_shadow_sample *sample, const struct inf_job *
         const void *memory = inf_job_output_memory(job, i);
         if (memory == NULL)
             continue;
-        sample->outputs[i] = copy(memory, job->outputs[i].size_bytes);
+        sample->outputs[i] = copy_memory(memory, job->outputs[i].size_bytes);
         if (sample->outputs[i] == NULL)
             return false;
     }
@@ -131,16 +135,16 @@ struct inf_shadow_sample *inf_shadow_take(const struct inf_job *job)
 struct check {
     struct inf_shadow *shadow;
     const struct inf_shadow_sample *sample;
-    struct inf_executable *executable; // of the judge
+    struct inf_executable *executable; // on the reference device
     struct inf_trial_run trial;
     enum inf_code code;
     struct inf_error err;
     bool differs;
-    char what[128]; // which output, from which element on
-    char node[96];  // the first that differs; "": none does when it is run again
+    char what[128]; // the output that differs, and the first element
+    char node[96];  // the first node that differs; "": none differs in the second run
 };
 
-static void compare(struct check *check)
+static void compare_outputs(struct check *check)
 {
     const struct inf_shadow_sample *sample = check->sample;
     const struct inf_graph *graph = inf_executable_graph(check->executable);
@@ -163,9 +167,9 @@ static void compare(struct check *check)
     }
 }
 
-static enum inf_code begin(struct inf_dissection **dissection, const struct check *check,
-                           struct inf_device *device, enum inf_precision precision,
-                           struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code start_inspection(struct inf_dissection **dissection, const struct check *check,
+                                      struct inf_device *device, enum inf_precision precision,
+                                      struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_shadow_sample *sample = check->sample;
     const struct inf_run_options options = {.precision = precision};
@@ -180,28 +184,30 @@ static enum inf_code begin(struct inf_dissection **dissection, const struct chec
     return inf_dissection_run(*dissection, 1, err);
 }
 
-// Runs the model on both devices once more, every value kept, and names the first node that differs.
-static void find_node(struct check *check) INF_MAY_BLOCK
+// Runs the model on both devices again, with every value kept, and finds the first node that
+// differs.
+static void find_first_difference(struct check *check) INF_MAY_BLOCK
 {
-    struct inf_dissection *subject = NULL, *judge = NULL;
+    struct inf_dissection *subject = NULL, *reference = NULL;
     struct inf_error ignored = {0};
-    if (begin(&subject, check, check->sample->device, check->sample->precision, &ignored) ==
-            INF_OK &&
-        begin(&judge, check, check->shadow->options.judge, INF_PRECISION_FP32, &ignored) ==
-            INF_OK) {
+    if (start_inspection(&subject, check, check->sample->device, check->sample->precision,
+                         &ignored) == INF_OK &&
+        start_inspection(&reference, check, check->shadow->options.reference, INF_PRECISION_FP32,
+                         &ignored) == INF_OK) {
         const struct inf_graph *graph = inf_dissection_graph(subject);
         for (uint32_t n = 0; n < graph->node_count && check->node[0] == '\0'; n++) {
             struct inf_node_difference difference;
-            if (inf_dissection_compare(subject, judge, n, check->sample->tolerance, &difference) &&
+            if (inf_dissection_compare(subject, reference, n, check->sample->tolerance,
+                                       &difference) &&
                 !difference.within)
                 snprintf(check->node, sizeof check->node, "%.95s", graph->nodes[n].name);
         }
     }
     inf_dissection_destroy(&subject);
-    inf_dissection_destroy(&judge);
+    inf_dissection_destroy(&reference);
 }
 
-// What takes long, and nobody waits for.
+// The slow part of a check, on a thread with idle priority.
 static void run_check(void *context)
 {
     struct check *check = context;
@@ -212,7 +218,7 @@ static void run_check(void *context)
     check->code = inf_trial_run_run_unless(&check->trial, check->executable, &check->shadow->ending,
                                            NULL, &check->err);
     if (check->code == INF_OK)
-        compare(check);
+        compare_outputs(check);
     inf_role_leave();
 }
 
@@ -223,11 +229,11 @@ static void raise_alarm(const struct check *check)
     snprintf(text, sizeof text, "%s in %s: %s differs from %s's; first at node '%s'",
              inf_device_info(check->sample->device)->name,
              inf_precision_name(check->sample->precision), check->what,
-             inf_device_info(check->shadow->options.judge)->name,
+             inf_device_info(check->shadow->options.reference)->name,
              check->node[0] != '\0' ? check->node : "none when run again");
     inf_log(check->shadow->options.log, INF_LOG_WARNING, "model errs name=%s device=%s %s",
             served->name, inf_device_info(check->sample->device)->name, text);
-    // The first alarm stands: readers look at it once `drifted` says that it is there.
+    // Only the first alarm is kept: other threads read it without a lock once `drifted` is not 0.
     if (atomic_load(&served->shadow.drifted) == 0)
         memcpy(served->shadow.alarm, text, sizeof text);
     atomic_fetch_add(&served->shadow.drifted, 1);
@@ -238,7 +244,7 @@ static enum inf_code check_sample(struct check *check, struct inf_error *err) IN
 {
     const struct inf_shadow_sample *sample = check->sample;
     struct inf_served *served = sample->served;
-    const struct inf_apart apart = {.device = check->shadow->options.judge,
+    const struct inf_apart apart = {.device = check->shadow->options.reference,
                                     .shapes = sample->shapes};
     INF_TRY(inf_model_compile_apart(served->model, &apart, &check->executable, err));
     INF_TRY(inf_trial_run_init(&check->trial, inf_executable_graph(check->executable), err));
@@ -250,13 +256,14 @@ static enum inf_code check_sample(struct check *check, struct inf_error *err) IN
     atomic_fetch_add_explicit(&served->shadow.checked, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&check->shadow->checked, 1, memory_order_relaxed);
     if (check->differs) {
-        find_node(check);
+        find_first_difference(check);
         raise_alarm(check);
     }
     return INF_OK;
 }
 
-static void check(struct inf_shadow *shadow, const struct inf_shadow_sample *sample) INF_MAY_BLOCK
+static void run_sample_check(struct inf_shadow *shadow,
+                             const struct inf_shadow_sample *sample) INF_MAY_BLOCK
 {
     struct check check = {.shadow = shadow, .sample = sample};
     struct inf_error err = {0};
@@ -269,7 +276,8 @@ static void check(struct inf_shadow *shadow, const struct inf_shadow_sample *sam
     inf_model_discard_apart(sample->served->model, &check.executable);
 }
 
-static void look_at(struct inf_shadow *shadow, const struct inf_shadow_sample *sample) INF_MAY_BLOCK
+static void process_sample(struct inf_shadow *shadow,
+                           const struct inf_shadow_sample *sample) INF_MAY_BLOCK
 {
     if (sample->trace)
         inf_trace_log(&(struct inf_trace_subject){.served = sample->served,
@@ -281,7 +289,7 @@ static void look_at(struct inf_shadow *shadow, const struct inf_shadow_sample *s
                                                   .input_count = sample->input_count},
                       shadow->options.log);
     if (sample->check)
-        check(shadow, sample);
+        run_sample_check(shadow, sample);
 }
 
 // --- the thread ---
@@ -308,13 +316,14 @@ static void run_shadow(void *context)
     inf_role_enter_worker();
     struct inf_shadow_sample *sample;
     while ((sample = take_next(shadow)) != NULL) {
-        // Whoever has nodes told of waits for them.
+        // A trace runs at once, because a person waits for it. A check waits until the daemon is
+        // idle.
         if (!sample->trace)
             inf_idle_gate_await(shadow->options.idle_gate, &shadow->ending);
-        look_at(shadow, sample);
+        process_sample(shadow, sample);
         inf_shadow_sample_destroy(&sample);
         inf_mutex_lock(&shadow->mutex);
-        shadow->waiting--; // it had its place until now
+        shadow->waiting--; // the sample counts until it is done
         inf_mutex_unlock(&shadow->mutex);
     }
 }
@@ -359,10 +368,10 @@ void inf_shadow_destroy(struct inf_shadow **pointer)
     free(shadow);
 }
 
-// --- the loop's side ---
+// --- functions of the loop ---
 
-bool inf_shadow_wants(struct inf_shadow *shadow, struct inf_served *served, uint64_t count,
-                      uint32_t interval)
+bool inf_shadow_should_sample(struct inf_shadow *shadow, struct inf_served *served, uint64_t count,
+                              uint32_t interval)
 {
     if (interval == 0 || count % interval != 0)
         return false;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers that were given are computed once more by the plainest device, on a thread that only gets
-// processor time that nobody else wants, and compared: a device that has begun to err is told of. Those
-// of models and requests in debug mode are computed once more by the device itself, to tell of each node
-// (debug_trace.h). What is given to it never waits for it, and what it has no room for is left out and counted.
+// Shadow check: computes some answers again on the reference device, on a thread with idle
+// priority, and compares them, to detect devices that compute wrongly. Requests in debug mode are
+// traced by the same thread (debug_trace.h). Samples beyond a small limit are dropped and counted,
+// so that requests never wait.
 #ifndef INF_DAEMON_SCHEDULE_SHADOW_H
 #define INF_DAEMON_SCHEDULE_SHADOW_H
 
 #include "backends/base/idle_gate.h"
 #include "daemon/schedule/job.h"
 
-// Samples that wait, and bytes of tensors of one.
+// The most samples that are queued, and the most bytes of tensors of one sample.
 #define INF_SHADOW_WAITING_MAX 4u
 #define INF_SHADOW_BYTES_MAX   ((uint64_t)64 << 20)
 
@@ -17,7 +17,7 @@ struct inf_shadow;
 struct inf_shadow_sample;
 
 struct inf_shadow_options {
-    struct inf_device *judge; // the plainest device; outlives the shadow
+    struct inf_device *reference; // the reference device; outlives the shadow
     const struct inf_idle_gate *idle_gate;
     const struct inf_log *log;
 };
@@ -29,31 +29,31 @@ enum inf_code inf_shadow_create(struct inf_shadow **out_shadow,
                                 const struct inf_shadow_options *options,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Stops what is under way, frees what waits, ends the thread. NULL is fine.
+// Stops the present run, frees the queued samples and ends the thread. NULL is allowed.
 void inf_shadow_destroy(struct inf_shadow **shadow);
 
-// What was checked of all models, since the start.
+// Counts of all models since the start.
 struct inf_shadow_totals {
     uint64_t checked, drifted, dropped;
 };
 
-// Reads them. Any thread.
+// Reads the counts. Any thread.
 struct inf_shadow_totals inf_shadow_read_totals(const struct inf_shadow *shadow);
 
-// Whether request number `count` of a model is to be looked at, one in `interval` being (0: none); what
-// there is no room for is counted as dropped.
-bool inf_shadow_wants(struct inf_shadow *shadow, struct inf_served *served, uint64_t count,
-                      uint32_t interval) INF_ON_LOOP;
+// Returns true if request number `count` of a model is to be sampled: one of `interval` requests is
+// (0: none). If the queue is full, the sample is counted as dropped instead.
+bool inf_shadow_should_sample(struct inf_shadow *shadow, struct inf_served *served, uint64_t count,
+                              uint32_t interval) INF_ON_LOOP;
 
-// Copies the inputs and outputs of a job that was answered and is `shadowed` or `traced`; NULL where they
-// are too large, or without memory. On the worker, before the job is posted.
+// Copies the inputs and outputs of a finished job that is `shadowed` or `traced`. NULL if they are
+// too large, or without memory. Called by the worker before it posts the job.
 struct inf_shadow_sample *inf_shadow_take(const struct inf_job *job) INF_NODISCARD;
 
-// Frees a sample. NULL is fine.
+// Frees a sample. NULL is allowed.
 void inf_shadow_sample_destroy(struct inf_shadow_sample **sample);
 
-// Gives a job's sample to the thread, which owns it from then on; `tolerance` is that of fp32. None, or one
-// that there is no room for, is counted as dropped.
+// Queues the sample of a job, which the thread then owns. `tolerance` is that of fp32. A job
+// without a sample, or one for which there is no room, is counted as dropped.
 void inf_shadow_submit(struct inf_shadow *shadow, struct inf_job *job,
                        double tolerance) INF_ON_LOOP;
 

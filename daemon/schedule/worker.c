@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// The life of a worker thread: pop, run, finish, post.
+//
+//   inf_device_queue_pop()      waits for jobs; several if they can run as one batch
+//   run_jobs()                  as a batch, or alone; copies kept outputs and shadow samples
+//   inf_device_queue_finish()   charges the users and updates the estimates
+//   post_job()                  moves the job to the queue of done jobs; small replies are written directly
+//
+// The order matters: users are charged before the loop sees the job, so that the next request of
+// the same client finds its charge; and a direct reply is written after the job is posted, so that
+// the loop has counted the request as done when the client answers. Jobs of a batch are not
+// answered directly: the loop writes their replies with fewer system calls while the worker starts
+// the next batch. The eventfd is written once per batch (inf_queue_announce()).
 #include "daemon/schedule/worker.h"
 
 #include <assert.h>
@@ -9,10 +21,10 @@
 #include "daemon/schedule/result_guard.h"
 #include "daemon/schedule/shadow.h"
 
-// --- a job alone ---
+// --- one job ---
 
-static enum inf_code execute(struct inf_worker *worker, struct inf_job *job,
-                             struct inf_executable *executable)
+static enum inf_code run_executable(struct inf_worker *worker, struct inf_job *job,
+                                    struct inf_executable *executable)
     INF_ATTR(requires_capability(inf_role_worker))
 {
     void *outputs[INF_LIMIT_TENSORS];
@@ -49,12 +61,12 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
         options = (struct inf_run_options){.precision = job->precision};
     INF_TRY(inf_model_acquire_in(model, job->device, &options, job->shapes, &executable,
                                  &job->result.fault.err));
-    enum inf_code code = execute(worker, job, executable);
+    enum inf_code code = run_executable(worker, job, executable);
     inf_model_release(model, &executable);
     return code;
 }
 
-static void run_alone(struct inf_worker *worker, struct inf_job *job)
+static void run_single_job(struct inf_worker *worker, struct inf_job *job)
     INF_ATTR(requires_capability(inf_role_worker))
 {
     job->result.begin_ns = job->result.end_ns = 0;
@@ -62,7 +74,7 @@ static void run_alone(struct inf_worker *worker, struct inf_job *job)
     job->result.flags &= INF_INFER_MOVED;
     inf_fault_init(&job->result.fault);
     enum inf_code code = acquire_and_execute(worker, job);
-    // Whatever was forgotten on the way, the loop must not take a failure for an answer.
+    // Make sure that a failure without an error text is not mistaken for a success.
     if (code != INF_OK && job->result.fault.err.code == INF_OK)
         inf_fail_reason(&job->result.fault.err, INF_INTERNAL, INF_REASON_BUG,
                         "the run failed without saying why");
@@ -70,7 +82,7 @@ static void run_alone(struct inf_worker *worker, struct inf_job *job)
 
 // --- jobs ---
 
-// Says when the jobs were begun and done, and shares out the time between.
+// Records the times of the jobs, and shares the time of a batch among them by rows.
 static void note_times(struct inf_job *const *jobs, uint32_t count, uint64_t start_ns)
 {
     uint64_t done_ns = inf_clock_ns();
@@ -92,11 +104,11 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     uint64_t start_ns = inf_clock_ns();
     atomic_store_explicit(&worker->busy_since_ns, start_ns, memory_order_relaxed);
     if (jobs[0]->rows > 0) {
-        const struct inf_batch_means means = {
+        const struct inf_batch_resources resources = {
             .pool = worker->pool, .memory = &worker->batch_memory, .slot = worker->slot};
-        inf_batch_run(jobs, count, &means);
+        inf_batch_run(jobs, count, &resources);
     } else {
-        run_alone(worker, jobs[0]);
+        run_single_job(worker, jobs[0]);
     }
     for (uint32_t i = 0; i < count; i++)
         if (jobs[i]->result.fault.err.code == INF_OK)
@@ -108,8 +120,8 @@ static void run_jobs(struct inf_worker *worker, struct inf_job *const *jobs, uin
     atomic_store_explicit(&worker->busy_since_ns, 0, memory_order_relaxed);
 }
 
-// Answers a job that is not worth its run.
-static void give_up(struct inf_job *job)
+// Fails a job that would end after its deadline, without running it.
+static void refuse_late_job(struct inf_job *job)
 {
     uint64_t now_ns = inf_clock_ns();
     inf_fault_init(&job->result.fault);
@@ -120,9 +132,8 @@ static void give_up(struct inf_job *job)
     job->result.device_ns = 0;
 }
 
-// Answers a job, if the worker may, and has the loop have it. Answers to several that ran together are the
-// loop's: it writes them while the worker goes on.
-static void post(struct inf_worker *worker, struct inf_job *job, bool alone)
+// Posts a job to the loop, and replies to it directly if that is allowed and the job ran alone.
+static void post_job(struct inf_worker *worker, struct inf_job *job, bool alone)
     INF_ATTR(requires_capability(inf_role_worker))
 {
     struct inf_job_direct_reply direct_reply;
@@ -135,20 +146,20 @@ static void post(struct inf_worker *worker, struct inf_job *job, bool alone)
         inf_job_replier_end(worker->replier, &direct_reply);
 }
 
-static void work(void *context) INF_ATTR(no_thread_safety_analysis)
+static void run_worker(void *context) INF_ATTR(no_thread_safety_analysis)
 {
     struct inf_worker *worker = context;
     inf_role_enter_worker();
     struct inf_job *jobs[INF_DEVICE_QUEUE_JOBS];
     uint32_t count;
     while ((count = inf_device_queue_pop(worker->queue, jobs)) > 0) {
-        if (jobs[0]->given_up)
-            give_up(jobs[0]);
+        if (jobs[0]->skip_run)
+            refuse_late_job(jobs[0]);
         else
             run_jobs(worker, jobs, count);
-        inf_device_queue_settle(worker->queue, jobs, count);
+        inf_device_queue_finish(worker->queue, jobs, count);
         for (uint32_t i = 0; i < count; i++)
-            post(worker, jobs[i], count == 1);
+            post_job(worker, jobs[i], count == 1);
         inf_queue_announce(worker->done);
     }
     inf_batch_memory_fini(&worker->batch_memory);
@@ -157,7 +168,8 @@ static void work(void *context) INF_ATTR(no_thread_safety_analysis)
 enum inf_code inf_worker_start(struct inf_worker *worker, struct inf_error *err)
 {
     INF_TRY(inf_job_replier_create(&worker->replier, worker->pool, err));
-    enum inf_code code = inf_thread_start(&worker->thread, "inferd-worker", work, worker, err);
+    enum inf_code code =
+        inf_thread_start(&worker->thread, "inferd-worker", run_worker, worker, err);
     if (code != INF_OK)
         inf_job_replier_destroy(&worker->replier);
     return code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that runs jobs of one device in one slot: takes them from the lane, some together, runs them, posts
-// them to the queue of those that are done. Small replies it writes through a gate; it
+// A thread that runs jobs of one device in one slot: pops them from the device queue, runs them,
+// and posts them to the queue of done jobs. Writes small replies itself, through a reply writer;
 // knows no connection.
 #ifndef INF_DAEMON_SCHEDULE_WORKER_H
 #define INF_DAEMON_SCHEDULE_WORKER_H
@@ -14,23 +14,24 @@
 #include "daemon/schedule/device_queue.h"
 #include "daemon/schedule/job_reply.h"
 
-// Embedded; does not move once started. Fill the first group, then inf_worker_start().
+// Embedded. Must not move once started. Set the first group of members, then call
+// inf_worker_start().
 struct inf_worker {
     struct inf_device_queue *queue;
-    struct inf_queue *done; // has room for every job there can be
+    struct inf_queue *done; // has room for all jobs that can exist
     struct inf_pool *pool;
     uint32_t slot;
 
     struct inf_thread thread;
-    struct inf_batch_memory batch_memory; // the thread's
+    struct inf_batch_memory batch_memory; // used by the thread only
     struct inf_job_replier *replier;
-    _Atomic uint64_t busy_since_ns; // of inf_clock_ns(); 0: idle
+    _Atomic uint64_t busy_since_ns; // as inf_clock_ns(); 0: idle
 };
 
-// Starts the thread; it ends once the lane is closed and empty.
+// Starts the thread, which ends when the queue is closed and empty.
 enum inf_code inf_worker_start(struct inf_worker *worker, struct inf_error *err) INF_NODISCARD;
 
-// Waits for the thread to end; nothing to do for one never started. Blocks.
+// Waits for the thread to end. Does nothing if it was never started. Blocks.
 void inf_worker_join(struct inf_worker *worker);
 
 #endif

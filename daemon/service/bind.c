@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives each input and output of a job its memory: the data of the request, or a range of a region that
-// the client registered. Tensors of sessions are bound later (session.c), when the job may run.
+// Gives each input and output of a job its memory: the data of the request, or a range of a region
+// that the client registered. Tensors of sessions are bound later (session.c), when the job may
+// run.
 #include "daemon/service/bind.h"
 
 #include <assert.h>
@@ -84,8 +85,8 @@ static bool locations_overlap(const struct inf_location *a, const struct inf_loc
            b->offset < a->offset + a->length;
 }
 
-// Refuses an output that overlaps an input or another output in a region: a kernel would overwrite data that
-// it still has to read.
+// Refuses an output that overlaps an input or another output in a region: a kernel would overwrite
+// data that it still has to read.
 static enum inf_code check_overlap(const struct inf_infer_request *infer, uint32_t output,
                                    struct inf_fault *fault)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ModelInfer: checks a request against its model, makes a job of it and submits the job. Top-down:
-// acquire a job, fill it (model, run options, tensors), estimate it, choose a replica, submit. What happens
-// after the run is in job_result.c.
+// acquire a job, fill it (model, run options, tensors), estimate it, choose a replica, submit. What
+// happens after the run is in job_result.c.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static struct inf_job *acquire_job(struct inf_service *service)
             return NULL;
         job->call.kind = INF_CALL_INFER;
         atomic_init(&job->cancelled, false);
-        atomic_init(&job->answerer, INF_JOB_BY_NOBODY);
+        atomic_init(&job->answerer, INF_JOB_BY_NONE);
     }
     job->call.connection = NULL;
     job->call.answered = false;
@@ -38,7 +38,7 @@ static struct inf_job *acquire_job(struct inf_service *service)
     job->result.flags = job->result.padded_to = 0;
     job->call.previous = job->call.next = NULL;
     atomic_store_explicit(&job->cancelled, false, memory_order_relaxed);
-    atomic_store_explicit(&job->answerer, INF_JOB_BY_NOBODY, memory_order_relaxed);
+    atomic_store_explicit(&job->answerer, INF_JOB_BY_NONE, memory_order_relaxed);
     return job;
 }
 
@@ -100,9 +100,9 @@ static enum inf_code fill_job(struct inf_service *service, struct inf_job *job,
     snprintf(job->id, sizeof job->id, "%s", infer->id);
     job->reply_bytes_max = request->reply_bytes_max;
     job->accepted_ns = inf_clock_ns();
-    job->turn.user = request->uid;
-    job->turn.model = (uintptr_t)job->served;
-    job->turn.priority = translate_priority(infer->priority);
+    job->queue_entry.user = request->uid;
+    job->queue_entry.model = (uintptr_t)job->served;
+    job->queue_entry.priority = translate_priority(infer->priority);
     job->deadline.at_ns = inf_deadline_after(job->accepted_ns, infer->timeout_ns);
     job->queue_deadline.at_ns = inf_deadline_after(job->accepted_ns, infer->queue_timeout_ns);
     return INF_OK;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives from the shapes of a job how its run time is estimated and how it may be batched. Jobs are
-// batched only on the main device of their model and in its own precision, because the batch ladder was
-// measured there.
+// Derives from the shapes of a job how its run time is estimated and how it may be batched. Jobs
+// are batched only on the main device of their model and in its own precision, because the batch
+// ladder was measured there.
 #include "daemon/service/job_estimate.h"
 
 #include <assert.h>
 
 #include "backends/base/clock.h"
 
-// A request of more rows than the largest batch is split into several runs only if a run of the largest
-// batch takes at least this long. Shorter runs are not worth the overhead of splitting.
+// A request of more rows than the largest batch is split into several runs only if a run of the
+// largest batch takes at least this long. Shorter runs are not worth the overhead of splitting.
 #define SPLIT_RUN_NS INF_NS_PER_MS
 
 // Returns the number of rows of a job that may share runs with other jobs; 0 if it must run alone.

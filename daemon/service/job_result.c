@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends an inference: turns its result into the reply, and feeds what the run showed back into the model:
-// it may be slower than before (a new race), its results may be wrong (fp32 from then on), and its shapes
-// are remembered for the next start.
+// Ends an inference: turns its result into the reply, and feeds what the run showed back into the
+// model: it may be slower than before (a new race), its results may be wrong (fp32 from then on),
+// and its shapes are remembered for the next start.
 #include "daemon/service/job_result.h"
 
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include "daemon/schedule/job_reply.h"
 #include "daemon/service/session.h"
 
-// Starts a new race for a model that became slower on its device. If the race cannot be started, the latency
-// watch reports again after further runs.
+// Starts a new race for a model that became slower on its device. If the race cannot be started,
+// the latency watch reports again after further runs.
 static void watch_latency(struct inf_service *service, struct inf_job *job) INF_ON_LOOP
 {
     struct inf_served *served = job->served;

@@ -10,8 +10,8 @@ enum inf_code inf_service_job_result(struct inf_service *service, struct inf_job
                                      struct inf_answer *answer,
                                      struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Updates what is known about the model after a job was answered with its result, by the loop or a worker:
-// counters, latency, result guard, shadow check, shapes.
+// Updates what is known about the model after a job was answered with its result, by the loop or a
+// worker: counters, latency, result guard, shadow check, shapes.
 void inf_service_note_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServerLimits: the flags that are limits, told and changed together. FlagSet changes them too, one at
-// a time.
+// ServerLimits: the flags that are limits, told and changed together. FlagSet changes them too, one
+// at a time.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -82,7 +82,8 @@ static bool is_check_due(struct inf_service *service, struct inf_job *job)
     if (interval == 0)
         interval = service->options.environment->config->shadow_interval;
     return job->device != devices->devices[devices->count - 1] &&
-           inf_shadow_wants(service->shadow, job->served, ++job->served->shadow.requests, interval);
+           inf_shadow_should_sample(service->shadow, job->served, ++job->served->shadow.requests,
+                                    interval);
 }
 
 // Tracing writes what a model is made of into the log, and takes a thread for as long as it takes.
@@ -99,7 +100,8 @@ static enum inf_code choose_mode(struct inf_service *service, struct inf_job *jo
         return inf_fail_reason(&fault->err, INF_DENIED, INF_REASON_ROLE,
                                "mode 'debug' is for admins: use the admin socket");
     job->shadowed = mode != INF_RUN_PROD && is_check_due(service, job);
-    job->traced = mode == INF_RUN_DEBUG && inf_shadow_wants(service->shadow, job->served, 1, 1);
+    job->traced =
+        mode == INF_RUN_DEBUG && inf_shadow_should_sample(service->shadow, job->served, 1, 1);
     return INF_OK;
 }
 

@@ -5,14 +5,15 @@
 
 #include "daemon/service/state.h"
 
-// Chooses device, precision and run mode of a job whose model is known. The request may name each of
-// them; otherwise the device and precision are those that the model is placed with (another device while
-// that one is lost), and the mode is that of the settings.
+// Chooses device, precision and run mode of a job whose model is known. The request may name each
+// of them; otherwise the device and precision are those that the model is placed with (another
+// device while that one is lost), and the mode is that of the settings.
 enum inf_code inf_service_choose_run_options(struct inf_service *service, struct inf_job *job,
                                              const struct inf_request *request,
                                              struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Sets *out_precision to the precision called `name`, which the device must offer; AUTO if `name` is "".
+// Sets *out_precision to the precision called `name`, which the device must offer; AUTO if `name`
+// is "".
 //
 // INF_INVALID      there is no such precision.
 // INF_UNSUPPORTED  the device does not offer it.
@@ -20,13 +21,13 @@ enum inf_code inf_service_choose_precision(const struct inf_device *device, cons
                                            enum inf_precision *out_precision,
                                            struct inf_error *err) INF_NODISCARD;
 
-// Submits a job that failed because of its device to another device, once. Returns true if the scheduler
-// has the job again, and false if its result is the answer.
+// Submits a job that failed because of its device to another device, once. Returns true if the
+// scheduler has the job again, and false if its result is the answer.
 bool inf_service_retry_job(struct inf_service *service,
                            struct inf_job *job) INF_NODISCARD INF_ON_LOOP;
 
-// Assigns a job, not submitted yet, to the replica on which it would finish first. It stays on its device
-// if no replica is faster, or if the request names a device.
+// Assigns a job, not submitted yet, to the replica on which it would finish first. It stays on its
+// device if no replica is faster, or if the request names a device.
 void inf_service_route_job(struct inf_service *service, struct inf_job *job) INF_ON_LOOP;
 
 #endif

@@ -42,8 +42,8 @@ enum inf_code inf_service_server_metadata(struct inf_service *service, struct in
     return INF_OK;
 }
 
-// The second number of statm, in pages. The file is made in memory by the kernel, so reading it waits
-// for nobody.
+// The second number of statm, in pages. The file is made in memory by the kernel, so reading it
+// waits for nobody.
 uint64_t inf_service_resident_bytes(const struct inf_service *service)
 {
     char text[128];

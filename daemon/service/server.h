@@ -5,7 +5,8 @@
 
 #include "daemon/service/state.h"
 
-// Returns the resident memory of the daemon in bytes, as the kernel counts it; 0 if it is not known.
+// Returns the resident memory of the daemon in bytes, as the kernel counts it; 0 if it is not
+// known.
 uint64_t inf_service_resident_bytes(const struct inf_service *service) INF_ON_LOOP;
 
 #endif

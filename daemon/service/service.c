@@ -65,7 +65,7 @@ static enum inf_code init_service(struct inf_service *service,
         return inf_fail(err, INF_EXHAUSTED, "statm: %s", strerror(errno));
     INF_TRY(inf_scratch_create(&service->scratch, err));
     const struct inf_shadow_options shadow = {
-        .judge = options->devices->devices[options->devices->count - 1],
+        .reference = options->devices->devices[options->devices->count - 1],
         .idle_gate = inf_model_store_idle_gate(options->store),
         .log = options->log,
     };

@@ -93,8 +93,8 @@ int inf_service_finished_fd(const struct inf_service *service);
 struct inf_call *inf_service_next_finished(struct inf_service *service) INF_ON_LOOP;
 // Whether the loop had better ask for calls that are done by itself now than sleep.
 bool inf_service_poll(struct inf_service *service) INF_ON_LOOP;
-// Somebody else wants the loop's processor: no more of that until the next inference. True where a call
-// is done that was not announced.
+// Somebody else wants the loop's processor: no more of that until the next inference. True where a
+// call is done that was not announced.
 bool inf_service_stop_polling(struct inf_service *service) INF_ON_LOOP;
 // Whether no inference is under way.
 bool inf_service_idle(const struct inf_service *service) INF_ON_LOOP;
@@ -106,8 +106,8 @@ uint64_t inf_service_last_run_ns(const struct inf_service *service) INF_ON_LOOP;
 enum inf_code inf_service_result(struct inf_service *service, struct inf_call *call,
                                  struct inf_answer *answer,
                                  struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
-// Takes it on to answer a call. False: a worker has done so, and the call comes back as done, if it has not
-// yet.
+// Takes it on to answer a call. False: a worker has done so, and the call comes back as done, if it
+// has not yet.
 bool inf_service_claim(struct inf_call *call) INF_NODISCARD INF_ON_LOOP;
 // Notes that a worker has answered a call that is done.
 void inf_service_note_answered(struct inf_service *service, struct inf_call *call) INF_ON_LOOP;

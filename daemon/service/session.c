@@ -10,8 +10,8 @@
 #include "daemon/service/session.h"
 #include "daemon/service/tensor_check.h"
 
-// Fills in the pairs of the model that a session is opened for; their names are those of *out_served, a
-// reference, also on failure.
+// Fills in the pairs of the model that a session is opened for; their names are those of
+// *out_served, a reference, also on failure.
 static enum inf_code find_state_pairs(struct inf_service *service,
                                       struct inf_session_message *message,
                                       struct inf_served **out_served,
@@ -95,7 +95,7 @@ static enum inf_code join_named_tensors(struct inf_job *job, const struct inf_gr
         const struct inf_tensor_entry *entry = &infer->inputs[i];
         if (entry->session_tensor == NULL)
             continue;
-        INF_TRY(inf_session_tensor(job->session, entry->session_tensor, &tensor, err));
+        INF_TRY(inf_session_obtain_tensor(job->session, entry->session_tensor, &tensor, err));
         bind_kept_input(
             job, inf_service_find_port(graph->inputs, graph->input_count, entry->name, i), tensor);
     }
@@ -103,7 +103,7 @@ static enum inf_code join_named_tensors(struct inf_job *job, const struct inf_gr
         const struct inf_tensor_entry *entry = &infer->outputs[i];
         if (entry->session_tensor == NULL)
             continue;
-        INF_TRY(inf_session_tensor(job->session, entry->session_tensor, &tensor, err));
+        INF_TRY(inf_session_obtain_tensor(job->session, entry->session_tensor, &tensor, err));
         if (is_tensor_kept(job, tensor))
             return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                    "output '%s': another one is to be kept as '%s' already",
@@ -159,8 +159,8 @@ static enum inf_code bind_session_input(struct inf_job *job, const struct inf_se
     struct inf_session_tensor *tensor = &job->session->tensors[port->tensor];
     enum inf_code code = INF_OK;
     if (!tensor->present)
-        code =
-            inf_session_begin(job->session, port->tensor, value->dtype, &value->shape, &fault->err);
+        code = inf_session_init_tensor(job->session, port->tensor, value->dtype, &value->shape,
+                                       &fault->err);
     if (code != INF_OK) {
         inf_fault_tensor(fault, input->name, NULL, NULL);
         return inf_error_prefix(&fault->err, code, "input '%s'", input->name);
@@ -241,7 +241,7 @@ void inf_service_leave_session(struct inf_service *service, struct inf_job *job)
     struct inf_session *session = job->session;
     if (session->active == job) {
         for (uint32_t i = 0; i < job->kept_output_count; i++)
-            inf_session_settle(session, job->kept_outputs[i].tensor);
+            inf_session_charge_next(session, job->kept_outputs[i].tensor);
         start_next_job(service, session);
     } else {
         unlink_job(session, job);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the messages of the loader, and brings the table of models up to date with them. A message whose
-// entry was removed or replaced meanwhile is recognised by its generation, and only counted.
+// Takes the messages of the loader, and brings the table of models up to date with them. A message
+// whose entry was removed or replaced meanwhile is recognised by its generation, and only counted.
 #include <assert.h>
 #include <stdio.h>
 
@@ -35,8 +35,8 @@ static void finish_scan(struct inf_model_store *store, struct inf_model_entry *e
     load_found(store, job->scan.names);
 }
 
-// A race ended. If the model runs as the winner does, the result is only saved; otherwise the model is
-// placed again.
+// A race ended. If the model runs as the winner does, the result is only saved; otherwise the model
+// is placed again.
 static void finish_race(struct inf_model_store *store, struct inf_model_entry *entry,
                         struct inf_load_job *job, struct inf_load_event *event)
 {

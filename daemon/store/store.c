@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests of the store: each looks up the entry of its model, checks what the client asks for, and
-// submits a job to the loader (submit.c). The outcomes are handled in events.c.
+// The requests of the store: each looks up the entry of its model, checks what the client asks for,
+// and submits a job to the loader (submit.c). The outcomes are handled in events.c.
 #include "daemon/store/store.h"
 
 #include <stdio.h>

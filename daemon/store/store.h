@@ -24,8 +24,8 @@ struct inf_model_store_options {
     const struct inf_log *log;             // outlives the store
 };
 
-// Makes the store and starts its loader thread. *out_store is the caller's to destroy. Reads the cache
-// directory: before the loop runs.
+// Makes the store and starts its loader thread. *out_store is the caller's to destroy. Reads the
+// cache directory: before the loop runs.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no device of the default one's name.
 // INF_EXHAUSTED  memory, threads or file descriptors.
@@ -48,8 +48,8 @@ enum inf_code inf_model_store_set_device(struct inf_model_store *store, const ch
 void inf_model_store_set_rules(struct inf_model_store *store,
                                const struct inf_place_rules *rules) INF_ON_LOOP;
 
-// How fast device `index` of the list is; NULL until the first model was placed. Valid as long as the
-// store.
+// How fast device `index` of the list is; NULL until the first model was placed. Valid as long as
+// the store.
 const struct inf_speed *inf_model_store_speed(const struct inf_model_store *store,
                                               uint32_t index) INF_ON_LOOP;
 
@@ -84,9 +84,9 @@ struct inf_place_request {
     uint64_t token;             // comes back in the events
 };
 
-// Starts placing a model anew, without reading its file: the new executable is compiled and warmed up
-// while the old one serves; requests in flight end on the old one, whose memory then returns. The
-// events are those of a load.
+// Starts placing a model anew, without reading its file: the new executable is compiled and warmed
+// up while the old one serves; requests in flight end on the old one, whose memory then returns.
+// The events are those of a load.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), inf_model_store_load().
 // INF_INVALID  (BAD_PARAMETER) there is no such policy, precision or mode.
@@ -94,8 +94,8 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Has candidates race anew for a model that is served, as soon as nothing is; what earlier races found
-// does not count. Where another one wins, the model is placed anew.
+// Has candidates race anew for a model that is served, as soon as nothing is; what earlier races
+// found does not count. Where another one wins, the model is placed anew.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(); one is under
 //                                                   way already.
@@ -108,8 +108,8 @@ uint32_t inf_model_store_races(const struct inf_model_store *store) INF_ON_LOOP;
 // Whether anything is served: whoever serves tells it. Valid as long as the store.
 struct inf_idle_gate *inf_model_store_idle_gate(struct inf_model_store *store);
 
-// A model has turned out not to be computed well in its mode: from now on, and after a restart, it is
-// in fp32 where it runs.
+// A model has turned out not to be computed well in its mode: from now on, and after a restart, it
+// is in fp32 where it runs.
 void inf_model_store_demote(struct inf_model_store *store, struct inf_served *served,
                             const char *why) INF_ON_LOOP;
 
@@ -121,8 +121,8 @@ struct inf_precompile_request {
     uint64_t token;             // comes back in the events
 };
 
-// Starts compiling a model that is served for further shapes, without running it. The events are those
-// of a load.
+// Starts compiling a model that is served for further shapes, without running it. The events are
+// those of a load.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), inf_model_store_load().
 // INF_INVALID  (BAD_PARAMETER) the shapes cannot be read; the text says what was wanted.

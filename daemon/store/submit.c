@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes loader jobs from what clients or the daemon want, and keeps the counts of pending jobs that
-// events.c decrements. Loads of a scan may exceed the limit of queued jobs; those of clients may not.
+// events.c decrements. Loads of a scan may exceed the limit of queued jobs; those of clients may
+// not.
 #include "daemon/store/submit.h"
 
 #include <assert.h>

@@ -65,7 +65,8 @@ enum inf_code inf_store_submit_race(struct inf_model_store *store, struct inf_mo
 enum inf_code inf_store_submit_scan(struct inf_model_store *store,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Submits saving a decision for the next start. Takes ownership; without memory the decision is lost.
+// Submits saving a decision for the next start. Takes ownership; without memory the decision is
+// lost.
 void inf_store_submit_decision(struct inf_model_store *store,
                                struct inf_place_decision *decision) INF_ON_LOOP;
 

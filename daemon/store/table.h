@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of models by name: what is served as what, and what became of the last load. The loop's.
+// The table of models by name: what is served as what, and what became of the last load. The
+// loop's.
 #ifndef INF_DAEMON_STORE_TABLE_H
 #define INF_DAEMON_STORE_TABLE_H
 
@@ -39,8 +40,8 @@ struct inf_model_entry *inf_model_table_obtain(struct inf_model_table *table, co
 // Frees the entry called `name`, which is there.
 void inf_model_table_remove(struct inf_model_table *table, const char *name);
 
-// The entry that is served as `name` in `version` ("": the one there is). `reading`: there may be more
-// models than are known yet.
+// The entry that is served as `name` in `version` ("": the one there is). `reading`: there may be
+// more models than are known yet.
 //
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
 // INF_UNAVAILABLE  (LOADING) it is on its way.

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-// requests_accepted == requests_ok + requests_failed + requests_in_flight at any time: every request
-// ends exactly once.
+// requests_accepted == requests_ok + requests_failed + requests_in_flight at any time: every
+// request ends exactly once.
 struct inf_counters {
     uint32_t connections;       // open now
     uint64_t connections_total; // accepted since start

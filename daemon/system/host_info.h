@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine is, found once at start: read-only facts, from which some settings get their values.
+// What the machine is, found once at start: read-only facts, from which some settings get their
+// values.
 #ifndef INF_DAEMON_SYSTEM_HOST_INFO_H
 #define INF_DAEMON_SYSTEM_HOST_INFO_H
 
@@ -22,8 +23,8 @@ struct inf_host_info {
     uint32_t page_bytes;
 };
 
-// Finds the facts. What cannot be found is 0 or "". Files of the system are read beneath `root` ("":
-// this system's).
+// Finds the facts. What cannot be found is 0 or "". Files of the system are read beneath `root`
+// ("": this system's).
 void inf_host_info_read(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK;
 
 #endif

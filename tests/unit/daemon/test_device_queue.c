@@ -28,8 +28,8 @@ static struct inf_job *make_job(uint64_t model, uint64_t timeout_ms)
     cr_assert_not_null(job);
     job->accepted_ns = inf_clock_ns();
     job->estimate_key = model;
-    job->turn.model = model;
-    job->turn.priority = INF_PRIORITY_NORMAL;
+    job->queue_entry.model = model;
+    job->queue_entry.priority = INF_PRIORITY_NORMAL;
     if (timeout_ms != 0)
         job->deadline.at_ns = job->accepted_ns + timeout_ms * MS;
     return job;
@@ -53,7 +53,7 @@ static struct inf_job *take(void) INF_ATTR(no_thread_safety_analysis)
 
 static void finish(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
 {
-    inf_device_queue_settle(&queue, &job, 1);
+    inf_device_queue_finish(&queue, &job, 1);
     free(job);
 }
 
@@ -75,7 +75,7 @@ static bool withdraw(struct inf_job *job) INF_ATTR(no_thread_safety_analysis)
 // Teaches the lane what a model takes.
 static void teach(uint64_t model, uint64_t took_ms)
 {
-    cr_assert_eq(push(make_job(model, 0)), INF_DEVICE_QUEUE_TAKEN);
+    cr_assert_eq(push(make_job(model, 0)), INF_DEVICE_QUEUE_ACCEPTED);
     settle(take(), took_ms);
 }
 
@@ -88,17 +88,17 @@ Test(queue, is_bounded_in_requests_and_in_bytes)
     jobs[0]->data_bytes = 1000; // alone, anything may
     jobs[1]->data_bytes = 60;
     jobs[2]->data_bytes = 50;
-    cr_expect_eq(push(jobs[0]), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(jobs[0]), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(push(jobs[1]), INF_DEVICE_QUEUE_FULL);
     settle(take(), 1);
-    cr_expect_eq(push(jobs[1]), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(jobs[1]), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(push(jobs[2]), INF_DEVICE_QUEUE_FULL, "110 bytes");
     jobs[2]->data_bytes = 40;
-    cr_expect_eq(push(jobs[2]), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(jobs[2]), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(push(jobs[3]), INF_DEVICE_QUEUE_FULL, "3 requests");
     cr_expect(withdraw(jobs[1]));
     cr_expect_eq(inf_device_queue_count(&queue), 1);
-    cr_expect_eq(push(jobs[3]), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(jobs[3]), INF_DEVICE_QUEUE_ACCEPTED);
     settle(take(), 1);
     settle(take(), 1);
     inf_device_queue_close(&queue);
@@ -114,34 +114,34 @@ Test(queue, refuses_at_once_what_would_be_late)
     teach(1, 1000);
     // The worker is free: whoever wants to may try.
     struct inf_job *running = make_job(1, 10);
-    cr_expect_eq(push(running), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(running), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(take(), running);
     // A second for the one that runs, one for itself, and then one for each that waits.
     struct inf_job *hopeless = make_job(1, 1500);
-    cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE);
+    cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
     struct inf_job *waiting[2] = {make_job(1, 2500), make_job(1, 3500)};
-    cr_expect_eq(push(waiting[0]), INF_DEVICE_QUEUE_TAKEN);
-    cr_expect_eq(push(waiting[1]), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(waiting[0]), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push(waiting[1]), INF_DEVICE_QUEUE_ACCEPTED);
     hopeless = make_job(1, 3500);
-    cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE);
+    cr_expect_eq(push(hopeless), INF_DEVICE_QUEUE_LATE_END);
     free(hopeless);
     // The same by when it would be begun.
     struct inf_job *impatient = make_job(1, 0);
     impatient->queue_deadline.at_ns = impatient->accepted_ns + 2500 * MS;
-    cr_expect_eq(push(impatient), INF_DEVICE_QUEUE_LONG);
+    cr_expect_eq(push(impatient), INF_DEVICE_QUEUE_LATE_START);
     impatient->queue_deadline.at_ns = impatient->accepted_ns + 3500 * MS;
-    cr_expect_eq(push(impatient), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(impatient), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect(withdraw(impatient));
     cr_expect(withdraw(impatient), "it is the loop's already");
     free(impatient);
     // What is more urgent goes before those.
     struct inf_job *urgent = make_job(1, 2500);
-    urgent->turn.priority = INF_PRIORITY_HIGH;
-    cr_expect_eq(push(urgent), INF_DEVICE_QUEUE_TAKEN);
+    urgent->queue_entry.priority = INF_PRIORITY_HIGH;
+    cr_expect_eq(push(urgent), INF_DEVICE_QUEUE_ACCEPTED);
     // Of what is not known nothing can be said.
     struct inf_job *strange = make_job(2, 1);
-    cr_expect_eq(push(strange), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(strange), INF_DEVICE_QUEUE_ACCEPTED);
     settle(running, 1000);
     for (int i = 0; i < 4; i++)
         settle(take(), 1000);
@@ -153,7 +153,7 @@ Test(queue, tells_how_long_what_waits_will_take)
     open_queue(2, 32, 1000);
     teach(1, 100);
     for (int i = 0; i < 4; i++)
-        cr_expect_eq(push(make_job(1, 0)), INF_DEVICE_QUEUE_TAKEN);
+        cr_expect_eq(push(make_job(1, 0)), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(last_wait_ns, 200 * MS, "400 ms for two workers");
     for (int i = 0; i < 4; i++)
         settle(take(), 100);
@@ -175,7 +175,7 @@ static struct inf_job *make_rows(uint64_t user, uint32_t rows)
     struct inf_job *job = make_job(1, 0);
     job->served = &shared;
     job->rows = rows;
-    job->turn.user = user;
+    job->queue_entry.user = user;
     return job;
 }
 
@@ -187,10 +187,10 @@ Test(queue, gives_what_waits_for_one_model_together)
     static const uint32_t rows[7] = {1, 1, 2, 1, 1, 7, 1};
     for (uint32_t i = 0; i < 7; i++) {
         made[i] = make_rows(i % 2, rows[i]);
-        cr_assert_eq(push(made[i]), INF_DEVICE_QUEUE_TAKEN);
+        cr_assert_eq(push(made[i]), INF_DEVICE_QUEUE_ACCEPTED);
     }
     struct inf_job *other = make_job(2, 0); // of another model, which runs alone
-    cr_assert_eq(push(other), INF_DEVICE_QUEUE_TAKEN);
+    cr_assert_eq(push(other), INF_DEVICE_QUEUE_ACCEPTED);
     // Four rows of the first user, whose turn it is, before those of the other.
     cr_expect_eq(take_all(jobs), 3);
     cr_expect_eq(jobs[0], made[0]);
@@ -240,7 +240,7 @@ Test(queue, loses_no_job_between_workers_that_look_and_workers_that_sleep)
     // Waits of all lengths about the patience, so that both end with a job and without.
     for (uint32_t i = 0; i < 2000; i++) {
         struct inf_job *job = make_job(1, 0);
-        if (push(job) == INF_DEVICE_QUEUE_TAKEN)
+        if (push(job) == INF_DEVICE_QUEUE_ACCEPTED)
             pushed++;
         else
             free(job);
@@ -265,26 +265,26 @@ Test(queue, gives_up_what_would_end_too_late_where_others_wait)
     struct inf_job *first = make_job(1, 0);
     struct inf_job *late = make_job(2, 100); // nothing is known of it, so that it gets in
     struct inf_job *last = make_job(1, 0);
-    late->turn.model = 1;
-    cr_expect_eq(push(first), INF_DEVICE_QUEUE_TAKEN);
-    cr_expect_eq(push(late), INF_DEVICE_QUEUE_TAKEN);
-    cr_expect_eq(push(last), INF_DEVICE_QUEUE_TAKEN);
+    late->queue_entry.model = 1;
+    cr_expect_eq(push(first), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push(late), INF_DEVICE_QUEUE_ACCEPTED);
+    cr_expect_eq(push(last), INF_DEVICE_QUEUE_ACCEPTED);
     late->expected.run_ns = 1000 * MS; // and was learnt meanwhile
     cr_expect_eq(take(), first);
     settle(first, 1000);
     cr_expect_eq(take(), late);
-    cr_expect(late->given_up);
+    cr_expect(late->skip_run);
     late->result.start_ns = late->result.done_ns = inf_clock_ns();
     late->result.fault.err.code = INF_DEADLINE;
     finish(late);
     cr_expect_eq(take(), last);
-    cr_expect_not(last->given_up, "no deadline");
+    cr_expect_not(last->skip_run, "no deadline");
     settle(last, 1000);
     struct inf_job *only = make_job(2, 100);
-    cr_expect_eq(push(only), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(only), INF_DEVICE_QUEUE_ACCEPTED);
     only->expected.run_ns = 1000 * MS;
     cr_expect_eq(take(), only);
-    cr_expect_not(only->given_up, "nothing else waits");
+    cr_expect_not(only->skip_run, "nothing else waits");
     settle(only, 1);
     inf_device_queue_fini(&queue);
 }
@@ -294,14 +294,14 @@ Test(queue, learns_nothing_from_runs_that_failed)
     open_queue(1, 32, 1000);
     teach(1, 100);
     struct inf_job *failed = make_job(1, 0);
-    cr_expect_eq(push(failed), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(failed), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(take(), failed);
     failed->result.start_ns = failed->result.begin_ns = inf_clock_ns();
     failed->result.done_ns = failed->result.end_ns = failed->result.start_ns + 1;
     failed->result.fault.err.code = INF_CANCELLED;
     finish(failed);
     struct inf_job *job = make_job(1, 0);
-    cr_expect_eq(push(job), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(job), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(job->expected.run_ns, 100 * MS);
     settle(take(), 1);
     inf_device_queue_fini(&queue);
@@ -323,9 +323,9 @@ Test(queue, says_how_long_until_a_job_would_be_done)
     teach(2, 50);
     cr_expect_eq(finish_ns(asked, 7 * MS), 50 * MS, "what it took counts more");
     struct inf_job *running = make_job(1, 0), *waiting = make_job(1, 0);
-    cr_expect_eq(push(running), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(running), INF_DEVICE_QUEUE_ACCEPTED);
     cr_expect_eq(take(), running);
-    cr_expect_eq(push(waiting), INF_DEVICE_QUEUE_TAKEN);
+    cr_expect_eq(push(waiting), INF_DEVICE_QUEUE_ACCEPTED);
     // A second for the one that runs, of which some is over, and one for that which waits.
     asked->accepted_ns = inf_clock_ns();
     cr_expect_leq(finish_ns(asked, 0), 2050 * MS);

@@ -153,7 +153,7 @@ Test(output, cut_off_leaves_the_frame_that_was_begun_and_its_bytes)
             cr_assert_gt(part, 0);
             total += (size_t)part;
         }
-        inf_output_cut(&output, &store);
+        inf_output_drop_unsent(&output, &store);
         cr_assert_leq(output.bytes, 20024);
         push(24, 100);
         enum inf_output_state state;
