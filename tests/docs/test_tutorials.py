@@ -44,7 +44,10 @@ def run(page, root, build):
         (folder / 'inferd.pc').write_text(
             'Name: inferd\nDescription: built\nVersion: 0\n'
             f'Cflags: -I{root}/client\nLibs: -L{build}/client -Wl,-rpath,{build}/client -linferd\n')
-        environment = dict(os.environ, PKG_CONFIG_PATH=name, XDG_CACHE_HOME=name)
+        # Pages say python3: the interpreter that runs this test, which has NumPy.
+        (folder / 'bin').mkdir()
+        (folder / 'bin/python3').symlink_to(sys.executable)
+        environment = dict(os.environ, PKG_CONFIG_PATH=name, XDG_CACHE_HOME=name, PATH=f'{folder}/bin:{os.environ["PATH"]}')
         environment.pop('INFERD_SOCKET', None)
         result = subprocess.run(['bash', '-c', script_of(page, folder, build)], cwd=folder, env=environment, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=170)

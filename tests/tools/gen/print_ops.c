@@ -164,7 +164,7 @@ int main(void)
         return 1;
     }
     printf(
-        "# Operators\n\nMade by `tests/tools/print_ops` from `backends/graph/ops.def`; do not "
+        "# Operators\n\nMade by `print_ops` from `backends/graph/ops.def`; do not "
         "edit.\n`meson compile -C build/gcc update-ops-doc` writes it anew.\n\n"
         "## What they are\n\n");
     for (int op = 0; op < INF_OP_COUNT; op++)
