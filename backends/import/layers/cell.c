@@ -59,8 +59,8 @@ static enum inf_code add_row(struct inf_layers_scope *scope, const struct inf_we
                              int64_t row, uint32_t *out_value, struct inf_error *err)
 {
     int64_t columns = weight->shape.dims[1];
-    return inf_layers_floats_const(scope, (const float *)weight->data->data + row * columns,
-                                   (uint32_t)columns, out_value, err);
+    return inf_layers_add_floats(scope, (const float *)weight->data->data + row * columns,
+                                 (uint32_t)columns, out_value, err);
 }
 
 // GRU: the last gate's product may come behind the reset gate, and then the state has a bias too.
@@ -105,7 +105,7 @@ enum inf_code inf_layers_cell_read(struct inf_layers_cell *cell, struct inf_laye
 static enum inf_code emit_product(struct inf_layers_scope *scope, uint32_t a, uint32_t b,
                                   uint32_t bias, uint32_t *out_value, struct inf_error *err)
 {
-    struct inf_layers_node node = inf_layers_node(INF_OP_MATMUL, a, b, bias);
+    struct inf_build_node node = inf_build_describe(INF_OP_MATMUL, a, b, bias);
     return inf_layers_emit(scope, &node, out_value, err);
 }
 
@@ -120,7 +120,8 @@ enum inf_code inf_layers_cell_project(const struct inf_layers_cell *cell,
 static enum inf_code cut_gates(struct inf_layers_scope *scope, uint32_t x, uint32_t *gates,
                                uint32_t count, struct inf_error *err)
 {
-    struct inf_layers_node node = inf_layers_node(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
     node.attrs.split.axis = 2;
     return inf_layers_emit_many(scope, &node, gates, count, err);
 }
@@ -214,7 +215,7 @@ static enum inf_code step_gru(struct inf_layers_cell *cell, struct inf_layers_sc
     INF_TRY(emit_gate(scope, cell->recurrent_activation, gates[1], state[1], &reset, err));
     INF_TRY(emit_reset(cell, scope, reset, state[2], &last, err));
     INF_TRY(emit_gate(scope, cell->activation, gates[2], last, &last, err));
-    INF_TRY(inf_layers_floats_const(scope, (float[]){1.0f}, 0, &one, err));
+    INF_TRY(inf_layers_add_float(scope, 1.0f, &one, err));
     INF_TRY(inf_layers_binary(scope, INF_BINARY_SUB, one, update, &rest, err));
     INF_TRY(inf_layers_binary(scope, INF_BINARY_MUL, rest, last, &rest, err));
     if (cell->states[0] != INF_VALUE_NONE) {

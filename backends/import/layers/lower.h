@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_IMPORT_LAYERS_LOWER_H
 #define INF_BACKENDS_IMPORT_LAYERS_LOWER_H
 
-#include "backends/graph/graph.h"
+#include "backends/graph/build/builder.h"
 #include "backends/import/layers/config.h"
 #include "backends/import/layers/model.h"
 #include "backends/import/layers/weights.h"
@@ -56,26 +56,6 @@ struct inf_layers_class {
     const char *const *named; // the inputs that it takes by name, NULL behind them; NULL: none
 };
 
-// A table of classes.
-struct inf_layers_class_table {
-    const struct inf_layers_class *classes;
-    size_t count;
-};
-
-// The tables of the families, one per file.
-extern const struct inf_layers_class_table inf_layers_classes_core;
-extern const struct inf_layers_class_table inf_layers_classes_activation;
-extern const struct inf_layers_class_table inf_layers_classes_conv;
-extern const struct inf_layers_class_table inf_layers_classes_pool;
-extern const struct inf_layers_class_table inf_layers_classes_merge;
-extern const struct inf_layers_class_table inf_layers_classes_norm;
-extern const struct inf_layers_class_table inf_layers_classes_image;
-extern const struct inf_layers_class_table inf_layers_classes_rnn;
-extern const struct inf_layers_class_table inf_layers_classes_volume;
-extern const struct inf_layers_class_table inf_layers_classes_conv_lstm;
-extern const struct inf_layers_class_table inf_layers_classes_attention;
-extern const struct inf_layers_class_table inf_layers_classes_decoder;
-
 // Lowers a call of `scope->layer`, a layer or a model, and fills scope->result.
 enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error *err) INF_NODISCARD;
 
@@ -94,26 +74,17 @@ enum inf_code inf_layers_error(const struct inf_layers_layer *layer, enum inf_co
 
 // --- nodes ---
 
-// A node that is about to be added.
-struct inf_layers_node {
-    enum inf_op op;
-    uint32_t inputs[4];
-    const uint32_t *list; // in place of `inputs`, where there may be more; else NULL
-    uint32_t input_count;
-    union inf_attrs attrs;
-};
-
-// A node with default attributes and up to three inputs: those that come first and are not
-// INF_VALUE_NONE.
-struct inf_layers_node inf_layers_node(enum inf_op op, uint32_t a, uint32_t b, uint32_t c);
+// Returns a builder whose nodes have the name of the scope's layer. Failures latch in it: test its `code`
+// before anything that could set `err` again.
+struct inf_builder inf_layers_builder(const struct inf_layers_scope *scope, struct inf_error *err);
 
 // Adds a node with one output and infers its shape.
-enum inf_code inf_layers_emit(struct inf_layers_scope *scope, const struct inf_layers_node *node,
+enum inf_code inf_layers_emit(struct inf_layers_scope *scope, const struct inf_build_node *node,
                               uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
 // As inf_layers_emit(), with `count` outputs.
 enum inf_code inf_layers_emit_many(struct inf_layers_scope *scope,
-                                   const struct inf_layers_node *node, uint32_t *out_values,
+                                   const struct inf_build_node *node, uint32_t *out_values,
                                    uint32_t count, struct inf_error *err) INF_NODISCARD;
 
 // Adds kind(x).
@@ -126,9 +97,9 @@ enum inf_code inf_layers_binary(struct inf_layers_scope *scope, enum inf_binary_
                                 struct inf_error *err) INF_NODISCARD;
 
 // Adds kind(x, number).
-enum inf_code inf_layers_with_number(struct inf_layers_scope *scope, enum inf_binary_kind kind,
-                                     uint32_t x, float number, uint32_t *out_value,
-                                     struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_layers_binary_number(struct inf_layers_scope *scope, enum inf_binary_kind kind,
+                                       uint32_t x, float number, uint32_t *out_value,
+                                       struct inf_error *err) INF_NODISCARD;
 
 // Adds x as `dtype`; x itself where it is.
 enum inf_code inf_layers_cast(struct inf_layers_scope *scope, enum inf_dtype dtype, uint32_t x,
@@ -153,10 +124,14 @@ enum inf_code inf_layers_reduce(struct inf_layers_scope *scope, const struct inf
 
 // --- constants and sizes ---
 
-// Adds a constant with `count` floats: a scalar where `count` is 0.
-enum inf_code inf_layers_floats_const(struct inf_layers_scope *scope, const float *numbers,
-                                      uint32_t count, uint32_t *out_value,
-                                      struct inf_error *err) INF_NODISCARD;
+// Adds an f32 constant of rank 0.
+enum inf_code inf_layers_add_float(struct inf_layers_scope *scope, float number,
+                                   uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
+
+// Adds an f32 constant of shape [count].
+enum inf_code inf_layers_add_floats(struct inf_layers_scope *scope, const float *numbers,
+                                    uint32_t count, uint32_t *out_value,
+                                    struct inf_error *err) INF_NODISCARD;
 
 // A size that may be known only when a request comes: that of an axis of a value, times `scale`,
 // plus `offset`; or the number `offset`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/import/layers/model.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +114,7 @@ static enum inf_code read_layer(struct inf_layers_document *document,
     layer->is_input = strcmp(layer->class_name, "InputLayer") == 0;
     if (is_model_class(layer->class_name))
         return read_model(document, layer, err);
-    layer->class = inf_layers_class_find(layer->class_name);
+    layer->class = document->find_class(layer->class_name);
     return read_parts(document, layer, err);
 }
 
@@ -149,7 +150,7 @@ static enum inf_code imply_input(struct inf_layers_document *document,
                                  const struct inf_layers_layer *first, struct inf_error *err)
 {
     *input = (struct inf_layers_layer){.class_name = "InputLayer",
-                                       .class = inf_layers_class_find("InputLayer"),
+                                       .class = document->find_class("InputLayer"),
                                        .json = first->json,
                                        .is_input = true};
     if (first->model != NULL && first->model->inputs.count > 0) {
@@ -233,12 +234,16 @@ static enum inf_code fill(struct inf_layers_document *document, const struct inf
     return INF_OK;
 }
 
-enum inf_code inf_layers_document_create(struct inf_layers_document **out_document,
-                                         const struct inf_json *root, struct inf_error *err)
+enum inf_code
+inf_layers_document_create(struct inf_layers_document **out_document, const struct inf_json *root,
+                           const struct inf_layers_class *(*find_class)(const char *name),
+                           struct inf_error *err)
 {
+    assert(root != NULL && find_class != NULL);
     struct inf_layers_document *document = calloc(1, sizeof *document);
     if (document == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the model's layers");
+    document->find_class = find_class;
     enum inf_code code = fill(document, root, err);
     if (code == INF_OK)
         *out_document = document;

@@ -68,24 +68,26 @@ struct inf_layers_document {
     struct inf_json topology, json;
     struct inf_layers_model *model;
     uint32_t layer_count; // in all models, and in wrappers
+    // Finds the row of a class; NULL if it is not supported. A pointer because wrappers lower layers
+    // themselves: the table of classes depends on the reader of models.
+    const struct inf_layers_class *(*find_class)(const char *name);
 };
 
-// Reads `document` (model.json). *out_document is the caller's to destroy.
+// Reads `document` (model.json). The caller destroys *out_document. `find_class` is kept.
 //
 // INF_INVALID    wrong types, a name twice, references to nothing, a cycle.
 // INF_EXHAUSTED  more than INF_LAYERS_MAX, or memory.
-enum inf_code inf_layers_document_create(struct inf_layers_document **out_document,
-                                         const struct inf_json *document,
-                                         struct inf_error *err) INF_NODISCARD;
+enum inf_code
+inf_layers_document_create(struct inf_layers_document **out_document,
+                           const struct inf_json *document,
+                           const struct inf_layers_class *(*find_class)(const char *name),
+                           struct inf_error *err) INF_NODISCARD;
 
 // Layers of one document. The largest published ones have some thousand.
 #define INF_LAYERS_MAX (1u << 16)
 
 // Frees the document. NULL is fine.
 void inf_layers_document_destroy(struct inf_layers_document **document);
-
-// The class named `name`; NULL where it is not built.
-const struct inf_layers_class *inf_layers_class_find(const char *name);
 
 // Whether a modelTopology is that of a layers model, and not of a graph model.
 bool inf_layers_is_topology(const struct inf_json *topology);

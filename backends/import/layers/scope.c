@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call that is being lowered: its input, its weights, its outputs, its layout.
+// The call that is being lowered: its inputs, arguments, weights and outputs, and its failures.
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/import/layers/lower.h"
+
+enum inf_code inf_layers_error(const struct inf_layers_layer *layer, enum inf_code code,
+                               struct inf_error *err)
+{
+    return inf_error_prefix(err, code, "layer '%.180s' (%.60s)", layer->name, layer->class_name);
+}
+
+enum inf_code inf_layers_spend(struct inf_layers_scope *scope, uint64_t count,
+                               struct inf_error *err)
+{
+    if (count > scope->context->steps_left)
+        return inf_layers_fail(scope, err, INF_EXHAUSTED,
+                               "the model has more than %u layers and time steps, those of models "
+                               "within it counted each time they are called",
+                               INF_LAYERS_STEPS_MAX);
+    scope->context->steps_left -= (uint32_t)count;
+    return INF_OK;
+}
 
 const struct inf_shape *inf_layers_shape_of(const struct inf_layers_scope *scope, uint32_t value)
 {
@@ -158,44 +176,4 @@ enum inf_code inf_layers_finish(struct inf_layers_scope *scope, uint32_t value,
         scope->layer->class != NULL && scope->layer->class->keeps_mask && scope->input_count > 0;
     return inf_layers_finish_masked(scope, value, keeps ? scope->inputs[0].mask : INF_VALUE_NONE,
                                     err);
-}
-
-// --- layouts ---
-
-enum inf_code inf_layers_channels_first(const struct inf_layers_scope *scope, bool *out,
-                                        struct inf_error *err)
-{
-    static const char *const words[] = {"channels_last", "channels_first", NULL};
-    int32_t index = 0;
-    INF_TRY(inf_layers_choice(&scope->layer->config, "data_format", words, &index, err));
-    *out = index == 1;
-    return INF_OK;
-}
-
-enum inf_code inf_layers_to_last(struct inf_layers_scope *scope, bool first, uint32_t x,
-                                 uint32_t *out_value, struct inf_error *err)
-{
-    int64_t perm[INF_LIMIT_RANK] = {0};
-    int32_t rank = inf_layers_shape_of(scope, x)->rank;
-    *out_value = x;
-    if (!first || rank < 3)
-        return INF_OK;
-    for (int32_t i = 1; i + 1 < rank; i++)
-        perm[i] = i + 1;
-    perm[rank - 1] = 1;
-    return inf_layers_transpose(scope, x, perm, out_value, err);
-}
-
-enum inf_code inf_layers_from_last(struct inf_layers_scope *scope, bool first, uint32_t x,
-                                   uint32_t *out_value, struct inf_error *err)
-{
-    int64_t perm[INF_LIMIT_RANK] = {0};
-    int32_t rank = inf_layers_shape_of(scope, x)->rank;
-    *out_value = x;
-    if (!first || rank < 3)
-        return INF_OK;
-    perm[1] = rank - 1;
-    for (int32_t i = 2; i < rank; i++)
-        perm[i] = i - 1;
-    return inf_layers_transpose(scope, x, perm, out_value, err);
 }

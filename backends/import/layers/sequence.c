@@ -62,7 +62,7 @@ bool inf_layers_sequence_has(const struct inf_layers_cell *cell, struct inf_laye
 static enum inf_code join(struct inf_layers_scope *scope, const uint32_t *parts, uint32_t count,
                           int32_t axis, uint32_t *out_value, struct inf_error *err)
 {
-    struct inf_layers_node node = {.op = INF_OP_CONCAT, .list = parts, .input_count = count};
+    struct inf_build_node node = {.op = INF_OP_CONCAT, .list = parts, .input_count = count};
     inf_attrs_init(&node.attrs, node.op);
     node.attrs.concat.axis = axis;
     return inf_layers_emit(scope, &node, out_value, err);
@@ -73,7 +73,8 @@ static enum inf_code order_gates(const struct inf_layers_cell *cell, struct inf_
                                  uint32_t x, uint32_t *out_value, struct inf_error *err)
 {
     uint32_t gates[GATES_MAX];
-    struct inf_layers_node split = inf_layers_node(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node split =
+        inf_build_describe(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
     *out_value = x;
     if (cell->kind != INF_LAYERS_CELL_LSTM)
         return INF_OK;
@@ -113,7 +114,7 @@ static enum inf_code turn_bias(const struct inf_layers_cell *cell, struct inf_la
     if (cell->bias == INF_VALUE_NONE)
         return INF_OK;
     if (parts[1] == INF_VALUE_NONE)
-        INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, cell->bias, 0.0f, &parts[1], err));
+        INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, cell->bias, 0.0f, &parts[1], err));
     for (int i = 0; i < 2; i++)
         INF_TRY(order_gates(cell, scope, parts[i], &parts[i], err));
     INF_TRY(join(scope, parts, 2, 0, out_value, err));
@@ -143,13 +144,13 @@ enum inf_code inf_layers_sequence_run(struct inf_layers_cell *cell, struct inf_l
         INPUTS = STATES + 2
     };
     uint32_t inputs[INPUTS], outputs[3];
-    struct inf_layers_node node = {.op = INF_OP_RNN, .list = inputs, .input_count = INPUTS};
+    struct inf_build_node node = {.op = INF_OP_RNN, .list = inputs, .input_count = INPUTS};
     inf_attrs_init(&node.attrs, node.op);
     INF_TRY(set_attributes(cell, scope, &node.attrs.rnn, err));
     INF_TRY(swap(scope, x, &inputs[X], err));
     if (backwards) {
-        struct inf_layers_node turn =
-            inf_layers_node(INF_OP_REVERSE, inputs[X], INF_VALUE_NONE, INF_VALUE_NONE);
+        struct inf_build_node turn =
+            inf_build_describe(INF_OP_REVERSE, inputs[X], INF_VALUE_NONE, INF_VALUE_NONE);
         turn.attrs.reverse.axes = (struct inf_ints){.count = 1, .values = {0}};
         INF_TRY(inf_layers_emit(scope, &turn, &inputs[X], err));
     }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
 struct inf_layers_activation {
@@ -17,7 +18,8 @@ struct inf_layers_activation {
 static enum inf_code emit_alpha(struct inf_layers_scope *scope, enum inf_unary_kind kind,
                                 float alpha, uint32_t x, uint32_t *out_value, struct inf_error *err)
 {
-    struct inf_layers_node node = inf_layers_node(INF_OP_UNARY, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_UNARY, x, INF_VALUE_NONE, INF_VALUE_NONE);
     node.attrs.unary.kind = kind;
     node.attrs.unary.alpha = alpha;
     return inf_layers_emit(scope, &node, out_value, err);
@@ -26,7 +28,7 @@ static enum inf_code emit_alpha(struct inf_layers_scope *scope, enum inf_unary_k
 static enum inf_code emit_clip(struct inf_layers_scope *scope, float min, float max, uint32_t x,
                                uint32_t *out_value, struct inf_error *err)
 {
-    struct inf_layers_node node = inf_layers_node(INF_OP_CLIP, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node = inf_build_describe(INF_OP_CLIP, x, INF_VALUE_NONE, INF_VALUE_NONE);
     node.attrs.clip.min = min;
     node.attrs.clip.max = max;
     return inf_layers_emit(scope, &node, out_value, err);
@@ -55,8 +57,8 @@ static enum inf_code emit_hard_sigmoid(struct inf_layers_scope *scope,
                                        uint32_t *out_value, struct inf_error *err)
 {
     uint32_t y;
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, x, activation->alpha, &y, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_ADD, y, activation->beta, &y, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, x, activation->alpha, &y, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_ADD, y, activation->beta, &y, err));
     return emit_clip(scope, 0.0f, 1.0f, y, out_value, err);
 }
 
@@ -67,7 +69,7 @@ static enum inf_code emit_softsign(struct inf_layers_scope *scope,
     (void)activation;
     uint32_t y;
     INF_TRY(inf_layers_unary(scope, INF_UNARY_ABS, x, &y, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_ADD, y, 1.0f, &y, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_ADD, y, 1.0f, &y, err));
     return inf_layers_binary(scope, INF_BINARY_DIV, x, y, out_value, err);
 }
 
@@ -96,8 +98,8 @@ static enum inf_code emit_mish(struct inf_layers_scope *scope,
 static enum inf_code finish_gelu(struct inf_layers_scope *scope, uint32_t x, uint32_t y,
                                  uint32_t *out_value, struct inf_error *err)
 {
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_ADD, y, 1.0f, &y, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, y, 0.5f, &y, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_ADD, y, 1.0f, &y, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, y, 0.5f, &y, err));
     return inf_layers_binary(scope, INF_BINARY_MUL, x, y, out_value, err);
 }
 
@@ -107,7 +109,7 @@ static enum inf_code emit_gelu(struct inf_layers_scope *scope,
 {
     (void)activation;
     uint32_t y;
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, x, (float)M_SQRT1_2, &y, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, x, (float)M_SQRT1_2, &y, err));
     INF_TRY(inf_layers_unary(scope, INF_UNARY_ERF, y, &y, err));
     return finish_gelu(scope, x, y, out_value, err);
 }
@@ -120,11 +122,11 @@ static enum inf_code emit_gelu_tanh(struct inf_layers_scope *scope,
     (void)activation;
     uint32_t y;
     INF_TRY(inf_layers_unary(scope, INF_UNARY_SQUARE, x, &y, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, y, 0.044715f, &y, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_ADD, y, 1.0f, &y, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, y, 0.044715f, &y, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_ADD, y, 1.0f, &y, err));
     INF_TRY(inf_layers_binary(scope, INF_BINARY_MUL, x, y, &y, err));
-    INF_TRY(
-        inf_layers_with_number(scope, INF_BINARY_MUL, y, (float)(M_2_SQRTPI * M_SQRT1_2), &y, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, y, (float)(M_2_SQRTPI * M_SQRT1_2), &y,
+                                     err));
     INF_TRY(inf_layers_unary(scope, INF_UNARY_TANH, y, &y, err));
     return finish_gelu(scope, x, y, out_value, err);
 }
@@ -133,8 +135,8 @@ static enum inf_code emit_softmax(struct inf_layers_scope *scope,
                                   const struct inf_layers_activation *activation, uint32_t x,
                                   uint32_t *out_value, struct inf_error *err)
 {
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_SOFTMAX, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_SOFTMAX, x, INF_VALUE_NONE, INF_VALUE_NONE);
     node.attrs.softmax.log = activation->kind != 0;
     return inf_layers_emit(scope, &node, out_value, err);
 }
@@ -239,13 +241,13 @@ static enum inf_code emit_threshold(struct inf_layers_scope *scope, float thresh
                                     uint32_t x, uint32_t *out_value, struct inf_error *err)
 {
     uint32_t constant, condition, below;
-    INF_TRY(inf_layers_floats_const(scope, &threshold, 0, &constant, err));
-    struct inf_layers_node compare = inf_layers_node(INF_OP_COMPARE, x, constant, INF_VALUE_NONE);
+    INF_TRY(inf_layers_add_float(scope, threshold, &constant, err));
+    struct inf_build_node compare = inf_build_describe(INF_OP_COMPARE, x, constant, INF_VALUE_NONE);
     compare.attrs.compare.kind = INF_COMPARE_GREATER_EQUAL;
     INF_TRY(inf_layers_emit(scope, &compare, &condition, err));
     INF_TRY(inf_layers_binary(scope, INF_BINARY_SUB, x, constant, &below, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, below, slope, &below, err));
-    struct inf_layers_node select = inf_layers_node(INF_OP_SELECT, condition, x, below);
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, below, slope, &below, err));
+    struct inf_build_node select = inf_build_describe(INF_OP_SELECT, condition, x, below);
     return inf_layers_emit(scope, &select, out_value, err);
 }
 
@@ -293,12 +295,12 @@ static enum inf_code lower_thresholded_relu(struct inf_layers_scope *scope, stru
     float theta = 1.0f;
     uint32_t constant, condition, zero, x = inf_layers_x(scope), value;
     INF_TRY(inf_layers_float(&scope->layer->config, "theta", &theta, err));
-    INF_TRY(inf_layers_floats_const(scope, &theta, 0, &constant, err));
-    INF_TRY(inf_layers_floats_const(scope, (float[]){0.0f}, 0, &zero, err));
-    struct inf_layers_node compare = inf_layers_node(INF_OP_COMPARE, x, constant, INF_VALUE_NONE);
+    INF_TRY(inf_layers_add_float(scope, theta, &constant, err));
+    INF_TRY(inf_layers_add_float(scope, 0.0f, &zero, err));
+    struct inf_build_node compare = inf_build_describe(INF_OP_COMPARE, x, constant, INF_VALUE_NONE);
     compare.attrs.compare.kind = INF_COMPARE_GREATER;
     INF_TRY(inf_layers_emit(scope, &compare, &condition, err));
-    struct inf_layers_node select = inf_layers_node(INF_OP_SELECT, condition, x, zero);
+    struct inf_build_node select = inf_build_describe(INF_OP_SELECT, condition, x, zero);
     INF_TRY(inf_layers_emit(scope, &select, &value, err));
     return inf_layers_finish(scope, value, err);
 }
@@ -312,7 +314,7 @@ static enum inf_code lower_prelu(struct inf_layers_scope *scope, struct inf_erro
     for (int32_t i = 0; i < want.rank; i++)
         want.dims[i] = INF_DIM_UNKNOWN;
     INF_TRY(inf_layers_weight(scope, "alpha", &want, NULL, &alpha, err));
-    struct inf_layers_node node = inf_layers_node(INF_OP_PRELU, x, alpha, INF_VALUE_NONE);
+    struct inf_build_node node = inf_build_describe(INF_OP_PRELU, x, alpha, INF_VALUE_NONE);
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
     return inf_layers_finish(scope, value, err);
 }
@@ -324,8 +326,8 @@ static enum inf_code lower_softmax(struct inf_layers_scope *scope, struct inf_er
     static const struct inf_layers_range range = {-INF_LIMIT_RANK, INF_LIMIT_RANK - 1};
     INF_TRY(inf_layers_int_list(&scope->layer->config, "axis", range, &axis, 1, &count, err));
     INF_TRY(inf_layers_axis(scope, axis, &axis, err));
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_SOFTMAX, inf_layers_x(scope), INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_SOFTMAX, inf_layers_x(scope), INF_VALUE_NONE, INF_VALUE_NONE);
     node.attrs.softmax.axis = axis;
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
     return inf_layers_finish(scope, value, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/import/common/einsum.h"
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/parts.h"
 
 static enum inf_code emit_einsum(struct inf_layers_scope *scope, const char *equation, uint32_t a,
@@ -130,10 +131,10 @@ enum inf_code inf_layers_mask_add_causal(struct inf_layers_scope *scope, uint32_
     const struct inf_layers_dim dims[] = {inf_layers_dim_of(query, 1), inf_layers_dim_of(value, 1)};
     uint32_t shape, one, triangle;
     INF_TRY(inf_layers_dims(scope, dims, INF_ARRAY_LENGTH(dims), &shape, err));
-    INF_TRY(inf_layers_floats_const(scope, (float[]){1.0f}, 0, &one, err));
-    struct inf_layers_node node = inf_layers_node(INF_OP_FILL, shape, one, INF_VALUE_NONE);
+    INF_TRY(inf_layers_add_float(scope, 1.0f, &one, err));
+    struct inf_build_node node = inf_build_describe(INF_OP_FILL, shape, one, INF_VALUE_NONE);
     INF_TRY(inf_layers_emit(scope, &node, &triangle, err));
-    node = inf_layers_node(INF_OP_BAND, triangle, INF_VALUE_NONE, INF_VALUE_NONE);
+    node = inf_build_describe(INF_OP_BAND, triangle, INF_VALUE_NONE, INF_VALUE_NONE);
     node.attrs.band.high = 0;
     INF_TRY(inf_layers_emit(scope, &node, &triangle, err));
     return inf_layers_mask_add(scope, triangle, INF_LAYERS_MASK_WHOLE, mask, err);
@@ -143,8 +144,8 @@ enum inf_code inf_layers_mask_add_causal(struct inf_layers_scope *scope, uint32_
 static enum inf_code hide(struct inf_layers_scope *scope, uint32_t mask, uint32_t *scores,
                           struct inf_error *err)
 {
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_SUB, mask, 1, &mask, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, mask, 1e9f, &mask, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_SUB, mask, 1, &mask, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, mask, 1e9f, &mask, err));
     return inf_layers_binary(scope, INF_BINARY_ADD, *scores, mask, scores, err);
 }
 
@@ -163,12 +164,12 @@ enum inf_code inf_layers_attend(struct inf_layers_scope *scope,
     INF_TRY(project(scope, &query, use_bias, attention->query, &q, err));
     INF_TRY(project(scope, &key, use_bias, attention->key, &k, err));
     INF_TRY(project(scope, &value, use_bias, attention->value, &v, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, q, scale, &q, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, q, scale, &q, err));
     INF_TRY(emit_einsum(scope, "aecd,abcd->acbe", k, q, &scores, err));
     if (attention->mask != INF_VALUE_NONE)
         INF_TRY(hide(scope, attention->mask, &scores, err));
-    struct inf_layers_node softmax =
-        inf_layers_node(INF_OP_SOFTMAX, scores, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node softmax =
+        inf_build_describe(INF_OP_SOFTMAX, scores, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_emit(scope, &softmax, &scores, err));
     INF_TRY(emit_einsum(scope, "acbe,aecd->abcd", scores, v, &v, err));
     return project(scope, &output, use_bias, v, out_value, err);
@@ -229,8 +230,8 @@ static enum inf_code lower_attention(struct inf_layers_scope *scope, struct inf_
 // The first rows of a table, as many as x has steps, for every batch: x gives only its shape.
 static enum inf_code lower_position(struct inf_layers_scope *scope, struct inf_error *err)
 {
-    struct inf_layers_node slice =
-        inf_layers_node(INF_OP_SLICE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node slice =
+        inf_build_describe(INF_OP_SLICE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_graph *graph = scope->context->graph;
     uint32_t x = inf_layers_x(scope), rows, shape;
     int32_t rank = inf_layers_shape_of(scope, x)->rank;
@@ -250,9 +251,10 @@ static enum inf_code lower_position(struct inf_layers_scope *scope, struct inf_e
                                     &slice.inputs[3], err));
     slice.input_count = 4;
     INF_TRY(inf_layers_emit(scope, &slice, &rows, err));
-    struct inf_layers_node node = inf_layers_node(INF_OP_SHAPE, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_SHAPE, x, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_emit(scope, &node, &shape, err));
-    node = inf_layers_node(INF_OP_BROADCAST, rows, shape, INF_VALUE_NONE);
+    node = inf_build_describe(INF_OP_BROADCAST, rows, shape, INF_VALUE_NONE);
     INF_TRY(inf_layers_emit(scope, &node, &rows, err));
     return inf_layers_finish(scope, rows, err);
 }

@@ -2,6 +2,7 @@
 // Convolutions. Those along one axis are those of pictures one pixel high.
 #include <string.h>
 
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
 // What a class is, as a set of bits in `kind`.
@@ -111,7 +112,7 @@ static enum inf_code add_filter(struct inf_layers_scope *scope, const struct con
 }
 
 static enum inf_code add_bias(struct inf_layers_scope *scope, const struct conv *conv,
-                              int64_t count, struct inf_layers_node *node, struct inf_error *err)
+                              int64_t count, struct inf_build_node *node, struct inf_error *err)
 {
     if (!conv->use_bias)
         return INF_OK;
@@ -139,7 +140,7 @@ static enum inf_code causal_pad(struct inf_layers_scope *scope, const struct con
 }
 
 static enum inf_code emit_conv(struct inf_layers_scope *scope, const struct conv *conv,
-                               struct inf_layers_node *node, uint32_t *out_value,
+                               struct inf_build_node *node, uint32_t *out_value,
                                struct inf_error *err)
 {
     struct inf_attrs_conv2d *attrs = &node->attrs.conv2d;
@@ -154,7 +155,7 @@ static enum inf_code emit_conv(struct inf_layers_scope *scope, const struct conv
 }
 
 static enum inf_code emit_depthwise(struct inf_layers_scope *scope, const struct conv *conv,
-                                    struct inf_layers_node *node, uint32_t *out_value,
+                                    struct inf_build_node *node, uint32_t *out_value,
                                     struct inf_error *err)
 {
     struct inf_attrs_depthwise_conv2d *attrs = &node->attrs.depthwise_conv2d;
@@ -171,8 +172,8 @@ static enum inf_code lower_conv(struct inf_layers_scope *scope, struct inf_error
 {
     struct conv conv;
     uint32_t value;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_conv(scope, &conv, err));
     INF_TRY(begin(scope, &conv, &node.inputs[0], err));
     if (conv.channels > 0 && conv.channels % conv.groups != 0)
@@ -199,8 +200,8 @@ static enum inf_code lower_depthwise(struct inf_layers_scope *scope, struct inf_
 {
     struct conv conv;
     uint32_t value;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_DEPTHWISE_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_DEPTHWISE_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_conv(scope, &conv, err));
     INF_TRY(begin(scope, &conv, &node.inputs[0], err));
     // Keras 3 calls it what the other convolutions do.
@@ -221,10 +222,10 @@ static enum inf_code lower_separable(struct inf_layers_scope *scope, struct inf_
 {
     struct conv conv;
     uint32_t value;
-    struct inf_layers_node depthwise =
-        inf_layers_node(INF_OP_DEPTHWISE_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
-    struct inf_layers_node pointwise =
-        inf_layers_node(INF_OP_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node depthwise =
+        inf_build_describe(INF_OP_DEPTHWISE_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node pointwise =
+        inf_build_describe(INF_OP_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_conv(scope, &conv, err));
     INF_TRY(begin(scope, &conv, &depthwise.inputs[0], err));
     INF_TRY(add_filter(scope, &conv, "depthwise_kernel", conv.channels, conv.multiplier,
@@ -260,8 +261,8 @@ static enum inf_code lower_transposed(struct inf_layers_scope *scope, struct inf
     struct conv conv;
     struct inf_json output_padding;
     uint32_t value;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_CONV2D_TRANSPOSE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_CONV2D_TRANSPOSE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_conv(scope, &conv, err));
     INF_TRY(inf_layers_find(&scope->layer->config, "output_padding", &output_padding, err));
     if (output_padding.value != NULL || conv.groups != 1 || conv.dilation[0] != 1 ||

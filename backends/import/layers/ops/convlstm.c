@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvLSTM2D: an LSTM whose products are convolutions. What the pictures add to the gates is one
 // convolution for all time steps; what the state adds is one for each.
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
 // Time steps of one layer.
@@ -93,8 +94,8 @@ static enum inf_code project(struct inf_layers_scope *scope, const struct conv_l
     if (lstm->first)
         INF_TRY(turn(scope, true, x, &x, err));
     int64_t channels = inf_layers_shape_of(scope, x)->dims[4];
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(join_steps(scope, x, &node.inputs[0], err));
     INF_TRY(inf_layers_weight(
         scope, "kernel",
@@ -121,7 +122,8 @@ static enum inf_code project(struct inf_layers_scope *scope, const struct conv_l
 static enum inf_code split(struct inf_layers_scope *scope, uint32_t x, int32_t axis,
                            uint32_t *out_values, uint32_t count, struct inf_error *err)
 {
-    struct inf_layers_node node = inf_layers_node(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
     node.attrs.split.axis = axis;
     return inf_layers_emit_many(scope, &node, out_values, count, err);
 }
@@ -133,8 +135,8 @@ static enum inf_code step(struct inf_layers_scope *scope, struct conv_lstm *lstm
 {
     uint32_t gates[4], carry, kept, state;
     if (lstm->state != INF_VALUE_NONE) {
-        struct inf_layers_node node =
-            inf_layers_node(INF_OP_CONV2D, lstm->state, lstm->recurrent, INF_VALUE_NONE);
+        struct inf_build_node node =
+            inf_build_describe(INF_OP_CONV2D, lstm->state, lstm->recurrent, INF_VALUE_NONE);
         node.attrs.conv2d.padding = INF_PADDING_SAME;
         INF_TRY(inf_layers_emit(scope, &node, &state, err));
         INF_TRY(inf_layers_binary(scope, INF_BINARY_ADD, input, state, &input, err));
@@ -185,7 +187,7 @@ static enum inf_code finish_output(struct inf_layers_scope *scope, const struct 
         return inf_layers_from_last(scope, lstm->first, outputs[count - 1], out_value, err);
     for (uint32_t i = 0; i < count; i++)
         INF_TRY(inf_layers_expand(scope, outputs[i], 1, &outputs[i], err));
-    struct inf_layers_node node = {.op = INF_OP_CONCAT, .list = outputs, .input_count = count};
+    struct inf_build_node node = {.op = INF_OP_CONCAT, .list = outputs, .input_count = count};
     inf_attrs_init(&node.attrs, node.op);
     node.attrs.concat.axis = 1;
     INF_TRY(inf_layers_emit(scope, &node, out_value, err));

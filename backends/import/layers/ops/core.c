@@ -3,6 +3,7 @@
 // model is trained.
 #include <string.h>
 
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
 static enum inf_code lower_nothing(struct inf_layers_scope *scope, struct inf_error *err)
@@ -22,7 +23,8 @@ static enum inf_code lower_dense(struct inf_layers_scope *scope, struct inf_erro
     const struct inf_shape *shape = inf_layers_shape_of(scope, x);
     int32_t units = 0;
     bool use_bias = true;
-    struct inf_layers_node node = inf_layers_node(INF_OP_MATMUL, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_MATMUL, x, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_int(&scope->layer->config, "units", 1, 1 << 24, &units, err));
     INF_TRY(inf_layers_bool(&scope->layer->config, "use_bias", &use_bias, err));
     if (units == 0)
@@ -130,8 +132,8 @@ static enum inf_code lower_repeat_vector(struct inf_layers_scope *scope, struct 
 {
     int32_t n = 0;
     uint32_t value;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_TILE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_TILE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_require_rank(scope, 2, err));
     INF_TRY(inf_layers_int(&scope->layer->config, "n", 1, 1 << 24, &n, err));
     if (n == 0)
@@ -149,9 +151,9 @@ static enum inf_code emit_differs(struct inf_layers_scope *scope, uint32_t x, fl
                                   uint32_t *out_value, struct inf_error *err)
 {
     uint32_t constant;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_COMPARE, x, INF_VALUE_NONE, INF_VALUE_NONE);
-    INF_TRY(inf_layers_floats_const(scope, &number, 0, &constant, err));
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_COMPARE, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    INF_TRY(inf_layers_add_float(scope, number, &constant, err));
     INF_TRY(inf_layers_cast(scope, scope->context->graph->values[x].dtype, constant,
                             &node.inputs[1], err));
     node.input_count = 2;
@@ -165,8 +167,8 @@ static enum inf_code lower_embedding(struct inf_layers_scope *scope, struct inf_
     int32_t rows = -1, columns = -1;
     bool mask_zero = false;
     uint32_t indices, value, mask = INF_VALUE_NONE;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_GATHER, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_GATHER, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_int(config, "input_dim", 1, INT32_MAX, &rows, err));
     INF_TRY(inf_layers_int(config, "output_dim", 1, INT32_MAX, &columns, err));
     INF_TRY(inf_layers_bool(config, "mask_zero", &mask_zero, err));

@@ -4,6 +4,7 @@
 //
 // TensorFlow.js 4.22 has the class in its sources only, gives it no weights of its own to save, and
 // normalises three times with the same one. What is meant is what KerasNLP writes.
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/parts.h"
 
 struct decoder {
@@ -102,8 +103,8 @@ static enum inf_code dense(const struct decoder *decoder, const char *name, int6
                            uint32_t *x, struct inf_error *err)
 {
     struct inf_layers_scope part;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_MATMUL, *x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_MATMUL, *x, INF_VALUE_NONE, INF_VALUE_NONE);
     node.input_count = 3;
     INF_TRY(enter(decoder, name, &part, err));
     int64_t depth = inf_layers_shape_of(&part, *x)->dims[2];

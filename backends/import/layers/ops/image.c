@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers that prepare pictures and categories for the ones behind them.
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
 // Numbers of one layer's scale or offset: one, or one for each channel.
@@ -14,7 +15,8 @@ static enum inf_code add_numbers(struct inf_layers_scope *scope, const char *key
         return inf_layers_fail(scope, err, INF_EXHAUSTED, "no memory for its %s", key);
     numbers[0] = standard;
     INF_TRY(inf_layers_floats(&scope->layer->config, key, numbers, CHANNELS_MAX, &count, err));
-    return inf_layers_floats_const(scope, numbers, count > 1 ? count : 0, out_value, err);
+    return count > 1 ? inf_layers_add_floats(scope, numbers, count, out_value, err)
+                     : inf_layers_add_float(scope, numbers[0], out_value, err);
 }
 
 static enum inf_code lower_rescaling(struct inf_layers_scope *scope, struct inf_error *err)
@@ -58,7 +60,8 @@ static enum inf_code emit_resize(struct inf_layers_scope *scope, const struct si
                                  const struct inf_attrs_resize *how, uint32_t x,
                                  uint32_t *out_value, struct inf_error *err)
 {
-    struct inf_layers_node node = inf_layers_node(INF_OP_RESIZE, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_RESIZE, x, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_graph_add_const_i32(scope->context->graph, scope->layer->name,
                                     (int32_t[]){size->height, size->width}, 2, &node.inputs[1],
                                     err));
@@ -95,7 +98,8 @@ static enum inf_code emit_crop(struct inf_layers_scope *scope, const struct size
     const struct inf_shape *shape = inf_layers_shape_of(scope, x);
     int64_t top = (shape->dims[1] - size->height) / 2;
     int64_t left = (shape->dims[2] - size->width) / 2;
-    struct inf_layers_node node = inf_layers_node(INF_OP_SLICE, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_SLICE, x, INF_VALUE_NONE, INF_VALUE_NONE);
     const int32_t begins[] = {0, (int32_t)top, (int32_t)left, 0};
     const int32_t ends[] = {0, (int32_t)top + size->height, (int32_t)left + size->width, 0};
     const int32_t steps[] = {1, 1, 1, 1};
@@ -137,8 +141,8 @@ static enum inf_code emit_one_hot(struct inf_layers_scope *scope, int32_t tokens
                                   uint32_t *out_value, struct inf_error *err)
 {
     struct inf_blob *data = inf_blob_create((size_t)tokens * sizeof(int32_t));
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_COMPARE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_COMPARE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     if (data == NULL)
         return inf_layers_fail(scope, err, INF_EXHAUSTED, "no memory for %d tokens", tokens);
     for (int32_t i = 0; i < tokens; i++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers that make one tensor of several.
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
 // The mask of what is made of all inputs: none where none has one, theirs where it is the same.
@@ -41,8 +42,8 @@ static enum inf_code lower_average(struct inf_layers_scope *scope, struct inf_er
 {
     INF_TRY(lower_merge(scope, err));
     uint32_t value = scope->result.items[0].value;
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_MUL, value, 1.0f / (float)scope->input_count,
-                                   &value, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, value, 1.0f / (float)scope->input_count,
+                                     &value, err));
     return inf_layers_finish_masked(scope, value, merge_masks(scope), err);
 }
 
@@ -59,7 +60,7 @@ static enum inf_code lower_concatenate(struct inf_layers_scope *scope, struct in
                                scope->input_count);
     for (uint32_t i = 0; i < scope->input_count; i++)
         values[i] = scope->inputs[i].value;
-    struct inf_layers_node node = {
+    struct inf_build_node node = {
         .op = INF_OP_CONCAT, .list = values, .input_count = scope->input_count};
     inf_attrs_init(&node.attrs, node.op);
     node.attrs.concat.axis = axis;
@@ -76,7 +77,7 @@ static enum inf_code normalize(struct inf_layers_scope *scope, int32_t axis, uin
     uint32_t norm;
     INF_TRY(inf_layers_unary(scope, INF_UNARY_SQUARE, *value, &norm, err));
     INF_TRY(inf_layers_reduce(scope, &how, norm, &norm, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_MAX, norm, 1e-7f, &norm, err));
+    INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MAX, norm, 1e-7f, &norm, err));
     INF_TRY(inf_layers_unary(scope, INF_UNARY_SQRT, norm, &norm, err));
     return inf_layers_binary(scope, INF_BINARY_DIV, *value, norm, value, err);
 }
@@ -124,7 +125,8 @@ static enum inf_code lower_dot(struct inf_layers_scope *scope, struct inf_error 
         INF_TRY(inf_layers_expand(scope, a.value, 1, &a.value, err));
     if (b.rank == 2)
         INF_TRY(inf_layers_expand(scope, b.value, 2, &b.value, err));
-    struct inf_layers_node node = inf_layers_node(INF_OP_MATMUL, a.value, b.value, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_MATMUL, a.value, b.value, INF_VALUE_NONE);
     node.attrs.matmul.transpose_a = a.rank == 3 && a.axis == 1;
     node.attrs.matmul.transpose_b = b.rank == 3 && b.axis == 2;
     INF_TRY(inf_layers_emit(scope, &node, &value, err));

@@ -2,6 +2,7 @@
 // Normalisation.
 #include <string.h>
 
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/parts.h"
 
 // A weight [count], or `number` in its place where the layer does without.
@@ -70,8 +71,8 @@ static enum inf_code lower_batch_norm(struct inf_layers_scope *scope, struct inf
     INF_TRY(inf_layers_weight_data(scope, "moving_mean", &want, &mean, err));
     want = mean->shape;
     INF_TRY(swap_axis(scope, norm.axes[0], &value, err));
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_BATCH_NORM, value, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_BATCH_NORM, value, INF_VALUE_NONE, INF_VALUE_NONE);
     uint32_t inputs[5] = {value};
     node.list = inputs;
     node.input_count = INF_ARRAY_LENGTH(inputs);
@@ -127,8 +128,8 @@ static enum inf_code normalize_rows(struct inf_layers_scope *scope, const struct
                                     uint32_t value, uint32_t *out_value, struct inf_error *err)
 {
     uint32_t inputs[3] = {value, INF_VALUE_NONE, INF_VALUE_NONE};
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_NORMALIZE, value, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_NORMALIZE, value, INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_ints *axes = &node.attrs.normalize.axes;
     node.list = inputs;
     node.input_count = norm->center ? 3 : norm->scale ? 2 : 1;
@@ -156,7 +157,8 @@ static enum inf_code normalize(struct inf_layers_scope *scope, const struct norm
     INF_TRY(inf_layers_binary(scope, INF_BINARY_SUB, value, mean, &value, err));
     INF_TRY(inf_layers_unary(scope, INF_UNARY_SQUARE, value, &variance, err));
     INF_TRY(inf_layers_reduce(scope, &how, variance, &variance, err));
-    INF_TRY(inf_layers_with_number(scope, INF_BINARY_ADD, variance, norm->epsilon, &variance, err));
+    INF_TRY(
+        inf_layers_binary_number(scope, INF_BINARY_ADD, variance, norm->epsilon, &variance, err));
     INF_TRY(inf_layers_unary(scope, INF_UNARY_RSQRT, variance, &variance, err));
     INF_TRY(inf_layers_binary(scope, INF_BINARY_MUL, value, variance, &value, err));
     if (norm->scale)

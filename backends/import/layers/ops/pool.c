@@ -2,6 +2,7 @@
 // Pooling, padding, cropping and upsampling, along one axis or two.
 #include <string.h>
 
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
 // What a class is, as a set of bits in `kind`.
@@ -36,8 +37,8 @@ static enum inf_code lower_pool(struct inf_layers_scope *scope, struct inf_error
     static const struct inf_layers_range range = {1, 65535};
     static const char *const paddings[] = {"valid", "same", NULL};
     const struct inf_json *config = &scope->layer->config;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_POOL2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_POOL2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     bool first, one_axis = has_one_axis(scope);
     int32_t size[2] = {2, 2}, strides[2], padding = 0;
     uint32_t count = one_axis ? 1 : 2, value;
@@ -85,8 +86,8 @@ static enum inf_code lower_padding(struct inf_layers_scope *scope, struct inf_er
     bool first, one_axis = has_one_axis(scope);
     int32_t sides[2][2] = {{1, 1}, {1, 1}};
     uint32_t value;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_PAD, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_PAD, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_sides(&scope->layer->config, "padding", one_axis ? 1 : 2, sides, err));
     INF_TRY(begin(scope, &first, &node.inputs[0], err));
     int32_t rows = one_axis ? 3 : 4;
@@ -109,8 +110,8 @@ static enum inf_code lower_cropping(struct inf_layers_scope *scope, struct inf_e
     bool first, one_axis = has_one_axis(scope);
     int32_t sides[2][2] = {{one_axis, one_axis}, {0, 0}};
     uint32_t value, rank = one_axis ? 3 : 4;
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_SLICE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_SLICE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_sides(&scope->layer->config, "cropping", one_axis ? 1 : 2, sides, err));
     INF_TRY(begin(scope, &first, &node.inputs[0], err));
     int32_t begins[4] = {0}, ends[4] = {0}, steps[4] = {1, 1, 1, 1};
@@ -142,8 +143,8 @@ static enum inf_code lower_upsampling(struct inf_layers_scope *scope, struct inf
     INF_TRY(inf_layers_ints(&scope->layer->config, "size", range, size, one_axis ? 1 : 2, err));
     INF_TRY(inf_layers_choice(&scope->layer->config, "interpolation", kinds, &kind, err));
     INF_TRY(begin(scope, &first, &x, err));
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_RESIZE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_RESIZE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     // One axis is the height of pictures one pixel wide.
     if (one_axis)
         INF_TRY(inf_layers_expand(scope, x, 2, &x, err));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/import/layers/cell.h"
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 #include "backends/import/layers/sequence.h"
 
@@ -140,7 +141,8 @@ static enum inf_code set_states(struct inf_layers_scope *scope, struct rnn *rnn,
 static enum inf_code cut(struct inf_layers_scope *scope, const struct rnn *rnn, uint32_t x,
                          uint32_t **out_steps, struct inf_error *err)
 {
-    struct inf_layers_node node = inf_layers_node(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
     uint32_t count = (uint32_t)rnn->time;
     *out_steps = inf_arena_alloc(scope->context->arena, count * sizeof **out_steps);
     if (*out_steps == NULL)
@@ -154,8 +156,8 @@ static enum inf_code emit_masked(struct inf_layers_scope *scope, uint32_t condit
                                  uint32_t *value, struct inf_error *err)
 {
     if (old == INF_VALUE_NONE)
-        INF_TRY(inf_layers_floats_const(scope, (float[]){0.0f}, 0, &old, err));
-    struct inf_layers_node node = inf_layers_node(INF_OP_SELECT, condition, *value, old);
+        INF_TRY(inf_layers_add_float(scope, 0.0f, &old, err));
+    struct inf_build_node node = inf_build_describe(INF_OP_SELECT, condition, *value, old);
     return inf_layers_emit(scope, &node, value, err);
 }
 
@@ -213,15 +215,15 @@ static enum inf_code finish_output(struct inf_layers_scope *scope, const struct 
         return inf_layers_squeeze(scope, rnn->cells[rnn->cell_count - 1].states[0], 1, out_value,
                                   err);
     if (rnn->at_once && turned) {
-        struct inf_layers_node turn =
-            inf_layers_node(INF_OP_REVERSE, rnn->whole, INF_VALUE_NONE, INF_VALUE_NONE);
+        struct inf_build_node turn =
+            inf_build_describe(INF_OP_REVERSE, rnn->whole, INF_VALUE_NONE, INF_VALUE_NONE);
         turn.attrs.reverse.axes = (struct inf_ints){.count = 1, .values = {1}};
         return inf_layers_emit(scope, &turn, out_value, err);
     }
     *out_value = rnn->whole;
     if (rnn->at_once)
         return INF_OK;
-    struct inf_layers_node node = {.op = INF_OP_CONCAT, .list = rnn->outputs, .input_count = count};
+    struct inf_build_node node = {.op = INF_OP_CONCAT, .list = rnn->outputs, .input_count = count};
     inf_attrs_init(&node.attrs, node.op);
     node.attrs.concat.axis = 1;
     for (uint32_t i = 0; turned && i < count / 2; i++) {
@@ -312,10 +314,10 @@ static enum inf_code merge(struct inf_layers_scope *scope, int32_t mode, uint32_
                                   out_value, err));
         if (mode == MERGE_AVE)
             INF_TRY(
-                inf_layers_with_number(scope, INF_BINARY_MUL, *out_value, 0.5f, out_value, err));
+                inf_layers_binary_number(scope, INF_BINARY_MUL, *out_value, 0.5f, out_value, err));
         return INF_OK;
     }
-    struct inf_layers_node node = inf_layers_node(INF_OP_CONCAT, a, b, INF_VALUE_NONE);
+    struct inf_build_node node = inf_build_describe(INF_OP_CONCAT, a, b, INF_VALUE_NONE);
     node.attrs.concat.axis = -1;
     return inf_layers_emit(scope, &node, out_value, err);
 }

@@ -2,6 +2,7 @@
 // Convolutions and pooling along three axes.
 #include <string.h>
 
+#include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
 #define AXES 3
@@ -58,7 +59,7 @@ static enum inf_code read_filters(struct inf_layers_scope *scope, int32_t *out,
 }
 
 static enum inf_code add_bias(struct inf_layers_scope *scope, int32_t filters,
-                              struct inf_layers_node *node, struct inf_error *err)
+                              struct inf_build_node *node, struct inf_error *err)
 {
     bool use_bias = true;
     INF_TRY(inf_layers_bool(&scope->layer->config, "use_bias", &use_bias, err));
@@ -71,8 +72,8 @@ static enum inf_code add_bias(struct inf_layers_scope *scope, int32_t filters,
 static enum inf_code lower_conv(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct volume volume = {.strides = {1, 1, 1}, .dilation = {1, 1, 1}};
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_CONV_ND, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_CONV_ND, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     int32_t filters, groups = 1;
     uint32_t value;
     INF_TRY(begin(scope, "kernel_size", &volume, &node.inputs[0], err));
@@ -112,8 +113,8 @@ static struct inf_layers_dim transposed_dim(const struct volume *volume, uint32_
 static enum inf_code lower_transposed(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct volume volume = {.strides = {1, 1, 1}, .dilation = {1, 1, 1}};
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_CONV_ND_TRANSPOSE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node = inf_build_describe(INF_OP_CONV_ND_TRANSPOSE, INF_VALUE_NONE,
+                                                    INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_json output_padding;
     int32_t filters;
     uint32_t value;
@@ -146,8 +147,8 @@ static enum inf_code lower_transposed(struct inf_layers_scope *scope, struct inf
 static enum inf_code lower_pool(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct volume volume = {.size = {2, 2, 2}, .dilation = {1, 1, 1}};
-    struct inf_layers_node node =
-        inf_layers_node(INF_OP_POOL_ND, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node node =
+        inf_build_describe(INF_OP_POOL_ND, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     uint32_t value;
     INF_TRY(begin(scope, "pool_size", &volume, &node.inputs[0], err));
     if (volume.strides[0] == 0)
