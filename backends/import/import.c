@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Chooses the importer of a model file by its first bytes and its JSON, and reports what the file
+// says about itself.
 #include "backends/import/import.h"
 
 #include <ctype.h>
@@ -18,7 +20,7 @@
 
 #define KNOWN_FORMATS "known formats: TensorFlow.js graph and layers models (model.json), ONNX"
 
-// The beginning of a file: enough to tell formats apart.
+// The first bytes of a file, enough to recognise its format.
 struct beginning {
     uint8_t bytes[64];
     size_t size;
@@ -67,7 +69,8 @@ static enum inf_code fail_unknown(const struct beginning *beginning, const char 
     return inf_fail(err, INF_UNSUPPORTED, "model '%s': is %s; " KNOWN_FORMATS, name, found);
 }
 
-// Whether a JSON document is a model, and whether one of layers or a graph; if not, why not.
+// Checks that a JSON document is a model, and finds out whether it is a layers model or a graph
+// model.
 static enum inf_code check_document(const struct inf_json *document, const char *name,
                                     bool *out_is_layers, struct inf_error *err)
 {
@@ -81,7 +84,7 @@ static enum inf_code check_document(const struct inf_json *document, const char 
     return INF_OK;
 }
 
-// Copies who wrote the model, as far as the document says so in a readable way.
+// Copies the name of the program that wrote the model, if the document has it in readable form.
 static void read_producer(struct inf_model_info *info, const struct inf_json *document)
 {
     static const char *const keys[] = {"convertedBy", "generatedBy"};
@@ -119,7 +122,7 @@ static void free_text(char **text)
     *text = NULL;
 }
 
-// Where the files lie that the model file `name` speaks of: in its own folder.
+// Returns the folder of the model file `name`, in which its other files are.
 static struct inf_shard_place place_beside(int directory_fd, const char *name)
 {
     const char *slash = strrchr(name, '/');

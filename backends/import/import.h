@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files to graphs. Importers trust nothing in the files: every index, size and name is
-// checked, and weights are copied.
+// Reads model files and makes graphs. Importers do not trust the files: every index, size and name
+// is checked, and weights are copied.
 #ifndef INF_BACKENDS_IMPORT_IMPORT_H
 #define INF_BACKENDS_IMPORT_IMPORT_H
 
@@ -10,18 +10,17 @@
 #include "backends/graph/graph.h"
 #include "backends/import/common/import_options.h"
 
-// Everything about a model that its file says and the graph does not.
+// What a model file says about itself beyond the graph.
 struct inf_model_info {
     char format[32];       // "tfjs_graph_model", "tfjs_layers_model", "onnx"
-    char producer[64];     // what wrote the file, "" where it does not say
-    uint64_t file_bytes;   // all files read
+    char producer[64];     // the program that wrote the file; "" if the file does not say
+    uint64_t file_bytes;   // total size of all files read
     uint64_t content_hash; // FNV-1a over the bytes of all files, in the order read
 };
 
-// Reads the model file `name` (its shards and side files too) beneath the directory `directory_fd`
-// and lowers it to a graph whose shapes are inferred and which is verified. Passes are not run.
-// The format is chosen by content, not by name. *out_graph is the caller's to destroy; `info` may
-// be NULL.
+// Reads the model file `name`, with its shards and external data, beneath the directory
+// `directory_fd`, and lowers it to a verified graph with inferred shapes. Passes are not run. The
+// format is recognised by content, not by name. The caller destroys *out_graph; `info` may be NULL.
 //
 // INF_NOT_FOUND    the file, or a shard it names, does not exist.
 // INF_DENIED       a shard's name leaves the directory.

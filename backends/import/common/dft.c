@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds a discrete Fourier transform as one or two matrix products per output. The matrices hold
+// cosines and sines of the angles 2 pi * row * column / length; scale factors and the mirrored
+// terms of real transforms are part of them.
+// Example, 4 points, real input x: real = x C and imaginary = -x S, with C[r][c] = cos(pi r c / 2)
+// and S[r][c] = sin(pi r c / 2).
 #include "backends/import/common/dft.h"
 
 #include <math.h>
@@ -7,7 +12,7 @@
 
 #define TURN 6.283185307179586
 
-// A transform on its way: x times these gives y.
+// The matrices of one transform: y = x * matrix, along the last axis.
 struct matrices {
     struct inf_graph *graph;
     const char *name;
@@ -17,12 +22,11 @@ struct matrices {
     struct inf_error *err;
 };
 
-// What term `row` of x adds to the real part of term `column` of y: a cosine for its real part, a
-// sine (with its sign) for the imaginary one.
-static double coefficient(const struct matrices *m, int64_t row, int64_t column, bool sine)
+// Returns the factor with which x[row] contributes to y[column]: a cosine, or a sine with its sign.
+static double compute_coefficient(const struct matrices *m, int64_t row, int64_t column, bool sine)
 {
     int64_t length = m->dft->length;
-    // In whole steps first: angles stay small, and exact where they can be.
+    // Reduce the angle modulo a full turn in integers, so that it stays small and exact.
     double angle = TURN * (double)(row * column % length) / (double)length;
     double value = sine ? sin(angle) : cos(angle);
     switch (m->dft->kind) {
@@ -32,14 +36,14 @@ static double coefficient(const struct matrices *m, int64_t row, int64_t column,
     case INF_DFT_INVERSE:
         return (sine ? -value : value) / (double)length;
     case INF_DFT_REAL_INVERSE:
-        // Terms that are not given are those given, mirrored.
+        // The file stores only half of the terms; the others mirror them.
         return (row == 0 || 2 * row == length ? 1 : 2) * (sine ? -value : value) / (double)length;
     }
     return 0;
 }
 
-// Adds the matrix of cosines, or `sign` times that of sines, in x's type. What is beyond the transform
-// is 0.
+// Adds the matrix of cosines, or `sign` times that of sines, in x's type. Rows and columns beyond
+// the transform are 0.
 static enum inf_code add_matrix(const struct matrices *m, bool sine, double sign, uint32_t *out)
 {
     enum inf_dtype dtype = m->graph->values[m->dft->real].dtype;
@@ -52,7 +56,7 @@ static enum inf_code add_matrix(const struct matrices *m, bool sine, double sign
     int64_t terms = half ? m->dft->length / 2 + 1 : m->dft->length;
     for (int64_t row = 0; row < INF_MIN(m->rows, terms); row++)
         for (int64_t column = 0; column < m->columns; column++) {
-            double element = sign * coefficient(m, row, column, sine);
+            double element = sign * compute_coefficient(m, row, column, sine);
             int64_t at = row * m->columns + column;
             if (dtype == INF_DTYPE_F64)
                 ((double *)data->data)[at] = element;
@@ -73,8 +77,9 @@ static enum inf_code add_node(const struct matrices *m, enum inf_op op, const ui
     return inf_shape_infer_node(m->graph, index, m->err);
 }
 
-// A list is a matrix of one row while it is multiplied.
-static enum inf_code multiply(const struct matrices *m, uint32_t x, uint32_t matrix, uint32_t *out)
+// Multiplies x by a matrix. A tensor of rank 1 is treated as a matrix with one row.
+static enum inf_code add_product(const struct matrices *m, uint32_t x, uint32_t matrix,
+                                 uint32_t *out)
 {
     union inf_attrs attrs;
     if (m->rank == 1) {
@@ -91,18 +96,18 @@ static enum inf_code multiply(const struct matrices *m, uint32_t x, uint32_t mat
     return add_node(m, INF_OP_SQUEEZE, out, 1, &attrs, out);
 }
 
-// *out = a times cosines + b times `sign` sines; no b: the first product alone.
-static enum inf_code combine(const struct matrices *m, uint32_t a, uint32_t b, double sign,
-                             uint32_t *out)
+// *out = a * cosines + b * sign * sines. If b is INF_VALUE_NONE, only the first product.
+static enum inf_code add_products(const struct matrices *m, uint32_t a, uint32_t b, double sign,
+                                  uint32_t *out)
 {
     uint32_t matrix, terms[2];
     INF_TRY(add_matrix(m, false, 1, &matrix));
-    INF_TRY(multiply(m, a, matrix, &terms[0]));
+    INF_TRY(add_product(m, a, matrix, &terms[0]));
     *out = terms[0];
     if (b == INF_VALUE_NONE)
         return INF_OK;
     INF_TRY(add_matrix(m, true, sign, &matrix));
-    INF_TRY(multiply(m, b, matrix, &terms[1]));
+    INF_TRY(add_product(m, b, matrix, &terms[1]));
     union inf_attrs attrs;
     inf_attrs_init(&attrs, INF_OP_BINARY);
     attrs.binary.kind = INF_BINARY_ADD;
@@ -110,18 +115,19 @@ static enum inf_code combine(const struct matrices *m, uint32_t a, uint32_t b, d
 }
 
 // e^-it = cos t - i sin t: (a + ib) e^-it = (a cos t + b sin t) + i (b cos t - a sin t).
-static enum inf_code build(const struct matrices *m, uint32_t *out_real, uint32_t *out_imaginary)
+static enum inf_code build_parts(const struct matrices *m, uint32_t *out_real,
+                                 uint32_t *out_imaginary)
 {
     const struct inf_dft *dft = m->dft;
     *out_imaginary = INF_VALUE_NONE;
-    INF_TRY(combine(m, dft->real, dft->imaginary, 1, out_real));
+    INF_TRY(add_products(m, dft->real, dft->imaginary, 1, out_real));
     if (dft->kind == INF_DFT_REAL_INVERSE)
         return INF_OK;
     if (dft->imaginary != INF_VALUE_NONE)
-        return combine(m, dft->imaginary, dft->real, -1, out_imaginary);
+        return add_products(m, dft->imaginary, dft->real, -1, out_imaginary);
     uint32_t matrix;
     INF_TRY(add_matrix(m, true, -1, &matrix));
-    return multiply(m, dft->real, matrix, out_imaginary);
+    return add_product(m, dft->real, matrix, out_imaginary);
 }
 
 enum inf_code inf_graph_add_dft(struct inf_graph *graph, const char *name,
@@ -147,5 +153,5 @@ enum inf_code inf_graph_add_dft(struct inf_graph *graph, const char *name,
                         "a Fourier transform of %lld points of %lld elements needs a matrix of "
                         "1 to %lld elements",
                         (long long)dft->length, (long long)m.rows, (long long)INF_DFT_MATRIX_MAX);
-    return build(&m, out_real, out_imaginary);
+    return build_parts(&m, out_real, out_imaginary);
 }

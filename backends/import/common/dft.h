@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete Fourier transforms of the last axis, as products with matrices of sines and cosines: exact
-// for any length, and as fast as a device multiplies. A complex tensor is two values of one shape,
-// FP32 or FP64.
+// Discrete Fourier transforms along the last axis, as products with matrices of sines and cosines.
+// They work for any length. A complex tensor is two values of equal shape, f32 or f64.
 #ifndef INF_BACKENDS_IMPORT_COMMON_DFT_H
 #define INF_BACKENDS_IMPORT_COMMON_DFT_H
 
@@ -9,20 +8,20 @@
 
 enum inf_dft_kind {
     INF_DFT_FORWARD,      // complex to complex
-    INF_DFT_INVERSE,      // and back, divided by the length
+    INF_DFT_INVERSE,      // complex to complex, divided by the length
     INF_DFT_REAL_FORWARD, // real to the first length / 2 + 1 terms
-    INF_DFT_REAL_INVERSE, // and back
+    INF_DFT_REAL_INVERSE, // the first length / 2 + 1 terms to real
 };
 
-// Elements of one matrix: a transform of 2048 points has 2048 * 2048.
+// The largest number of elements of one matrix: a transform of 2048 points has 2048 * 2048.
 #define INF_DFT_MATRIX_MAX ((int64_t)1 << 22)
 
 // One transform.
 struct inf_dft {
     enum inf_dft_kind kind;
-    int64_t length;           // x is cut to it, or zeros stand behind x
-    uint32_t real, imaginary; // x; imaginary INF_VALUE_NONE where it is real, which is the only
-                              // way for INF_DFT_REAL_FORWARD and none for INF_DFT_REAL_INVERSE
+    int64_t length; // points; x is cut or padded with zeros to this length
+    // The values of x; `imaginary` is INF_VALUE_NONE if and only if x is real.
+    uint32_t real, imaginary;
 };
 
 // Adds the nodes of a transform, named `name`, and infers their shapes. *out_imaginary is

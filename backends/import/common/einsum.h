@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einstein summation as nodes: transposes, reshapes, products and sums.
+// Einstein summation as nodes of the graph: transposes, reshapes, products and sums.
 #ifndef INF_BACKENDS_IMPORT_COMMON_EINSUM_H
 #define INF_BACKENDS_IMPORT_COMMON_EINSUM_H
 
 #include "backends/graph/graph.h"
 
-// Adds nodes for `equation` ("bij,bjk->bik"; "..." and a missing "->" as NumPy has them) over
-// `inputs` and infers their shapes. Inputs' ranks must be known, and sizes where a letter stands twice
-// in one term.
+// Adds nodes for `equation`, such as "bij,bjk->bik", over `inputs` and infers their shapes. "..."
+// and a missing "->" mean what NumPy defines. The ranks of inputs must be known, and so must the
+// sizes of axes if a letter occurs twice in one term.
 //
 // INF_INVALID      the equation does not go with the inputs.
 // INF_UNSUPPORTED  (OPERATOR) sizes are not known, or there are more than INF_LIMIT_RANK axes.

@@ -9,23 +9,23 @@
 #include "backends/graph/graph.h"
 #include "backends/graph/pass/pass.h"
 
-// An input that is a constant from the beginning: the graph does not ask for it.
+// A model input that the caller fixes: it becomes a constant, and the graph has no such input.
 struct inf_bound_input {
     const char *name;
     enum inf_dtype dtype;
     struct inf_shape shape;
-    struct inf_blob *data; // the caller's reference
+    struct inf_blob *data; // borrowed
 };
 
 // How to import. All zero is a good default.
 struct inf_import_options {
-    // NULL, or what computes constants while the file is read: axes and shapes that other nodes
-    // make, and conditions of branches. Models that need none of it do without.
+    // Computes constants while the file is read: axes, shapes and conditions that other nodes make.
+    // NULL: models that need this are refused.
     const struct inf_evaluator *evaluator;
     const struct inf_bound_input *bound; // ONNX only
     uint32_t bound_count;
-    // NULL, or where the operators that a refused model lacks are written, a line each, all of them
-    // up to INF_LIMIT_REPORTED_OPERATORS: an error's text may have no room for all.
+    // If a model is refused for unsupported operators: gets all of them, one per line, at most
+    // INF_LIMIT_REPORTED_OPERATORS. The text of an error may have no room for all. NULL: no report.
     FILE *report;
 };
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Typed access to JSON from untrusted files, on top of jansson. Every view knows its parent, so
+// that an error can print the path from the root to the value it complains about.
 #include "backends/import/common/json.h"
 
 #include <errno.h>
@@ -11,8 +13,8 @@
 
 #include "proto/core/limits.h"
 
-// The parser recurses and allocates as the text tells it to: nesting and number of values are
-// counted before it sees the text.
+// Checks nesting and number of values before the parser runs, because the parser recurses and
+// allocates without limits of its own.
 static enum inf_code check_extent(const char *text, size_t size, const char *name,
                                   struct inf_error *err)
 {
@@ -51,7 +53,7 @@ enum inf_code inf_json_parse(struct json_t **out_root, const char *text, size_t 
     INF_TRY(check_extent(text, size, name, err));
     json_error_t fault;
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &fault);
-    // Out of memory is the one failure that the parser has no words for.
+    // The parser reports all failures except lack of memory.
     if (root == NULL && fault.text[0] == '\0')
         return inf_fail(err, INF_EXHAUSTED, "'%s': no memory for the document", name);
     if (root == NULL) {
@@ -74,7 +76,7 @@ struct inf_json inf_json_root(const struct json_t *root)
     return (struct inf_json){.value = root};
 }
 
-// Writes an element's step: "[3]", or "[3 'conv']" where it has a name.
+// Writes the step to an array element: "[3]", or "[3 'conv']" if the element has a name.
 static void print_element(const struct inf_json *json, char *text, size_t size)
 {
     enum {
@@ -87,7 +89,7 @@ static void print_element(const struct inf_json *json, char *text, size_t size)
         snprintf(text, size, "[%zu]", json->index);
 }
 
-// Writes one step of a way; for a key that is long, its end.
+// Writes one step of a path. Of a long key only the end is written.
 static void print_step(const struct inf_json *json, char *text, size_t size)
 {
     enum {
@@ -108,7 +110,7 @@ const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_S
     static const char root[] = "the document";
     if (json->parent == NULL)
         return memcpy(text, root, sizeof root);
-    // Filled from the back: the steps come from the leaf to the root.
+    // Filled from the end, because the steps are visited from the value to the root.
     char buffer[INF_JSON_PATH_SIZE];
     size_t at = sizeof buffer - 1;
     buffer[at] = '\0';
@@ -127,8 +129,8 @@ const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_S
     return memcpy(text, buffer + at, sizeof buffer - at);
 }
 
-// Writes what a value is: `"text" (a string)`.
-static void describe(const struct json_t *value, char *text, size_t size)
+// Writes a value and its type: `"text" (a string)`.
+static void describe_value(const struct json_t *value, char *text, size_t size)
 {
     enum {
         STRING_MAX = 60
@@ -165,7 +167,7 @@ static void describe(const struct json_t *value, char *text, size_t size)
 enum inf_code inf_json_fail(const struct inf_json *json, struct inf_error *err, const char *wanted)
 {
     char path[INF_JSON_PATH_SIZE], what[128];
-    describe(json->value, what, sizeof what);
+    describe_value(json->value, what, sizeof what);
     return inf_fail_reason(err, INF_INVALID, INF_REASON_BAD_JSON, "%s: has %s, wanted %s",
                            inf_json_path(json, path), what, wanted);
 }
@@ -214,7 +216,7 @@ struct inf_json inf_json_at(const struct inf_json *array, size_t index)
 
 bool inf_json_next(const struct inf_json *object, void **iterator, struct inf_json *out)
 {
-    // jansson's iterators want a mutable object, and change nothing in it.
+    // jansson's iterators take a mutable object but do not change it.
     json_t *value = (json_t *)object->value;
     *iterator =
         *iterator == NULL ? json_object_iter(value) : json_object_iter_next(value, *iterator);
@@ -267,7 +269,7 @@ enum inf_code inf_json_name(const struct inf_json *json, const char **out, struc
     return INF_OK;
 }
 
-// Whether the whole of `text` is a decimal integer.
+// Returns true if all of `text` is a decimal integer.
 static bool parse_int(const char *text, int64_t *out)
 {
     char *end;
@@ -297,7 +299,7 @@ enum inf_code inf_json_int(const struct inf_json *json, int64_t min, int64_t max
     return inf_json_fail(json, err, wanted);
 }
 
-// Whether the whole of `text` is a finite decimal number.
+// Returns true if all of `text` is a finite decimal number.
 static bool parse_number(const char *text, double *out)
 {
     char *end;
@@ -330,7 +332,7 @@ enum inf_code inf_json_bool(const struct inf_json *json, bool *out, struct inf_e
 void inf_json_print(const struct inf_json *json, char *text, size_t size)
 {
     const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII;
-    // The piece that does not fit leaves its place as it is: dots, of which three stay.
+    // The last piece did not fit: end the text with dots.
     memset(text, '.', size);
     size_t length = json_dumpb(json->value, text, size, flags);
     if (length >= size) {

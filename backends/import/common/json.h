@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON from outside, read by type: every getter checks, and its error tells where in the document
-// the value stands ("weightsManifest[0].weights[3].shape[1]"), what it is and what was wanted.
+// JSON from untrusted files, read by type. Every getter checks the type. Its error text says where
+// in the document the value is ("weightsManifest[0].weights[3].shape[1]"), what it is and what was
+// wanted.
 #ifndef INF_BACKENDS_IMPORT_COMMON_JSON_H
 #define INF_BACKENDS_IMPORT_COMMON_JSON_H
 
@@ -12,19 +13,20 @@
 
 struct json_t;
 
-// Values in one document: bounds what the parser allocates (at most some 300 bytes a value).
+// The largest number of values in one document. It limits what the parser allocates, about 300
+// bytes per value.
 #define INF_JSON_VALUES_MAX ((size_t)4 << 20)
 
-// A value and the way to it. A plain view: copy it freely, as long as the document and the parents
-// it was reached through stay where they are.
+// A value and the path to it. A view may be copied. It is valid as long as the document and the
+// views of its parents are.
 struct inf_json {
-    const struct json_t *value;    // the document's; NULL where an optional member is absent
+    const struct json_t *value;    // owned by the document; NULL if an optional member is absent
     const struct inf_json *parent; // NULL at the root
-    const char *key;               // in the parent object; NULL in arrays and at the root
-    size_t index;                  // in the parent array
+    const char *key;               // key in the parent object; NULL in arrays and at the root
+    size_t index;                  // index in the parent array
 };
 
-// Parses `size` bytes of text that a NUL follows. *out_root is the caller's, freed with
+// Parses `size` bytes of text, which a NUL byte follows. The caller frees *out_root with
 // inf_json_destroy().
 //
 // INF_INVALID    (BAD_JSON) no JSON, a key twice in one object, a NUL in a string; the text gives
@@ -36,53 +38,54 @@ enum inf_code inf_json_parse(struct json_t **out_root, const char *text, size_t 
 // Frees a document. NULL is fine.
 void inf_json_destroy(struct json_t **root);
 
-// The view of a whole document.
+// Returns the view of a whole document.
 struct inf_json inf_json_root(const struct json_t *root);
 
-// *out = the member `key` of an object; its value is NULL where the member is absent or null.
+// *out = the member `key` of an object. Its value is NULL if the member is absent or null.
 //
 // INF_INVALID  `object` is no object.
 enum inf_code inf_json_find(const struct inf_json *object, const char *key, struct inf_json *out,
                             struct inf_error *err) INF_NODISCARD;
 
-// As inf_json_find(), but the member must be there.
+// As inf_json_find(), but fails if the member is absent.
 enum inf_code inf_json_get(const struct inf_json *object, const char *key, struct inf_json *out,
                            struct inf_error *err) INF_NODISCARD;
 
-// Whether `object` is an object with the member `key`, of any type but null.
+// Returns true if `object` is an object with the member `key` that is not null.
 bool inf_json_has(const struct inf_json *object, const char *key);
 
 // *count = elements of an array, or members of an object.
 enum inf_code inf_json_array(const struct inf_json *array, size_t *count,
                              struct inf_error *err) INF_NODISCARD;
 
-// The element of an array that inf_json_array() has approved; `index` must be below its count.
+// Returns an element of an array. `index` must be below the count that inf_json_array() returned.
 struct inf_json inf_json_at(const struct inf_json *array, size_t index);
 
-// Steps through the members of an object in the order of the document. Start with *iterator NULL;
-// false after the last one, and at once where `object` is no object.
+// Iterates over the members of an object in the order of the document. *iterator is NULL at first.
+// Returns false after the last member, and at once if `object` is no object.
 bool inf_json_next(const struct inf_json *object, void **iterator, struct inf_json *out);
 
-// Whether the value is an array.
+// Returns true if the value is an array.
 bool inf_json_is_array(const struct inf_json *json);
-// Whether the value is an object.
+// Returns true if the value is an object.
 bool inf_json_is_object(const struct inf_json *json);
-// Whether the value is null, or absent.
+// Returns true if the value is null or absent.
 bool inf_json_is_null(const struct inf_json *json);
-// Whether the value is a string.
+// Returns true if the value is a string.
 bool inf_json_is_string(const struct inf_json *json);
 
-// *out = a string, the document's, without NUL bytes.
+// *out = a string without NUL bytes, owned by the document.
 enum inf_code inf_json_string(const struct inf_json *json, const char **out,
                               struct inf_error *err) INF_NODISCARD;
 
-// As inf_json_string(), for names: at most INF_JSON_NAME_MAX bytes, not empty, no control
-// characters, so that they can stand in messages.
+// As inf_json_string(), for names that may appear in messages: 1 to INF_JSON_NAME_MAX bytes, no
+// control characters.
 enum inf_code inf_json_name(const struct inf_json *json, const char **out,
                             struct inf_error *err) INF_NODISCARD;
 #define INF_JSON_NAME_MAX 512u
 
-// *out = an integer from `min` to `max`; protobuf's JSON writes int64 as strings, so "-1" is one.
+// *out = an integer from `min` to `max`. A string such as "-1" is accepted, because protobuf writes
+// 64-bit integers as strings.
 enum inf_code inf_json_int(const struct inf_json *json, int64_t min, int64_t max, int64_t *out,
                            struct inf_error *err) INF_NODISCARD;
 
@@ -96,12 +99,12 @@ enum inf_code inf_json_bool(const struct inf_json *json, bool *out,
 
 #define INF_JSON_PATH_SIZE 256
 
-// Writes the way to a value ("signature.inputs.x", "modelTopology.node[3 'conv'].op") and returns `text`; "the document" for the root.
-// The end of a way that is too long is what stays.
+// Writes the path of a value ("signature.inputs.x", "modelTopology.node[3 'conv'].op") and returns
+// `text`. The root is "the document". Of a path that is too long the end is written.
 const char *inf_json_path(const struct inf_json *json, char text[INF_JSON_PATH_SIZE]);
 
-// Writes the value as one line of JSON in ASCII, cut with "..." where it does not fit; `size` is 8 or
-// more.
+// Writes the value as one line of ASCII JSON, cut with "..." if it does not fit. `size` is at least
+// 8.
 void inf_json_print(const struct inf_json *json, char *text, size_t size);
 
 // Fails with INF_INVALID (BAD_JSON): "PATH: has WHAT IT IS, wanted WANTED".

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Collects what a model needs and is not supported, for an error text of limited length and a
+// complete report.
 #include "backends/import/common/missing.h"
 
 #include <stdlib.h>
@@ -6,7 +8,7 @@
 
 #include "proto/core/limits.h"
 
-// Room that stays for the number of what does not fit.
+// Bytes of the text that are kept free for the number of items that do not fit.
 #define LAST_WORDS 32
 
 void inf_missing_add(struct inf_missing *missing, const char *item)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the files of a weight group as one stream of bytes. All files are measured first, so that a
+// weight that is larger than the files is refused before its memory is allocated.
 #include "backends/import/common/shards.h"
 
 #include <inttypes.h>
@@ -12,7 +14,7 @@
 #include "proto/core/span.h"
 
 struct shard {
-    const char *name; // the manifest's
+    const char *name; // owned by the manifest
     uint64_t size_bytes;
 };
 
@@ -21,10 +23,10 @@ struct inf_shards {
     struct inf_tally *tally;
     struct shard *items;
     size_t count;
-    size_t current;  // the shard that is being read; `count` after the last one
-    uint64_t offset; // in it
-    uint64_t left;   // in all of them
-    int fd;          // of the current one, -1 where it is not open yet
+    size_t current;  // index of the shard that is being read; `count` after the last one
+    uint64_t offset; // bytes read of the current shard
+    uint64_t left;   // bytes not yet read of all shards
+    int fd;          // descriptor of the current shard; -1 if it is not open
 };
 
 void inf_tally_add(struct inf_tally *tally, const void *data, size_t size)
@@ -37,7 +39,7 @@ void inf_tally_add(struct inf_tally *tally, const void *data, size_t size)
     tally->bytes += size;
 }
 
-// Opens a shard. Its name must be that of a file in the folder, nothing more.
+// Opens a shard. Its name must be a plain file name in the folder of the model.
 static enum inf_code open_shard(int *out_fd, uint64_t *out_size_bytes,
                                 const struct inf_shard_place *place, const char *name,
                                 struct inf_error *err)
@@ -54,9 +56,9 @@ static enum inf_code open_shard(int *out_fd, uint64_t *out_size_bytes,
     return code == INF_OK ? INF_OK : inf_error_prefix(err, code, "weights");
 }
 
-// Learns the sizes of all shards, so that no buffer is ever made for bytes that are not there.
-static enum inf_code measure(struct inf_shards *shards, const struct inf_json *paths,
-                             struct inf_error *err)
+// Finds the sizes of all shards. Weights that are larger are refused before memory is allocated.
+static enum inf_code measure_shards(struct inf_shards *shards, const struct inf_json *paths,
+                                    struct inf_error *err)
 {
     for (size_t i = 0; i < shards->count; i++) {
         struct inf_json path = inf_json_at(paths, i);
@@ -86,7 +88,7 @@ enum inf_code inf_shards_open(struct inf_shards **out_shards, const struct inf_s
     *shards = (struct inf_shards){.place = place, .tally = tally, .count = count, .fd = -1};
     shards->items = calloc(count + 1, sizeof *shards->items);
     enum inf_code code = shards->items != NULL
-                             ? measure(shards, paths, err)
+                             ? measure_shards(shards, paths, err)
                              : inf_fail(err, INF_EXHAUSTED, "no memory for %zu shards", count);
     if (code == INF_OK)
         *out_shards = shards;
@@ -111,7 +113,7 @@ uint64_t inf_shards_left(const struct inf_shards *shards)
     return shards->left;
 }
 
-// Reads from the current shard alone, and steps to the next one at its end.
+// Reads from the current shard, and moves to the next one at its end.
 static enum inf_code read_current(struct inf_shards *shards, void *buffer, size_t size,
                                   struct inf_error *err)
 {
@@ -127,7 +129,7 @@ static enum inf_code read_current(struct inf_shards *shards, void *buffer, size_
     return INF_OK;
 }
 
-// Steps over the ends of shards until there is something to read.
+// Moves to the next shard that has bytes left.
 static void skip_ends(struct inf_shards *shards)
 {
     while (shards->current < shards->count &&

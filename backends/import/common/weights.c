@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the weights of a TensorFlow.js model into blobs. A manifest comes from outside: types,
+// shapes, quantisation and sizes are checked before memory is allocated, and names that occur twice
+// are refused. Stored numbers (8 and 16-bit affine, half precision) are decoded piece by piece
+// while the file is read.
 #include "backends/import/common/weights.h"
 
 #include <float.h>
@@ -11,14 +15,14 @@
 #include "proto/core/limits.h"
 #include "proto/core/span.h"
 
-// How elements lie in the file.
+// How the elements of a weight are stored in the file.
 enum storage {
     STORED_PLAIN,     // as in memory
     STORED_AFFINE_8,  // value = q * scale + min
-    STORED_AFFINE_16, // the same with two bytes
+    STORED_AFFINE_16, // the same with two bytes per element
     STORED_HALF,      // binary16
-    STORED_COMPLEX,   // two floats, skipped
-    STORED_STRINGS,   // length (4 bytes) and text, one after the other, skipped
+    STORED_COMPLEX,   // two floats per element; skipped
+    STORED_STRINGS,   // per element a length of 4 bytes and the text; skipped
 };
 
 struct encoding {
@@ -26,7 +30,7 @@ struct encoding {
     double scale, min;
 };
 
-static size_t stored_size(const struct encoding *encoding, enum inf_dtype dtype)
+static size_t find_stored_size(const struct encoding *encoding, enum inf_dtype dtype)
 {
     switch (encoding->storage) {
     case STORED_PLAIN:
@@ -87,7 +91,8 @@ static enum inf_code read_type(struct inf_weight *weight, struct encoding *encod
                     weight->name, weight->type_name);
 }
 
-// Reads scale and min, and checks that no stored number leaves the range of the dtype.
+// Reads scale and minimum, and checks that every number that can be stored is in the range of the
+// dtype.
 static enum inf_code read_affine(const struct inf_weight *weight, struct encoding *encoding,
                                  const struct inf_json *json, struct inf_error *err)
 {
@@ -162,7 +167,7 @@ static void decode_half(const uint8_t *stored, size_t count, float *elements)
         elements[i] = inf_half_to_float((uint16_t)(stored[2 * i] | stored[2 * i + 1] << 8));
 }
 
-// Fills `data` from elements of another type in the file, a piece at a time.
+// Decodes elements of another stored type into `data`, one piece of the file at a time.
 static enum inf_code read_encoded(struct inf_shards *shards, const struct inf_weight *weight,
                                   const struct encoding *encoding, size_t count,
                                   struct inf_error *err)
@@ -171,7 +176,7 @@ static enum inf_code read_encoded(struct inf_shards *shards, const struct inf_we
         PIECE = 4096
     };
     uint8_t stored[PIECE * 2];
-    size_t width = stored_size(encoding, weight->dtype);
+    size_t width = find_stored_size(encoding, weight->dtype);
     size_t element_size = inf_dtype_size(weight->dtype);
     for (size_t done = 0; done < count;) {
         size_t piece = INF_MIN(count - done, (size_t)PIECE);
@@ -207,12 +212,12 @@ static enum inf_code read_data(struct inf_shards *shards, struct inf_weight *wei
     enum inf_dtype sized = weight->dtype != INF_DTYPE_NONE ? weight->dtype : INF_DTYPE_U64;
     if (!inf_shape_count(&weight->shape, &count) ||
         !inf_shape_bytes(&weight->shape, sized, &size_bytes) ||
-        !inf_size_mul(count, stored_size(encoding, weight->dtype), &stored_bytes))
+        !inf_size_mul(count, find_stored_size(encoding, weight->dtype), &stored_bytes))
         return inf_fail(err, INF_EXHAUSTED, "shape %s needs more than %" PRIu64 " bytes",
                         inf_shape_print(&weight->shape, text), INF_LIMIT_TENSOR_BYTES);
     if (encoding->storage == STORED_STRINGS)
         return skip_strings(shards, count, err);
-    // Without the bytes there is no need for memory to put them in: this read fails.
+    // The file is too short: fail in the read, without allocating memory for the elements.
     if (encoding->storage == STORED_COMPLEX || stored_bytes > inf_shards_left(shards))
         return inf_shards_read(shards, NULL, stored_bytes, err);
 
@@ -273,14 +278,14 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct inf_weight *)a)->name, ((const struct inf_weight *)b)->name);
 }
 
-// --- what may be there once only ---
+// --- names that may occur only once ---
 
 struct names {
     const char **items;
     size_t count;
 };
 
-// Appends the names in the list `key` of a group: of weights, or of the shards themselves.
+// Appends the names in the list `key` of a group: names of weights, or names of shards.
 static enum inf_code list_names(struct names *names, const struct inf_json *group, const char *key,
                                 struct inf_error *err)
 {
@@ -312,8 +317,8 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Refuses a manifest that names a weight or a shard twice, before anything is read: a small one
-// could have a large file read thousands of times.
+// Refuses a manifest that names a weight or a shard twice, before anything is read. A small
+// manifest could otherwise have a large file read thousands of times.
 static enum inf_code check_repeats(const struct inf_json *manifest, size_t group_count,
                                    const char *key, struct inf_error *err)
 {
@@ -333,9 +338,9 @@ static enum inf_code check_repeats(const struct inf_json *manifest, size_t group
     return code;
 }
 
-static enum inf_code fill(struct inf_weights *weights, const struct inf_json *manifest,
-                          const struct inf_shard_place *place, struct inf_tally *tally,
-                          struct inf_error *err)
+static enum inf_code read_groups(struct inf_weights *weights, const struct inf_json *manifest,
+                                 const struct inf_shard_place *place, struct inf_tally *tally,
+                                 struct inf_error *err)
 {
     size_t group_count = 0;
     if (manifest->value != NULL)
@@ -358,7 +363,7 @@ enum inf_code inf_weights_read(struct inf_weights **out_weights, const struct in
     struct inf_weights *weights = calloc(1, sizeof *weights);
     if (weights == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the weights");
-    enum inf_code code = fill(weights, manifest, place, tally, err);
+    enum inf_code code = read_groups(weights, manifest, place, tally, err);
     if (code == INF_OK)
         *out_weights = weights;
     else

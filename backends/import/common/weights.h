@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of a TensorFlow.js model: the manifest's groups of shards read into blobs. Quantised
-// weights are decoded: in this format quantisation is a way of storing, not of computing.
+// The weights of a TensorFlow.js model: the groups of shards of a manifest, read into blobs.
+// Quantised weights are decoded to f32 or i32, because this format quantises storage, not
+// computation.
 #ifndef INF_BACKENDS_IMPORT_COMMON_WEIGHTS_H
 #define INF_BACKENDS_IMPORT_COMMON_WEIGHTS_H
 
@@ -12,14 +13,14 @@
 #include "backends/import/common/shards.h"
 #include "proto/core/shape.h"
 
-// One weight. Strings and complex numbers have the dtype NONE and no data: they are in the file and
-// that is all.
+// One weight. Strings and complex numbers are not supported: their dtype is INF_DTYPE_NONE and
+// their data NULL.
 struct inf_weight {
-    const char *name;      // the manifest's
-    const char *type_name; // as the manifest spells it; the manifest's
+    const char *name;      // owned by the manifest
+    const char *type_name; // type as the manifest spells it; owned by the manifest
     enum inf_dtype dtype;  // f32, i32, bool, or NONE
     struct inf_shape shape;
-    struct inf_blob *data; // row-major elements; one reference is the weight's
+    struct inf_blob *data; // row-major elements; the weight holds one reference
 };
 
 struct inf_weights {
@@ -27,8 +28,9 @@ struct inf_weights {
     size_t count;
 };
 
-// Reads all weights of `manifest` (model.json's weightsManifest), whose shards lie at `place`.
-// None where the manifest is absent. *out_weights is the caller's to destroy; its names live as long as the JSON document.
+// Reads all weights of `manifest` (model.json's weightsManifest), whose shards are at `place`. An
+// absent manifest has no weights. The caller destroys *out_weights; its names are valid as long as
+// the JSON document.
 //
 // INF_NOT_FOUND    a shard is missing.
 // INF_DENIED       a shard's name is more than a file name, or it is a link.
@@ -45,7 +47,7 @@ enum inf_code inf_weights_read(struct inf_weights **out_weights, const struct in
 // Frees the weights and their references. NULL is fine.
 void inf_weights_destroy(struct inf_weights **weights);
 
-// The weight named `name`; NULL where there is none.
+// Returns the weight named `name`; NULL if there is none.
 const struct inf_weight *inf_weights_find(const struct inf_weights *weights, const char *name);
 
 #endif

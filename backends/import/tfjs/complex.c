@@ -42,14 +42,6 @@ static enum inf_code lower_parts(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_finish_complex(scope, real, scope->node->values[0], err);
 }
 
-static enum inf_code emit_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind kind,
-                                 uint32_t a, uint32_t b, uint32_t *out_value, struct inf_error *err)
-{
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_BINARY, a, b, INF_VALUE_NONE);
-    call.attrs.binary.kind = kind;
-    return inf_tfjs_emit(scope, &call, out_value, err);
-}
-
 // (a + ib)(c + id) = (ac - bd) + i(ad + bc)
 static enum inf_code lower_mul(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
@@ -57,12 +49,12 @@ static enum inf_code lower_mul(struct inf_tfjs_scope *scope, struct inf_error *e
     if (!source_of(scope, 0)->is_complex || !source_of(scope, 1)->is_complex)
         return inf_tfjs_fail(scope, err, INF_INVALID, "multiplies real with complex numbers");
     const uint32_t *x = source_of(scope, 0)->values, *y = source_of(scope, 1)->values;
-    INF_TRY(emit_binary(scope, INF_BINARY_MUL, x[0], y[0], &ac, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_MUL, x[1], y[1], &bd, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_MUL, x[0], y[1], &ad, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_MUL, x[1], y[0], &bc, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_SUB, ac, bd, &real, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_ADD, ad, bc, &imaginary, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MUL, x[0], y[0], &ac, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MUL, x[1], y[1], &bd, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MUL, x[0], y[1], &ad, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MUL, x[1], y[0], &bc, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_SUB, ac, bd, &real, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_ADD, ad, bc, &imaginary, err));
     return inf_tfjs_finish_complex(scope, real, imaginary, err);
 }
 

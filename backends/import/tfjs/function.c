@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/import/tfjs/control.h"
+#include "backends/import/tfjs/op_table.h"
 #include "backends/import/tfjs/region.h"
 
 // --- the library ---
@@ -185,8 +186,8 @@ static enum inf_code count_outputs(struct inf_tfjs_scope *scope, const char *key
 // *out = whether input 0 is not 0, as a bool scalar.
 static enum inf_code emit_truth(struct inf_tfjs_scope *scope, uint32_t *out, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_CAST, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_CAST, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     *out = scope->inputs[0];
     if (inf_tfjs_input(scope, 0)->dtype == INF_DTYPE_BOOL)
         return INF_OK;

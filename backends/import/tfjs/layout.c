@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "backends/graph/build/operators.h"
+
 enum format {
     CHANNELS_LAST,
     CHANNELS_FIRST,
@@ -41,13 +43,12 @@ static struct inf_ints first_from_last(int32_t rank)
     return order;
 }
 
-static enum inf_code transpose(struct inf_tfjs_scope *scope, const struct inf_ints *order,
-                               uint32_t *value, struct inf_error *err)
+static enum inf_code transpose_value(struct inf_tfjs_scope *scope, const struct inf_ints *order,
+                                     uint32_t *value, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_TRANSPOSE, *value, INF_VALUE_NONE, INF_VALUE_NONE);
-    call.attrs.transpose.perm = *order;
-    return inf_tfjs_emit(scope, &call, value, err);
+    struct inf_builder b = inf_tfjs_builder(scope, err);
+    *value = inf_build_transpose(&b, *value, order->values, order->count);
+    return b.code;
 }
 
 enum inf_code inf_tfjs_channels_last(struct inf_tfjs_scope *scope, uint32_t input, int32_t rank,
@@ -71,7 +72,7 @@ enum inf_code inf_tfjs_channels_last(struct inf_tfjs_scope *scope, uint32_t inpu
         return INF_OK; // first and last are the same axis
     struct inf_ints order = last_from_first(rank);
     scope->channels_first = rank;
-    return transpose(scope, &order, &scope->inputs[input], err);
+    return transpose_value(scope, &order, &scope->inputs[input], err);
 }
 
 uint32_t inf_tfjs_spatial(const struct inf_tfjs_scope *scope, uint32_t axis)
@@ -90,15 +91,15 @@ enum inf_code inf_tfjs_list_channels_last(struct inf_tfjs_scope *scope, uint32_t
     if (scope->channels_first == 0)
         return INF_OK;
     struct inf_ints order = last_from_first(scope->channels_first);
-    uint32_t indices;
-    INF_TRY(inf_tfjs_add_ints(scope, order.values, (uint32_t)order.count, &indices, err));
-    struct inf_tfjs_call gather = inf_tfjs_call(INF_OP_GATHER, *value, indices, INF_VALUE_NONE);
-    return inf_tfjs_emit(scope, &gather, value, err);
+    struct inf_builder b = inf_tfjs_builder(scope, err);
+    uint32_t indices = inf_build_list(&b, order.values, (uint32_t)order.count);
+    *value = inf_build_gather(&b, *value, indices, 0);
+    return b.code;
 }
 
 enum inf_code inf_tfjs_channels_first(struct inf_tfjs_scope *scope, uint32_t *value,
                                       struct inf_error *err)
 {
     struct inf_ints order = first_from_last(scope->channels_first);
-    return transpose(scope, &order, value, err);
+    return transpose_value(scope, &order, value, err);
 }

@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_IMPORT_TFJS_LOWER_H
 #define INF_BACKENDS_IMPORT_TFJS_LOWER_H
 
-#include "backends/graph/graph.h"
+#include "backends/graph/build/builder.h"
 #include "backends/import/common/weights.h"
 #include "backends/import/tfjs/attr.h"
 #include "backends/import/tfjs/graph.h"
@@ -37,32 +37,17 @@ struct inf_tfjs_op {
     bool takes_complex;      // the function looks for complex inputs itself
 };
 
-// A table of operators.
-struct inf_tfjs_op_table {
-    const struct inf_tfjs_op *ops;
-    size_t count;
-};
+// Returns a builder whose nodes have the name of the scope's node. Failures latch in it: test its `code`
+// before anything that could set `err` again.
+struct inf_builder inf_tfjs_builder(const struct inf_tfjs_scope *scope, struct inf_error *err);
 
-// A node that is about to be added.
-struct inf_tfjs_call {
-    enum inf_op op;
-    uint32_t inputs[4];
-    const uint32_t *list; // in place of `inputs`, where there may be more; else NULL
-    uint32_t input_count;
-    uint32_t output_count;
-    union inf_attrs attrs;
-};
-
-// A call of `op` with default attributes, one output, and up to three inputs: those that come first
-// and are not INF_VALUE_NONE.
-struct inf_tfjs_call inf_tfjs_call(enum inf_op op, uint32_t a, uint32_t b, uint32_t c);
-
-// As inf_tfjs_call(), with `count` inputs that must outlive the call.
-struct inf_tfjs_call inf_tfjs_call_list(enum inf_op op, const uint32_t *inputs, uint32_t count);
-
-// Adds the node of a call, and infers its shapes. out_values has room for its output_count outputs.
-enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
+// Adds a node and infers its shapes. out_values has room for its output_count outputs.
+enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_build_node *node,
                             uint32_t *out_values, struct inf_error *err) INF_NODISCARD;
+
+// Adds kind(x, y).
+enum inf_code inf_tfjs_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind kind, uint32_t x,
+                              uint32_t y, uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
 // Makes room for the values of the node's `count` outputs; *out_values is to be filled.
 enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uint32_t **out_values,
@@ -73,7 +58,7 @@ enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value,
                               struct inf_error *err) INF_NODISCARD;
 
 // inf_tfjs_emit() and inf_tfjs_result().
-enum inf_code inf_tfjs_finish(struct inf_tfjs_scope *scope, const struct inf_tfjs_call *call,
+enum inf_code inf_tfjs_finish(struct inf_tfjs_scope *scope, const struct inf_build_node *node,
                               struct inf_error *err) INF_NODISCARD;
 
 // Integers that must be known when the model is imported.
@@ -117,22 +102,5 @@ enum inf_code inf_tfjs_placeholder(struct inf_tfjs_scope *scope, const struct in
 
 #define inf_tfjs_fail(scope, err, code, ...)                                                       \
     (inf_fail((err), (code), __VA_ARGS__), inf_tfjs_node_error((scope)->node, (code), (err)))
-
-// The row of operator `name`; NULL where it is not built.
-const struct inf_tfjs_op *inf_tfjs_op_find(const char *name);
-
-// The tables of the families, one per file.
-extern const struct inf_tfjs_op_table inf_tfjs_ops_math;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_conv;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_shape;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_array;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_source;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_control;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_list;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_pick;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_more;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_table;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_spectral;
-extern const struct inf_tfjs_op_table inf_tfjs_ops_random;
 
 #endif

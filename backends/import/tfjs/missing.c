@@ -62,8 +62,9 @@ static void print_operator(const struct inf_tfjs_node *first, size_t count, char
              attributes, inf_tfjs_missing_reason(first->op));
 }
 
-enum inf_code inf_tfjs_missing_check(struct inf_tfjs_graph *graph, FILE *report,
-                                     struct inf_error *err)
+enum inf_code inf_tfjs_missing_check(struct inf_tfjs_graph *graph,
+                                     const struct inf_tfjs_op *(*find_op)(const char *name),
+                                     FILE *report, struct inf_error *err)
 {
     struct inf_missing missing = {.separator = "; ", .report = report};
     struct inf_tfjs_node **nodes =
@@ -72,7 +73,7 @@ enum inf_code inf_tfjs_missing_check(struct inf_tfjs_graph *graph, FILE *report,
     if (nodes == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to check the operators");
     for (uint32_t i = 0; i < graph->node_count; i++)
-        if (graph->nodes[i].reachable && inf_tfjs_op_find(graph->nodes[i].op) == NULL)
+        if (graph->nodes[i].reachable && find_op(graph->nodes[i].op) == NULL)
             nodes[count++] = &graph->nodes[i];
     if (count > 0)
         qsort(nodes, count, sizeof *nodes, compare_nodes);

@@ -7,6 +7,8 @@
 
 #include "backends/import/tfjs/graph.h"
 
+struct inf_tfjs_op;
+
 // Why the operator `name`, which has no row in the tables of lower.h, is not built.
 const char *inf_tfjs_missing_reason(const char *name);
 
@@ -14,7 +16,8 @@ const char *inf_tfjs_missing_reason(const char *name);
 // operators that are not built. `report` (NULL allowed) gets all of them, a line each.
 //
 // INF_UNSUPPORTED  (OPERATOR) there are some.
-enum inf_code inf_tfjs_missing_check(struct inf_tfjs_graph *graph, FILE *report,
-                                     struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_tfjs_missing_check(struct inf_tfjs_graph *graph,
+                                     const struct inf_tfjs_op *(*find_op)(const char *name),
+                                     FILE *report, struct inf_error *err) INF_NODISCARD;
 
 #endif

@@ -25,6 +25,11 @@ struct inf_tfjs_library {
     uint32_t function_count;
     uint32_t region_count; // so far
     uint64_t work_count;   // nodes made and regions begun: functions could multiply without end
+    // What lowering reaches through pointers, because operators with bodies lower nodes themselves: the
+    // row of an operator (NULL if it is not supported), and the branch or loop that a node ends.
+    const struct inf_tfjs_op *(*find_op)(const char *name);
+    enum inf_code (*lower_merge)(struct inf_tfjs_scope *scope, struct inf_error *err);
+    enum inf_code (*lower_exit)(struct inf_tfjs_scope *scope, struct inf_error *err);
 };
 
 // Reads the names of the functions that `topology` has. It must outlive the library.

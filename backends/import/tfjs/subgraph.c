@@ -90,7 +90,7 @@ static enum inf_code build_side(struct inf_tfjs_scope *scope, const struct side 
 }
 
 // Adds the node of two subgraphs, which are taken over.
-static enum inf_code emit_node(struct inf_tfjs_scope *scope, struct inf_tfjs_call *call,
+static enum inf_code emit_node(struct inf_tfjs_scope *scope, struct inf_build_node *call,
                                struct inf_graph *sides[2], uint32_t *out_values,
                                struct inf_error *err)
 {
@@ -140,7 +140,7 @@ enum inf_code inf_tfjs_emit_branch(struct inf_tfjs_scope *scope,
     if (code == INF_OK) {
         inputs[0] = branch->predicate;
         list_inputs(scope, branch->values, 0, branch->value_count, inputs, &input_count);
-        struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_BRANCH, inputs, input_count);
+        struct inf_build_node call = inf_build_describe_list(INF_OP_BRANCH, inputs, input_count);
         call.output_count = branch->output_count;
         code = emit_node(scope, &call, sides, out_values, err);
     }
@@ -215,7 +215,7 @@ enum inf_code inf_tfjs_emit_loop(struct inf_tfjs_scope *scope,
         uint32_t input_count = loop->variable_count;
         list_inputs(scope, loop->values, loop->variable_count, loop->value_count, inputs,
                     &input_count);
-        struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_LOOP, inputs, input_count);
+        struct inf_build_node call = inf_build_describe_list(INF_OP_LOOP, inputs, input_count);
         call.output_count = loop->variable_count;
         code = emit_node(scope, &call, sides, out_values, err);
     }

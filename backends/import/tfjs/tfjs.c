@@ -7,6 +7,7 @@
 #include "backends/graph/shape/verify.h"
 #include "backends/import/tfjs/control.h"
 #include "backends/import/tfjs/missing.h"
+#include "backends/import/tfjs/op_table.h"
 #include "backends/import/tfjs/region.h"
 #include "backends/import/tfjs/signature.h"
 #include "backends/import/tfjs/table.h"
@@ -36,8 +37,8 @@ static enum inf_code add_outputs(struct inf_tfjs_scope *scope,
         // An output is always something that a node makes.
         if (scope->graph->values[value].producer == INF_NODE_NONE) {
             scope->node = &scope->source->nodes[port->ref.node];
-            struct inf_tfjs_call copy =
-                inf_tfjs_call(INF_OP_IDENTITY, value, INF_VALUE_NONE, INF_VALUE_NONE);
+            struct inf_build_node copy =
+                inf_build_describe(INF_OP_IDENTITY, value, INF_VALUE_NONE, INF_VALUE_NONE);
             INF_TRY(inf_tfjs_emit(scope, &copy, &value, err));
         }
         INF_TRY(inf_graph_add_output(scope->graph, port->name, value, err));
@@ -88,10 +89,13 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
     INF_TRY(inf_tfjs_graph_create(&source, &topology, err));
     INF_TRY(inf_tfjs_tables_read(&tables, document, source, err));
     INF_TRY(inf_tfjs_signature_read(&signature, document, source, err));
-    INF_TRY(inf_tfjs_missing_check(source, report, err));
+    INF_TRY(inf_tfjs_missing_check(source, inf_tfjs_op_find, report, err));
     INF_TRY(inf_json_find(document, "weightsManifest", &manifest, err));
     INF_TRY(inf_weights_read(&weights, &manifest, place, tally, err));
     INF_TRY(inf_tfjs_library_init(&library, &topology, err));
+    library.find_op = inf_tfjs_op_find;
+    library.lower_merge = inf_tfjs_lower_merge;
+    library.lower_exit = inf_tfjs_lower_exit;
     struct inf_tfjs_scope scope = {
         .graph = graph, .source = source, .library = &library, .weights = weights};
     return lower_model(&scope, &signature, err);

@@ -3,14 +3,15 @@
 #include <string.h>
 
 #include "backends/import/tfjs/lower.h"
+#include "backends/import/tfjs/op_table.h"
 
 // Concat has its axis first, ConcatV2 last.
 static enum inf_code lower_concat(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     bool axis_first = scope->op->kind != 0;
     uint32_t count = scope->input_count - 1;
-    struct inf_tfjs_call call =
-        inf_tfjs_call_list(INF_OP_CONCAT, scope->inputs + axis_first, count);
+    struct inf_build_node call =
+        inf_build_describe_list(INF_OP_CONCAT, scope->inputs + axis_first, count);
     INF_TRY(inf_tfjs_const_axis(scope, axis_first ? 0 : count, &call.attrs.concat.axis, err));
     return inf_tfjs_finish(scope, &call, err);
 }
@@ -21,7 +22,7 @@ static enum inf_code emit_split(struct inf_tfjs_scope *scope, uint32_t axis_inpu
 {
     int32_t count = 0;
     uint32_t *values = NULL;
-    struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_SPLIT, inputs, input_count);
+    struct inf_build_node call = inf_build_describe_list(INF_OP_SPLIT, inputs, input_count);
     INF_TRY(inf_tfjs_const_axis(scope, axis_input, &call.attrs.split.axis, err));
     INF_TRY(inf_tfjs_attr_int(scope->node, "num_split", 1, INF_LIMIT_NODE_INPUTS, &count, err));
     if (count == 0)
@@ -42,9 +43,9 @@ static enum inf_code lower_split_v(struct inf_tfjs_scope *scope, struct inf_erro
 }
 
 // A slice whose four operands are given.
-static struct inf_tfjs_call slice_call(uint32_t x, uint32_t begin, uint32_t end, uint32_t strides)
+static struct inf_build_node slice_call(uint32_t x, uint32_t begin, uint32_t end, uint32_t strides)
 {
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_SLICE, x, begin, end);
+    struct inf_build_node call = inf_build_describe(INF_OP_SLICE, x, begin, end);
     call.inputs[3] = strides;
     call.input_count = 4;
     return call;
@@ -76,19 +77,19 @@ static enum inf_code slice_end(struct inf_tfjs_scope *scope, bool size_is_const,
                                struct inf_error *err)
 {
     uint32_t sum, zero, is_negative, shape;
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_BINARY, scope->inputs[1], scope->inputs[2], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_BINARY, scope->inputs[1], scope->inputs[2], INF_VALUE_NONE);
     INF_TRY(inf_tfjs_emit(scope, &call, &sum, err));
     *out_end = sum;
     if (size_is_const)
         return INF_OK;
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, 0, &zero, err));
-    call = inf_tfjs_call(INF_OP_COMPARE, scope->inputs[2], zero, INF_VALUE_NONE);
+    call = inf_build_describe(INF_OP_COMPARE, scope->inputs[2], zero, INF_VALUE_NONE);
     call.attrs.compare.kind = INF_COMPARE_LESS;
     INF_TRY(inf_tfjs_emit(scope, &call, &is_negative, err));
-    call = inf_tfjs_call(INF_OP_SHAPE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    call = inf_build_describe(INF_OP_SHAPE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_emit(scope, &call, &shape, err));
-    call = inf_tfjs_call(INF_OP_SELECT, is_negative, shape, sum);
+    call = inf_build_describe(INF_OP_SELECT, is_negative, shape, sum);
     return inf_tfjs_emit(scope, &call, out_end, err);
 }
 
@@ -129,14 +130,14 @@ static enum inf_code lower_slice(struct inf_tfjs_scope *scope, struct inf_error 
     else
         INF_TRY(slice_end(scope, size_is_const, &end, err));
     INF_TRY(inf_tfjs_add_ints(scope, ones, (uint32_t)count, &strides, err));
-    struct inf_tfjs_call call = slice_call(scope->inputs[0], scope->inputs[1], end, strides);
+    struct inf_build_node call = slice_call(scope->inputs[0], scope->inputs[1], end, strides);
     call.attrs.slice.end_mask = end_mask;
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_strided_slice(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
+    struct inf_build_node call =
         slice_call(scope->inputs[0], scope->inputs[1], scope->inputs[2], scope->inputs[3]);
     struct inf_attrs_slice *attrs = &call.attrs.slice;
     const struct inf_tfjs_node *node = scope->node;
@@ -187,7 +188,7 @@ static enum inf_code lower_reverse(struct inf_tfjs_scope *scope, struct inf_erro
     }
     INF_TRY(inf_tfjs_add_ints(scope, zeros, (uint32_t)rank, &bounds, err));
     INF_TRY(inf_tfjs_add_ints(scope, steps, (uint32_t)rank, &strides, err));
-    struct inf_tfjs_call call = slice_call(scope->inputs[0], bounds, bounds, strides);
+    struct inf_build_node call = slice_call(scope->inputs[0], bounds, bounds, strides);
     call.attrs.slice.begin_mask = (1 << rank) - 1;
     call.attrs.slice.end_mask = (1 << rank) - 1;
     return inf_tfjs_finish(scope, &call, err);
@@ -195,16 +196,16 @@ static enum inf_code lower_reverse(struct inf_tfjs_scope *scope, struct inf_erro
 
 static enum inf_code lower_pad(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_PAD, scope->inputs[0], scope->inputs[1],
-                      scope->input_count > 2 ? scope->inputs[2] : INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_PAD, scope->inputs[0], scope->inputs[1],
+                           scope->input_count > 2 ? scope->inputs[2] : INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_mirror_pad(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_PAD, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_PAD, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_tfjs_text mode = {"nothing"};
     INF_TRY(inf_tfjs_attr_text(scope->node, "mode", &mode, err));
     if (strcmp(mode.text, "reflect") == 0)
@@ -219,15 +220,15 @@ static enum inf_code lower_mirror_pad(struct inf_tfjs_scope *scope, struct inf_e
 
 static enum inf_code lower_tile(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_TILE, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_TILE, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_gather(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_GATHER, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_GATHER, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     if (scope->input_count > 2)
         INF_TRY(inf_tfjs_const_axis(scope, 2, &call.attrs.gather.axis, err));
     INF_TRY(inf_tfjs_attr_int(scope->node, "batch_dims", 0, INF_LIMIT_RANK - 1,

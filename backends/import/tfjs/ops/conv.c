@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backends/import/tfjs/layout.h"
+#include "backends/import/tfjs/op_table.h"
 
 // Two integers of a list attribute that has one for each dimension of a picture: those of height and
 // width. Those of batch and channels must be 1. Left as they are where there is no attribute.
@@ -167,7 +168,7 @@ static enum inf_code flatten_alpha(struct inf_tfjs_scope *scope, uint32_t alpha,
 
 // Adds a convolution or matrix product whose inputs so far are x and weights, with its bias and
 // activation. A prelu that cannot be fused becomes a node of its own.
-static enum inf_code finish_fused(struct inf_tfjs_scope *scope, struct inf_tfjs_call *call,
+static enum inf_code finish_fused(struct inf_tfjs_scope *scope, struct inf_build_node *call,
                                   const struct fusion *fusion, enum inf_activation *activation,
                                   struct inf_error *err)
 {
@@ -187,8 +188,8 @@ static enum inf_code finish_fused(struct inf_tfjs_scope *scope, struct inf_tfjs_
         call->inputs[call->input_count++] = alpha;
     INF_TRY(inf_tfjs_emit(scope, call, &value, err));
     if (is_prelu && alpha == INF_VALUE_NONE) {
-        struct inf_tfjs_call prelu =
-            inf_tfjs_call(INF_OP_PRELU, value, fusion->alpha, INF_VALUE_NONE);
+        struct inf_build_node prelu =
+            inf_build_describe(INF_OP_PRELU, value, fusion->alpha, INF_VALUE_NONE);
         INF_TRY(inf_tfjs_emit(scope, &prelu, &value, err));
     }
     return inf_tfjs_result(scope, value, err);
@@ -197,8 +198,8 @@ static enum inf_code finish_fused(struct inf_tfjs_scope *scope, struct inf_tfjs_
 static enum inf_code lower_conv2d(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_CONV2D, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_CONV2D, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_conv2d *attrs = &call.attrs.conv2d;
     struct pads pads;
     struct fusion fusion;
@@ -227,8 +228,8 @@ static enum inf_code lower_conv2d(struct inf_tfjs_scope *scope, struct inf_error
 static enum inf_code lower_depthwise(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_DEPTHWISE_CONV2D, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call = inf_build_describe(INF_OP_DEPTHWISE_CONV2D, scope->inputs[0],
+                                                    scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_depthwise_conv2d *attrs = &call.attrs.depthwise_conv2d;
     struct pads pads;
     struct fusion fusion;
@@ -250,8 +251,8 @@ static enum inf_code lower_conv2d_transpose(struct inf_tfjs_scope *scope, struct
 {
     INF_TRY(inf_tfjs_channels_last(scope, 2, 4, err));
     INF_TRY(inf_tfjs_list_channels_last(scope, &scope->inputs[0], err));
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_CONV2D_TRANSPOSE, scope->inputs[2],
-                                              scope->inputs[1], scope->inputs[0]);
+    struct inf_build_node call = inf_build_describe(INF_OP_CONV2D_TRANSPOSE, scope->inputs[2],
+                                                    scope->inputs[1], scope->inputs[0]);
     struct inf_attrs_conv2d_transpose *attrs = &call.attrs.conv2d_transpose;
     struct pads pads;
     INF_TRY(read_pair(scope, "strides", &attrs->stride_h, &attrs->stride_w, err));
@@ -268,8 +269,8 @@ static enum inf_code lower_conv2d_transpose(struct inf_tfjs_scope *scope, struct
 // MatMul and _FusedMatMul (transpose_a, transpose_b), BatchMatMul and BatchMatMulV2 (adj_x, adj_y).
 static enum inf_code lower_matmul(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_MATMUL, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_MATMUL, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_matmul *attrs = &call.attrs.matmul;
     struct fusion fusion;
     bool is_batch = scope->op->kind != 0;
@@ -285,8 +286,8 @@ static enum inf_code lower_matmul(struct inf_tfjs_scope *scope, struct inf_error
 static enum inf_code lower_pool(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_POOL2D, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_POOL2D, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_attrs_pool2d *attrs = &call.attrs.pool2d;
     struct pads pads;
     attrs->kind = (enum inf_pool_kind)scope->op->kind;
@@ -304,7 +305,7 @@ static enum inf_code lower_pool(struct inf_tfjs_scope *scope, struct inf_error *
 static enum inf_code lower_batch_norm(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 0, 0, err));
-    struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_BATCH_NORM, scope->inputs, 5);
+    struct inf_build_node call = inf_build_describe_list(INF_OP_BATCH_NORM, scope->inputs, 5);
     bool is_training = false;
     INF_TRY(inf_tfjs_attr_bool(scope->node, "is_training", &is_training, err));
     if (is_training)
@@ -317,8 +318,8 @@ static enum inf_code lower_batch_norm(struct inf_tfjs_scope *scope, struct inf_e
 
 static enum inf_code lower_resize(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_RESIZE, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_RESIZE, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_resize *attrs = &call.attrs.resize;
     attrs->kind = (enum inf_resize_kind)scope->op->kind;
     INF_TRY(inf_tfjs_attr_bool(scope->node, "align_corners", &attrs->align_corners, err));

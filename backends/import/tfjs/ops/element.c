@@ -5,6 +5,7 @@
 
 #include "backends/import/common/einsum.h"
 #include "backends/import/tfjs/layout.h"
+#include "backends/import/tfjs/op_table.h"
 
 // The spatial elements of a list attribute that has one element for each of `rank` + 2 dimensions.
 static enum inf_code read_spatial(struct inf_tfjs_scope *scope, const char *key, int32_t rank,
@@ -47,8 +48,8 @@ static enum inf_code read_padding(struct inf_tfjs_scope *scope, const char *key,
 static enum inf_code lower_conv1d(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 0, 3, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_CONV_ND, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_CONV_ND, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_conv_nd *attrs = &call.attrs.conv_nd;
     int32_t stride = 1, dilation = 1;
     INF_TRY(inf_tfjs_attr_int(scope->node, "stride", 1, 65535, &stride, err));
@@ -62,8 +63,8 @@ static enum inf_code lower_conv1d(struct inf_tfjs_scope *scope, struct inf_error
 static enum inf_code lower_conv3d(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 0, 5, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_CONV_ND, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_CONV_ND, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_conv_nd *attrs = &call.attrs.conv_nd;
     INF_TRY(read_spatial(scope, "strides", 3, &attrs->strides, err));
     INF_TRY(read_spatial(scope, "dilations", 3, &attrs->dilations, err));
@@ -74,8 +75,8 @@ static enum inf_code lower_conv3d(struct inf_tfjs_scope *scope, struct inf_error
 static enum inf_code lower_pool3d(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 0, 5, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_POOL_ND, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_POOL_ND, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_attrs_pool_nd *attrs = &call.attrs.pool_nd;
     attrs->kind = (enum inf_pool_kind)scope->op->kind;
     INF_TRY(read_spatial(scope, "ksize", 3, &attrs->kernel, err));
@@ -87,8 +88,8 @@ static enum inf_code lower_pool3d(struct inf_tfjs_scope *scope, struct inf_error
 static enum inf_code lower_pool_argmax(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t *values;
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_POOL_ND, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_POOL_ND, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_attrs_pool_nd *attrs = &call.attrs.pool_nd;
     INF_TRY(read_spatial(scope, "ksize", 2, &attrs->kernel, err));
     INF_TRY(read_spatial(scope, "strides", 2, &attrs->strides, err));
@@ -101,8 +102,8 @@ static enum inf_code lower_pool_argmax(struct inf_tfjs_scope *scope, struct inf_
 
 static enum inf_code lower_dilation2d(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_DILATION2D, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_DILATION2D, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     struct inf_attrs_dilation2d *attrs = &call.attrs.dilation2d;
     struct inf_ints strides = {.count = 2, .values = {1, 1}}, rates = strides;
     INF_TRY(read_spatial(scope, "strides", 2, &strides, err));
@@ -117,8 +118,8 @@ static enum inf_code lower_dilation2d(struct inf_tfjs_scope *scope, struct inf_e
 
 static enum inf_code lower_lrn(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_LRN, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_LRN, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_attrs_lrn *attrs = &call.attrs.lrn;
     INF_TRY(inf_tfjs_attr_int(scope->node, "depth_radius", 0, 1 << 24, &attrs->before, err));
     attrs->after = attrs->before;
@@ -148,7 +149,7 @@ static enum inf_code read_method(struct inf_tfjs_scope *scope, const char *key,
 
 static enum inf_code lower_crop_and_resize(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_CROP_AND_RESIZE, scope->inputs, 4);
+    struct inf_build_node call = inf_build_describe_list(INF_OP_CROP_AND_RESIZE, scope->inputs, 4);
     INF_TRY(read_method(scope, "method", &call.attrs.crop_and_resize.kind, err));
     INF_TRY(inf_tfjs_attr_float(scope->node, "extrapolation_value",
                                 &call.attrs.crop_and_resize.extrapolation, err));
@@ -157,8 +158,8 @@ static enum inf_code lower_crop_and_resize(struct inf_tfjs_scope *scope, struct 
 
 static enum inf_code lower_image_transform(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_IMAGE_TRANSFORM, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
+    struct inf_build_node call = inf_build_describe(INF_OP_IMAGE_TRANSFORM, scope->inputs[0],
+                                                    scope->inputs[1], scope->inputs[2]);
     struct inf_attrs_image_transform *attrs = &call.attrs.image_transform;
     struct inf_tfjs_text mode = {"constant"};
     static const struct {
@@ -184,8 +185,8 @@ static enum inf_code lower_image_transform(struct inf_tfjs_scope *scope, struct 
 
 static enum inf_code lower_space_batch(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call((enum inf_op)scope->op->kind, scope->inputs[0],
-                                              scope->inputs[1], scope->inputs[2]);
+    struct inf_build_node call = inf_build_describe((enum inf_op)scope->op->kind, scope->inputs[0],
+                                                    scope->inputs[1], scope->inputs[2]);
     return inf_tfjs_finish(scope, &call, err);
 }
 
@@ -198,8 +199,8 @@ static enum inf_code lower_full(struct inf_tfjs_scope *scope, struct inf_error *
     uint32_t number;
     INF_TRY(inf_tfjs_attr_dtype(scope->node, "T", &dtype, err));
     INF_TRY(inf_tfjs_add_scalar(scope, dtype, scope->op->kind, &number, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_FILL, scope->inputs[0], number, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_FILL, scope->inputs[0], number, INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 
@@ -246,13 +247,15 @@ static enum inf_code lower_broadcast_args(struct inf_tfjs_scope *scope, struct i
         if (missing <= 0)
             continue;
         INF_TRY(inf_tfjs_add_ints(scope, one, (uint32_t)missing, &ones, err));
-        struct inf_tfjs_call concat = inf_tfjs_call(INF_OP_CONCAT, ones, shapes[i], INF_VALUE_NONE);
+        struct inf_build_node concat =
+            inf_build_describe(INF_OP_CONCAT, ones, shapes[i], INF_VALUE_NONE);
         INF_TRY(inf_tfjs_emit(scope, &concat, &shapes[i], err));
     }
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, 1, &value, err));
-    struct inf_tfjs_call compare = inf_tfjs_call(INF_OP_COMPARE, shapes[0], value, INF_VALUE_NONE);
+    struct inf_build_node compare =
+        inf_build_describe(INF_OP_COMPARE, shapes[0], value, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_emit(scope, &compare, &is_one, err));
-    struct inf_tfjs_call select = inf_tfjs_call(INF_OP_SELECT, is_one, shapes[1], shapes[0]);
+    struct inf_build_node select = inf_build_describe(INF_OP_SELECT, is_one, shapes[1], shapes[0]);
     return inf_tfjs_finish(scope, &select, err);
 }
 

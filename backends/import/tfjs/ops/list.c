@@ -5,19 +5,12 @@
 #include <string.h>
 
 #include "backends/import/tfjs/lower.h"
+#include "backends/import/tfjs/op_table.h"
 
 static enum inf_code emit_one(struct inf_tfjs_scope *scope, enum inf_op op, uint32_t a, uint32_t b,
                               uint32_t *out, struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call(op, a, b, INF_VALUE_NONE);
-    return inf_tfjs_emit(scope, &call, out, err);
-}
-
-static enum inf_code emit_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind kind,
-                                 uint32_t a, uint32_t b, uint32_t *out, struct inf_error *err)
-{
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_BINARY, a, b, INF_VALUE_NONE);
-    call.attrs.binary.kind = kind;
+    struct inf_build_node call = inf_build_describe(op, a, b, INF_VALUE_NONE);
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
@@ -51,8 +44,8 @@ static enum inf_code emit_part(struct inf_tfjs_scope *scope, const struct part *
                                struct inf_error *err)
 {
     int64_t one = 1;
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SLICE, part->x, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SLICE, part->x, INF_VALUE_NONE, INF_VALUE_NONE);
     call.input_count = 4;
     call.inputs[2] = part->end_value;
     INF_TRY(inf_tfjs_add_ints(scope, &part->begin, 1, &call.inputs[1], err));
@@ -118,7 +111,7 @@ static struct inf_shape read_item(const struct inf_tfjs_scope *scope, uint32_t i
 static enum inf_code emit_set(struct inf_tfjs_scope *scope, uint32_t list, uint32_t index,
                               uint32_t items, bool grow, uint32_t *out, struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_LIST_SET, list, index, items);
+    struct inf_build_node call = inf_build_describe(INF_OP_LIST_SET, list, index, items);
     call.attrs.list_set.grow = grow;
     return inf_tfjs_emit(scope, &call, out, err);
 }
@@ -186,8 +179,8 @@ static enum inf_code lower_length(struct inf_tfjs_scope *scope, struct inf_error
 // Items at an index, or at indices: input 0 the list, input 1 the indices.
 static enum inf_code lower_get(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_GATHER, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_GATHER, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 
@@ -227,8 +220,8 @@ static enum inf_code lower_resize(struct inf_tfjs_scope *scope, struct inf_error
     uint32_t length, kept, missing, dims, shape, zero, zeros, value;
     struct part front = {.x = scope->inputs[0]};
     INF_TRY(emit_length(scope, scope->inputs[0], &length, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_MIN, length, scope->inputs[1], &kept, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_SUB, scope->inputs[1], kept, &missing, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MIN, length, scope->inputs[1], &kept, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_SUB, scope->inputs[1], kept, &missing, err));
     INF_TRY(emit_vector(scope, kept, &front.end_value, err));
     INF_TRY(emit_part(scope, &front, &value, err));
     INF_TRY(emit_dims(scope, scope->inputs[0], 1, &dims, err));
@@ -256,7 +249,7 @@ static enum inf_code lower_list_scatter(struct inf_tfjs_scope *scope, struct inf
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, 0, &length, err));
     if (scope->input_count > 3) {
         // -1 stands for as many as it takes.
-        INF_TRY(emit_binary(scope, INF_BINARY_MAX, length, scope->inputs[3], &length, err));
+        INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MAX, length, scope->inputs[3], &length, err));
     }
     INF_TRY(emit_list(scope, length, &item, inf_tfjs_input(scope, 0)->dtype, &value, err));
     INF_TRY(emit_set(scope, value, scope->inputs[1], scope->inputs[0], true, &value, err));
@@ -324,8 +317,8 @@ static enum inf_code lower_array_write(struct inf_tfjs_scope *scope, struct inf_
 // (handle, index or indices, flow)
 static enum inf_code lower_array_read(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_GATHER, scope->inputs[2], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_GATHER, scope->inputs[2], scope->inputs[1], INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 

@@ -3,11 +3,12 @@
 #include <math.h>
 
 #include "backends/import/tfjs/layout.h"
+#include "backends/import/tfjs/op_table.h"
 
 static enum inf_code lower_unary(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_UNARY, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_UNARY, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     call.attrs.unary.kind = (enum inf_unary_kind)scope->op->kind;
     if (call.attrs.unary.kind == INF_UNARY_ELU)
         call.attrs.unary.alpha = 1.0f;
@@ -18,19 +19,11 @@ static enum inf_code lower_unary(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_finish(scope, &call, err);
 }
 
-static enum inf_code emit_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind kind,
-                                 uint32_t a, uint32_t b, uint32_t *out_value, struct inf_error *err)
-{
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_BINARY, a, b, INF_VALUE_NONE);
-    call.attrs.binary.kind = kind;
-    return inf_tfjs_emit(scope, &call, out_value, err);
-}
-
 static enum inf_code lower_binary(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;
-    INF_TRY(emit_binary(scope, (enum inf_binary_kind)scope->op->kind, scope->inputs[0],
-                        scope->inputs[1], &value, err));
+    INF_TRY(inf_tfjs_binary(scope, (enum inf_binary_kind)scope->op->kind, scope->inputs[0],
+                            scope->inputs[1], &value, err));
     return inf_tfjs_result(scope, value, err);
 }
 
@@ -39,8 +32,8 @@ static enum inf_code lower_div(struct inf_tfjs_scope *scope, struct inf_error *e
 {
     uint32_t value;
     bool is_int = inf_tfjs_input(scope, 0)->dtype == INF_DTYPE_I32;
-    INF_TRY(emit_binary(scope, is_int ? INF_BINARY_FLOOR_DIV : INF_BINARY_DIV, scope->inputs[0],
-                        scope->inputs[1], &value, err));
+    INF_TRY(inf_tfjs_binary(scope, is_int ? INF_BINARY_FLOOR_DIV : INF_BINARY_DIV, scope->inputs[0],
+                            scope->inputs[1], &value, err));
     return inf_tfjs_result(scope, value, err);
 }
 
@@ -54,14 +47,14 @@ static enum inf_code lower_add_n(struct inf_tfjs_scope *scope, struct inf_error 
 {
     uint32_t sum = scope->inputs[0];
     for (uint32_t i = 1; i < scope->input_count; i++)
-        INF_TRY(emit_binary(scope, INF_BINARY_ADD, sum, scope->inputs[i], &sum, err));
+        INF_TRY(inf_tfjs_binary(scope, INF_BINARY_ADD, sum, scope->inputs[i], &sum, err));
     return inf_tfjs_result(scope, sum, err);
 }
 
 static enum inf_code lower_compare(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_COMPARE, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_COMPARE, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     call.attrs.compare.kind = (enum inf_compare_kind)scope->op->kind;
     return inf_tfjs_finish(scope, &call, err);
 }
@@ -69,8 +62,8 @@ static enum inf_code lower_compare(struct inf_tfjs_scope *scope, struct inf_erro
 // NaN is what differs from itself.
 static enum inf_code lower_is_nan(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_COMPARE, scope->inputs[0], scope->inputs[0], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_COMPARE, scope->inputs[0], scope->inputs[0], INF_VALUE_NONE);
     call.attrs.compare.kind = INF_COMPARE_NOT_EQUAL;
     return inf_tfjs_finish(scope, &call, err);
 }
@@ -79,34 +72,35 @@ static enum inf_code lower_is_nan(struct inf_tfjs_scope *scope, struct inf_error
 static enum inf_code lower_against_infinity(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t infinity, magnitude;
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_UNARY, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_UNARY, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     call.attrs.unary.kind = INF_UNARY_ABS;
     INF_TRY(inf_tfjs_emit(scope, &call, &magnitude, err));
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_F32, INFINITY, &infinity, err));
-    call = inf_tfjs_call(INF_OP_COMPARE, magnitude, infinity, INF_VALUE_NONE);
+    call = inf_build_describe(INF_OP_COMPARE, magnitude, infinity, INF_VALUE_NONE);
     call.attrs.compare.kind = (enum inf_compare_kind)scope->op->kind;
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_clip(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_CLIP, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_CLIP, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     if (inf_tfjs_input(scope, 0)->dtype == INF_DTYPE_F32 &&
         inf_tfjs_const_float(scope->graph, scope->inputs[1], &call.attrs.clip.min) &&
         inf_tfjs_const_float(scope->graph, scope->inputs[2], &call.attrs.clip.max))
         return inf_tfjs_finish(scope, &call, err);
     uint32_t value;
-    INF_TRY(emit_binary(scope, INF_BINARY_MAX, scope->inputs[0], scope->inputs[1], &value, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_MIN, value, scope->inputs[2], &value, err));
+    INF_TRY(
+        inf_tfjs_binary(scope, INF_BINARY_MAX, scope->inputs[0], scope->inputs[1], &value, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MIN, value, scope->inputs[2], &value, err));
     return inf_tfjs_result(scope, value, err);
 }
 
 static enum inf_code lower_prelu(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_PRELU, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_PRELU, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 
@@ -117,8 +111,8 @@ static enum inf_code lower_select(struct inf_tfjs_scope *scope, struct inf_error
     int32_t condition_rank = inf_tfjs_input(scope, 0)->shape.rank;
     int32_t rank = inf_tfjs_input(scope, 1)->shape.rank;
     if (condition_rank == 1 && rank > 1) {
-        struct inf_tfjs_call expand =
-            inf_tfjs_call(INF_OP_EXPAND_DIMS, condition, INF_VALUE_NONE, INF_VALUE_NONE);
+        struct inf_build_node expand =
+            inf_build_describe(INF_OP_EXPAND_DIMS, condition, INF_VALUE_NONE, INF_VALUE_NONE);
         expand.attrs.expand_dims.axes.count = rank - 1;
         for (int32_t i = 1; i < rank; i++)
             expand.attrs.expand_dims.axes.values[i - 1] = i;
@@ -126,22 +120,22 @@ static enum inf_code lower_select(struct inf_tfjs_scope *scope, struct inf_error
     } else if (condition_rank != 0 && (condition_rank < 0 || rank < 0)) {
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "the rank of its inputs is not known");
     }
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SELECT, condition, scope->inputs[1], scope->inputs[2]);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SELECT, condition, scope->inputs[1], scope->inputs[2]);
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_select_v2(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SELECT, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SELECT, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_cast(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_CAST, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_CAST, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     enum inf_dtype dtype = INF_DTYPE_NONE;
     INF_TRY(inf_tfjs_attr_dtype(scope->node, "DstT", &dtype, err));
     if (dtype == INF_DTYPE_NONE)
@@ -164,8 +158,8 @@ static enum inf_code read_reduction(struct inf_tfjs_scope *scope, struct inf_att
 
 static enum inf_code lower_reduce(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_REDUCE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_REDUCE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     bool is_identity;
     call.attrs.reduce.kind = (enum inf_reduce_kind)scope->op->kind;
     INF_TRY(read_reduction(scope, &call.attrs.reduce, &is_identity, err));
@@ -179,12 +173,12 @@ static enum inf_code lower_euclidean_norm(struct inf_tfjs_scope *scope, struct i
 {
     uint32_t value;
     bool is_identity;
-    struct inf_tfjs_call unary =
-        inf_tfjs_call(INF_OP_UNARY, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node unary =
+        inf_build_describe(INF_OP_UNARY, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     unary.attrs.unary.kind = INF_UNARY_SQUARE;
     INF_TRY(inf_tfjs_emit(scope, &unary, &value, err));
-    struct inf_tfjs_call reduce =
-        inf_tfjs_call(INF_OP_REDUCE, value, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node reduce =
+        inf_build_describe(INF_OP_REDUCE, value, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_reduction(scope, &reduce.attrs.reduce, &is_identity, err));
     if (!is_identity)
         INF_TRY(inf_tfjs_emit(scope, &reduce, &value, err));
@@ -195,8 +189,8 @@ static enum inf_code lower_euclidean_norm(struct inf_tfjs_scope *scope, struct i
 
 static enum inf_code lower_arg(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_ARG, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_ARG, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     call.attrs.arg.kind = (enum inf_arg_kind)scope->op->kind;
     if (scope->input_count > 1)
         INF_TRY(inf_tfjs_const_axis(scope, 1, &call.attrs.arg.axis, err));
@@ -205,8 +199,8 @@ static enum inf_code lower_arg(struct inf_tfjs_scope *scope, struct inf_error *e
 
 static enum inf_code lower_softmax(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SOFTMAX, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SOFTMAX, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     call.attrs.softmax.log = scope->op->kind != 0;
     return inf_tfjs_finish(scope, &call, err);
 }

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "backends/import/tfjs/lower.h"
+#include "backends/import/tfjs/op_table.h"
 
 static enum inf_code lower_where(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_NONZERO, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_NONZERO, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 
@@ -31,7 +32,7 @@ static enum inf_code lower_nms(struct inf_tfjs_scope *scope, struct inf_error *e
     memcpy(inputs, scope->inputs, 3 * sizeof *inputs);
     for (uint32_t i = 3; i < 6; i++)
         INF_TRY(threshold(scope, i, i == 4 ? -INFINITY : 0, &inputs[i], err));
-    struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_NMS, inputs, 6);
+    struct inf_build_node call = inf_build_describe_list(INF_OP_NMS, inputs, 6);
     call.output_count = 3;
     if (version >= 4)
         INF_TRY(
@@ -51,7 +52,7 @@ static enum inf_code lower_nms(struct inf_tfjs_scope *scope, struct inf_error *e
 static enum inf_code lower_unique(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t made[4], *values;
-    struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_UNIQUE, scope->inputs, 1);
+    struct inf_build_node call = inf_build_describe_list(INF_OP_UNIQUE, scope->inputs, 1);
     call.output_count = 4;
     if (scope->input_count > 1) {
         struct inf_tfjs_ints axis;
@@ -69,8 +70,8 @@ static enum inf_code lower_unique(struct inf_tfjs_scope *scope, struct inf_error
 static enum inf_code lower_list_diff(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t *values;
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_LIST_DIFF, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_LIST_DIFF, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     call.output_count = 2;
     INF_TRY(inf_tfjs_outputs(scope, 2, &values, err));
     return inf_tfjs_emit(scope, &call, values, err);
@@ -79,8 +80,8 @@ static enum inf_code lower_list_diff(struct inf_tfjs_scope *scope, struct inf_er
 static enum inf_code lower_top_k(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t *values;
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_TOPK, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_TOPK, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     call.output_count = 2;
     INF_TRY(inf_tfjs_outputs(scope, 2, &values, err));
     return inf_tfjs_emit(scope, &call, values, err);
@@ -89,23 +90,23 @@ static enum inf_code lower_top_k(struct inf_tfjs_scope *scope, struct inf_error 
 // LowerBound and UpperBound.
 static enum inf_code lower_bound(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SEARCH_SORTED, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call = inf_build_describe(INF_OP_SEARCH_SORTED, scope->inputs[0],
+                                                    scope->inputs[1], INF_VALUE_NONE);
     call.attrs.search_sorted.right = scope->op->kind != 0;
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_bincount(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_BINCOUNT, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_BINCOUNT, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
     INF_TRY(inf_tfjs_attr_bool(scope->node, "binary_output", &call.attrs.bincount.binary, err));
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_one_hot(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call_list(INF_OP_ONE_HOT, scope->inputs, 4);
+    struct inf_build_node call = inf_build_describe_list(INF_OP_ONE_HOT, scope->inputs, 4);
     INF_TRY(inf_tfjs_attr_int(scope->node, "axis", -INF_LIMIT_RANK, INF_LIMIT_RANK - 1,
                               &call.attrs.one_hot.axis, err));
     return inf_tfjs_finish(scope, &call, err);
@@ -113,8 +114,8 @@ static enum inf_code lower_one_hot(struct inf_tfjs_scope *scope, struct inf_erro
 
 static enum inf_code lower_cumulate(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_CUMULATE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_CUMULATE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     struct inf_attrs_cumulate *attrs = &call.attrs.cumulate;
     attrs->kind = (enum inf_cumulate_kind)scope->op->kind;
     INF_TRY(inf_tfjs_const_axis(scope, 1, &attrs->axis, err));
@@ -139,8 +140,8 @@ static enum inf_code read_diagonals(struct inf_tfjs_scope *scope, uint32_t input
 
 static enum inf_code lower_band(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_BAND, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_BAND, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_diagonals(scope, 1, INT32_MIN, -1, &call.attrs.band.low, err));
     INF_TRY(read_diagonals(scope, 2, INT32_MAX, 1, &call.attrs.band.high, err));
     return inf_tfjs_finish(scope, &call, err);
@@ -148,8 +149,8 @@ static enum inf_code lower_band(struct inf_tfjs_scope *scope, struct inf_error *
 
 static enum inf_code lower_gather_nd(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_GATHER_ND, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_GATHER_ND, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     INF_TRY(inf_tfjs_attr_int(scope->node, "batch_dims", 0, INF_LIMIT_RANK - 1,
                               &call.attrs.gather_nd.batch_dims, err));
     return inf_tfjs_finish(scope, &call, err);
@@ -159,7 +160,7 @@ static enum inf_code lower_gather_nd(struct inf_tfjs_scope *scope, struct inf_er
 static enum inf_code emit_fill(struct inf_tfjs_scope *scope, uint32_t shape, uint32_t value,
                                uint32_t *out, struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_FILL, shape, value, INF_VALUE_NONE);
+    struct inf_build_node call = inf_build_describe(INF_OP_FILL, shape, value, INF_VALUE_NONE);
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
@@ -169,16 +170,16 @@ static enum inf_code lower_scatter_nd(struct inf_tfjs_scope *scope, struct inf_e
     uint32_t zero, zeros;
     INF_TRY(inf_tfjs_add_scalar(scope, inf_tfjs_input(scope, 1)->dtype, 0, &zero, err));
     INF_TRY(emit_fill(scope, scope->inputs[2], zero, &zeros, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SCATTER_ND, zeros, scope->inputs[0], scope->inputs[1]);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SCATTER_ND, zeros, scope->inputs[0], scope->inputs[1]);
     call.attrs.scatter_nd.kind = INF_SCATTER_ADD;
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_scatter_update(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SCATTER_ND, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SCATTER_ND, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
     return inf_tfjs_finish(scope, &call, err);
 }
 
@@ -193,19 +194,19 @@ static enum inf_code spread_sparse(struct inf_tfjs_scope *scope, uint32_t *indic
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "the rank of its indices is not known");
     if (rank < 2) {
         INF_TRY(inf_tfjs_add_ints(scope, column, 2, &shape, err));
-        struct inf_tfjs_call reshape =
-            inf_tfjs_call(INF_OP_RESHAPE, *indices, shape, INF_VALUE_NONE);
+        struct inf_build_node reshape =
+            inf_build_describe(INF_OP_RESHAPE, *indices, shape, INF_VALUE_NONE);
         INF_TRY(inf_tfjs_emit(scope, &reshape, indices, err));
     }
     if (inf_tfjs_input(scope, 2)->shape.rank != 0)
         return INF_OK;
     uint32_t one, two;
-    struct inf_tfjs_call size =
-        inf_tfjs_call(INF_OP_SHAPE, *indices, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node size =
+        inf_build_describe(INF_OP_SHAPE, *indices, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_emit(scope, &size, &shape, err));
     INF_TRY(inf_tfjs_add_ints(scope, (int64_t[]){0}, 1, &one, err));
     INF_TRY(inf_tfjs_add_ints(scope, (int64_t[]){1}, 1, &two, err));
-    struct inf_tfjs_call first = inf_tfjs_call(INF_OP_SLICE, shape, one, two);
+    struct inf_build_node first = inf_build_describe(INF_OP_SLICE, shape, one, two);
     first.inputs[3] = two;
     first.input_count = 4;
     INF_TRY(inf_tfjs_emit(scope, &first, &shape, err));
@@ -218,7 +219,7 @@ static enum inf_code lower_sparse_to_dense(struct inf_tfjs_scope *scope, struct 
     uint32_t indices = scope->inputs[0], values = scope->inputs[2], background;
     INF_TRY(spread_sparse(scope, &indices, &values, err));
     INF_TRY(emit_fill(scope, scope->inputs[1], scope->inputs[3], &background, err));
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_SCATTER_ND, background, indices, values);
+    struct inf_build_node call = inf_build_describe(INF_OP_SCATTER_ND, background, indices, values);
     return inf_tfjs_finish(scope, &call, err);
 }
 

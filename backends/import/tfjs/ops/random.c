@@ -2,6 +2,7 @@
 // Random numbers. A seed gives the same ones every run, as in TensorFlow.js; they are not those that
 // it draws, which hang on its generator.
 #include "backends/import/tfjs/lower.h"
+#include "backends/import/tfjs/op_table.h"
 
 // TensorFlow's two seeds as one; 0 where both are 0, and only there.
 static enum inf_code read_seed(struct inf_tfjs_scope *scope, int32_t *out, struct inf_error *err)
@@ -18,7 +19,8 @@ static enum inf_code emit_random(struct inf_tfjs_scope *scope, uint32_t shape,
                                  enum inf_random_kind kind, uint32_t *out_value,
                                  struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_RANDOM, shape, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_RANDOM, shape, INF_VALUE_NONE, INF_VALUE_NONE);
     call.attrs.random.kind = kind;
     INF_TRY(read_seed(scope, &call.attrs.random.seed, err));
     return inf_tfjs_emit(scope, &call, out_value, err);
@@ -32,18 +34,11 @@ static enum inf_code lower_random(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_result(scope, value, err);
 }
 
-static enum inf_code emit_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind kind,
-                                 uint32_t a, uint32_t b, uint32_t *out_value, struct inf_error *err)
-{
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_BINARY, a, b, INF_VALUE_NONE);
-    call.attrs.binary.kind = kind;
-    return inf_tfjs_emit(scope, &call, out_value, err);
-}
-
 static enum inf_code emit_cast(struct inf_tfjs_scope *scope, enum inf_dtype dtype, uint32_t *value,
                                struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_CAST, *value, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_CAST, *value, INF_VALUE_NONE, INF_VALUE_NONE);
     call.attrs.cast.dtype = dtype;
     return inf_tfjs_emit(scope, &call, value, err);
 }
@@ -52,12 +47,13 @@ static enum inf_code emit_cast(struct inf_tfjs_scope *scope, enum inf_dtype dtyp
 static enum inf_code lower_random_int(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value, range;
-    INF_TRY(emit_binary(scope, INF_BINARY_SUB, scope->inputs[2], scope->inputs[1], &range, err));
+    INF_TRY(
+        inf_tfjs_binary(scope, INF_BINARY_SUB, scope->inputs[2], scope->inputs[1], &range, err));
     INF_TRY(emit_cast(scope, INF_DTYPE_F32, &range, err));
     INF_TRY(emit_random(scope, scope->inputs[0], INF_RANDOM_UNIFORM, &value, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_MUL, value, range, &value, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MUL, value, range, &value, err));
     INF_TRY(emit_cast(scope, INF_DTYPE_I32, &value, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_ADD, value, scope->inputs[1], &value, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_ADD, value, scope->inputs[1], &value, err));
     return inf_tfjs_result(scope, value, err);
 }
 
@@ -66,16 +62,16 @@ static enum inf_code emit_sample_shape(struct inf_tfjs_scope *scope, uint32_t *s
                                        struct inf_error *err)
 {
     uint32_t zero, rows, samples, count;
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SHAPE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SHAPE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_emit(scope, &call, &count, err));
     INF_TRY(inf_tfjs_add_ints(scope, (const int64_t[]){0}, 1, &zero, err));
-    call = inf_tfjs_call(INF_OP_GATHER, count, zero, INF_VALUE_NONE);
+    call = inf_build_describe(INF_OP_GATHER, count, zero, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_emit(scope, &call, &rows, err));
     INF_TRY(inf_tfjs_add_ints(scope, (const int64_t[]){1}, 1, &count, err));
-    call = inf_tfjs_call(INF_OP_RESHAPE, scope->inputs[1], count, INF_VALUE_NONE);
+    call = inf_build_describe(INF_OP_RESHAPE, scope->inputs[1], count, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_emit(scope, &call, &samples, err));
-    call = inf_tfjs_call(INF_OP_CONCAT, rows, samples, INF_VALUE_NONE);
+    call = inf_build_describe(INF_OP_CONCAT, rows, samples, INF_VALUE_NONE);
     call.attrs.concat.axis = 0;
     return inf_tfjs_emit(scope, &call, shape, err);
 }
@@ -89,19 +85,20 @@ static enum inf_code lower_multinomial(struct inf_tfjs_scope *scope, struct inf_
     if (logits->rank != 2 || logits->dims[1] < 1)
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "its logits are not known to be [b,c]");
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, (double)logits->dims[1] - 1, &last, err));
-    struct inf_tfjs_call softmax =
-        inf_tfjs_call(INF_OP_SOFTMAX, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node softmax =
+        inf_build_describe(INF_OP_SOFTMAX, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_emit(scope, &softmax, &sums, err));
-    struct inf_tfjs_call cumulate =
-        inf_tfjs_call(INF_OP_CUMULATE, sums, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node cumulate =
+        inf_build_describe(INF_OP_CUMULATE, sums, INF_VALUE_NONE, INF_VALUE_NONE);
     cumulate.attrs.cumulate.axis = 1;
     INF_TRY(inf_tfjs_emit(scope, &cumulate, &sums, err));
     INF_TRY(emit_sample_shape(scope, &shape, err));
     INF_TRY(emit_random(scope, shape, INF_RANDOM_UNIFORM, &drawn, err));
-    struct inf_tfjs_call search = inf_tfjs_call(INF_OP_SEARCH_SORTED, sums, drawn, INF_VALUE_NONE);
+    struct inf_build_node search =
+        inf_build_describe(INF_OP_SEARCH_SORTED, sums, drawn, INF_VALUE_NONE);
     search.attrs.search_sorted.right = true;
     INF_TRY(inf_tfjs_emit(scope, &search, &place, err));
-    INF_TRY(emit_binary(scope, INF_BINARY_MIN, place, last, &place, err));
+    INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MIN, place, last, &place, err));
     return inf_tfjs_result(scope, place, err);
 }
 

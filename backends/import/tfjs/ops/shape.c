@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that change shapes, ask for them, or make tensors from them.
 #include "backends/import/tfjs/layout.h"
+#include "backends/import/tfjs/op_table.h"
 
 static enum inf_code lower_reshape(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_RESHAPE, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_RESHAPE, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_broadcast(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_BROADCAST, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_BROADCAST, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 
 static enum inf_code lower_expand_dims(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_EXPAND_DIMS, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_EXPAND_DIMS, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     int32_t axis = 0;
     INF_TRY(inf_tfjs_const_axis(scope, 1, &axis, err));
     call.attrs.expand_dims.axes = (struct inf_ints){.count = 1, .values = {axis}};
@@ -28,8 +29,8 @@ static enum inf_code lower_expand_dims(struct inf_tfjs_scope *scope, struct inf_
 
 static enum inf_code lower_squeeze(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SQUEEZE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SQUEEZE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     int32_t axes[INF_LIMIT_RANK];
     uint32_t count;
     INF_TRY(inf_tfjs_attr_ints(scope->node, "squeeze_dims", axes, INF_LIMIT_RANK, &count, err));
@@ -43,8 +44,8 @@ static enum inf_code lower_squeeze(struct inf_tfjs_scope *scope, struct inf_erro
 
 static enum inf_code lower_transpose(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_TRANSPOSE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_TRANSPOSE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_const_axes(scope, 1, "perm", &call.attrs.transpose.perm, err));
     // No axes to permute: the graph's transpose would take an empty list for "reversed".
     if (call.attrs.transpose.perm.count == 0)
@@ -55,8 +56,8 @@ static enum inf_code lower_transpose(struct inf_tfjs_scope *scope, struct inf_er
 static enum inf_code lower_depth_to_space(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_DEPTH_TO_SPACE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_DEPTH_TO_SPACE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_attr_int(scope->node, "block_size", 1, 4096, &call.attrs.depth_to_space.block,
                               err));
     return inf_tfjs_finish(scope, &call, err);
@@ -65,8 +66,8 @@ static enum inf_code lower_depth_to_space(struct inf_tfjs_scope *scope, struct i
 static enum inf_code lower_space_to_depth(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 0, 4, err));
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_SPACE_TO_DEPTH, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SPACE_TO_DEPTH, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_attr_int(scope->node, "block_size", 1, 4096, &call.attrs.space_to_depth.block,
                               err));
     return inf_tfjs_finish(scope, &call, err);
@@ -79,13 +80,13 @@ static enum inf_code lower_pack(struct inf_tfjs_scope *scope, struct inf_error *
     INF_TRY(
         inf_tfjs_attr_int(scope->node, "axis", -INF_LIMIT_RANK, INF_LIMIT_RANK - 1, &axis, err));
     for (uint32_t i = 0; i < scope->input_count; i++) {
-        struct inf_tfjs_call expand =
-            inf_tfjs_call(INF_OP_EXPAND_DIMS, scope->inputs[i], INF_VALUE_NONE, INF_VALUE_NONE);
+        struct inf_build_node expand = inf_build_describe(INF_OP_EXPAND_DIMS, scope->inputs[i],
+                                                          INF_VALUE_NONE, INF_VALUE_NONE);
         expand.attrs.expand_dims.axes = (struct inf_ints){.count = 1, .values = {axis}};
         INF_TRY(inf_tfjs_emit(scope, &expand, &scope->inputs[i], err));
     }
-    struct inf_tfjs_call concat =
-        inf_tfjs_call_list(INF_OP_CONCAT, scope->inputs, scope->input_count);
+    struct inf_build_node concat =
+        inf_build_describe_list(INF_OP_CONCAT, scope->inputs, scope->input_count);
     concat.attrs.concat.axis = axis;
     return inf_tfjs_finish(scope, &concat, err);
 }
@@ -109,13 +110,13 @@ static enum inf_code lower_unpack(struct inf_tfjs_scope *scope, struct inf_error
     INF_TRY(inf_tfjs_outputs(scope, (uint32_t)count, &values, err));
     if (count == 0)
         return INF_OK;
-    struct inf_tfjs_call split = inf_tfjs_call_list(INF_OP_SPLIT, scope->inputs, 1);
+    struct inf_build_node split = inf_build_describe_list(INF_OP_SPLIT, scope->inputs, 1);
     split.attrs.split.axis = axis;
     split.output_count = (uint32_t)count;
     INF_TRY(inf_tfjs_emit(scope, &split, values, err));
     for (int32_t i = 0; i < count; i++) {
-        struct inf_tfjs_call squeeze =
-            inf_tfjs_call(INF_OP_SQUEEZE, values[i], INF_VALUE_NONE, INF_VALUE_NONE);
+        struct inf_build_node squeeze =
+            inf_build_describe(INF_OP_SQUEEZE, values[i], INF_VALUE_NONE, INF_VALUE_NONE);
         squeeze.attrs.squeeze.axes = (struct inf_ints){.count = 1, .values = {axis}};
         INF_TRY(inf_tfjs_emit(scope, &squeeze, &values[i], err));
     }
@@ -125,7 +126,8 @@ static enum inf_code lower_unpack(struct inf_tfjs_scope *scope, struct inf_error
 static enum inf_code emit_shape(struct inf_tfjs_scope *scope, uint32_t input, uint32_t *out_value,
                                 struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_SHAPE, input, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_SHAPE, input, INF_VALUE_NONE, INF_VALUE_NONE);
     return inf_tfjs_emit(scope, &call, out_value, err);
 }
 
@@ -150,8 +152,8 @@ static enum inf_code lower_rank(struct inf_tfjs_scope *scope, struct inf_error *
     }
     INF_TRY(emit_shape(scope, scope->inputs[0], &value, err));
     INF_TRY(emit_shape(scope, value, &value, err));
-    struct inf_tfjs_call squeeze =
-        inf_tfjs_call(INF_OP_SQUEEZE, value, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node squeeze =
+        inf_build_describe(INF_OP_SQUEEZE, value, INF_VALUE_NONE, INF_VALUE_NONE);
     squeeze.attrs.squeeze.axes = (struct inf_ints){.count = 1};
     return inf_tfjs_finish(scope, &squeeze, err);
 }
@@ -161,8 +163,8 @@ static enum inf_code lower_size(struct inf_tfjs_scope *scope, struct inf_error *
 {
     uint32_t shape;
     INF_TRY(emit_shape(scope, scope->inputs[0], &shape, err));
-    struct inf_tfjs_call product =
-        inf_tfjs_call(INF_OP_REDUCE, shape, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node product =
+        inf_build_describe(INF_OP_REDUCE, shape, INF_VALUE_NONE, INF_VALUE_NONE);
     product.attrs.reduce.kind = INF_REDUCE_PROD;
     product.attrs.reduce.axes = (struct inf_ints){.count = 1};
     return inf_tfjs_finish(scope, &product, err);
@@ -170,8 +172,8 @@ static enum inf_code lower_size(struct inf_tfjs_scope *scope, struct inf_error *
 
 static enum inf_code lower_fill(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_FILL, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_FILL, scope->inputs[0], scope->inputs[1], INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &call, err);
 }
 
@@ -182,14 +184,14 @@ static enum inf_code lower_like(struct inf_tfjs_scope *scope, struct inf_error *
     enum inf_dtype dtype = inf_tfjs_input(scope, 0)->dtype;
     INF_TRY(emit_shape(scope, scope->inputs[0], &shape, err));
     INF_TRY(inf_tfjs_add_scalar(scope, dtype, scope->op->kind, &number, err));
-    struct inf_tfjs_call fill = inf_tfjs_call(INF_OP_FILL, shape, number, INF_VALUE_NONE);
+    struct inf_build_node fill = inf_build_describe(INF_OP_FILL, shape, number, INF_VALUE_NONE);
     return inf_tfjs_finish(scope, &fill, err);
 }
 
 static enum inf_code lower_range(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
-    struct inf_tfjs_call call =
-        inf_tfjs_call(INF_OP_RANGE, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
+    struct inf_build_node call =
+        inf_build_describe(INF_OP_RANGE, scope->inputs[0], scope->inputs[1], scope->inputs[2]);
     return inf_tfjs_finish(scope, &call, err);
 }
 

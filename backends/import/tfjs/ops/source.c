@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where values come from, and operators that only hand them on.
+#include "backends/import/tfjs/op_table.h"
 #include "backends/import/tfjs/table.h"
 
 enum inf_code inf_tfjs_placeholder(struct inf_tfjs_scope *scope, const struct inf_shape *fallback,

@@ -2,6 +2,7 @@
 // Fourier transforms, and complex numbers as they come and go.
 #include "backends/import/common/dft.h"
 #include "backends/import/tfjs/complex.h"
+#include "backends/import/tfjs/op_table.h"
 #include "backends/import/tfjs/region.h"
 
 // The parts of input 0; fails where it is real.
@@ -34,15 +35,17 @@ static enum inf_code lower_abs(struct inf_tfjs_scope *scope, struct inf_error *e
     uint32_t squares[2], sum;
     INF_TRY(read_parts(scope, &parts, err));
     for (int i = 0; i < 2; i++) {
-        struct inf_tfjs_call square =
-            inf_tfjs_call(INF_OP_UNARY, parts[i], INF_VALUE_NONE, INF_VALUE_NONE);
+        struct inf_build_node square =
+            inf_build_describe(INF_OP_UNARY, parts[i], INF_VALUE_NONE, INF_VALUE_NONE);
         square.attrs.unary.kind = INF_UNARY_SQUARE;
         INF_TRY(inf_tfjs_emit(scope, &square, &squares[i], err));
     }
-    struct inf_tfjs_call add = inf_tfjs_call(INF_OP_BINARY, squares[0], squares[1], INF_VALUE_NONE);
+    struct inf_build_node add =
+        inf_build_describe(INF_OP_BINARY, squares[0], squares[1], INF_VALUE_NONE);
     add.attrs.binary.kind = INF_BINARY_ADD;
     INF_TRY(inf_tfjs_emit(scope, &add, &sum, err));
-    struct inf_tfjs_call root = inf_tfjs_call(INF_OP_UNARY, sum, INF_VALUE_NONE, INF_VALUE_NONE);
+    struct inf_build_node root =
+        inf_build_describe(INF_OP_UNARY, sum, INF_VALUE_NONE, INF_VALUE_NONE);
     root.attrs.unary.kind = INF_UNARY_SQRT;
     return inf_tfjs_finish(scope, &root, err);
 }

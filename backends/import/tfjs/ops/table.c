@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/import/tfjs/op_table.h"
 #include "backends/import/tfjs/table.h"
 
 enum inf_code inf_tfjs_table_handle(struct inf_tfjs_scope *scope, struct inf_error *err)
@@ -125,7 +126,7 @@ static enum inf_code add_ordered(struct inf_tfjs_scope *scope, const struct cont
 static enum inf_code emit(struct inf_tfjs_scope *scope, enum inf_op op, uint32_t a, uint32_t b,
                           uint32_t *out_value, struct inf_error *err)
 {
-    struct inf_tfjs_call call = inf_tfjs_call(op, a, b, INF_VALUE_NONE);
+    struct inf_build_node call = inf_build_describe(op, a, b, INF_VALUE_NONE);
     return inf_tfjs_emit(scope, &call, out_value, err);
 }
 
@@ -138,13 +139,13 @@ static enum inf_code emit_lookup(struct inf_tfjs_scope *scope, const struct cont
     INF_TRY(add_ordered(scope, contents, contents->values, &values, err));
     INF_TRY(emit(scope, INF_OP_SEARCH_SORTED, keys, asked, &place, err));
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, contents->count - 1, &last, err));
-    struct inf_tfjs_call call = inf_tfjs_call(INF_OP_BINARY, place, last, INF_VALUE_NONE);
+    struct inf_build_node call = inf_build_describe(INF_OP_BINARY, place, last, INF_VALUE_NONE);
     call.attrs.binary.kind = INF_BINARY_MIN;
     INF_TRY(inf_tfjs_emit(scope, &call, &place, err));
     INF_TRY(emit(scope, INF_OP_GATHER, keys, place, &near, err));
     INF_TRY(emit(scope, INF_OP_GATHER, values, place, &value, err));
     INF_TRY(emit(scope, INF_OP_COMPARE, near, asked, &found, err));
-    call = inf_tfjs_call(INF_OP_SELECT, found, value, scope->inputs[2]);
+    call = inf_build_describe(INF_OP_SELECT, found, value, scope->inputs[2]);
     return inf_tfjs_emit(scope, &call, out_value, err);
 }
 

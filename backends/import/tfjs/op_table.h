@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// All TensorFlow operators that can be lowered, by family.
+#ifndef INF_BACKENDS_IMPORT_TFJS_OP_TABLE_H
+#define INF_BACKENDS_IMPORT_TFJS_OP_TABLE_H
+
+#include "backends/import/tfjs/lower.h"
+
+// The operators of one family.
+struct inf_tfjs_op_table {
+    const struct inf_tfjs_op *ops;
+    size_t count;
+};
+
+// Returns the row of an operator; NULL if it is not supported.
+const struct inf_tfjs_op *inf_tfjs_op_find(const char *name);
+
+// The tables of the families: one per file of tfjs/ops, and If and While in function.c.
+extern const struct inf_tfjs_op_table inf_tfjs_ops_math;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_conv;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_shape;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_array;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_source;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_control;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_list;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_pick;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_more;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_table;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_spectral;
+extern const struct inf_tfjs_op_table inf_tfjs_ops_random;
+
+#endif

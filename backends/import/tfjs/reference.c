@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowers what references depend on. A depth-first walk puts the nodes in an order in which every input is
+// lowered before it is used; then each is lowered by its operator's function. The walk keeps its own
+// stack because a model may be as deep as it has nodes.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/import/tfjs/complex.h"
+#include "backends/import/tfjs/control.h"
+#include "backends/import/tfjs/missing.h"
+#include "backends/import/tfjs/region.h"
+
+// Value of a node's `next` when all its inputs have been walked.
+#define DONE UINT32_MAX
+
+static bool is_lowered(const struct inf_tfjs_scope *scope, uint32_t node)
+{
+    return scope->source->nodes[node].region == inf_tfjs_region_id(scope->region);
+}
+
+// --- values of references ---
+
+// Outputs of operators that have more than one name for them, as references in functions have it:
+// "node:indices:0" is output 1 of a TopKV2.
+static const struct {
+    const char *op, *output;
+    uint32_t port;
+} output_names[] = {
+    {"TopKV2", "indices", 1},
+    {"Unique", "idx", 1},
+    {"UniqueV2", "idx", 1},
+    {"ListDiff", "idx", 1},
+    {"NonMaxSuppressionV4", "valid_outputs", 1},
+    {"NonMaxSuppressionV5", "selected_scores", 1},
+    {"NonMaxSuppressionV5", "valid_outputs", 2},
+    {"MaxPoolWithArgmax", "argmax", 1},
+    {"TensorArrayV3", "flow", 1},
+    {"TensorListPopBack", "tensor", 1},
+    {"TensorListConcat", "lengths", 1},
+    {"TensorListConcatV2", "lengths", 1},
+    {"TensorArrayConcatV3", "lengths", 1},
+    {"Switch", "output_true", 1},
+};
+
+static uint32_t first_port(const char *op, const char *output_name)
+{
+    for (size_t i = 0; i < INF_ARRAY_LENGTH(output_names); i++)
+        if (strcmp(output_names[i].op, op) == 0 && strcmp(output_names[i].output, output_name) == 0)
+            return output_names[i].port;
+    return 0;
+}
+
+// As inf_tfjs_value(), where a complex node may stand too: its real part.
+static enum inf_code find_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
+                                uint32_t *out_value, const char *where, struct inf_error *err)
+{
+    const struct inf_tfjs_node *node = &scope->source->nodes[ref->node];
+    const struct inf_tfjs_op *op = scope->library->find_op(node->op);
+    if (op != NULL && op->only_output != NULL && *ref->output_name != '\0' &&
+        strcmp(op->only_output, ref->output_name) != 0)
+        return inf_fail(err, INF_UNSUPPORTED, "%s: takes output '%.40s' of node '%.200s' (%s)",
+                        where, ref->output_name, node->name, node->op);
+    uint64_t port = (uint64_t)ref->port + first_port(node->op, ref->output_name);
+    if (port >= node->value_count || node->values[port] == INF_VALUE_NONE)
+        return inf_fail(err, INF_INVALID, "%s: takes output %u of node '%.200s' (%s), which has %u",
+                        where, ref->port, node->name, node->op, node->value_count);
+    *out_value = node->values[port];
+    return INF_OK;
+}
+
+enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
+                             uint32_t *out_value, const char *where, struct inf_error *err)
+{
+    const struct inf_tfjs_node *node = &scope->source->nodes[ref->node];
+    if (node->is_complex)
+        return inf_fail(err, INF_UNSUPPORTED,
+                        "%s: takes complex numbers from node '%.200s' (%s), wanted Real, Imag or "
+                        "ComplexAbs between them",
+                        where, node->name, node->op);
+    return find_value(scope, ref, out_value, where, err);
+}
+
+// --- order ---
+
+// Nodes in an order in which they can be lowered.
+struct order {
+    uint32_t *nodes;
+    uint32_t count, capacity;
+    uint32_t *stack;
+    uint32_t depth, stack_capacity;
+};
+
+static enum inf_code push(uint32_t **list, uint32_t *count, uint32_t *capacity, uint32_t item,
+                          struct inf_error *err)
+{
+    if (*count == *capacity) {
+        uint32_t wanted = *capacity == 0 ? 64 : *capacity * 2;
+        uint32_t *grown = realloc(*list, wanted * sizeof *grown);
+        if (grown == NULL)
+            return inf_fail(err, INF_EXHAUSTED, "no memory to walk the model's graph");
+        *list = grown;
+        *capacity = wanted;
+    }
+    (*list)[(*count)++] = item;
+    return INF_OK;
+}
+
+// A depth-first walk that keeps its own stack: a model may be as deep as it has nodes.
+static enum inf_code walk_from(const struct inf_tfjs_scope *scope, struct order *order,
+                               uint32_t root, uint32_t walk, struct inf_error *err)
+{
+    struct inf_tfjs_graph *graph = scope->source;
+    if (is_lowered(scope, root) || graph->nodes[root].walk == walk)
+        return INF_OK;
+    graph->nodes[root].walk = walk;
+    graph->nodes[root].next = 0;
+    INF_TRY(push(&order->stack, &order->depth, &order->stack_capacity, root, err));
+    while (order->depth > 0) {
+        uint32_t index = order->stack[order->depth - 1];
+        struct inf_tfjs_node *node = &graph->nodes[index];
+        if (node->next == inf_tfjs_dependency_count(graph, index)) {
+            node->next = DONE;
+            order->depth--;
+            INF_TRY(push(&order->nodes, &order->count, &order->capacity, index, err));
+            continue;
+        }
+        uint32_t from = inf_tfjs_dependency(graph, index, node->next++).node;
+        if (is_lowered(scope, from))
+            continue;
+        if (graph->nodes[from].walk == walk && graph->nodes[from].next != DONE)
+            return inf_fail(err, INF_INVALID,
+                            "node '%.200s' (%.40s): is part of a cycle through its input '%.200s'",
+                            node->name, node->op, graph->nodes[from].name);
+        if (graph->nodes[from].walk == walk)
+            continue;
+        graph->nodes[from].walk = walk;
+        graph->nodes[from].next = 0;
+        INF_TRY(push(&order->stack, &order->depth, &order->stack_capacity, from, err));
+    }
+    return INF_OK;
+}
+
+// Finds the values of a node's inputs and has its operator's function add what it stands for.
+static enum inf_code lower_plain(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    struct inf_tfjs_node *node = scope->node;
+    scope->op = scope->library->find_op(node->op);
+    if (scope->op == NULL)
+        return inf_tfjs_fail(scope, err, INF_UNSUPPORTED, "is not supported: %s",
+                             inf_tfjs_missing_reason(node->op));
+    if (node->input_count < scope->op->inputs_min || node->input_count > scope->op->inputs_max)
+        return inf_tfjs_fail(scope, err, INF_INVALID, "has %u inputs, wanted %u to %u",
+                             node->input_count, scope->op->inputs_min, scope->op->inputs_max);
+    char where[256];
+    snprintf(where, sizeof where, "node '%.180s' (%.40s)", node->name, node->op);
+    scope->input_count = node->input_count;
+    scope->channels_first = 0;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        INF_TRY(find_value(scope, &node->inputs[i], &scope->inputs[i], where, err));
+    return inf_tfjs_takes_complex(scope) ? inf_tfjs_lower_complex(scope, err)
+                                         : scope->op->lower(scope, err);
+}
+
+// Inside a loop both ways of its Switch are the variable itself.
+static enum inf_code lower_loop_switch(struct inf_tfjs_scope *scope, struct inf_error *err)
+{
+    uint32_t value, *values;
+    INF_TRY(inf_tfjs_value(scope, &scope->node->inputs[0], &value, scope->node->name, err));
+    INF_TRY(inf_tfjs_outputs(scope, 2, &values, err));
+    values[0] = values[1] = value;
+    return INF_OK;
+}
+
+static enum inf_code lower_node(struct inf_tfjs_scope *scope, uint32_t index, struct inf_error *err)
+{
+    scope->node = &scope->source->nodes[index];
+    switch (scope->source->control[index].role) {
+    case INF_TFJS_PLAIN:
+        return lower_plain(scope, err);
+    case INF_TFJS_LOOP_SWITCH:
+        return lower_loop_switch(scope, err);
+    case INF_TFJS_LOOP_EXIT:
+        return scope->library->lower_exit(scope, err);
+    case INF_TFJS_BRANCH_MERGE:
+        return scope->library->lower_merge(scope, err);
+    case INF_TFJS_BRANCH_SWITCH:
+        return inf_tfjs_fail(scope, err, INF_INVALID, "its outputs are used, and meet in no Merge");
+    default:
+        return inf_tfjs_fail(scope, err, INF_INVALID,
+                             "is used outside the loop it belongs to, without an Exit");
+    }
+}
+
+enum inf_code inf_tfjs_lower_refs(struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *refs,
+                                  uint32_t count, struct inf_error *err)
+{
+    struct order order = {0};
+    uint32_t walk = ++scope->source->walk_count;
+    enum inf_code code = INF_OK;
+    for (uint32_t i = 0; i < count && code == INF_OK; i++)
+        code = walk_from(scope, &order, refs[i].node, walk, err);
+    for (uint32_t i = 0; i < order.count && code == INF_OK; i++)
+        // A loop that one of its ends asked for gives all of them.
+        if (!is_lowered(scope, order.nodes[i]))
+            code = lower_node(scope, order.nodes[i], err);
+    free(order.nodes);
+    free(order.stack);
+    return code;
+}
