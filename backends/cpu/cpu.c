@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Opens the cpu device: the ISA level, the threads, the packs and the results of races. What it
+// computes is in native/, quantized/ and xnnpack/.
 #include "backends/cpu/cpu.h"
 
 #include <cpuinfo.h>
@@ -21,9 +23,9 @@ static uint32_t cpu_probe(void)
     return 1;
 }
 
-static void describe(struct inf_device_info *info, const struct inf_cpu_device *device)
+static void describe_device(struct inf_device_info *info, const struct inf_cpu_device *device)
 {
-    // cpuinfo was started by XNNPACK.
+    // XNNPACK has initialised cpuinfo.
     const struct cpuinfo_package *package = cpuinfo_get_package(0);
     const char *processor = package != NULL && package->name[0] != '\0' ? package->name : "CPU";
     info->kind = INF_DEVICE_CPU;
@@ -81,7 +83,7 @@ static enum inf_code cpu_open(struct inf_device **out_device, uint32_t index,
         return code;
     }
     inf_cpu_packs_init(&device->packs, device->isa->nn);
-    describe(&device->base.info, device);
+    describe_device(&device->base.info, device);
     if (options->kernel_races)
         code = inf_cpu_race_results_open(&device->race_results, options->cache_directory,
                                          &device->base.info, options->log, err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast CPU device: XNNPACK's operators where it has them, kernels of ours where it does not. It
-// declines what it has no kernel for; such nodes run on ref in the same plan.
+// The cpu device: native kernels, and XNNPACK's operators for what they do not compute. The device
+// declines nodes that it has no kernel for; these run on ref in the same plan.
 #ifndef INF_BACKENDS_CPU_CPU_H
 #define INF_BACKENDS_CPU_CPU_H
 

@@ -36,13 +36,13 @@ uint64_t inf_glsl_hash(const char *source)
     return hash_bytes(HASH_START, source, strlen(source));
 }
 
-static void name_of(const char *source, char name[40])
+static void file_name(const char *source, char name[40])
 {
     snprintf(name, 40, "fused-%016" PRIx64 ".spv", inf_glsl_hash(source));
 }
 
 // Takes the words out of a file's bytes; false where they are not exactly what they should be.
-static bool take(struct inf_spirv *spirv, const char *file, size_t size, const char *source)
+static bool parse_file(struct inf_spirv *spirv, const char *file, size_t size, const char *source)
 {
     struct header header;
     size_t source_bytes = strlen(source);
@@ -71,7 +71,7 @@ static bool read_file(struct inf_spirv *spirv, const char *source, int directory
     size_t size = 0;
     if (inf_file_read_all(&file, &size, directory, name, 16 * INF_GLSL_BYTES_MAX, NULL) != INF_OK)
         return false;
-    bool whole = take(spirv, file, size, source);
+    bool whole = parse_file(spirv, file, size, source);
     free(file);
     return whole;
 }
@@ -117,7 +117,7 @@ enum inf_code inf_glsl_fetch(struct inf_spirv *spirv, const char *source, const 
     int fd = -1;
     char name[40];
     *compiled = false;
-    name_of(source, name);
+    file_name(source, name);
     if (directory != NULL && inf_directory_open(&fd, directory, NULL) != INF_OK)
         fd = -1;
     enum inf_code code = INF_OK;

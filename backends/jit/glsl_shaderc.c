@@ -10,8 +10,8 @@ bool inf_glsl_available(void)
     return true;
 }
 
-static enum inf_code take(struct inf_spirv *spirv, shaderc_compilation_result_t result,
-                          struct inf_error *err)
+static enum inf_code copy_result(struct inf_spirv *spirv, shaderc_compilation_result_t result,
+                                 struct inf_error *err)
 {
     if (result == NULL ||
         shaderc_result_get_compilation_status(result) != shaderc_compilation_status_success) {
@@ -42,7 +42,7 @@ enum inf_code inf_glsl_compile(struct inf_spirv *spirv, const char *source, stru
                                                shaderc_env_version_vulkan_1_2);
         shaderc_compilation_result_t result = shaderc_compile_into_spv(
             compiler, source, strlen(source), shaderc_compute_shader, "fused", "main", options);
-        code = take(spirv, result, err);
+        code = copy_result(spirv, result, err);
         shaderc_result_release(result);
     }
     shaderc_compile_options_release(options);

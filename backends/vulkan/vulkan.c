@@ -52,7 +52,7 @@ static void write_uuid(char text[2 * VK_UUID_SIZE + 1], const uint8_t uuid[VK_UU
 }
 
 // "DEVICE-UUID DRIVER-UUID VERSION": drivers give every build of theirs a UUID of its own.
-static void identify(struct vk_gpu *gpu, const VkPhysicalDeviceIDProperties *ids)
+static void write_identity(struct vk_gpu *gpu, const VkPhysicalDeviceIDProperties *ids)
 {
     struct inf_device_info *info = &gpu->base.info;
     char device[2 * VK_UUID_SIZE + 1], driver[2 * VK_UUID_SIZE + 1];
@@ -62,7 +62,8 @@ static void identify(struct vk_gpu *gpu, const VkPhysicalDeviceIDProperties *ids
              gpu->properties.driverVersion);
 }
 
-static void describe(struct vk_gpu *gpu, uint32_t index, const struct inf_device_options *options)
+static void describe_gpu(struct vk_gpu *gpu, uint32_t index,
+                         const struct inf_device_options *options)
 {
     struct inf_device_info *info = &gpu->base.info;
     VkPhysicalDeviceDriverProperties driver = {
@@ -72,7 +73,7 @@ static void describe(struct vk_gpu *gpu, uint32_t index, const struct inf_device
     VkPhysicalDeviceProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &ids};
     gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
-    identify(gpu, &ids);
+    write_identity(gpu, &ids);
     bool software = gpu->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     info->kind = software ? INF_DEVICE_SOFTWARE : INF_DEVICE_GPU;
     info->priority = VULKAN_PRIORITY - (int)index;
@@ -161,8 +162,8 @@ static void list_features(struct vk_gpu *gpu)
              gpu->timestamp_bits != 0 ? ", timestamps" : "");
 }
 
-static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
-                             const struct inf_device_options *options, struct inf_error *err)
+static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
+                                 const struct inf_device_options *options, struct inf_error *err)
 {
     struct vk_gpus gpus;
     vk_gpus_find(&gpus);
@@ -176,7 +177,7 @@ static enum inf_code examine(struct vk_gpu *gpu, uint32_t index,
     gpu->log = options->log;
     gpu->api->GetPhysicalDeviceProperties(gpu->physical, &gpu->properties);
     gpu->api->GetPhysicalDeviceMemoryProperties(gpu->physical, &gpu->memory);
-    describe(gpu, index, options);
+    describe_gpu(gpu, index, options);
     if (gpu->base.info.kind == INF_DEVICE_SOFTWARE && !vk_may_execute_memory())
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE,
                                "vulkan: '%.64s' compiles for the CPU, which this process may not "
@@ -223,7 +224,7 @@ static enum inf_code vulkan_open(struct inf_device **out_device, uint32_t index,
     struct vk_gpu *gpu = calloc(1, sizeof(*gpu));
     if (gpu == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "vulkan: no memory");
-    enum inf_code code = examine(gpu, index, options, err);
+    enum inf_code code = examine_gpu(gpu, index, options, err);
     if (code != INF_OK) {
         free(gpu->cache_directory);
         free(gpu);

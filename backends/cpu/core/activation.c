@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks activations and turns them into bounds. How an activation is applied belongs to the kernels.
+// Checks activations and turns them into bounds. How an activation is applied belongs to the
+// kernels.
 #include "backends/cpu/core/activation.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ bool inf_cpu_unary_alpha_ok(enum inf_unary_kind kind, float alpha)
     return true;
 }
 
-// The unary kind that an activation is, where XNNPACK has it; INF_UNARY_COUNT for the others.
+// The unary operator that computes an activation; INF_UNARY_COUNT if none of XNNPACK's does.
 enum inf_unary_kind inf_cpu_activation_unary(enum inf_activation activation)
 {
     switch (activation) {
@@ -33,7 +34,7 @@ enum inf_code inf_cpu_activation_check(const struct inf_graph *graph, const stru
                                        size_t channels, struct inf_error *err)
 {
     const char *op = inf_op_info(node->op)->name;
-    // XNNPACK wants an interval of some length; this also declines bounds that are not numbers.
+    // XNNPACK refuses an empty interval. The comparison also declines bounds that are NaN.
     if (activation->kind == INF_ACTIVATION_CLIP && !(activation->min < activation->max))
         return inf_fail(err, INF_UNSUPPORTED, "cpu: %s: clip from %g to %g is no interval", op,
                         (double)activation->min, (double)activation->max);

@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations that an operator applies to its result: what they are, and whether the cpu device can compute them.
+// Activations that an operator applies to its own result: their attributes, and whether the cpu
+// device can compute them.
 #ifndef INF_BACKENDS_CPU_CORE_ACTIVATION_H
 #define INF_BACKENDS_CPU_CORE_ACTIVATION_H
 
 #include "backends/cpu/core/kernel.h"
 
-// The activation attributes that several operators have.
+// The activation attributes that several operators share.
 struct inf_cpu_activation {
     enum inf_activation kind;
     float alpha, min, max;
 };
 
-// INF_UNSUPPORTED where `activation` cannot be applied to a result of `channels` channels. `prelu`
-// is the operand that holds the slopes, UINT32_MAX where the operator has none.
+// Returns INF_UNSUPPORTED if `activation` cannot be applied to a result of `channels` channels.
+// `prelu` is the index of the operand that holds the slopes; UINT32_MAX if the operator has no such
+// operand.
 enum inf_code inf_cpu_activation_check(const struct inf_graph *graph, const struct inf_node *node,
                                        const struct inf_cpu_activation *activation, uint32_t prelu,
                                        size_t channels, struct inf_error *err) INF_NODISCARD;
 
-// Bounds to clamp a result to on the way: those of the activation, or none.
+// Sets *min and *max to the bounds to which the activation clamps a result: minus and plus infinity
+// if it does not clamp.
 void inf_cpu_activation_bounds(const struct inf_cpu_activation *activation, float *min, float *max);
 
-// The unary operator that computes an activation; INF_UNARY_COUNT if the activation is none of these.
+// Returns the unary operator that computes an activation; INF_UNARY_COUNT if no operator of XNNPACK
+// does.
 enum inf_unary_kind inf_cpu_activation_unary(enum inf_activation activation);
 
-// Whether XNNPACK takes `alpha` for a kind that has one.
+// Returns true if XNNPACK accepts `alpha` for a kind that has such a parameter, and for every other
+// kind.
 bool inf_cpu_unary_alpha_ok(enum inf_unary_kind kind, float alpha);
 
 #endif

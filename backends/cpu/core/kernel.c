@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows of the kernel table ask of a graph: shapes, constants and types of a node's operands.
+// Questions that kernels ask about a node: the shapes, constants and types of its operands.
 #include "backends/cpu/core/kernel.h"
 
 const struct inf_shape *inf_cpu_input_shape(const struct inf_graph *graph,

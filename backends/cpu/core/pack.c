@@ -10,9 +10,9 @@
 #include "backends/cpu/core/kernel.h"
 #include "proto/core/span.h"
 
-#define ALIGNMENT     64 // of the panels: no vector of weights lies in two cache lines
-#define LINE          16 // floats of a cache line
-#define PREFETCH_ROWS 16 // of a matrix, while it is packed
+#define ALIGNMENT     64 // bytes; aligned panels keep each vector of weights within one cache line
+#define LINE          16 // floats in a cache line
+#define PREFETCH_ROWS 16 // how many rows of the matrix are prefetched while it is packed
 
 void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn)
 {
@@ -33,7 +33,7 @@ struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, siz
     size_t whole = nn->gemm->width;
     size_t half = nn->gemm_half->width;
     struct inf_cpu_panel panel = {.gemm = nn->gemm, .vectors = 1, .first = first};
-    // A vector and a half go as two panels.
+    // One and a half vectors of columns become two panels, not one with half a vector of padding.
     if (rest > whole + (half < whole ? half : 0))
         panel.vectors = 2;
     else if (rest <= half)
@@ -64,16 +64,16 @@ size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_
     return count;
 }
 
-// Calls `copy` with each stretch of the matrix that a panel has: `count` elements that lie one behind the other
-// in it, and `step` apart in the panel.
-static void for_stretches(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
-                          float *plain, float *packed,
-                          void (*copy)(float *plain, float *packed, size_t count, size_t step))
+// Calls `copy` for each run of the matrix that the panel holds: `count` elements that are
+// contiguous in the matrix and `step` elements apart in the panel.
+static void for_runs(const struct inf_cpu_matrix *matrix, const struct inf_cpu_panel *panel,
+                     float *plain, float *packed,
+                     void (*copy)(float *plain, float *packed, size_t count, size_t step))
 {
     if (!matrix->transposed) {
         plain += panel->first;
         for (size_t row = 0; row < matrix->rows; row++, plain += matrix->columns) {
-            // Rows lie apart: no processor foresees them.
+            // Rows are far apart, so the hardware prefetcher does not find them.
             for (size_t line = 0; line < panel->columns; line += LINE)
                 __builtin_prefetch(plain + PREFETCH_ROWS * matrix->columns + line);
             copy(plain, packed + row * panel->width, panel->columns, 1);
@@ -87,7 +87,7 @@ static void for_stretches(const struct inf_cpu_matrix *matrix, const struct inf_
                  INF_MIN((size_t)LINE, matrix->rows - row), panel->width);
 }
 
-static void pack_stretch(float *plain, float *packed, size_t count, size_t step)
+static void pack_run(float *plain, float *packed, size_t count, size_t step)
 {
     if (step == 1)
         memcpy(packed, plain, count * sizeof(float));
@@ -96,7 +96,7 @@ static void pack_stretch(float *plain, float *packed, size_t count, size_t step)
             packed[i * step] = plain[i];
 }
 
-static void unpack_stretch(float *plain, float *packed, size_t count, size_t step)
+static void unpack_run(float *plain, float *packed, size_t count, size_t step)
 {
     if (step == 1)
         memcpy(plain, packed, count * sizeof(float));
@@ -105,8 +105,8 @@ static void unpack_stretch(float *plain, float *packed, size_t count, size_t ste
             plain[i] = packed[i * step];
 }
 
-// Of magnitudes below it the nearest bf16, away from 0 where two are as near, and the lower half together
-// say what they were: above it are those that would become infinity, infinity itself, and NaN.
+// A magnitude below this is restored exactly from its nearest bf16 (ties away from 0) and its lower
+// half. At or above it are values that round to infinity, infinity and NaN.
 #define RESTORED_BELOW 0x7f7f8000u
 
 static bool can_restore(const struct inf_cpu_matrix *matrix)
@@ -118,12 +118,13 @@ static bool can_restore(const struct inf_cpu_matrix *matrix)
     return true;
 }
 
-// An element that is packed in bf16: what products read, and the rest of it.
+// An element packed in bf16: `upper` is what products read, `lower` the lower half of its fp32
+// bits.
 struct halves {
     uint16_t upper, lower;
 };
 
-static struct halves halve(const float *at)
+static struct halves split_halves(const float *at)
 {
     uint32_t bits;
     memcpy(&bits, at, sizeof bits);
@@ -132,7 +133,7 @@ static struct halves halve(const float *at)
     return (struct halves){upper, (uint16_t)bits};
 }
 
-static float join(struct halves halves)
+static float join_halves(struct halves halves)
 {
     uint32_t upper = halves.upper;
     uint32_t bits = (halves.lower >= 0x8000u ? upper - 1 : upper) << 16 | halves.lower;
@@ -141,22 +142,23 @@ static float join(struct halves halves)
     return value;
 }
 
-// Where a panel of pairs meets the matrix.
+// The operands of for_pair_elements(): a matrix and one of its panels of pairs.
 struct pairs {
     const struct inf_cpu_matrix *matrix;
     const struct inf_cpu_panel *panel;
-    float *plain;            // the matrix
-    uint16_t *upper, *lower; // the panel's; lower may be NULL
+    float *plain;            // elements of the matrix
+    uint16_t *upper, *lower; // of the panel; lower may be NULL
 };
 
-// Calls `meet` with each element of the matrix that the panel has, and with its halves.
-static void for_pairs(const struct pairs *pairs,
-                      void (*meet)(float *plain, uint16_t *upper, uint16_t *lower))
+// Calls `meet` with each element of the matrix that the panel holds, and with its two halves in the
+// panel.
+static void for_pair_elements(const struct pairs *pairs,
+                              void (*meet)(float *plain, uint16_t *upper, uint16_t *lower))
 {
     const struct inf_cpu_matrix *matrix = pairs->matrix;
     const struct inf_cpu_panel *panel = pairs->panel;
-    size_t across = matrix->transposed ? matrix->rows : 1;  // from column to column
-    size_t down = matrix->transposed ? 1 : matrix->columns; // from row to row
+    size_t across = matrix->transposed ? matrix->rows : 1;  // elements from column to column
+    size_t down = matrix->transposed ? 1 : matrix->columns; // elements from row to row
     size_t even = (matrix->paired + 1) / 2 * 2;
     for (size_t row = 0; row < matrix->rows; row++) {
         size_t place = row / matrix->paired * even + row % matrix->paired;
@@ -167,20 +169,21 @@ static void for_pairs(const struct pairs *pairs,
     }
 }
 
-static void split_element(float *plain, uint16_t *upper, uint16_t *lower)
+static void split_pair_element(float *plain, uint16_t *upper, uint16_t *lower)
 {
-    struct halves halves = halve(plain);
+    struct halves halves = split_halves(plain);
     *upper = halves.upper;
     if (lower != NULL)
         *lower = halves.lower;
 }
 
-static void join_element(float *plain, uint16_t *upper, uint16_t *lower)
+static void join_pair_element(float *plain, uint16_t *upper, uint16_t *lower)
 {
-    *plain = join((struct halves){*upper, *lower});
+    *plain = join_halves((struct halves){*upper, *lower});
 }
 
-// Rows of vectors that the rows of the matrix take.
+// Returns how many rows of vectors a panel has: half as many as the matrix if rows are packed in
+// pairs.
 static size_t packed_rows(const struct inf_cpu_matrix *matrix)
 {
     if (matrix->paired == 0)
@@ -188,8 +191,8 @@ static size_t packed_rows(const struct inf_cpu_matrix *matrix)
     return matrix->rows / matrix->paired * ((matrix->paired + 1) / 2);
 }
 
-// The matrix of the form, from its panels.
-static void restore(const struct inf_blob_form *form, void *data)
+// Writes the constant's bytes to `data`, from the panels.
+static void restore_matrix(const struct inf_blob_form *form, void *data)
 {
     const struct inf_cpu_pack *pack = (const struct inf_cpu_pack *)form;
     const struct inf_cpu_matrix *matrix = &pack->matrix;
@@ -197,12 +200,11 @@ static void restore(const struct inf_blob_form *form, void *data)
     for (size_t first = 0; first < matrix->columns;) {
         struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
         if (matrix->paired > 0)
-            for_pairs(&(struct pairs){matrix, &panel, data, (uint16_t *)(pack->panels + at),
-                                      (uint16_t *)pack->lower + 2 * at},
-                      join_element);
+            for_pair_elements(&(struct pairs){matrix, &panel, data, (uint16_t *)(pack->panels + at),
+                                              (uint16_t *)pack->lower + 2 * at},
+                              join_pair_element);
         else
-            for_stretches(matrix, &panel, data, (float *)(uintptr_t)pack->panels + at,
-                          unpack_stretch);
+            for_runs(matrix, &panel, data, (float *)(uintptr_t)pack->panels + at, unpack_run);
         at += packed_rows(matrix) * panel.width;
         first += panel.columns;
     }
@@ -222,7 +224,7 @@ static bool same_matrix(const struct inf_cpu_matrix *a, const struct inf_cpu_mat
            a->transposed == b->transposed && a->paired == b->paired && a->group == b->group;
 }
 
-// Another reference, unless the last one is gone already: whoever dropped it is about to free the pack.
+// Takes a reference unless the count is already 0: then another thread is about to free the pack.
 static bool ref_if_alive(struct inf_cpu_pack *pack)
 {
     size_t references = atomic_load_explicit(&pack->form.references, memory_order_relaxed);
@@ -234,8 +236,9 @@ static bool ref_if_alive(struct inf_cpu_pack *pack)
     return false;
 }
 
-// A new reference to the pack there is; NULL where there is none.
-static struct inf_cpu_pack *find(struct inf_cpu_packs *packs, const struct inf_cpu_matrix *matrix)
+// Returns a new reference to the pack of this matrix; NULL if there is none.
+static struct inf_cpu_pack *find_pack(struct inf_cpu_packs *packs,
+                                      const struct inf_cpu_matrix *matrix)
     INF_ATTR(requires_capability(packs->mutex))
 {
     struct inf_cpu_pack *pack = *bucket_of(packs, matrix->blob);
@@ -252,7 +255,7 @@ static void free_pack(struct inf_cpu_pack *pack)
     free(pack);
 }
 
-static void destroy(struct inf_blob_form *form)
+static void destroy_pack(struct inf_blob_form *form)
 {
     struct inf_cpu_pack *pack = (struct inf_cpu_pack *)form;
     inf_mutex_lock(&pack->packs->mutex);
@@ -265,8 +268,9 @@ static void destroy(struct inf_blob_form *form)
     free_pack(pack);
 }
 
-// Memory of a pack of `size` bytes of panels; false where there is none.
-static bool make_room(struct inf_cpu_pack *pack, size_t size)
+// Allocates `size` bytes for the panels, and as many for the lower halves if they are kept. False
+// if memory is exhausted.
+static bool alloc_panels(struct inf_cpu_pack *pack, size_t size)
 {
     bool paired = pack->matrix.paired > 0;
     size = inf_size_align(size, ALIGNMENT);
@@ -289,10 +293,10 @@ static void pack_panel(const struct inf_cpu_matrix *matrix, const struct inf_cpu
 {
     if (panel->columns < panel->width)
         memset(to, 0, matrix->rows * panel->width * sizeof(float));
-    for_stretches(matrix, panel, matrix->blob->data, to, pack_stretch);
+    for_runs(matrix, panel, matrix->blob->data, to, pack_run);
 }
 
-static void fill(const struct inf_cpu_pack *pack)
+static void fill_pack(const struct inf_cpu_pack *pack)
 {
     const struct inf_cpu_matrix *matrix = &pack->matrix;
     float *panels = (float *)(uintptr_t)pack->panels;
@@ -301,9 +305,10 @@ static void fill(const struct inf_cpu_pack *pack)
     for (size_t first = 0; first < matrix->columns;) {
         struct inf_cpu_panel panel = inf_cpu_matrix_panel(pack->nn, matrix, first);
         if (matrix->paired > 0)
-            for_pairs(&(struct pairs){matrix, &panel, matrix->blob->data, (uint16_t *)(panels + at),
-                                      lower != NULL ? lower + 2 * at : NULL},
-                      split_element);
+            for_pair_elements(&(struct pairs){matrix, &panel, matrix->blob->data,
+                                              (uint16_t *)(panels + at),
+                                              lower != NULL ? lower + 2 * at : NULL},
+                              split_pair_element);
         else
             pack_panel(matrix, &panel, panels + at);
         at += packed_rows(matrix) * panel.width;
@@ -311,12 +316,12 @@ static void fill(const struct inf_cpu_pack *pack)
     }
 }
 
-static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
-                            struct inf_device *device, const struct inf_cpu_matrix *matrix,
-                            struct inf_error *err)
+static enum inf_code create_pack(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
+                                 struct inf_device *device, const struct inf_cpu_matrix *matrix,
+                                 struct inf_error *err)
 {
     size_t group = matrix->group > 0 ? matrix->group : matrix->columns;
-    size_t width; // of a group
+    size_t width; // of all panels of a group
     size_t size;
     inf_cpu_panel_count(packs->nn, group, &width);
     width *= matrix->columns / group;
@@ -325,7 +330,7 @@ static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs
     uint64_t start_ns = inf_clock_ns();
     if (pack != NULL && inf_size_mul(packed_rows(matrix), width * sizeof(float), &size)) {
         pack->matrix = *matrix;
-        made = make_room(pack, size);
+        made = alloc_panels(pack, size);
     }
     if (!made) {
         if (pack != NULL)
@@ -335,10 +340,10 @@ static enum inf_code create(struct inf_cpu_pack **out_pack, struct inf_cpu_packs
                                matrix->columns);
     }
     pack->nn = packs->nn;
-    fill(pack);
+    fill_pack(pack);
     pack->form.made_ns = inf_clock_ns() - start_ns;
-    pack->form.restore = restore;
-    pack->form.destroy = destroy;
+    pack->form.restore = restore_matrix;
+    pack->form.destroy = destroy_pack;
     atomic_init(&pack->form.references, 1);
     pack->device = inf_device_ref(device);
     pack->packs = packs;
@@ -352,13 +357,14 @@ enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_pa
 {
     struct inf_cpu_pack *made = NULL;
     inf_mutex_lock(&packs->mutex);
-    struct inf_cpu_pack *found = find(packs, matrix);
+    struct inf_cpu_pack *found = find_pack(packs, matrix);
     inf_mutex_unlock(&packs->mutex);
     if (found == NULL) {
-        // Packing takes time: others go on meanwhile, and may have been faster.
-        INF_TRY(create(&made, packs, device, matrix, err));
+        // Packing takes long, so the lock is not held. Another thread may add the same pack
+        // meanwhile.
+        INF_TRY(create_pack(&made, packs, device, matrix, err));
         inf_mutex_lock(&packs->mutex);
-        found = find(packs, matrix);
+        found = find_pack(packs, matrix);
         if (found == NULL) {
             struct inf_cpu_pack **bucket = bucket_of(packs, matrix->blob);
             made->next = *bucket;

@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices of weights in the order in which products read them: packed once, and shared by all steps
-// that multiply with the same constant, whatever their program, slot or batch size. A pack can make
-// the constant's bytes again, so that they need not stay beside it.
+// Packs: constant matrices in the order in which products read them. A matrix is packed once and
+// shared by all steps that multiply with the same constant, in any program, slot or batch size. A
+// pack can restore the bytes of its constant, so the constant itself can be dropped from memory.
 //
-// Columns are cut into panels of one or two vectors; a panel has its part of every row, one after the
-// other, and behind the last column zeros.
+// The problem: a product of pixels and weights reads, for each row of the matrix, the weights of a
+// few vectors of columns. In the model file rows are long, so that these weights are far apart, and
+// the last columns do not fill a vector.
+//
+// The layout: columns are cut into panels of one or two vectors. A panel holds its part of every
+// row, row after row, so that a kernel reads it from begin to end. Missing columns are zeros. For
+// vectors of 4 floats, a matrix of 3 rows and 10 columns becomes a panel of two vectors and one of
+// one vector:
+//
+//     matrix                          panel 0 (columns 0-7)      panel 1 (columns 8-9)
+//     a0 a1 a2 a3 a4 a5 ... a8 a9     a0 a1 a2 a3 a4 a5 a6 a7    a8 a9  0  0
+//     b0 b1 b2 b3 b4 b5 ... b8 b9     b0 b1 b2 b3 b4 b5 b6 b7    b8 b9  0  0
+//     c0 c1 c2 c3 c4 c5 ... c8 c9     c0 c1 c2 c3 c4 c5 c6 c7    c8 c9  0  0
+//
+// In bf16 two neighbouring rows share 32 bits: (a0 b0) (a1 b1) ..., so that one load has the
+// weights of two rows. The lower halves, which rounding to bf16 drops, are kept apart for restoring
+// only.
 #ifndef INF_BACKENDS_CPU_CORE_PACK_H
 #define INF_BACKENDS_CPU_CORE_PACK_H
 
@@ -14,93 +29,96 @@
 
 struct inf_cpu_step;
 
-// A matrix of f32 that a constant is.
+// The matrix of f32 that a constant is read as.
 struct inf_cpu_matrix {
     struct inf_blob *blob;
     size_t rows, columns;
-    bool transposed; // the constant is [columns][rows]
-    // 0, or it is packed in bf16: neighbours among so many rows, of which `rows` is a multiple, are pairs
-    // that lie in 32 bits. What rounding took away lies beside them, where no run looks.
+    bool transposed; // the constant is stored as [columns][rows]
+    // 0: fp32. Otherwise the matrix is packed in bf16: within each group of `paired` rows, two
+    // neighbouring rows share 32 bits. `rows` is a multiple of it.
     size_t paired;
-    // 0, or columns are groups of so many, and no panel has columns of two.
+    // 0: none. Otherwise columns form groups of this many, and no panel has columns of two groups.
     size_t group;
 };
 
 struct inf_cpu_pack {
     struct inf_blob_form form;
-    struct inf_cpu_matrix matrix; // the blob lives as long as whoever uses the pack
-    const struct inf_nn *nn;      // that the panels are for
+    struct inf_cpu_matrix matrix; // the blob lives at least as long as all users of the pack
+    const struct inf_nn *nn;      // the kernels that the panels are for
     const float *panels;
-    // In bf16: the lower half of each element, in the order of the panels. NULL: the constant has
-    // elements, infinity and the like, that could not be made again from both.
+    // bf16 only: the lower 16 bits of each element, in the order of the panels. NULL if the
+    // constant has elements, such as infinity, that the two halves cannot restore.
     const uint16_t *lower;
     struct inf_device *device; // a reference
     struct inf_cpu_packs *packs;
-    struct inf_cpu_pack *next; // in its bucket
+    struct inf_cpu_pack *next; // next pack in the same bucket
 };
 
 #define INF_CPU_PACK_BUCKETS 256
 
-// All packs of a device.
+// All packs of a device, in a hash table by constant.
 struct inf_cpu_packs {
-    const struct inf_nn *nn; // that panels are for: the device's
-    struct inf_mutex mutex;  // guards all below, and `next` of every pack
+    const struct inf_nn *nn; // the kernels that panels are for: those of the device
+    struct inf_mutex mutex;  // guards the members below, and `next` of every pack
     struct inf_cpu_pack *buckets[INF_CPU_PACK_BUCKETS];
 };
 
-// Makes an embedded set without packs, for the loops of `nn`.
+// Initialises an embedded, empty set of packs for the kernels of `nn`.
 void inf_cpu_packs_init(struct inf_cpu_packs *packs, const struct inf_nn *nn);
 
-// Releases a set whose packs are gone: each has a reference to the device.
+// Releases the set. No pack may be left; each pack holds a reference to the device.
 void inf_cpu_packs_fini(struct inf_cpu_packs *packs);
 
-// A pack of the matrix, packed now if nobody has one. *out_pack is the caller's to give back with
-// inf_blob_form_unref(), before the blob's last reference. Any thread.
+// Finds the pack of the matrix, or packs it. The caller owns a reference in *out_pack and drops it
+// with inf_blob_form_unref() before the last reference to the blob. Any thread.
 //
-// INF_EXHAUSTED  memory.
+// INF_EXHAUSTED  no memory.
 enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_packs *packs,
                                struct inf_device *device, const struct inf_cpu_matrix *matrix,
                                struct inf_error *err) INF_NODISCARD;
 
-// A panel of a matrix.
+// A panel: consecutive columns of a matrix that a kernel computes together.
 struct inf_cpu_panel {
     const struct inf_nn_gemm *gemm;
-    size_t vectors;        // of gemm->width columns
-    size_t first, columns; // of the matrix
-    size_t width;          // vectors * gemm->width
+    size_t vectors;        // vectors of gemm->width columns each
+    size_t first, columns; // columns of the matrix
+    size_t width;          // vectors * gemm->width: columns with padding
 };
 
-// The panel that begins with column `first`, below `columns`.
+// Returns the panel that begins with column `first` of a matrix with `columns` columns.
 struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns);
 
-// The panel of a matrix that begins with column `first`.
+// Returns the panel of `matrix` that begins with column `first`. It ends within the group of that
+// column.
 struct inf_cpu_panel inf_cpu_matrix_panel(const struct inf_nn *nn,
                                           const struct inf_cpu_matrix *matrix, size_t first);
 
-// How many panels `columns` columns are; *out_width (NULL allowed) is the sum of their widths.
+// Returns the number of panels for `columns` columns. *out_width (NULL allowed) is the sum of their
+// widths.
 size_t inf_cpu_panel_count(const struct inf_nn *nn, size_t columns, size_t *out_width);
 
 // --- for steps ---
 
-// A pack that a step uses in place of an operand of a node.
+// A pack that a step reads instead of an operand of a node.
 struct inf_cpu_pack_use {
     struct inf_cpu_pack_use *next;
     struct inf_cpu_pack *pack; // a reference
     uint32_t node, input;
 };
 
-// *out_panels = the panels of constant operand `input` of `node`, a matrix as `matrix` says (its blob
-// is found here), as long as the step. The step's runs may not read the operand itself.
+// Sets *out_panels to the packed operand `input` of `node`, a constant, which stays valid as long
+// as the step. `matrix` says how the constant is read; its blob is set here. Runs of the step may
+// not read the operand itself.
 //
-// INF_EXHAUSTED  memory.
+// INF_EXHAUSTED  no memory.
 enum inf_code inf_cpu_step_pack(struct inf_cpu_step *step, const struct inf_node *node,
                                 uint32_t input, struct inf_cpu_matrix matrix,
                                 const float **out_panels, struct inf_error *err) INF_NODISCARD;
 
-// Whether the pack can make its constant's bytes again.
+// Returns true if the pack can restore the bytes of its constant.
 bool inf_cpu_pack_restores(const struct inf_cpu_pack *pack);
 
-// Gives back what the step's inf_cpu_step_pack() calls got.
+// Drops the references of the step's inf_cpu_step_pack() calls.
 void inf_cpu_step_unpack(struct inf_cpu_step *step);
 
 #endif

@@ -1,7 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A watch is one call into the pool: item 0 leads, the others help until it is over. Work is open while
-// the epoch is odd. A helper says that it is busy before it looks whether the work is still open, the
-// leader closes it before it looks who is busy: one of the two sees the other.
+// The threads of a slot, for one parallel region at a time.
+//
+// The problem: a program has many short steps. Waking the threads of a pool takes about as long as
+// a short step, so they are woken once for a region of steps, and spin between the steps.
+//
+// The idea: a region is one call into the pool. Item 0 runs the leader's function; all other items
+// help until the region ends. An epoch counts starts and ends of work: it is odd while tiles may be
+// taken.
+//
+//     leader                        helper
+//     next = 0; epoch = odd         busy++
+//     takes tiles                   epoch still the odd one? then takes tiles
+//     epoch = even                  busy--
+//     waits until busy == 0         waits for the next epoch: spins, then sleeps
+//
+// Why no helper can touch work that is over: a helper increments `busy` before it reads the epoch,
+// and the leader changes the epoch before it reads `busy`. Both are sequentially consistent, so at
+// least one of the two sees the other: the helper stays out, or the leader waits for it. The leader
+// never waits for a helper that has not begun.
 #include "backends/cpu/core/team.h"
 
 #include <sched.h>
@@ -13,9 +29,9 @@
 #include "backends/cpu/kernels/pause.h"
 #include "proto/core/span.h"
 
-// How long a helper looks out for work before it sleeps, and the leader for the end of a tile before it
-// lets others have its core: about what it takes to wake up.
-#define LOOK_OUT_NS UINT64_C(50000)
+// How long a helper spins for work before it sleeps, and the leader for the end of a tile before it
+// yields its CPU: about the time of a wake-up.
+#define SPIN_NS UINT64_C(50000)
 
 #define EPOCH_OVER UINT64_MAX
 
@@ -29,19 +45,20 @@ struct inf_cpu_region {
     size_t workers;
     _Atomic uint64_t epoch;
 
-    _Alignas(64) _Atomic size_t next; // tile
-    _Alignas(64) _Atomic size_t busy; // helpers that may be at the work
+    _Alignas(64) _Atomic size_t next; // the next tile to take
+    _Alignas(64) _Atomic size_t busy; // helpers that may be running tiles
 
-    _Alignas(64) struct inf_mutex mutex; // guards nothing: no wake-up is lost
+    // Guards no data; makes sleeping and waking atomic, so that no wake-up is lost.
+    _Alignas(64) struct inf_mutex mutex;
     struct inf_cond change;
-    _Atomic size_t asleep; // helpers
+    _Atomic size_t asleep; // helpers that sleep
 };
 
-static void take_tiles(struct inf_cpu_region *watch, size_t worker)
+static void run_tiles(struct inf_cpu_region *region, size_t worker)
 {
-    const struct inf_cpu_tiles *work = watch->work;
+    const struct inf_cpu_tiles *work = region->work;
     for (;;) {
-        size_t tile = atomic_fetch_add_explicit(&watch->next, 1, memory_order_relaxed);
+        size_t tile = atomic_fetch_add_explicit(&region->next, 1, memory_order_relaxed);
         if (tile >= work->tiles)
             return;
         work->tile(work->context, tile, worker);
@@ -50,67 +67,67 @@ static void take_tiles(struct inf_cpu_region *watch, size_t worker)
 
 // --- helpers ---
 
-static void join(struct inf_cpu_region *watch, uint64_t epoch, size_t worker)
+static void join_tiles(struct inf_cpu_region *region, uint64_t epoch, size_t worker)
 {
-    atomic_fetch_add(&watch->busy, 1);
-    if (atomic_load(&watch->epoch) == epoch && worker < watch->workers)
-        take_tiles(watch, worker);
-    atomic_fetch_sub(&watch->busy, 1);
+    atomic_fetch_add(&region->busy, 1);
+    if (atomic_load(&region->epoch) == epoch && worker < region->workers)
+        run_tiles(region, worker);
+    atomic_fetch_sub(&region->busy, 1);
 }
 
-// Returns once the epoch is another.
-static void sleep_through(struct inf_cpu_region *watch, uint64_t epoch)
+// Sleeps until the epoch is no longer `epoch`.
+static void sleep_through(struct inf_cpu_region *region, uint64_t epoch)
 {
-    inf_mutex_lock(&watch->mutex);
-    atomic_fetch_add(&watch->asleep, 1);
-    while (atomic_load(&watch->epoch) == epoch)
-        inf_cond_wait(&watch->change, &watch->mutex);
-    atomic_fetch_sub(&watch->asleep, 1);
-    inf_mutex_unlock(&watch->mutex);
+    inf_mutex_lock(&region->mutex);
+    atomic_fetch_add(&region->asleep, 1);
+    while (atomic_load(&region->epoch) == epoch)
+        inf_cond_wait(&region->change, &region->mutex);
+    atomic_fetch_sub(&region->asleep, 1);
+    inf_mutex_unlock(&region->mutex);
 }
 
-static uint64_t wait_for_change(struct inf_cpu_region *watch, uint64_t epoch)
+static uint64_t wait_for_change(struct inf_cpu_region *region, uint64_t epoch)
 {
-    uint64_t until_ns = inf_clock_ns() + LOOK_OUT_NS;
+    uint64_t until_ns = inf_clock_ns() + SPIN_NS;
     for (;;) {
-        uint64_t now = atomic_load(&watch->epoch);
+        uint64_t now = atomic_load(&region->epoch);
         if (now != epoch)
             return now;
         inf_pause();
         if (inf_clock_ns() > until_ns)
-            sleep_through(watch, epoch);
+            sleep_through(region, epoch);
     }
 }
 
-static void help(struct inf_cpu_region *watch, size_t worker)
+static void help_leader(struct inf_cpu_region *region, size_t worker)
 {
-    uint64_t epoch = atomic_load(&watch->epoch);
+    uint64_t epoch = atomic_load(&region->epoch);
     while (epoch != EPOCH_OVER) {
         if (epoch % 2 == 1)
-            join(watch, epoch, worker);
-        epoch = wait_for_change(watch, epoch);
+            join_tiles(region, epoch, worker);
+        epoch = wait_for_change(region, epoch);
     }
 }
 
 // --- the leader ---
 
-static void change_epoch(struct inf_cpu_region *watch, uint64_t epoch)
+static void change_epoch(struct inf_cpu_region *region, uint64_t epoch)
 {
-    atomic_store(&watch->epoch, epoch);
-    if (atomic_load(&watch->asleep) == 0)
+    atomic_store(&region->epoch, epoch);
+    if (atomic_load(&region->asleep) == 0)
         return;
-    inf_mutex_lock(&watch->mutex);
-    inf_cond_broadcast(&watch->change);
-    inf_mutex_unlock(&watch->mutex);
+    inf_mutex_lock(&region->mutex);
+    inf_cond_broadcast(&region->change);
+    inf_mutex_unlock(&region->mutex);
 }
 
-static void wait_for_helpers(struct inf_cpu_region *watch)
+static void wait_for_helpers(struct inf_cpu_region *region)
 {
     uint64_t until_ns = 0;
-    while (atomic_load(&watch->busy) > 0) {
+    while (atomic_load(&region->busy) > 0) {
         inf_pause();
         if (until_ns == 0)
-            until_ns = inf_clock_ns() + LOOK_OUT_NS;
+            until_ns = inf_clock_ns() + SPIN_NS;
         else if (inf_clock_ns() > until_ns)
             sched_yield();
     }
@@ -119,34 +136,34 @@ static void wait_for_helpers(struct inf_cpu_region *watch)
 void inf_cpu_team_run_tiles(struct inf_cpu_team *team, const struct inf_cpu_tiles *work,
                             size_t workers)
 {
-    struct inf_cpu_region *watch = team->watch;
-    if (watch == NULL || INF_MIN(workers, work->tiles) <= 1) {
+    struct inf_cpu_region *region = team->region;
+    if (region == NULL || INF_MIN(workers, work->tiles) <= 1) {
         for (size_t tile = 0; tile < work->tiles; tile++)
             work->tile(work->context, tile, 0);
         return;
     }
-    uint64_t epoch = atomic_load_explicit(&watch->epoch, memory_order_relaxed);
-    watch->work = work;
-    watch->workers = workers;
-    atomic_store_explicit(&watch->next, 0, memory_order_relaxed);
-    change_epoch(watch, epoch + 1);
-    take_tiles(watch, 0);
-    // Who sleeps has no need to know that the work is done.
-    atomic_store(&watch->epoch, epoch + 2);
-    wait_for_helpers(watch);
+    uint64_t epoch = atomic_load_explicit(&region->epoch, memory_order_relaxed);
+    region->work = work;
+    region->workers = workers;
+    atomic_store_explicit(&region->next, 0, memory_order_relaxed);
+    change_epoch(region, epoch + 1);
+    run_tiles(region, 0);
+    // Sleeping helpers need not be woken for the end of the work.
+    atomic_store(&region->epoch, epoch + 2);
+    wait_for_helpers(region);
 }
 
-static void take_part(void *context, size_t worker)
+static void run_thread(void *context, size_t worker)
 {
-    struct inf_cpu_region *watch = context;
+    struct inf_cpu_region *region = context;
     if (worker > 0) {
-        help(watch, worker);
+        help_leader(region, worker);
         return;
     }
-    watch->team->watch = watch;
-    watch->lead(watch->context);
-    watch->team->watch = NULL;
-    change_epoch(watch, EPOCH_OVER);
+    region->team->region = region;
+    region->lead(region->context);
+    region->team->region = NULL;
+    change_epoch(region, EPOCH_OVER);
 }
 
 void inf_cpu_team_run_region(struct inf_cpu_team *team, void (*lead)(void *context), void *context)
@@ -156,11 +173,11 @@ void inf_cpu_team_run_region(struct inf_cpu_team *team, void (*lead)(void *conte
         lead(context);
         return;
     }
-    struct inf_cpu_region watch = {.lead = lead, .context = context, .team = team};
-    inf_mutex_init(&watch.mutex);
-    inf_cond_init(&watch.change);
-    pthreadpool_parallelize_1d(team->pool, take_part, &watch, threads,
+    struct inf_cpu_region region = {.lead = lead, .context = context, .team = team};
+    inf_mutex_init(&region.mutex);
+    inf_cond_init(&region.change);
+    pthreadpool_parallelize_1d(team->pool, run_thread, &region, threads,
                                PTHREADPOOL_FLAG_YIELD_WORKERS);
-    inf_cond_fini(&watch.change);
-    inf_mutex_fini(&watch.mutex);
+    inf_cond_fini(&region.change);
+    inf_mutex_fini(&region.mutex);
 }

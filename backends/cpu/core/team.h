@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of a slot while a program runs. They are called together once for a stretch of steps and
-// dismissed after it: between two steps those that have nothing to do look out for more for a while,
-// and sleep when it takes longer. Who leads never waits for one that has not begun.
+// The thread team of a slot. Its threads are woken once for a parallel region, which is a run of
+// consecutive steps. Between two steps of the region idle threads spin for a while, then sleep. The
+// leading thread never waits for a thread that has not begun.
 #ifndef INF_BACKENDS_CPU_CORE_TEAM_H
 #define INF_BACKENDS_CPU_CORE_TEAM_H
 
@@ -10,25 +10,27 @@
 
 struct inf_cpu_region;
 
-// Of one slot of a program: used by one thread at a time. Zeroed but for `pool`.
+// Thread team of one slot. Not thread-safe. Zero-initialise, then set `pool`.
 struct inf_cpu_team {
-    pthreadpool_t pool;           // NULL: the caller is alone
-    struct inf_cpu_region *watch; // while inf_cpu_team_run_region() runs; NULL
+    pthreadpool_t pool;            // NULL: the calling thread works alone
+    struct inf_cpu_region *region; // set while inf_cpu_team_run_region() runs, else NULL
 };
 
-// Tiles that threads take one after the other, each with memory of its own.
+// Work that is cut into tiles, which threads take one after the other. `worker` numbers the thread,
+// for scratch memory of its own.
 struct inf_cpu_tiles {
     void (*tile)(const void *context, size_t tile, size_t worker);
     const void *context;
     size_t tiles;
 };
 
-// Calls lead(context) on this thread. What it gives to inf_cpu_team_run_tiles() is done by all threads of
-// the pool. Not within itself.
+// Calls lead(context) on this thread as a parallel region: all threads of the pool help with the
+// tiles that it passes to inf_cpu_team_run_tiles(). Regions do not nest.
 void inf_cpu_team_run_region(struct inf_cpu_team *team, void (*lead)(void *context), void *context);
 
-// Does all tiles of `work`, numbered from 0, with at most `workers` threads, of which each has a number
-// below `workers`. The caller does them all where no inf_cpu_team_run_region() is under way.
+// Runs all tiles of `work`, numbered from 0, on at most `workers` threads, and returns when all are
+// done. Each thread has a number below `workers`. Outside of a region the caller runs all tiles
+// itself.
 void inf_cpu_team_run_tiles(struct inf_cpu_team *team, const struct inf_cpu_tiles *work,
                             size_t workers);
 

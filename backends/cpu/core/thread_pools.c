@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Creates the thread pools of the slots, and measures what it takes to wake one.
 #include "backends/cpu/core/thread_pools.h"
 
 #include <inttypes.h>
@@ -10,11 +11,11 @@
 
 #define DEFAULT_THREADS_MAX 8u
 
-// How often the threads are called to see how long they take, and how long they may sleep before.
+// How often the wake-up is measured, and how long the threads may fall asleep before each time.
 #define WAKE_CALLS 7
 #define SLEEP_NS   200000
 
-static enum inf_code fill(struct inf_cpu_pools *pools, struct inf_error *err)
+static enum inf_code create_pools(struct inf_cpu_pools *pools, struct inf_error *err)
 {
     pools->pools = calloc(pools->slots, sizeof(pthreadpool_t));
     if (pools->pools == NULL)
@@ -44,7 +45,7 @@ static int compare_times(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-// The median of some calls of threads that sleep.
+// Returns the median time of WAKE_CALLS calls into a pool whose threads sleep.
 static uint64_t measure_wake_ns(pthreadpool_t pool, size_t threads)
 {
     const struct timespec sleep = {.tv_nsec = SLEEP_NS};
@@ -76,7 +77,7 @@ enum inf_code inf_cpu_pools_init(struct inf_cpu_pools *pools, uint32_t slots, ui
         uint32_t half = INF_MAX(inf_cores_usable() / 2, 1u);
         pools->threads = INF_MIN(half, DEFAULT_THREADS_MAX);
     }
-    enum inf_code code = fill(pools, err);
+    enum inf_code code = create_pools(pools, err);
     if (code != INF_OK)
         inf_cpu_pools_fini(pools);
     else if (pools->threads > 1)

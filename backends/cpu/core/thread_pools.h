@@ -10,26 +10,26 @@
 #include "backends/base/role.h"
 #include "proto/core/status.h"
 
-// Most slots, and most threads of one slot, that may be asked for.
+// The largest number of slots, and of threads in one slot, that may be configured.
 #define INF_CPU_SLOTS_MAX   256u
 #define INF_CPU_THREADS_MAX 256u
 
 struct inf_cpu_pools {
     uint32_t slots;
-    uint32_t threads;     // of each slot, the calling one included
-    pthreadpool_t *pools; // by slot; NULL where there is one thread: the caller does it all
-    uint64_t wake_ns; // what calling the threads of a slot takes that sleep; 0: there is one thread
+    uint32_t threads;     // threads of one slot, including the calling thread
+    pthreadpool_t *pools; // by slot; NULL entries if there is one thread: the caller computes alone
+    uint64_t wake_ns;     // time to wake the sleeping threads of a slot; 0 if there is one thread
 };
 
-// Makes the pools of `slots` slots (0: 1) with `threads` threads each (0: half the cores, 1 to 8), and
-// calls the threads of one some times to see how long they take to wake up.
+// Creates `slots` pools (0: 1) of `threads` threads each (0: half the cores, at least 1 and at most
+// 8), and measures how long the threads of one pool take to wake up.
 //
 // INF_INVALID    more than INF_CPU_SLOTS_MAX or INF_CPU_THREADS_MAX.
 // INF_EXHAUSTED  no memory, or the system refuses a thread.
 enum inf_code inf_cpu_pools_init(struct inf_cpu_pools *pools, uint32_t slots, uint32_t threads,
                                  struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Ends the threads. Nothing may run on them.
+// Ends the threads. Nothing may be running on them.
 void inf_cpu_pools_fini(struct inf_cpu_pools *pools);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/kernels/isa.h"
 
-static bool always(void)
+static bool is_always_present(void)
 {
     return true;
 }
@@ -29,7 +29,7 @@ static const struct inf_q8 q8_dotprod = {&inf_gemm_q8_dotprod, &inf_eltwise_q8_d
 const struct inf_isa_row inf_isa_rows[] = {
     {{"neon", "NEON", &inf_simd_neon, &inf_element_neon, &inf_rnn_neon, &inf_pick_neon,
       &inf_norm_neon, &nn_neon, &q8_neon},
-     always},
+     is_always_present},
     {{"neon_dotprod", "NEON with dot products", &inf_simd_neon, &inf_element_neon, &inf_rnn_neon,
       &inf_pick_neon, &inf_norm_neon, &nn_neon, &q8_dotprod},
      has_dotprod},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/kernels/isa.h"
 
-static bool always(void)
+static bool is_always_present(void)
 {
     return true;
 }
@@ -19,6 +19,6 @@ static const struct inf_q8 q8_baseline = {&inf_gemm_q8_baseline, &inf_eltwise_q8
 const struct inf_isa_row inf_isa_rows[] = {
     {{"baseline", "plain C", &inf_simd_baseline, &inf_element_baseline, &inf_rnn_baseline,
       &inf_pick_baseline, &inf_norm_baseline, &nn_baseline, &q8_baseline},
-     always},
+     is_always_present},
     {.present = NULL},
 };

@@ -2,7 +2,7 @@
 #include "backends/cpu/kernels/isa.h"
 
 // The compiler's own look at the processor knows, too, what the kernel saves for a thread.
-static bool always(void)
+static bool is_always_present(void)
 {
     return true;
 }
@@ -67,7 +67,7 @@ static const struct inf_q8 q8_vnni = {&inf_gemm_q8_vnni, &inf_eltwise_q8_vnni,
 const struct inf_isa_row inf_isa_rows[] = {
     {{"baseline", "SSE2", &inf_simd_baseline, &inf_element_baseline, &inf_rnn_baseline,
       &inf_pick_baseline, &inf_norm_baseline, &nn_baseline, &q8_baseline},
-     always},
+     is_always_present},
     {{"avx2", "AVX2", &inf_simd_avx2, &inf_element_avx2, &inf_rnn_avx2, &inf_pick_avx2,
       &inf_norm_avx2, &nn_avx2, &q8_avx2},
      has_avx2},

@@ -21,8 +21,8 @@ struct block {
 };
 
 // The pixels of a row of x that the block looks at.
-INF_VEC_INLINE void load(const struct inf_depthwise *d, const struct block *block, const float *row,
-                         const size_t count, const int edge, inf_vec *x)
+INF_VEC_INLINE void load_pixels(const struct inf_depthwise *d, const struct block *block,
+                                const float *row, const size_t count, const int edge, inf_vec *x)
 {
     const float *from = row + block->channel;
     INF_VEC_UNROLL
@@ -46,8 +46,8 @@ INF_VEC_INLINE void prefetch_next_block(const struct inf_depthwise *d, const str
         __builtin_prefetch(from + (block->first + (ptrdiff_t)i) * (ptrdiff_t)d->step, 0, 2);
 }
 
-INF_VEC_INLINE void finish(const struct inf_depthwise *d, const struct block *block, inf_vec sum,
-                           size_t row, size_t pixel)
+INF_VEC_INLINE void store_pixel(const struct inf_depthwise *d, const struct block *block,
+                                inf_vec sum, size_t row, size_t pixel)
 {
     if (d->slopes != NULL)
         sum = vec_slope(sum, vec_load(d->slopes + block->channel));
@@ -55,8 +55,8 @@ INF_VEC_INLINE void finish(const struct inf_depthwise *d, const struct block *bl
     vec_store(d->y[row] + (block->output + pixel) * d->step + block->channel, sum);
 }
 
-INF_VEC_INLINE void compute(const struct inf_depthwise *d, const struct block *block,
-                            const struct shape shape, const size_t pixels, const int edge)
+INF_VEC_INLINE void compute_block(const struct inf_depthwise *d, const struct block *block,
+                                  const struct shape shape, const size_t pixels, const int edge)
 {
     inf_vec sum[2][BLOCK_MAX];
     inf_vec x[PIXELS_MAX];
@@ -72,7 +72,7 @@ INF_VEC_INLINE void compute(const struct inf_depthwise *d, const struct block *b
         if (d->rows[r] == NULL)
             continue;
         const size_t count = (pixels - 1) * shape.stride + shape.taps;
-        load(d, block, d->rows[r], count, edge, x);
+        load_pixels(d, block, d->rows[r], count, edge, x);
         // Rows before were met by the rows of results before.
         if (d->prefetches && r + shape.stride >= shape.taps)
             prefetch_next_block(d, block, d->rows[r], count, pixels * shape.stride);
@@ -95,7 +95,7 @@ INF_VEC_INLINE void compute(const struct inf_depthwise *d, const struct block *b
     for (size_t o = 0; o < shape.rows; o++) {
         INF_VEC_UNROLL
         for (size_t i = 0; i < pixels; i++)
-            finish(d, block, sum[o][i], o, i);
+            store_pixel(d, block, sum[o][i], o, i);
     }
 }
 
@@ -105,7 +105,7 @@ INF_VEC_INLINE void all_channels(const struct inf_depthwise *d, struct block blo
 {
     for (size_t c = d->first; c < d->end; c += INF_VEC_WIDTH) {
         block.channel = c + INF_VEC_WIDTH <= d->end ? c : d->end - INF_VEC_WIDTH;
-        compute(d, &block, shape, pixels, edge);
+        compute_block(d, &block, shape, pixels, edge);
     }
 }
 

@@ -5,11 +5,11 @@
 // with one or two vectors of weights.
 #include "backends/cpu/kernels/nn_gemm.h"
 
-INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
-                             const size_t pixels, const size_t vectors)
+INF_VEC_INLINE void multiply_panel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
+                                   const size_t pixels, const size_t vectors)
 {
     inf_gemm_sums sum;
-    begin(panel, sum, pixels, vectors);
+    begin_sums(panel, sum, pixels, vectors);
     const float *w = panel->w;
     const size_t step = gemm->a_step * sizeof(float);
     const size_t width = vectors * INF_VEC_WIDTH;
@@ -48,7 +48,7 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
             a9 += sizeof(float);
         }
     }
-    finish(panel, gemm, sum, pixels, vectors);
+    finish_sums(panel, gemm, sum, pixels, vectors);
 }
 
 GEMM_FUNCTIONS

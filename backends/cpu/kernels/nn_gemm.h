@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What products of pixels and panels have in common, whatever form the weights have: where sums begin,
 // what happens to them at the end, and the functions by numbers of pixels. Included once by each file
-// that has a multiply().
+// that has a multiply_panel().
 #ifndef INF_BACKENDS_CPU_KERNELS_NN_GEMM_H
 #define INF_BACKENDS_CPU_KERNELS_NN_GEMM_H
 
@@ -20,8 +20,8 @@ INF_VEC_INLINE inf_vec residual_of(const struct inf_gemm_panel *panel, const str
 }
 
 // Adds the residual and ends; `y` holds the vectors of a pixel.
-INF_VEC_INLINE void store(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
-                          const inf_vec *sum, const size_t pixel, const size_t vectors)
+INF_VEC_INLINE void store_pixel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
+                                const inf_vec *sum, const size_t pixel, const size_t vectors)
 {
     const inf_vec min = vec_all(panel->min);
     const inf_vec max = vec_all(panel->max);
@@ -44,8 +44,8 @@ INF_VEC_INLINE void store(const struct inf_gemm_panel *panel, const struct inf_g
 
 typedef inf_vec inf_gemm_sums[INF_GEMM_ROWS_MAX][INF_GEMM_PANELS];
 
-INF_VEC_INLINE void begin(const struct inf_gemm_panel *panel, inf_gemm_sums sum,
-                          const size_t pixels, const size_t vectors)
+INF_VEC_INLINE void begin_sums(const struct inf_gemm_panel *panel, inf_gemm_sums sum,
+                               const size_t pixels, const size_t vectors)
 {
     INF_VEC_UNROLL
     for (size_t i = 0; i < pixels; i++) {
@@ -55,8 +55,8 @@ INF_VEC_INLINE void begin(const struct inf_gemm_panel *panel, inf_gemm_sums sum,
     }
 }
 
-INF_VEC_INLINE void finish(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
-                           const inf_gemm_sums sum, const size_t pixels, const size_t vectors)
+INF_VEC_INLINE void finish_sums(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
+                                const inf_gemm_sums sum, const size_t pixels, const size_t vectors)
 {
     if (gemm->residual == NULL && panel->slopes == NULL &&
         panel->columns == vectors * INF_VEC_WIDTH) {
@@ -75,21 +75,21 @@ INF_VEC_INLINE void finish(const struct inf_gemm_panel *panel, const struct inf_
     }
     INF_VEC_UNROLL
     for (size_t i = 0; i < pixels; i++)
-        store(panel, gemm, sum[i], i, vectors);
+        store_pixel(panel, gemm, sum[i], i, vectors);
 }
 
 // The functions by numbers of pixels, for files that have
-//     void multiply(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm, const size_t pixels,
+//     void multiply_panel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm, const size_t pixels,
 //                   const size_t vectors)
 // which computes `pixels` pixels of `vectors` vectors of columns.
 #define GEMM(pixels)                                                                               \
     static void gemm_##pixels##_1(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm) \
     {                                                                                              \
-        multiply(panel, gemm, pixels, 1);                                                          \
+        multiply_panel(panel, gemm, pixels, 1);                                                    \
     }                                                                                              \
     static void gemm_##pixels##_2(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm) \
     {                                                                                              \
-        multiply(panel, gemm, pixels, 2);                                                          \
+        multiply_panel(panel, gemm, pixels, 2);                                                    \
     }
 
 #define GEMM_FUNCTIONS                                                                             \

@@ -18,11 +18,11 @@ INF_VEC_INLINE void add_products(inf_gemm_sums sum, const inf_vec *b, const char
     }
 }
 
-INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
-                             const size_t pixels, const size_t vectors)
+INF_VEC_INLINE void multiply_panel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
+                                   const size_t pixels, const size_t vectors)
 {
     inf_gemm_sums sum;
-    begin(panel, sum, pixels, vectors);
+    begin_sums(panel, sum, pixels, vectors);
     const float *w = panel->w;
     const size_t step = gemm->a_step * sizeof(float);
     const size_t width = vectors * INF_VEC_WIDTH;
@@ -61,7 +61,7 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
         add_products(sum, b, (const char *[]){a0, a3, a6, a9}, step, pixels, vectors);
         w += width;
     }
-    finish(panel, gemm, sum, pixels, vectors);
+    finish_sums(panel, gemm, sum, pixels, vectors);
 }
 
 GEMM_FUNCTIONS

@@ -33,11 +33,11 @@ INF_VEC_INLINE void add_lasts(inf_gemm_sums sum, const inf_vec *b, const char *c
     }
 }
 
-INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
-                             const size_t pixels, const size_t vectors)
+INF_VEC_INLINE void multiply_panel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
+                                   const size_t pixels, const size_t vectors)
 {
     inf_gemm_sums sum;
-    begin(panel, sum, pixels, vectors);
+    begin_sums(panel, sum, pixels, vectors);
     const float *w = panel->w;
     const size_t step = gemm->a_step * sizeof(uint16_t);
     const size_t width = vectors * INF_VEC_WIDTH;
@@ -72,7 +72,7 @@ INF_VEC_INLINE void multiply(const struct inf_gemm_panel *panel, const struct in
         add_lasts(sum, b, (const char *[]){a0, a3, a6, a9}, step, pixels, vectors);
         w += width;
     }
-    finish(panel, gemm, sum, pixels, vectors);
+    finish_sums(panel, gemm, sum, pixels, vectors);
 }
 
 static void round_all(size_t count, const float *x, uint16_t *y)

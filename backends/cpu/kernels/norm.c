@@ -4,7 +4,7 @@
 
 #define LANES 16
 
-static struct inf_norm_moments line(size_t count, const float *x, float about)
+static struct inf_norm_moments sum_line(size_t count, const float *x, float about)
 {
     double first[LANES] = {0};
     double second[LANES] = {0};
@@ -29,8 +29,8 @@ static struct inf_norm_moments line(size_t count, const float *x, float about)
     return sum;
 }
 
-static void rows(size_t count, const float *x, size_t row_count, size_t stride, const float *about,
-                 struct inf_norm_moments *moments)
+static void sum_rows(size_t count, const float *x, size_t row_count, size_t stride,
+                     const float *about, struct inf_norm_moments *moments)
 {
     double first[INF_NORM_COLUMNS];
     double second[INF_NORM_COLUMNS];
@@ -64,8 +64,8 @@ static void apply_row(size_t count, const float *x, const float *about, const fl
 }
 
 const struct inf_norm INF_NORM_TABLE = {
-    .line = line,
-    .rows = rows,
+    .line = sum_line,
+    .rows = sum_rows,
     .apply_line = apply_line,
     .apply_row = apply_row,
 };

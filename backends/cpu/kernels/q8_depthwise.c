@@ -38,7 +38,7 @@ INF_QVEC_INLINE void interleave_rows(const struct inf_q8_columns *columns, uint8
     }
 }
 
-static void interleave(const struct inf_q8_columns *columns, uint8_t *y)
+static void interleave_columns(const struct inf_q8_columns *columns, uint8_t *y)
 {
     bool whole = columns->channels == WIDTH;
     size_t row_count = 0;
@@ -53,7 +53,8 @@ static void interleave(const struct inf_q8_columns *columns, uint8_t *y)
 }
 
 // Bytes of sums, of which the parts that are the same for all pixels may stay in registers.
-INF_QVEC_INLINE inf_qvec_bytes settle(const struct inf_q8_window *window, const inf_qvec *sums)
+INF_QVEC_INLINE inf_qvec_bytes requantize_sums(const struct inf_q8_window *window,
+                                               const inf_qvec *sums)
 {
     inf_qvec y[VECTORS];
     INF_QVEC_UNROLL
@@ -68,8 +69,9 @@ INF_QVEC_INLINE inf_qvec_bytes settle(const struct inf_q8_window *window, const 
 }
 
 // Sums of one pixel.
-INF_QVEC_INLINE inf_qvec_bytes pixel(const struct inf_q8_window *window, const uint8_t *columns,
-                                     const size_t kernel, const size_t fours, const bool zeros)
+INF_QVEC_INLINE inf_qvec_bytes compute_pixel(const struct inf_q8_window *window,
+                                             const uint8_t *columns, const size_t kernel,
+                                             const size_t fours, const bool zeros)
 {
     static const int8_t ones[4 * INF_QVEC_WIDTH] = {[0 ... 4 * INF_QVEC_WIDTH - 1] = 1};
     const int8_t *w = window->w;
@@ -96,16 +98,16 @@ INF_QVEC_INLINE inf_qvec_bytes pixel(const struct inf_q8_window *window, const u
         if (zeros)
             sums[v] =
                 qvec_less_each(sums[v], qvec_load(window->zeros + v * INF_QVEC_WIDTH), x_sums[v]);
-    return settle(window, sums);
+    return requantize_sums(window, sums);
 }
 
-INF_QVEC_INLINE void pixels_of(const struct inf_q8_window *window, const uint8_t *columns,
-                               size_t pixels, uint8_t *y, const size_t kernel, const size_t fours,
-                               const bool zeros)
+INF_QVEC_INLINE void compute_pixels(const struct inf_q8_window *window, const uint8_t *columns,
+                                    size_t pixels, uint8_t *y, const size_t kernel,
+                                    const size_t fours, const bool zeros)
 {
     const size_t step = window->x_step * fours * 4 * WIDTH;
     for (; pixels > 0; pixels--, columns += step, y += window->y_step) {
-        inf_qvec_bytes bytes = pixel(window, columns, kernel, fours, zeros);
+        inf_qvec_bytes bytes = compute_pixel(window, columns, kernel, fours, zeros);
         if (window->channels == WIDTH) {
             qvec_bytes_store(y, bytes);
         } else {
@@ -116,19 +118,19 @@ INF_QVEC_INLINE void pixels_of(const struct inf_q8_window *window, const uint8_t
     }
 }
 
-static void run(const struct inf_q8_window *window, const uint8_t *columns, size_t pixels,
-                uint8_t *y)
+static void run_window(const struct inf_q8_window *window, const uint8_t *columns, size_t pixels,
+                       uint8_t *y)
 {
     size_t kernel = window->kernel;
     size_t fours = window->fours;
     if (window->zeros != NULL)
-        pixels_of(window, columns, pixels, y, kernel, fours, true);
+        compute_pixels(window, columns, pixels, y, kernel, fours, true);
     else if (kernel == 3 && fours == 1)
-        pixels_of(window, columns, pixels, y, 3, 1, false);
+        compute_pixels(window, columns, pixels, y, 3, 1, false);
     else if (kernel == 5 && fours == 2)
-        pixels_of(window, columns, pixels, y, 5, 2, false);
+        compute_pixels(window, columns, pixels, y, 5, 2, false);
     else
-        pixels_of(window, columns, pixels, y, kernel, fours, false);
+        compute_pixels(window, columns, pixels, y, kernel, fours, false);
 }
 
-const struct inf_q8_depthwise INF_Q8_DEPTHWISE = {WIDTH, interleave, run};
+const struct inf_q8_depthwise INF_Q8_DEPTHWISE = {WIDTH, interleave_columns, run_window};

@@ -5,26 +5,29 @@
 
 #include "backends/cpu/kernels/q8.h"
 
-static inline uint8_t settle(float value, float low, float high, int32_t zero)
+static inline uint8_t requantize_value(float value, float low, float high, int32_t zero)
 {
     value = value > low ? value : low;
     value = value < high ? value : high;
     return (uint8_t)((int32_t)nearbyintf(value) + zero);
 }
 
-static void quantize(size_t count, const float *x, const struct inf_q8_scaling *y_is, uint8_t *y)
+static void quantize_all(size_t count, const float *x, const struct inf_q8_scaling *y_is,
+                         uint8_t *y)
 {
     const struct inf_q8_scaling scaling = *y_is;
     // What is no number becomes 0, as a cast would have it, cut to the type.
     const uint8_t nothing =
         (uint8_t)(scaling.low > (float)-scaling.zero ? (int32_t)scaling.low + scaling.zero : 0);
     for (size_t i = 0; i < count; i++) {
-        uint8_t value = settle(x[i] / scaling.scale, scaling.low, scaling.high, scaling.zero);
+        uint8_t value =
+            requantize_value(x[i] / scaling.scale, scaling.low, scaling.high, scaling.zero);
         y[i] = x[i] / scaling.scale == x[i] / scaling.scale ? value : nothing;
     }
 }
 
-static void dequantize(size_t count, const uint8_t *x, const struct inf_q8_scaling *x_is, float *y)
+static void dequantize_all(size_t count, const uint8_t *x, const struct inf_q8_scaling *x_is,
+                           float *y)
 {
     const struct inf_q8_scaling scaling = *x_is;
     for (size_t i = 0; i < count; i++)
@@ -41,7 +44,8 @@ static void dequantize(size_t count, const uint8_t *x, const struct inf_q8_scali
         for (size_t i = 0; i < count; i++) {                                                       \
             float from_a = (float)((int32_t)(a[i] ^ of_a.flip) - of_a.zero) * of_a.scale;          \
             float from_b = (float)((int32_t)(b[i] ^ of_b.flip) - of_b.zero) * of_b.scale;          \
-            y[i] = settle((from_a OP from_b) / of_y.scale, of_y.low, of_y.high, of_y.zero);        \
+            y[i] =                                                                                 \
+                requantize_value((from_a OP from_b) / of_y.scale, of_y.low, of_y.high, of_y.zero); \
         }                                                                                          \
     }
 
@@ -49,4 +53,4 @@ BINARY(add, +)
 BINARY(sub, -)
 BINARY(mul, *)
 
-const struct inf_q8_eltwise INF_Q8_ELTWISE = {quantize, dequantize, {add, sub, mul}};
+const struct inf_q8_eltwise INF_Q8_ELTWISE = {quantize_all, dequantize_all, {add, sub, mul}};

@@ -6,9 +6,9 @@
 #include "backends/cpu/kernels/q8.h"
 #include "backends/cpu/kernels/qvec.h"
 
-INF_QVEC_INLINE void store(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
-                           inf_qvec sum, const size_t pixel, const size_t vector,
-                           const size_t vectors)
+INF_QVEC_INLINE void store_pixel(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
+                                 inf_qvec sum, const size_t pixel, const size_t vector,
+                                 const size_t vectors)
 {
     const size_t first = vector * INF_QVEC_WIDTH;
     size_t at = pixel * panel->y_step + first;
@@ -46,8 +46,9 @@ INF_QVEC_INLINE void store_plain(const struct inf_q8_panel *panel, const struct 
                          qvec_add(y, qvec_all(panel->requant.zero)));
 }
 
-INF_QVEC_INLINE void multiply(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
-                              const size_t pixels, const size_t vectors)
+INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
+                                    const struct inf_q8_gemm *gemm, const size_t pixels,
+                                    const size_t vectors)
 {
     inf_qvec sum[INF_QVEC_ROWS][INF_Q8_VECTORS_MAX];
     INF_QVEC_UNROLL
@@ -98,7 +99,7 @@ INF_QVEC_INLINE void multiply(const struct inf_q8_panel *panel, const struct inf
     for (size_t i = 0; i < pixels; i++) {
         INF_QVEC_UNROLL
         for (size_t v = 0; v < vectors; v++)
-            store(panel, gemm, sum[i][v], i, v, vectors);
+            store_pixel(panel, gemm, sum[i][v], i, v, vectors);
     }
 }
 
@@ -106,12 +107,12 @@ INF_QVEC_INLINE void multiply(const struct inf_q8_panel *panel, const struct inf
     static void gemm_##pixels##_1(const struct inf_q8_panel *panel,                                \
                                   const struct inf_q8_gemm *gemm)                                  \
     {                                                                                              \
-        multiply(panel, gemm, pixels < INF_QVEC_ROWS ? pixels : INF_QVEC_ROWS, 1);                 \
+        multiply_panel(panel, gemm, pixels < INF_QVEC_ROWS ? pixels : INF_QVEC_ROWS, 1);           \
     }                                                                                              \
     static void gemm_##pixels##_2(const struct inf_q8_panel *panel,                                \
                                   const struct inf_q8_gemm *gemm)                                  \
     {                                                                                              \
-        multiply(panel, gemm, pixels < INF_QVEC_ROWS ? pixels : INF_QVEC_ROWS, 2);                 \
+        multiply_panel(panel, gemm, pixels < INF_QVEC_ROWS ? pixels : INF_QVEC_ROWS, 2);           \
     }
 
 GEMM(1)

@@ -2,7 +2,7 @@
 // Compiled once for each instruction set with INF_RNN_TABLE, the name of the table it defines.
 #include "backends/cpu/kernels/rnn.h"
 
-static void cut(size_t count, float *x, float bound)
+static void clip_all(size_t count, float *x, float bound)
 {
     for (size_t i = 0; i < count; i++) {
         float above = x[i] > -bound ? x[i] : -bound;
@@ -19,13 +19,13 @@ static void hard_sigmoid(size_t count, float *x, float alpha, float beta)
     }
 }
 
-static void complement(size_t count, const float *x, float *y)
+static void complement_all(size_t count, const float *x, float *y)
 {
     for (size_t i = 0; i < count; i++)
         y[i] = 1.0f - x[i];
 }
 
-static void multiply(size_t count, const float *a, const float *b, float *y)
+static void multiply_all(size_t count, const float *a, const float *b, float *y)
 {
     for (size_t i = 0; i < count; i++)
         y[i] = a[i] * b[i];
@@ -37,25 +37,26 @@ static void add_product(size_t count, const float *a, const float *b, float *y)
         y[i] += a[i] * b[i];
 }
 
-static void keep(size_t count, const float *forget, const float *in, const float *made, float *cell)
+static void update_cell(size_t count, const float *forget, const float *in, const float *made,
+                        float *cell)
 {
     for (size_t i = 0; i < count; i++)
         cell[i] = forget[i] * cell[i] + in[i] * made[i];
 }
 
-static void blend(size_t count, const float *update, const float *made, const float *before,
-                  float *y)
+static void blend_states(size_t count, const float *update, const float *made, const float *before,
+                         float *y)
 {
     for (size_t i = 0; i < count; i++)
         y[i] = (1.0f - update[i]) * made[i] + update[i] * before[i];
 }
 
 const struct inf_rnn INF_RNN_TABLE = {
-    .cut = cut,
+    .cut = clip_all,
     .hard_sigmoid = hard_sigmoid,
-    .complement = complement,
-    .multiply = multiply,
+    .complement = complement_all,
+    .multiply = multiply_all,
     .add_product = add_product,
-    .keep = keep,
-    .blend = blend,
+    .keep = update_cell,
+    .blend = blend_states,
 };

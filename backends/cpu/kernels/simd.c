@@ -84,7 +84,7 @@ BINARY(min)
 BINARY(max)
 BINARY(squared_difference)
 
-static void clamp(size_t count, const float *x, float *y, float min, float max)
+static void clamp_all(size_t count, const float *x, float *y, float min, float max)
 {
     for (size_t i = 0; i < count; i++)
         y[i] = clamp_one(x[i], min, max);
@@ -304,7 +304,7 @@ MAP(reciprocal)
 #define LANES     16
 #define SUM_BLOCK 1024
 
-static float sum(size_t count, const float *x)
+static float sum_all(size_t count, const float *x)
 {
     double total = 0;
     while (count >= LANES) {
@@ -385,7 +385,7 @@ static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, f
     }
 }
 
-static void mix(size_t count, const float *a, const float *b, float weight, float *y)
+static void mix_all(size_t count, const float *a, const float *b, float weight, float *y)
 {
     for (size_t i = 0; i < count; i++)
         y[i] = a[i] + (b[i] - a[i]) * weight;
@@ -407,7 +407,7 @@ const struct inf_simd INF_SIMD_TABLE = {
             [INF_SIMD_MAX] = FORMS(max),
             [INF_SIMD_SQUARED_DIFFERENCE] = FORMS(squared_difference),
         },
-    .clamp = clamp,
+    .clamp = clamp_all,
     .tanh = tanh_all,
     .sigmoid = sigmoid_all,
     .hard_swish = hard_swish_all,
@@ -419,8 +419,8 @@ const struct inf_simd INF_SIMD_TABLE = {
     .gelu_tanh = gelu_tanh_all,
     .rsqrt = rsqrt_all,
     .reciprocal = reciprocal_all,
-    .mix = mix,
-    .sum = sum,
+    .mix = mix_all,
+    .sum = sum_all,
     .max = max_of,
     .min = min_of,
     .sum_rows = sum_rows,

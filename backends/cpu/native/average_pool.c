@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean over windows. XNNPACK's average pooling clamps a NaN to minus infinity, so it is not used.
+// The mean over windows. XNNPACK's average pooling clamps a NaN to minus infinity, so it is not
+// used.
 #include <math.h>
 #include <string.h>
 
@@ -36,8 +37,9 @@ struct average {
     float *y;
 };
 
-// The first element of a window inside x, and how many there are.
-static int64_t inside(const struct inf_window *window, int64_t position, int64_t *count)
+// Returns the first element of window `position` that lies inside x, and sets *count to how many of
+// its elements do.
+static int64_t clip_window(const struct inf_window *window, int64_t position, int64_t *count)
 {
     int64_t first = position * window->stride - window->pad_before;
     int64_t end = INF_MIN(first + window->kernel, window->input);
@@ -46,7 +48,7 @@ static int64_t inside(const struct inf_window *window, int64_t position, int64_t
     return first;
 }
 
-// The mean of `rows` by `columns` pixels from `x` on.
+// Writes the mean of `rows` by `columns` pixels, of which `x` is the first, to y.
 static void average_window(const struct average *average, const float *x, int64_t rows,
                            int64_t columns, float *y)
 {
@@ -54,7 +56,7 @@ static void average_window(const struct average *average, const float *x, int64_
     size_t row_size = (size_t)average->pool->width.input * channels;
     float scale = 1 / (float)(rows * columns);
     if (rows * columns > 0 &&
-        (rows == 1 || columns == average->pool->width.input)) { // one stretch of memory
+        (rows == 1 || columns == average->pool->width.input)) { // the pixels are contiguous
         average->sum_rows(channels, x, (size_t)(rows * columns), channels, scale, y);
         return;
     }
@@ -74,14 +76,14 @@ static void average_row(const struct average *average, size_t image, size_t row)
     const struct pool *pool = average->pool;
     size_t channels = pool->channels;
     int64_t rows;
-    int64_t top = inside(&pool->height, (int64_t)row, &rows);
+    int64_t top = clip_window(&pool->height, (int64_t)row, &rows);
     const float *x = average->x + (image * (size_t)pool->height.input + (size_t)top) *
                                       (size_t)pool->width.input * channels;
     float *y = average->y +
                (image * (size_t)pool->height.output + row) * (size_t)pool->width.output * channels;
     for (int64_t i = 0; i < pool->width.output; i++, y += channels) {
         int64_t columns;
-        int64_t left = inside(&pool->width, i, &columns);
+        int64_t left = clip_window(&pool->width, i, &columns);
         average_window(average, rows * columns > 0 ? x + (size_t)left * channels : average->x, rows,
                        columns, y);
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing by bilinear interpolation: a row of the result mixes two rows of x as a whole, then pixels of
-// what came out. XNNPACK keeps four pointers and two weights for every pixel.
+// Resizing by bilinear interpolation. A row of the result blends two whole rows of x, then pixels
+// of the blended row. XNNPACK is not used because it keeps four pointers and two weights for each
+// pixel.
 #include <math.h>
 
 #include "backends/cpu/native/work.h"
 
 #define TASK_FLOATS ((size_t)16 << 10)
 
-// What a row or column of y is made of: (1 - weight) * x[low] + weight * x[high].
+// A row or column of y is (1 - weight) * x[low] + weight * x[high].
 struct blend {
     uint32_t low, high;
     float weight;
@@ -18,7 +19,7 @@ struct bilinear {
     size_t batch, height, width, channels, output_height, output_width;
     struct blend *rows, *columns;
     size_t strip_rows, workers;
-    size_t scratch_step; // of each worker: a row of x
+    size_t scratch_step; // floats of each worker: a row of x
 };
 
 struct bilinear_task {
@@ -39,7 +40,7 @@ static enum inf_code bilinear_supports(const struct inf_graph *graph, const stru
     return INF_OK;
 }
 
-static uint32_t within(double position, size_t input)
+static uint32_t clamp_position(double position, size_t input)
 {
     return (uint32_t)fmin(fmax(position, 0), (double)(input - 1));
 }
@@ -51,15 +52,15 @@ static void fill_axis(struct blend *blends, const struct inf_attrs_resize *attrs
     double ratio = (double)(corners ? input - 1 : input) / (double)(corners ? output - 1 : output);
     for (size_t i = 0; i < output; i++) {
         double at = attrs->half_pixel_centers ? ratio * ((double)i + 0.5) - 0.5 : ratio * (double)i;
-        blends[i].low = within(floor(at), input);
-        blends[i].high = within(ceil(at), input);
-        // Beside the picture both are its last pixel.
+        blends[i].low = clamp_position(floor(at), input);
+        blends[i].high = clamp_position(ceil(at), input);
+        // Outside the picture both neighbours are its last pixel.
         blends[i].weight =
             blends[i].low != blends[i].high ? (float)(at - (double)blends[i].low) : 0.0f;
     }
 }
 
-static inline float mix(float a, float b, float weight)
+static inline float mix_values(float a, float b, float weight)
 {
     return a + (b - a) * weight;
 }
@@ -72,13 +73,13 @@ static inline void mix_pixels(const struct bilinear *bilinear, size_t channels, 
         const float *low = x + blend->low * channels;
         const float *high = x + blend->high * channels;
         for (size_t c = 0; c < channels; c++)
-            y[i * channels + c] = mix(low[c], high[c], blend->weight);
+            y[i * channels + c] = mix_values(low[c], high[c], blend->weight);
     }
 }
 
 static void mix_row(const struct bilinear *bilinear, const float *x, float *y)
 {
-    // Known numbers of channels are no loops.
+    // A constant number of channels lets the compiler unroll the loop.
     switch (bilinear->channels) {
     case 1:
         mix_pixels(bilinear, 1, x, y);
@@ -158,7 +159,7 @@ static enum inf_code bilinear_create(struct inf_cpu_step *step, struct inf_error
     bilinear->strip_rows = TASK_FLOATS / row_floats + 1;
     bilinear->workers =
         inf_native_choose_workers(step, bilinear->batch * bilinear->output_height * row_floats);
-    // Workers share no cache line.
+    // Rounded up so that workers do not share a cache line.
     bilinear->scratch_step = (bilinear->width * bilinear->channels + 31) / 16 * 16;
     inf_native_need_scratch(step, bilinear->scratch_step * bilinear->workers);
     step->run = bilinear_run;

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// Describes broadcasting as nested loops: neighbouring axes along which every operand either moves
+// or stays are merged into one loop.
 #include "backends/cpu/native/broadcast.h"
 
 #include "proto/core/span.h"
 
-// Dimension `axis` of y in an operand, aligned at the last one.
+// Returns the size of an operand along axis `axis` of y. Shapes are aligned at their last axes; a
+// missing axis has size 1.
 static size_t operand_dim(const struct inf_shape *operand, const struct inf_shape *y, int32_t axis)
 {
     int32_t own = axis - (y->rank - operand->rank);
     return own < 0 ? 1 : (size_t)operand->dims[own];
 }
 
-// Whether the axis outside, with steps `next`, goes on where the outermost one so far ends.
-static bool goes_on(const struct inf_native_broadcast *broadcast,
-                    const size_t next[INF_NATIVE_BROADCAST_OPERANDS])
+// Returns true if the next outer axis, with operand steps `next`, can be merged with the outermost
+// axis so far.
+static bool can_merge(const struct inf_native_broadcast *broadcast,
+                      const size_t next[INF_NATIVE_BROADCAST_OPERANDS])
 {
     int32_t last = broadcast->rank - 1;
     for (uint32_t i = 0; i < broadcast->operands; i++)
@@ -21,7 +25,7 @@ static bool goes_on(const struct inf_native_broadcast *broadcast,
     return true;
 }
 
-// Fills dims and steps with the axes of y from the innermost (index 0) outwards, merged.
+// Fills dims and steps with the merged axes of y, the innermost at index 0.
 static void find_axes(struct inf_native_broadcast *broadcast, const struct inf_graph *graph,
                       const struct inf_node *node)
 {
@@ -37,7 +41,7 @@ static void find_axes(struct inf_native_broadcast *broadcast, const struct inf_g
             next[i] = own == 1 ? 0 : step[i];
             step[i] *= own;
         }
-        if (goes_on(broadcast, next)) {
+        if (can_merge(broadcast, next)) {
             broadcast->dims[broadcast->rank - 1] *= dim;
             continue;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of an element-wise function whose operands stretch to its result, by NumPy's rule: axes that
-// all operands walk alike are one axis.
+// The loops of an element-wise function whose operands are broadcast to its result by NumPy's rule.
+// Neighbouring axes along which all operands move alike are merged.
 #ifndef INF_BACKENDS_CPU_NATIVE_BROADCAST_H
 #define INF_BACKENDS_CPU_NATIVE_BROADCAST_H
 
@@ -12,29 +12,31 @@ struct inf_native_broadcast {
     uint32_t operands;
     size_t row; // elements of the innermost axis of y
     size_t row_step
-        [INF_NATIVE_BROADCAST_OPERANDS]; // 0 where the operand is one element along it, else 1
-    int32_t rank;                        // of the axes around it
-    size_t rows;                         // their product
-    size_t dims[INF_LIMIT_RANK];         // the innermost first
-    size_t step[INF_NATIVE_BROADCAST_OPERANDS][INF_LIMIT_RANK]; // elements; 0 where it stretches
+        [INF_NATIVE_BROADCAST_OPERANDS]; // 0 if the operand has one element along it, else 1
+    int32_t rank;                        // number of outer axes
+    size_t rows;                         // product of the outer axes
+    size_t dims[INF_LIMIT_RANK];         // outer axes, the innermost first
+    // In elements; 0 if the operand is broadcast along the axis.
+    size_t step[INF_NATIVE_BROADCAST_OPERANDS][INF_LIMIT_RANK];
 };
 
-// Describes how the first `operands` operands of the node go to its first output.
+// Describes how the first `operands` operands of the node are broadcast to its first output.
 void inf_native_broadcast_init(struct inf_native_broadcast *broadcast,
                                const struct inf_graph *graph, const struct inf_node *node,
                                uint32_t operands);
 
-// Where a row of y begins in each operand, in elements; and what to go on from.
+// The position of a row of y: its offset in each operand, in elements, and its index along each
+// axis.
 struct inf_native_broadcast_walk {
     size_t at[INF_NATIVE_BROADCAST_OPERANDS];
     size_t index[INF_LIMIT_RANK];
 };
 
-// Stands at row `row`.
+// Moves the position to row `row`.
 void inf_native_broadcast_start(struct inf_native_broadcast_walk *walk,
                                 const struct inf_native_broadcast *broadcast, size_t row);
 
-// Goes to the next row; behind the last one to the first.
+// Moves the position to the next row; from the last row to the first.
 static inline void inf_native_broadcast_next(struct inf_native_broadcast_walk *walk,
                                              const struct inf_native_broadcast *broadcast)
 {
@@ -50,10 +52,10 @@ static inline void inf_native_broadcast_next(struct inf_native_broadcast_walk *w
     }
 }
 
-// A run of tiles, each of some rows or of a part of one.
+// How y is cut into tiles: each is a number of whole rows, or a part of one row.
 struct inf_native_broadcast_tiles {
     size_t rows, columns; // of a tile
-    size_t across;        // tiles of a row
+    size_t across;        // tiles in a row
     size_t count;
 };
 
@@ -61,12 +63,12 @@ struct inf_native_broadcast_tiles {
 struct inf_native_broadcast_tiles
 inf_native_broadcast_cut(const struct inf_native_broadcast *broadcast, size_t elements);
 
-// What a tile is: rows `row` to `end` (exclusive), `columns` columns from `column` on.
+// One tile: rows `row` to `end` (exclusive), and `columns` columns from `column` on.
 struct inf_native_broadcast_tile {
     size_t row, end, column, columns;
 };
 
-// Tile number `tile`.
+// Returns tile number `tile`.
 struct inf_native_broadcast_tile
 inf_native_broadcast_tile(const struct inf_native_broadcast *broadcast,
                           const struct inf_native_broadcast_tiles *tiles, size_t tile);

@@ -1,6 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution is a product of pixels and weights: a pixel's operand is its window, `segments` rows
-// of neighbouring numbers. A product with a constant matrix is a convolution of pixels too.
+// Convolutions as products of pixels and packed weights.
+//
+// The problem: a convolution is a matrix product if each pixel's window is written out as a row
+// (im2col), but that copies every element of x once for each tap.
+//
+// The idea: a window of kernel_h x kernel_w pixels is kernel_h *segments*, and in NHWC each segment
+// is contiguous in x: kernel_w * inputs elements. So the kernel gets one pointer for each segment,
+// and pixel i reads at segment + i * stride * inputs. Nothing is copied, except at the edges
+// (conv_window.c).
+//
+//     x, 3x3 window, stride 1:          operand of pixels p and p + 1:
+//     row r-1  .. [a b c] d ..          segment 0:  p = a b c,  p + 1 = b c d
+//     row r    .. [e f g] h ..          segment 1:  p = e f g,  p + 1 = f g h
+//     row r+1  .. [i j k] l ..          segment 2:  p = i j k,  p + 1 = j k l
+//
+// A kernel call computes up to 12 pixels of one panel (core/pack.h) with all sums in registers.
+// Pixels are taken in strips, so that their operands stay in the cache for all panels; a panel's
+// weights stay in the cache for all calls of a strip. A product with a constant matrix is a
+// convolution of 1x1 pixels.
 #include "backends/cpu/native/conv_packed.h"
 
 #include <inttypes.h>
@@ -11,11 +28,12 @@
 #include "backends/graph/shape/infer.h"
 
 #define STRIP_PIXELS 48
-// Weights that do not lie near whatever is done come from afar for each strip: then strips are long, but
-// their pixels must stay near.
-#define FEW_WEIGHT_BYTES  ((size_t)32 << 10)
-#define NEAR_WEIGHT_BYTES ((size_t)256 << 10)
-#define NEAR_PIXEL_BYTES  ((size_t)256 << 10)
+// Above FEW_WEIGHT_BYTES, weights are evicted between steps and are read from memory. Above
+// CACHED_WEIGHT_BYTES they are read again for each strip, so strips are as long as
+// CACHED_PIXEL_BYTES of operands allow.
+#define FEW_WEIGHT_BYTES    ((size_t)32 << 10)
+#define CACHED_WEIGHT_BYTES ((size_t)256 << 10)
+#define CACHED_PIXEL_BYTES  ((size_t)256 << 10)
 
 // --- what is accepted ---
 
@@ -35,7 +53,7 @@ static struct inf_cpu_activation activation_of(const struct inf_node *node)
                                        attrs->activation_min, attrs->activation_max};
 }
 
-// What the operator asks for comes first: that is what its user can change.
+// Checked last: a user can change what the node asks for, but not the processor.
 static enum inf_code check_level(const char *op, struct inf_error *err)
 {
     if (!inf_isa_best()->nn->fast)
@@ -72,7 +90,7 @@ static struct inf_cpu_activation product_activation(const struct inf_node *node)
                                        attrs->activation_min, attrs->activation_max};
 }
 
-// Inner size and columns of b.
+// Sets *depth and *columns to the rows and columns of b after the transposition.
 static void describe_matrix(const struct inf_graph *graph, const struct inf_node *node,
                             size_t *depth, size_t *columns)
 {
@@ -94,7 +112,7 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
         return inf_fail(err, INF_UNSUPPORTED, "cpu: matmul: ranks %d and %d are not built here",
                         (int)a->rank, (int)b->rank);
     describe_matrix(graph, node, &depth, &columns);
-    // One matrix for all of a's: so there must be no more in b.
+    // Only one matrix b for all matrices of a is supported.
     INF_TRY(inf_cpu_need_const(graph, node, 1, depth * columns, err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, columns, err));
     bool vector = a->dims[a->rank - 1] == 1 || a->dims[a->rank - 2] == 1;
@@ -107,9 +125,9 @@ enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
 
 // --- packing ---
 
-// Bias and slopes of all panels, filled up: one behind the other.
-static enum inf_code spread_ends(struct inf_conv_packed *conv, struct inf_cpu_step *step,
-                                 const float *bias, size_t width, struct inf_error *err)
+// Fills the bias and slopes of all panels, padded to the panels' widths, one panel after the other.
+static enum inf_code fill_bias_and_slopes(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                          const float *bias, size_t width, struct inf_error *err)
 {
     bool slopes = inf_native_epilogue_has_slopes(&conv->epilogue);
     float *at;
@@ -137,9 +155,11 @@ static bool in_bf16(const struct inf_cpu_step *step, const struct inf_node *node
     return step->bf16 && !(step->pinned != NULL && step->pinned[node - step->graph->nodes]);
 }
 
-// Packs operand 1 of the node, which `transposed` says is [outputs][rows], with operand 2 as bias.
-static enum inf_code pack(struct inf_conv_packed *conv, struct inf_cpu_step *step,
-                          const struct inf_node *node, bool transposed, struct inf_error *err)
+// Packs operand 1 of the node, stored as [outputs][rows] if `transposed`, and takes operand 2 as
+// the bias.
+static enum inf_code pack_weights(struct inf_conv_packed *conv, struct inf_cpu_step *step,
+                                  const struct inf_node *node, bool transposed,
+                                  struct inf_error *err)
 {
     const struct inf_nn *nn = step->isa->nn;
     size_t width;
@@ -184,13 +204,13 @@ static enum inf_code pack(struct inf_conv_packed *conv, struct inf_cpu_step *ste
         w += rows * cut.width;
         first += cut.columns;
     }
-    return spread_ends(conv, step, inf_cpu_const_f32(step->graph, node, 2), width, err);
+    return fill_bias_and_slopes(conv, step, inf_cpu_const_f32(step->graph, node, 2), width, err);
 }
 
 // --- making ---
 
-static void describe(struct inf_conv_packed *conv, const struct inf_graph *graph,
-                     const struct inf_node *node)
+static void describe_conv(struct inf_conv_packed *conv, const struct inf_graph *graph,
+                          const struct inf_node *node)
 {
     const struct inf_shape *filter = inf_cpu_input_shape(graph, node, 1);
     inf_node_windows(graph, node, &conv->height, &conv->width);
@@ -207,9 +227,9 @@ static void describe(struct inf_conv_packed *conv, const struct inf_graph *graph
         conv->segments * conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
 }
 
-// What comes after the product.
-static void describe_end(struct inf_conv_packed *conv, const struct inf_cpu_step *step,
-                         const struct inf_cpu_chain *chain)
+// Describes what happens to the sums: residual addition, activation, slopes.
+static void describe_epilogue(struct inf_conv_packed *conv, const struct inf_cpu_step *step,
+                              const struct inf_cpu_chain *chain)
 {
     const struct inf_graph *graph = step->graph;
     const struct inf_node *node = &graph->nodes[chain->conv];
@@ -235,10 +255,10 @@ enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_
     if (conv->has_depthwise)
         INF_TRY(inf_native_depthwise_init(&conv->depthwise, step, &graph->nodes[chain->depthwise],
                                           err));
-    describe(conv, graph, node);
+    describe_conv(conv, graph, node);
     conv->rows_max = step->isa->nn->gemm->rows_max;
-    describe_end(conv, step, chain);
-    return pack(conv, step, node, false, err);
+    describe_epilogue(conv, step, chain);
+    return pack_weights(conv, step, node, false, err);
 }
 
 enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct inf_cpu_step *step,
@@ -260,7 +280,7 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
     conv->a_step = conv->inputs;
     conv->row_pixels = inf_shape_elements(inf_cpu_input_shape(graph, node, 0)) / conv->inputs;
     conv->many_weights = conv->depth * conv->outputs * sizeof(float) > FEW_WEIGHT_BYTES;
-    return pack(conv, step, node, transposed, err);
+    return pack_weights(conv, step, node, transposed, err);
 }
 
 // --- what others plan with ---
@@ -268,9 +288,9 @@ enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct 
 size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv)
 {
     size_t pixel_bytes = conv->segments * conv->depth * sizeof(float);
-    if (pixel_bytes * conv->outputs <= NEAR_WEIGHT_BYTES)
+    if (pixel_bytes * conv->outputs <= CACHED_WEIGHT_BYTES)
         return STRIP_PIXELS;
-    return INF_MAX(NEAR_PIXEL_BYTES / pixel_bytes, (size_t)STRIP_PIXELS);
+    return INF_MAX(CACHED_PIXEL_BYTES / pixel_bytes, (size_t)STRIP_PIXELS);
 }
 
 size_t inf_conv_packed_row_macs(const struct inf_conv_packed *conv)
@@ -289,7 +309,8 @@ const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *co
 
 // --- computing ---
 
-// What the kernel brings nearer on the way: a part of the next panel's weights, or what it reads anyway.
+// Returns the address that the kernel prefetches during a call: a part of the next panel's weights,
+// or the weights that it reads anyway if there is no next panel.
 static const void *choose_prefetch(const struct inf_conv_packed *conv, size_t panel,
                                    size_t panel_end, size_t call)
 {
@@ -300,7 +321,8 @@ static const void *choose_prefetch(const struct inf_conv_packed *conv, size_t pa
     return (const char *)next->part.w + call * each;
 }
 
-// Maps what the panels computed, and nothing else: others may be at work beside them.
+// Applies the function of the epilogue to the computed columns only: other threads may be writing
+// the others.
 static void map_columns(const struct inf_conv_packed *conv, const struct inf_conv_packed_run *run,
                         size_t panel_first, size_t panel_end)
 {
@@ -322,7 +344,9 @@ void inf_conv_packed_compute(const struct inf_conv_packed *conv,
     size_t calls = (run->count + conv->rows_max - 1) / conv->rows_max;
     size_t least = run->count / calls;
     size_t larger = run->count % calls;
-    // Many weights come from afar once; few stay where they are, and then results are written in order.
+    // Many weights are read from memory once, so all pixels are computed for each panel. Few
+    // weights stay in the cache, and all panels are computed for each pixel, so that results are
+    // written in order.
     size_t step = conv->many_weights ? 1 : panel_end - panel_first;
     const uint16_t *rounded[INF_CONV_SEGMENTS_MAX];
     if (conv->round != NULL)

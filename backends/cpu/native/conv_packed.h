@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of our own, with what comes before and after them in a chain (backends/cpu/native/fusion.h): packed once, then
-// asked for rows of pixels.
+// Convolutions and products with constant weights, with the operators fused before and after them
+// (fusion.h). The weights are packed once; then runs of pixels are computed.
 #ifndef INF_BACKENDS_CPU_NATIVE_CONV_PACKED_H
 #define INF_BACKENDS_CPU_NATIVE_CONV_PACKED_H
 
@@ -9,82 +9,86 @@
 
 #define INF_CONV_SEGMENTS_MAX 16
 
-// Columns of the result that are computed together.
+// A panel: columns of the result that one kernel call computes.
 struct inf_conv_packed_panel {
     inf_gemm_fn *const *gemm; // by pixels - 1
     struct inf_gemm_panel part;
-    size_t first, width; // columns
+    size_t first, width; // in columns; `width` includes padding
     size_t weight_bytes;
 };
 
 struct inf_conv_packed {
-    struct inf_native_depthwise depthwise; // what comes before it
+    struct inf_native_depthwise depthwise; // fused before the convolution, if has_depthwise
     bool has_depthwise;
-    bool pointwise; // windows are single pixels, one after the other
+    bool pointwise; // 1x1 windows at stride 1 without padding
     struct inf_window height, width;
-    size_t batch, inputs, outputs; // channels of the product
+    size_t batch, inputs, outputs; // `inputs` and `outputs`: channels of the product
     size_t segments, depth;
-    size_t a_step; // elements from pixel to pixel in a segment
-    void (*round)(size_t count, const float *x, uint16_t *y); // of operands; NULL: they are fp32
-    size_t packed_depth;                                      // vectors of weights of a segment
-    size_t rows, row_pixels;                                  // of results in an image
-    size_t rows_max;                                          // pixels of one call
+    size_t a_step; // elements from pixel to pixel within a segment
+    // Rounds operands to bf16; NULL: operands are fp32.
+    void (*round)(size_t count, const float *x, uint16_t *y);
+    size_t packed_depth;     // rows of packed weights in a segment
+    size_t rows, row_pixels; // rows of results in an image, and pixels in a row
+    size_t rows_max;         // largest number of pixels in one kernel call
     struct inf_conv_packed_panel *panels;
     size_t panel_count;
-    bool many_weights; // more than stay near while other things are done
+    bool many_weights; // the weights do not stay in the cache between steps
     struct inf_native_epilogue epilogue;
-    size_t residual_channels; // 0: nothing is added
+    size_t residual_channels; // 0: no residual is added
 };
 
-// INF_UNSUPPORTED where this family does not compute the conv2d node.
+// Returns INF_UNSUPPORTED if this family does not compute the conv2d node.
 enum inf_code inf_conv_packed_check(const struct inf_graph *graph, const struct inf_node *node,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Whether the conv2d node's windows are single pixels, one after the other.
+// Returns true if the windows of the conv2d node are single pixels at stride 1 without padding.
 bool inf_conv_packed_is_pointwise(const struct inf_graph *graph, const struct inf_node *node);
 
-// Describes and packs the convolution of a chain. `step` keeps what is packed.
+// Describes and packs the convolution of a chain. The packs are freed with `step`.
 enum inf_code inf_conv_packed_init(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                    const struct inf_cpu_chain *chain,
                                    struct inf_error *err) INF_NODISCARD;
 
-// INF_UNSUPPORTED where this family does not compute the matmul node: its right side must be one
-// constant matrix.
+// Returns INF_UNSUPPORTED if this family does not compute the matmul node: its right operand must
+// be one constant matrix.
 enum inf_code inf_conv_packed_check_product(const struct inf_graph *graph,
                                             const struct inf_node *node,
                                             struct inf_error *err) INF_NODISCARD;
 
-// As inf_conv_packed_init(), for the step's matmul node: its rows are pixels.
+// As inf_conv_packed_init(), for the matmul node of the step. The rows of a are pixels.
 enum inf_code inf_conv_packed_init_product(struct inf_conv_packed *conv, struct inf_cpu_step *step,
                                            struct inf_error *err) INF_NODISCARD;
 
-// Pixels of a good strip: more only need more cache.
+// Returns the number of pixels in a good strip: longer strips only need more cache.
 size_t inf_conv_packed_strip_pixels(const struct inf_conv_packed *conv);
 
-// Multiply-adds of a row of results, all nodes of the chain together.
+// Returns the multiply-adds of one row of results, for all nodes of the chain together.
 size_t inf_conv_packed_row_macs(const struct inf_conv_packed *conv);
 
-// The window along height of what comes first in the chain.
+// Returns the window along the height of the first node of the chain.
 const struct inf_window *inf_conv_packed_height(const struct inf_conv_packed *conv);
 
-// Images of which not all rows need be there: row r lies at r % rows.
+// Where images lie. Buffers may be rings that hold only some rows of an image: row r is at index r
+// % rows.
 struct inf_conv_packed_io {
     const float *x;
-    const float *residual; // where something is added
+    const float *residual; // NULL if nothing is added
     float *y;
     size_t x_rows, residual_rows, y_rows;
 };
 
-// Pixels that lie one behind the other, in memory and among operands.
+// A run of pixels whose operands and results are contiguous.
 struct inf_conv_packed_run {
-    const float *a[INF_CONV_SEGMENTS_MAX]; // by segment: its part of the first pixel; NULL: zeros
+    // By segment: the operand of the first pixel; NULL: zeros.
+    const float *a[INF_CONV_SEGMENTS_MAX];
     size_t count;
-    uint16_t *rounded;     // inf_round_bf16_scratch() floats; NULL where it says 0
+    // Room for operands in bf16: inf_round_bf16_scratch() floats; NULL if that is 0.
+    uint16_t *rounded;
     const float *residual; // of the first pixel; NULL: none
     float *y;              // of the first pixel
 };
 
-// Where the results of rows from `row` on go to, and what is added to them.
+// Points the run's results and residual at row `row`.
 void inf_conv_packed_set_target(const struct inf_conv_packed *conv,
                                 const struct inf_conv_packed_io *io, size_t row,
                                 struct inf_conv_packed_run *run);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a packed convolution, from an image of which some rows are there.
+// Rows of packed convolutions: cuts them into runs of contiguous pixels. The product of a run is
+// conv_packed.c's, windows larger than a pixel are conv_window.c's.
 #include "backends/cpu/native/conv_rows.h"
 
 #include "backends/cpu/native/conv_window.h"
 #include "backends/cpu/native/round_bf16.h"
 
-// What lies in scratch memory before operands that are rounded, in whole cache lines.
-static size_t made_count(const struct inf_conv_packed *conv, size_t rows)
+// Returns the floats of scratch memory, in whole cache lines, that hold unrounded operands of
+// `rows` rows.
+static size_t operand_count(const struct inf_conv_packed *conv, size_t rows)
 {
     size_t count = 0;
     if (conv->has_depthwise)
@@ -19,11 +21,12 @@ static size_t made_count(const struct inf_conv_packed *conv, size_t rows)
 size_t inf_conv_rows_scratch(const struct inf_conv_packed *conv, size_t rows)
 {
     size_t run = conv->pointwise ? rows * conv->row_pixels : conv->row_pixels;
-    return made_count(conv, rows) + inf_round_bf16_scratch(conv, run);
+    return operand_count(conv, rows) + inf_round_bf16_scratch(conv, run);
 }
 
-// Rows from `row` on, at most `count`, that lie one behind the other where there is room for `rows`.
-static size_t rows_behind(size_t row, size_t count, size_t rows)
+// Returns how many of the `count` rows from `row` on are contiguous in a buffer that holds `rows`
+// rows.
+static size_t contiguous_rows(size_t row, size_t count, size_t rows)
 {
     return INF_MIN(count, rows - row % rows);
 }
@@ -33,20 +36,21 @@ void inf_conv_rows_compute(const struct inf_conv_packed *conv, const struct inf_
 {
     size_t row_size = conv->row_pixels * conv->inputs;
     if (!conv->pointwise) {
-        inf_conv_window_rows(conv, io, first, end, scratch,
-                             inf_round_bf16_target(conv, scratch, made_count(conv, end - first)));
+        inf_conv_window_rows(
+            conv, io, first, end, scratch,
+            inf_round_bf16_target(conv, scratch, operand_count(conv, end - first)));
         return;
     }
     if (conv->has_depthwise)
         inf_native_depthwise_rows(&conv->depthwise, io->x, io->x_rows, first, end, scratch);
     for (size_t row = first; row < end;) {
         struct inf_conv_packed_run run = {
-            .rounded = inf_round_bf16_target(conv, scratch, made_count(conv, end - first))};
-        size_t rows = rows_behind(row, end - row, io->y_rows);
+            .rounded = inf_round_bf16_target(conv, scratch, operand_count(conv, end - first))};
+        size_t rows = contiguous_rows(row, end - row, io->y_rows);
         if (conv->residual_channels > 0)
-            rows = rows_behind(row, rows, io->residual_rows);
+            rows = contiguous_rows(row, rows, io->residual_rows);
         if (!conv->has_depthwise)
-            rows = rows_behind(row, rows, io->x_rows);
+            rows = contiguous_rows(row, rows, io->x_rows);
         run.a[0] = conv->has_depthwise ? scratch + (row - first) * row_size
                                        : io->x + row % io->x_rows * row_size;
         run.count = rows * conv->row_pixels;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes rows of results of a packed convolution: the caller of windows and products.
+// Rows of results of packed convolutions.
 #ifndef INF_BACKENDS_CPU_NATIVE_CONV_ROWS_H
 #define INF_BACKENDS_CPU_NATIVE_CONV_ROWS_H
 
 #include "backends/cpu/native/conv_packed.h"
 
-// Elements of scratch memory that `rows` rows of results in one go want.
+// Returns the floats of scratch memory that computing `rows` rows of results at once needs.
 size_t inf_conv_rows_scratch(const struct inf_conv_packed *conv, size_t rows);
 
 // Computes rows `first` to `end` (exclusive) of an image.

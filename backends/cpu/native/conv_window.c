@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows that lie in x are read where x is. Those at its edges are read from a copy with zeros: of the
-// few pixels that they meet where rows are long, of whole rows where they are short.
+// Windows that lie inside x read x in place. Windows at the left and right edges read a copy with
+// zeros: of the few pixels that they cover if rows are long, or of whole rows if rows are short.
 #include "backends/cpu/native/conv_window.h"
 
 #include <string.h>
 
 #include "backends/graph/shape/infer.h"
 
-// A window at an edge is computed nearly alone, which costs what several in a row do.
+// Computing one window at an edge costs about as much as this many windows in a row, because the
+// kernel cannot share loads between pixels.
 #define PIXELS_FOR_AN_EDGE 16
 
-// Windows of a row: those below `left` and from `right` on meet zeros.
+// The windows of a row that lie inside x: those below `left` and from `right` on cover padding.
 struct inner {
     size_t left, right;
 };
@@ -19,28 +20,28 @@ static struct inner find_inner(const struct inf_conv_packed *conv)
 {
     const struct inf_window *w = &conv->width;
     int64_t left = ((int64_t)w->pad_before + w->stride - 1) / w->stride;
-    int64_t room = w->input + w->pad_before - w->kernel; // the last first pixel
+    int64_t room = w->input + w->pad_before - w->kernel; // the last position of a window inside x
     int64_t right = room >= 0 ? room / w->stride + 1 : 0;
     left = INF_MIN(left, w->output);
     right = INF_MIN(INF_MAX(right, left), w->output);
     return (struct inner){(size_t)left, (size_t)right};
 }
 
-static bool pads(const struct inf_conv_packed *conv)
+static bool has_padding(const struct inf_conv_packed *conv)
 {
     return conv->width.pad_before > 0 || conv->width.pad_after > 0;
 }
 
-// Whether whole rows are copied.
+// Returns true if whole rows are copied, because too many windows of a row are at an edge.
 static bool copies_rows(const struct inf_conv_packed *conv)
 {
     struct inner inner = find_inner(conv);
     size_t edges = inner.left + conv->row_pixels - inner.right;
-    return pads(conv) && edges * PIXELS_FOR_AN_EDGE > conv->row_pixels;
+    return has_padding(conv) && edges * PIXELS_FOR_AN_EDGE > conv->row_pixels;
 }
 
-// Pixels of x and zeros that `windows` neighbouring windows meet.
-static size_t span(const struct inf_conv_packed *conv, size_t windows)
+// Returns how many pixels of x, with padding, `windows` neighbouring windows cover.
+static size_t window_span(const struct inf_conv_packed *conv, size_t windows)
 {
     if (windows == 0)
         return 0;
@@ -56,15 +57,17 @@ static size_t row_span(const struct inf_conv_packed *conv)
 size_t inf_conv_window_scratch(const struct inf_conv_packed *conv)
 {
     struct inner inner = find_inner(conv);
-    size_t pixels = INF_MAX(span(conv, inner.left), span(conv, conv->row_pixels - inner.right));
-    if (!pads(conv))
+    size_t pixels =
+        INF_MAX(window_span(conv, inner.left), window_span(conv, conv->row_pixels - inner.right));
+    if (!has_padding(conv))
         return 0;
     return conv->segments * (copies_rows(conv) ? row_span(conv) : pixels) * conv->inputs;
 }
 
-// Copies `count` pixels of a row of x from `first` on, zeros where there are none.
-static const float *copy(const struct inf_conv_packed *conv, const float *row, int64_t first,
-                         size_t count, float *to)
+// Copies `count` pixels of a row of x, the first at position `first`; pixels outside the row become
+// zeros.
+static const float *copy_pixels(const struct inf_conv_packed *conv, const float *row, int64_t first,
+                                size_t count, float *to)
 {
     int64_t width = conv->width.input;
     int64_t end = first + (int64_t)count;
@@ -79,28 +82,29 @@ static const float *copy(const struct inf_conv_packed *conv, const float *row, i
     return to;
 }
 
-// A row of windows, and the rows of x that they meet.
+// A row of windows, and the rows of x that they cover.
 struct row {
-    struct inf_conv_packed_run run;        // of the first window; its segments are not set
-    const float *x[INF_CONV_SEGMENTS_MAX]; // NULL: zeros
+    struct inf_conv_packed_run run;        // starts at the first window; its segments are not set
+    const float *x[INF_CONV_SEGMENTS_MAX]; // by row of the window; NULL: zeros
 };
 
-// Computes windows `first` to `end` (exclusive) of a row, from a copy if `scratch` is not NULL.
-static void some_windows(const struct inf_conv_packed *conv, const struct row *row, size_t first,
-                         size_t end, float *scratch)
+// Computes windows `first` to `end` (exclusive) of a row. They read a copy if `scratch` is not
+// NULL.
+static void compute_windows(const struct inf_conv_packed *conv, const struct row *row, size_t first,
+                            size_t end, float *scratch)
 {
     struct inf_conv_packed_run run = row->run;
     if (first >= end)
         return;
     int64_t pixel = (int64_t)first * conv->width.stride - conv->width.pad_before;
-    size_t pixels = span(conv, end - first);
+    size_t pixels = window_span(conv, end - first);
     for (size_t s = 0; s < conv->segments; s++) {
         run.a[s] = NULL;
         if (row->x[s] == NULL)
             continue;
-        run.a[s] = scratch == NULL
-                       ? row->x[s] + (size_t)pixel * conv->inputs
-                       : copy(conv, row->x[s], pixel, pixels, scratch + s * pixels * conv->inputs);
+        run.a[s] = scratch == NULL ? row->x[s] + (size_t)pixel * conv->inputs
+                                   : copy_pixels(conv, row->x[s], pixel, pixels,
+                                                 scratch + s * pixels * conv->inputs);
     }
     run.count = end - first;
     run.y += first * conv->outputs;
@@ -109,9 +113,10 @@ static void some_windows(const struct inf_conv_packed *conv, const struct row *r
     inf_conv_packed_compute(conv, &run, 0, conv->panel_count);
 }
 
-// A row whose rows of x are copied; those below *copied are there from rows before.
-static void copied_row(const struct inf_conv_packed *conv, struct row *row, size_t index,
-                       float *scratch, int64_t *copied)
+// Computes a row of windows from copied rows of x. Rows below *copied are in `scratch` already,
+// from earlier rows of windows.
+static void compute_copied_row(const struct inf_conv_packed *conv, struct row *row, size_t index,
+                               float *scratch, int64_t *copied)
 {
     const struct inf_window *h = &conv->height;
     size_t size = row_span(conv) * conv->inputs;
@@ -121,9 +126,9 @@ static void copied_row(const struct inf_conv_packed *conv, struct row *row, size
         if (row->x[k] == NULL)
             continue;
         float *to = scratch + (size_t)(input % h->kernel) * size;
-        row->run.a[k] = input < *copied
-                            ? to
-                            : copy(conv, row->x[k], -conv->width.pad_before, row_span(conv), to);
+        row->run.a[k] = input < *copied ? to
+                                        : copy_pixels(conv, row->x[k], -conv->width.pad_before,
+                                                      row_span(conv), to);
         *copied = INF_MAX(*copied, input + 1);
     }
     row->run.count = conv->row_pixels;
@@ -147,11 +152,11 @@ void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_c
         }
         inf_conv_packed_set_target(conv, io, index, &row.run);
         if (whole) {
-            copied_row(conv, &row, index, scratch, &copied);
+            compute_copied_row(conv, &row, index, scratch, &copied);
             continue;
         }
-        some_windows(conv, &row, 0, inner.left, scratch);
-        some_windows(conv, &row, inner.left, inner.right, NULL);
-        some_windows(conv, &row, inner.right, conv->row_pixels, scratch);
+        compute_windows(conv, &row, 0, inner.left, scratch);
+        compute_windows(conv, &row, inner.left, inner.right, NULL);
+        compute_windows(conv, &row, inner.right, conv->row_pixels, scratch);
     }
 }

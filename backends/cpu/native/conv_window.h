@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of convolutions whose windows are larger than a pixel, or leave pixels out: where each window's
-// rows lie, with zeros around x.
+// Rows of convolutions whose windows are larger than a pixel, have a stride, or cover padding.
 #ifndef INF_BACKENDS_CPU_NATIVE_CONV_WINDOW_H
 #define INF_BACKENDS_CPU_NATIVE_CONV_WINDOW_H
 
 #include "backends/cpu/native/conv_packed.h"
 
-// Elements of scratch memory that inf_conv_window_rows() wants but for what is rounded.
+// Returns the floats of scratch memory that inf_conv_window_rows() needs, not counting rounded
+// operands.
 size_t inf_conv_window_scratch(const struct inf_conv_packed *conv);
 
-// As inf_conv_rows_compute(). Operands that are rounded go to `rounded`.
+// As inf_conv_rows_compute(). Operands that are rounded to bf16 go to `rounded`.
 void inf_conv_window_rows(const struct inf_conv_packed *conv, const struct inf_conv_packed_io *io,
                           size_t first, size_t end, float *scratch, uint16_t *rounded);
 

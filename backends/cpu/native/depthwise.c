@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions with windows of 3x3 and 5x5. XNNPACK's load every input nine or 25 times.
+// Depthwise convolutions with windows of 3x3 and 5x5. XNNPACK's kernels load every input 9 or 25
+// times; these load it once for a row of results.
 #include "backends/cpu/native/depthwise.h"
 
 #include <inttypes.h>
@@ -8,11 +9,12 @@
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
-// Rows of results of one task, about.
+// The approximate number of multiply-adds of one task.
 #define TASK_MACS ((size_t)100000)
 
-// Dilated windows are plain ones over every `dilation`-th pixel: so they must not skip any.
-static bool square(const struct inf_window *h, const struct inf_window *w)
+// Returns true if height and width are alike. A dilated window is computed as a plain window over
+// every `dilation`-th pixel, so its stride must be 1.
+static bool is_square(const struct inf_window *h, const struct inf_window *w)
 {
     return h->kernel == w->kernel && h->stride == w->stride && h->dilation == w->dilation &&
            (h->dilation == 1 || h->stride == 1);
@@ -34,7 +36,7 @@ enum inf_code inf_native_depthwise_check(const struct inf_graph *graph, const st
     const struct inf_shape *filter = inf_cpu_input_shape(graph, node, 1);
     size_t channels = (size_t)inf_cpu_input_shape(graph, node, 0)->dims[3];
     inf_node_windows(graph, node, &height, &width);
-    if (!square(&height, &width) || inf_depthwise_form(height.kernel, height.stride) < 0)
+    if (!is_square(&height, &width) || inf_depthwise_form(height.kernel, height.stride) < 0)
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: depthwise_conv2d: windows of %" PRId32 "x%" PRId32 " by %" PRId32
                         ", dilated by %" PRId32 ", are not built here",
@@ -49,7 +51,7 @@ enum inf_code inf_native_depthwise_check(const struct inf_graph *graph, const st
     return inf_native_epilogue_check(graph, node, &activation, 3, channels, err);
 }
 
-// Shares the channels between whole and shorter vectors.
+// Divides the channels between kernels with whole vectors and kernels with half vectors.
 static void share_channels(struct inf_native_depthwise *depthwise, const struct inf_nn *nn)
 {
     size_t channels = depthwise->channels;
@@ -93,7 +95,7 @@ enum inf_code inf_native_depthwise_init(struct inf_native_depthwise *depthwise,
     return INF_OK;
 }
 
-static void call(const struct inf_native_depthwise *depthwise, struct inf_depthwise *rows)
+static void call_kernels(const struct inf_native_depthwise *depthwise, struct inf_depthwise *rows)
 {
     rows->first = 0;
     rows->end = depthwise->full_channels;
@@ -105,14 +107,14 @@ static void call(const struct inf_native_depthwise *depthwise, struct inf_depthw
         depthwise->half(rows);
 }
 
-// Every `dilation`-th number below `count`, from `first` on.
-static size_t every(size_t count, size_t first, size_t dilation)
+// Returns how many of the numbers first, first + dilation, ... are below `count`.
+static size_t count_every(size_t count, size_t first, size_t dilation)
 {
     return first < count ? (count - first + dilation - 1) / dilation : 0;
 }
 
-// Calls for every `dilation`-th window of a row in turn: these are not dilated, and meet every
-// `dilation`-th pixel only.
+// Calls the kernels once for each residue modulo the dilation: every `dilation`-th window of a row,
+// over every `dilation`-th pixel, is a plain window.
 static void call_columns(const struct inf_native_depthwise *depthwise,
                          const struct inf_depthwise *whole)
 {
@@ -120,19 +122,19 @@ static void call_columns(const struct inf_native_depthwise *depthwise,
     int64_t dilation = w->dilation;
     for (int64_t window = 0; window < dilation && window < w->output; window++) {
         struct inf_depthwise part = *whole;
-        int64_t pixel = window - w->pad_before; // that the first window starts at
+        int64_t pixel = window - w->pad_before; // where the first window starts
         int64_t first = (pixel % dilation + dilation) % dilation;
         size_t offset = (size_t)window * depthwise->channels;
         part.pad = (ptrdiff_t)((first - pixel) / dilation);
-        part.width = every((size_t)w->input, (size_t)first, (size_t)dilation);
-        part.output_width = every((size_t)w->output, (size_t)window, (size_t)dilation);
+        part.width = count_every((size_t)w->input, (size_t)first, (size_t)dilation);
+        part.output_width = count_every((size_t)w->output, (size_t)window, (size_t)dilation);
         for (size_t i = 0; i < INF_DEPTHWISE_ROWS && part.width > 0; i++)
             if (part.rows[i] != NULL)
                 part.rows[i] += (size_t)first * depthwise->channels;
         part.y[0] += offset;
         if (part.y[1] != NULL)
             part.y[1] += offset;
-        call(depthwise, &part);
+        call_kernels(depthwise, &part);
     }
 }
 
@@ -153,7 +155,8 @@ void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, con
         .max = depthwise->epilogue.max,
         .prefetches = depthwise->prefetches,
     };
-    // Rows that are computed together lie `dilation` apart, as the rows do that their windows meet.
+    // A call computes up to rows_max rows of results that lie `dilation` rows apart, so that they
+    // read common rows of x.
     size_t group = depthwise->rows_max * dilation;
     for (size_t i = 0; i < end - first; i++) {
         size_t row = first + i;
@@ -174,26 +177,26 @@ void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, con
         depthwise->epilogue.map((end - first) * row_size, y, y);
 }
 
-// --- a node alone ---
+// --- a node depthwise_step ---
 
-struct alone {
+struct depthwise_step {
     struct inf_native_depthwise depthwise;
-    size_t batch, strips, workers; // strips of rows that an image is cut into
+    size_t batch, strips, workers; // strips: groups of rows of an image
 };
 
-struct alone_task {
-    const struct alone *alone;
+struct depthwise_task {
+    const struct depthwise_step *depthwise_step;
     const float *x;
     float *y;
 };
 
-static void alone_tile(const void *context, size_t tile, size_t worker)
+static void compute_depthwise_tile(const void *context, size_t tile, size_t worker)
 {
     (void)worker;
-    const struct alone_task *task = context;
-    const struct inf_native_depthwise *depthwise = &task->alone->depthwise;
+    const struct depthwise_task *task = context;
+    const struct inf_native_depthwise *depthwise = &task->depthwise_step->depthwise;
     size_t height = (size_t)depthwise->height.output;
-    size_t strips = task->alone->strips;
+    size_t strips = task->depthwise_step->strips;
     size_t image = tile / strips;
     size_t strip = tile % strips;
     size_t first = inf_native_strip_start(height, strips, strip, depthwise->rows_max);
@@ -205,33 +208,37 @@ static void alone_tile(const void *context, size_t tile, size_t worker)
                               task->y + (image * height + first) * row);
 }
 
-static void alone_run(const struct inf_cpu_step *step)
+static void run_depthwise(const struct inf_cpu_step *step)
 {
-    const struct alone *alone = step->state;
-    struct alone_task task = {alone, step->inputs[0], step->output};
-    struct inf_cpu_tiles work = {alone_tile, &task, alone->batch * alone->strips};
-    inf_cpu_team_run_tiles(step->team, &work, alone->workers);
+    const struct depthwise_step *depthwise_step = step->state;
+    struct depthwise_task task = {depthwise_step, step->inputs[0], step->output};
+    struct inf_cpu_tiles work = {compute_depthwise_tile, &task,
+                                 depthwise_step->batch * depthwise_step->strips};
+    inf_cpu_team_run_tiles(step->team, &work, depthwise_step->workers);
 }
 
-static enum inf_code alone_create(struct inf_cpu_step *step, struct inf_error *err)
+static enum inf_code create_depthwise(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct alone), err));
-    struct alone *alone = step->state;
-    INF_TRY(inf_native_depthwise_init(&alone->depthwise, step, step->node, err));
-    alone->depthwise.prefetches = true;
-    const struct inf_window *h = &alone->depthwise.height;
-    const struct inf_window *w = &alone->depthwise.width;
-    size_t row_macs = (size_t)(w->output * h->kernel * w->kernel) * alone->depthwise.channels;
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct depthwise_step), err));
+    struct depthwise_step *depthwise_step = step->state;
+    INF_TRY(inf_native_depthwise_init(&depthwise_step->depthwise, step, step->node, err));
+    depthwise_step->depthwise.prefetches = true;
+    const struct inf_window *h = &depthwise_step->depthwise.height;
+    const struct inf_window *w = &depthwise_step->depthwise.width;
+    size_t row_macs =
+        (size_t)(w->output * h->kernel * w->kernel) * depthwise_step->depthwise.channels;
     size_t rows = (size_t)h->output;
-    alone->batch = (size_t)inf_cpu_input_shape(step->graph, step->node, 0)->dims[0];
-    alone->workers = inf_native_choose_workers(step, alone->batch * rows * row_macs * 2);
-    alone->strips = inf_native_choose_strips(rows, TASK_MACS / row_macs + 1, alone->workers);
-    step->run = alone_run;
+    depthwise_step->batch = (size_t)inf_cpu_input_shape(step->graph, step->node, 0)->dims[0];
+    depthwise_step->workers =
+        inf_native_choose_workers(step, depthwise_step->batch * rows * row_macs * 2);
+    depthwise_step->strips =
+        inf_native_choose_strips(rows, TASK_MACS / row_macs + 1, depthwise_step->workers);
+    step->run = run_depthwise;
     step->kernel = "depthwise";
     return INF_OK;
 }
 
 const struct inf_cpu_kernel inf_cpu_depthwise_kernels[] = {
-    {INF_OP_DEPTHWISE_CONV2D, inf_native_depthwise_check, alone_create},
+    {INF_OP_DEPTHWISE_CONV2D, inf_native_depthwise_check, create_depthwise},
     {0},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions of our own: what a node asks for, and rows of its result.
+// Depthwise convolutions: the description of a node, and rows of its result.
 #ifndef INF_BACKENDS_CPU_NATIVE_DEPTHWISE_H
 #define INF_BACKENDS_CPU_NATIVE_DEPTHWISE_H
 
@@ -10,25 +10,25 @@
 struct inf_native_depthwise {
     struct inf_window height, width;
     size_t channels;
-    size_t rows_max; // rows of results of one call of `form`
+    size_t rows_max; // rows of results in one kernel call
     inf_depthwise_fn *full, *half;
-    size_t full_channels; // that `full` computes; `half` does the rest
+    size_t full_channels; // channels that `full` computes; `half` computes the others
     const float *w, *bias, *slopes;
     struct inf_native_epilogue epilogue;
-    bool prefetches; // its input is written long before it is read
+    bool prefetches; // prefetch the input: it was written too long ago to be in the cache
 };
 
-// INF_UNSUPPORTED where this family does not compute the depthwise_conv2d node.
+// Returns INF_UNSUPPORTED if this family does not compute the depthwise_conv2d node.
 enum inf_code inf_native_depthwise_check(const struct inf_graph *graph, const struct inf_node *node,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Describes a node that was accepted. `step` keeps what is packed.
+// Describes a node that was accepted. What is packed is freed with `step`.
 enum inf_code inf_native_depthwise_init(struct inf_native_depthwise *depthwise,
                                         struct inf_cpu_step *step, const struct inf_node *node,
                                         struct inf_error *err) INF_NODISCARD;
 
-// Rows `first` to `end` (exclusive) of the result for the image `x`, to `y`. Row r of x lies at
-// r % x_rows.
+// Computes rows `first` to `end` (exclusive) of the result for the image `x`, and writes them to
+// `y`. Row r of x is at index r % x_rows.
 void inf_native_depthwise_rows(const struct inf_native_depthwise *depthwise, const float *x,
                                size_t x_rows, size_t first, size_t end, float *y);
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts, comparisons, choices, and functions of integers and bools: whatever is done element by element
-// with types that are not all f32. What cpu has no loops for, 16-bit floats and divisions of integers, which
-// may fail, is ref's.
+// Casts, comparisons, selections, and functions of integers and bools: element-wise operators whose
+// types are not all f32. The cpu device declines 16-bit floats and integer division, which can
+// fail; those nodes run on ref.
 #include <string.h>
 
 #include "backends/cpu/core/kernel.h"
 #include "backends/cpu/native/broadcast.h"
 
 #define TILE_ELEMENTS 4096
-// Elements that one element is spread to where an operand does not move along a row.
+// An operand that does not move along a row is repeated this many times, so that loops see arrays
+// only.
 #define SPREAD_COUNT 256
-#define SIZE_MOST    8 // bytes of an element
-// Rows that are not longer are put together, so that loops have something to do.
+#define SIZE_MOST    8 // bytes of the largest element
+// Rows of at most this length are copied together, because loops over them would be too short.
 #define SHORT_ROW 32
 
 struct element {
@@ -19,7 +20,7 @@ struct element {
     struct inf_native_broadcast broadcast;
     size_t size[INF_NATIVE_BROADCAST_OPERANDS], result_size; // bytes of an element
     uint32_t order[2]; // which operands are a and b of `binary`
-    // One of them is there.
+    // Exactly one of these is set.
     inf_element_map_fn *map;
     inf_element_binary_fn *binary;
     void (*select)(size_t count, const void *condition, const void *a, const void *b, void *y);
@@ -32,7 +33,7 @@ struct element_task {
     struct inf_native_broadcast_tiles tiles;
 };
 
-// Index of the loops for elements of so many bytes, 1, 2, 4 or 8.
+// Returns the index of the loops for elements of `size` bytes, which is 1, 2, 4 or 8.
 static uint32_t size_index(size_t size)
 {
     uint32_t index = 0;
@@ -43,8 +44,8 @@ static uint32_t size_index(size_t size)
 
 // --- computing ---
 
-static void compute(const struct element *element, size_t count,
-                    const void *const at[INF_NATIVE_BROADCAST_OPERANDS], void *y)
+static void compute_elements(const struct element *element, size_t count,
+                             const void *const at[INF_NATIVE_BROADCAST_OPERANDS], void *y)
 {
     if (element->map != NULL)
         element->map(count, at[0], y);
@@ -54,8 +55,8 @@ static void compute(const struct element *element, size_t count,
         element->select(count, at[0], at[1], at[2], y);
 }
 
-// One row, or a part of it, in which some operands do not move: they are spread to as many elements as are
-// computed in one go.
+// Computes a row, or a part of one, in which some operands do not move. Such an operand is repeated
+// SPREAD_COUNT times, and the row is computed in pieces of that length.
 static void compute_spread(const struct element *element, size_t count,
                            const char *at[INF_NATIVE_BROADCAST_OPERANDS], char *y)
 {
@@ -73,11 +74,12 @@ static void compute_spread(const struct element *element, size_t count,
         const void *from[INF_NATIVE_BROADCAST_OPERANDS] = {NULL};
         for (uint32_t i = 0; i < broadcast->operands; i++)
             from[i] = at[i] + done * broadcast->row_step[i] * element->size[i];
-        compute(element, some, from, y + done * element->result_size);
+        compute_elements(element, some, from, y + done * element->result_size);
     }
 }
 
-// Short rows `row` to `end` (exclusive): as many as fit into a spread are computed in one go.
+// Computes the short rows `row` to `end` (exclusive). As many as fit into SPREAD_COUNT elements are
+// copied together and computed at once.
 static void compute_rows(const struct element_task *task, size_t row, size_t end)
 {
     const struct element *element = task->element;
@@ -102,7 +104,7 @@ static void compute_rows(const struct element_task *task, size_t row, size_t end
             count += broadcast->row;
             inf_native_broadcast_next(&walk, broadcast);
         }
-        compute(element, count, from, task->y + first * element->result_size);
+        compute_elements(element, count, from, task->y + first * element->result_size);
     }
 }
 
@@ -131,7 +133,7 @@ static void element_tile(const void *context, size_t number, size_t worker)
             from[i] = (const char *)task->operands[i] +
                       (walk.at[i] + tile.column * broadcast->row_step[i]) * element->size[i];
         if (moves || tile.columns == 1)
-            compute(element, tile.columns, (const void *const *)from, y);
+            compute_elements(element, tile.columns, (const void *const *)from, y);
         else
             compute_spread(element, tile.columns, from, y);
     }
@@ -156,7 +158,7 @@ static enum inf_dtype input_dtype(const struct inf_graph *graph, const struct in
 
 static const struct {
     enum inf_element_compare compare;
-    bool turned; // its operands the other way round
+    bool turned; // its operands are swapped
 } comparisons[INF_COMPARE_COUNT] = {
     [INF_COMPARE_EQUAL] = {INF_ELEMENT_EQUAL, false},
     [INF_COMPARE_NOT_EQUAL] = {INF_ELEMENT_NOT_EQUAL, false},
@@ -166,7 +168,7 @@ static const struct {
     [INF_COMPARE_GREATER_EQUAL] = {INF_ELEMENT_LESS_EQUAL, true},
 };
 
-// NULL where there is no loop.
+// Returns the loop of a function of integers or bools; NULL if there is none.
 static inf_element_binary_fn *binary_loop(const struct inf_element *loops,
                                           enum inf_binary_kind kind, enum inf_dtype dtype)
 {
@@ -243,8 +245,8 @@ static enum inf_code select_supports(const struct inf_graph *graph, const struct
 
 // --- making ---
 
-static enum inf_code describe(struct element **out_element, struct inf_cpu_step *step,
-                              uint32_t operands, struct inf_error *err)
+static enum inf_code create_element(struct element **out_element, struct inf_cpu_step *step,
+                                    uint32_t operands, struct inf_error *err)
 {
     const struct inf_graph *graph = step->graph;
     const struct inf_node *node = step->node;
@@ -264,7 +266,7 @@ static enum inf_code describe(struct element **out_element, struct inf_cpu_step 
 static enum inf_code cast_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     struct element *element;
-    INF_TRY(describe(&element, step, 1, err));
+    INF_TRY(create_element(&element, step, 1, err));
     enum inf_dtype from = input_dtype(step->graph, step->node, 0);
     element->map = element->loops->cast[from][step->node->attrs.cast.dtype];
     step->kernel = "cast";
@@ -275,7 +277,7 @@ static enum inf_code compare_create(struct inf_cpu_step *step, struct inf_error 
 {
     struct element *element;
     enum inf_compare_kind kind = step->node->attrs.compare.kind;
-    INF_TRY(describe(&element, step, 2, err));
+    INF_TRY(create_element(&element, step, 2, err));
     enum inf_dtype dtype = input_dtype(step->graph, step->node, 0);
     element->binary = element->loops->compare[comparisons[kind].compare][dtype];
     element->order[0] = comparisons[kind].turned;
@@ -287,7 +289,7 @@ static enum inf_code compare_create(struct inf_cpu_step *step, struct inf_error 
 static enum inf_code binary_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     struct element *element;
-    INF_TRY(describe(&element, step, 2, err));
+    INF_TRY(create_element(&element, step, 2, err));
     element->binary = binary_loop(element->loops, step->node->attrs.binary.kind,
                                   input_dtype(step->graph, step->node, 0));
     step->kernel = "integers";
@@ -297,7 +299,7 @@ static enum inf_code binary_create(struct inf_cpu_step *step, struct inf_error *
 static enum inf_code select_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     struct element *element;
-    INF_TRY(describe(&element, step, 3, err));
+    INF_TRY(create_element(&element, step, 3, err));
     element->select = element->loops->select[size_index(element->result_size)];
     step->kernel = "select";
     return INF_OK;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise kernels of our own: binary with broadcasting, clamping, tanh, sigmoid. XNNPACK
-// runs a binary operator on one thread where nothing is broadcast, clamps what is not a number away,
-// has no tanh, and its sigmoid of 1e30 is not a number.
+// Element-wise kernels of f32: binary operators with broadcasting, clamping, and functions such as
+// tanh and sigmoid. XNNPACK is not used because it runs a binary operator without broadcasting on
+// one thread, clamps NaN, has no tanh, and returns NaN for the sigmoid of 1e30.
 #include "backends/cpu/native/eltwise.h"
 #include "backends/cpu/core/activation.h"
 #include "backends/cpu/native/broadcast.h"
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/xnnpack/unary_operator.h"
 
-// Elements that one task computes: 16 KiB of each operand, so that all stay in the first cache.
+// Elements of one tile: 16 KiB of each operand, so that all operands stay in the L1 cache.
 #define TILE_ELEMENTS 4096
 
 // --- one input ---

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epilogues of products, and of depthwise convolutions: how an activation becomes slopes, bounds and a function.
+// Turns an activation into an epilogue: slopes, bounds, and a function.
 #include "backends/cpu/native/epilogue.h"
 
 #include <math.h>

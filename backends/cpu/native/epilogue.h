@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue of products: what happens to the sums of a convolution or product before they are stored.
+// Epilogues: what happens to the sums of a convolution or product before they are stored.
 #ifndef INF_BACKENDS_CPU_NATIVE_EPILOGUE_H
 #define INF_BACKENDS_CPU_NATIVE_EPILOGUE_H
 
 #include "backends/cpu/core/activation.h"
 
-// What happens to the results of a convolution before they are stored.
+// Applied in this order: negative values are multiplied by a slope, all values are clamped, then
+// mapped.
 struct inf_native_epilogue {
-    const float *slopes; // below zero, one a channel; NULL: none
-    float slope;         // of all channels; NAN: none
+    const float *slopes; // slope of each channel; NULL: none
+    float slope;         // slope of all channels; NAN: none
     float min, max;
-    inf_simd_map_fn *map; // after the bounds; NULL: none
+    inf_simd_map_fn *map; // NULL: none
 };
 
-// INF_UNSUPPORTED where an end cannot do what the activation asks for.
+// Returns INF_UNSUPPORTED if an epilogue cannot compute the activation. `prelu` is the operand that
+// holds slopes.
 enum inf_code inf_native_epilogue_check(const struct inf_graph *graph, const struct inf_node *node,
                                         const struct inf_cpu_activation *activation, uint32_t prelu,
                                         size_t channels, struct inf_error *err) INF_NODISCARD;
 
-// The end of an activation of a node of the step's graph that was accepted.
+// Returns the epilogue for an activation that inf_native_epilogue_check() accepted.
 struct inf_native_epilogue inf_native_epilogue_of(const struct inf_cpu_step *step,
                                                   const struct inf_node *node,
                                                   const struct inf_cpu_activation *activation,
                                                   uint32_t prelu);
 
-// to[i] = the slope of channel i below `count`, to[i] = 1 from there to `width`. For ends that have
-// slopes.
+// Writes the slopes of `count` channels to `to`, and 1 from there to `width`. Only for epilogues
+// with slopes.
 void inf_native_epilogue_fill_slopes(const struct inf_native_epilogue *epilogue, size_t count,
                                      size_t width, float *to);
 
-// Whether an end has slopes of either kind.
+// Returns true if the epilogue has slopes, common or one for each channel.
 bool inf_native_epilogue_has_slopes(const struct inf_native_epilogue *epilogue);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles are strips of pixels (of rows where windows are larger than a pixel or a depthwise convolution
-// comes before), so that what lies between the nodes of a chain stays in the caches of the core that
-// made it.
+// Steps that compute one fused chain. A tile is a strip of pixels, or of rows if windows are larger
+// than a pixel or follow a depthwise convolution. The intermediate results of a tile stay in the
+// caches of the core that computes it.
 #include "backends/cpu/native/fused_chain.h"
 
 #include "backends/cpu/native/conv_packed.h"
@@ -10,18 +10,18 @@
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
-struct alone {
+struct chain_step {
     struct inf_conv_packed conv;
     bool by_rows;
     size_t pixels;       // of all images
-    size_t strips;       // of an image where they are rows, else of all pixels
-    size_t panel_groups; // that threads take where pixels are few
+    size_t strips;       // strips in an image if they are rows, else in all pixels
+    size_t panel_groups; // groups of columns that threads share if there are few pixels
     size_t workers;
-    size_t scratch_step; // of each worker
+    size_t scratch_step; // floats of each worker
 };
 
-struct alone_task {
-    const struct alone *alone;
+struct chain_task {
+    const struct chain_step *chain_step;
     const float *x, *residual;
     float *y, *scratch;
 };
@@ -30,36 +30,36 @@ struct alone_task {
 
 static void pixels_tile(const void *context, size_t tile, size_t worker)
 {
-    const struct alone_task *task = context;
-    const struct alone *alone = task->alone;
-    const struct inf_conv_packed *conv = &alone->conv;
-    size_t group = tile % alone->panel_groups;
-    size_t strip = tile / alone->panel_groups;
-    size_t first = inf_native_strip_start(alone->pixels, alone->strips, strip, 1);
-    size_t end = inf_native_strip_start(alone->pixels, alone->strips, strip + 1, 1);
+    const struct chain_task *task = context;
+    const struct chain_step *chain_step = task->chain_step;
+    const struct inf_conv_packed *conv = &chain_step->conv;
+    size_t group = tile % chain_step->panel_groups;
+    size_t strip = tile / chain_step->panel_groups;
+    size_t first = inf_native_strip_start(chain_step->pixels, chain_step->strips, strip, 1);
+    size_t end = inf_native_strip_start(chain_step->pixels, chain_step->strips, strip + 1, 1);
     struct inf_conv_packed_run run = {
         .a = {task->x + first * conv->inputs},
         .count = end - first,
-        .rounded = inf_round_bf16_target(conv, task->scratch, worker * alone->scratch_step),
+        .rounded = inf_round_bf16_target(conv, task->scratch, worker * chain_step->scratch_step),
         .y = task->y + first * conv->outputs};
     if (conv->residual_channels > 0)
         run.residual = task->residual + first * conv->residual_channels;
-    inf_conv_packed_compute(conv, &run, conv->panel_count * group / alone->panel_groups,
-                            conv->panel_count * (group + 1) / alone->panel_groups);
+    inf_conv_packed_compute(conv, &run, conv->panel_count * group / chain_step->panel_groups,
+                            conv->panel_count * (group + 1) / chain_step->panel_groups);
 }
 
 static void rows_tile(const void *context, size_t tile, size_t worker)
 {
-    const struct alone_task *task = context;
-    const struct alone *alone = task->alone;
-    const struct inf_conv_packed *conv = &alone->conv;
+    const struct chain_task *task = context;
+    const struct chain_step *chain_step = task->chain_step;
+    const struct inf_conv_packed *conv = &chain_step->conv;
     const struct inf_native_depthwise *depthwise = &conv->depthwise;
-    size_t image = tile / alone->strips;
-    size_t strip = tile % alone->strips;
-    // Threads that have as many rows are worth more than windows that take two at a time.
-    size_t unit = conv->has_depthwise && alone->workers == 1 ? depthwise->rows_max : 1;
-    size_t first = inf_native_strip_start(conv->rows, alone->strips, strip, unit);
-    size_t end = inf_native_strip_start(conv->rows, alone->strips, strip + 1, unit);
+    size_t image = tile / chain_step->strips;
+    size_t strip = tile % chain_step->strips;
+    // With several threads, equal shares matter more than computing two rows in one call.
+    size_t unit = conv->has_depthwise && chain_step->workers == 1 ? depthwise->rows_max : 1;
+    size_t first = inf_native_strip_start(conv->rows, chain_step->strips, strip, unit);
+    size_t end = inf_native_strip_start(conv->rows, chain_step->strips, strip + 1, unit);
     const struct inf_window *h = inf_conv_packed_height(conv);
     const struct inf_window *w = conv->has_depthwise ? &depthwise->width : &conv->width;
     size_t pixels = conv->rows * conv->row_pixels;
@@ -74,69 +74,73 @@ static void rows_tile(const void *context, size_t tile, size_t worker)
     if (conv->residual_channels > 0)
         io.residual += image * pixels * conv->residual_channels;
     if (first < end)
-        inf_conv_rows_compute(conv, &io, first, end, task->scratch + worker * alone->scratch_step);
+        inf_conv_rows_compute(conv, &io, first, end,
+                              task->scratch + worker * chain_step->scratch_step);
 }
 
-static void alone_run(const struct inf_cpu_step *step)
+static void run_chain(const struct inf_cpu_step *step)
 {
-    const struct alone *alone = step->state;
-    struct alone_task task = {alone, step->inputs[0],
-                              alone->conv.residual_channels > 0 ? step->inputs[1] : NULL,
+    const struct chain_step *chain_step = step->state;
+    struct chain_task task = {chain_step, step->inputs[0],
+                              chain_step->conv.residual_channels > 0 ? step->inputs[1] : NULL,
                               step->output, step->scratch};
     struct inf_cpu_tiles work = {.context = &task};
-    if (alone->by_rows) {
+    if (chain_step->by_rows) {
         work.tile = rows_tile;
-        work.tiles = alone->conv.batch * alone->strips;
+        work.tiles = chain_step->conv.batch * chain_step->strips;
     } else {
         work.tile = pixels_tile;
-        work.tiles = alone->strips * alone->panel_groups;
+        work.tiles = chain_step->strips * chain_step->panel_groups;
     }
-    inf_cpu_team_run_tiles(step->team, &work, alone->workers);
+    inf_cpu_team_run_tiles(step->team, &work, chain_step->workers);
 }
 
 // --- making ---
 
-// Chooses strips and threads.
-static void share(struct alone *alone, struct inf_cpu_step *step)
+// Chooses the size of strips and the number of threads.
+static void choose_strips(struct chain_step *chain_step, struct inf_cpu_step *step)
 {
-    const struct inf_conv_packed *conv = &alone->conv;
+    const struct inf_conv_packed *conv = &chain_step->conv;
     size_t strip_pixels = inf_conv_packed_strip_pixels(conv);
-    alone->by_rows = conv->has_depthwise || !conv->pointwise;
-    alone->pixels = conv->batch * conv->rows * conv->row_pixels;
-    alone->workers =
+    chain_step->by_rows = conv->has_depthwise || !conv->pointwise;
+    chain_step->pixels = conv->batch * conv->rows * conv->row_pixels;
+    chain_step->workers =
         inf_native_choose_workers(step, conv->batch * conv->rows * inf_conv_packed_row_macs(conv));
-    alone->panel_groups = 1;
-    if (alone->by_rows) {
+    chain_step->panel_groups = 1;
+    if (chain_step->by_rows) {
         size_t wanted = (strip_pixels + conv->row_pixels - 1) / conv->row_pixels;
-        alone->strips = inf_native_choose_strips(conv->rows, wanted, alone->workers);
+        chain_step->strips = inf_native_choose_strips(conv->rows, wanted, chain_step->workers);
         return;
     }
-    alone->strips = inf_native_choose_strips(alone->pixels, strip_pixels, alone->workers);
-    // Few pixels: threads share the columns.
-    if (alone->pixels < 4 * conv->rows_max * alone->workers && alone->workers > 1) {
-        alone->strips = 1;
-        alone->panel_groups = INF_MIN(conv->panel_count, alone->workers);
+    chain_step->strips =
+        inf_native_choose_strips(chain_step->pixels, strip_pixels, chain_step->workers);
+    // There are too few pixels for all threads: they share the columns instead.
+    if (chain_step->pixels < 4 * conv->rows_max * chain_step->workers && chain_step->workers > 1) {
+        chain_step->strips = 1;
+        chain_step->panel_groups = INF_MIN(conv->panel_count, chain_step->workers);
     }
 }
 
-static void need_scratch(struct alone *alone, struct inf_cpu_step *step)
+static void need_scratch(struct chain_step *chain_step, struct inf_cpu_step *step)
 {
-    const struct inf_conv_packed *conv = &alone->conv;
-    size_t rows = conv->rows / alone->strips + 1 + conv->depthwise.rows_max;
-    size_t count = alone->by_rows ? inf_conv_rows_scratch(conv, rows)
-                                  : inf_round_bf16_scratch(conv, alone->pixels / alone->strips + 1);
+    const struct inf_conv_packed *conv = &chain_step->conv;
+    size_t rows = conv->rows / chain_step->strips + 1 + conv->depthwise.rows_max;
+    size_t count = chain_step->by_rows
+                       ? inf_conv_rows_scratch(conv, rows)
+                       : inf_round_bf16_scratch(conv, chain_step->pixels / chain_step->strips + 1);
     if (count == 0)
         return;
-    alone->scratch_step = (count + 31) / 16 * 16; // workers share no cache line
-    inf_native_need_scratch(step, alone->scratch_step * alone->workers);
+    chain_step->scratch_step = (count + 31) / 16 * 16; // rounded up: workers share no cache line
+    inf_native_need_scratch(step, chain_step->scratch_step * chain_step->workers);
 }
 
-static const char *name_of(const struct alone *alone, const struct inf_cpu_chain *chain)
+static const char *kernel_name(const struct chain_step *chain_step,
+                               const struct inf_cpu_chain *chain)
 {
     bool add = chain->add != INF_NODE_NONE;
-    if (alone->conv.has_depthwise)
+    if (chain_step->conv.has_depthwise)
         return add ? "depthwise+1x1+add" : "depthwise+1x1";
-    if (alone->by_rows)
+    if (chain_step->by_rows)
         return add ? "conv+add" : "conv";
     return add ? "1x1+add" : "1x1";
 }
@@ -144,12 +148,12 @@ static const char *name_of(const struct alone *alone, const struct inf_cpu_chain
 enum inf_code inf_fused_chain_create(struct inf_cpu_step *step, const struct inf_cpu_chain *chain,
                                      struct inf_error *err)
 {
-    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct alone), err));
-    struct alone *alone = step->state;
-    INF_TRY(inf_conv_packed_init(&alone->conv, step, chain, err));
-    alone->conv.depthwise.prefetches = true;
-    share(alone, step);
-    need_scratch(alone, step);
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct chain_step), err));
+    struct chain_step *chain_step = step->state;
+    INF_TRY(inf_conv_packed_init(&chain_step->conv, step, chain, err));
+    chain_step->conv.depthwise.prefetches = true;
+    choose_strips(chain_step, step);
+    need_scratch(chain_step, step);
     uint32_t *operands = inf_arena_alloc(step->arena, 2 * sizeof(*operands));
     if (operands == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
@@ -158,8 +162,8 @@ enum inf_code inf_fused_chain_create(struct inf_cpu_step *step, const struct inf
     operands[1] = chain->residual;
     step->operands = operands;
     step->operand_count = chain->residual != INF_VALUE_NONE ? 2 : 1;
-    step->run = alone_run;
-    step->kernel = name_of(alone, chain);
+    step->run = run_chain;
+    step->kernel = kernel_name(chain_step, chain);
     return INF_OK;
 }
 
@@ -172,13 +176,13 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
 
 static enum inf_code product_create(struct inf_cpu_step *step, struct inf_error *err)
 {
-    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct alone), err));
-    struct alone *alone = step->state;
-    INF_TRY(inf_conv_packed_init_product(&alone->conv, step, err));
-    share(alone, step);
-    need_scratch(alone, step);
-    step->operand_count = 1; // what is packed is not read
-    step->run = alone_run;
+    INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct chain_step), err));
+    struct chain_step *chain_step = step->state;
+    INF_TRY(inf_conv_packed_init_product(&chain_step->conv, step, err));
+    choose_strips(chain_step, step);
+    need_scratch(chain_step, step);
+    step->operand_count = 1; // the packed operand is not read
+    step->run = run_chain;
     step->kernel = "dense";
     return INF_OK;
 }

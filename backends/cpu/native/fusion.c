@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds chains and row pipelines in a graph, by following the readers and producers of values from
+// the last node backwards. A chain is valid only if nothing else reads its intermediate results.
 #include "backends/cpu/native/fusion.h"
 
 #include "backends/cpu/native/conv_packed.h"
@@ -15,8 +17,9 @@ static bool has_node(const struct inf_segment *segment, uint32_t node)
     return false;
 }
 
-// The one node that reads `value`, if nothing else does and it is no output of the graph.
-static uint32_t sole_reader(const struct inf_graph *graph, uint32_t value)
+// Returns the only node that reads `value`; INF_NODE_NONE if there is another reader or it is an
+// output of the graph.
+static uint32_t find_sole_reader(const struct inf_graph *graph, uint32_t value)
 {
     uint32_t reader = INF_NODE_NONE;
     for (uint32_t i = 0; i < graph->output_count; i++) {
@@ -36,14 +39,15 @@ static uint32_t sole_reader(const struct inf_graph *graph, uint32_t value)
     return reader;
 }
 
-// The node of kind `op` that makes operand `input` of `node`, and makes it for `node` only.
-static uint32_t maker(const struct inf_graph *graph, uint32_t node, uint32_t input, enum inf_op op,
-                      const struct inf_segment *segment)
+// Returns the node of kind `op` that produces operand `input` of `node`, if only `node` reads the
+// operand.
+static uint32_t find_sole_producer(const struct inf_graph *graph, uint32_t node, uint32_t input,
+                                   enum inf_op op, const struct inf_segment *segment)
 {
     uint32_t value = graph->nodes[node].inputs[input];
     uint32_t producer = value != INF_VALUE_NONE ? graph->values[value].producer : INF_NODE_NONE;
     if (producer == INF_NODE_NONE || graph->nodes[producer].op != op ||
-        !has_node(segment, producer) || sole_reader(graph, value) != node)
+        !has_node(segment, producer) || find_sole_reader(graph, value) != node)
         return INF_NODE_NONE;
     return producer;
 }
@@ -56,14 +60,14 @@ static bool find_conv(struct inf_cpu_chain *chain, const struct inf_graph *graph
     chain->conv = node;
     if (!inf_conv_packed_is_pointwise(graph, &graph->nodes[node]))
         return true;
-    uint32_t depthwise = maker(graph, node, 0, INF_OP_DEPTHWISE_CONV2D, segment);
+    uint32_t depthwise = find_sole_producer(graph, node, 0, INF_OP_DEPTHWISE_CONV2D, segment);
     if (depthwise != INF_NODE_NONE &&
         inf_native_depthwise_check(graph, &graph->nodes[depthwise], NULL) == INF_OK)
         chain->depthwise = depthwise;
     return true;
 }
 
-// Whether the pad node does no more than to add channels of zeros behind those that there are.
+// Returns true if the pad node only appends channels of zeros.
 static bool pads_channels(const struct inf_graph *graph, const struct inf_node *node)
 {
     int64_t paddings[2 * INF_LIMIT_RANK];
@@ -95,7 +99,7 @@ static bool find_add(struct inf_cpu_chain *chain, const struct inf_graph *graph,
          !(attrs->activation_min < attrs->activation_max)))
         return false;
     for (uint32_t from = 2; from-- > 0;) {
-        uint32_t conv = maker(graph, index, from, INF_OP_CONV2D, segment);
+        uint32_t conv = find_sole_producer(graph, index, from, INF_OP_CONV2D, segment);
         const struct inf_shape *other = inf_cpu_input_shape(graph, node, 1 - from);
         if (conv == INF_NODE_NONE ||
             graph->nodes[conv].attrs.conv2d.activation != INF_ACTIVATION_NONE ||
@@ -104,7 +108,7 @@ static bool find_add(struct inf_cpu_chain *chain, const struct inf_graph *graph,
             continue;
         chain->add = index;
         chain->residual = node->inputs[1 - from];
-        uint32_t pad = maker(graph, index, 1 - from, INF_OP_PAD, segment);
+        uint32_t pad = find_sole_producer(graph, index, 1 - from, INF_OP_PAD, segment);
         if (pad != INF_NODE_NONE && pads_channels(graph, &graph->nodes[pad])) {
             chain->pad = pad;
             chain->residual = graph->nodes[pad].inputs[0];
@@ -121,7 +125,7 @@ static bool find_prelu(struct inf_cpu_chain *chain, const struct inf_graph *grap
     size_t channels = inf_shape_elements(inf_cpu_input_shape(graph, node, 1));
     const struct inf_shape *slopes = inf_cpu_input_shape(graph, node, 1);
     const struct inf_shape *y = inf_cpu_output_shape(graph, node);
-    uint32_t add = maker(graph, index, 0, INF_OP_BINARY, segment);
+    uint32_t add = find_sole_producer(graph, index, 0, INF_OP_BINARY, segment);
     if (add == INF_NODE_NONE || y->rank < 1 || slopes->rank < 1 ||
         graph->nodes[add].attrs.binary.activation != INF_ACTIVATION_NONE ||
         channels != (size_t)y->dims[y->rank - 1] ||
@@ -163,16 +167,17 @@ uint32_t inf_cpu_chain_input(const struct inf_cpu_chain *chain, const struct inf
     return graph->nodes[first].inputs[0];
 }
 
-// The end of the chain that computes `node` on the way; INF_NODE_NONE where `node` is no such part.
-static uint32_t chain_next(const struct inf_graph *graph, uint32_t node,
-                           const struct inf_segment *segment)
+// Returns the next node of the chain in which `node` is not the last; INF_NODE_NONE if there is
+// none.
+static uint32_t find_chain_end(const struct inf_graph *graph, uint32_t node,
+                               const struct inf_segment *segment)
 {
     enum inf_op op = graph->nodes[node].op;
     if (op != INF_OP_DEPTHWISE_CONV2D && op != INF_OP_CONV2D && op != INF_OP_BINARY &&
         op != INF_OP_PAD)
         return INF_NODE_NONE;
     struct inf_cpu_chain chain;
-    uint32_t reader = sole_reader(graph, graph->nodes[node].outputs[0]);
+    uint32_t reader = find_sole_reader(graph, graph->nodes[node].outputs[0]);
     if (reader == INF_NODE_NONE || !has_node(segment, reader) ||
         !inf_cpu_chain_find(&chain, graph, reader, segment))
         return INF_NODE_NONE;
@@ -181,16 +186,19 @@ static uint32_t chain_next(const struct inf_graph *graph, uint32_t node,
     return part ? reader : INF_NODE_NONE;
 }
 
-// --- streams ---
+// --- pipelines ---
 
-// What lies between two chains stays in the caches anyway where it is smaller.
+// A value smaller than this stays in the caches between two chains anyway, so a pipeline gains
+// nothing.
 #define LINK_BYTES_MIN ((size_t)384 << 10)
-// Of a chain: weights of all chains of a stream should stay near while its rows go by.
+// The largest weights of one chain: the weights of all chains of a pipeline should stay in the
+// cache while rows pass through it.
 #define LINK_WEIGHT_BYTES_MAX ((size_t)160 << 10)
 
 #define READERS_MAX 2
 
-// The nodes that read `value`. More than READERS_MAX where it is an output of the graph.
+// Returns how many nodes read `value`, and lists them. More than READERS_MAX also if it is an
+// output of the graph.
 static uint32_t find_readers(const struct inf_graph *graph, uint32_t value, uint32_t *readers)
 {
     uint32_t count = 0;
@@ -210,18 +218,18 @@ static uint32_t find_readers(const struct inf_graph *graph, uint32_t value, uint
     return count;
 }
 
-static bool light(const struct inf_cpu_chain *chain, const struct inf_graph *graph)
+static bool is_light(const struct inf_cpu_chain *chain, const struct inf_graph *graph)
 {
     const struct inf_shape *filter = inf_cpu_input_shape(graph, &graph->nodes[chain->conv], 1);
     return inf_shape_elements(filter) * sizeof(float) <= LINK_WEIGHT_BYTES_MAX;
 }
 
-// The chain that `node` is the first node of, and its end.
-static uint32_t chain_from(struct inf_cpu_chain *chain, const struct inf_graph *graph,
-                           uint32_t node, const struct inf_segment *segment)
+// Finds the chain whose first node is `node`, and returns its last node.
+static uint32_t find_chain_from(struct inf_cpu_chain *chain, const struct inf_graph *graph,
+                                uint32_t node, const struct inf_segment *segment)
 {
     uint32_t end = node;
-    for (uint32_t next = node; next != INF_NODE_NONE; next = chain_next(graph, end, segment))
+    for (uint32_t next = node; next != INF_NODE_NONE; next = find_chain_end(graph, end, segment))
         end = next;
     if (!has_node(segment, end) || !inf_cpu_chain_find(chain, graph, end, segment))
         return INF_NODE_NONE;
@@ -230,14 +238,15 @@ static uint32_t chain_from(struct inf_cpu_chain *chain, const struct inf_graph *
                : INF_NODE_NONE;
 }
 
-static bool adds(const struct inf_cpu_chain *chain, uint32_t value, uint32_t node)
+static bool adds_value(const struct inf_cpu_chain *chain, uint32_t value, uint32_t node)
 {
     return chain->residual == value && (chain->add == node || chain->pad == node);
 }
 
-// The end of the chain that goes on from the one that ends at `end`. INF_NODE_NONE: none does.
-static uint32_t link_next(const struct inf_graph *graph, uint32_t end,
-                          const struct inf_segment *segment)
+// Returns the last node of the chain that continues the chain ending at `end`; INF_NODE_NONE if
+// there is none.
+static uint32_t find_next_chain(const struct inf_graph *graph, uint32_t end,
+                                const struct inf_segment *segment)
 {
     struct inf_cpu_chain chain;
     struct inf_cpu_chain next;
@@ -248,71 +257,72 @@ static uint32_t link_next(const struct inf_graph *graph, uint32_t end,
         graph->values[value].shape.rank != 4 || graph->values[value].shape.dims[0] < 1 ||
         size / (size_t)graph->values[value].shape.dims[0] < LINK_BYTES_MIN)
         return INF_NODE_NONE;
-    if (!inf_cpu_chain_find(&chain, graph, end, segment) || !light(&chain, graph) ||
-        chain_next(graph, end, segment) != INF_NODE_NONE)
+    if (!inf_cpu_chain_find(&chain, graph, end, segment) || !is_light(&chain, graph) ||
+        find_chain_end(graph, end, segment) != INF_NODE_NONE)
         return INF_NODE_NONE;
     uint32_t count = find_readers(graph, value, readers);
     if (count < 1 || count > READERS_MAX)
         return INF_NODE_NONE;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t next_end = chain_from(&next, graph, readers[i], segment);
-        if (next_end == INF_NODE_NONE || !light(&next, graph))
+        uint32_t next_end = find_chain_from(&next, graph, readers[i], segment);
+        if (next_end == INF_NODE_NONE || !is_light(&next, graph))
             continue;
         if (count == 1)
             return next.residual != value ? next_end : INF_NODE_NONE;
         uint32_t other = readers[1 - i];
-        if (adds(&next, value, other))
+        if (adds_value(&next, value, other))
             return next_end;
-        uint32_t later_end = link_next(graph, next_end, segment);
+        uint32_t later_end = find_next_chain(graph, next_end, segment);
         struct inf_cpu_chain later;
         if (later_end != INF_NODE_NONE && inf_cpu_chain_find(&later, graph, later_end, segment) &&
-            adds(&later, value, other))
+            adds_value(&later, value, other))
             return next_end;
     }
     return INF_NODE_NONE;
 }
 
-// The end of the chain that the one that ends at `end` goes on from. INF_NODE_NONE: it starts anew.
-static uint32_t link_before(const struct inf_graph *graph, uint32_t end,
-                            const struct inf_segment *segment)
+// Returns the last node of the chain that the chain ending at `end` continues; INF_NODE_NONE if it
+// is the first.
+static uint32_t find_previous_chain(const struct inf_graph *graph, uint32_t end,
+                                    const struct inf_segment *segment)
 {
     struct inf_cpu_chain chain;
     if (!inf_cpu_chain_find(&chain, graph, end, segment))
         return INF_NODE_NONE;
     uint32_t before = graph->values[inf_cpu_chain_input(&chain, graph)].producer;
     if (before == INF_NODE_NONE || !has_node(segment, before) ||
-        link_next(graph, before, segment) != end)
+        find_next_chain(graph, before, segment) != end)
         return INF_NODE_NONE;
     return before;
 }
 
-// How many chains the stream has that the chain that ends at `end` is part of.
-static uint32_t stream_length(const struct inf_graph *graph, uint32_t end,
-                              const struct inf_segment *segment)
+// Returns how many chains the pipeline has that contains the chain ending at `end`.
+static uint32_t pipeline_length(const struct inf_graph *graph, uint32_t end,
+                                const struct inf_segment *segment)
 {
     uint32_t length = 1;
-    for (uint32_t at = link_next(graph, end, segment);
+    for (uint32_t at = find_next_chain(graph, end, segment);
          at != INF_NODE_NONE && length <= INF_CPU_ROW_PIPELINE_MAX; length++)
-        at = link_next(graph, at, segment);
-    for (uint32_t at = link_before(graph, end, segment);
+        at = find_next_chain(graph, at, segment);
+    for (uint32_t at = find_previous_chain(graph, end, segment);
          at != INF_NODE_NONE && length <= INF_CPU_ROW_PIPELINE_MAX; length++)
-        at = link_before(graph, at, segment);
+        at = find_previous_chain(graph, at, segment);
     return length;
 }
 
-bool inf_cpu_row_pipeline_find(struct inf_cpu_row_pipeline *stream, const struct inf_graph *graph,
+bool inf_cpu_row_pipeline_find(struct inf_cpu_row_pipeline *pipeline, const struct inf_graph *graph,
                                uint32_t node, const struct inf_segment *segment)
 {
-    uint32_t length = stream_length(graph, node, segment);
+    uint32_t length = pipeline_length(graph, node, segment);
     if (length < 2 || length > INF_CPU_ROW_PIPELINE_MAX ||
-        link_next(graph, node, segment) != INF_NODE_NONE)
+        find_next_chain(graph, node, segment) != INF_NODE_NONE)
         return false;
-    stream->count = length;
+    pipeline->count = length;
     for (uint32_t i = length; i-- > 0;) {
-        if (!inf_cpu_chain_find(&stream->chains[i], graph, node, segment))
+        if (!inf_cpu_chain_find(&pipeline->chains[i], graph, node, segment))
             return false;
-        stream->results[i] = graph->nodes[node].outputs[0];
-        node = i > 0 ? link_before(graph, node, segment) : node;
+        pipeline->results[i] = graph->nodes[node].outputs[0];
+        node = i > 0 ? find_previous_chain(graph, node, segment) : node;
     }
     return true;
 }
@@ -322,18 +332,18 @@ uint32_t inf_cpu_fused_into(const struct inf_graph *graph, uint32_t node,
 {
     if (most == INF_CPU_FUSE_NONE)
         return INF_NODE_NONE;
-    uint32_t next = chain_next(graph, node, segment);
+    uint32_t next = find_chain_end(graph, node, segment);
     if (next != INF_NODE_NONE || most == INF_CPU_FUSE_CHAINS)
         return next;
-    next = link_next(graph, node, segment);
-    if (next != INF_NODE_NONE && stream_length(graph, node, segment) > INF_CPU_ROW_PIPELINE_MAX)
+    next = find_next_chain(graph, node, segment);
+    if (next != INF_NODE_NONE && pipeline_length(graph, node, segment) > INF_CPU_ROW_PIPELINE_MAX)
         return INF_NODE_NONE;
     return next;
 }
 
 // --- groups ---
 
-static void group_add(struct inf_cpu_group *group, uint32_t node)
+static void add_to_group(struct inf_cpu_group *group, uint32_t node)
 {
     uint32_t at = group->count;
     if (node == INF_NODE_NONE)
@@ -344,19 +354,19 @@ static void group_add(struct inf_cpu_group *group, uint32_t node)
     group->count++;
 }
 
-static void group_add_chain(struct inf_cpu_group *group, const struct inf_cpu_chain *chain)
+static void add_chain_to_group(struct inf_cpu_group *group, const struct inf_cpu_chain *chain)
 {
-    group_add(group, chain->pad);
-    group_add(group, chain->depthwise);
-    group_add(group, chain->conv);
-    group_add(group, chain->add);
-    group_add(group, chain->prelu);
+    add_to_group(group, chain->pad);
+    add_to_group(group, chain->depthwise);
+    add_to_group(group, chain->conv);
+    add_to_group(group, chain->add);
+    add_to_group(group, chain->prelu);
 }
 
 bool inf_cpu_group_find(struct inf_cpu_group *group, const struct inf_graph *graph, uint32_t node,
                         const struct inf_segment *segment, enum inf_cpu_fusion_level most)
 {
-    struct inf_cpu_row_pipeline stream;
+    struct inf_cpu_row_pipeline pipeline;
     struct inf_cpu_chain chain;
     uint32_t end = node;
     for (uint32_t next = node; next != INF_NODE_NONE;
@@ -364,13 +374,13 @@ bool inf_cpu_group_find(struct inf_cpu_group *group, const struct inf_graph *gra
         end = next;
     group->count = 0;
     if (most == INF_CPU_FUSE_PIPELINES) {
-        if (!inf_cpu_row_pipeline_find(&stream, graph, end, segment))
+        if (!inf_cpu_row_pipeline_find(&pipeline, graph, end, segment))
             return false;
-        for (uint32_t i = 0; i < stream.count; i++)
-            group_add_chain(group, &stream.chains[i]);
+        for (uint32_t i = 0; i < pipeline.count; i++)
+            add_chain_to_group(group, &pipeline.chains[i]);
     } else if (most == INF_CPU_FUSE_CHAINS && inf_cpu_chain_find(&chain, graph, end, segment) &&
                !inf_cpu_chain_is_node(&chain)) {
-        group_add_chain(group, &chain);
+        add_chain_to_group(group, &chain);
     }
     return group->count > 1;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of two values that are both made during the run: a tile packs some columns of b and
+// Products of two matrices that are both computed at run time. A tile packs some columns of b and
 // multiplies all rows of a with them.
 #include <string.h>
 
@@ -8,21 +8,22 @@
 #include "backends/cpu/native/epilogue.h"
 #include "backends/cpu/native/work.h"
 
-#define LINE          16 // floats of a cache line
-#define PREFETCH_ROWS 16 // of b, while it is packed
+#define LINE          16 // floats in a cache line
+#define PREFETCH_ROWS 16 // how many rows of b are prefetched while it is packed
 
 struct matmul {
     const struct inf_nn_gemm *nn;
     size_t rows, depth, columns; // m, k, n
-    size_t batch;                // products
+    size_t batch;                // number of products
     size_t panels, panel_width;
     bool transpose_b;
-    int32_t rank; // of the leading dimensions
-    size_t dims[INF_LIMIT_RANK], a_steps[INF_LIMIT_RANK], b_steps[INF_LIMIT_RANK]; // in matrices
+    int32_t rank; // number of leading dimensions
+    // Steps are in matrices.
+    size_t dims[INF_LIMIT_RANK], a_steps[INF_LIMIT_RANK], b_steps[INF_LIMIT_RANK];
     struct inf_native_epilogue epilogue;
     bool has_bias;
     size_t workers;
-    size_t scratch_step; // of each worker: panel, bias, slopes
+    size_t scratch_step; // floats of each worker: panel, bias, slopes
 };
 
 struct matmul_task {
@@ -55,7 +56,7 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
     return inf_native_epilogue_check(graph, node, &activation, 3, columns, err);
 }
 
-// Columns `first` on of the matrix b, filled up with zeros to the panel's width.
+// Packs the columns of b from `first` on into a panel, padded with zeros to its width.
 static void pack_panel(const struct matmul *matmul, const float *b, size_t first, size_t width,
                        float *to)
 {
@@ -64,7 +65,7 @@ static void pack_panel(const struct matmul *matmul, const float *b, size_t first
         memset(to, 0, matmul->depth * width * sizeof(float));
     const float *from_row = b + first;
     for (size_t k = 0; k < matmul->depth && !matmul->transpose_b; k++) {
-        // Rows lie apart: no processor foresees them.
+        // Rows are far apart, so the hardware prefetcher does not find them.
         for (size_t line = 0; line < columns; line += LINE)
             __builtin_prefetch(from_row + PREFETCH_ROWS * matmul->columns + line);
         memcpy(to + k * width, from_row, columns * sizeof(float));
@@ -84,7 +85,7 @@ static void matmul_tile(const void *context, size_t tile, size_t worker)
     size_t product = tile / matmul->panels;
     size_t first = tile % matmul->panels * matmul->panel_width;
     size_t columns = INF_MIN(matmul->panel_width, matmul->columns - first);
-    // Only the last vector of a panel may be cut.
+    // The last panel may be one vector wide.
     size_t width = columns <= matmul->nn->width ? matmul->nn->width : matmul->panel_width;
     const float *a = task->a;
     const float *b = task->b;
@@ -138,7 +139,7 @@ static void matmul_run(const struct inf_cpu_step *step)
     inf_cpu_team_run_tiles(step->team, &work, matmul->workers);
 }
 
-// Leading dimensions of both operands, broadcast.
+// Describes the leading dimensions, which are broadcast.
 static void describe_batch(struct matmul *matmul, const struct inf_shape *a,
                            const struct inf_shape *b, const struct inf_shape *y)
 {
@@ -160,7 +161,7 @@ static void describe_batch(struct matmul *matmul, const struct inf_shape *a,
     }
 }
 
-// Products with one matrix b of matrices a that lie one behind the other are one product, for which b is
+// If all matrices of a are multiplied with one b and are contiguous, they are one matrix: b is
 // packed once.
 static void join_batch(struct matmul *matmul)
 {

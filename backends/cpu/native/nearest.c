@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing to the nearest pixel: pixels are copied whole.
+// Resizing to the nearest pixel: whole pixels are copied.
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 struct nearest {
     size_t batch, height, width, output_height, output_width, pixel_bytes;
-    uint32_t *rows, *columns; // of x, by those of y
+    uint32_t *rows, *columns; // source row and column in x for each row and column of y
 };
 
 struct nearest_task {
@@ -49,7 +49,7 @@ static inline void copy_pixels(const struct nearest *nearest, size_t size, const
 
 static void copy_row(const struct nearest *nearest, const char *x, char *y)
 {
-    // Known sizes become loads and stores.
+    // A constant size compiles to loads and stores.
     switch (nearest->pixel_bytes) {
     case 4:
         copy_pixels(nearest, 4, x, y);
@@ -72,7 +72,7 @@ static void nearest_tile(const void *context, size_t first, size_t count)
         size_t row = i % nearest->output_height;
         size_t image = i / nearest->output_height;
         char *y = task->y + i * row_bytes;
-        // The row above may be the same one.
+        // If the row above has the same source, it is copied.
         if (row > 0 && i > first && nearest->rows[row] == nearest->rows[row - 1]) {
             memcpy(y, y - row_bytes, row_bytes);
             continue;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer and instance normalisation: x is [batch, rows, channels], and each channel of a batch is normalised
-// over its rows. What lies about the first element is summed up, so that large means cost no digits.
+// Layer and instance normalisation. x is [batch, rows, channels], and each channel of a batch is
+// normalised over its rows. Sums are of differences to the first element, so that a large mean
+// costs no precision.
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/core/kernel.h"
 
-// Elements of x of one task, about.
+// The approximate number of elements of x in one task.
 #define TILE_ELEMENTS ((size_t)8192)
 
 enum parameter {
@@ -15,11 +16,11 @@ enum parameter {
     PARAMETERS
 };
 
-// How scale or offset goes with x.
+// How scale or offset is broadcast to x.
 struct spread {
     bool given;
-    size_t step; // elements from neighbour to neighbour in rows or channels: 0 or 1
-    size_t batch[INF_LIMIT_RANK]; // along each axis of the batch
+    size_t step; // 0 or 1: elements from neighbour to neighbour in rows or channels
+    size_t batch[INF_LIMIT_RANK]; // step along each axis of the batch
 };
 
 struct normalize {
@@ -31,7 +32,7 @@ struct normalize {
     struct spread spreads[PARAMETERS];
     bool rms;
     double epsilon;
-    size_t batches; // of one tile
+    size_t batches; // batches in one tile
 };
 
 struct normalize_task {
@@ -53,7 +54,7 @@ static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
     return mask;
 }
 
-// The axes before and behind those that are normalised over; false where these do not lie side by side.
+// The normalised axes are first (inclusive) to end (exclusive).
 struct cut {
     int32_t first, end;
 };
@@ -75,10 +76,10 @@ static size_t dim_of(const struct inf_shape *shape, const struct inf_shape *x, i
     return own < 0 ? 1 : (size_t)shape->dims[own];
 }
 
-// 1 where the parameter has an element for each one of axes `first` to `end` (exclusive) of x, 0 where it has
-// one for all; -1: neither.
-static int step_of(const struct inf_shape *shape, const struct inf_shape *x, int32_t first,
-                   int32_t end)
+// Returns 1 if the parameter has one element for each element of axes `first` to `end` (exclusive)
+// of x, 0 if it has one element for all of them, and -1 otherwise.
+static int parameter_step(const struct inf_shape *shape, const struct inf_shape *x, int32_t first,
+                          int32_t end)
 {
     bool each = true;
     bool one = true;
@@ -89,14 +90,14 @@ static int step_of(const struct inf_shape *shape, const struct inf_shape *x, int
     return one ? 0 : each ? 1 : -1;
 }
 
-// False where the parameter stretches in another way.
+// Returns false if the parameter is broadcast in another way than this file supports.
 static bool find_spread(struct spread *spread, const struct inf_shape *shape,
                         const struct inf_shape *x, const struct cut *cut)
 {
     bool lines = cut->end == x->rank;
-    int step =
-        lines ? step_of(shape, x, cut->first, cut->end) : step_of(shape, x, cut->end, x->rank);
-    if (step < 0 || (!lines && step_of(shape, x, cut->first, cut->end) != 0))
+    int step = lines ? parameter_step(shape, x, cut->first, cut->end)
+                     : parameter_step(shape, x, cut->end, x->rank);
+    if (step < 0 || (!lines && parameter_step(shape, x, cut->first, cut->end) != 0))
         return false;
     *spread = (struct spread){.given = true, .step = (size_t)step};
     size_t stride = 1;
@@ -109,9 +110,9 @@ static bool find_spread(struct spread *spread, const struct inf_shape *shape,
     return true;
 }
 
-// False where this file does not compute it.
-static bool describe(struct normalize *normalize, const struct inf_graph *graph,
-                     const struct inf_node *node)
+// Returns false if this file does not compute the node.
+static bool describe_normalize(struct normalize *normalize, const struct inf_graph *graph,
+                               const struct inf_node *node)
 {
     const struct inf_attrs_normalize *attrs = &node->attrs.normalize;
     const struct inf_shape *x = inf_cpu_input_shape(graph, node, 0);
@@ -145,7 +146,7 @@ static enum inf_code normalize_supports(const struct inf_graph *graph, const str
     for (uint32_t i = 0; i < node->input_count; i++)
         if (inf_cpu_has_input(node, i))
             INF_TRY(inf_cpu_need_f32(graph, node, i, err));
-    if (!describe(&normalize, graph, node))
+    if (!describe_normalize(&normalize, graph, node))
         return inf_fail(err, INF_UNSUPPORTED,
                         "cpu: normalize: axes apart, or a scale within them, are not built");
     return INF_OK;
@@ -153,7 +154,8 @@ static enum inf_code normalize_supports(const struct inf_graph *graph, const str
 
 // --- computing ---
 
-// What becomes of an element: ((x - about) - less) * factor.
+// An element becomes ((x - about) - less) * factor: `about` is the first element, `less` the rest
+// of the mean.
 struct line {
     float about, less, factor;
 };
@@ -164,12 +166,12 @@ static struct line line_of(const struct normalize *normalize, float about,
     double count = (double)normalize->rows;
     double less = normalize->rms ? 0 : moments.first / count;
     double variance = moments.second / count - less * less;
-    // Rounding may leave less than nothing of it; what is not a number goes through.
+    // Rounding may make the variance negative. NaN stays NaN.
     variance = variance < 0 ? 0 : variance;
     return (struct line){about, (float)less, (float)(1 / sqrt(variance + normalize->epsilon))};
 }
 
-// Where the parameter for batch `batch` begins; NULL where there is none.
+// Returns the start of the parameter for batch `batch`; NULL if there is none.
 static const float *parameter_at(const struct normalize_task *task, enum parameter which,
                                  size_t batch)
 {
@@ -183,9 +185,10 @@ static const float *parameter_at(const struct normalize_task *task, enum paramet
     return spread->given ? at : NULL;
 }
 
-// Scales and shifts `count` neighbours, of which the first is number `first` of a row.
-static void finish(const struct normalize_task *task, size_t batch, size_t first, size_t count,
-                   float *y)
+// Multiplies by the scale and adds the offset, for `count` elements from element `first` of a row
+// on.
+static void apply_parameters(const struct normalize_task *task, size_t batch, size_t first,
+                             size_t count, float *y)
 {
     static const enum inf_simd_binary functions[] = {
         [SCALE] = INF_SIMD_MUL, [OFFSET] = INF_SIMD_ADD};
@@ -209,11 +212,11 @@ static void normalize_lines(const struct normalize_task *task, size_t first, siz
         struct line line =
             line_of(normalize, about, normalize->loops->line(normalize->rows, x, about));
         normalize->loops->apply_line(normalize->rows, x, line.about, line.less, line.factor, y);
-        finish(task, i, 0, normalize->rows, y);
+        apply_parameters(task, i, 0, normalize->rows, y);
     }
 }
 
-// Columns `column` on of one batch.
+// Normalises up to INF_NORM_COLUMNS columns of one batch, from `column` on.
 static void normalize_columns(const struct normalize_task *task, size_t batch, size_t column)
 {
     const struct normalize *normalize = task->normalize;
@@ -234,7 +237,7 @@ static void normalize_columns(const struct normalize_task *task, size_t batch, s
     }
     for (size_t row = 0; row < normalize->rows; row++, at += normalize->channels) {
         normalize->loops->apply_row(count, task->x + at, about, less, factor, task->y + at);
-        finish(task, batch, column, count, task->y + at);
+        apply_parameters(task, batch, column, count, task->y + at);
     }
 }
 
@@ -243,7 +246,8 @@ static void normalize_tile(const void *context, size_t tile, size_t worker)
     (void)worker;
     const struct normalize_task *task = context;
     const struct normalize *normalize = task->normalize;
-    size_t across = (normalize->channels + INF_NORM_COLUMNS - 1) / INF_NORM_COLUMNS; // tiles
+    // Tiles in a batch.
+    size_t across = (normalize->channels + INF_NORM_COLUMNS - 1) / INF_NORM_COLUMNS;
     if (normalize->channels == 1)
         normalize_lines(task, tile * normalize->batches,
                         INF_MIN((tile + 1) * normalize->batches, normalize->batch));
@@ -269,7 +273,7 @@ static enum inf_code normalize_create(struct inf_cpu_step *step, struct inf_erro
 {
     INF_TRY(inf_cpu_step_alloc_state(step, sizeof(struct normalize), err));
     struct normalize *normalize = step->state;
-    if (!describe(normalize, step->graph, step->node))
+    if (!describe_normalize(normalize, step->graph, step->node))
         return inf_fail(err, INF_INTERNAL, "node '%s': axes apart", step->node->name);
     normalize->loops = step->isa->norm;
     normalize->simd = step->isa->simd;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where extremes are: arg, and the best of a line: topk.
+// The index of extremes (arg), and the k best elements of a line (topk).
 #include <string.h>
 
 #include "backends/cpu/native/work.h"
 
-static size_t extent(const struct inf_shape *shape, int32_t first, int32_t end)
+static size_t dims_product(const struct inf_shape *shape, int32_t first, int32_t end)
 {
     size_t product = 1;
     for (int32_t axis = first; axis < end; axis++)
@@ -23,8 +23,8 @@ struct arg {
     size_t (*line)(size_t count, const void *x);
     void (*rows)(size_t count, const void *x, size_t rows, size_t stride, int32_t *index);
     size_t outer, row_count, columns;
-    size_t size, lines; // bytes of an element; lines of one task
-    bool wide;          // y is of 64 bits
+    size_t size, lines; // bytes of an element; lines in one task
+    bool wide;          // y is 64-bit
 };
 
 struct arg_task {
@@ -33,7 +33,7 @@ struct arg_task {
     void *y;
 };
 
-static void put_index(const struct arg_task *task, size_t at, int64_t index)
+static void store_index(const struct arg_task *task, size_t at, int64_t index)
 {
     if (task->arg->wide)
         ((int64_t *)task->y)[at] = index;
@@ -45,8 +45,8 @@ static void arg_lines(const struct arg_task *task, size_t first, size_t end)
 {
     const struct arg *arg = task->arg;
     for (size_t i = first; i < end; i++)
-        put_index(task, i,
-                  (int64_t)arg->line(arg->row_count, task->x + i * arg->row_count * arg->size));
+        store_index(task, i,
+                    (int64_t)arg->line(arg->row_count, task->x + i * arg->row_count * arg->size));
 }
 
 static void arg_tile(const void *context, size_t tile, size_t worker)
@@ -59,14 +59,15 @@ static void arg_tile(const void *context, size_t tile, size_t worker)
         arg_lines(task, tile * arg->lines, INF_MIN((tile + 1) * arg->lines, arg->outer));
         return;
     }
-    size_t across = (arg->columns + INF_PICK_COLUMNS - 1) / INF_PICK_COLUMNS; // tiles
+    // Tiles across the columns.
+    size_t across = (arg->columns + INF_PICK_COLUMNS - 1) / INF_PICK_COLUMNS;
     size_t outer = tile / across;
     size_t column = tile % across * INF_PICK_COLUMNS;
     size_t columns = INF_MIN(arg->columns - column, (size_t)INF_PICK_COLUMNS);
     arg->rows(columns, task->x + (outer * arg->row_count * arg->columns + column) * arg->size,
               arg->row_count, arg->columns, index);
     for (size_t i = 0; i < columns; i++)
-        put_index(task, outer * arg->columns + column + i, index[i]);
+        store_index(task, outer * arg->columns + column + i, index[i]);
 }
 
 static void arg_run(const struct inf_cpu_step *step)
@@ -103,9 +104,9 @@ static enum inf_code arg_create(struct inf_cpu_step *step, struct inf_error *err
     *arg = (struct arg){
         .line = step->isa->pick->line[extreme][x->dtype],
         .rows = step->isa->pick->rows[extreme][x->dtype],
-        .outer = extent(&x->shape, 0, axis),
+        .outer = dims_product(&x->shape, 0, axis),
         .row_count = (size_t)x->shape.dims[axis],
-        .columns = extent(&x->shape, axis + 1, x->shape.rank),
+        .columns = dims_product(&x->shape, axis + 1, x->shape.rank),
         .size = inf_dtype_size(x->dtype),
         .wide = step->graph->values[step->node->outputs[0]].dtype == INF_DTYPE_I64,
     };
@@ -117,7 +118,7 @@ static enum inf_code arg_create(struct inf_cpu_step *step, struct inf_error *err
 
 // --- topk: lines of x lie one behind the other ---
 
-// Keys that are made and looked at in one go.
+// Keys that are computed and compared at a time.
 #define KEYS 256
 
 struct topk {
@@ -136,14 +137,15 @@ struct topk_task {
     uint64_t *heaps;
 };
 
-// What comes before in the result is larger: by its key, and of two alike the first.
-static uint64_t entry(uint32_t key, size_t index)
+// Entries order results: the larger key first, and of equal keys the smaller index.
+static uint64_t make_entry(uint32_t key, size_t index)
 {
     return (uint64_t)key << 32 | (UINT32_MAX - (uint32_t)index);
 }
 
-// Puts `value` at place `hole` of a heap of `count` entries, the least on top, or below.
-static void sink(uint64_t *heap, size_t hole, size_t count, uint64_t value)
+// Puts `value` at position `hole` of a min-heap of `count` entries, or below it, so that the heap
+// order holds.
+static void sift_down(uint64_t *heap, size_t hole, size_t count, uint64_t value)
 {
     for (;;) {
         size_t child = 2 * hole + 1;
@@ -159,8 +161,8 @@ static void sink(uint64_t *heap, size_t hole, size_t count, uint64_t value)
     heap[hole] = value;
 }
 
-// Makes the heap of the best k elements of a line.
-static void collect(const struct topk *topk, const char *x, uint64_t *heap)
+// Builds the heap of the k best elements of a line.
+static void collect_best(const struct topk *topk, const char *x, uint64_t *heap)
 {
     uint32_t keys[KEYS];
     size_t held = 0;
@@ -170,13 +172,13 @@ static void collect(const struct topk *topk, const char *x, uint64_t *heap)
         if (held == topk->k && topk->loops->largest_key(some, keys) <= heap[0] >> 32)
             continue;
         for (size_t i = 0; i < some; i++) {
-            uint64_t next = entry(keys[i], first + i);
+            uint64_t next = make_entry(keys[i], first + i);
             if (held == topk->k && next > heap[0])
-                sink(heap, 0, held, next);
+                sift_down(heap, 0, held, next);
             if (held < topk->k) {
                 heap[held++] = next;
                 for (size_t at = held / 2; held == topk->k && at-- > 0;)
-                    sink(heap, at, held, heap[at]);
+                    sift_down(heap, at, held, heap[at]);
             }
         }
     }
@@ -188,14 +190,14 @@ static void topk_tile(const void *context, size_t line, size_t worker)
     const struct topk *topk = task->topk;
     const char *x = task->x + line * topk->count * topk->size;
     uint64_t *heap = task->heaps + worker * topk->k;
-    collect(topk, x, heap);
+    collect_best(topk, x, heap);
     for (size_t left = topk->k; left-- > 0;) {
         uint64_t worst = heap[0];
         size_t at = UINT32_MAX - (uint32_t)worst;
         task->indices[line * topk->k + left] = (int32_t)at;
         memcpy(task->values + (line * topk->k + left) * topk->size, x + at * topk->size,
                topk->size);
-        sink(heap, 0, left, heap[left]);
+        sift_down(heap, 0, left, heap[left]);
     }
 }
 
@@ -216,7 +218,7 @@ static enum inf_code topk_supports(const struct inf_graph *graph, const struct i
     if (inf_isa_best()->pick->keys[INF_PICK_MAX][x->dtype] == NULL)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: topk of %s is not built",
                         inf_dtype_name(x->dtype));
-    if (extent(&x->shape, axis + 1, x->shape.rank) > 1 || x->shape.dims[axis] > INT32_MAX)
+    if (dims_product(&x->shape, axis + 1, x->shape.rank) > 1 || x->shape.dims[axis] > INT32_MAX)
         return inf_fail(err, INF_UNSUPPORTED, "cpu: topk: only along the last axis");
     return INF_OK;
 }
@@ -232,12 +234,12 @@ static enum inf_code topk_create(struct inf_cpu_step *step, struct inf_error *er
     *topk = (struct topk){
         .loops = step->isa->pick,
         .keys = step->isa->pick->keys[attrs->smallest ? INF_PICK_MIN : INF_PICK_MAX][x->dtype],
-        .lines = extent(&x->shape, 0, axis),
+        .lines = dims_product(&x->shape, 0, axis),
         .count = (size_t)x->shape.dims[axis],
         .k = (size_t)y->dims[axis],
         .size = inf_dtype_size(x->dtype),
     };
-    // About as many multiply-adds in the same time.
+    // An element takes about as long as four multiply-adds.
     topk->workers = inf_native_choose_workers(step, topk->lines * topk->count * 4);
     topk->workers = INF_MIN(topk->workers, topk->lines);
     inf_native_need_scratch(step, topk->workers * topk->k * (sizeof(uint64_t) / sizeof(float)));

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums, means and extremes over neighbouring axes: x is [batch, rows, channels], rows become one.
+// Sums, means and extremes over neighbouring axes: x is [batch, rows, channels], and rows are
+// reduced.
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/core/kernel.h"
 
-// Channels of one task.
+// Channels in one task.
 #define TILE_CHANNELS 64
-// Elements of x of one task, about.
+// The approximate number of elements of x in one task.
 #define TILE_ELEMENTS ((size_t)8192)
 
 struct reduce {
@@ -21,7 +22,7 @@ struct reduce_task {
     const struct reduce *reduce;
     const float *x;
     float *y;
-    size_t batches; // of one tile
+    size_t batches; // batches in one tile
 };
 
 static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
@@ -36,7 +37,7 @@ static uint32_t axes_mask(const struct inf_ints *axes, int32_t rank)
     return mask;
 }
 
-// False where reduced axes do not lie side by side.
+// Returns false if the reduced axes are not neighbours.
 static bool reduce_describe(struct reduce *reduce, const struct inf_graph *graph,
                             const struct inf_node *node)
 {
@@ -75,7 +76,7 @@ static enum inf_code reduce_supports(const struct inf_graph *graph, const struct
     return INF_OK;
 }
 
-// `rows` neighbours become one number.
+// Reduces `rows` contiguous elements to one.
 static float reduce_row(const struct reduce *reduce, const float *x)
 {
     if (reduce->kind == INF_REDUCE_MAX)
@@ -99,7 +100,7 @@ static void reduce_tile(const void *context, size_t tile, size_t worker)
     (void)worker;
     const struct reduce_task *task = context;
     const struct reduce *reduce = task->reduce;
-    size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS; // of a batch
+    size_t tiles = (reduce->channels + TILE_CHANNELS - 1) / TILE_CHANNELS; // tiles in a batch
     size_t first = tile % tiles * TILE_CHANNELS;
     size_t count = INF_MIN(TILE_CHANNELS, reduce->channels - first);
     size_t batch = tile / tiles * task->batches;

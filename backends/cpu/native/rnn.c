@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Recurrent networks: what is accepted, the packed weights, and the loop over chunks of steps.
 #include "backends/cpu/native/rnn.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 #include "backends/cpu/native/work.h"
 #include "proto/core/span.h"
 
-// Rows of x that are multiplied in one go, about: enough that weights are read seldom, few enough that the
-// sums stay near.
+// The approximate number of rows of x that are multiplied at once: enough to read weights seldom,
+// few enough that the sums stay in the cache.
 #define CHUNK_ROWS 96
 
 static size_t gates_of(const struct inf_attrs_rnn *attrs)
@@ -67,7 +68,7 @@ static enum inf_code rnn_supports(const struct inf_graph *graph, const struct in
 
 // --- products ---
 
-// What x gives to one panel of a gate, in all steps of the chunk.
+// Multiplies the input with the weights of one panel of a gate, for all steps of the chunk.
 static void input_tile(const void *context, size_t tile, size_t worker)
 {
     (void)worker;
@@ -97,8 +98,8 @@ static void input_tile(const void *context, size_t tile, size_t worker)
 
 // --- running ---
 
-// Puts x in the order of the chunk's steps.
-static void turn(const struct inf_native_rnn_run *run, size_t direction)
+// Copies x in the order in which a reversed direction reads it.
+static void reverse_input(const struct inf_native_rnn_run *run, size_t direction)
 {
     const struct inf_native_rnn *rnn = run->rnn;
     float *to = run->turned + direction * rnn->chunk * rnn->batch * rnn->inputs;
@@ -119,7 +120,7 @@ static void run_chunk(const struct inf_cpu_step *step, struct inf_native_rnn_run
     size_t tiles = rnn->directions * rnn->parts;
     for (size_t direction = 0; direction < rnn->directions; direction++)
         if (inf_native_rnn_is_reversed(rnn, direction))
-            turn(run, direction);
+            reverse_input(run, direction);
     struct inf_cpu_tiles input = {input_tile, run, rnn->directions * rnn->gates * rnn->panel_count};
     struct inf_cpu_tiles reset = {inf_native_rnn_reset_tile, run, tiles};
     struct inf_cpu_tiles rest = {inf_native_rnn_step_tile, run, tiles};
@@ -135,8 +136,8 @@ static void run_chunk(const struct inf_cpu_step *step, struct inf_native_rnn_run
     }
 }
 
-// Reads how long the sequences are, each once: they may lie in memory that a client writes. Returns the
-// longest.
+// Reads the length of each sequence once, because a client may be writing to that memory. Returns
+// the longest.
 static size_t read_lengths(const struct inf_native_rnn *rnn, const volatile int32_t *lengths)
 {
     size_t longest = 0;
@@ -148,12 +149,12 @@ static size_t read_lengths(const struct inf_native_rnn *rnn, const volatile int3
     return longest;
 }
 
-static const void *operand(const struct inf_cpu_step *step, uint32_t input)
+static const void *operand_data(const struct inf_cpu_step *step, uint32_t input)
 {
     return inf_cpu_has_input(step->node, input) ? step->inputs[input] : NULL;
 }
 
-// A state begins with what is given, or zeros.
+// Initialises a state with the given values, or with zeros.
 static void start_state(float *state, const float *given, size_t count)
 {
     if (given != NULL)
@@ -162,7 +163,7 @@ static void start_state(float *state, const float *given, size_t count)
         memset(state, 0, count * sizeof(*state));
 }
 
-// Where scratch memory has what; returns how many floats that is.
+// Places the buffers of a run in scratch memory, and returns how many floats they need.
 static size_t lay_out(const struct inf_native_rnn *rnn, float *scratch,
                       struct inf_native_rnn_run *run)
 {
@@ -186,15 +187,15 @@ static void rnn_run(const struct inf_cpu_step *step)
     size_t states = rnn->directions * rnn->batch * rnn->hidden;
     struct inf_native_rnn_run run = {
         .rnn = rnn, .x = step->inputs[INF_NATIVE_RNN_X], .y = step->outputs[0]};
-    const float *hidden = operand(step, INF_NATIVE_RNN_HIDDEN);
+    const float *hidden = operand_data(step, INF_NATIVE_RNN_HIDDEN);
     lay_out(rnn, step->scratch, &run);
     run.from_nothing = hidden == NULL;
     start_state(run.before, hidden, states);
     if (rnn->attrs->kind == INF_RNN_LSTM) {
         run.cell = step->outputs[2];
-        start_state(run.cell, operand(step, INF_NATIVE_RNN_CELL), states);
+        start_state(run.cell, operand_data(step, INF_NATIVE_RNN_CELL), states);
     }
-    size_t longest = read_lengths(rnn, operand(step, INF_NATIVE_RNN_LENGTHS));
+    size_t longest = read_lengths(rnn, operand_data(step, INF_NATIVE_RNN_LENGTHS));
     for (; run.first < longest; run.first += run.count) {
         run.count = INF_MIN(rnn->chunk, longest - run.first);
         run_chunk(step, &run);
@@ -223,11 +224,12 @@ static enum inf_code make_panels(struct inf_native_rnn *rnn, struct inf_cpu_step
         return out_of_memory(step, err);
     size_t before = 0;
     for (size_t first = 0; first < rnn->hidden;) {
-        struct inf_cpu_panel cut = inf_cpu_panel_at(nn, first, rnn->hidden);
+        struct inf_cpu_panel panel_columns = inf_cpu_panel_at(nn, first, rnn->hidden);
         rnn->panels[rnn->panel_count++] = (struct inf_native_rnn_panel){
-            cut.gemm->gemm[cut.vectors - 1], first, cut.columns, cut.width, before};
-        before += cut.width;
-        first += cut.columns;
+            panel_columns.gemm->gemm[panel_columns.vectors - 1], first, panel_columns.columns,
+            panel_columns.width, before};
+        before += panel_columns.width;
+        first += panel_columns.columns;
     }
     struct inf_cpu_matrix matrix = {.rows = rnn->inputs,
                                     .columns = rnn->directions * rnn->gates * rnn->hidden,
@@ -238,12 +240,14 @@ static enum inf_code make_panels(struct inf_native_rnn *rnn, struct inf_cpu_step
     return inf_cpu_step_pack(step, step->node, INF_NATIVE_RNN_R, matrix, &rnn->r, err);
 }
 
-// Spreads the biases of one gate: `given` has those of W of all gates, then those of R.
+// Writes the biases of one gate with padding. `given` has the biases of W of all gates, then those
+// of R.
 static void spread_bias(const struct inf_native_rnn *rnn, size_t gate, const float *given,
                         float *bias, float *state_bias)
 {
     size_t rows = rnn->gates * rnn->hidden;
-    // What a reset gate applies to has a bias of its own; all others are added up once.
+    // The candidate of a GRU with linear_before_reset keeps the bias of R apart, because the reset
+    // gate multiplies it. All others are added up once.
     bool apart = rnn->attrs->kind == INF_RNN_GRU && gate == 2 && rnn->attrs->linear_before_reset;
     for (size_t p = 0; p < rnn->panel_count; p++) {
         const struct inf_native_rnn_panel *panel = &rnn->panels[p];
@@ -285,7 +289,8 @@ static void choose_activations(struct inf_native_rnn *rnn)
     }
 }
 
-// Multiply-adds of a step are done between two meetings of the threads, those of the input in one go.
+// All threads meet after each step, so the multiply-adds of one step decide on the threads for
+// steps. The products with the input are done at once for a chunk.
 static void share_work(struct inf_native_rnn *rnn, struct inf_cpu_step *step)
 {
     size_t places = rnn->directions * rnn->batch * rnn->gates * rnn->hidden;
@@ -293,7 +298,8 @@ static void share_work(struct inf_native_rnn *rnn, struct inf_cpu_step *step)
     rnn->workers = inf_native_choose_workers(step, places * rnn->inputs * rnn->chunk);
     step->macs += places * rnn->hidden * (rnn->steps - 1);
     step->macs += places * rnn->inputs * (rnn->steps - rnn->chunk);
-    // No more parts than threads: each mostly takes the same one again, of which the weights lie near.
+    // There are no more parts than threads: each thread mostly takes the same part again, whose
+    // weights are in its cache.
     rnn->parts = (rnn->step_workers + rnn->directions - 1) / rnn->directions;
     rnn->parts = INF_MIN(rnn->panel_count, rnn->parts);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one step of a recurrent network does with its gates, as ONNX has it.
+// One step of a recurrent network: the gates and states, as ONNX defines them.
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/native/rnn.h"
 #include "backends/cpu/native/work.h"
 
-// Elements of the gates of one direction.
+// A part of the hidden elements of one direction.
 struct part {
     const struct inf_native_rnn_run *run;
     const struct inf_native_rnn *rnn;
@@ -28,14 +28,14 @@ static struct part part_of(const struct inf_native_rnn_run *run, size_t tile)
     return part;
 }
 
-// What belongs to this part, of [direction][batch][hidden].
+// Returns this part's elements of a buffer [direction][batch][hidden].
 static float *of_batch(const struct part *part, float *all, size_t batch)
 {
     const struct inf_native_rnn *rnn = part->rnn;
     return all + (part->direction * rnn->batch + batch) * rnn->hidden + part->first;
 }
 
-// The sums of gate `gate` in this step.
+// Returns the sums of gate `gate` in the current step.
 static float *sums_of(const struct part *part, size_t batch, size_t gate)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -46,7 +46,8 @@ static float *sums_of(const struct part *part, size_t batch, size_t gate)
 
 // --- products ---
 
-// Adds to a gate's sums what state `a` gives.
+// Adds the product of state `a` to the sums of a gate. `nothing`: the state is zero, so only the
+// bias is added.
 static void add_state(const struct part *part, size_t gate, const float *a, bool nothing)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -66,7 +67,7 @@ static void add_state(const struct part *part, size_t gate, const float *a, bool
     inf_native_rnn_multiply(rnn, &product, part->panel, part->panel_end);
 }
 
-// extra = what the state before gives to a gate.
+// Sets `extra` to the product of the previous state for a gate.
 static void make_extra(const struct part *part, size_t gate)
 {
     const struct inf_native_rnn *rnn = part->rnn;
@@ -87,7 +88,7 @@ static void make_extra(const struct part *part, size_t gate)
 
 // --- gates ---
 
-static void activate(const struct part *part, int which, float *values)
+static void activate_gate(const struct part *part, int which, float *values)
 {
     const struct inf_native_rnn *rnn = part->rnn;
     inf_simd_map_fn *function = rnn->activations[part->direction][which];
@@ -100,16 +101,16 @@ static void activate(const struct part *part, int which, float *values)
         rnn->simd->clamp(part->count, values, values, 0.0f, INFINITY);
 }
 
-// A sum becomes a gate.
-static void gate(const struct part *part, int which, float *sums)
+// Turns a sum into a gate: clips it and applies the activation.
+static void finish_gate(const struct part *part, int which, float *sums)
 {
     if (part->rnn->attrs->clip > 0)
         part->rnn->loops->cut(part->count, sums, part->rnn->attrs->clip);
-    activate(part, which, sums);
+    activate_gate(part, which, sums);
 }
 
-// Adds the part of gate `number` (i, o, f) that comes from the cell state.
-static void peep(const struct part *part, size_t number, const float *cell, float *sums)
+// Adds the contribution of the cell state to gate `number` (i, o, f).
+static void add_peephole(const struct part *part, size_t number, const float *cell, float *sums)
 {
     const struct inf_native_rnn *rnn = part->rnn;
     if (rnn->peepholes == NULL)
@@ -118,7 +119,7 @@ static void peep(const struct part *part, size_t number, const float *cell, floa
     rnn->loops->add_product(part->count, rnn->peepholes + at, cell, sums);
 }
 
-static void lstm(const struct part *part, size_t batch)
+static void step_lstm(const struct part *part, size_t batch)
 {
     const struct inf_native_rnn *rnn = part->rnn;
     float *in = sums_of(part, batch, 0);
@@ -126,51 +127,52 @@ static void lstm(const struct part *part, size_t batch)
     float *forget = sums_of(part, batch, 2);
     float *made = sums_of(part, batch, 3);
     float *cell = of_batch(part, part->run->cell, batch);
-    peep(part, 0, cell, in);
-    gate(part, 0, in);
+    add_peephole(part, 0, cell, in);
+    finish_gate(part, 0, in);
     if (rnn->attrs->input_forget) {
         rnn->loops->complement(part->count, in, forget);
     } else {
-        peep(part, 2, cell, forget);
-        gate(part, 0, forget);
+        add_peephole(part, 2, cell, forget);
+        finish_gate(part, 0, forget);
     }
-    gate(part, 1, made);
+    finish_gate(part, 1, made);
     rnn->loops->keep(part->count, forget, in, made, cell);
-    peep(part, 1, cell, out);
-    gate(part, 0, out);
-    // What goes into this activation is not clipped: it is no sum.
+    add_peephole(part, 1, cell, out);
+    finish_gate(part, 0, out);
+    // The clip limits apply to sums only, so the cell state is not clipped here.
     memcpy(made, cell, part->count * sizeof(*made));
-    activate(part, 2, made);
+    activate_gate(part, 2, made);
     rnn->loops->multiply(part->count, out, made, of_batch(part, part->run->after, batch));
 }
 
-// `extra` is what the reset gate applies to, behind the product, or what it made of the state before it.
-static void gru(const struct part *part, size_t batch)
+// With linear_before_reset, `extra` is the product of the state, which the reset gate multiplies
+// here. Otherwise it is the state after the reset gate, which was multiplied before.
+static void step_gru(const struct part *part, size_t batch)
 {
     const struct inf_native_rnn *rnn = part->rnn;
     float *update = sums_of(part, batch, 0);
     float *made = sums_of(part, batch, 2);
-    gate(part, 0, update);
+    finish_gate(part, 0, update);
     if (rnn->attrs->linear_before_reset) {
         float *reset = sums_of(part, batch, 1);
-        gate(part, 0, reset);
+        finish_gate(part, 0, reset);
         rnn->loops->add_product(part->count, reset, of_batch(part, part->run->extra, batch), made);
     }
-    gate(part, 1, made);
+    finish_gate(part, 1, made);
     rnn->loops->blend(part->count, update, made, of_batch(part, part->run->before, batch),
                       of_batch(part, part->run->after, batch));
 }
 
-static void simple(const struct part *part, size_t batch)
+static void step_simple(const struct part *part, size_t batch)
 {
     float *sums = sums_of(part, batch, 0);
-    gate(part, 0, sums);
+    finish_gate(part, 0, sums);
     memcpy(of_batch(part, part->run->after, batch), sums, part->count * sizeof(*sums));
 }
 
 // --- steps ---
 
-static bool counts(const struct part *part, size_t batch)
+static bool is_inside(const struct part *part, size_t batch)
 {
     return part->run->step < part->rnn->lengths[batch];
 }
@@ -182,7 +184,7 @@ void inf_native_rnn_reset_tile(const void *run, size_t tile, size_t worker)
     add_state(&part, 1, part.run->before, part.run->from_nothing);
     for (size_t batch = 0; batch < part.rnn->batch; batch++) {
         float *reset = sums_of(&part, batch, 1);
-        gate(&part, 0, reset);
+        finish_gate(&part, 0, reset);
         part.rnn->loops->multiply(part.count, reset, of_batch(&part, part.run->before, batch),
                                   of_batch(&part, part.run->extra, batch));
     }
@@ -206,16 +208,16 @@ static void add_products(const struct part *part)
     }
 }
 
-static void put_result(const struct part *part, size_t batch)
+static void store_result(const struct part *part, size_t batch)
 {
     const struct inf_native_rnn *rnn = part->rnn;
     const struct inf_native_rnn_run *run = part->run;
-    bool turned = inf_native_rnn_is_reversed(rnn, part->direction) && counts(part, batch);
+    bool turned = inf_native_rnn_is_reversed(rnn, part->direction) && is_inside(part, batch);
     size_t time = turned ? rnn->lengths[batch] - 1 - run->step : run->step;
     size_t row = (time * rnn->directions + part->direction) * rnn->batch + batch;
     float *y = run->y + row * rnn->hidden + part->first;
     float *after = of_batch(part, run->after, batch);
-    if (counts(part, batch)) {
+    if (is_inside(part, batch)) {
         memcpy(y, after, part->count * sizeof(*y));
     } else {
         memset(y, 0, part->count * sizeof(*y));
@@ -226,13 +228,13 @@ static void put_result(const struct part *part, size_t batch)
 void inf_native_rnn_step_tile(const void *run, size_t tile, size_t worker)
 {
     static void (*const kinds[])(const struct part *part, size_t batch) = {
-        [INF_RNN_LSTM] = lstm, [INF_RNN_GRU] = gru, [INF_RNN_SIMPLE] = simple};
+        [INF_RNN_LSTM] = step_lstm, [INF_RNN_GRU] = step_gru, [INF_RNN_SIMPLE] = step_simple};
     (void)worker;
     struct part part = part_of(run, tile);
     add_products(&part);
     for (size_t batch = 0; batch < part.rnn->batch; batch++) {
-        if (counts(&part, batch))
+        if (is_inside(&part, batch))
             kinds[part.rnn->attrs->kind](&part, batch);
-        put_result(&part, batch);
+        store_result(&part, batch);
     }
 }

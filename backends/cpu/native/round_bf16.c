@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+// Measures once whether bf16 dot products are faster than widening weights, and rounds the operands
+// of runs.
 #include "backends/cpu/native/round_bf16.h"
 
 #include <string.h>
 
 #include "backends/base/clock.h"
 
-#define TRIAL_DEPTH 128 // elements of a segment of the trial
+#define TRIAL_DEPTH 128 // elements in a segment of the benchmark
 #define TRIAL_RUNS  16
-#define LINE_COUNT  32 // of bf16, in a cache line
+#define LINE_COUNT  32 // bf16 elements in a cache line
 
 // --- whether it pays ---
 
-// Operands of the trial: all zeros, which take as long as others.
+// Operands of the benchmark: all zeros, which take as long as any other values.
 struct trial {
     _Alignas(64) float w[TRIAL_DEPTH * 2 * 16];
     float a[INF_GEMM_ROWS_MAX * TRIAL_DEPTH], bias[2 * 16];
     float y[INF_GEMM_ROWS_MAX * 2 * 16];
 };
 
-// The least time of some runs of a panel's product.
+// Returns the shortest time of TRIAL_RUNS products with a panel.
 static uint64_t try_gemm(const struct inf_nn_gemm *nn, struct trial *trial)
 {
     const float *a[1] = {trial->a};
@@ -54,7 +56,7 @@ bool inf_round_bf16_is_faster(const struct inf_nn *nn)
 
 // --- runs ---
 
-// Elements of a segment of a run: windows overlap, or leave some out.
+// Returns the elements that a segment of a run of `pixels` pixels covers.
 static size_t segment_count(const struct inf_conv_packed *conv, size_t pixels)
 {
     return (pixels - 1) * conv->a_step + conv->depth;

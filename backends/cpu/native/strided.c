@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results whose elements lie at regular steps in x: transpose, slice, split, tile, broadcast.
+// Operators whose results are read from x at regular steps: transpose, slice, split, tile,
+// broadcast. Each becomes nested loops.
 #include <string.h>
 
 #include "backends/cpu/native/work.h"
 #include "backends/graph/shape/infer.h"
 
 #define AXES_MAX   (2 * INF_LIMIT_RANK)
-#define SQUARE     16                 // side of the squares that a transposition moves at once
-#define TASK_BYTES ((size_t)32 << 10) // that one task writes, about
+#define SQUARE     16                 // side of the squares that a transposition copies at a time
+#define TASK_BYTES ((size_t)32 << 10) // bytes that one task writes, approximately
 
-// One result: nested loops, the last one innermost. Steps are in bytes of x; results are dense.
+// One result as nested loops, the last one innermost. Steps are in bytes of x; results are dense.
 struct strided {
     size_t element;
     int32_t rank;
     size_t dims[AXES_MAX];
     ptrdiff_t steps[AXES_MAX];
     ptrdiff_t start;
-    int32_t across;   // the axis that is dense in x; -1: none, or it is the innermost one
-    size_t outer;     // rounds of all loops but the innermost and `across`
-    size_t row_bytes; // of the innermost one
+    int32_t across; // the axis that is contiguous in x; -1 if there is none or it is the innermost
+    size_t outer;   // iterations of all loops but the innermost and `across`
+    size_t row_bytes; // bytes of the innermost loop
     size_t y_steps[AXES_MAX];
 };
 
@@ -35,13 +36,13 @@ struct strided_task {
 
 // --- loops ---
 
-// Adds an axis around those that there are.
+// Adds a loop around the existing ones.
 static void add_axis(struct strided *strided, size_t dim, ptrdiff_t step)
 {
     int32_t last = strided->rank - 1;
     if (dim == 1)
         return;
-    // Where it continues the one within, both are one loop.
+    // A loop that continues the one inside it is merged with it.
     if (last >= 0 && step == strided->steps[last] * (ptrdiff_t)strided->dims[last]) {
         strided->dims[last] *= dim;
         return;
@@ -50,7 +51,7 @@ static void add_axis(struct strided *strided, size_t dim, ptrdiff_t step)
     strided->steps[strided->rank++] = step;
 }
 
-// Puts the innermost axis last and finds out what else the loops need to know.
+// Puts the innermost loop last, and derives the other members.
 static void close_axes(struct strided *strided)
 {
     if (strided->rank == 0) {
@@ -81,8 +82,8 @@ static void close_axes(struct strided *strided)
     strided->row_bytes = strided->dims[last] * strided->element;
 }
 
-// Where round `index` of the outer loops starts.
-static void locate(const struct strided *strided, size_t index, const char **x, char **y)
+// Moves x and y to iteration `index` of the outer loops.
+static void locate_loop(const struct strided *strided, size_t index, const char **x, char **y)
 {
     for (int32_t axis = strided->rank - 2; axis >= 0; axis--) {
         if (axis == strided->across)
@@ -94,45 +95,46 @@ static void locate(const struct strided *strided, size_t index, const char **x, 
     }
 }
 
-static inline void pick(size_t element, size_t count, const char *x, ptrdiff_t x_step, char *y,
-                        size_t y_step)
+static inline void copy_elements(size_t element, size_t count, const char *x, ptrdiff_t x_step,
+                                 char *y, size_t y_step)
 {
     for (size_t i = 0; i < count; i++)
         memcpy(y + i * y_step, x + (ptrdiff_t)i * x_step, element);
 }
 
-// `count` elements `x_step` apart, to `y_step` apart. The constants make loads and stores of copies.
-static void pick_any(size_t element, size_t count, const char *x, ptrdiff_t x_step, char *y,
-                     size_t y_step)
+// Copies `count` elements from addresses `x_step` apart to addresses `y_step` apart. Constant sizes
+// compile to loads and stores.
+static void copy_strided(size_t element, size_t count, const char *x, ptrdiff_t x_step, char *y,
+                         size_t y_step)
 {
     switch (element) {
     case 1:
-        pick(1, count, x, x_step, y, y_step);
+        copy_elements(1, count, x, x_step, y, y_step);
         break;
     case 2:
-        pick(2, count, x, x_step, y, y_step);
+        copy_elements(2, count, x, x_step, y, y_step);
         break;
     case 4:
-        pick(4, count, x, x_step, y, y_step);
+        copy_elements(4, count, x, x_step, y, y_step);
         break;
     default:
-        pick(8, count, x, x_step, y, y_step);
+        copy_elements(8, count, x, x_step, y, y_step);
         break;
     }
 }
 
-static void row(const struct strided *strided, const char *x, char *y)
+static void copy_row(const struct strided *strided, const char *x, char *y)
 {
     int32_t last = strided->rank - 1;
     if (strided->steps[last] == (ptrdiff_t)strided->element)
         memcpy(y, x, strided->row_bytes);
     else
-        pick_any(strided->element, strided->dims[last], x, strided->steps[last], y,
-                 strided->element);
+        copy_strided(strided->element, strided->dims[last], x, strided->steps[last], y,
+                     strided->element);
 }
 
-// Squares, so that lines of x and of y are used up while they are in the cache.
-static void transpose(const struct strided *strided, const char *x, char *y)
+// Copies squares, so that cache lines of x and of y are used completely before they are evicted.
+static void transpose_plane(const struct strided *strided, const char *x, char *y)
 {
     int32_t last = strided->rank - 1;
     size_t rows = strided->dims[strided->across];
@@ -143,10 +145,10 @@ static void transpose(const struct strided *strided, const char *x, char *y)
         for (size_t c = 0; c < columns; c += SQUARE) {
             size_t end = INF_MIN(c + SQUARE, columns);
             for (size_t i = c; i < end; i++)
-                pick_any(strided->element, some,
-                         x + (ptrdiff_t)i * strided->steps[last] + r * strided->element,
-                         (ptrdiff_t)strided->element, y + r * y_step + i * strided->element,
-                         y_step);
+                copy_strided(strided->element, some,
+                             x + (ptrdiff_t)i * strided->steps[last] + r * strided->element,
+                             (ptrdiff_t)strided->element, y + r * y_step + i * strided->element,
+                             y_step);
         }
     }
 }
@@ -158,11 +160,11 @@ static void strided_tile(const void *context, size_t first, size_t count)
     for (size_t i = first; i < first + count; i++) {
         const char *x = task->x + strided->start;
         char *y = task->y;
-        locate(strided, i, &x, &y);
+        locate_loop(strided, i, &x, &y);
         if (strided->across >= 0)
-            transpose(strided, x, y);
+            transpose_plane(strided, x, y);
         else
-            row(strided, x, y);
+            copy_row(strided, x, y);
     }
 }
 
@@ -181,7 +183,7 @@ static void strided_run(const struct inf_cpu_step *step)
 
 // --- operators ---
 
-// Steps of x's axes in bytes.
+// Returns the steps of x's axes, in bytes.
 static void steps_of(const struct inf_shape *x, size_t element, ptrdiff_t *steps)
 {
     ptrdiff_t step = (ptrdiff_t)element;
@@ -239,7 +241,7 @@ static void describe_tile(struct strided *strided, const struct inf_graph *graph
     }
 }
 
-// Part `index` of a split, which starts at `*at` along the axis.
+// Describes part `index` of a split, which starts at *at along the axis.
 static void describe_split(struct strided *strided, const struct inf_graph *graph,
                            const struct inf_node *node, uint32_t index, int64_t *at,
                            const ptrdiff_t *steps)
@@ -253,9 +255,9 @@ static void describe_split(struct strided *strided, const struct inf_graph *grap
         add_axis(strided, (size_t)y->dims[i], steps[i]);
 }
 
-// Fills set->parts. False where the node's operands are not known.
-static bool describe(struct strided_set *set, const struct inf_graph *graph,
-                     const struct inf_node *node)
+// Fills set->parts. Returns false if the bounds of a slice are not constant.
+static bool describe_parts(struct strided_set *set, const struct inf_graph *graph,
+                           const struct inf_node *node)
 {
     ptrdiff_t steps[INF_LIMIT_RANK];
     const struct inf_value *x = &graph->values[node->inputs[0]];
@@ -303,7 +305,7 @@ static enum inf_code strided_create(struct inf_cpu_step *step, struct inf_error 
     if (set->parts == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its loops", node->name);
-    if (!describe(set, step->graph, node))
+    if (!describe_parts(set, step->graph, node))
         return inf_fail(err, INF_INTERNAL, "node '%s': bounds are no constants", node->name);
     step->run = strided_run;
     step->kernel = set->parts[0].across >= 0 ? "transpose" : "rows";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the thread pool of a run.
+// Chooses the thread pool for a run.
 #include "backends/cpu/program/device.h"
 
 pthreadpool_t inf_cpu_device_pool(const struct inf_cpu_device *device,
@@ -7,7 +7,7 @@ pthreadpool_t inf_cpu_device_pool(const struct inf_cpu_device *device,
 {
     if (segment->threads > 0 && segment->threads < device->pools.threads)
         return NULL;
-    // The plan of another device that falls back on this one may have more slots than there are pools;
-    // a pool takes one run at a time.
+    // A plan of another device that falls back on this one may have more slots than there are
+    // pools. A pool runs one call at a time, so sharing it is safe.
     return device->pools.pools[slot % device->pools.slots];
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides by timing whether a fused group is computed as one step. Compiling and running the
+// candidates is program.c's.
 #include "backends/cpu/program/fusion_race.h"
 
 #include <string.h>
@@ -15,7 +17,7 @@ struct trial {
     const struct inf_run *run;
 };
 
-static enum inf_code run(void *context)
+static enum inf_code run_candidate(void *context)
 {
     struct trial *trial = context;
     struct inf_ticket ticket;
@@ -25,7 +27,8 @@ static enum inf_code run(void *context)
 static void take_turn(void *context, uint32_t index)
 {
     struct trial *trial = (struct trial *)context + index;
-    if (trial->program != NULL && inf_cpu_race_time_candidate(trial->form, run, trial) != INF_OK) {
+    if (trial->program != NULL &&
+        inf_cpu_race_time_candidate(trial->form, run_candidate, trial) != INF_OK) {
         inf_cpu_program_destroy(trial->program);
         trial->program = NULL;
     }
@@ -80,11 +83,11 @@ static void race_group(struct inf_cpu_device *device, const struct inf_segment *
         forms[0].least_ns > 0)
         inf_cpu_race_results_record(device->race_results, key, start_ns, last, forms,
                                     INF_CPU_FUSION_CANDIDATES);
-    // By rule from now on, or what a plan was made for would change before it is compiled.
+    // The rule's choice is fixed from here on: a plan is made for it before it is compiled.
     inf_cpu_race_results_fix(device->race_results, key, inf_cpu_fusion_level_name(level));
 }
 
-// Settles the group that ends with `node`.
+// Decides the fused group that ends with `node`, if there is one and it has no recorded winner.
 static void race_group_ending_at(struct inf_cpu_device *device, const struct inf_segment *segment,
                                  uint32_t node, enum inf_cpu_fusion_level level) INF_MAY_BLOCK
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looks up which level of fusion won the race for a group of nodes.
 #include "backends/cpu/program/fusion_select.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ const char *inf_cpu_fusion_level_name(enum inf_cpu_fusion_level level)
 
 // --- keys ---
 
-// An operand: which node of the group makes it, or what it is like.
+// Hashes an operand: the index of the node of the group that makes it, or else its type and shape.
 static uint64_t hash_operand(uint64_t key, const struct inf_graph *graph,
                              const struct inf_cpu_group *group, uint32_t value)
 {
@@ -25,7 +26,8 @@ static uint64_t hash_operand(uint64_t key, const struct inf_graph *graph,
     return inf_cpu_race_results_hash_value(key, graph, value);
 }
 
-// What a choice hangs on: threads, precision, and how the nodes of the group hang together.
+// The key covers all that the result of a race depends on: threads, precision, and the nodes with
+// their operands.
 uint64_t inf_cpu_fusion_key(const struct inf_cpu_device *device, const struct inf_segment *segment,
                             const struct inf_cpu_group *group, enum inf_cpu_fusion_level level)
 {
@@ -47,7 +49,6 @@ uint64_t inf_cpu_fusion_key(const struct inf_cpu_device *device, const struct in
 
 // --- choices ---
 
-// Whether there is a group that `node` is part of, and it is one step.
 bool inf_cpu_fusion_applies(const struct inf_cpu_device *device, const struct inf_segment *segment,
                             uint32_t node, enum inf_cpu_fusion_level level)
 {

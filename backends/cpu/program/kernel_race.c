@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Times the kernels that can compute a node. Which one is taken is decided in race_results.c.
 #include "backends/cpu/program/kernel_race.h"
 
 #include "backends/cpu/core/counted_memory.h"
@@ -19,7 +20,7 @@ struct trial {
 
 // --- a trial ---
 
-static void bind(struct inf_cpu_step *step, const struct inf_cpu_race_operands *operands)
+static void bind_operands(struct inf_cpu_step *step, const struct inf_cpu_race_operands *operands)
 {
     for (uint32_t i = 0; i < step->operand_count; i++) {
         uint32_t value = step->operands[i];
@@ -44,7 +45,7 @@ static enum inf_code trial_fill(struct trial *trial, const struct inf_cpu_step *
     INF_TRY(inf_cpu_step_init_operands(step, err));
     inf_cpu_step_bind_placeholders(step);
     INF_TRY(trial->candidate->kernel->create(step, err));
-    bind(step, operands);
+    bind_operands(step, operands);
     if (step->scratch_count > 0) {
         step->scratch = inf_cpu_memory_alloc(&trial->scratch, step->scratch_count * sizeof(float));
         if (step->scratch == NULL)
@@ -60,16 +61,16 @@ static void trial_fini(struct trial *trial)
     inf_arena_fini(&trial->arena);
 }
 
-static enum inf_code run(void *context)
+static enum inf_code run_candidate(void *context)
 {
     struct trial *trial = context;
     return inf_cpu_step_run(&trial->step, NULL);
 }
 
-static void lead(void *context)
+static void time_candidate(void *context)
 {
     struct trial *trial = context;
-    trial->code = inf_cpu_race_time_candidate(trial->candidate, run, trial);
+    trial->code = inf_cpu_race_time_candidate(trial->candidate, run_candidate, trial);
 }
 
 static void take_turn(void *context, uint32_t index)
@@ -78,9 +79,9 @@ static void take_turn(void *context, uint32_t index)
     if (trial->code != INF_OK)
         return;
     if (inf_cpu_step_is_xnn(&trial->step))
-        lead(trial);
+        time_candidate(trial);
     else
-        inf_cpu_team_run_region(&trial->team, lead, trial);
+        inf_cpu_team_run_region(&trial->team, time_candidate, trial);
 }
 
 // --- races ---

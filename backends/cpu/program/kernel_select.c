@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Selects the kernel of a node: by a recorded race, by a new race, or by rule.
 #include "backends/cpu/program/kernel_select.h"
 
 #include <string.h>
@@ -7,8 +8,10 @@
 #include "backends/cpu/program/kernel_race.h"
 #include "backends/storage/record.h"
 
-// What a choice hangs on: threads, precision, the node's operator, attributes and operands.
-static uint64_t key_of(const struct inf_cpu_race_results *results, const struct inf_cpu_step *step)
+// The key covers all that the result of a race depends on: threads, precision, and the node's
+// operator, attributes and operands.
+static uint64_t make_key(const struct inf_cpu_race_results *results,
+                         const struct inf_cpu_step *step)
 {
     const struct inf_node *node = step->node;
     bool bf16 = step->bf16 && !(step->pinned != NULL && step->pinned[step->index]);
@@ -20,12 +23,14 @@ static uint64_t key_of(const struct inf_cpu_race_results *results, const struct 
     return key;
 }
 
-// The candidate that is known to win, or that wins now; 0, the rule's, where there is no race.
-static uint32_t choose(struct inf_cpu_race_results *results, const struct inf_cpu_step *step,
-                       struct inf_cpu_candidate *candidates, uint32_t count) INF_MAY_BLOCK
+// Returns the index of the candidate that won the race, which is run if it is not recorded; 0, the
+// rule's choice, if there is no race.
+static uint32_t choose_candidate(struct inf_cpu_race_results *results,
+                                 const struct inf_cpu_step *step,
+                                 struct inf_cpu_candidate *candidates, uint32_t count) INF_MAY_BLOCK
 {
     char winner[INF_CPU_WINNER_TEXT] = "";
-    uint64_t key = key_of(results, step);
+    uint64_t key = make_key(results, step);
     if (!inf_cpu_race_results_find(results, key, winner) &&
         inf_cpu_race_results_may_race(results)) {
         uint64_t start_ns = inf_clock_ns();
@@ -51,6 +56,6 @@ enum inf_code inf_cpu_kernel_select(const struct inf_cpu_kernel **out_kernel,
         return INF_OK;
     uint32_t count = inf_cpu_kernel_list(candidates, step->graph, step->node);
     if (count > 1)
-        *out_kernel = candidates[choose(results, step, candidates, count)].kernel;
+        *out_kernel = candidates[choose_candidate(results, step, candidates, count)].kernel;
     return INF_OK;
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compiles a segment to steps, runs the steps, and reports their times. Consecutive native steps
+// form a parallel region, for which the threads of the slot are woken once.
 #include "backends/cpu/program/program.h"
 
 #include <inttypes.h>
@@ -14,36 +16,37 @@
 #include "backends/cpu/program/step.h"
 #include "proto/core/span.h"
 
-// A stretch of steps is worth to wake other threads when it takes one core twice as long as waking them,
-// of which so many multiply-adds are a nanosecond; but what was measured may have been disturbed.
+// Several threads are used for a region only if its estimated single-thread time is at least twice
+// the time of a wake-up. The estimate assumes CORE_MACS_PER_NS multiply-adds per nanosecond. The
+// bounds limit the effect of a disturbed measurement.
 #define CORE_MACS_PER_NS 50
 #define TEAM_MACS_MIN    ((size_t)1000000)
 #define TEAM_MACS_MAX    ((size_t)20000000)
 
 struct cpu_program {
     struct inf_program base;
-    struct inf_arena arena;     // what steps point to
-    struct inf_cpu_step *steps; // slot after slot
+    struct inf_arena arena;     // memory that the steps point to
+    struct inf_cpu_step *steps; // the steps of slot 0, then those of slot 1, ...
     uint32_t step_count;        // of one slot
     uint32_t slots;
     struct inf_cpu_memory *scratch; // of all slots
     struct inf_cpu_team *teams;     // by slot
-    size_t team_macs;               // of a stretch that threads are woken for, at least
+    size_t team_macs;               // multiply-adds from which on threads are woken for a region
 };
 
 // --- steps ---
 
-static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segment *segment,
-                               enum inf_cpu_fusion_level fusing,
-                               struct inf_cpu_race_results *results, struct inf_error *err)
+static enum inf_code create_step(struct inf_cpu_step *step, const struct inf_segment *segment,
+                                 enum inf_cpu_fusion_level fusing,
+                                 struct inf_cpu_race_results *results, struct inf_error *err)
 {
     const struct inf_cpu_kernel *kernel;
     struct inf_cpu_chain chain;
-    struct inf_cpu_row_pipeline stream;
+    struct inf_cpu_row_pipeline pipeline;
     INF_TRY(inf_cpu_step_init_operands(step, err));
     if (fusing == INF_CPU_FUSE_PIPELINES &&
-        inf_cpu_row_pipeline_find(&stream, step->graph, step->index, segment)) {
-        INF_TRY(inf_row_pipeline_create(step, &stream, err));
+        inf_cpu_row_pipeline_find(&pipeline, step->graph, step->index, segment)) {
+        INF_TRY(inf_row_pipeline_create(step, &pipeline, err));
         inf_cpu_step_bind_placeholders(step);
     } else if (fusing != INF_CPU_FUSE_NONE &&
                inf_cpu_chain_find(&chain, step->graph, step->index, segment) &&
@@ -60,7 +63,7 @@ static enum inf_code step_fill(struct inf_cpu_step *step, const struct inf_segme
 
 // --- programs ---
 
-// Gives the steps of each slot the same memory for what they need while they run.
+// Gives the steps of each slot one common piece of scratch memory.
 static enum inf_code share_scratch(struct cpu_program *program, struct inf_error *err)
 {
     size_t most = 0;
@@ -84,13 +87,14 @@ static enum inf_code share_scratch(struct cpu_program *program, struct inf_error
     return INF_OK;
 }
 
-// A node that has a step, and what its step may compute beside it.
+// A node that has a step, and the level at which the step may compute other nodes with it.
 struct planned_step {
     uint32_t node;
     enum inf_cpu_fusion_level fusing;
 };
 
-// Lists the steps of the segment, by choice or (`most` not NULL) as large as they may be.
+// Lists the steps of the segment: at the selected level of fusion, or at *most if `most` is not
+// NULL.
 static uint32_t list_steps(struct planned_step *steps, const struct inf_cpu_device *device,
                            const struct inf_segment *segment, const enum inf_cpu_fusion_level *most)
 {
@@ -148,15 +152,16 @@ static enum inf_code program_fill(struct cpu_program *program, struct inf_cpu_de
         uint32_t slot = (uint32_t)(i / program->step_count);
         step->index = like->node;
         step_init(step, program, device, segment, slot);
-        INF_TRY(step_fill(step, segment, like->fusing, device->race_results, err));
+        INF_TRY(create_step(step, segment, like->fusing, device->race_results, err));
         program->base.lowered_nodes += slot == 0 ? step->lowered_nodes : 0;
     }
     return share_scratch(program, err);
 }
 
-static enum inf_code compile(struct inf_program **out_program, struct inf_cpu_device *device,
-                             const struct inf_segment *segment,
-                             const enum inf_cpu_fusion_level *most, struct inf_error *err)
+static enum inf_code compile_program(struct inf_program **out_program,
+                                     struct inf_cpu_device *device,
+                                     const struct inf_segment *segment,
+                                     const enum inf_cpu_fusion_level *most, struct inf_error *err)
 {
     struct cpu_program *program = calloc(1, sizeof(*program));
     if (program == NULL)
@@ -178,7 +183,7 @@ enum inf_code inf_cpu_program_compile(struct inf_program **out_program, struct i
                                       struct inf_error *err)
 {
     (void)flags;
-    return compile(out_program, (struct inf_cpu_device *)base, segment, NULL, err);
+    return compile_program(out_program, (struct inf_cpu_device *)base, segment, NULL, err);
 }
 
 enum inf_code inf_cpu_program_compile_at_level(struct inf_program **out_program,
@@ -187,7 +192,7 @@ enum inf_code inf_cpu_program_compile_at_level(struct inf_program **out_program,
                                                enum inf_cpu_fusion_level most,
                                                struct inf_error *err)
 {
-    return compile(out_program, device, segment, &most, err);
+    return compile_program(out_program, device, segment, &most, err);
 }
 
 void inf_cpu_program_destroy(struct inf_program *base)
@@ -204,7 +209,8 @@ void inf_cpu_program_destroy(struct inf_program *base)
 
 // --- runs ---
 
-// Points the step at the run's operands. True where one of them moved.
+// Points the step at the operands of a run. Returns true if one of them is not where it was in the
+// last run.
 static bool step_bind(struct inf_cpu_step *step, const struct inf_binding *bindings)
 {
     const struct inf_node *node = step->node;
@@ -235,8 +241,8 @@ static enum inf_code run_step(struct inf_cpu_step *step, const struct inf_run *r
     return INF_OK;
 }
 
-// Steps that run one after the other.
-struct stretch {
+// Consecutive steps that all run on XNNPACK, or are all native.
+struct region {
     struct inf_cpu_step *steps;
     uint32_t count;
     const struct inf_run *run;
@@ -244,23 +250,23 @@ struct stretch {
     enum inf_code code;
 };
 
-static enum inf_code run_steps(const struct stretch *stretch)
+static enum inf_code run_steps(const struct region *region)
 {
-    const struct inf_run *run = stretch->run;
-    for (uint32_t i = 0; i < stretch->count; i++) {
-        struct inf_cpu_step *step = &stretch->steps[i];
+    const struct inf_run *run = region->run;
+    for (uint32_t i = 0; i < region->count; i++) {
+        struct inf_cpu_step *step = &region->steps[i];
         if (run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed))
-            return inf_fail(stretch->err, INF_CANCELLED, "cancelled before node '%s'",
+            return inf_fail(region->err, INF_CANCELLED, "cancelled before node '%s'",
                             step->node->name);
-        INF_TRY(run_step(step, run, stretch->err));
+        INF_TRY(run_step(step, run, region->err));
     }
     return INF_OK;
 }
 
-static void lead_stretch(void *context)
+static void run_region_steps(void *context)
 {
-    struct stretch *stretch = context;
-    stretch->code = run_steps(stretch);
+    struct region *region = context;
+    region->code = run_steps(region);
 }
 
 enum inf_code inf_cpu_program_run(struct inf_program *base, const struct inf_run *run,
@@ -270,18 +276,18 @@ enum inf_code inf_cpu_program_run(struct inf_program *base, const struct inf_run
     struct inf_cpu_step *steps = program->steps + (size_t)run->slot * program->step_count;
     uint32_t end;
     for (uint32_t at = 0; at < program->step_count; at = end) {
-        struct stretch stretch = {.steps = &steps[at], .run = run, .err = err};
+        struct region region = {.steps = &steps[at], .run = run, .err = err};
         bool xnn = inf_cpu_step_is_xnn(&steps[at]);
         size_t macs = 0;
         for (end = at; end < program->step_count && inf_cpu_step_is_xnn(&steps[end]) == xnn; end++)
             macs += steps[end].macs;
-        stretch.count = end - at;
+        region.count = end - at;
         if (!xnn && macs >= program->team_macs)
-            inf_cpu_team_run_region(steps[at].team, lead_stretch, &stretch);
+            inf_cpu_team_run_region(steps[at].team, run_region_steps, &region);
         else
-            lead_stretch(&stretch);
-        if (stretch.code != INF_OK)
-            return stretch.code;
+            run_region_steps(&region);
+        if (region.code != INF_OK)
+            return region.code;
     }
     ticket->value = 0;
     return INF_OK;
@@ -291,7 +297,7 @@ struct inf_blob_form *inf_cpu_program_packed(const struct inf_program *base, uin
                                              uint32_t input)
 {
     const struct cpu_program *program = (const struct cpu_program *)base;
-    // The steps of all slots have the same packs.
+    // The steps of all slots hold the same packs, so slot 0 is enough.
     for (uint32_t i = 0; i < program->step_count; i++)
         for (const struct inf_cpu_pack_use *use = program->steps[i].pack_uses; use != NULL;
              use = use->next)

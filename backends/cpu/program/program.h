@@ -7,21 +7,21 @@
 #include "backends/cpu/program/device.h"
 #include "backends/device/device_impl.h"
 
-// The entries of struct inf_backend of the same names. Weights are packed when a program is compiled,
-// so INF_COMPILE_ONLY changes nothing. Those that products of ours read are shared (pack.h); of
-// XNNPACK's operators each slot has a copy.
+// Entries of struct inf_backend. Weights are packed when a program is compiled, so INF_COMPILE_ONLY
+// changes nothing. Packs of native products are shared (pack.h); XNNPACK's operators have their own
+// copy in each slot.
 enum inf_code inf_cpu_program_compile(struct inf_program **out_program, struct inf_device *device,
                                       const struct inf_segment *segment, uint32_t flags,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Compiles in steps as large as `most` allows, whatever won a race. For races.
+// Compiles at the level `most`, whatever level won a race. For races.
 enum inf_code inf_cpu_program_compile_at_level(struct inf_program **out_program,
                                                struct inf_cpu_device *device,
                                                const struct inf_segment *segment,
                                                enum inf_cpu_fusion_level most,
                                                struct inf_error *err) INF_NODISCARD;
 
-// The rest of the entries of struct inf_backend.
+// The other entries of struct inf_backend.
 void inf_cpu_program_destroy(struct inf_program *program);
 enum inf_code inf_cpu_program_run(struct inf_program *program, const struct inf_run *run,
                                   struct inf_ticket *ticket, struct inf_error *err) INF_NODISCARD;

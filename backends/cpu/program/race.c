@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs candidates in turn, so that a disturbance hits all of them, and keeps the shortest time of
+// each.
 #include "backends/cpu/program/race.h"
 
 #include <stdlib.h>
@@ -7,14 +9,14 @@
 #include "backends/base/clock.h"
 #include "proto/core/span.h"
 
-// Turns of a race, and the time after which there are no more.
+// The number of turns of a race, and the time after which no further turn begins.
 #define TURNS_MAX 9u
 #define TURNS_MIN 2u
 #define TURNS_NS  (20 * (uint64_t)INF_NS_PER_MS)
-// Who takes so many times the best one's time will not win any more.
+// A candidate that takes this many times the best time cannot win: the race may end.
 #define BEATEN 1.5
 
-#define SLACK_SIZE 64 // XNNPACK reads some bytes behind operands
+#define SLACK_SIZE 64 // XNNPACK reads some bytes beyond its operands
 
 // --- operands ---
 

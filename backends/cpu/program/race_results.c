@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The winners of races: a list in memory, and a file of text lines that is appended to.
 #include "backends/cpu/program/race_results.h"
 
 #include <inttypes.h>
@@ -11,32 +12,32 @@
 #include "backends/storage/record_file.h"
 #include "proto/core/span.h"
 
-// Choices that are kept; what is met when there are so many is chosen by rule.
+// The largest number of recorded winners. Beyond it, choices are made by rule.
 #define RECORDS_MAX 2048u
-// What all races of a device may take together.
+// The total time that all races of a device may take.
 #define RACES_NS (4 * (uint64_t)INF_NS_PER_S)
-// The rule's candidate stays unless another takes less than so much of its time: a race is short, and
-// weights of XNNPACK's operators cannot be shared.
+// The rule's candidate stays unless another takes less than this share of its time. A race is
+// short, and weights of XNNPACK's operators cannot be shared.
 #define CLEARLY 0.9
 
 struct record {
     uint64_t key;
     char winner[INF_CPU_WINNER_TEXT];
-    bool raced; // else it is not kept
+    bool raced; // by a race; otherwise it is not written to the file
 };
 
 struct inf_cpu_race_results {
     const struct inf_log *log;
-    uint64_t seed; // of keys: what all results hold for
+    uint64_t seed; // start of all keys: the hash of what all results depend on
 
-    struct inf_mutex mutex; // guards what follows
+    struct inf_mutex mutex; // guards the members below
     struct record *records;
-    uint32_t count, written; // of them in the file
-    bool writing;            // by a thread that will write all that there are
+    uint32_t count, written; // records in memory, and in the file
+    bool writing;            // a thread is writing; it will write all records that there are
     uint64_t spent_ns;
 
-    struct inf_record_file file; // of the thread that writes
-    char header[64];             // its first line
+    struct inf_record_file file; // used only by the thread that writes
+    char header[64];             // first line of the file
 };
 
 // --- keys ---
@@ -69,7 +70,7 @@ uint64_t inf_cpu_race_results_hash_node(uint64_t key, const struct inf_graph *gr
 
 // --- records ---
 
-static const struct record *find(const struct inf_cpu_race_results *results, uint64_t key)
+static const struct record *find_record(const struct inf_cpu_race_results *results, uint64_t key)
 {
     for (uint32_t i = 0; i < results->count; i++)
         if (results->records[i].key == key)
@@ -77,9 +78,10 @@ static const struct record *find(const struct inf_cpu_race_results *results, uin
     return NULL;
 }
 
-static void add(struct inf_cpu_race_results *results, uint64_t key, const char *winner, bool raced)
+static void add_record(struct inf_cpu_race_results *results, uint64_t key, const char *winner,
+                       bool raced)
 {
-    if (results->count == RECORDS_MAX || find(results, key) != NULL)
+    if (results->count == RECORDS_MAX || find_record(results, key) != NULL)
         return;
     struct record *record = &results->records[results->count++];
     record->key = key;
@@ -91,7 +93,7 @@ bool inf_cpu_race_results_find(struct inf_cpu_race_results *results, uint64_t ke
                                char winner[INF_CPU_WINNER_TEXT])
 {
     inf_mutex_lock(&results->mutex);
-    const struct record *record = find(results, key);
+    const struct record *record = find_record(results, key);
     snprintf(winner, INF_CPU_WINNER_TEXT, "%s", record != NULL ? record->winner : "");
     inf_mutex_unlock(&results->mutex);
     return winner[0] != '\0';
@@ -109,14 +111,14 @@ void inf_cpu_race_results_fix(struct inf_cpu_race_results *results, uint64_t key
                               const char *winner)
 {
     inf_mutex_lock(&results->mutex);
-    add(results, key, winner, false);
+    add_record(results, key, winner, false);
     inf_mutex_unlock(&results->mutex);
 }
 
 // --- the file ---
 
-// KEY WINNER
-static bool take_line(void *context, const char *line)
+// A line is: KEY WINNER
+static bool parse_line(void *context, const char *line)
 {
     struct inf_cpu_race_results *results = context;
     struct record record;
@@ -124,11 +126,11 @@ static bool take_line(void *context, const char *line)
     if (sscanf(line, "%" SCNx64 " %23[a-z0-9_]%n", &record.key, record.winner, &length) != 2 ||
         length != (int)strlen(line))
         return false;
-    add(results, record.key, record.winner, true);
+    add_record(results, record.key, record.winner, true);
     return true;
 }
 
-static size_t write_line(void *context, uint32_t index, char *line, size_t capacity)
+static size_t format_line(void *context, uint32_t index, char *line, size_t capacity)
 {
     const struct inf_cpu_race_results *results = context;
     const struct record *record = &results->records[index];
@@ -137,8 +139,9 @@ static size_t write_line(void *context, uint32_t index, char *line, size_t capac
     return (size_t)snprintf(line, capacity, "%016" PRIx64 " %s", record->key, record->winner);
 }
 
-// Appends what the file lacks. No lock is held meanwhile: records never change, and one thread writes.
-static void append(struct inf_cpu_race_results *results) INF_MAY_BLOCK
+// Appends the records that the file lacks. The lock is not held while writing: records never
+// change, and only one thread writes.
+static void append_records(struct inf_cpu_race_results *results) INF_MAY_BLOCK
 {
     inf_mutex_lock(&results->mutex);
     bool mine = !results->writing;
@@ -156,8 +159,8 @@ static void append(struct inf_cpu_race_results *results) INF_MAY_BLOCK
 
 // --- judging ---
 
-static void tell(const struct inf_cpu_race_results *results, const struct inf_node *node,
-                 const struct inf_cpu_candidate *candidates, uint32_t count, const char *chosen)
+static void log_race(const struct inf_cpu_race_results *results, const struct inf_node *node,
+                     const struct inf_cpu_candidate *candidates, uint32_t count, const char *chosen)
 {
     char times[160] = "";
     for (uint32_t i = 0; i < count; i++) {
@@ -180,12 +183,12 @@ void inf_cpu_race_results_record(struct inf_cpu_race_results *results, uint64_t 
             winner = candidates[i].family;
             bound = (double)candidates[i].least_ns;
         }
-    tell(results, node, candidates, count, winner);
+    log_race(results, node, candidates, count, winner);
     inf_mutex_lock(&results->mutex);
     results->spent_ns += inf_clock_ns() - start_ns;
-    add(results, key, winner, true);
+    add_record(results, key, winner, true);
     inf_mutex_unlock(&results->mutex);
-    append(results);
+    append_records(results);
 }
 
 // --- all of them ---
@@ -206,7 +209,7 @@ enum inf_code inf_cpu_race_results_open(struct inf_cpu_race_results **out_result
     inf_mutex_init(&results->mutex);
     results->log = log;
     results->seed = inf_record_hash_text(INF_RECORD_HASH_INIT, info->description);
-    // Another build has other kernels.
+    // Another build has other kernels, so its results are not used.
     inf_build_id(build);
     snprintf(results->header, sizeof results->header, "inferd-kernels 2 %.40s\n", build);
     results->file = (struct inf_record_file){.name = "kernels.db",
@@ -215,8 +218,8 @@ enum inf_code inf_cpu_race_results_open(struct inf_cpu_race_results **out_result
                                              .bytes_max = RECORDS_MAX * 128,
                                              .log = log,
                                              .context = results,
-                                             .take = take_line,
-                                             .write = write_line};
+                                             .take = parse_line,
+                                             .write = format_line};
     inf_record_file_open(&results->file, directory);
     results->written = results->count;
     *out_results = results;

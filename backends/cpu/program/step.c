@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Binds the operands of steps, and runs steps that XNNPACK or a native kernel computes.
 #include "backends/cpu/program/step.h"
 
 #include "backends/cpu/core/counted_memory.h"
 #include "backends/cpu/native/eltwise.h"
 #include "backends/cpu/xnnpack/library.h"
 
-// Where operands are before the first run. XNNPACK allocates in the first setup of an operator only,
-// and of later pointers it wants to know no more than how far they are from the first ones. So the
-// first setup is done when a program is compiled, with this, and runs allocate nothing. It is not
-// NULL, which kernels refuse, and so low that no element "at" it can have the address of a real one.
-#define NOWHERE ((void *)64)
+// The address of operands before the first run. XNNPACK allocates in the first setup of an operator
+// only; for later setups it stores how far the pointers moved. So the first setup is done with this
+// address when a program is compiled, and runs do not allocate. It is not NULL, which XNNPACK
+// refuses, and so low that no real operand can have it.
+#define PLACEHOLDER ((void *)64)
 
 enum inf_code inf_cpu_step_init_operands(struct inf_cpu_step *step, struct inf_error *err)
 {
@@ -26,13 +27,13 @@ enum inf_code inf_cpu_step_init_operands(struct inf_cpu_step *step, struct inf_e
 
 void inf_cpu_step_bind_placeholders(struct inf_cpu_step *step)
 {
-    step->output = NOWHERE;
+    step->output = PLACEHOLDER;
     for (uint32_t i = 0; i < step->operand_count; i++) {
         uint32_t value = step->operands[i];
         if (value == INF_VALUE_NONE)
             continue;
         bool constant = inf_graph_is_const(step->graph, value);
-        step->inputs[i] = constant ? step->graph->values[value].data->data : NOWHERE;
+        step->inputs[i] = constant ? step->graph->values[value].data->data : PLACEHOLDER;
     }
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise windows of 8-bit numbers: qconv2d with a group for each channel, of results in bytes. Some
-// pixels of a row at a time: for each block of channels the columns of their windows are interleaved
-// (struct inf_q8_depthwise) in memory of the thread, then summed.
+// Depthwise convolutions of 8-bit numbers with 8-bit results: qconv2d with one group for each
+// channel. A strip of pixels is computed at a time: for each block of channels the columns of the
+// windows are interleaved (struct inf_q8_depthwise) in scratch memory, then summed.
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/q8.h"
 #include "backends/graph/shape/infer.h"
 
 #include <string.h>
 
-#define STRIP_PIXELS 32   // of a row: their columns, interleaved, stay in the nearest cache
-#define COLUMNS_MAX  4096 // of one window, times fours of rows
+#define STRIP_PIXELS 32   // pixels of a row whose interleaved columns stay in the L1 cache
+#define COLUMNS_MAX  4096 // largest number of columns in a window, times groups of four rows
 #define FOUR         ((size_t)4)
-#define MACS_EACH    4 // multiply-adds of bytes that take as long as one of floats
+#define MACS_EACH    4 // 8-bit multiply-adds that take as long as one of floats
 #define STRIP_MACS   ((size_t)100000)
 
 // Channels that are computed together.
@@ -27,10 +27,10 @@ struct depthwise {
     size_t channels, batch;
     struct block *blocks;
     size_t block_count;
-    uint8_t *padding;  // a row of x, all of it zero points
-    size_t pixels_max; // of a strip
+    uint8_t *padding;  // a row of zero points
+    size_t pixels_max; // in a strip
     size_t strips, workers;
-    uint8_t *scratch; // of each worker: interleaved columns
+    uint8_t *scratch; // interleaved columns, by worker
     size_t scratch_step;
 };
 
@@ -42,7 +42,7 @@ struct depthwise_task {
 
 // --- what is accepted ---
 
-// Columns that the windows of `pixels` pixels lie in.
+// Returns how many columns the windows of `pixels` pixels cover.
 static size_t columns_of(const struct inf_window *width, size_t pixels)
 {
     return (pixels - 1) * (size_t)width->stride +
@@ -76,12 +76,13 @@ static enum inf_code depthwise_supports(const struct inf_graph *graph, const str
 struct strip {
     const struct block *block;
     const uint8_t *image;
-    int64_t row, column; // of x, of the first tap
+    int64_t row, column; // position of the first tap in x
     size_t columns;
     uint8_t *interleaved;
 };
 
-// Interleaves columns [begin, end) of four rows of taps of a strip; `inside`: they lie in x.
+// Interleaves columns [begin, end) of four rows of taps. `inside`: they lie inside x; otherwise
+// they are padding.
 static void interleave_some(const struct depthwise *depthwise, const struct strip *strip,
                             size_t four, size_t begin, size_t end, bool inside)
 {
@@ -123,8 +124,8 @@ static void interleave_strip(const struct depthwise *depthwise, const struct str
     }
 }
 
-static void row(const struct depthwise *depthwise, const uint8_t *image, int64_t y_row, uint8_t *y,
-                uint8_t *scratch)
+static void compute_row(const struct depthwise *depthwise, const uint8_t *image, int64_t y_row,
+                        uint8_t *y, uint8_t *scratch)
 {
     const struct inf_window *w = &depthwise->width;
     struct strip strip = {.image = image,
@@ -157,8 +158,8 @@ static void depthwise_tile(const void *context, size_t tile, size_t worker)
     size_t y_step = (size_t)depthwise->width.output * depthwise->channels;
     uint8_t *scratch = depthwise->scratch + worker * depthwise->scratch_step;
     for (size_t i = inf_native_strip_start(rows, depthwise->strips, strip, 1); i < end; i++)
-        row(depthwise, task->x + image * x_size, (int64_t)i, task->y + (image * rows + i) * y_step,
-            scratch);
+        compute_row(depthwise, task->x + image * x_size, (int64_t)i,
+                    task->y + (image * rows + i) * y_step, scratch);
 }
 
 static void depthwise_run(const struct inf_cpu_step *step)
@@ -171,9 +172,9 @@ static void depthwise_run(const struct inf_cpu_step *step)
 
 // --- packing ---
 
-// Cuts the channels into blocks. What is too little for a block of its own begins where channels of
-// another end: those are computed twice, to the same bytes.
-static void cut(struct depthwise *depthwise, const struct inf_q8 *q8)
+// Cuts the channels into blocks. A last block that would be too small starts earlier: some channels
+// are computed twice, with the same result.
+static void cut_channels(struct depthwise *depthwise, const struct inf_q8 *q8)
 {
     size_t whole = q8->depthwise->width;
     size_t half = q8->depthwise_half->width;
@@ -192,7 +193,7 @@ static void cut(struct depthwise *depthwise, const struct inf_q8 *q8)
     }
 }
 
-// Numbers of 32 bits, a block's, as four rows of their bytes.
+// Interleaves the 32-bit numbers of a block, as four rows of bytes.
 static void interleave_numbers(const struct block *block, const void *numbers, void *y)
 {
     uint8_t rows[4][256];
@@ -206,7 +207,7 @@ static void interleave_numbers(const struct block *block, const void *numbers, v
     block->loops->interleave(&columns, y);
 }
 
-// Weights of a block, of which `w` is the first.
+// Interleaves the weights of a block; `w` is the first of them.
 static void interleave_weights(const struct depthwise *depthwise, const struct block *block,
                                const uint8_t *w, uint8_t w_flip, uint8_t *y)
 {
@@ -226,7 +227,7 @@ static void interleave_weights(const struct depthwise *depthwise, const struct b
     }
 }
 
-// What a block has in front of its weights, in vectors of 4 * width bytes.
+// What precedes the weights of a block, in vectors of 4 * width bytes.
 enum {
     BIAS,
     SCALES,
@@ -268,8 +269,8 @@ static void pack_block(const struct depthwise *depthwise, struct block *block,
                                                     params->low, params->high, params->y_zero};
 }
 
-static enum inf_code pack(struct depthwise *depthwise, struct inf_cpu_step *step,
-                          struct inf_error *err)
+static enum inf_code pack_weights(struct depthwise *depthwise, struct inf_cpu_step *step,
+                                  struct inf_error *err)
 {
     const struct inf_q8 *q8 = step->isa->q8;
     struct inf_q8_params params = inf_q8_params_of(step->graph, step->node);
@@ -286,7 +287,7 @@ static enum inf_code pack(struct depthwise *depthwise, struct inf_cpu_step *step
     if (depthwise->blocks == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "node '%s': no memory for its blocks", step->node->name);
-    cut(depthwise, q8);
+    cut_channels(depthwise, q8);
     INF_TRY(inf_q8_alloc(&memory, step, depthwise->block_count * each * FOUR * q8->depthwise->width,
                          err));
     INF_TRY(inf_q8_alloc(&padding, step, row_size, err));
@@ -310,7 +311,7 @@ static enum inf_code depthwise_create(struct inf_cpu_step *step, struct inf_erro
     inf_node_windows(step->graph, step->node, &depthwise->height, &depthwise->width);
     depthwise->batch = (size_t)x->dims[0];
     depthwise->channels = (size_t)x->dims[3];
-    INF_TRY(pack(depthwise, step, err));
+    INF_TRY(pack_weights(depthwise, step, err));
     size_t rows = (size_t)depthwise->height.output;
     size_t taps = (size_t)(depthwise->height.kernel * depthwise->width.kernel);
     size_t row_macs = (size_t)depthwise->width.output * taps * depthwise->channels / MACS_EACH + 1;

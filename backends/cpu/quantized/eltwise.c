@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element by element between bytes and floats: quantize, dequantize, qbinary, lookup.
+// Element-wise operators between bytes and floats: quantize, dequantize, qbinary, lookup.
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/q8.h"
 
 #include <string.h>
 
 #define TASK_ELEMENTS ((size_t)16384)
-// Multiply-adds that take about as long as an element.
+// Multiply-adds that take about as long as one element.
 #define MACS_EACH 8
 
 struct eltwise {
@@ -55,7 +55,8 @@ static bool is_byte(const struct inf_graph *graph, uint32_t value)
     return dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8;
 }
 
-// INF_UNSUPPORTED unless operands `first` on, as far as they are given, are constants of one element.
+// Returns INF_UNSUPPORTED unless the operands from `first` on are absent or constants of one
+// element.
 static enum inf_code need_numbers(const struct inf_graph *graph, const struct inf_node *node,
                                   uint32_t first, struct inf_error *err)
 {
@@ -70,7 +71,8 @@ static enum inf_code need_numbers(const struct inf_graph *graph, const struct in
     return INF_OK;
 }
 
-// The scaling of `value` with scale and zero point at these operands. INT8 becomes unsigned.
+// Returns the scaling of `value`, from its scale and zero point operands. INT8 is converted to
+// unsigned.
 static struct inf_q8_scaling scaling_of(const struct inf_graph *graph, const struct inf_node *node,
                                         uint32_t value, uint32_t scale, uint32_t zero)
 {
@@ -84,7 +86,7 @@ static struct inf_q8_scaling scaling_of(const struct inf_graph *graph, const str
     return scaling;
 }
 
-// Bounds of results, of which the zero point is as in the graph.
+// Sets the bounds of results. The zero point is that of the graph.
 static void set_bounds(struct inf_q8_scaling *scaling, int32_t min, int32_t max)
 {
     min = INF_MAX(min, scaling->flip != 0 ? -128 : 0);

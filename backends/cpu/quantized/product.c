@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit numbers: qconv2d but for depthwise windows, and qmatmul with constant weights. A
-// pixel's operand is its window: the bytes of x themselves where that is one pixel of unsigned numbers,
-// else gathered into memory of the thread, a strip of pixels at a time.
+// Products of 8-bit numbers: qconv2d except depthwise, and qmatmul with constant weights.
+//
+// The problem: a result is sum((x - x_zero) * (w - w_zero)) * scale, and instructions such as VNNI
+// multiply unsigned with signed bytes without subtracting anything.
+//
+// The idea: expand the product,
+//
+//     sum(x * w)  -  x_zero * sum(w)  -  w_zero * sum(x)  +  depth * x_zero * w_zero
+//     in VNNI        once, in the bias    once a pixel       once, in the bias
+//
+// Padding is x_zero, not 0. INT8 operands become unsigned, and UINT8 weights signed, by flipping
+// the top bit; their zero points move with them. Sums are exact modulo 2^32 at every ISA level, so
+// all levels give the same bits.
+//
+// The operand of a pixel is its window: the bytes of x in place for 1x1 windows of unsigned
+// numbers, or else a copy in scratch memory, for a strip of pixels at a time.
 #include "backends/cpu/native/work.h"
 #include "backends/cpu/quantized/q8.h"
 #include "backends/graph/shape/infer.h"
 
 #include <string.h>
 
-#define STRIP_PIXELS 48 // of a good strip: more only need more cache
-// Multiply-adds of bytes that take as long as one of floats.
+#define STRIP_PIXELS 48 // pixels of a good strip: longer strips only need more cache
+// 8-bit multiply-adds that take as long as one of floats.
 #define MACS_EACH 4
 
-// Columns of the result that are computed together.
+// A panel: columns of the result that one kernel call computes.
 struct panel {
     inf_q8_gemm_fn *const *gemm; // by pixels - 1
     struct inf_q8_panel part;
@@ -25,15 +38,15 @@ struct product {
     struct inf_window height, width;
     size_t channels;                // of a pixel of x
     size_t groups, inputs, outputs; // channels of a group
-    size_t depth, quads;            // bytes of a window of a group; fours of them
+    size_t depth, quads;            // bytes in a window of a group, and groups of four of them
     size_t pixels;                  // of y
-    bool direct;                    // pixels are read where they are
-    bool has_zeros;                 // of weights
+    bool direct;                    // pixels are read in place
+    bool has_zeros;                 // some zero point of the weights is not 0
     struct panel *panels;           // group after group
-    size_t panel_count;             // of a group
-    size_t panel_parts;             // that threads share a group's panels in
+    size_t panel_count;             // in a group
+    size_t panel_parts;             // parts of a group's panels that threads share
     size_t strips, workers;
-    char *scratch; // of each worker: windows, then their sums
+    char *scratch; // by worker: windows, then their sums
     size_t scratch_step, strip_pixels;
 };
 
@@ -46,13 +59,13 @@ struct product_task {
 // --- packing ---
 
 struct packing {
-    const uint8_t *w;        // the graph's
-    size_t w_step, w_column; // bytes from one number of a window to the next, and between columns
+    const uint8_t *w;        // weights as in the graph
+    size_t w_step, w_column; // bytes between numbers of a window, and between columns
     int32_t *terms;          // free memory for biases, zero points and scales
     int8_t *at;              // free memory for weights
 };
 
-// Weights of one column of a panel: lane `lane` of `width`. Gives their sum.
+// Packs the weights of one column into lane `lane` of a panel of `width` lanes. Returns their sum.
 static int32_t pack_column(const struct product *product, const struct packing *packing,
                            size_t column, size_t lane, size_t width)
 {
@@ -66,7 +79,7 @@ static int32_t pack_column(const struct product *product, const struct packing *
     return sum;
 }
 
-// Takes `vectors` vectors of columns of group `group` from `*first` on.
+// Packs the next panel of group `group`: `vectors` vectors of columns from *first on.
 static void pack_panel(const struct product *product, struct panel *panel, struct packing *packing,
                        size_t vectors, size_t group, size_t *first)
 {
@@ -102,11 +115,11 @@ static void pack_panel(const struct product *product, struct panel *panel, struc
     *first += columns;
 }
 
-static enum inf_code pack(struct product *product, struct inf_cpu_step *step,
-                          struct packing *packing, struct inf_error *err)
+static enum inf_code pack_weights(struct product *product, struct inf_cpu_step *step,
+                                  struct packing *packing, struct inf_error *err)
 {
     size_t width = product->gemms->width;
-    size_t vectors = (product->outputs + width - 1) / width; // of a group
+    size_t vectors = (product->outputs + width - 1) / width; // vectors of columns in a group
     size_t columns = product->groups * vectors * width;
     void *terms;
     void *weights;
@@ -131,7 +144,7 @@ static enum inf_code pack(struct product *product, struct inf_cpu_step *step,
 
 // --- windows ---
 
-// `count` bytes of x, made unsigned.
+// Copies `count` bytes of x, made unsigned.
 static void copy_bytes(uint8_t *to, const uint8_t *from, size_t count, uint8_t flip)
 {
     if (flip == 0) {
@@ -142,7 +155,8 @@ static void copy_bytes(uint8_t *to, const uint8_t *from, size_t count, uint8_t f
         to[i] = from[i] ^ flip;
 }
 
-// One row of taps of a window whose first lies in column `column` of the row `row`; NULL: padding.
+// Copies one row of taps of a window. The first tap is at column `column` of `row`; row NULL:
+// padding.
 static void gather_row(const struct product *product, const uint8_t *row, int64_t column,
                        uint8_t *to)
 {
@@ -163,8 +177,8 @@ static void gather_row(const struct product *product, const uint8_t *row, int64_
     }
 }
 
-static void gather(const struct product *product, const uint8_t *x, size_t group, size_t pixel,
-                   uint8_t *to)
+static void gather_window(const struct product *product, const uint8_t *x, size_t group,
+                          size_t pixel, uint8_t *to)
 {
     const struct inf_window *h = &product->height;
     const struct inf_window *w = &product->width;
@@ -198,8 +212,8 @@ struct strip {
     size_t first, count; // pixels
 };
 
-static void multiply(const struct product_task *task, const struct strip *strip,
-                     const struct panel *panels, size_t panel_count)
+static void multiply_strip(const struct product_task *task, const struct strip *strip,
+                           const struct panel *panels, size_t panel_count)
 {
     const struct product *product = task->product;
     const struct inf_q8_params *terms = &product->terms;
@@ -221,8 +235,8 @@ static void multiply(const struct product_task *task, const struct strip *strip,
     }
 }
 
-static void strip_of(const struct product_task *task, struct strip *strip, size_t group,
-                     char *scratch)
+static void prepare_strip(const struct product_task *task, struct strip *strip, size_t group,
+                          char *scratch)
 {
     const struct product *product = task->product;
     uint8_t *windows = (uint8_t *)scratch;
@@ -233,7 +247,7 @@ static void strip_of(const struct product_task *task, struct strip *strip, size_
         strip->a = windows;
         strip->a_step = 4 * product->quads;
         for (size_t i = 0; i < strip->count; i++)
-            gather(product, task->x, group, strip->first + i, windows + i * strip->a_step);
+            gather_window(product, task->x, group, strip->first + i, windows + i * strip->a_step);
     }
     if (!product->has_zeros)
         return;
@@ -255,8 +269,9 @@ static void product_tile(const void *context, size_t tile, size_t worker)
     size_t begin = product->panel_count * part / product->panel_parts;
     size_t end = product->panel_count * (part + 1) / product->panel_parts;
     for (size_t group = 0; group < product->groups; group++) {
-        strip_of(task, &strip, group, product->scratch + worker * product->scratch_step);
-        multiply(task, &strip, product->panels + group * product->panel_count + begin, end - begin);
+        prepare_strip(task, &strip, group, product->scratch + worker * product->scratch_step);
+        multiply_strip(task, &strip, product->panels + group * product->panel_count + begin,
+                       end - begin);
     }
 }
 
@@ -270,14 +285,14 @@ static void product_run(const struct inf_cpu_step *step)
 
 // --- making ---
 
-// Chooses strips and threads.
-static void share(struct product *product, struct inf_cpu_step *step)
+// Chooses the size of strips and the number of threads.
+static void choose_strips(struct product *product, struct inf_cpu_step *step)
 {
     size_t macs = product->groups * product->depth * product->outputs / MACS_EACH + 1;
     product->workers = inf_native_choose_workers(step, product->pixels * macs);
     product->strips = inf_native_choose_strips(product->pixels, STRIP_PIXELS, product->workers);
     product->panel_parts = 1;
-    // Few pixels: threads share the columns.
+    // There are too few pixels for all threads: they share the columns instead.
     size_t few = 4 * product->gemms->rows_max * product->workers;
     if (product->pixels < few && product->workers > 1) {
         product->strips = 1;
@@ -292,8 +307,8 @@ static enum inf_code product_make(struct product *product, struct inf_cpu_step *
     product->gemms = step->isa->q8->gemm;
     product->quads = (product->depth + 3) / 4;
     product->has_zeros = inf_q8_has_w_zeros(&product->terms);
-    INF_TRY(pack(product, step, packing, err));
-    share(product, step);
+    INF_TRY(pack_weights(product, step, packing, err));
+    choose_strips(product, step);
     step->run = product_run;
     if (product->direct && !product->has_zeros)
         return INF_OK;
@@ -304,8 +319,8 @@ static enum inf_code product_make(struct product *product, struct inf_cpu_step *
     return INF_OK;
 }
 
-// Whether pixels that are their own windows can be read in place: whole fours of unsigned bytes, for
-// behind the last pixel nothing is read.
+// Returns true if 1x1 pixels can be read in place. They must be unsigned and a multiple of four
+// bytes long, because nothing beyond the last pixel may be read.
 static bool is_direct(const struct product *product)
 {
     return product->groups == 1 && product->terms.flip == 0 && product->depth % 4 == 0;
@@ -350,7 +365,7 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
     return inf_q8_params_check(graph, node, err);
 }
 
-// Rows of a are pixels of a picture one pixel high.
+// The rows of a are the pixels of an image one pixel high.
 static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *err)
 {
     const struct inf_node *node = step->node;

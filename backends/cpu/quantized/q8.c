@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Converts the quantisation parameters of a node to the form that the kernels need.
 #include "backends/cpu/quantized/q8.h"
 
 #include "backends/cpu/core/counted_memory.h"
@@ -6,9 +7,9 @@
 
 // --- parameters ---
 
-// The elements of operand `input`; NULL where it is absent.
-static const void *elements(const struct inf_graph *graph, const struct inf_node *node,
-                            uint32_t input, size_t *count)
+// Returns the elements of operand `input`; NULL if it is absent.
+static const void *operand_elements(const struct inf_graph *graph, const struct inf_node *node,
+                                    uint32_t input, size_t *count)
 {
     *count = 0;
     if (!inf_cpu_has_input(node, input))
@@ -28,12 +29,12 @@ enum inf_code inf_q8_params_check(const struct inf_graph *graph, const struct in
     return INF_OK;
 }
 
-// The zero point at operand `input`, of one element.
+// Returns the zero point at operand `input`, which has one element; 0 if it is absent.
 static int32_t zero_of(const struct inf_graph *graph, const struct inf_node *node, uint32_t input,
                        enum inf_dtype dtype)
 {
     size_t count;
-    const void *zero = elements(graph, node, input, &count);
+    const void *zero = operand_elements(graph, node, input, &count);
     if (zero == NULL)
         return 0;
     return dtype == INF_DTYPE_I8 ? *(const int8_t *)zero : *(const uint8_t *)zero;
@@ -52,9 +53,9 @@ struct inf_q8_params inf_q8_params_of(const struct inf_graph *graph, const struc
                                    .w_flip = w == INF_DTYPE_U8 ? 0x80 : 0,
                                    .y_size = y == INF_DTYPE_I32 ? sizeof(int32_t) : 1};
     params.x_zero = zero_of(graph, node, 3, x) + params.flip;
-    params.bias = elements(graph, node, 2, &count);
-    params.w_zeros = elements(graph, node, 4, &params.w_zero_count);
-    params.scales = elements(graph, node, 5, &params.scale_count);
+    params.bias = operand_elements(graph, node, 2, &count);
+    params.w_zeros = operand_elements(graph, node, 4, &params.w_zero_count);
+    params.scales = operand_elements(graph, node, 5, &params.scale_count);
     if (params.scales == NULL)
         return params;
     params.y_zero = zero_of(graph, node, 6, y);
@@ -67,7 +68,8 @@ struct inf_q8_params inf_q8_params_of(const struct inf_graph *graph, const struc
 
 int32_t inf_q8_w_zero(const struct inf_q8_params *params, size_t channel)
 {
-    // Without zero points, 0 of unsigned weights is -128 of signed ones.
+    // Without a zero point operand the zero point is 0, which becomes -128 if unsigned weights are
+    // made signed.
     uint8_t zero =
         params->w_zeros != NULL ? params->w_zeros[params->w_zero_count == 1 ? 0 : channel] : 0;
     return (int8_t)(zero ^ params->w_flip);

@@ -10,16 +10,17 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
-// The three operators as one: what differs between them is which operand is which.
+// A description of the three operators. They differ in which operand is which.
 struct conv {
     struct inf_window height, width;
     struct inf_cpu_activation activation;
-    uint32_t bias, prelu; // operands; UINT32_MAX: the operator has none
+    uint32_t bias, prelu; // operand indices; UINT32_MAX: the operator has none
     uint32_t groups;
     size_t group_inputs, group_outputs;
     size_t inputs, outputs; // channels
     size_t batch, input_height, input_width;
-    uint32_t adjust_height, adjust_width; // transpose: rows that no window reaches
+    // Of a transposed convolution: rows that no window reaches.
+    uint32_t adjust_height, adjust_width;
 };
 
 #define CONV_ACTIVATION(attrs)                                                                     \
@@ -64,7 +65,7 @@ static int64_t window_extent(const struct inf_window *window)
     return (int64_t)(window->kernel - 1) * window->dilation + 1;
 }
 
-// Whether XNNPACK, told kernel, stride and padding, arrives at the same size as the graph.
+// Returns true if XNNPACK derives the output size of the graph from kernel, stride and padding.
 static bool forward_ok(const struct inf_window *window)
 {
     int64_t padded = window->input + window->pad_before + window->pad_after;
@@ -73,14 +74,15 @@ static bool forward_ok(const struct inf_window *window)
            (padded - extent) / window->stride + 1 == window->output;
 }
 
-// The same for the gradient; *adjust = rows of the result behind the last window.
+// The same for transposed convolutions. *adjust is the number of rows of the result behind the last
+// window.
 static bool backward_ok(const struct inf_window *window, uint32_t *adjust)
 {
     int64_t reached = (window->output - 1) * window->stride + window_extent(window);
     int64_t rest = window->input + window->pad_before + window->pad_after - reached;
     if (window->pad_before < 0 || window->pad_after < 0 || rest < 0 || rest >= window->stride)
         return false;
-    // XNNPACK computes each of `stride` interleaved parts of the result; it crashes where one of them
+    // XNNPACK computes each of `stride` interleaved parts of the result. It crashes if one of them
     // is empty.
     if (window->input < window->stride)
         return false;
@@ -113,8 +115,8 @@ static enum inf_code conv_supports(const struct inf_graph *graph, const struct i
     return inf_cpu_activation_check(graph, node, &conv.activation, conv.prelu, conv.outputs, err);
 }
 
-// *out_ohwi = the filter with output channels outermost and input channels innermost, freed by the
-// caller. `hwio`: the filter ends in [inputs, outputs], else in [outputs, inputs].
+// Copies the filter with output channels outermost and input channels innermost. The caller frees
+// *out_ohwi. `hwio`: the filter ends in [inputs, outputs], otherwise in [outputs, inputs].
 static enum inf_code filter_to_ohwi(float **out_ohwi, const struct inf_node *node,
                                     const float *filter, const struct conv *conv, bool hwio,
                                     struct inf_error *err)
@@ -216,7 +218,7 @@ static enum inf_code conv_create(struct inf_cpu_step *step, struct inf_error *er
     enum xnn_status status;
     float *ohwi = NULL;
     if (node->op == INF_OP_DEPTHWISE_CONV2D) {
-        // XNNPACK's depthwise form is [kh, kw, channels * multiplier], as ours.
+        // XNNPACK's depthwise filter is [kh, kw, channels * multiplier], like the graph's.
         status = conv_operator(step, conv, filter, bias);
     } else if (node->op == INF_OP_CONV2D) {
         INF_TRY(filter_to_ohwi(&ohwi, node, filter, conv, true, err));

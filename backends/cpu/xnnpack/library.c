@@ -4,25 +4,25 @@
 
 #include "backends/cpu/core/counted_memory.h"
 
-static void *allocate(void *context, size_t size)
+static void *allocate_counted(void *context, size_t size)
 {
     (void)context;
     return inf_counted_allocate(size);
 }
 
-static void *reallocate(void *context, void *memory, size_t size)
+static void *reallocate_counted(void *context, void *memory, size_t size)
 {
     (void)context;
     return inf_counted_reallocate(memory, size);
 }
 
-static void deallocate(void *context, void *memory)
+static void deallocate_counted(void *context, void *memory)
 {
     (void)context;
     inf_counted_free(memory);
 }
 
-static void *allocate_aligned(void *context, size_t alignment, size_t size)
+static void *allocate_aligned_counted(void *context, size_t alignment, size_t size)
 {
     (void)context;
     return inf_counted_allocate_aligned(alignment, size);
@@ -31,11 +31,11 @@ static void *allocate_aligned(void *context, size_t alignment, size_t size)
 enum inf_code inf_xnn_init(struct inf_error *err)
 {
     static const struct xnn_allocator allocator = {
-        .allocate = allocate,
-        .reallocate = reallocate,
-        .deallocate = deallocate,
-        .aligned_allocate = allocate_aligned,
-        .aligned_deallocate = deallocate,
+        .allocate = allocate_counted,
+        .reallocate = reallocate_counted,
+        .deallocate = deallocate_counted,
+        .aligned_allocate = allocate_aligned_counted,
+        .aligned_deallocate = deallocate_counted,
     };
     switch (xnn_initialize(&allocator)) {
     case xnn_status_success:

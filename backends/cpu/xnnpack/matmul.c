@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products with a constant right side, on XNNPACK's fully connected operator.
+// Matrix products with a constant right operand, on XNNPACK's fully connected operator.
 #include "backends/cpu/core/activation.h"
 #include "backends/cpu/xnnpack/library.h"
 #include "backends/cpu/xnnpack/unary_operator.h"
 
 struct matmul {
-    size_t rows, inner, columns; // a is [rows, inner], whatever its leading dimensions
+    size_t rows, inner, columns; // a is [rows, inner]; leading dimensions are merged
 };
 
 static struct inf_cpu_activation matmul_activation(const struct inf_node *node)
@@ -39,7 +39,7 @@ static enum inf_code matmul_supports(const struct inf_graph *graph, const struct
                         (int)a->rank, (int)b->rank);
     INF_TRY(inf_cpu_need_f32(graph, node, 0, err));
     struct matmul matmul = matmul_describe(graph, node);
-    // One matrix for all of a's: so there must be no more in b.
+    // Only one matrix b for all matrices of a is supported.
     INF_TRY(inf_cpu_need_const(graph, node, 1, matmul.inner * matmul.columns, err));
     INF_TRY(inf_cpu_need_const(graph, node, 2, matmul.columns, err));
     bool vector = a->dims[a->rank - 1] == 1 || a->dims[a->rank - 2] == 1;
@@ -68,7 +68,7 @@ static enum inf_code matmul_create(struct inf_cpu_step *step, struct inf_error *
     float min;
     float max;
     inf_cpu_activation_bounds(&activation, &min, &max);
-    // XNNPACK's own form is [columns, inner].
+    // XNNPACK's own layout is [columns, inner].
     uint32_t flags = node->attrs.matmul.transpose_b ? 0 : XNN_FLAG_TRANSPOSE_WEIGHTS;
     enum xnn_status status = xnn_create_fully_connected_nc_f32(
         matmul->inner, matmul->columns, matmul->inner, matmul->columns,

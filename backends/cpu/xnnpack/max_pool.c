@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling: the largest on XNNPACK. The mean is our own: XNNPACK's clamps a NaN to minus infinity.
+// Max pooling on XNNPACK.
 #include <inttypes.h>
 #include <math.h>
 
@@ -19,8 +19,8 @@ static struct pool pool_describe(const struct inf_graph *graph, const struct inf
     return pool;
 }
 
-// Whether XNNPACK arrives at the same size, and every window has an element inside x: it takes those
-// outside from the edge.
+// Returns true if XNNPACK derives the same output size, and every window has an element inside x.
+// XNNPACK replaces elements outside x by those at the edge.
 static bool window_ok(const struct inf_window *window)
 {
     int64_t padded = window->input + window->pad_before + window->pad_after;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that make a tensor of another size on XNNPACK: pad, depth_to_space.
+// Operators of XNNPACK that change the shape of a tensor: pad, depth_to_space.
 #include <string.h>
 
 #include "backends/cpu/xnnpack/library.h"
@@ -8,7 +8,7 @@
 
 // --- pad ---
 
-// Axes with those that are not padded merged into the one before.
+// The axes; an axis without padding is merged into the one before it.
 struct pad {
     size_t rank;
     size_t shape[INF_LIMIT_RANK], before[INF_LIMIT_RANK], after[INF_LIMIT_RANK];
@@ -17,7 +17,7 @@ struct pad {
                              void *output, pthreadpool_t pool);
 };
 
-// False where the paddings are no constants or one is negative.
+// Returns false if the paddings are not constant or one of them is negative.
 static bool pad_describe(struct pad *pad, const struct inf_graph *graph,
                          const struct inf_node *node)
 {

@@ -45,7 +45,7 @@ static const char *call_name(const char *what, int *length)
 }
 
 // Notes that the device is lost; true for the first that does.
-static bool lose(struct vk_device *device)
+static bool mark_lost(struct vk_device *device)
 {
     if (atomic_exchange(&device->lost, true))
         return false;
@@ -60,7 +60,7 @@ enum inf_code vk_fail(struct vk_device *device, VkResult result, const char *wha
     int length;
     const char *call = call_name(what, &length);
     if (result == VK_ERROR_DEVICE_LOST) {
-        if (lose(device))
+        if (mark_lost(device))
             inf_log(device->gpu->log, INF_LOG_ERROR, "device lost device=%s call=vk%.*s", name,
                     length, call);
         return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_LOST,
@@ -137,10 +137,10 @@ enum inf_code vk_device_submit(struct vk_device *device, VkCommandBuffer command
     return INF_OK;
 }
 
-static enum inf_code hung(struct vk_device *device, uint64_t value, struct inf_error *err)
+static enum inf_code fail_hung(struct vk_device *device, uint64_t value, struct inf_error *err)
 {
     atomic_store(&device->hung, true);
-    if (lose(device))
+    if (mark_lost(device))
         inf_log(device->gpu->log, INF_LOG_ERROR, "device hung device=%s value=%" PRIu64,
                 device->name, value);
     return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_DEVICE_HUNG,
@@ -159,7 +159,7 @@ enum inf_code vk_device_wait(struct vk_device *device, uint64_t value, uint64_t 
     for (uint64_t waited_ns = 0;; waited_ns = inf_clock_ns() - begin_ns) {
         INF_TRY(check_lost(device, err));
         if (waited_ns >= device->gpu->hang_ns)
-            return hung(device, value, err);
+            return fail_hung(device, value, err);
         uint64_t left_ns = timeout_ns > waited_ns ? timeout_ns - waited_ns : 0;
         VkResult result =
             device->api.WaitSemaphores(device->device, &info, INF_MIN(left_ns, SLICE_NS));

@@ -5,7 +5,7 @@
 
 #include "backends/vulkan/device/device_create.h"
 
-static enum inf_code refuse(const struct vk_gpu *gpu, struct inf_error *err)
+static enum inf_code fail_unavailable(const struct vk_gpu *gpu, struct inf_error *err)
 {
     const char *name = gpu->base.info.name;
     uint32_t losses = atomic_load_explicit(&gpu->losses, memory_order_relaxed);
@@ -22,8 +22,8 @@ static enum inf_code refuse(const struct vk_gpu *gpu, struct inf_error *err)
 }
 
 // Makes a logical device, the one after `old`, which is dropped. No lock is held: drivers take their time.
-static enum inf_code make(struct vk_gpu *gpu, struct vk_device *old, uint32_t generation,
-                          struct vk_device **out_device, struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code make_device(struct vk_gpu *gpu, struct vk_device *old, uint32_t generation,
+                                 struct vk_device **out_device, struct inf_error *err) INF_MAY_BLOCK
 {
     // Frees it unless programs and buffers are left, the last of which does.
     vk_device_unref(&old);
@@ -42,9 +42,10 @@ static enum inf_code make(struct vk_gpu *gpu, struct vk_device *old, uint32_t ge
 }
 
 // Takes a reference to the device in use, if there is one, or else the right to make the next, with *out_old to
-// drop; then settle() must follow. Waits for another who makes it.
-static enum inf_code claim(struct vk_gpu *gpu, struct vk_device **out_device,
-                           struct vk_device **out_old, bool *out_makes, struct inf_error *err)
+// drop; then publish_device() must follow. Waits for another who makes it.
+static enum inf_code claim_device(struct vk_gpu *gpu, struct vk_device **out_device,
+                                  struct vk_device **out_old, bool *out_makes,
+                                  struct inf_error *err)
 {
     enum inf_code code = INF_OK;
     inf_mutex_lock(&gpu->device_mutex);
@@ -55,7 +56,7 @@ static enum inf_code claim(struct vk_gpu *gpu, struct vk_device **out_device,
         *out_device = vk_device_ref(gpu->device);
     } else if (vk_gpu_health(gpu) != INF_DEVICE_OK) {
         *out_makes = false;
-        code = refuse(gpu, err);
+        code = fail_unavailable(gpu, err);
     } else {
         *out_old = gpu->device;
         gpu->device = NULL;
@@ -66,7 +67,7 @@ static enum inf_code claim(struct vk_gpu *gpu, struct vk_device **out_device,
 }
 
 // Ends the making: `device` is in use from now on; NULL where it could not be made.
-static void settle(struct vk_gpu *gpu, struct vk_device *device)
+static void publish_device(struct vk_gpu *gpu, struct vk_device *device)
 {
     inf_mutex_lock(&gpu->device_mutex);
     gpu->device = device;
@@ -81,14 +82,14 @@ enum inf_code vk_gpu_acquire(struct vk_gpu *gpu, struct vk_device **out_device,
 {
     struct vk_device *old = NULL, *made = NULL;
     bool makes;
-    INF_TRY(claim(gpu, out_device, &old, &makes, err));
+    INF_TRY(claim_device(gpu, out_device, &old, &makes, err));
     if (!makes)
         return INF_OK;
     // Constant while it is being made.
-    enum inf_code code = make(gpu, old, gpu->generation, &made, err);
+    enum inf_code code = make_device(gpu, old, gpu->generation, &made, err);
     if (code == INF_OK)
         *out_device = vk_device_ref(made);
-    settle(gpu, made);
+    publish_device(gpu, made);
     return code;
 }
 

@@ -21,8 +21,8 @@ void vk_host_import_probe(struct vk_gpu *gpu, bool extension)
     gpu->imports_any_type = driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
 }
 
-static enum inf_code decline(const struct vk_device *device, const char *why, size_t size_bytes,
-                             struct inf_error *err)
+static enum inf_code decline_import(const struct vk_device *device, const char *why,
+                                    size_t size_bytes, struct inf_error *err)
 {
     return inf_fail(err, INF_UNSUPPORTED, "device '%s': %zu bytes of host memory not imported: %s",
                     device->name, size_bytes, why);
@@ -46,8 +46,8 @@ static uint32_t choose_type(struct vk_device *device, const void *host, uint32_t
     return UINT32_MAX;
 }
 
-static enum inf_code fill(struct vk_host_import *import, struct vk_device *device, void *host,
-                          size_t size_bytes, struct inf_error *err)
+static enum inf_code import_memory(struct vk_host_import *import, struct vk_device *device,
+                                   void *host, size_t size_bytes, struct inf_error *err)
 {
     VkExternalMemoryBufferCreateInfo external = {
         .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, .handleTypes = HANDLE};
@@ -56,12 +56,12 @@ static enum inf_code fill(struct vk_host_import *import, struct vk_device *devic
                                  .size = size_bytes,
                                  .usage = VK_SPAN_USAGE};
     if (device->api.CreateBuffer(device->device, &buffer, NULL, &import->buffer) != VK_SUCCESS)
-        return decline(device, "vkCreateBuffer", size_bytes, err);
+        return decline_import(device, "vkCreateBuffer", size_bytes, err);
     VkMemoryRequirements needs;
     device->api.GetBufferMemoryRequirements(device->device, import->buffer, &needs);
     uint32_t type = choose_type(device, host, needs.memoryTypeBits);
     if (type == UINT32_MAX || needs.size > size_bytes)
-        return decline(device, "no memory type for it", size_bytes, err);
+        return decline_import(device, "no memory type for it", size_bytes, err);
     VkImportMemoryHostPointerInfoEXT pointer = {
         .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
         .handleType = HANDLE,
@@ -71,10 +71,10 @@ static enum inf_code fill(struct vk_host_import *import, struct vk_device *devic
                                    .allocationSize = size_bytes,
                                    .memoryTypeIndex = type};
     if (device->api.AllocateMemory(device->device, &memory, NULL, &import->memory) != VK_SUCCESS)
-        return decline(device, "vkAllocateMemory", size_bytes, err);
+        return decline_import(device, "vkAllocateMemory", size_bytes, err);
     if (device->api.BindBufferMemory(device->device, import->buffer, import->memory, 0) !=
         VK_SUCCESS)
-        return decline(device, "vkBindBufferMemory", size_bytes, err);
+        return decline_import(device, "vkBindBufferMemory", size_bytes, err);
     return INF_OK;
 }
 
@@ -85,12 +85,13 @@ enum inf_code vk_host_import_init(struct vk_host_import *import, struct vk_span 
     VkDeviceSize alignment = device->gpu->import_alignment;
     *import = (struct vk_host_import){0};
     if (device->get_host_pointer == NULL)
-        return decline(device, "the driver has no VK_EXT_external_memory_host", size_bytes, err);
+        return decline_import(device, "the driver has no VK_EXT_external_memory_host", size_bytes,
+                              err);
     if (size_bytes == 0 || size_bytes % alignment != 0 || (uintptr_t)host % alignment != 0)
         return inf_fail(err, INF_UNSUPPORTED,
                         "device '%s': %zu bytes at %p not imported, wanted multiples of %" PRIu64,
                         device->name, size_bytes, host, (uint64_t)alignment);
-    enum inf_code code = fill(import, device, host, size_bytes, err);
+    enum inf_code code = import_memory(import, device, host, size_bytes, err);
     if (code != INF_OK) {
         vk_host_import_fini(import, device);
         return code;

@@ -12,7 +12,7 @@ void vk_known_variants_fini(struct vk_known_variants *known)
     *known = (struct vk_known_variants){0};
 }
 
-static bool has(const struct vk_known_variants *known, uint64_t hash)
+static bool has_hash(const struct vk_known_variants *known, uint64_t hash)
 {
     for (uint32_t i = 0; i < known->count; i++)
         if (known->hashes[i] == hash)
@@ -22,10 +22,10 @@ static bool has(const struct vk_known_variants *known, uint64_t hash)
 
 bool vk_known_variants_has(const struct vk_known_variants *known, const struct vk_variant *variant)
 {
-    return has(known, vk_cache_file_checksum(variant, sizeof(*variant)));
+    return has_hash(known, vk_cache_file_checksum(variant, sizeof(*variant)));
 }
 
-static bool reserve(struct vk_known_variants *known, uint32_t capacity)
+static bool reserve_hashes(struct vk_known_variants *known, uint32_t capacity)
 {
     if (capacity <= known->capacity)
         return true;
@@ -40,8 +40,8 @@ static bool reserve(struct vk_known_variants *known, uint32_t capacity)
 void vk_known_variants_add(struct vk_known_variants *known, const struct vk_variant *variant)
 {
     uint64_t hash = vk_cache_file_checksum(variant, sizeof(*variant));
-    if (known->count == VK_KNOWN_VARIANTS_MAX || has(known, hash) ||
-        (known->count == known->capacity && !reserve(known, known->capacity * 2 + 64)))
+    if (known->count == VK_KNOWN_VARIANTS_MAX || has_hash(known, hash) ||
+        (known->count == known->capacity && !reserve_hashes(known, known->capacity * 2 + 64)))
         return;
     known->hashes[known->count++] = hash;
 }
@@ -68,7 +68,7 @@ size_t vk_known_variants_read(struct vk_known_variants *known, const void *bytes
         return 0;
     memcpy(&count, bytes, sizeof(count));
     if (count > VK_KNOWN_VARIANTS_MAX || size / sizeof(count) - 1 < count ||
-        !reserve(known, (uint32_t)count))
+        !reserve_hashes(known, (uint32_t)count))
         return 0;
     if (count > 0)
         memcpy(known->hashes, (const char *)bytes + sizeof(count), count * sizeof(count));

@@ -241,7 +241,7 @@ static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *de
 }
 
 // Cuts a span from the first hole that is large enough.
-static bool slab_take(struct vk_slab *slab, VkDeviceSize size, struct vk_span *span)
+static bool slab_alloc_span(struct vk_slab *slab, VkDeviceSize size, struct vk_span *span)
 {
     for (struct hole **link = &slab->holes; *link != NULL; link = &(*link)->next) {
         struct hole *hole = *link;
@@ -269,7 +269,7 @@ static bool slab_take(struct vk_slab *slab, VkDeviceSize size, struct vk_span *s
 
 // Makes the hole that a span leaves, joined with those it touches. `fresh` is used for it if needed;
 // returns what is left over to free.
-static struct hole *slab_give_back(struct vk_slab *slab, const struct vk_span *span,
+static struct hole *slab_free_span(struct vk_slab *slab, const struct vk_span *span,
                                    struct hole *fresh)
 {
     struct hole *before = NULL, *after = slab->holes;
@@ -309,13 +309,13 @@ static void unlink_slab(struct vk_device *device, struct vk_slab *slab)
     uncount_slab(device, slab);
 }
 
-static bool take_from_slabs(struct vk_device *device, VkDeviceSize size, enum vk_span_use use,
-                            struct vk_span *span)
+static bool alloc_from_slabs(struct vk_device *device, VkDeviceSize size, enum vk_span_use use,
+                             struct vk_span *span)
 {
     bool found = false;
     inf_mutex_lock(&device->memory_mutex);
     for (struct vk_slab *slab = device->slabs; slab != NULL && !found; slab = slab->next)
-        found = slab->use == use && slab_take(slab, size, span);
+        found = slab->use == use && slab_alloc_span(slab, size, span);
     inf_mutex_unlock(&device->memory_mutex);
     return found;
 }
@@ -327,11 +327,11 @@ uint64_t vk_span_bytes(size_t size_bytes)
 }
 
 // Cuts the span from a slab, a new one if need be.
-static enum inf_code take(struct vk_span *span, struct vk_device *device, VkDeviceSize size,
-                          enum vk_span_use use, struct inf_error *err)
+static enum inf_code alloc_span(struct vk_span *span, struct vk_device *device, VkDeviceSize size,
+                                enum vk_span_use use, struct inf_error *err)
 {
     struct vk_slab *slab = NULL;
-    if (take_from_slabs(device, size, use, span))
+    if (alloc_from_slabs(device, size, use, span))
         return INF_OK;
     // What is large has a slab of its own, so that it is given back to the driver when it goes.
     VkDeviceSize usual = use == VK_SPAN_WEIGHTS ? WEIGHTS_SLAB_BYTES : SLAB_BYTES;
@@ -340,7 +340,7 @@ static enum inf_code take(struct vk_span *span, struct vk_device *device, VkDevi
     if (code == INF_EXHAUSTED && slab_size != size)
         code = slab_create(&slab, device, size, use, err);
     INF_TRY(code);
-    (void)!slab_take(slab, size, span); // it has one hole as large as itself
+    (void)!slab_alloc_span(slab, size, span); // it has one hole as large as itself
     inf_mutex_lock(&device->memory_mutex);
     slab->next = device->slabs;
     device->slabs = slab;
@@ -358,11 +358,11 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
                                "device '%s': %zu bytes are more than memory can be", device->name,
                                size_bytes);
     VkDeviceSize size = vk_span_bytes(size_bytes);
-    enum inf_code code = take(span, device, size, use, err);
+    enum inf_code code = alloc_span(span, device, size, use, err);
     // What cannot be at all is not worth anybody's weights.
     VkDeviceSize most = INF_MIN(device->gpu->largest_heap, device->gpu->memory_bytes);
     while (code == INF_EXHAUSTED && size <= most && device->evict(device))
-        code = take(span, device, size, use, err);
+        code = alloc_span(span, device, size, use, err);
     return code;
 }
 
@@ -375,7 +375,7 @@ void vk_span_free(struct vk_device *device, struct vk_span *span)
     if (fresh == NULL)
         return; // the span stays taken: nothing worse than its bytes is lost
     inf_mutex_lock(&device->memory_mutex);
-    struct hole *rest = slab_give_back(slab, span, fresh);
+    struct hole *rest = slab_free_span(slab, span, fresh);
     bool empty = slab->spans == 0;
     if (empty)
         unlink_slab(device, slab);

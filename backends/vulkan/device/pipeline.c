@@ -14,7 +14,7 @@ struct vk_pipeline {
     VkPipeline pipeline; // none while a thread makes it
 };
 
-static struct vk_pipeline *find(struct vk_device *device, const struct vk_variant *variant)
+static struct vk_pipeline *find_pipeline(struct vk_device *device, const struct vk_variant *variant)
     INF_ATTR(requires_capability(device->pipeline_mutex))
 {
     struct vk_pipeline *pipeline = device->pipelines;
@@ -38,8 +38,8 @@ static void note_made(struct vk_device *device, const struct vk_variant *variant
             vk_variant_shader(device->gpu, variant)->name, time_ns / 1000, known, hit);
 }
 
-static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
-                          const struct vk_variant *variant, struct inf_error *err)
+static enum inf_code make_pipeline(VkPipeline *out_pipeline, struct vk_device *device,
+                                   const struct vk_variant *variant, struct inf_error *err)
 {
     const struct inf_shader *shader = vk_variant_shader(device->gpu, variant);
     VkShaderModuleCreateInfo module_info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -98,15 +98,15 @@ static enum inf_code make(VkPipeline *out_pipeline, struct vk_device *device,
 
 // Whether the variant is there, with *out_pipeline, which is none where another thread makes it; that is waited for if
 // `waits`. Where it is not, *fresh is for the caller to make; NULL without memory.
-static bool claim(struct vk_device *device, const struct vk_variant *variant, bool waits,
-                  struct vk_pipeline **fresh, VkPipeline *out_pipeline)
+static bool claim_pipeline(struct vk_device *device, const struct vk_variant *variant, bool waits,
+                           struct vk_pipeline **fresh, VkPipeline *out_pipeline)
 {
     *fresh = NULL;
     inf_mutex_lock(&device->pipeline_mutex);
-    struct vk_pipeline *found = find(device, variant);
+    struct vk_pipeline *found = find_pipeline(device, variant);
     while (found != NULL && found->pipeline == VK_NULL_HANDLE && waits) {
         inf_cond_wait(&device->pipeline_made, &device->pipeline_mutex);
-        found = find(device, variant); // gone where it could not be made
+        found = find_pipeline(device, variant); // gone where it could not be made
     }
     if (found == NULL && (*fresh = calloc(1, sizeof(**fresh))) != NULL) {
         (*fresh)->variant = *variant;
@@ -119,7 +119,7 @@ static bool claim(struct vk_device *device, const struct vk_variant *variant, bo
     return found != NULL;
 }
 
-static void drop(struct vk_device *device, const struct vk_pipeline *pipeline)
+static void unlink_pipeline(struct vk_device *device, const struct vk_pipeline *pipeline)
     INF_ATTR(requires_capability(device->pipeline_mutex))
 {
     struct vk_pipeline **link = &device->pipelines;
@@ -128,24 +128,25 @@ static void drop(struct vk_device *device, const struct vk_pipeline *pipeline)
     *link = pipeline->next;
 }
 
-static enum inf_code get(VkPipeline *out_pipeline, struct vk_device *device,
-                         const struct vk_variant *variant, bool waits, struct inf_error *err)
+static enum inf_code get_pipeline(VkPipeline *out_pipeline, struct vk_device *device,
+                                  const struct vk_variant *variant, bool waits,
+                                  struct inf_error *err)
 {
     struct vk_pipeline *fresh;
-    if (claim(device, variant, waits, &fresh, out_pipeline))
+    if (claim_pipeline(device, variant, waits, &fresh, out_pipeline))
         return INF_OK;
     if (fresh == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "device '%s': no host memory for a pipeline", device->name);
     VkPipeline pipeline = VK_NULL_HANDLE;
-    enum inf_code code = make(&pipeline, device, variant, err);
+    enum inf_code code = make_pipeline(&pipeline, device, variant, err);
     inf_mutex_lock(&device->pipeline_mutex);
     fresh->pipeline = pipeline;
     if (code == INF_OK) {
         device->pipelines_made++;
         vk_known_variants_add(&device->known, variant);
     } else {
-        drop(device, fresh);
+        unlink_pipeline(device, fresh);
     }
     inf_mutex_unlock(&device->pipeline_mutex);
     inf_cond_broadcast(&device->pipeline_made);
@@ -159,14 +160,14 @@ static enum inf_code get(VkPipeline *out_pipeline, struct vk_device *device,
 enum inf_code vk_pipeline_get(VkPipeline *out_pipeline, struct vk_device *device,
                               const struct vk_variant *variant, struct inf_error *err)
 {
-    return get(out_pipeline, device, variant, true, err);
+    return get_pipeline(out_pipeline, device, variant, true, err);
 }
 
 enum inf_code vk_pipeline_prepare(struct vk_device *device, const struct vk_variant *variant,
                                   struct inf_error *err)
 {
     VkPipeline pipeline;
-    return get(&pipeline, device, variant, false, err);
+    return get_pipeline(&pipeline, device, variant, false, err);
 }
 
 void vk_free_pipelines(struct vk_device *device)

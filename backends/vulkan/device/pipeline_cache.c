@@ -32,7 +32,7 @@ static void marker_name(const struct vk_gpu *gpu, char name[80])
 }
 
 // Drops what crashed the process that left the marker.
-static void drop_crashed(const struct vk_gpu *gpu, int directory, const char *marker)
+static void drop_crashed_file(const struct vk_gpu *gpu, int directory, const char *marker)
 {
     char name[64];
     vk_cache_file_name(gpu, VK_CACHE_PIPELINES, name);
@@ -44,7 +44,7 @@ static void drop_crashed(const struct vk_gpu *gpu, int directory, const char *ma
 
 // Leaves the marker, before the bytes are used; false where they had better not be: the last who did crashed,
 // or somebody is trying them now.
-static bool leave_marker(struct vk_device *device)
+static bool create_marker(struct vk_device *device)
 {
     char name[80];
     int directory = open_directory(device->gpu);
@@ -58,7 +58,7 @@ static bool leave_marker(struct vk_device *device)
     } else if (errno == EEXIST) {
         fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-            drop_crashed(device->gpu, directory, name);
+            drop_crashed_file(device->gpu, directory, name);
     }
     close(directory);
     if (ours) {
@@ -89,12 +89,13 @@ void vk_pipeline_cache_confirm(struct vk_device *device)
 // --- pipelines ---
 
 // Finds the driver's bytes behind the variants that they are of; none where the file has none for us.
-static void find_initial(struct vk_device *device, VkPipelineCacheCreateInfo *info, char **out_file)
+static void load_initial_data(struct vk_device *device, VkPipelineCacheCreateInfo *info,
+                              char **out_file)
 {
     size_t size;
     const char *payload = vk_cache_file_read(device->gpu, VK_CACHE_PIPELINES, out_file, &size);
     size_t names = payload != NULL ? vk_known_variants_read(&device->loaded, payload, size) : 0;
-    if (names == 0 || !leave_marker(device)) {
+    if (names == 0 || !create_marker(device)) {
         vk_known_variants_fini(&device->loaded);
         return;
     }
@@ -108,7 +109,7 @@ enum inf_code vk_pipeline_cache_load(struct vk_device *device, struct inf_error 
     VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     char *file = NULL;
     device->cache_marker_fd = -1;
-    find_initial(device, &info, &file);
+    load_initial_data(device, &info, &file);
     VkResult result = device->api.CreatePipelineCache(device->device, &info, NULL, &device->cache);
     free(file);
     if (result != VK_SUCCESS)

@@ -123,8 +123,8 @@ static void copy_piece(const struct vk_span *piece, const struct copy *copies, u
         copy_bytes(copies[i].bytes, seen, (size_t)copies[i].region.size, down);
 }
 
-static enum inf_code move(struct vk_device *device, struct progress *progress, bool down,
-                          struct inf_error *err)
+static enum inf_code move_pieces(struct vk_device *device, struct progress *progress, bool down,
+                                 struct inf_error *err)
 {
     struct copy copies[COPIES_MAX];
     struct vk_span piece = {0};
@@ -148,12 +148,12 @@ static enum inf_code move(struct vk_device *device, struct progress *progress, b
     return code;
 }
 
-static enum inf_code transfer(struct vk_device *device, const struct vk_transfer *transfers,
-                              uint32_t count, bool down, struct inf_error *err)
+static enum inf_code transfer_spans(struct vk_device *device, const struct vk_transfer *transfers,
+                                    uint32_t count, bool down, struct inf_error *err)
 {
     struct progress progress = {.transfers = transfers, .count = count};
     if (count == 0 || transfers[0].span->host == NULL)
-        return move(device, &progress, down, err);
+        return move_pieces(device, &progress, down, err);
     for (uint32_t i = 0; i < count; i++)
         copy_bytes(transfers[i].bytes, transfers[i].span->host, transfers[i].size, down);
     return INF_OK;
@@ -162,11 +162,11 @@ static enum inf_code transfer(struct vk_device *device, const struct vk_transfer
 enum inf_code vk_transfer_write(struct vk_device *device, const struct vk_transfer *transfers,
                                 uint32_t count, struct inf_error *err)
 {
-    return transfer(device, transfers, count, false, err);
+    return transfer_spans(device, transfers, count, false, err);
 }
 
 enum inf_code vk_transfer_read(struct vk_device *device, const struct vk_transfer *transfers,
                                uint32_t count, struct inf_error *err)
 {
-    return transfer(device, transfers, count, true, err);
+    return transfer_spans(device, transfers, count, true, err);
 }

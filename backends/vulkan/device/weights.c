@@ -100,7 +100,7 @@ enum inf_code vk_weights_add(struct vk_weights *weights, uint32_t value, void *b
 // --- upload ---
 
 // Frees what the device has as well.
-static void forget(struct vk_weights *weights)
+static void free_host_copies(struct vk_weights *weights)
 {
     for (uint32_t i = 0; i < weights->count; i++) {
         struct vk_constant *constant = &weights->constants[i];
@@ -113,7 +113,8 @@ static void forget(struct vk_weights *weights)
 }
 
 // Moves all of them between the host, where source or `packed` is, and the device.
-static enum inf_code transfer(struct vk_weights *weights, bool down, struct inf_error *err)
+static enum inf_code transfer_constants(struct vk_weights *weights, bool down,
+                                        struct inf_error *err)
 {
     struct vk_device *device = weights->device;
     struct vk_transfer *transfers = calloc((size_t)weights->count + 1, sizeof(*transfers));
@@ -141,11 +142,11 @@ static enum inf_code place_and_write(struct vk_weights *weights, struct inf_erro
     for (uint32_t i = 0; i < weights->count; i++)
         INF_TRY(vk_span_alloc(&weights->constants[i].span, weights->device,
                               weights->constants[i].size_bytes, VK_SPAN_WEIGHTS, err));
-    return transfer(weights, false, err);
+    return transfer_constants(weights, false, err);
 }
 
 // Uploads all of them, or none.
-static enum inf_code upload(struct vk_weights *weights, struct inf_error *err)
+static enum inf_code upload_weights(struct vk_weights *weights, struct inf_error *err)
 {
     struct vk_device *device = weights->device;
     uint64_t bytes = 0;
@@ -156,7 +157,7 @@ static enum inf_code upload(struct vk_weights *weights, struct inf_error *err)
     }
     for (uint32_t i = 0; i < weights->count; i++)
         bytes += weights->constants[i].size_bytes;
-    forget(weights);
+    free_host_copies(weights);
     if (bytes == 0)
         return INF_OK;
     count_weights(weights, true);
@@ -181,7 +182,7 @@ enum inf_code vk_weights_acquire(struct vk_weights *weights, struct inf_error *e
     inf_mutex_unlock(&device->weights_mutex);
     if (!moves)
         return INF_OK;
-    enum inf_code code = upload(weights, err);
+    enum inf_code code = upload_weights(weights, err);
     inf_mutex_lock(&device->weights_mutex);
     weights->state = code == INF_OK ? VK_WEIGHTS_THERE : VK_WEIGHTS_ABSENT;
     if (code != INF_OK)
@@ -203,7 +204,7 @@ void vk_weights_release(struct vk_weights *weights, uint64_t submitted)
 // --- eviction ---
 
 // The program to take weights from: idle, and least recently run.
-static struct vk_weights *choose(struct vk_device *device, uint64_t reached)
+static struct vk_weights *choose_victim(struct vk_device *device, uint64_t reached)
     INF_ATTR(requires_capability(device->weights_mutex))
 {
     struct vk_weights *oldest = NULL;
@@ -215,7 +216,7 @@ static struct vk_weights *choose(struct vk_device *device, uint64_t reached)
 }
 
 // Keeps on the host what is not in the graph. False where that cannot be; what is there stays then.
-static bool fetch(struct vk_weights *weights)
+static bool fetch_constants(struct vk_weights *weights)
 {
     for (uint32_t i = 0; i < weights->count; i++) {
         struct vk_constant *constant = &weights->constants[i];
@@ -226,7 +227,7 @@ static bool fetch(struct vk_weights *weights)
         if (constant->packed == NULL)
             return false;
     }
-    return transfer(weights, true, NULL) == INF_OK;
+    return transfer_constants(weights, true, NULL) == INF_OK;
 }
 
 bool vk_weights_evict(struct vk_device *device)
@@ -236,13 +237,13 @@ bool vk_weights_evict(struct vk_device *device)
                                       device->device, device->timeline, &reached) != VK_SUCCESS)
         return false;
     inf_mutex_lock(&device->weights_mutex);
-    struct vk_weights *weights = choose(device, reached);
+    struct vk_weights *weights = choose_victim(device, reached);
     if (weights != NULL)
         weights->state = VK_WEIGHTS_MOVING;
     inf_mutex_unlock(&device->weights_mutex);
     if (weights == NULL)
         return false;
-    bool gone = fetch(weights);
+    bool gone = fetch_constants(weights);
     if (gone) {
         uint64_t bytes = free_spans(weights);
         count_weights(weights, false);
@@ -251,7 +252,7 @@ bool vk_weights_evict(struct vk_device *device)
         inf_log(device->gpu->log, INF_LOG_INFO, "weights evicted device=%s bytes=%" PRIu64,
                 device->name, bytes);
     } else {
-        forget(weights);
+        free_host_copies(weights);
     }
     inf_mutex_lock(&device->weights_mutex);
     weights->state = gone ? VK_WEIGHTS_ABSENT : VK_WEIGHTS_THERE;

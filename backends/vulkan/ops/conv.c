@@ -72,7 +72,7 @@ static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
 }
 
 // Fewer pixels an invocation, until the driver can build it; that is a constant of the variant.
-static uint32_t settle_pixels(struct vk_lowering *lowering, struct vk_dispatch *dispatch)
+static uint32_t reduce_pixels(struct vk_lowering *lowering, struct vk_dispatch *dispatch)
 {
     uint32_t *pixels = &dispatch->variant.constants[1];
     while (*pixels > 1 && !vk_can_build(lowering, dispatch))
@@ -80,8 +80,8 @@ static uint32_t settle_pixels(struct vk_lowering *lowering, struct vk_dispatch *
     return *pixels;
 }
 
-static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                                  struct vk_conv *conv, struct inf_error *err)
+static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                   struct vk_conv *conv, struct inf_error *err)
 {
     struct vk_conv_weights *weights = &conv->weights;
     weights->group_blocks = (weights->group_out + 3) / 4;
@@ -95,7 +95,7 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
     return vk_bind_value(lowering, dispatch, conv->y, err);
 }
 
-static void settle(struct vk_conv *conv, uint32_t pixels)
+static void finish_window(struct vk_conv *conv, uint32_t pixels)
 {
     struct vk_window *window = &conv->window;
     window->group_blocks = conv->weights.group_blocks;
@@ -117,10 +117,10 @@ static enum inf_code emit_strips(struct vk_lowering *lowering, struct vk_conv *c
                      window->group_in % 4 == 0 && window->in_c % 4 == 0,
                      window->group_out % 4 == 0 && window->out_c % 4 == 0, conv->transposed,
                      conv->activation.prelu, conv->one_tap, vk_conv_added_mode(conv)}}};
-    INF_TRY(use_operands(lowering, &dispatch, conv, err));
+    INF_TRY(bind_operands(lowering, &dispatch, conv, err));
     vk_read_through_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
     vk_read_through_view(lowering, &dispatch, 1, true);
-    settle(conv, settle_pixels(lowering, &dispatch));
+    finish_window(conv, reduce_pixels(lowering, &dispatch));
     dispatch.invocations = window->count;
     dispatch.cost = vk_conv_macs(conv);
     vk_set_push_constants(&dispatch, window, sizeof(*window));
@@ -252,10 +252,10 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
                      INF_MIN(strip_pixels(lowering, window->out_w), kernel != 0 ? 4u : 8u),
                      window->out_c % 4 == 0 && window->group_out == 1, conv.activation.prelu,
                      kernel, kernel != 0 ? window->stride_h : 1, rows}}};
-    INF_TRY(use_operands(lowering, &dispatch, &conv, err));
+    INF_TRY(bind_operands(lowering, &dispatch, &conv, err));
     vk_read_through_view(lowering, &dispatch, 0, dispatch.variant.constants[2] != 0);
     vk_read_through_view(lowering, &dispatch, 1, true);
-    settle(&conv, settle_pixels(lowering, &dispatch));
+    finish_window(&conv, reduce_pixels(lowering, &dispatch));
     window->count =
         conv.images * ((window->out_h + rows - 1) / rows) * window->strips * window->blocks;
     dispatch.invocations = window->count;

@@ -11,7 +11,7 @@
 // Fewer pixels have more of a strip of one pixel, whose invocations share nothing.
 #define PIXELS_MIN 4
 
-static uint32_t pixels_of(const struct vk_conv *conv)
+static uint32_t count_pixels(const struct vk_conv *conv)
 {
     return conv->images * conv->window.out_h * conv->window.out_w;
 }
@@ -19,7 +19,7 @@ static uint32_t pixels_of(const struct vk_conv *conv)
 bool vk_conv_is_tiled(const struct vk_lowering *lowering, const struct vk_conv *conv)
 {
     return lowering->gpu->subgroup_tiles && conv->weights.groups == 1 &&
-           pixels_of(conv) >= PIXELS_MIN;
+           count_pixels(conv) >= PIXELS_MIN;
 }
 
 static uint32_t round_up(uint32_t count, uint32_t unit)
@@ -59,8 +59,8 @@ static void fill_tiles(void *bytes, const void *context)
     }
 }
 
-static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                                  struct vk_conv *conv, uint32_t tile_count, struct inf_error *err)
+static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                                   struct vk_conv *conv, uint32_t tile_count, struct inf_error *err)
 {
     const struct tiles tiles = {&conv->weights, VECTORS * 4};
     // The last vectors of weights may be loaded by fewer than all.
@@ -79,7 +79,7 @@ static enum inf_code use_operands(struct vk_lowering *lowering, struct vk_dispat
 }
 
 // Channels of x that are a step of the shader: what a texel may be of, as many as leave none over.
-static uint32_t step_of(const struct vk_lowering *lowering, uint32_t channels)
+static uint32_t channel_step(const struct vk_lowering *lowering, uint32_t channels)
 {
     if (channels % 4 == 0)
         return 4;
@@ -90,16 +90,16 @@ enum inf_code vk_emit_tiles(struct vk_lowering *lowering, struct vk_conv *conv, 
                             struct inf_error *err)
 {
     struct vk_window window = conv->window;
-    uint32_t pixels = pixels_of(conv), each = choose_pixels(pixels);
+    uint32_t pixels = count_pixels(conv), each = choose_pixels(pixels);
     uint32_t tile_count = (window.group_out + VECTORS * 4 - 1) / (VECTORS * 4);
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_CONV_TILE,
-                    {conv->activation.function, each, step_of(lowering, window.group_in),
+                    {conv->activation.function, each, channel_step(lowering, window.group_in),
                      window.out_c % 4 == 0, conv->transposed, conv->activation.prelu, conv->one_tap,
                      vk_conv_added_mode(conv), VECTORS}},
         .invocations = tile_count * (round_up(pixels, each * LANES) / each),
         .cost = vk_conv_macs(conv)};
-    INF_TRY(use_operands(lowering, &dispatch, conv, tile_count, err));
+    INF_TRY(bind_operands(lowering, &dispatch, conv, tile_count, err));
     *out_built = vk_can_build(lowering, &dispatch);
     if (!*out_built)
         return INF_OK;

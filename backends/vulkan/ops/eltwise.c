@@ -70,7 +70,7 @@ static const uint8_t compare_kinds[INF_COMPARE_COUNT] = {
     [INF_COMPARE_GREATER_EQUAL] = BUILT(COMPARE_GREATER_EQUAL),
 };
 
-static uint32_t vectors(const struct inf_shape *shape)
+static uint32_t vectors_of(const struct inf_shape *shape)
 {
     return (uint32_t)((inf_shape_elements(shape) + 3) / 4);
 }
@@ -84,7 +84,7 @@ static enum inf_code emit_unary(struct vk_lowering *lowering, uint32_t function,
     struct {
         uint32_t vectors;
         float low, high;
-    } push = {vectors(vk_output_shape(lowering, 0)), low, high};
+    } push = {vectors_of(vk_output_shape(lowering, 0)), low, high};
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_UNARY, {function}},
                                    .invocations = push.vectors};
     vk_set_push_constants(&dispatch, &push, sizeof(push));
@@ -182,8 +182,8 @@ static uint32_t operand_dim(const struct inf_shape *operand, const struct inf_sh
 }
 
 // Whether every operand walks the axis outside of `inner` on from where `inner` ends.
-static bool continues(const struct broadcast *shape, uint32_t inner, const uint32_t strides[3],
-                      uint32_t operands)
+static bool continues_axis(const struct broadcast *shape, uint32_t inner, const uint32_t strides[3],
+                           uint32_t operands)
 {
     for (uint32_t i = 0; i < operands; i++)
         if (strides[i] != shape->strides[i][inner] * shape->dims[inner])
@@ -197,7 +197,7 @@ static enum inf_code fill_axes(const struct vk_lowering *lowering, const uint32_
 {
     const struct inf_shape *y = vk_output_shape(lowering, 0);
     uint32_t steps[3] = {1, 1, 1};
-    shape->vectors = vectors(y);
+    shape->vectors = vectors_of(y);
     shape->elements = (uint32_t)inf_shape_elements(y);
     for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
         uint32_t strides[3] = {0}, dim = (uint32_t)y->dims[axis];
@@ -208,7 +208,7 @@ static enum inf_code fill_axes(const struct vk_lowering *lowering, const uint32_
         }
         if (dim == 1)
             continue;
-        if (shape->axes > 0 && continues(shape, shape->axes - 1, strides, operands)) {
+        if (shape->axes > 0 && continues_axis(shape, shape->axes - 1, strides, operands)) {
             shape->dims[shape->axes - 1] *= dim;
             continue;
         }
@@ -222,7 +222,7 @@ static enum inf_code fill_axes(const struct vk_lowering *lowering, const uint32_
     return INF_OK;
 }
 
-static uint32_t mode_of(struct broadcast *shape, uint32_t operand)
+static uint32_t broadcast_mode(struct broadcast *shape, uint32_t operand)
 {
     const uint32_t *strides = shape->strides[operand];
     if (shape->axes == 0 || (shape->axes == 1 && strides[0] == 1))
@@ -252,13 +252,13 @@ uint32_t vk_operand_broadcast_mode(const struct vk_lowering *lowering, uint32_t 
     *row = 0;
     if (fill_axes(lowering, &input, 1, &shape, NULL) != INF_OK)
         return MODE_GENERAL;
-    uint32_t mode = mode_of(&shape, 0);
+    uint32_t mode = broadcast_mode(&shape, 0);
     *row = shape.rows[0];
     return mode;
 }
 
 // Whether integers of the kind are divided, which fails the run where it is by 0.
-static bool divides(enum inf_binary_kind kind)
+static bool is_division(enum inf_binary_kind kind)
 {
     return kind == INF_BINARY_DIV || kind == INF_BINARY_FLOOR_DIV || kind == INF_BINARY_FLOOR_MOD ||
            kind == INF_BINARY_MOD;
@@ -278,13 +278,13 @@ static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bo
     INF_TRY(fill_axes(lowering, (const uint32_t[]){0, 1}, 2, &shape, err));
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_BINARY,
-                    {kind, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32, mode_of(&shape, 0),
-                     mode_of(&shape, 1), activation.function}},
+                    {kind, dtype == INF_DTYPE_F32 ? TYPE_F32 : TYPE_I32, broadcast_mode(&shape, 0),
+                     broadcast_mode(&shape, 1), activation.function}},
         .invocations = shape.vectors,
-        .checks = dtype == INF_DTYPE_I32 && divides(lowering->node->attrs.binary.kind)};
+        .checks = dtype == INF_DTYPE_I32 && is_division(lowering->node->attrs.binary.kind)};
     vk_set_push_constants(&dispatch, &shape, sizeof(shape));
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t mode = mode_of(&shape, i);
+        uint32_t mode = broadcast_mode(&shape, i);
         INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[i], err));
         vk_read_through_view(lowering, &dispatch, i,
                              mode == MODE_FLAT || mode == MODE_ROW || mode == MODE_INNER_VECTOR);
@@ -304,7 +304,7 @@ static bool has_integers(enum inf_binary_kind kind)
     case INF_BINARY_SQUARED_DIFFERENCE:
         return true;
     default:
-        return divides(kind);
+        return is_division(kind);
     }
 }
 
@@ -383,7 +383,7 @@ enum inf_code vk_lower_cast(struct vk_lowering *lowering, struct inf_error *err)
     if (cast_type(from) == UINT32_MAX || cast_type(to) == UINT32_MAX)
         return vk_decline(lowering, err, "%s to %s is not built", inf_dtype_name(from),
                           inf_dtype_name(to));
-    uint32_t count = vectors(vk_output_shape(lowering, 0));
+    uint32_t count = vectors_of(vk_output_shape(lowering, 0));
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_CAST, {cast_type(from), cast_type(to)}},
                                    .invocations = count};
     vk_set_push_constants(&dispatch, &count, sizeof(count));

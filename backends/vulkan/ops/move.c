@@ -42,7 +42,7 @@ static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
 }
 
 // Whether both sides go in vectors of four words; if so, counts in them.
-static bool vectorise(struct move *move)
+static bool vectorise_move(struct move *move)
 {
     if (move->axes == 0 || move->from[0] != 1 || move->to[0] != 1 || move->dims[0] % 4 != 0 ||
         move->from_base % 4 != 0 || move->to_base % 4 != 0)
@@ -78,7 +78,7 @@ static enum inf_code move_init(const struct vk_lowering *lowering, struct move *
 static enum inf_code emit_move(struct vk_lowering *lowering, struct move *move, uint32_t from,
                                uint32_t to, struct inf_error *err)
 {
-    bool vector = vectorise(move);
+    bool vector = vectorise_move(move);
     if (move->axes > MOVE_AXES)
         return vk_decline(lowering, err, "more than %d axes are not built", MOVE_AXES);
     struct move_push push = {.count = 1,
@@ -100,8 +100,8 @@ static enum inf_code emit_move(struct vk_lowering *lowering, struct move *move, 
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
-static enum inf_code emit_first(struct vk_lowering *lowering, struct move *move,
-                                struct inf_error *err)
+static enum inf_code emit_input_move(struct vk_lowering *lowering, struct move *move,
+                                     struct inf_error *err)
 {
     return emit_move(lowering, move, lowering->node->inputs[0], lowering->node->outputs[0], err);
 }
@@ -113,7 +113,7 @@ enum inf_code vk_lower_copy(struct vk_lowering *lowering, struct inf_error *err)
                    inf_dtype_size(vk_output_dtype(lowering, 0));
     struct move move = {0};
     add_axis(&move, (int64_t)((bytes + 3) / 4), 1, 1);
-    return emit_first(lowering, &move, err);
+    return emit_input_move(lowering, &move, err);
 }
 
 enum inf_code vk_lower_transpose(struct vk_lowering *lowering, struct inf_error *err)
@@ -131,7 +131,7 @@ enum inf_code vk_lower_transpose(struct vk_lowering *lowering, struct inf_error 
         add_axis(&move, y->dims[axis], strides[from] * words, to);
         to *= y->dims[axis];
     }
-    return emit_first(lowering, &move, err);
+    return emit_input_move(lowering, &move, err);
 }
 
 enum inf_code vk_lower_slice(struct vk_lowering *lowering, struct inf_error *err)
@@ -150,7 +150,7 @@ enum inf_code vk_lower_slice(struct vk_lowering *lowering, struct inf_error *err
         add_axis(&move, plan.count[axis], strides[axis] * plan.stride[axis] * words, to);
         to *= plan.count[axis];
     }
-    return emit_first(lowering, &move, err);
+    return emit_input_move(lowering, &move, err);
 }
 
 // --- joining and cutting ---
@@ -222,7 +222,7 @@ enum inf_code vk_lower_tile(struct vk_lowering *lowering, struct inf_error *err)
         from *= dim;
         to *= y->dims[axis];
     }
-    return emit_first(lowering, &move, err);
+    return emit_input_move(lowering, &move, err);
 }
 
 enum inf_code vk_lower_broadcast(struct vk_lowering *lowering, struct inf_error *err)
@@ -239,7 +239,7 @@ enum inf_code vk_lower_broadcast(struct vk_lowering *lowering, struct inf_error 
         from *= dim;
         to *= y->dims[axis];
     }
-    return emit_first(lowering, &move, err);
+    return emit_input_move(lowering, &move, err);
 }
 
 enum inf_code vk_lower_fill(struct vk_lowering *lowering, struct inf_error *err)
@@ -270,7 +270,7 @@ static enum inf_code emit_blocks(struct vk_lowering *lowering, const struct inf_
     move.axes = 0;
     for (uint32_t i = 0; i < INF_ARRAY_LENGTH(dims); i++)
         add_axis(&move, dims[i], to_depth ? big[i] : deep[i], to_depth ? deep[i] : big[i]);
-    return emit_first(lowering, &move, err);
+    return emit_input_move(lowering, &move, err);
 }
 
 enum inf_code vk_lower_space_to_depth(struct vk_lowering *lowering, struct inf_error *err)

@@ -13,7 +13,8 @@ struct normalization {
 _Static_assert(sizeof(struct normalization) == 32, "as normalize.comp");
 
 // Finds x's extents; false where the axes do not lie side by side.
-static bool cut(struct normalization *push, const struct inf_shape *x, const struct inf_ints *axes)
+static bool find_extents(struct normalization *push, const struct inf_shape *x,
+                         const struct inf_ints *axes)
 {
     uint32_t mask = axes->count == 0 ? (1u << x->rank) - 1 : 0;
     int32_t first = 0;
@@ -30,24 +31,25 @@ static bool cut(struct normalization *push, const struct inf_shape *x, const str
     return mask >> end == 0;
 }
 
-static int64_t dim_of(const struct inf_shape *shape, const struct inf_shape *x, int32_t axis)
+static int64_t aligned_dim(const struct inf_shape *shape, const struct inf_shape *x, int32_t axis)
 {
     int32_t own = axis - (x->rank - shape->rank);
     return own < 0 ? 1 : shape->dims[own];
 }
 
 // How a parameter goes with y; false where it stretches along axes between its own.
-static bool spread(struct spread *spread, const struct inf_shape *shape, const struct inf_shape *x)
+static bool find_spread(struct spread *spread, const struct inf_shape *shape,
+                        const struct inf_shape *x)
 {
     int32_t last = x->rank;
-    while (last > 0 && dim_of(shape, x, last - 1) == 1)
+    while (last > 0 && aligned_dim(shape, x, last - 1) == 1)
         last--;
     int32_t first = last;
-    while (first > 0 && dim_of(shape, x, first - 1) == x->dims[first - 1])
+    while (first > 0 && aligned_dim(shape, x, first - 1) == x->dims[first - 1])
         first--;
     *spread = (struct spread){vk_dims_product(x, last, x->rank), vk_dims_product(x, first, last)};
     for (int32_t axis = 0; axis < first; axis++)
-        if (dim_of(shape, x, axis) != 1)
+        if (aligned_dim(shape, x, axis) != 1)
             return false;
     return true;
 }
@@ -59,11 +61,11 @@ enum inf_code vk_lower_normalize(struct vk_lowering *lowering, struct inf_error 
     struct normalization push = {.spreads = {{1, 1}, {1, 1}}, .epsilon = attrs->epsilon};
     bool given[2];
     INF_TRY(vk_need_f32(lowering, 0, err));
-    if (!cut(&push, x, &attrs->axes))
+    if (!find_extents(&push, x, &attrs->axes))
         return vk_decline(lowering, err, "axes apart are not built");
     for (uint32_t i = 0; i < 2; i++) {
         given[i] = vk_has_input(lowering, 1 + i);
-        if (given[i] && !spread(&push.spreads[i], vk_input_shape(lowering, 1 + i), x))
+        if (given[i] && !find_spread(&push.spreads[i], vk_input_shape(lowering, 1 + i), x))
             return vk_decline(lowering, err, "input %u stretches in a way that is not built",
                               1 + i);
     }

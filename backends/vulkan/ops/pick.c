@@ -64,7 +64,7 @@ static enum inf_code pad_value(const struct vk_lowering *lowering, uint32_t *val
 }
 
 // Whether neighbours stay together by fours; if so, counts in vectors.
-static bool vectorise(struct padding *padding, enum inf_pad_mode mode)
+static bool vectorise_padding(struct padding *padding, enum inf_pad_mode mode)
 {
     uint32_t across = padding->out_dims[0];
     int32_t in = padding->in_dims[0], before = padding->before[0];
@@ -88,7 +88,7 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
     INF_TRY(fill_padding(lowering, &padding, err));
     INF_TRY(pad_value(lowering, &padding.value, err));
     padding.count = (uint32_t)inf_shape_elements(vk_output_shape(lowering, 0));
-    bool vector = vectorise(&padding, lowering->node->attrs.pad.mode);
+    bool vector = vectorise_padding(&padding, lowering->node->attrs.pad.mode);
     struct vk_dispatch dispatch = {
         .variant = {INF_SHADER_PAD, {pad_modes[lowering->node->attrs.pad.mode], vector}},
         .invocations = padding.count};
@@ -102,8 +102,8 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
 // --- gather ---
 
 // INF_UNSUPPORTED unless operand 1 has indices of a type that shaders read; *wide where it is of 64 bits.
-static enum inf_code need_indices(const struct vk_lowering *lowering, uint32_t *wide,
-                                  struct inf_error *err)
+static enum inf_code check_indices(const struct vk_lowering *lowering, uint32_t *wide,
+                                   struct inf_error *err)
 {
     enum inf_dtype dtype = vk_input_dtype(lowering, 1);
     *wide = dtype == INF_DTYPE_I64;
@@ -131,7 +131,7 @@ enum inf_code vk_lower_gather(struct vk_lowering *lowering, struct inf_error *er
     const struct inf_value *indices = &lowering->graph->values[lowering->node->inputs[1]];
     int32_t axis = vk_resolve_axis(attrs->axis, x->rank), batches = attrs->batch_dims;
     uint32_t wide;
-    INF_TRY(need_indices(lowering, &wide, err));
+    INF_TRY(check_indices(lowering, &wide, err));
     struct {
         uint32_t count, outer, n, inner, picks;
     } push = {(uint32_t)inf_shape_elements(vk_output_shape(lowering, 0)),
@@ -151,7 +151,7 @@ enum inf_code vk_lower_gather_nd(struct vk_lowering *lowering, struct inf_error 
     const struct inf_shape *indices = vk_input_shape(lowering, 1);
     int32_t batches = attrs->batch_dims, depth = (int32_t)indices->dims[indices->rank - 1];
     uint32_t wide;
-    INF_TRY(need_indices(lowering, &wide, err));
+    INF_TRY(check_indices(lowering, &wide, err));
     struct {
         uint32_t count, rows, depth, inner;
         uint32_t dims[GATHER_AXES];

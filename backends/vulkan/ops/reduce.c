@@ -7,8 +7,8 @@
 
 // Makes the dispatch, whose operands are all there, one in which a subgroup makes a row (lib/rows.glsl), where the device
 // can do that and rows are too few to keep it busy with one invocation each, and long enough to be shared.
-static void try_rows(struct vk_lowering *lowering, struct vk_dispatch *dispatch, uint32_t shader,
-                     uint32_t rows, uint32_t length)
+static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                              uint32_t shader, uint32_t rows, uint32_t length)
 {
     const struct vk_gpu *gpu = lowering->gpu;
     if (gpu->subgroup_size == 0 || rows >= 2 * gpu->group_size ||
@@ -75,7 +75,7 @@ static bool fill_reduction(struct reduction *reduction, const struct inf_shape *
 
 // Whether four neighbours of the result are neighbours in x too, and everything else in fours; if
 // so, counts in vectors.
-static bool vectorise(struct reduction *reduction)
+static bool vectorise_reduction(struct reduction *reduction)
 {
     if (reduction->kept_axes == 0 || reduction->kept_strides[0] != 1 ||
         reduction->kept_dims[0] % 4 != 0)
@@ -122,14 +122,15 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
         return vk_decline(lowering, err, "more than %d groups of axes are not built", REDUCE_AXES);
     if (attrs->kind == INF_REDUCE_MEAN)
         reduction.divisor = (float)reduction.terms;
-    bool vector = vectorise(&reduction);
+    bool vector = vectorise_reduction(&reduction);
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_REDUCE, {kind, vector}},
                                    .invocations = reduction.count};
     vk_set_push_constants(&dispatch, &reduction, sizeof(reduction));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     vk_read_through_view(lowering, &dispatch, 0, vector);
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->outputs[0], err));
-    try_rows(lowering, &dispatch, INF_SHADER_REDUCE_ROWS, reduction.count, reduction.terms);
+    try_subgroup_rows(lowering, &dispatch, INF_SHADER_REDUCE_ROWS, reduction.count,
+                      reduction.terms);
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
@@ -148,8 +149,8 @@ static struct axis_push axis_push(const struct inf_shape *x, int64_t attribute)
         .count = vk_dims_product(x, 0, axis) * inner, .n = (uint32_t)x->dims[axis], .inner = inner};
 }
 
-static enum inf_code use_axis(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
-                              const struct axis_push *push, struct inf_error *err)
+static enum inf_code bind_axis(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
+                               const struct axis_push *push, struct inf_error *err)
 {
     vk_set_push_constants(dispatch, push, sizeof(*push));
     INF_TRY(vk_bind_value(lowering, dispatch, lowering->node->inputs[0], err));
@@ -168,7 +169,7 @@ enum inf_code vk_lower_arg(struct vk_lowering *lowering, struct inf_error *err)
         .variant = {INF_SHADER_ARG,
                     {attrs->kind == INF_ARG_MAX, vk_output_dtype(lowering, 0) == INF_DTYPE_I64}},
         .invocations = push.count};
-    INF_TRY(use_axis(lowering, &dispatch, &push, err));
+    INF_TRY(bind_axis(lowering, &dispatch, &push, err));
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 
@@ -179,9 +180,9 @@ enum inf_code vk_lower_softmax(struct vk_lowering *lowering, struct inf_error *e
     struct axis_push push = axis_push(vk_input_shape(lowering, 0), attrs->axis);
     struct vk_dispatch dispatch = {.variant = {INF_SHADER_SOFTMAX, {attrs->log}},
                                    .invocations = push.count};
-    INF_TRY(use_axis(lowering, &dispatch, &push, err));
+    INF_TRY(bind_axis(lowering, &dispatch, &push, err));
     if (push.inner == 1)
-        try_rows(lowering, &dispatch, INF_SHADER_SOFTMAX_ROWS, push.count, push.n);
+        try_subgroup_rows(lowering, &dispatch, INF_SHADER_SOFTMAX_ROWS, push.count, push.n);
     return vk_emit_dispatch(lowering, &dispatch, err);
 }
 

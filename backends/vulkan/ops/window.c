@@ -6,7 +6,7 @@
 #include "backends/vulkan/ops/ops.h"
 
 // Sets what an invocation makes: one channel of a pixel, or four.
-static bool settle(struct vk_window *window, const struct inf_shape *y)
+static bool finish_window(struct vk_window *window, const struct inf_shape *y)
 {
     bool vector = window->in_c % 4 == 0;
     window->blocks = vector ? window->in_c / 4 : window->in_c;
@@ -42,7 +42,7 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
     INF_TRY(vk_need_f32(lowering, 0, err));
     struct vk_window window;
     vk_window_init(&window, lowering, vk_input_shape(lowering, 0), y);
-    bool vector = settle(&window, y);
+    bool vector = finish_window(&window, y);
     bool largest = lowering->node->attrs.pool2d.kind == INF_POOL_MAX;
     if (!largest && lowering->node->attrs.pool2d.kind != INF_POOL_AVERAGE)
         return vk_decline(lowering, err, "this kind is not built");
@@ -71,7 +71,7 @@ struct scales {
     struct scale height, width;
 };
 
-static uint32_t within(double position, uint32_t input)
+static uint32_t clamp_position(double position, uint32_t input)
 {
     return (uint32_t)fmin(fmax(position, 0), (double)input - 1);
 }
@@ -86,12 +86,12 @@ static void fill_position(const struct scale *scale, uint32_t position, uint32_t
     double half = attrs->half_pixel_centers ? 0.5 : 0.0;
     double at = ratio * ((double)position + half);
     if (attrs->kind == INF_RESIZE_NEAREST) {
-        row[0] = within(attrs->align_corners ? floor(at + 0.5) : floor(at), scale->input);
+        row[0] = clamp_position(attrs->align_corners ? floor(at + 0.5) : floor(at), scale->input);
         return;
     }
     at -= half;
-    row[0] = within(floor(at), scale->input);
-    row[1] = within(ceil(at), scale->input);
+    row[0] = clamp_position(floor(at), scale->input);
+    row[1] = clamp_position(ceil(at), scale->input);
     float weight = (float)(at - (double)row[0]);
     memcpy(&row[2], &weight, sizeof(weight));
 }
@@ -123,7 +123,7 @@ enum inf_code vk_lower_resize(struct vk_lowering *lowering, struct inf_error *er
                                .out_h = (uint32_t)y->dims[1],
                                .out_w = (uint32_t)y->dims[2],
                                .out_c = (uint32_t)y->dims[3]};
-    bool vector = settle(&window, y);
+    bool vector = finish_window(&window, y);
     struct scales scales = {.height = {window.in_h, window.out_h, attrs},
                             .width = {window.in_w, window.out_w, attrs}};
     struct vk_dispatch dispatch = {

@@ -92,7 +92,7 @@ static void fill_zeros(void *bytes, const void *context)
 }
 
 // How many tiles are made at a time: such that none of the dispatches is much smaller than the others.
-static void cut(struct winograd *winograd, const struct vk_conv *conv)
+static void choose_parts(struct winograd *winograd, const struct vk_conv *conv)
 {
     const struct vk_window *window = &conv->window;
     struct tiles *tiles = &winograd->tiles;
@@ -118,8 +118,8 @@ static void cut(struct winograd *winograd, const struct vk_conv *conv)
     winograd->bytes = tile_bytes * tiles->stride;
 }
 
-static enum inf_code use_product(struct vk_lowering *lowering, struct winograd *winograd,
-                                 const struct vk_conv *conv, struct inf_error *err)
+static enum inf_code bind_product(struct vk_lowering *lowering, struct winograd *winograd,
+                                  const struct vk_conv *conv, struct inf_error *err)
 {
     struct vk_dispatch *product = &winograd->product;
     uint32_t stride = winograd->tiles.stride, blocks = (winograd->out_c + ACROSS - 1) / ACROSS;
@@ -161,8 +161,8 @@ static enum inf_code use_product(struct vk_lowering *lowering, struct winograd *
                            winograd->bytes - winograd->in_bytes, err);
 }
 
-static enum inf_code use_ends(struct vk_lowering *lowering, struct winograd *winograd,
-                              const struct vk_conv *conv, struct inf_error *err)
+static enum inf_code bind_transforms(struct vk_lowering *lowering, struct winograd *winograd,
+                                     const struct vk_conv *conv, struct inf_error *err)
 {
     struct vk_dispatch *in = &winograd->in, *out = &winograd->out;
     *in = (struct vk_dispatch){.variant = {INF_SHADER_WINOGRAD_IN, {0}}};
@@ -181,9 +181,9 @@ static enum inf_code use_ends(struct vk_lowering *lowering, struct winograd *win
 }
 
 // One of the two ends, of `count` tiles of `channels` channels.
-static enum inf_code emit_end(struct vk_lowering *lowering, const struct winograd *winograd,
-                              struct vk_dispatch *dispatch, uint32_t first, uint32_t channels,
-                              struct inf_error *err)
+static enum inf_code emit_transform(struct vk_lowering *lowering, const struct winograd *winograd,
+                                    struct vk_dispatch *dispatch, uint32_t first, uint32_t channels,
+                                    struct inf_error *err)
 {
     struct tiles tiles = winograd->tiles;
     tiles.first = first;
@@ -200,18 +200,18 @@ enum inf_code vk_emit_winograd(struct vk_lowering *lowering, const struct vk_con
 {
     struct winograd winograd;
     *out_built = false;
-    cut(&winograd, conv);
+    choose_parts(&winograd, conv);
     if (winograd.bytes > lowering->gpu->properties.limits.maxStorageBufferRange)
         return INF_OK;
-    INF_TRY(use_product(lowering, &winograd, conv, err));
-    INF_TRY(use_ends(lowering, &winograd, conv, err));
+    INF_TRY(bind_product(lowering, &winograd, conv, err));
+    INF_TRY(bind_transforms(lowering, &winograd, conv, err));
     if (!vk_can_build(lowering, &winograd.in) || !vk_can_build(lowering, &winograd.product) ||
         !vk_can_build(lowering, &winograd.out))
         return INF_OK;
     for (uint32_t first = 0; first < winograd.total; first += winograd.tiles.stride) {
-        INF_TRY(emit_end(lowering, &winograd, &winograd.in, first, winograd.in_c, err));
+        INF_TRY(emit_transform(lowering, &winograd, &winograd.in, first, winograd.in_c, err));
         INF_TRY(vk_emit_dispatch(lowering, &winograd.product, err));
-        INF_TRY(emit_end(lowering, &winograd, &winograd.out, first, winograd.out_c, err));
+        INF_TRY(emit_transform(lowering, &winograd, &winograd.out, first, winograd.out_c, err));
     }
     *out_built = true;
     return INF_OK;

@@ -13,7 +13,7 @@ struct work {
     atomic_uint next; // of the segment's nodes
 };
 
-static void prepare(const struct work *work, uint32_t node)
+static void prepare_step(const struct work *work, uint32_t node)
 {
     struct vk_gpu *gpu = work->device->gpu;
     struct vk_lowering lowering = vk_lowering_of(gpu, work->segment, node);
@@ -21,14 +21,14 @@ static void prepare(const struct work *work, uint32_t node)
     (void)!vk_lower_step(&lowering, work->segment, NULL);
 }
 
-static void run(void *argument)
+static void prepare_steps(void *argument)
 {
     struct work *work = argument;
     for (;;) {
         uint32_t i = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed);
         if (i >= work->segment->node_count)
             return;
-        prepare(work, work->segment->nodes[i]);
+        prepare_step(work, work->segment->nodes[i]);
     }
 }
 
@@ -39,11 +39,11 @@ void vk_compile_ahead(struct vk_device *device, const struct inf_segment *segmen
     uint32_t wanted = INF_MIN(inf_cores_usable() - 1, HELPERS_MAX), count = 0;
     wanted = INF_MIN(wanted, segment->node_count / 2);
     atomic_init(&work.next, 0);
-    while (count < wanted &&
-           inf_thread_start(&helpers[count], "inferd-pipeline", run, &work, NULL) == INF_OK)
+    while (count < wanted && inf_thread_start(&helpers[count], "inferd-pipeline", prepare_steps,
+                                              &work, NULL) == INF_OK)
         count++;
     if (count > 0)
-        run(&work);
+        prepare_steps(&work);
     while (count > 0)
         inf_thread_join(&helpers[--count]);
 }

@@ -13,7 +13,8 @@
 
 // --- finding trees ---
 
-static struct vk_lowering question(struct vk_gpu *gpu, const struct inf_graph *graph, uint32_t node)
+static struct vk_lowering lowering_without_program(struct vk_gpu *gpu,
+                                                   const struct inf_graph *graph, uint32_t node)
 {
     return (struct vk_lowering){
         .gpu = gpu, .graph = graph, .node = &graph->nodes[node], .node_index = node};
@@ -22,7 +23,7 @@ static struct vk_lowering question(struct vk_gpu *gpu, const struct inf_graph *g
 // Whether a node is one of floats that a generated shader can compute, and no convolution computes it already.
 static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
-    struct vk_lowering lowering = question(gpu, segment->graph, node);
+    struct vk_lowering lowering = lowering_without_program(gpu, segment->graph, node);
     struct vk_element_call call;
     struct vk_residual residual;
     if (!vk_element_call_of(&lowering, &call) || vk_lower_node(&lowering, NULL) != INF_OK ||
@@ -39,7 +40,7 @@ static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment
 }
 
 // The node that might compute `node` on the way, as far as one look at the two of them tells.
-static uint32_t next_of(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
+static uint32_t find_next(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
     if (!is_elementwise(gpu, segment, node))
@@ -80,10 +81,10 @@ static void add_value(struct vk_element_tree *tree, const struct vk_lowering *lo
 }
 
 // Adds `node` and what can be computed on the way to it; false where there is no room for it.
-static bool grow(struct vk_element_tree *tree, struct vk_gpu *gpu,
-                 const struct inf_segment *segment, uint32_t node, struct reserve reserve)
+static bool grow_tree(struct vk_element_tree *tree, struct vk_gpu *gpu,
+                      const struct inf_segment *segment, uint32_t node, struct reserve reserve)
 {
-    struct vk_lowering lowering = question(gpu, segment->graph, node);
+    struct vk_lowering lowering = lowering_without_program(gpu, segment->graph, node);
     struct vk_element_call call;
     if (!vk_element_call_of(&lowering, &call) ||
         tree->value_count + call.operands + reserve.values > VK_ELEMENT_TREE_OPERANDS ||
@@ -96,7 +97,7 @@ static bool grow(struct vk_element_tree *tree, struct vk_gpu *gpu,
         if (maker != INF_NODE_NONE && has_member(tree, maker))
             continue; // read twice
         if (maker != INF_NODE_NONE && vk_segment_has_node(segment, maker) &&
-            next_of(gpu, segment, maker) == node && grow(tree, gpu, segment, maker, rest))
+            find_next(gpu, segment, maker) == node && grow_tree(tree, gpu, segment, maker, rest))
             continue;
         add_value(tree, &lowering, i);
     }
@@ -106,16 +107,16 @@ static bool grow(struct vk_element_tree *tree, struct vk_gpu *gpu,
 
 // The last node of the tree that `node` is of; itself where it has a step of its own. Trees are settled from
 // their ends, so what has no room in one begins the next.
-static uint32_t step_of(struct vk_element_tree *tree, struct vk_gpu *gpu,
-                        const struct inf_segment *segment, uint32_t node)
+static uint32_t find_step(struct vk_element_tree *tree, struct vk_gpu *gpu,
+                          const struct inf_segment *segment, uint32_t node)
 {
-    uint32_t next = next_of(gpu, segment, node);
-    uint32_t step = next == INF_NODE_NONE ? node : step_of(tree, gpu, segment, next);
+    uint32_t next = find_next(gpu, segment, node);
+    uint32_t step = next == INF_NODE_NONE ? node : find_step(tree, gpu, segment, next);
     if (next != INF_NODE_NONE && has_member(tree, node))
         return step;
     *tree = (struct vk_element_tree){0};
     if (is_elementwise(gpu, segment, node))
-        (void)!grow(tree, gpu, segment, node, (struct reserve){0, 0});
+        (void)!grow_tree(tree, gpu, segment, node, (struct reserve){0, 0});
     return node;
 }
 
@@ -123,9 +124,9 @@ uint32_t vk_element_tree_step(struct vk_gpu *gpu, const struct inf_segment *segm
 {
     struct vk_element_tree tree = {0};
     if (atomic_load_explicit(&gpu->fused_shaders.trees_off, memory_order_relaxed) ||
-        next_of(gpu, segment, node) == INF_NODE_NONE)
+        find_next(gpu, segment, node) == INF_NODE_NONE)
         return INF_NODE_NONE;
-    uint32_t step = step_of(&tree, gpu, segment, node);
+    uint32_t step = find_step(&tree, gpu, segment, node);
     return step == node ? INF_NODE_NONE : step;
 }
 
@@ -134,7 +135,7 @@ bool vk_element_tree_find(struct vk_element_tree *tree, struct vk_gpu *gpu,
 {
     *tree = (struct vk_element_tree){0};
     return !atomic_load_explicit(&gpu->fused_shaders.trees_off, memory_order_relaxed) &&
-           is_elementwise(gpu, segment, node) && step_of(tree, gpu, segment, node) == node &&
+           is_elementwise(gpu, segment, node) && find_step(tree, gpu, segment, node) == node &&
            tree->node_count > 1;
 }
 
@@ -182,7 +183,8 @@ static enum inf_code fill_dispatch(struct vk_lowering *lowering, const struct vk
         .vectors = (uint32_t)((inf_shape_elements(vk_output_shape(lowering, 0)) + 3) / 4)};
     memcpy(push.rows, tree->rows, sizeof(push.rows));
     for (uint32_t i = 0; i < tree->node_count; i++) {
-        struct vk_lowering member = question(lowering->gpu, lowering->graph, tree->nodes[i]);
+        struct vk_lowering member =
+            lowering_without_program(lowering->gpu, lowering->graph, tree->nodes[i]);
         struct vk_element_call call;
         (void)!vk_element_call_of(&member, &call);
         push.parameters[i][0] = call.low;
@@ -197,8 +199,8 @@ static enum inf_code fill_dispatch(struct vk_lowering *lowering, const struct vk
     return vk_bind_value(lowering, dispatch, lowering->node->outputs[0], err);
 }
 
-static enum inf_code lower(struct vk_lowering *lowering, const struct vk_element_tree *tree,
-                           struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code lower_tree(struct vk_lowering *lowering, const struct vk_element_tree *tree,
+                                struct inf_error *err) INF_MAY_BLOCK
 {
     struct vk_dispatch dispatch = {.variant = {.shader = VK_SHADER_FUSED}};
     INF_TRY(fill_dispatch(lowering, tree, &dispatch, err));
@@ -219,7 +221,7 @@ static enum inf_code lower(struct vk_lowering *lowering, const struct vk_element
 enum inf_code vk_lower_element_tree(struct vk_lowering *lowering,
                                     const struct vk_element_tree *tree, struct inf_error *err)
 {
-    enum inf_code code = lower(lowering, tree, err);
+    enum inf_code code = lower_tree(lowering, tree, err);
     // Ahead of a program nothing is decided: whoever makes it finds out the same.
     if ((code != INF_INTERNAL && code != INF_UNSUPPORTED) || lowering->ahead != NULL)
         return code;

@@ -107,7 +107,7 @@ void vk_recording_fini(struct vk_recording *recording, struct vk_device *device)
 
 // --- barriers ---
 
-static bool overlap(const struct vk_place *a, const struct vk_place *b)
+static bool places_overlap(const struct vk_place *a, const struct vk_place *b)
 {
     return a->buffer == b->buffer && a->offset < b->offset + b->size &&
            b->offset < a->offset + a->size;
@@ -121,13 +121,13 @@ static bool must_wait(const struct vk_recording *recording, uint32_t touched,
     for (uint32_t i = 0; i < touched; i++)
         for (uint32_t k = 0; k < count; k++)
             if ((recording->written[i] || k == count - 1) &&
-                overlap(&recording->touched[i], &places[k]))
+                places_overlap(&recording->touched[i], &places[k]))
                 return true;
     return false;
 }
 
-static void barrier(const struct vk_device *device, VkCommandBuffer commands, VkAccessFlags access,
-                    VkPipelineStageFlags stage)
+static void record_barrier(const struct vk_device *device, VkCommandBuffer commands,
+                           VkAccessFlags access, VkPipelineStageFlags stage)
 {
     VkMemoryBarrier memory = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                               .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
@@ -265,9 +265,9 @@ static enum inf_code begin_slice(struct vk_recording *recording, struct vk_devic
 static enum inf_code end_slice(struct vk_device *device, const struct vk_slice *slice,
                                struct inf_error *err)
 {
-    barrier(device, slice->commands,
-            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
-            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    record_barrier(device, slice->commands,
+                   VK_ACCESS_HOST_READ_BIT | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+                   VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
     VK_TRY(device, device->api.EndCommandBuffer(slice->commands), err);
     return INF_OK;
 }
@@ -310,8 +310,9 @@ enum inf_code vk_recording_record(struct vk_recording *recording, struct vk_devi
         }
         // Timed dispatches stand alone, or their times would be those of several.
         if (recording->timed ? i > 0 : must_wait(recording, touched, places, operands)) {
-            barrier(device, slice->commands, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
-                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+            record_barrier(device, slice->commands,
+                           VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+                           VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
             touched = 0;
         }
         for (uint32_t k = 0; k < operands; k++, touched++) {

@@ -13,7 +13,7 @@ static const struct inf_shape *output_shape(const struct inf_graph *graph, uint3
 }
 
 // The node that makes operand `input`, if nothing but `node` reads that and the segment has it.
-static uint32_t sole_maker(const struct inf_segment *segment, uint32_t node, uint32_t input)
+static uint32_t find_sole_producer(const struct inf_segment *segment, uint32_t node, uint32_t input)
 {
     const struct inf_graph *graph = segment->graph;
     uint32_t maker = graph->values[graph->nodes[node].inputs[input]].producer;
@@ -58,7 +58,7 @@ static bool pads_channels(const struct inf_graph *graph, uint32_t node)
 }
 
 // The prelu behind the sum, of one slope a channel.
-static uint32_t prelu_behind(const struct inf_segment *segment, uint32_t add)
+static uint32_t find_prelu(const struct inf_segment *segment, uint32_t add)
 {
     const struct inf_graph *graph = segment->graph;
     uint32_t node = vk_segment_sole_reader(segment, add);
@@ -81,25 +81,25 @@ static bool find_residual_at(struct vk_residual *residual, struct vk_gpu *gpu,
                              const struct inf_segment *segment, uint32_t add, uint32_t input)
 {
     const struct inf_graph *graph = segment->graph;
-    uint32_t conv = sole_maker(segment, add, input);
+    uint32_t conv = find_sole_producer(segment, add, input);
     uint32_t other = graph->nodes[add].inputs[1 - input];
     if (conv == INF_NODE_NONE || !is_open_conv(gpu, graph, conv) ||
         !inf_shape_equal(output_shape(graph, conv), &graph->values[other].shape))
         return false;
     *residual =
         (struct vk_residual){.conv = conv, .add = add, .pad = INF_NODE_NONE, .added = other};
-    uint32_t maker = sole_maker(segment, add, 1 - input);
+    uint32_t maker = find_sole_producer(segment, add, 1 - input);
     if (maker != INF_NODE_NONE && pads_channels(graph, maker)) {
         residual->pad = maker;
         residual->added = graph->nodes[maker].inputs[0];
     }
-    residual->prelu = prelu_behind(segment, add);
+    residual->prelu = find_prelu(segment, add);
     residual->end = residual->prelu != INF_NODE_NONE ? residual->prelu : add;
     return true;
 }
 
 // The addition that a join with `node` in it would be around.
-static uint32_t addition_of(const struct inf_segment *segment, uint32_t node)
+static uint32_t find_addition(const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
     switch (graph->nodes[node].op) {
@@ -119,7 +119,7 @@ bool vk_residual_find(struct vk_residual *residual, struct vk_gpu *gpu,
                       const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
-    uint32_t add = addition_of(segment, node);
+    uint32_t add = find_addition(segment, node);
     if (atomic_load_explicit(&gpu->fused_shaders.residuals_off, memory_order_relaxed) ||
         add == INF_NODE_NONE || graph->nodes[add].op != INF_OP_BINARY ||
         !vk_segment_has_node(segment, add) ||

@@ -44,8 +44,9 @@ static enum inf_code find_place(const struct vk_program *program,
 }
 
 // Looks up where all operands are now; *out_moved where one is not where it was recorded.
-static enum inf_code bind(const struct vk_program *program, struct vk_recording *recording,
-                          const struct inf_run *run, bool *out_moved, struct inf_error *err)
+static enum inf_code bind_operands(const struct vk_program *program, struct vk_recording *recording,
+                                   const struct inf_run *run, bool *out_moved,
+                                   struct inf_error *err)
 {
     *out_moved = false;
     for (uint32_t i = 0; i < program->list.count; i++) {
@@ -76,7 +77,7 @@ static bool is_cancelled(const struct inf_run *run)
 #define AHEAD 2
 
 // Notes what a submit may cost, from what `cost` took.
-static void learn(struct vk_gpu *gpu, uint64_t cost, uint64_t time_ns)
+static void update_slice_cost(struct vk_gpu *gpu, uint64_t cost, uint64_t time_ns)
 {
     double per_slice = (double)cost / (double)INF_MAX(time_ns, 1u) * (double)VK_SLICE_NS;
     atomic_store_explicit(&gpu->slice_cost, (uint64_t)INF_MIN(INF_MAX(per_slice, 1.0), 1e18),
@@ -104,32 +105,32 @@ static enum inf_code submit_slices(struct vk_recording *recording, struct vk_dev
         recording->submitted = values[i];
     }
     if (begin_ns != 0)
-        learn(device->gpu, cost, inf_clock_ns() - begin_ns);
+        update_slice_cost(device->gpu, cost, inf_clock_ns() - begin_ns);
     return INF_OK;
 }
 
 // Whether the recording must be made anew: its slices are far from what they should be.
-static bool is_cut_wrong(const struct vk_recording *recording, uint64_t slice_cost)
+static bool needs_new_slices(const struct vk_recording *recording, uint64_t slice_cost)
 {
     return slice_cost < recording->slice_cost / 2 ||
            (recording->slice_count > 1 && slice_cost / 2 > recording->slice_cost);
 }
 
 // Records anew if need be, and submits. The weights are there.
-static enum inf_code replay(struct vk_program *program, const struct inf_run *run,
-                            struct inf_error *err)
+static enum inf_code replay_recording(struct vk_program *program, const struct inf_run *run,
+                                      struct inf_error *err)
 {
     struct vk_device *device = program->list.device;
     struct vk_recording *recording = &program->slots[run->slot];
     bool moved;
-    enum inf_code code = bind(program, recording, run, &moved, err);
+    enum inf_code code = bind_operands(program, recording, run, &moved, err);
     if (code != INF_OK) {
         recording->recorded = false; // some places are overwritten
         return code;
     }
     uint64_t slice_cost = atomic_load_explicit(&device->gpu->slice_cost, memory_order_relaxed);
     if (moved || !recording->recorded || recording->timed != run->profile ||
-        is_cut_wrong(recording, slice_cost)) {
+        needs_new_slices(recording, slice_cost)) {
         recording->recorded = false;
         INF_TRY(vk_recording_record(recording, device, program->list.dispatches,
                                     program->list.count, slice_cost, run->profile, err));
@@ -153,7 +154,7 @@ enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run
     if (recording->submitted != 0)
         INF_TRY(vk_device_wait(device, recording->submitted, UINT64_MAX, err));
     INF_TRY(vk_weights_acquire(&program->list.weights, err));
-    enum inf_code code = replay(program, run, err);
+    enum inf_code code = replay_recording(program, run, err);
     vk_weights_release(&program->list.weights, recording->submitted);
     INF_TRY(code);
     *ticket = make_ticket(device, recording->submitted);
@@ -179,7 +180,7 @@ enum inf_code vk_program_wait(struct inf_device *base, struct inf_ticket ticket,
 }
 
 // What a dispatch noted: the run fails with it, or its result may have to be made again.
-static enum inf_code judge_status(const struct vk_program *program, uint32_t index,
+static enum inf_code check_status(const struct vk_program *program, uint32_t index,
                                   const uint32_t *status, const struct inf_run *run,
                                   struct inf_error *err)
 {
@@ -202,7 +203,7 @@ enum inf_code vk_program_finish(struct inf_program *base, const struct inf_run *
     const struct vk_program *program = (const struct vk_program *)base;
     const struct vk_recording *recording = &program->slots[run->slot];
     for (uint32_t i = 0; program->list.writes_status && i < program->list.count; i++)
-        INF_TRY(judge_status(program, i, vk_recording_status(recording, program->list.device, i),
+        INF_TRY(check_status(program, i, vk_recording_status(recording, program->list.device, i),
                              run, err));
     return INF_OK;
 }

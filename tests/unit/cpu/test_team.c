@@ -74,7 +74,7 @@ Test(team, does_every_tile_once)
     for (int i = 0; i < 5; i++)
         inf_cpu_team_run_region(&team, share_much, &team);
     inf_cpu_team_run_region(&team, share_with_sleepers, &team);
-    cr_assert_null(team.watch);
+    cr_assert_null(team.region);
     pthreadpool_destroy(team.pool);
 }
 
