@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The daemon from start to end: opens devices and store, creates the event loop and the server,
+// serves until a signal, and closes everything in reverse order.
 #include "daemon/daemon.h"
 
 #include <event2/event.h>
@@ -16,14 +18,14 @@
 #include "daemon/store/store.h"
 #include "daemon/system/notify.h"
 
-// Signals that the loop takes.
+// Signals that the loop handles.
 static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
 #define SIGNALS INF_ARRAY_LENGTH(signal_numbers)
 
 struct daemon {
     struct inf_daemon_options options;
-    const struct inf_log *log;          // the options' writer's
-    char build[32 + INF_BUILD_ID_TEXT]; // version and build: what was measured holds for one only
+    const struct inf_log *log;          // sink of the log writer in the options
+    char build[32 + INF_BUILD_ID_TEXT]; // version and build, for which measurements are valid
     struct inf_device_list devices;
     struct inf_model_store *store;
     struct inf_environment environment;
@@ -34,10 +36,10 @@ struct daemon {
     bool draining;
 };
 
-// --- what happens on the loop ---
+// --- callbacks ---
 
-static void tell_serving(struct daemon *daemon,
-                         void (*tell)(struct inf_notify *notify, const char *status)) INF_ON_LOOP
+static void notify_serving(struct daemon *daemon,
+                           void (*tell)(struct inf_notify *notify, const char *status)) INF_ON_LOOP
 {
     char status[80];
     snprintf(status, sizeof status, "serving; models: %u, loading: %u",
@@ -50,7 +52,7 @@ static void on_loaded(void *context, const struct inf_load_event *event)
     inf_role_enter_loop();
     struct daemon *daemon = context;
     if (event->final && !daemon->draining)
-        tell_serving(daemon, inf_notify_status);
+        notify_serving(daemon, inf_notify_status);
 }
 
 static void on_drained(void *context)
@@ -65,7 +67,8 @@ static uint64_t log_lines_dropped(void *context)
     return inf_log_writer_dropped(daemon->options.log_writer);
 }
 
-// Feeds the watchdog only while no run is stuck; that the loop is not, the call itself proves.
+// Reports health to the watchdog: no run takes too long. That the loop runs is proven by the call
+// itself.
 static bool is_healthy(void *context)
 {
     inf_role_enter_loop();
@@ -74,7 +77,7 @@ static bool is_healthy(void *context)
     return daemon->server == NULL || inf_server_longest_run_ns(daemon->server) < limit_ns;
 }
 
-static void drain(struct daemon *daemon) INF_ON_LOOP
+static void drain_server(struct daemon *daemon) INF_ON_LOOP
 {
     if (daemon->draining) {
         inf_log(daemon->log, INF_LOG_NOTICE, "stopping now");
@@ -88,7 +91,7 @@ static void drain(struct daemon *daemon) INF_ON_LOOP
     inf_server_drain(daemon->server);
 }
 
-static void reload(struct daemon *daemon) INF_ON_LOOP
+static void reload_repository(struct daemon *daemon) INF_ON_LOOP
 {
     struct inf_error err = {0};
     if (daemon->draining)
@@ -97,7 +100,7 @@ static void reload(struct daemon *daemon) INF_ON_LOOP
     inf_notify_reloading(daemon->notify);
     if (inf_model_store_load_all(daemon->store, &err) != INF_OK)
         inf_log(daemon->log, INF_LOG_ERROR, "repository not read reason=\"%s\"", err.text);
-    tell_serving(daemon, inf_notify_ready);
+    notify_serving(daemon, inf_notify_ready);
 }
 
 static void on_signal(evutil_socket_t number, short events, void *context)
@@ -106,12 +109,12 @@ static void on_signal(evutil_socket_t number, short events, void *context)
     inf_role_enter_loop();
     struct daemon *daemon = context;
     if (number == SIGHUP)
-        reload(daemon);
+        reload_repository(daemon);
     else
-        drain(daemon);
+        drain_server(daemon);
 }
 
-// --- the beginning ---
+// --- starting ---
 
 static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) INF_MAY_BLOCK
 {
@@ -136,7 +139,7 @@ static enum inf_code open_engine(struct daemon *daemon, struct inf_error *err) I
         daemon->log);
     enum inf_place_races races = INF_PLACE_RACES_AUTO;
     enum inf_power power = INF_POWER_ANY;
-    (void)inf_place_races_parse(config->race, &races); // the configuration has seen to it
+    (void)inf_place_races_parse(config->race, &races); // the configuration validated it
     (void)inf_power_parse(config->power, &power);
     char build[INF_BUILD_ID_TEXT];
     inf_build_id(build);
@@ -198,7 +201,7 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
     return inf_server_create(&daemon->server, &options, err);
 }
 
-// The loop, until it is told to end. libevent's own would sleep in every turn.
+// Runs the loop until it is asked to end. event_base_dispatch() would sleep in every iteration.
 static void run_loop(struct daemon *daemon) INF_ON_LOOP
 {
     int ended;
@@ -213,7 +216,7 @@ static void run_loop(struct daemon *daemon) INF_ON_LOOP
 }
 
 // Serves until the server is drained.
-static enum inf_code serve(struct daemon *daemon, struct inf_error *err)
+static enum inf_code run_server(struct daemon *daemon, struct inf_error *err)
 {
     inf_role_enter_loop();
     enum inf_code code = inf_server_start(daemon->server, err);
@@ -222,7 +225,7 @@ static enum inf_code serve(struct daemon *daemon, struct inf_error *err)
     if (code == INF_OK) {
         inf_log(daemon->log, INF_LOG_NOTICE, "serving version=%s devices=%u pid=%d",
                 daemon->options.version, daemon->devices.count, (int)getpid());
-        tell_serving(daemon, inf_notify_ready);
+        notify_serving(daemon, inf_notify_ready);
         run_loop(daemon);
         inf_log(daemon->log, INF_LOG_NOTICE, "stopping");
     }
@@ -230,37 +233,38 @@ static enum inf_code serve(struct daemon *daemon, struct inf_error *err)
     return code;
 }
 
-// --- the whole ---
+// --- running ---
 
-// What a failure to start means to whoever started us.
-static enum inf_exit_code explain(const struct daemon *daemon, enum inf_code code, bool engine,
-                                  const struct inf_error *err)
+// Logs a failure to start, and converts it to an exit code.
+static enum inf_exit_code explain_failure(const struct daemon *daemon, enum inf_code code,
+                                          bool engine, const struct inf_error *err)
 {
     if (code == INF_OK)
         return INF_EXIT_OK;
     inf_log(daemon->log, INF_LOG_ERROR, "not started: %s", err->text);
     if (code == INF_EXISTS)
         return INF_EXIT_RUNS;
-    // Backends and devices are known only once they were looked for.
+    // Names of backends and devices in the configuration can be checked only after the devices are
+    // opened.
     return engine && (code == INF_INVALID || code == INF_NOT_FOUND) ? INF_EXIT_CONFIG
                                                                     : INF_EXIT_START;
 }
 
-static enum inf_exit_code run(struct daemon *daemon)
+static enum inf_exit_code run_daemon(struct daemon *daemon)
 {
     struct inf_error err = {0};
     enum inf_code code = open_engine(daemon, &err);
     if (code != INF_OK)
-        return explain(daemon, code, true, &err);
+        return explain_failure(daemon, code, true, &err);
     code = open_loop(daemon, &err);
     if (code == INF_OK)
         code = open_server(daemon, &err);
     if (code == INF_OK)
-        code = serve(daemon, &err);
-    return explain(daemon, code, false, &err);
+        code = run_server(daemon, &err);
+    return explain_failure(daemon, code, false, &err);
 }
 
-// Nothing is left to be told by a signal; one that comes now must not cut the end short.
+// Blocks signals: one that arrives now must not interrupt the shutdown.
 static void block_signals(void)
 {
     sigset_t set;
@@ -291,7 +295,7 @@ enum inf_exit_code inf_daemon_run(const struct inf_daemon_options *options)
         .options = *options,
         .log = inf_log_writer_log(options->log_writer),
     };
-    enum inf_exit_code code = run(&daemon);
+    enum inf_exit_code code = run_daemon(&daemon);
     close_all(&daemon);
     return code;
 }

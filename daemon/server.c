@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Connects listeners, connections, service and workers to the event loop: every callback of
+// libevent that is not about one connection is here. Draining goes through the states RUNNING,
+// DRAINING (requests finish), FLUSHING (replies are written) and DRAINED.
+//
+// The loop may poll instead of sleeping: between an answer and the next request of a client
+// (spin_wait), and while a result is about to arrive (inf_service_poll()).
 #include "daemon/server.h"
 
 #include <assert.h>
@@ -18,30 +24,29 @@
 #include "daemon/resource/quota.h"
 #include "daemon/system/listener.h"
 
-// Clients let in at one turn of the loop, so that a flood of them leaves room for those that are
-// in.
+// The most clients accepted per wake-up, so that a flood of them does not starve connected clients.
 #define ACCEPTS_PER_TURN 64
-// How long nobody is let in when the descriptors have run out.
+// How long no client is accepted after the descriptors ran out.
 #define ACCEPT_PAUSE_MS 100
-// Unused buffers that are kept for the next frames.
+// Bytes of unused buffers that are kept for later frames.
 #define POOL_KEPT_BYTES ((size_t)64 << 20)
-// How long replies may take to be written once the last request is answered.
+// How long writing replies may take after the last request is answered.
 #define FLUSH_MS 1000
-// While draining: how often the loop looks whether it is done, whoever did the last bit.
+// How often the loop checks whether draining is complete.
 #define DRAIN_TICK_MS 10
 
 enum server_state {
-    SERVER_IDLE,     // made, not started
+    SERVER_IDLE,     // created, not started
     SERVER_RUNNING,  //
     SERVER_DRAINING, // requests in flight may finish
-    SERVER_FLUSHING, // all are answered: the replies are being written
+    SERVER_FLUSHING, // all requests are answered; replies are being written
     SERVER_DRAINED,
 };
 
-#define DOORS_MAX 8 // listening sockets
+#define LISTENERS_MAX 8 // limit of listening sockets
 
 // A listening socket on the loop.
-struct door {
+struct server_listener {
     struct inf_server *server;
     struct inf_listener listener;
     struct event *event;
@@ -51,7 +56,7 @@ struct door {
 struct inf_server {
     struct inf_server_options options;
     enum server_state state;
-    gid_t admin_group; // (gid_t)-1: none
+    gid_t admin_group; // members may use the admin socket; (gid_t)-1: none
     struct inf_counters counters;
     struct inf_pool *pool;
     struct inf_deferred_close *deferred_close;
@@ -59,36 +64,36 @@ struct inf_server {
     struct inf_reply_writer_returns *returns;
     struct inf_service *service;
     struct inf_connections *connections;
-    uint32_t door_count;
-    struct door doors[DOORS_MAX];
-    struct event *pause_event;      // doors open again
-    struct event *finished_event;   // inferences are done
-    struct event *returned_event;   // workers have left something to be written
-    struct event *deadline_event;   // deadlines have passed
-    struct event *load_event;       // loads report
-    struct event *drain_event;      // the next look at a drain
-    uint64_t drain_end_ns;          // when its time is up
-    struct inf_spin_wait spin_wait; // with clients, between an answer and the next request
-    // Requests, at the last turn of the loop.
+    uint32_t listener_count;
+    struct server_listener listeners[LISTENERS_MAX];
+    struct event *pause_event;      // accepting resumes
+    struct event *finished_event;   // an inference is done
+    struct event *returned_event;   // a worker left something to be written
+    struct event *deadline_event;   // a deadline passed
+    struct event *load_event;       // a load has an event
+    struct event *drain_event;      // the next check of a drain
+    uint64_t drain_end_ns;          // end of the present phase of a drain
+    struct inf_spin_wait spin_wait; // polling between an answer and the next request
+    // Counts of requests at the last iteration of the loop.
     uint64_t accepted_before, answered_before;
-    uint64_t busy_ns; // when the last came or was answered
+    uint64_t busy_ns; // time at which the last request arrived or was answered
 };
 
-// --- the end ---
+// --- draining ---
 
-static void tick(struct inf_server *server)
+static void schedule_check(struct inf_server *server)
 {
     struct timeval wait = {.tv_usec = DRAIN_TICK_MS * 1000L};
     event_add(server->drain_event, &wait);
 }
 
-static void close_doors(struct inf_server *server)
+static void close_listeners(struct inf_server *server)
 {
     event_del(server->pause_event);
-    for (uint32_t i = 0; i < server->door_count; i++) {
-        if (server->doors[i].event != NULL)
-            event_del(server->doors[i].event);
-        inf_listener_close(&server->doors[i].listener);
+    for (uint32_t i = 0; i < server->listener_count; i++) {
+        if (server->listeners[i].event != NULL)
+            event_del(server->listeners[i].event);
+        inf_listener_close(&server->listeners[i].listener);
     }
 }
 
@@ -101,12 +106,12 @@ void inf_server_drain(struct inf_server *server)
             server->counters.requests_in_flight, ms);
     server->state = SERVER_DRAINING;
     server->drain_end_ns = inf_clock_ns() + (uint64_t)ms * INF_NS_PER_MS;
-    close_doors(server);
+    close_listeners(server);
     inf_service_drain(server->service);
     inf_connections_drain(server->connections, (uint64_t)ms * INF_NS_PER_MS);
     inf_connections_flush(server->connections);
-    // That it is done is said from the loop, never from inside the caller's call.
-    tick(server);
+    // drained() is called from the loop, never from inside this call.
+    schedule_check(server);
 }
 
 void inf_server_stop(struct inf_server *server)
@@ -116,8 +121,8 @@ void inf_server_stop(struct inf_server *server)
         server->drain_end_ns = 0;
 }
 
-// The drain's time is up: whoever waits is told so.
-static void give_up(struct inf_server *server) INF_ON_LOOP
+// Ends a drain whose time is up: all waiting clients are answered.
+static void cancel_requests(struct inf_server *server) INF_ON_LOOP
 {
     uint32_t left = server->counters.requests_in_flight;
     if (left > 0)
@@ -137,12 +142,12 @@ static void on_drain_tick(evutil_socket_t fd, short what, void *context)
     bool late = inf_clock_ns() >= server->drain_end_ns;
     bool idle = inf_connections_idle(server->connections);
     if (!idle && late && server->state == SERVER_DRAINING) {
-        give_up(server);
+        cancel_requests(server);
         idle = inf_connections_idle(server->connections);
         late = false;
     }
     if (!idle && !late) {
-        tick(server);
+        schedule_check(server);
         return;
     }
     if (!idle)
@@ -161,23 +166,25 @@ static void on_pause_over(evutil_socket_t fd, short what, void *context)
     inf_role_enter_loop();
     struct inf_server *server = context;
     if (server->state == SERVER_RUNNING)
-        for (uint32_t i = 0; i < server->door_count; i++)
-            event_add(server->doors[i].event, NULL);
+        for (uint32_t i = 0; i < server->listener_count; i++)
+            event_add(server->listeners[i].event, NULL);
 }
 
-// No descriptor is left: clients wait in the backlog rather than that the loop spins.
+// Stops accepting for a while, because no descriptor is left. Clients wait in the backlog, and the
+// loop does not spin.
 static void pause_accepting(struct inf_server *server, int error)
 {
     struct timeval wait = {.tv_usec = ACCEPT_PAUSE_MS * 1000L};
     if (!event_pending(server->pause_event, EV_TIMEOUT, NULL))
-        inf_log(server->options.log, INF_LOG_WARNING, "no client can be let in error=\"%s\"",
+        inf_log(server->options.log, INF_LOG_WARNING, "no client can be accepted error=\"%s\"",
                 strerror(error));
-    for (uint32_t i = 0; i < server->door_count; i++)
-        event_del(server->doors[i].event);
+    for (uint32_t i = 0; i < server->listener_count; i++)
+        event_del(server->listeners[i].event);
     event_add(server->pause_event, &wait);
 }
 
-static void let_in(struct inf_server *server, const struct door *door, int fd) INF_ON_LOOP
+static void accept_client(struct inf_server *server, const struct server_listener *listener,
+                          int fd) INF_ON_LOOP
 {
     struct inf_credentials who;
     struct inf_error err;
@@ -187,7 +194,7 @@ static void let_in(struct inf_server *server, const struct door *door, int fd) I
         return;
     }
     bool trusted = who.uid == 0 || who.uid == geteuid() || who.in_group;
-    const struct inf_peer peer = {.fd = fd, .uid = who.uid, .admin = door->admin && trusted};
+    const struct inf_peer peer = {.fd = fd, .uid = who.uid, .admin = listener->admin && trusted};
     if (inf_connections_add(server->connections, &peer, &err) != INF_OK)
         inf_log(server->options.log, INF_LOG_DEBUG, "client refused uid=%u error=\"%s\"",
                 (unsigned)who.uid, err.text);
@@ -197,12 +204,12 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
 {
     (void)what;
     inf_role_enter_loop();
-    struct door *door = context;
-    struct inf_server *server = door->server;
+    struct server_listener *listener = context;
+    struct inf_server *server = listener->server;
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (client >= 0) {
-            let_in(server, door, client);
+            accept_client(server, listener, client);
             continue;
         }
         if (errno == EINTR || errno == ECONNABORTED)
@@ -214,9 +221,9 @@ static void on_acceptable(evutil_socket_t fd, short what, void *context)
     inf_connections_flush(server->connections);
 }
 
-// --- what comes from other threads ---
+// --- events of other threads ---
 
-static void take_finished(struct inf_server *server) INF_ON_LOOP
+static void handle_finished(struct inf_server *server) INF_ON_LOOP
 {
     inf_connections_take_done(server->connections);
     inf_connections_flush(server->connections);
@@ -227,21 +234,21 @@ static void on_finished(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     inf_role_enter_loop();
-    take_finished(context);
+    handle_finished(context);
 }
 
-// Whether the next request is likely to come sooner than the loop could be woken for it.
+// Returns true if the next request is likely to arrive sooner than the loop could be woken for it.
 static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_LOOP
 {
     const struct inf_counters *counters = &server->counters;
     uint64_t answered = counters->requests_ok + counters->requests_failed;
-    bool asked = counters->requests_accepted != server->accepted_before;
-    bool gave = answered != server->answered_before;
-    if (gave)
+    bool received = counters->requests_accepted != server->accepted_before;
+    bool answered_any = answered != server->answered_before;
+    if (answered_any)
         inf_spin_wait_worked(&server->spin_wait, inf_service_last_run_ns(server->service));
-    if (asked)
-        inf_spin_wait_note(&server->spin_wait, gave ? 0 : now_ns - server->busy_ns);
-    if (asked || gave)
+    if (received)
+        inf_spin_wait_note(&server->spin_wait, answered_any ? 0 : now_ns - server->busy_ns);
+    if (received || answered_any)
         server->busy_ns = now_ns;
     server->accepted_before = counters->requests_accepted;
     server->answered_before = answered;
@@ -251,17 +258,18 @@ static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_L
 
 bool inf_server_poll(struct inf_server *server)
 {
-    bool look = inf_service_poll(server->service);
-    if (look)
-        take_finished(server);
-    if (!expects_request(server, inf_clock_ns()) && !look)
+    bool poll = inf_service_poll(server->service);
+    if (poll)
+        handle_finished(server);
+    if (!expects_request(server, inf_clock_ns()) && !poll)
         return false;
     if (inf_spin_wait_breathe())
         return true;
-    // Somebody else has something to do: who sleeps on a processor that is awake is woken soon.
+    // Another thread needs this processor. Sleep: a thread that sleeps on a busy processor is woken
+    // quickly.
     server->spin_wait.lately = false;
     if (inf_service_stop_polling(server->service))
-        take_finished(server);
+        handle_finished(server);
     return false;
 }
 
@@ -295,20 +303,20 @@ static void on_load(evutil_socket_t fd, short what, void *context)
     inf_connections_flush(server->connections);
 }
 
-// --- life ---
+// --- creating and destroying ---
 
-static enum inf_code add_door(struct inf_server *server, bool admin, int inherited,
-                              struct inf_error *err)
+static enum inf_code add_listener(struct inf_server *server, bool admin, int inherited,
+                                  struct inf_error *err)
 {
     const struct inf_config *config = server->options.config;
-    if (server->door_count == DOORS_MAX)
-        return inf_fail(err, INF_EXHAUSTED, "more than %d listening sockets", DOORS_MAX);
-    struct door *door = &server->doors[server->door_count++];
-    door->server = server;
-    door->admin = admin;
-    inf_listener_init(&door->listener);
+    if (server->listener_count == LISTENERS_MAX)
+        return inf_fail(err, INF_EXHAUSTED, "more than %d listening sockets", LISTENERS_MAX);
+    struct server_listener *listener = &server->listeners[server->listener_count++];
+    listener->server = server;
+    listener->admin = admin;
+    inf_listener_init(&listener->listener);
     if (inherited >= 0) {
-        inf_listener_adopt(&door->listener, inherited);
+        inf_listener_adopt(&listener->listener, inherited);
         return INF_OK;
     }
     bool grouped = admin && server->admin_group != (gid_t)-1;
@@ -316,24 +324,24 @@ static enum inf_code add_door(struct inf_server *server, bool admin, int inherit
         .path = admin ? config->admin_socket : config->socket,
         .mode = admin && !grouped ? 0600 : 0660,
         .group = grouped ? server->admin_group : (gid_t)-1};
-    return inf_listener_open(&door->listener, &options, err);
+    return inf_listener_open(&listener->listener, &options, err);
 }
 
-static enum inf_code add_doors(struct inf_server *server, struct inf_error *err)
+static enum inf_code add_listeners(struct inf_server *server, struct inf_error *err)
 {
     const struct inf_server_options *options = &server->options;
     for (uint32_t i = 0; i < options->data_fd_count; i++)
-        INF_TRY(add_door(server, false, options->data_fds[i], err));
+        INF_TRY(add_listener(server, false, options->data_fds[i], err));
     for (uint32_t i = 0; i < options->admin_fd_count; i++)
-        INF_TRY(add_door(server, true, options->admin_fds[i], err));
+        INF_TRY(add_listener(server, true, options->admin_fds[i], err));
     if (options->data_fd_count == 0)
-        INF_TRY(add_door(server, false, -1, err));
+        INF_TRY(add_listener(server, false, -1, err));
     if (options->admin_fd_count == 0)
-        INF_TRY(add_door(server, true, -1, err));
+        INF_TRY(add_listener(server, true, -1, err));
     return INF_OK;
 }
 
-static enum inf_code find_group(struct inf_server *server, struct inf_error *err)
+static enum inf_code find_admin_group(struct inf_server *server, struct inf_error *err)
 {
     const char *name = server->options.config->admin_group;
     server->admin_group = (gid_t)-1;
@@ -348,7 +356,7 @@ static enum inf_code find_group(struct inf_server *server, struct inf_error *err
     return INF_OK;
 }
 
-static enum inf_code make_parts(struct inf_server *server, struct inf_error *err)
+static enum inf_code create_parts(struct inf_server *server, struct inf_error *err)
 {
     const struct inf_server_options *options = &server->options;
     const struct inf_config *config = options->config;
@@ -382,53 +390,53 @@ static enum inf_code make_parts(struct inf_server *server, struct inf_error *err
     return inf_connections_create(&server->connections, &connections, err);
 }
 
-static enum inf_code make_event(struct inf_server *server, struct event **event, int fd,
-                                event_callback_fn callback, struct inf_error *err)
+static enum inf_code create_event(struct inf_server *server, struct event **event, int fd,
+                                  event_callback_fn callback, struct inf_error *err)
 {
     short what = fd >= 0 ? EV_READ | EV_PERSIST : 0;
     *event = event_new(server->options.base, fd, what, callback, server);
     return *event != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for events");
 }
 
-// Edge-triggered: the eventfd need not be read, which would be a system call for each reply.
-static enum inf_code make_edge_event(struct inf_server *server, struct event **event, int fd,
-                                     struct inf_error *err)
+// Edge-triggered, so that the eventfd need not be read, which would be one system call per reply.
+static enum inf_code create_edge_event(struct inf_server *server, struct event **event, int fd,
+                                       struct inf_error *err)
 {
     *event = event_new(server->options.base, fd, EV_READ | EV_PERSIST | EV_ET, on_finished, server);
     return *event != NULL ? INF_OK : inf_fail(err, INF_EXHAUSTED, "no memory for events");
 }
 
-static enum inf_code make_events(struct inf_server *server, struct inf_error *err)
+static enum inf_code create_events(struct inf_server *server, struct inf_error *err)
 {
     struct inf_service *service = server->service;
-    INF_TRY(make_event(server, &server->pause_event, -1, on_pause_over, err));
-    INF_TRY(make_event(server, &server->drain_event, -1, on_drain_tick, err));
+    INF_TRY(create_event(server, &server->pause_event, -1, on_pause_over, err));
+    INF_TRY(create_event(server, &server->drain_event, -1, on_drain_tick, err));
     INF_TRY(
-        make_edge_event(server, &server->finished_event, inf_service_finished_fd(service), err));
-    INF_TRY(make_edge_event(server, &server->returned_event,
-                            inf_reply_writer_returns_fd(server->returns), err));
-    INF_TRY(make_event(server, &server->deadline_event, inf_service_timer_fd(service), on_deadline,
-                       err));
-    INF_TRY(make_event(server, &server->load_event, inf_service_load_fd(service), on_load, err));
-    for (uint32_t i = 0; i < server->door_count; i++) {
-        struct door *door = &server->doors[i];
-        door->event = event_new(server->options.base, door->listener.fd, EV_READ | EV_PERSIST,
-                                on_acceptable, door);
-        if (door->event == NULL)
+        create_edge_event(server, &server->finished_event, inf_service_finished_fd(service), err));
+    INF_TRY(create_edge_event(server, &server->returned_event,
+                              inf_reply_writer_returns_fd(server->returns), err));
+    INF_TRY(create_event(server, &server->deadline_event, inf_service_timer_fd(service),
+                         on_deadline, err));
+    INF_TRY(create_event(server, &server->load_event, inf_service_load_fd(service), on_load, err));
+    for (uint32_t i = 0; i < server->listener_count; i++) {
+        struct server_listener *listener = &server->listeners[i];
+        listener->event = event_new(server->options.base, listener->listener.fd,
+                                    EV_READ | EV_PERSIST, on_acceptable, listener);
+        if (listener->event == NULL)
             return inf_fail(err, INF_EXHAUSTED, "no memory for events");
     }
     return INF_OK;
 }
 
-static enum inf_code fill(struct inf_server *server, const struct inf_server_options *options,
-                          struct inf_error *err)
+static enum inf_code init_server(struct inf_server *server,
+                                 const struct inf_server_options *options, struct inf_error *err)
 {
     server->options = *options;
     inf_spin_wait_init(&server->spin_wait, inf_cores_usable());
-    INF_TRY(find_group(server, err));
-    INF_TRY(add_doors(server, err));
-    INF_TRY(make_parts(server, err));
-    return make_events(server, err);
+    INF_TRY(find_admin_group(server, err));
+    INF_TRY(add_listeners(server, err));
+    INF_TRY(create_parts(server, err));
+    return create_events(server, err);
 }
 
 enum inf_code inf_server_create(struct inf_server **out_server,
@@ -437,7 +445,7 @@ enum inf_code inf_server_create(struct inf_server **out_server,
     struct inf_server *server = calloc(1, sizeof *server);
     if (server == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for a server");
-    enum inf_code code = fill(server, options, err);
+    enum inf_code code = init_server(server, options, err);
     if (code == INF_OK)
         *out_server = server;
     else
@@ -452,8 +460,8 @@ enum inf_code inf_server_start(struct inf_server *server, struct inf_error *err)
     failed |= event_add(server->returned_event, NULL);
     failed |= event_add(server->deadline_event, NULL);
     failed |= event_add(server->load_event, NULL);
-    for (uint32_t i = 0; i < server->door_count; i++)
-        failed |= event_add(server->doors[i].event, NULL);
+    for (uint32_t i = 0; i < server->listener_count; i++)
+        failed |= event_add(server->listeners[i].event, NULL);
     if (failed != 0)
         return inf_fail(err, INF_EXHAUSTED, "no memory for events");
     server->state = SERVER_RUNNING;
@@ -487,9 +495,9 @@ void inf_server_destroy(struct inf_server **server)
     if (gone == NULL)
         return;
     inf_role_enter_loop();
-    for (uint32_t i = 0; i < gone->door_count; i++) {
-        free_event(gone->doors[i].event);
-        inf_listener_close(&gone->doors[i].listener);
+    for (uint32_t i = 0; i < gone->listener_count; i++) {
+        free_event(gone->listeners[i].event);
+        inf_listener_close(&gone->listeners[i].listener);
     }
     free_event(gone->pause_event);
     free_event(gone->finished_event);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serving side of the daemon as one object: sockets, connections, requests, workers. main.c
-// makes it, starts it, and asks it to drain; the loop does the rest.
+// The serving side of the daemon as one object: sockets, connections, requests and workers.
+// daemon.c creates and starts it, and asks it to drain; the event loop does the rest.
 #ifndef INF_DAEMON_SERVER_H
 #define INF_DAEMON_SERVER_H
 
@@ -17,33 +17,33 @@ struct inf_server;
 struct inf_server_options {
     struct event_base *base;
     const struct inf_config *config;
-    struct inf_model_store *store; // its events are read by the server from here on
+    struct inf_model_store *store; // its events are read by the server
     struct inf_environment *environment;
     const struct inf_device_list *devices;
     const struct inf_log *log;
     const char *version; // of the daemon: "0.1.0"
 
-    // Listening sockets that were inherited; the server owns and closes them. Where there are none
-    // of a kind, the server makes the socket that the config names.
+    // Inherited listening sockets, which the server owns and closes. If there is none of a kind,
+    // the server creates the socket that the configuration names.
     const int *data_fds;
     uint32_t data_fd_count;
     const int *admin_fds;
     uint32_t admin_fd_count;
 
-    // Called on the loop once a drain (or a stop) is complete: end the loop now.
+    // Called on the loop when a drain or stop is complete: the loop should end.
     void (*drained)(void *context);
-    // Called on the loop for each event of the model store; NULL: nobody wants to know.
+    // Called on the loop for each event of the model store; may be NULL.
     void (*loaded)(void *context, const struct inf_load_event *event);
     // Log lines dropped so far, for the status; NULL: 0.
     uint64_t (*log_lines_dropped)(void *context);
     void *context;
 };
 
-// Makes the server: sockets are bound, workers run, nobody is served yet. *out_server is the
-// caller's to destroy.
+// Creates the server: sockets are bound and workers run, but no client is served yet. *out_server
+// is the caller's to destroy.
 //
 // INF_EXISTS     another daemon serves this socket; its file was not touched.
-// INF_DENIED, INF_INVALID  a socket cannot be made there.
+// INF_DENIED, INF_INVALID  a socket cannot be created there.
 // INF_EXHAUSTED  memory, threads or file descriptors.
 enum inf_code inf_server_create(struct inf_server **out_server,
                                 const struct inf_server_options *options,
@@ -53,30 +53,30 @@ enum inf_code inf_server_create(struct inf_server **out_server,
 enum inf_code inf_server_start(struct inf_server *server,
                                struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Begins to drain: no new connections or requests, GOAWAY to everybody, requests in flight finish
-// until config->drain_timeout_ms, the rest is answered CANCELLED/SHUTDOWN; then drained() is
-// called. Again: does nothing.
+// Starts draining: new connections and requests are refused, and every client gets GOAWAY. Requests
+// in flight may finish until config->drain_timeout_ms; the others are answered CANCELLED/SHUTDOWN.
+// Then drained() is called. Further calls do nothing.
 void inf_server_drain(struct inf_server *server) INF_ON_LOOP;
 
-// As inf_server_drain() with no time left: what is in flight is answered CANCELLED/SHUTDOWN now.
+// As inf_server_drain() without a timeout: requests in flight are answered CANCELLED/SHUTDOWN now.
 void inf_server_stop(struct inf_server *server) INF_ON_LOOP;
 
-// To be called before each turn of the loop: takes inferences that are done, where it pays to look
-// for them rather than to be woken. True: look again soon, the turn must not sleep.
+// Must be called before each iteration of the loop. Takes inferences that are done if polling for
+// them pays. Returns true if it must be called again soon, so that the iteration must not sleep.
 bool inf_server_poll(struct inf_server *server) INF_ON_LOOP;
 
-// How long the longest run that goes on now has taken so far, in nanoseconds; 0 where every worker
-// is idle. For the watchdog.
+// Returns how long the longest present run has taken so far, in nanoseconds; 0 if every worker is
+// idle. For the watchdog.
 uint64_t inf_server_longest_run_ns(struct inf_server *server) INF_ON_LOOP;
 
-// How many connections are open.
+// Returns the number of open connections.
 uint32_t inf_server_connections(const struct inf_server *server) INF_ON_LOOP;
 
-// How many requests have not had their final reply.
+// Returns the number of requests without a final reply.
 uint32_t inf_server_in_flight(const struct inf_server *server) INF_ON_LOOP;
 
-// Closes every connection, stops the workers (a run under way is waited for) and frees everything.
-// The loop does not run any more, and its thread has no role afterwards. NULL is fine.
+// Closes every connection, stops the workers after the jobs that run, and frees everything. The
+// loop must not run any longer, and its thread has no role afterwards. NULL is allowed.
 void inf_server_destroy(struct inf_server **server);
 
 #endif

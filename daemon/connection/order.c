@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order keys: of the requests of a connection that have the same key, an answer that is ready
-// before an earlier one's waits in a stash.
+// Order keys. Requests of a connection with the same key are answered in their order: a reply that
+// is ready too early waits in a stash until the earlier replies are queued.
 #include "daemon/connection/order.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-// A request with a key whose final reply has not left.
+// A request with a key whose final reply is not queued.
 struct inf_ordered {
     struct inf_ordered *next;
     uint64_t stream_id, key;
@@ -43,7 +43,7 @@ static struct inf_ordered *find_ordered(struct inf_connection *connection, uint6
     return ordered;
 }
 
-// The first request of this key.
+// Returns the first request with this key.
 static struct inf_ordered *find_first(struct inf_connection *connection, uint64_t key)
 {
     struct inf_ordered *ordered = connection->first_ordered;

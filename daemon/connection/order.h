@@ -5,22 +5,23 @@
 
 #include "daemon/connection/state.h"
 
-// Notes that a request with an order key has come. False without memory.
+// Records a request with an order key. Returns false without memory.
 bool inf_connection_order_begin(struct inf_connection *connection, uint64_t stream_id,
                                 uint64_t order_key) INF_NODISCARD INF_ON_LOOP;
 
-// Where the final reply of such a request goes: the connection's output where no other of its key
-// is before it, else a stash.
+// Returns where the final reply of such a request is to be queued: the output of the connection if
+// it is the first of its key, else a stash.
 struct inf_output *inf_connection_order_place(struct inf_connection *connection,
                                               uint64_t stream_id) INF_ON_LOOP;
 
-// That reply is where it goes: it and what waited for it is on its way now.
+// Records that the final reply is queued. If it was the first of its key, the replies that wait for
+// it are queued too.
 void inf_connection_order_end(struct inf_connection *connection, uint64_t stream_id) INF_ON_LOOP;
 
-// Forgets every key and stash.
+// Drops all keys and stashes.
 void inf_connection_order_clear(struct inf_connection *connection) INF_ON_LOOP;
 
-// Frees what is kept for later requests.
+// Frees the memory that is kept for later requests.
 void inf_connections_order_fini(struct inf_connections *connections);
 
 #endif

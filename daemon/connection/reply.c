@@ -18,7 +18,7 @@ void inf_connection_mark_dirty(struct inf_connection *connection)
     connection->set->dirty = connection;
 }
 
-// Encodes the metadata behind the room for the header.
+// Encodes the metadata into set->head, after the place of the header.
 static enum inf_code encode_metadata(struct inf_connections *set, enum inf_message_kind kind,
                                      const union inf_message *message, size_t *out_size,
                                      struct inf_error *err)
@@ -67,13 +67,13 @@ void inf_connection_send_fault(struct inf_connection *connection, const struct i
     union inf_message message;
     size_t meta_bytes = 0;
     inf_fault_status(fault, &message.status);
-    // A Status is far below any limit, so nothing but a bug can keep it from being encoded.
+    // A Status is always small enough, so only a bug can make this fail.
     enum inf_code code = encode_metadata(set, INF_MESSAGE_STATUS, &message, &meta_bytes, NULL);
     assert(code == INF_OK);
     (void)code;
     struct inf_reply failure = *reply;
     failure.flags |= INF_FRAME_FLAG_ERROR;
-    // The buffer goes along all the same: pieces of it may be on their way.
+    // The buffer is kept, because DATA frames that are queued may point into it.
     failure.data = (struct inf_span){NULL, 0};
     queue_frame(connection, &failure, meta_bytes);
 }
@@ -97,7 +97,7 @@ void inf_connection_send(struct inf_connection *connection, const struct inf_rep
     inf_connection_send_fault(connection, reply, &fault);
 }
 
-// Sends what does not fit the final reply ahead of it, and returns the rest.
+// Sends the data that does not fit into the final frame as DATA frames, and returns the rest.
 static struct inf_span send_pieces(struct inf_connection *connection, const struct inf_reply *final,
                                    struct inf_span data) INF_ON_LOOP
 {

@@ -5,30 +5,30 @@
 
 #include "daemon/connection/state.h"
 
-// A frame to be sent, apart from its metadata.
+// A frame to be sent, without its metadata.
 struct inf_reply {
     uint8_t type;
     uint16_t flags;
     uint16_t method;
     uint64_t stream_id;
-    uint64_t order_key;   // of the final reply of a request that has one; else 0
+    uint64_t order_key;   // order key of the request, for its final reply; else 0
     struct inf_span data; // as in struct inf_output_item
-    uint8_t *buffer;      // of the pool, taken over; NULL where there is none
+    uint8_t *buffer;      // of the pool, taken over; NULL: none
     size_t capacity;
-    int fd_plus_1; // 0: none; else a descriptor that goes with it, taken over, plus 1
+    int fd_plus_1; // descriptor to send with the frame, plus 1; taken over; 0: none
 };
 
-// Encodes and queues a frame. Metadata that does not fit becomes a Status that says so; without
-// memory the connection is closed.
+// Encodes and queues a frame. If the metadata does not fit, a Status with that error is sent
+// instead. Without memory the connection is closed.
 void inf_connection_send(struct inf_connection *connection, const struct inf_reply *reply,
                          enum inf_message_kind kind, const union inf_message *message) INF_ON_LOOP;
 
-// As above, with a Status made of `fault` as the metadata; INF_FRAME_FLAG_ERROR is added.
+// As above, with a Status made from `fault`. INF_FRAME_FLAG_ERROR is added.
 void inf_connection_send_fault(struct inf_connection *connection, const struct inf_reply *reply,
                                const struct inf_fault *fault) INF_ON_LOOP;
 
-// Sends the final reply of a request and counts it: the failure in `fault`, or `answer` where that
-// is NULL.
+// Sends the final reply of a request and counts it: the error in `fault`, or `answer` if `fault` is
+// NULL.
 void inf_connection_answer(struct inf_connection *connection, const struct inf_reply *reply,
                            const struct inf_answer *answer,
                            const struct inf_fault *fault) INF_ON_LOOP;

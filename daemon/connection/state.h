@@ -11,33 +11,32 @@
 
 struct event;
 
-// From accept to HELLO.
+// The time from accept to HELLO.
 #define INF_CONNECTION_GREETING_MS 5000u
-// Requests in flight that a client gets unless it asks for another number.
+// The requests in flight that a client may have unless it asks for another number.
 #define INF_CONNECTION_STREAMS 256u
 
-// Requests beyond the credit that are refused one by one; whoever sends more of them does not
-// listen.
+// After this many refused requests in a row beyond the credit, the connection is closed.
 #define INF_CONNECTION_VIOLATIONS 4096u
 
-// When to come again for who has too many requests in flight: its answers make room.
+// Advice to a client that has too many requests in flight: try again after this time.
 #define INF_CONNECTION_RETRY_MS 10u
 
 enum inf_connection_state {
-    INF_CONNECTION_GREETING, // HELLO has not come
+    INF_CONNECTION_GREETING, // waits for HELLO
     INF_CONNECTION_OPEN,
-    INF_CONNECTION_CLOSING, // nothing is read any more; closed once everything is written
-    INF_CONNECTION_OVER,    // closed; freed by the next inf_connections_settle()
+    INF_CONNECTION_CLOSING, // nothing is read; closed when everything is written
+    INF_CONNECTION_OVER,    // closed; freed by the next inf_connections_flush()
 };
 
-// Data of a request that has not come yet.
+// Data of a request whose REQUEST frame has not arrived.
 struct inf_upload {
     struct inf_upload *next;
     uint64_t stream_id;
-    uint8_t *data; // of the pool; NULL where it is refused
+    uint8_t *data; // of the pool; NULL: the upload is refused
     uint64_t total_bytes, got_bytes;
-    uint64_t since_ns;        // when the last piece came
-    struct inf_fault refused; // why, where its code is not INF_OK
+    uint64_t since_ns;        // time of the last DATA frame
+    struct inf_fault refused; // the error, if its code is not INF_OK
 };
 
 struct inf_connection {
@@ -47,40 +46,41 @@ struct inf_connection {
     struct inf_connection *next_over;       // in set->over
     bool dirty;
     enum inf_connection_state state;
-    int fd; // the gate's
+    int fd; // owned by `writer`
     struct inf_reply_writer *writer;
     uid_t uid;
-    struct inf_quota_user *user; // a reference
-    uint32_t fds; // that the user is charged for: the socket, and what came with frames
+    struct inf_quota_user *user; // one reference
+    uint32_t fds; // descriptors that the user is charged for: the socket, and received ones
     bool admin;
 
     struct event *read_event, *write_event, *timer_event;
     bool reading;      // read_event is added
     bool writing;      // write_event is added
-    uint64_t timer_ns; // when the timer fires; 0: it is off
+    uint64_t timer_ns; // time at which the timer fires; 0: it is off
 
     struct inf_assembler assembler;
     struct inf_output output;
     struct inf_region_table regions;
     struct inf_session_table sessions;
     uint64_t opened_ns;
-    uint64_t frame_since_ns; // when the frame being assembled began; 0: none is
-    uint64_t soft_since_ns;  // since when more replies wait than the soft limit; 0: less do
+    uint64_t frame_since_ns; // time at which the frame being assembled began; 0: none
+    uint64_t soft_since_ns; // time since which unread replies exceed the soft limit; 0: they do not
 
-    struct inf_call *calls; // in flight, and answered ones that a worker still has
-    uint32_t in_flight;     // of them, not answered
-    struct inf_ordered *first_ordered, *last_ordered; // by their requests
-    uint32_t stashed;                                 // answers that wait for others of their key
+    struct inf_call *calls; // in flight, or answered but still with a worker
+    uint32_t in_flight;     // calls that are not answered
+    struct inf_ordered *first_ordered, *last_ordered; // in the order of the requests
+    uint32_t stashed; // replies that wait for earlier ones with the same key
     uint64_t stashed_bytes;
     uint64_t last_stream;
     struct inf_upload *uploads;
     uint32_t upload_count;
-    uint64_t bytes_in_flight; // of the data of uploads, and of requests that are not answered
-    uint64_t credit_bytes;    // what those may be
-    uint32_t violations;      // requests beyond the credit, since one that was within it
-    uint64_t reply_bytes_max; // of a reply's data, in all its frames
-    struct inf_limits_message limits; // in force
-    uint32_t streams_granted;         // that is what `limits` has, unless an admin has lowered it
+    uint64_t bytes_in_flight;         // data of uploads and of unanswered requests
+    uint64_t credit_bytes;            // limit of bytes_in_flight
+    uint32_t violations;              // requests in a row beyond the credit
+    uint64_t reply_bytes_max;         // limit of the data of a reply, over all its frames
+    struct inf_limits_message limits; // in force for this client
+    uint32_t
+        streams_granted; // granted at HELLO; limits.streams is lower if an admin lowered the limit
 };
 
 #define INF_CONNECTION_READ_BYTES (64u << 10)
@@ -88,17 +88,17 @@ struct inf_connection {
 struct inf_connections {
     struct inf_connections_options options;
     struct inf_connection *all;
-    struct inf_connection *dirty; // with frames to be written
+    struct inf_connection *dirty; // connections with frames to write
     struct inf_connection *over;
     struct inf_output_store output_store;
     struct inf_ordered *unused_ordered;
     struct inf_scratch *scratch;
     uint64_t epoch[2];
     bool draining;
-    union inf_message message; // being decoded, or encoded
+    union inf_message message; // the message that is decoded or encoded
     struct inf_fault fault;
     uint8_t read_buffer[INF_CONNECTION_READ_BYTES];
-    uint8_t head[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES]; // of the frame being sent
+    uint8_t head[INF_FRAME_HEADER_BYTES + INF_LIMIT_META_BYTES]; // head of the frame that is queued
 };
 
 #endif

@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// Races the candidates of a served model in the background.
+//
+// The problem: measuring on a busy daemon gives wrong times and delays requests; and racing in the
+// served model would use slots that workers are using.
+//
+// The idea: the race gets its own copy of the model. Its thread has low priority, and
+// inf_race_run() waits at the idle gate before each run, and repeats a run that a request
+// interrupted. Before that, the precision check decides which precisions may take part: it runs on
+// another thread with idle priority, because the reference kernels are slow. Excluded candidates
+// stay in the list, with the reason, so that `explain` can show it.
+//
+// The result is only a decision. The store compares it with the present placement, and places the
+// model again if another candidate won.
 #include "daemon/load/background_race.h"
 
 #include <stdio.h>
@@ -10,32 +23,32 @@
 
 struct runner {
     const struct inf_load_options *options;
-    struct inf_model *model; // a copy of what is served
+    struct inf_model *model; // copy of the served model
     struct inf_shape *shapes;
     struct inf_race race;
-    struct inf_precision_report reports[INF_PRECISIONS]; // precision AUTO: not tried
+    struct inf_precision_report reports[INF_PRECISIONS]; // all 0: not checked
 };
 
-// --- what may be tried at all ---
+// --- precisions that may take part ---
 
-struct trial {
+struct precision_job {
     struct runner *runner;
     enum inf_precision precision;
     enum inf_code code;
     struct inf_error why;
 };
 
-static void run_trial(void *context)
+static void run_precision_check(void *context)
 {
-    struct trial *trial = context;
-    struct runner *runner = trial->runner;
+    struct precision_job *job = context;
+    struct runner *runner = job->runner;
     inf_role_enter_worker();
-    trial->code = inf_precision_evaluate(&runner->reports[trial->precision], trial->precision,
-                                         runner->model, runner->shapes, &trial->why);
+    job->code = inf_precision_evaluate(&runner->reports[job->precision], job->precision,
+                                       runner->model, runner->shapes, &job->why);
     inf_role_leave();
 }
 
-static void bar(struct inf_race *race, enum inf_precision precision, const char *why)
+static void bar_precision(struct inf_race *race, enum inf_precision precision, const char *why)
 {
     for (uint32_t i = 0; i < race->count; i++) {
         struct inf_race_entry *entry = &race->entries[i];
@@ -54,8 +67,8 @@ static bool is_candidate(const struct inf_race *race, enum inf_precision precisi
     return false;
 }
 
-// How far the answers of a precision's candidates may be from fp32's.
-static double tolerance_of(const struct inf_race *race, enum inf_precision precision)
+// Returns how far answers in a precision may be from those in fp32.
+static double find_tolerance(const struct inf_race *race, enum inf_precision precision)
 {
     double tolerance = race->tolerance > 0 ? race->tolerance : INF_RACE_TOLERANCE;
     for (uint32_t i = 0; i < race->count; i++)
@@ -64,20 +77,20 @@ static double tolerance_of(const struct inf_race *race, enum inf_precision preci
     return tolerance;
 }
 
-// Looks what the model would do in a precision, on a thread that only gets what nobody else wants:
-// plain loops take their time. Where it may not compute so, its candidates do not race.
-static enum inf_code judge(struct runner *runner, enum inf_precision precision,
-                           struct inf_error *err) INF_MAY_BLOCK
+// Checks a precision on a thread with idle priority, because the reference kernels are slow.
+// Excludes its candidates from the race if the model must not compute so.
+static enum inf_code check_precision(struct runner *runner, enum inf_precision precision,
+                                     struct inf_error *err) INF_MAY_BLOCK
 {
-    struct trial trial = {.runner = runner, .precision = precision};
+    struct precision_job job = {.runner = runner, .precision = precision};
     struct inf_precision_report *report = &runner->reports[precision];
-    INF_TRY(inf_thread_run_idle("inferd-judge", run_trial, &trial, err));
-    if (trial.code != INF_OK) {
-        bar(&runner->race, precision, trial.why.text);
+    INF_TRY(inf_thread_run_idle("inferd-check", run_precision_check, &job, err));
+    if (job.code != INF_OK) {
+        bar_precision(&runner->race, precision, job.why.text);
         return INF_OK;
     }
     char text[INF_PRECISION_REASON];
-    double tolerance = tolerance_of(&runner->race, precision);
+    double tolerance = find_tolerance(&runner->race, precision);
     if (!report->admissible)
         inf_precision_print(report, text, sizeof text);
     else if (report->error > tolerance)
@@ -85,7 +98,7 @@ static enum inf_code judge(struct runner *runner, enum inf_precision precision,
                  report->output, report->error, tolerance);
     else
         return inf_model_pin(runner->model, precision, report->pins, report->pinned_nodes, err);
-    bar(&runner->race, precision, text);
+    bar_precision(&runner->race, precision, text);
     return INF_OK;
 }
 
@@ -123,14 +136,14 @@ static void reset_entries(struct inf_race *race)
     }
 }
 
-static enum inf_code run(struct runner *runner, const struct inf_served *base,
-                         struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code run_race(struct runner *runner, const struct inf_served *base,
+                              struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_race *race = &runner->race;
     INF_TRY(copy_model(runner, base, err));
     for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++)
         if (is_candidate(race, p))
-            INF_TRY(judge(runner, p, err));
+            INF_TRY(check_precision(runner, p, err));
     INF_TRY(inf_race_run(race, runner->model, runner->shapes, INF_PLACE_RACE_NS, err));
     const struct inf_precision_report *report =
         &runner->reports[race->entries[race->chosen].options.precision];
@@ -142,7 +155,7 @@ static enum inf_code run(struct runner *runner, const struct inf_served *base,
 enum inf_code inf_background_race_run(struct inf_load_job *job,
                                       const struct inf_load_options *options, struct inf_error *err)
 {
-    _Static_assert(INF_RACE_PINS == INF_PRECISION_PINS_MAX, "what is judged can be kept");
+    _Static_assert(INF_RACE_PINS == INF_PRECISION_PINS_MAX, "the pins of a report fit into a race");
     const struct inf_served *base = job->base;
     struct runner *runner = calloc(1, sizeof *runner);
     struct inf_place_decision *decision = calloc(1, sizeof *decision);
@@ -156,7 +169,7 @@ enum inf_code inf_background_race_run(struct inf_load_job *job,
     runner->race.idle_gate = options->idle_gate;
     runner->race.tolerance = job->race.tolerance;
     reset_entries(&runner->race);
-    enum inf_code code = run(runner, base, err);
+    enum inf_code code = run_race(runner, base, err);
     if (code == INF_OK) {
         decision->key = job->race.placement.key;
         decision->race = runner->race;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds the batch ladder of a model by running it. The rows have pseudo-random values that depend
+// only on their position, so that the same row can be run alone and in a batch, and compared.
 #include "daemon/load/batch_trial.h"
 
 #include <inttypes.h>
@@ -7,25 +9,26 @@
 #include "backends/base/clock.h"
 #include "backends/exec/trial_run.h"
 
-// Runs of a rung that are measured, of which the fastest counts, and after how long one is enough.
+// The fastest of RUNS_MAX runs counts; after RUNS_MS milliseconds fewer are enough.
 #define RUNS_MAX 5
 #define RUNS_MS  50u
-// A row that takes longer alone is left alone: trying would hold the load up for too long.
+// If one row takes longer than this alone, batches are not tried: that would delay the load too
+// much.
 #define SINGLE_MS_MAX 150u
-// How far a value in a batch may be from the one alone: kernels add up in another order.
+// Allowed difference between a value in a batch and alone: kernels may add in another order.
 #define TOLERANCE 1e-3
-// A rung pays if a row takes at most so much of what it takes on the rung below.
+// A rung pays if one row takes at most this share of its time on the rung before.
 #define PAYS_PERCENT 90u
 
-// A model being measured.
+// The model that is measured.
 struct measured {
     struct inf_served *served;
     uint64_t begin_ns;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
 };
 
-// Whether the first dimension of a shape, and no other, is open.
-static bool is_open(const struct inf_shape *shape)
+// Returns true if exactly the first dimension of a shape is open.
+static bool is_first_dimension_open(const struct inf_shape *shape)
 {
     if (shape->rank < 1 || shape->dims[0] != INF_DIM_UNKNOWN)
         return false;
@@ -35,54 +38,56 @@ static bool is_open(const struct inf_shape *shape)
     return true;
 }
 
-static bool may_share(const struct inf_graph *graph)
+static bool may_batch(const struct inf_graph *graph)
 {
     bool open = graph->input_count >= 1 && graph->input_count <= INF_LIMIT_TENSORS &&
                 graph->output_count >= 1 && graph->output_count <= INF_LIMIT_TENSORS;
     for (uint32_t i = 0; open && i < graph->input_count; i++)
-        open = is_open(&graph->values[graph->inputs[i].value].shape);
+        open = is_first_dimension_open(&graph->values[graph->inputs[i].value].shape);
     for (uint32_t i = 0; open && i < graph->output_count; i++)
-        open = is_open(&graph->values[graph->outputs[i].value].shape);
+        open = is_first_dimension_open(&graph->values[graph->outputs[i].value].shape);
     return open;
 }
 
 // --- rows of values ---
 
-// A number that hangs on where it stands and in which row of a batch: the same in every batch.
-static uint32_t noise(uint32_t input, uint32_t row, size_t element)
+// Returns a pseudo-random number for an element of an input in a row: the same in every batch.
+static uint32_t make_noise(uint32_t input, uint32_t row, size_t element)
 {
     uint64_t hash = ((uint64_t)input << 56) ^ ((uint64_t)row << 40) ^ element;
     hash = (hash ^ hash >> 31) * 0x9e3779b97f4a7c15u;
     return (uint32_t)(hash >> 32);
 }
 
-// Values that few models object to: small numbers around 0, and of integers 0 and 1.
+// Fills a row with values that most models accept: floats between -1 and 1, and 0 or 1 for
+// integers.
 static void fill_row(uint8_t *row, size_t size_bytes, enum inf_dtype dtype, uint32_t input,
                      uint32_t index)
 {
     size_t element_bytes = inf_dtype_size(dtype);
     memset(row, 0, size_bytes);
     for (size_t i = 0; i < size_bytes / element_bytes; i++) {
-        uint32_t value = noise(input, index, i);
+        uint32_t value = make_noise(input, index, i);
         if (dtype == INF_DTYPE_F32)
             ((float *)row)[i] = (float)value / 2147483648.0f - 1.0f;
         else if (dtype == INF_DTYPE_F64)
             ((double *)row)[i] = (double)value / 2147483648.0 - 1.0;
         else if (dtype == INF_DTYPE_F16 || dtype == INF_DTYPE_BF16)
-            ((uint16_t *)row)[i] = (value & 1) != 0 ? 0x3f00 : 0x3400; // two fractions in both
+            ((uint16_t *)row)[i] =
+                (value & 1) != 0 ? 0x3f00 : 0x3400; // a fraction in fp16 and in bf16
         else
             row[i * element_bytes] = value & 1;
     }
 }
 
-// Bytes of one row of a graph's value that has `rows` of them.
+// Returns the bytes of one row of a value that has `rows` rows.
 static size_t row_bytes(const struct inf_graph *graph, const struct inf_port *port, uint32_t rows)
 {
     const struct inf_value *value = &graph->values[port->value];
     return inf_shape_elements(&value->shape) / rows * inf_dtype_size(value->dtype);
 }
 
-// Row i of every input becomes row first + i of all there are.
+// Fills the rows of every input with the values of rows first, first + 1 ...
 static void fill_rows(const struct inf_trial_run *trial, const struct inf_graph *graph,
                       uint32_t rows, uint32_t first)
 {
@@ -96,16 +101,16 @@ static void fill_rows(const struct inf_trial_run *trial, const struct inf_graph 
 
 // --- a rung ---
 
-// An executable for so many rows, and memory to run it on.
+// An executable for `rows` rows, and memory to run it.
 struct rung {
     uint32_t rows;
     struct inf_executable *executable;
     struct inf_trial_run trial;
-    uint64_t bytes; // of all inputs and outputs
+    uint64_t bytes; // bytes of all inputs and outputs
 };
 
-// Whether the outputs have as many rows as the inputs.
-static bool rows_hold(const struct inf_graph *graph, uint32_t rows)
+// Returns true if the outputs have as many rows as the inputs.
+static bool has_batch_rows(const struct inf_graph *graph, uint32_t rows)
 {
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const struct inf_shape *shape = &graph->values[graph->outputs[i].value].shape;
@@ -125,13 +130,13 @@ static uint64_t count_bytes(const struct inf_graph *graph, uint32_t rows)
     return bytes;
 }
 
-static void release(struct measured *measured, struct rung *rung)
+static void release_rung(struct measured *measured, struct rung *rung)
 {
     inf_trial_run_fini(&rung->trial);
     inf_model_release(measured->served->model, &rung->executable);
 }
 
-static bool acquire(struct measured *measured, struct rung *rung, uint32_t rows)
+static bool acquire_rung(struct measured *measured, struct rung *rung, uint32_t rows)
 {
     struct inf_served *served = measured->served;
     const struct inf_graph *whole = inf_model_graph(served->model);
@@ -144,17 +149,17 @@ static bool acquire(struct measured *measured, struct rung *rung, uint32_t rows)
                           NULL) != INF_OK)
         return false;
     const struct inf_graph *graph = inf_executable_graph(rung->executable);
-    // What is interpreted allocates in every run, and gains nothing by more rows.
-    if (inf_executable_interpreted_nodes(rung->executable) == 0 && rows_hold(graph, rows) &&
+    // An interpreted model allocates in every run, and gains nothing from more rows.
+    if (inf_executable_interpreted_nodes(rung->executable) == 0 && has_batch_rows(graph, rows) &&
         inf_trial_run_init(&rung->trial, graph, NULL) == INF_OK) {
         rung->bytes = count_bytes(graph, rows);
         return true;
     }
-    release(measured, rung);
+    release_rung(measured, rung);
     return false;
 }
 
-// The fastest of a few runs; false where one fails.
+// Measures the fastest of a few runs. Returns false if one fails.
 static bool time_run(const struct rung *rung, uint64_t *best_ns)
 {
     uint64_t all_ns = 0;
@@ -170,8 +175,8 @@ static bool time_run(const struct rung *rung, uint64_t *best_ns)
     return true;
 }
 
-// Whether row `row` of the last run comes out alone as it did there. False where it cannot run.
-static bool same_alone(const struct rung *rung, const struct rung *single, uint32_t row)
+// Returns true if row `row` of the last batch has the same result when it is run alone.
+static bool is_same_alone(const struct rung *rung, const struct rung *single, uint32_t row)
 {
     const struct inf_graph *graph = inf_executable_graph(single->executable);
     fill_rows(&single->trial, graph, 1, row);
@@ -196,22 +201,22 @@ static void add_rung(struct inf_batch_ladder *ladder, const struct rung *rung, u
     ladder->bytes = rung->bytes;
 }
 
-// Measures a number of rows, and adds it to the ladder; false where it is no rung.
-static bool climb(struct measured *measured, const struct rung *single, uint32_t rows)
+// Measures a number of rows, and adds it to the ladder. Returns false if it does not pay.
+static bool try_rung(struct measured *measured, const struct rung *single, uint32_t rows)
 {
     struct inf_batch_ladder *ladder = &measured->served->ladder;
     const struct inf_batch_rung *below = &ladder->rungs[ladder->count - 1];
     struct rung rung;
     uint64_t run_ns = 0;
-    if (single->bytes * rows > INF_BATCH_BYTES_MAX || !acquire(measured, &rung, rows))
+    if (single->bytes * rows > INF_BATCH_BYTES_MAX || !acquire_rung(measured, &rung, rows))
         return false;
     fill_rows(&rung.trial, inf_executable_graph(rung.executable), rows, 0);
     bool pays = time_run(&rung, &run_ns) &&
                 run_ns * below->rows * 100 <= below->run_ns * rows * PAYS_PERCENT &&
-                same_alone(&rung, single, 0) && same_alone(&rung, single, rows - 1);
+                is_same_alone(&rung, single, 0) && is_same_alone(&rung, single, rows - 1);
     if (pays)
         add_rung(ladder, &rung, run_ns);
-    release(measured, &rung);
+    release_rung(measured, &rung);
     if (!pays)
         inf_model_drop(measured->served->model, measured->served->device, measured->shapes);
     return pays;
@@ -233,18 +238,18 @@ void inf_batch_trial_run(struct inf_served *served, uint32_t rows_max, const str
     struct rung single;
     uint64_t run_ns;
     ladder->count = 0;
-    if (rows_max < 2 || !may_share(inf_model_graph(served->model)) ||
-        !acquire(&measured, &single, 1))
+    if (rows_max < 2 || !may_batch(inf_model_graph(served->model)) ||
+        !acquire_rung(&measured, &single, 1))
         return;
     fill_rows(&single.trial, inf_executable_graph(single.executable), 1, 0);
     if (time_run(&single, &run_ns) && run_ns < SINGLE_MS_MAX * INF_NS_PER_MS) {
         add_rung(ladder, &single, run_ns);
         for (uint32_t rows = 2; rows <= INF_MIN(rows_max, INF_BATCH_ROWS_MAX); rows *= 2)
             if (inf_clock_ns() - measured.begin_ns > INF_BATCH_TRIAL_MS * INF_NS_PER_MS ||
-                !climb(&measured, &single, rows))
+                !try_rung(&measured, &single, rows))
                 break;
     }
-    release(&measured, &single);
+    release_rung(&measured, &single);
     if (ladder->count < 2)
         ladder->count = 0;
     else

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs a model with inspection on (backends/exec/inspect.h), and turns what it recorded into rows:
+// names, shapes, times, value ranges and differences.
 #include "daemon/load/inspect.h"
 
 #include <math.h>
@@ -10,7 +12,7 @@
 #include "proto/core/span.h"
 #include "proto/core/utf8.h"
 
-// A profile is the quickest of so many runs.
+// A profile shows the fastest of this many runs.
 #define PROFILE_RUNS 5
 
 bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode)
@@ -39,7 +41,7 @@ struct work {
     const struct inf_inspect_sink *sink;
     struct inf_dissection *subject, *other;
     struct inf_inspect_rows *rows;
-    bool parted; // a node that differs was reported
+    bool parted; // a differing node was reported before
 };
 
 // --- a row ---
@@ -55,7 +57,8 @@ static size_t append_value(char *text, size_t size, size_t used, const struct in
                                    inf_shape_print(&graph->values[value].shape, shape));
 }
 
-static void describe(struct inf_inspect_rows *rows, const struct inf_graph *graph, uint32_t index)
+static void describe_node(struct inf_inspect_rows *rows, const struct inf_graph *graph,
+                          uint32_t index)
 {
     const struct inf_node *node = &graph->nodes[index];
     struct inf_node_entry *entry = &rows->entries[rows->count];
@@ -85,8 +88,8 @@ static void describe(struct inf_inspect_rows *rows, const struct inf_graph *grap
     }
 }
 
-// Whether an element that is no finite number came in through an input, be it a constant.
-static bool came_in(const struct inf_dissection *dissection, uint32_t index)
+// Returns true if an input of the node, which may be a constant, contains a non-finite value.
+static bool has_bad_input(const struct inf_dissection *dissection, uint32_t index)
 {
     const struct inf_graph *graph = inf_dissection_graph(dissection);
     const struct inf_node *node = &graph->nodes[index];
@@ -99,7 +102,7 @@ static bool came_in(const struct inf_dissection *dissection, uint32_t index)
     return false;
 }
 
-static void look(struct work *work, struct inf_node_entry *entry, uint32_t index)
+static void fill_report(struct work *work, struct inf_node_entry *entry, uint32_t index)
 {
     struct inf_node_report report;
     inf_dissection_report(work->subject, index, &report);
@@ -112,10 +115,10 @@ static void look(struct work *work, struct inf_node_entry *entry, uint32_t index
     entry->least = report.least;
     entry->largest = report.largest;
     if (work->order->mode == INF_INSPECT_DEBUG && report.nan_count + report.inf_count > 0)
-        entry->verdict = came_in(work->subject, index) ? "came in" : "made here";
+        entry->verdict = has_bad_input(work->subject, index) ? "came in" : "made here";
 }
 
-static void compare(struct work *work, struct inf_node_entry *entry, uint32_t index)
+static void compare_node(struct work *work, struct inf_node_entry *entry, uint32_t index)
 {
     struct inf_node_difference difference;
     if (!inf_dissection_compare(work->subject, work->other, index, work->order->tolerance,
@@ -129,7 +132,7 @@ static void compare(struct work *work, struct inf_node_entry *entry, uint32_t in
 
 // --- all of them ---
 
-static void hand_over(struct work *work, uint32_t percent)
+static void send_rows(struct work *work, uint32_t percent)
 {
     if (work->rows != NULL && work->rows->count > 0)
         work->sink->take(work->sink->context, work->rows, percent);
@@ -148,14 +151,14 @@ static enum inf_code report_nodes(struct work *work, struct inf_error *err)
             return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                    "no memory for a report");
         struct inf_node_entry *entry = &work->rows->entries[work->rows->count];
-        describe(work->rows, graph, n);
-        look(work, entry, n);
+        describe_node(work->rows, graph, n);
+        fill_report(work, entry, n);
         if (work->other != NULL)
-            compare(work, entry, n);
+            compare_node(work, entry, n);
         if (++work->rows->count == INF_INSPECT_ROWS)
-            hand_over(work, (n + 1) * 100 / graph->node_count);
+            send_rows(work, (n + 1) * 100 / graph->node_count);
     }
-    hand_over(work, 100);
+    send_rows(work, 100);
     return INF_OK;
 }
 
@@ -172,7 +175,8 @@ static void fill_inputs(struct inf_dissection *dissection, const struct inf_insp
     }
 }
 
-// The shapes to run with: those of the inputs, or the model's own with 1 where it leaves them open.
+// Chooses the shapes to run with: those of the given inputs, or the model's own with 1 for open
+// dimensions.
 static enum inf_code choose_shapes(const struct inf_model *model,
                                    const struct inf_inspect_request *order,
                                    struct inf_shape *shapes, struct inf_error *err)
@@ -191,17 +195,18 @@ static enum inf_code choose_shapes(const struct inf_model *model,
     return INF_OK;
 }
 
-static enum inf_code start(struct inf_dissection **dissection, struct inf_model *model,
-                           const struct inf_apart *apart, const struct inf_inspect_request *order,
-                           struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code start_inspection(struct inf_dissection **dissection, struct inf_model *model,
+                                      const struct inf_apart *apart,
+                                      const struct inf_inspect_request *order,
+                                      struct inf_error *err) INF_MAY_BLOCK
 {
     INF_TRY(inf_dissection_create(dissection, model, apart, err));
     fill_inputs(*dissection, order);
     return inf_dissection_run(*dissection, apart->keep ? 1 : PROFILE_RUNS, err);
 }
 
-static enum inf_code run(struct work *work, struct inf_model *model,
-                         struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code inspect_model(struct work *work, struct inf_model *model,
+                                   struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_inspect_request *order = work->order;
     struct inf_shape shapes[INF_LIMIT_TENSORS];
@@ -211,11 +216,11 @@ static enum inf_code run(struct work *work, struct inf_model *model,
                               .options = order->precision != INF_PRECISION_AUTO ? &options : NULL,
                               .shapes = shapes,
                               .keep = order->mode != INF_INSPECT_PROFILE};
-    INF_TRY(start(&work->subject, model, &apart, order, err));
+    INF_TRY(start_inspection(&work->subject, model, &apart, order, err));
     apart.device = order->against;
     apart.options = NULL;
     if (order->mode == INF_INSPECT_DIFF)
-        INF_TRY(start(&work->other, model, &apart, order, err));
+        INF_TRY(start_inspection(&work->other, model, &apart, order, err));
     return report_nodes(work, err);
 }
 
@@ -226,7 +231,7 @@ enum inf_code inf_inspect_run(struct inf_model *model, const struct inf_inspect_
     struct work work = {.order = order, .sink = sink};
     if (inf_model_graph(model)->input_count > INF_LIMIT_TENSORS)
         return inf_fail(err, INF_UNSUPPORTED, "a model of more than %u inputs", INF_LIMIT_TENSORS);
-    enum inf_code code = run(&work, model, err);
+    enum inf_code code = inspect_model(&work, model, err);
     inf_dissection_destroy(&work.subject);
     inf_dissection_destroy(&work.other);
     free(work.rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A served model looked into, on the loader thread: how long each node takes, where a value first
-// is no number, where two devices first part.
+// Inspects a served model node by node: how long each node takes, which node produces the first
+// non-finite value, and where two devices first differ. Used on the loader thread.
 #ifndef INF_DAEMON_LOAD_INSPECT_H
 #define INF_DAEMON_LOAD_INSPECT_H
 
@@ -9,34 +9,34 @@
 #include "proto/wire/message.h"
 
 enum inf_inspect_mode {
-    INF_INSPECT_PROFILE, // times, of the steps as they run
-    INF_INSPECT_DEBUG,   // every value looked at
-    INF_INSPECT_DIFF,    // every value compared with another device's
+    INF_INSPECT_PROFILE, // the time of each step
+    INF_INSPECT_DEBUG,   // the value range of each node, and NaN and infinite values
+    INF_INSPECT_DIFF,    // each value compared with that of another device
     INF_INSPECT_MODES,
 };
 
 // Parses "profile", "debug" or "diff"; false for anything else.
 bool inf_inspect_mode_parse(const char *text, enum inf_inspect_mode *mode);
 
-// What is to be looked into, and how.
+// A request to inspect a model.
 struct inf_inspect_request {
     enum inf_inspect_mode mode;
-    struct inf_device *device;    // no references: the device list's
-    struct inf_device *against;   // diff
-    enum inf_precision precision; // on `device`; AUTO: as the model is placed
+    struct inf_device *device;    // no reference: of the device list
+    struct inf_device *against;   // only for diff
+    enum inf_precision precision; // on `device`; AUTO: that of the placement
     double tolerance;             // diff
-    bool given; // inputs are; else they are generated, with 1 for unknown dimensions
+    bool given; // `inputs` are given; else they are generated, with 1 for open dimensions
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     struct inf_blob *inputs[INF_LIMIT_TENSORS]; // one reference each
 };
 
-// Frees the order with its inputs. NULL is fine.
+// Frees the request with its inputs. NULL is allowed.
 void inf_inspect_request_destroy(struct inf_inspect_request **order);
 
-// Nodes that are reported at once.
+// The most nodes in one report.
 #define INF_INSPECT_ROWS 48u
 
-// Some nodes, with the texts that the entries point to.
+// A report about some nodes, with the texts that the entries point to.
 struct inf_inspect_rows {
     uint32_t count;
     struct inf_node_entry entries[INF_INSPECT_ROWS];
@@ -45,14 +45,15 @@ struct inf_inspect_rows {
     } texts[INF_INSPECT_ROWS];
 };
 
-// Who takes rows. Each is from calloc(), and the taker's.
+// Receives the rows. Each report is from calloc(), and the receiver frees it.
 struct inf_inspect_sink {
     void (*take)(void *context, struct inf_inspect_rows *rows, uint32_t percent);
     void *context;
 };
 
-// Runs the model as ordered and hands over a row for each node, in order.
+// Runs the model as requested, and passes a row for each node to the sink, in order.
 //
+// INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot be inspected; the
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the model cannot be looked into; the
 // text says why.
 enum inf_code inf_inspect_run(struct inf_model *model, const struct inf_inspect_request *order,

@@ -99,8 +99,8 @@ static enum inf_code locate_model(struct load *load, struct inf_error *err)
     return inf_model_locate(&load->location, load->options->repository, job->name, err);
 }
 
-// Takes a copy of the graph of a model that is served. Its executables are not shared: a race uses
-// slots that workers may be at.
+// Copies the graph of the served model. Its executables are not shared, because the race uses slots
+// that workers may be using.
 static enum inf_code copy_base(struct load *load, struct inf_error *err)
 {
     const struct inf_served *base = load->job->base;
@@ -123,7 +123,7 @@ static enum inf_code read_model(struct load *load, struct inf_error *err)
     return INF_OK;
 }
 
-// What the model is told: by its file, and by admins.
+// Reads the settings of the model: those of its file, and those that admins gave.
 static enum inf_code read_config(struct load *load, struct inf_error *err)
 {
     struct inf_load_job *job = load->job;
@@ -145,7 +145,7 @@ static enum inf_code read_config(struct load *load, struct inf_error *err)
                                    job->model.rules.power, &load->allow, &load->pinned, err);
 }
 
-// Looks whether what is served already is what was found: the model, and its settings.
+// Compares the file and its settings with those of the served model.
 static void compare_known(struct load *load)
 {
     struct inf_load_job *job = load->job;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Walks over the plan of an executable, and counts steps, small nodes and nodes that run on another
+// device.
 #include "daemon/load/model_profile.h"
 
 #include <stdio.h>
@@ -7,7 +9,8 @@
 #include "backends/place/prior.h"
 #include "proto/core/span.h"
 
-// The most elements of an input that is no constant; UINT64_MAX where one is not known.
+// Returns the number of elements of the largest input that is not constant; UINT64_MAX if one is
+// not known.
 static uint64_t largest_input(const struct inf_graph *graph, const struct inf_node *node)
 {
     uint64_t largest = 0;
@@ -39,7 +42,7 @@ static struct inf_device *find_host(const struct inf_device_info *info,
     return NULL;
 }
 
-// Notes that `host` runs a node, and what `device` says to it.
+// Records that `host` runs a node, and why `device` declines it.
 static void note_declined(struct inf_model_profile *facts, const struct inf_graph *graph,
                           uint32_t node, struct inf_device *device, struct inf_device *host)
 {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Chooses a device for a model: lists the allowed candidates, orders them by the prior, and looks
+// up whether a race decided between the same candidates before. A candidate is a device in one
+// precision and with one number of threads. If nothing was measured, the prior's choice is used,
+// and a background race is requested.
 #include "daemon/load/placement.h"
 
 #include <assert.h>
@@ -49,8 +53,9 @@ const char *inf_place_source_name(enum inf_place_source source)
     return (size_t)source < INF_ARRAY_LENGTH(names) ? names[source] : "unknown";
 }
 
-static struct inf_device *decide(struct inf_placement *placement, enum inf_place_source source,
-                                 uint32_t chosen, const char *reason)
+static struct inf_device *choose_candidate(struct inf_placement *placement,
+                                           enum inf_place_source source, uint32_t chosen,
+                                           const char *reason)
 {
     placement->source = source;
     placement->race.chosen = chosen;
@@ -76,7 +81,7 @@ static void learn_speed(const struct inf_place_options *options, uint32_t index)
                 inf_device_info(device)->name, err.text);
 }
 
-// Finds out how fast each device is, once.
+// Measures the speed of each device, once per build.
 static void learn_speeds(const struct inf_place_options *options) INF_MAY_BLOCK
 {
     if (options->speeds == NULL || atomic_load(&options->speeds->known))
@@ -99,8 +104,8 @@ static uint64_t predict_ns(const struct inf_place_options *options, const struct
 
 // --- the rule ---
 
-// What running the model at these shapes asks of a device; 0 where that cannot be told.
-static struct inf_speed_work work_of(struct inf_model *model, const struct inf_shape *shapes)
+// Returns the work of one run of the model at these shapes; 0 for what is not known.
+static struct inf_speed_work estimate_work(struct inf_model *model, const struct inf_shape *shapes)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_error ignored = {0};
@@ -122,7 +127,7 @@ static void add_candidate(struct inf_placement *placement, const struct inf_race
     placement->race.entries[placement->race.count++] = *candidate;
 }
 
-// Whether the model may be tried in this precision at all.
+// Returns true if the model may be tried in this precision.
 static bool may_try(const struct inf_place_subject *subject, enum inf_precision precision)
 {
     if (subject->policy == INF_PLACE_STABILITY)
@@ -130,8 +135,8 @@ static bool may_try(const struct inf_place_subject *subject, enum inf_precision 
     return subject->precision == INF_PRECISION_AUTO || subject->precision == precision;
 }
 
-// A device is a candidate in each of its precisions, and where it can with one thread alone, which
-// small models may prefer.
+// Adds the candidates of a device: one for each of its precisions, and one with a single thread,
+// which small models may prefer.
 static void add_device(struct inf_placement *placement, const struct inf_place_options *options,
                        const struct inf_place_subject *subject, struct inf_device *device,
                        const struct inf_speed_work *work)
@@ -154,15 +159,16 @@ static void add_device(struct inf_placement *placement, const struct inf_place_o
         if ((info->precisions & INF_PRECISION_BIT(p)) == 0 || !may_try(subject, p))
             continue;
         candidate.options.precision = p;
-        // Whoever names a precision gets its error; automatic choice is as near to fp32 as any
-        // device.
+        // A precision that is named may have the error of that precision. One that is chosen
+        // automatically must be as close to fp32 as any device.
         candidate.tolerance = subject->precision == p ? inf_precision_error_max(p) : 0;
         add_candidate(placement, &candidate, 0);
     }
 }
 
-// The first candidate that may be chosen: in the precision that was named, and else in fp32.
-static uint32_t first_eligible(const struct inf_placement *placement)
+// Returns the first candidate that may be chosen: one in the precision that was named, or else in
+// fp32.
+static uint32_t find_first_eligible(const struct inf_placement *placement)
 {
     for (uint32_t i = 0; i < placement->race.count; i++)
         if (!placement->race.entries[i].judges)
@@ -170,7 +176,7 @@ static uint32_t first_eligible(const struct inf_placement *placement)
     return 0;
 }
 
-// Lists the devices that may be chosen and work; those that may, where none works. There are some.
+// Lists the allowed devices that work, or all allowed ones if none works. There is at least one.
 static uint32_t list_allowed(struct inf_device *devices[INF_PLACE_DEVICES],
                              const struct inf_place_options *options,
                              const struct inf_place_subject *subject)
@@ -188,11 +194,11 @@ static uint32_t list_allowed(struct inf_device *devices[INF_PLACE_DEVICES],
             if (reasons[i] == NULL && (works || pass > 0))
                 devices[count++] = device;
         }
-    assert(count > 0 && "the rules leave somebody");
+    assert(count > 0 && "the rules leave a device");
     return count;
 }
 
-// Lists who may be chosen, best by rule first, and chooses that one.
+// Lists the candidates, best first by the prior, and chooses the first.
 static void apply_rule(struct inf_placement *placement, const struct inf_place_options *options,
                        const struct inf_place_subject *subject) INF_MAY_BLOCK
 {
@@ -202,12 +208,12 @@ static void apply_rule(struct inf_placement *placement, const struct inf_place_o
     count = list_allowed(devices, options, subject);
     for (uint32_t i = 0; i < count; i++)
         infos[i] = inf_device_info(devices[i]);
-    const struct inf_speed_work work = work_of(subject->model, subject->shapes);
+    const struct inf_speed_work work = estimate_work(subject->model, subject->shapes);
     const struct inf_prior_facts facts = {.macs = work.macs, .const_bytes = work.bytes};
     const struct inf_prior prior = inf_prior_choose(infos, count, &facts);
     for (uint32_t i = 0; i < prior.count; i++)
         add_device(placement, options, subject, devices[prior.order[i]], &work);
-    // One that automatic choice passes over may be named all the same.
+    // A device that is not chosen automatically may still be named.
     bool listed = subject->pinned == NULL;
     for (uint32_t i = 0; i < placement->race.count; i++)
         listed |= placement->race.entries[i].device == subject->pinned;
@@ -215,37 +221,38 @@ static void apply_rule(struct inf_placement *placement, const struct inf_place_o
         add_device(placement, options, subject, subject->pinned, &work);
     placement->rule = placement->race.entries[0].device;
     placement->rule_reason = prior.reason;
-    uint32_t first = first_eligible(placement);
+    uint32_t first = find_first_eligible(placement);
     placement->race.entries[first].verdict = INF_RACE_CHOSEN;
-    decide(placement, INF_PLACE_RULE, first, prior.reason);
+    choose_candidate(placement, INF_PLACE_RULE, first, prior.reason);
 }
 
-// --- what is not measured ---
+// --- choices without a measurement ---
 
 static struct inf_device *choose_only(struct inf_placement *placement, enum inf_place_source source,
                                       uint32_t chosen, const char *reason)
 {
     for (uint32_t i = 0; i < placement->race.count; i++)
         placement->race.entries[i].verdict = i == chosen ? INF_RACE_CHOSEN : INF_RACE_LEFT_OUT;
-    return decide(placement, source, chosen, reason);
+    return choose_candidate(placement, source, chosen, reason);
 }
 
-static struct inf_device *pin(struct inf_placement *placement, const struct inf_device *device)
+static struct inf_device *choose_pinned(struct inf_placement *placement,
+                                        const struct inf_device *device)
 {
     uint32_t chosen = placement->race.count;
     for (uint32_t i = placement->race.count; i-- > 0;)
         if (placement->race.entries[i].device == device && !placement->race.entries[i].judges)
             chosen = i;
-    // It is listed, but may not offer the precision: that is refused elsewhere, or falls back to
-    // fp32.
+    // The device is listed, but does not offer the precision: that is refused elsewhere, or falls
+    // back to fp32.
     for (uint32_t i = 0; i < placement->race.count && chosen == placement->race.count; i++)
         if (placement->race.entries[i].device == device)
             chosen = i;
     return choose_only(placement, INF_PLACE_PINNED, chosen, "it was named");
 }
 
-// The processor, or else plain loops: their arithmetic is that of the standard, without a driver's
-// liberties.
+// Chooses the CPU, or else the reference device: their arithmetic follows the standard, without the
+// liberties of a GPU driver.
 static struct inf_device *prefer_stable(struct inf_placement *placement)
 {
     static const enum inf_device_kind order[] = {INF_DEVICE_CPU, INF_DEVICE_HOST};
@@ -257,10 +264,11 @@ static struct inf_device *prefer_stable(struct inf_placement *placement)
     return placement->rule;
 }
 
-// --- what was measured ---
+// --- choices by a race ---
 
-// Whether a race can change anything. Plain loops only judge: they never win against anything.
-static bool is_worth_it(const struct inf_race *race, enum inf_place_races races)
+// Returns true if a race can change the choice. The reference device only checks results: it is
+// never the fastest.
+static bool is_race_useful(const struct inf_race *race, enum inf_place_races races)
 {
     uint32_t rivals = 0;
     for (uint32_t i = 0; i < race->count; i++)
@@ -270,10 +278,10 @@ static bool is_worth_it(const struct inf_race *race, enum inf_place_races races)
     return rivals >= 2 && races != INF_PLACE_RACES_NEVER;
 }
 
-// Fills in what an earlier race found, and what is to stay fp32. The key has the candidates in
-// their order, so they are the same.
-static bool remember(struct inf_placement *placement, const struct inf_tune *tune,
-                     struct inf_model *model)
+// Restores the result of an earlier race, with the pinned nodes. The key covers the candidates in
+// their order, so the entries correspond.
+static bool restore_race(struct inf_placement *placement, const struct inf_tune *tune,
+                         struct inf_model *model)
 {
     const struct inf_tune_record *record = inf_tune_find(tune, placement->key);
     if (record == NULL || record->count != placement->race.count)
@@ -293,7 +301,8 @@ static bool remember(struct inf_placement *placement, const struct inf_tune *tun
     }
     memcpy(placement->race.pins, record->pins, sizeof record->pins);
     placement->race.pin_count = record->pin_count;
-    decide(placement, INF_PLACE_RECALL, record->chosen, "it won a race at an earlier start");
+    choose_candidate(placement, INF_PLACE_RECALL, record->chosen,
+                     "it won a race at an earlier start");
     return true;
 }
 
@@ -308,7 +317,7 @@ void inf_placement_adopt(struct inf_placement *placement, const struct inf_race 
     placement->race = *race;
     placement->race.idle_gate = idle_gate;
     placement->race_due = false;
-    decide(placement, INF_PLACE_RACE, race->chosen, reasons[race->aim]);
+    choose_candidate(placement, INF_PLACE_RACE, race->chosen, reasons[race->aim]);
 }
 
 struct inf_place_decision *inf_placement_demote(struct inf_placement *placement,
@@ -335,9 +344,9 @@ struct inf_place_decision *inf_placement_demote(struct inf_placement *placement,
     return decision;
 }
 
-// Goes by what was measured, if anything was.
-static void recall(struct inf_placement *placement, const struct inf_place_options *options,
-                   const struct inf_place_subject *subject) INF_MAY_BLOCK
+// Uses the result of a race, if there is one.
+static void use_race(struct inf_placement *placement, const struct inf_place_options *options,
+                     const struct inf_place_subject *subject) INF_MAY_BLOCK
 {
     const struct inf_place_decision *decision = subject->decision;
     placement->key = inf_tune_key(subject->content_hash, subject->shapes,
@@ -345,7 +354,7 @@ static void recall(struct inf_placement *placement, const struct inf_place_optio
                                   options->version);
     if (decision != NULL)
         inf_tune_add(options->tune, decision->key, &decision->race);
-    placement->race_due = !remember(placement, options->tune, subject->model);
+    placement->race_due = !restore_race(placement, options->tune, subject->model);
     if (!placement->race_due && decision != NULL && decision->key == placement->key)
         inf_placement_adopt(placement, &decision->race);
     if (placement->race_due)
@@ -366,10 +375,10 @@ struct inf_device *inf_placement_choose(struct inf_placement *placement,
     learn_speeds(options);
     apply_rule(placement, options, subject);
     if (subject->pinned != NULL)
-        return pin(placement, subject->pinned);
+        return choose_pinned(placement, subject->pinned);
     if (subject->policy == INF_PLACE_STABILITY)
         return prefer_stable(placement);
-    if (subject->shapes != NULL && is_worth_it(&placement->race, subject->rules.races))
-        recall(placement, options, subject);
+    if (subject->shapes != NULL && is_race_useful(&placement->race, subject->rules.races))
+        use_race(placement, options, subject);
     return placement->race.entries[placement->race.chosen].device;
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides whether a model may compute in less than fp32. The precision check runs the graph on the
+// reference kernels, once with noise and once with a synthetic picture, because many networks give
+// the same answer for all noise, which then proves nothing. The worse result counts.
 #include "daemon/load/precision.h"
 
 #include <math.h>
@@ -8,16 +11,16 @@
 
 #include "proto/core/span.h"
 
-// What inputs of 0 to 1 look like. Many networks say the same about all noise, so that nothing is
-// learnt about what they do where they have something to say.
+// Kinds of inputs with values between 0 and 1. Many networks give the same answer for all noise, so
+// a picture is tried too.
 enum look {
-    LOOK_NOISE, // as races have them
-    LOOK_PICTURE, // something bright with lines of strokes on it, over a dark ground, and a little noise
+    LOOK_NOISE,   // uniform noise, as in races
+    LOOK_PICTURE, // a bright ellipse with lines of strokes on a dark ground, and a little noise
     LOOK_COUNT
 };
 
-// How bright element `i` of a picture is, [n,h,w,c] or [n,c,h,w].
-static float brightness(const struct inf_shape *shape, size_t i)
+// Returns the brightness of element `i` of a picture, in layout [n,h,w,c] or [n,c,h,w].
+static float find_brightness(const struct inf_shape *shape, size_t i)
 {
     bool planes = shape->dims[1] <= 4 && shape->dims[3] > 4;
     size_t w = (size_t)shape->dims[planes ? 3 : 2], h = (size_t)shape->dims[planes ? 2 : 1];
@@ -26,13 +29,13 @@ static float brightness(const struct inf_shape *shape, size_t i)
     float ground = 0.15f + 0.1f * (x + y);
     if (6 * x * x + 5 * y * y > 1)
         return ground;
-    // Lines of what might be letters, of strokes that lie anywhere.
+    // Rows of strokes at pseudo-random places, like text.
     unsigned line = (unsigned)((y + 0.5f) * 32), column = (unsigned)((x + 0.5f) * 160);
     bool stroke = (line & 1) != 0 && ((line * 2654435761u + column * 40503u) >> 7 & 3) < 2;
     return stroke ? ground : 0.65f + 0.2f * x;
 }
 
-// Numbers of 0 to 1 for floats; 0 for others.
+// Creates an input: values between 0 and 1 for floats, and 0 for other types.
 static struct inf_blob *make_input(const struct inf_value *value, enum look look)
 {
     size_t bytes;
@@ -44,18 +47,18 @@ static struct inf_blob *make_input(const struct inf_value *value, enum look look
         return blob;
     float *elements = blob->data;
     for (size_t i = 0; i < bytes / sizeof *elements; i++) {
-        // A linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26) is random enough.
+        // A linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26) is good enough here.
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         elements[i] = (float)(state >> 40) / 16777216.f;
         if (look == LOOK_PICTURE && value->shape.rank == 4)
-            elements[i] = 0.1f * elements[i] + brightness(&value->shape, i);
+            elements[i] = 0.1f * elements[i] + find_brightness(&value->shape, i);
     }
     return blob;
 }
 
-static enum inf_code try_look(struct inf_precision_report *report, enum inf_precision precision,
-                              const struct inf_graph *graph, enum look look,
-                              struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code check_look(struct inf_precision_report *report, enum inf_precision precision,
+                                const struct inf_graph *graph, enum look look,
+                                struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_blob **inputs = calloc((size_t)graph->input_count + 1, sizeof(struct inf_blob *));
     bool made = inputs != NULL;
@@ -90,8 +93,8 @@ static bool has_pin(const struct inf_precision_report *report, uint64_t pin)
     return false;
 }
 
-// Of two that are admissible: the one that moves more, with what either pins.
-static void join(struct inf_precision_report *report, struct inf_precision_report *other)
+// Merges two admissible reports: keeps the larger error, and the pins of both.
+static void merge_reports(struct inf_precision_report *report, struct inf_precision_report *other)
 {
     struct inf_precision_report *more = other->error > report->error ? other : report;
     const struct inf_precision_report *less = more == report ? other : report;
@@ -113,11 +116,11 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_precision_report other;
     INF_TRY(inf_model_settle_graph(model, shapes, &graph, err));
-    INF_TRY(try_look(report, precision, graph, LOOK_NOISE, err));
+    INF_TRY(check_look(report, precision, graph, LOOK_NOISE, err));
     if (report->admissible && takes_pictures(graph)) {
-        INF_TRY(try_look(&other, precision, graph, LOOK_PICTURE, err));
+        INF_TRY(check_look(&other, precision, graph, LOOK_PICTURE, err));
         if (other.admissible)
-            join(report, &other);
+            merge_reports(report, &other);
         else
             *report = other;
     }
@@ -125,10 +128,11 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
     return INF_OK;
 }
 
-// Tries, and says in a line what came of it; whether the model may compute so.
-static bool try_and_tell(struct inf_precision_report *report, enum inf_precision precision,
-                         struct inf_model *model, const struct inf_shape *shapes, char *text,
-                         size_t size) INF_MAY_BLOCK
+// Evaluates a precision and describes the result in one line. Returns true if the model may compute
+// so.
+static bool evaluate_precision(struct inf_precision_report *report, enum inf_precision precision,
+                               struct inf_model *model, const struct inf_shape *shapes, char *text,
+                               size_t size) INF_MAY_BLOCK
 {
     struct inf_error why = {0};
     if (shapes == NULL) {
@@ -143,22 +147,23 @@ static bool try_and_tell(struct inf_precision_report *report, enum inf_precision
     return report->admissible;
 }
 
-// --- who offers what ---
+// --- what devices offer ---
 
-static bool offers(const struct inf_device *device, enum inf_precision precision)
+static bool offers_precision(const struct inf_device *device, enum inf_precision precision)
 {
     return (inf_device_info(device)->precisions & INF_PRECISION_BIT(precision)) != 0;
 }
 
-static bool anybody_offers(const struct inf_device_list *devices, enum inf_precision precision)
+static bool any_offers_precision(const struct inf_device_list *devices,
+                                 enum inf_precision precision)
 {
     for (uint32_t i = 0; i < devices->count; i++)
-        if (offers(devices->devices[i], precision))
+        if (offers_precision(devices->devices[i], precision))
             return true;
     return false;
 }
 
-// Lists the devices: "gpu fp16, cpu, ref".
+// Lists the devices with their reduced precisions: "gpu fp16, cpu, ref".
 static void list_devices(const struct inf_device_list *devices, char *text, size_t size)
 {
     size_t used = 0;
@@ -166,14 +171,15 @@ static void list_devices(const struct inf_device_list *devices, char *text, size
         used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "",
                                  inf_device_info(devices->devices[i])->name);
         for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS && used < size; p++)
-            if (offers(devices->devices[i], p))
+            if (offers_precision(devices->devices[i], p))
                 used += (size_t)snprintf(text + used, size - used, " %s", inf_precision_name(p));
     }
 }
 
-static enum inf_code refuse(enum inf_precision wanted, const struct inf_device_list *devices,
-                            const struct inf_device *device, const char *would,
-                            struct inf_error *err)
+static enum inf_code refuse_precision(enum inf_precision wanted,
+                                      const struct inf_device_list *devices,
+                                      const struct inf_device *device, const char *would,
+                                      struct inf_error *err)
 {
     char known[96] = "";
     list_devices(devices, known, sizeof known);
@@ -187,18 +193,18 @@ static enum inf_code refuse(enum inf_precision wanted, const struct inf_device_l
                            inf_precision_name(wanted), known, would);
 }
 
-// --- deciding ---
+// --- the decision ---
 
 static enum inf_code
-settle_named(enum inf_precision wanted, struct inf_model *model, const struct inf_shape *shapes,
+decide_named(enum inf_precision wanted, struct inf_model *model, const struct inf_shape *shapes,
              const struct inf_device_list *devices, const struct inf_device *device,
              char reason[INF_PRECISION_REASON], struct inf_error *err) INF_MAY_BLOCK
 {
     struct inf_precision_report report;
     char would[INF_PRECISION_REASON];
-    bool admissible = try_and_tell(&report, wanted, model, shapes, would, sizeof would);
-    if (device != NULL ? !offers(device, wanted) : !anybody_offers(devices, wanted))
-        return refuse(wanted, devices, device, would, err);
+    bool admissible = evaluate_precision(&report, wanted, model, shapes, would, sizeof would);
+    if (device != NULL ? !offers_precision(device, wanted) : !any_offers_precision(devices, wanted))
+        return refuse_precision(wanted, devices, device, would, err);
     if (!admissible)
         return inf_fail_reason(err, INF_PRECONDITION, INF_REASON_FEATURE,
                                "precision %s: this model must not: %s", inf_precision_name(wanted),
@@ -207,7 +213,7 @@ settle_named(enum inf_precision wanted, struct inf_model *model, const struct in
     return inf_model_pin(model, wanted, report.pins, report.pinned_nodes, err);
 }
 
-static void settle_auto(struct inf_model *model, const struct inf_shape *shapes,
+static void decide_auto(struct inf_model *model, const struct inf_shape *shapes,
                         const struct inf_device_list *devices,
                         char reason[INF_PRECISION_REASON]) INF_MAY_BLOCK
 {
@@ -215,13 +221,13 @@ static void settle_auto(struct inf_model *model, const struct inf_shape *shapes,
     char known[96] = "", would[INF_PRECISION_REASON];
     bool offered = false;
     for (enum inf_precision p = INF_PRECISION_FP32 + 1; p < INF_PRECISIONS; p++)
-        offered |= anybody_offers(devices, p);
+        offered |= any_offers_precision(devices, p);
     list_devices(devices, known, sizeof known);
     if (offered) {
         snprintf(reason, INF_PRECISION_REASON, "less is tried in a race (%.64s)", known);
         return;
     }
-    (void)try_and_tell(&report, INF_PRECISION_FP16, model, shapes, would, sizeof would);
+    (void)evaluate_precision(&report, INF_PRECISION_FP16, model, shapes, would, sizeof would);
     snprintf(reason, INF_PRECISION_REASON, "%.64s: fp32 only; in fp16: %.160s", known, would);
 }
 
@@ -232,11 +238,11 @@ enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *
                                    char reason[INF_PRECISION_REASON], struct inf_error *err)
 {
     if (wanted > INF_PRECISION_FP32)
-        return settle_named(wanted, model, shapes, devices, device, reason, err);
+        return decide_named(wanted, model, shapes, devices, device, reason, err);
     if (wanted == INF_PRECISION_FP32)
         snprintf(reason, INF_PRECISION_REASON, "it was named");
     else
-        settle_auto(model, shapes, devices, reason);
+        decide_auto(model, shapes, devices, reason);
     return INF_OK;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which precision a model computes in, and why: never another one than is said. On the loader
-// threads.
+// Decides in which precision a model computes, and records why. Used on the loader threads.
 #ifndef INF_DAEMON_LOAD_PRECISION_H
 #define INF_DAEMON_LOAD_PRECISION_H
 
@@ -10,24 +9,24 @@
 #include "backends/registry.h"
 #include "daemon/load/placement.h"
 
-// Room for why.
+// Room for the reason of a precision.
 #define INF_PRECISION_REASON 256
 
-// Looks at what the model would do in `precision` at `shapes`, on inputs of 0 to 1, with plain
-// loops: on noise, and where it takes pictures on something like one. The report is that of the
-// worse.
+// Evaluates how far the outputs of the model would move in `precision` at `shapes`. Runs it on the
+// reference kernels with inputs between 0 and 1: noise, and if it takes pictures also something
+// like a picture. The report is that of the worse input.
 //
-// INF_UNSUPPORTED  that cannot be told; the text says why.
+// INF_UNSUPPORTED  this cannot be evaluated; the text gives the reason.
 enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
                                      enum inf_precision precision, struct inf_model *model,
                                      const struct inf_shape *shapes,
                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Decides about a wish, on `device` or where that is NULL on any. Where less than fp32 is wanted,
-// the model's values are looked at at `shapes` (NULL: not known), and what has to stay fp32 is
-// pinned. `reason` says what came of it.
+// Decides about the precision `wanted` on `device`, or on any device if that is NULL. If less than
+// fp32 is wanted, the values of the model are checked at `shapes` (NULL: not known), and nodes that
+// must stay in fp32 are pinned. `reason` receives an explanation.
 //
-// INF_PRECONDITION  less than fp32 was named and cannot be had; the text says who cannot, and what the
+// INF_PRECONDITION  a precision below fp32 was named and is not available; the text says why, and what the
 //                   model would do in it.
 enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *model,
                                    const struct inf_shape *shapes,
@@ -36,8 +35,8 @@ enum inf_code inf_precision_decide(enum inf_precision wanted, struct inf_model *
                                    char reason[INF_PRECISION_REASON],
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Says why a model whose wish was "auto" computes in what it does, as far as the placement tells;
-// leaves `reason` as it is where it does not.
+// Explains the precision of a model that was loaded with "auto", as far as the placement tells;
+// otherwise `reason` is left unchanged.
 void inf_precision_explain(const struct inf_placement *placement,
                            char reason[INF_PRECISION_REASON]);
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compiles a model for its replica devices and measures one run on each, so that the first request
+// that is sent there has an estimate.
 #include "daemon/load/replicas.h"
 
 #include <inttypes.h>
@@ -8,7 +10,7 @@
 #include "daemon/model/devices.h"
 #include "daemon/policy/run_estimate.h"
 
-// The first run settles caches; the second is what is measured.
+// The first run warms the caches up; the second one is measured.
 static enum inf_code time_run(struct inf_executable *executable, uint64_t *out_run_ns,
                               struct inf_error *err) INF_MAY_BLOCK
 {
@@ -48,10 +50,11 @@ static void warm_device(struct inf_replicas *replicas, const struct inf_replicas
          set++) {
         struct inf_error why = {0};
         if (warm_set(replicas, subject, device_index, set, &why) != INF_OK)
-            inf_log(subject->log, INF_LOG_WARNING, "model not spread name=%s to=%s reason=\"%s\"",
-                    subject->name, device, why.text);
+            inf_log(subject->log, INF_LOG_WARNING,
+                    "model not replicated name=%s to=%s reason=\"%s\"", subject->name, device,
+                    why.text);
         else
-            inf_log(subject->log, INF_LOG_INFO, "model spread name=%s to=%s run_us=%" PRIu64,
+            inf_log(subject->log, INF_LOG_INFO, "model replicated name=%s to=%s run_us=%" PRIu64,
                     subject->name, device, replicas->entries[replicas->count - 1].run_ns / 1000);
     }
 }

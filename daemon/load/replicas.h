@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Further devices that a model may run on: those that its settings name beside its own, to which a
-// request goes that would be done earlier there.
+// Further devices for one model: those that its settings name besides its main one. A request runs
+// on the device where it is expected to finish first.
 #ifndef INF_DAEMON_LOAD_REPLICAS_H
 #define INF_DAEMON_LOAD_REPLICAS_H
 
@@ -9,35 +9,35 @@
 #include "backends/registry.h"
 #include "daemon/load/warm_plan.h"
 
-// Devices times sets of shapes that are remembered.
+// The most replicas: devices times sets of shapes.
 #define INF_REPLICAS_MAX 32
 
 // Immutable once the model is served.
 struct inf_replicas {
-    uint32_t count; // 0: it runs on its own device only
+    uint32_t count; // 0: the model runs on its main device only
     struct inf_replica {
-        uint32_t device_index; // in the list of devices
-        uint64_t key;    // of the shapes it was compiled for there (daemon/policy/run_estimate.h)
-        uint64_t run_ns; // what a run took there when the model was loaded
+        uint32_t device_index; // index in the device list
+        uint64_t key;          // estimate key of the shapes (daemon/policy/run_estimate.h)
+        uint64_t run_ns;       // time of a run on this device at load
     } entries[INF_REPLICAS_MAX];
 };
 
-// What is spread, and over what.
+// The model that gets replicas, and their devices.
 struct inf_replicas_subject {
-    const char *name; // the model's, for logs
-    const void *key;  // what tells the model apart in keys
+    const char *name; // of the model, for logs
+    const void *key;  // identifies the model in estimate keys
     struct inf_model *model;
-    const struct inf_device *main_device; // where it runs anyway
+    const struct inf_device *main_device; // the device that the model is placed on
     const char *names;                    // comma-separated devices
     const struct inf_device_list *devices;
     const struct inf_warm_plan *plan;
     const struct inf_log *log;
 };
 
-// Compiles a new model for the sets of the plan on each of the named devices but its own, and runs
-// it there to see how long that takes. What a device cannot do is logged and left out.
+// Compiles a new model for the sets of the plan on each named device except its main one, and runs
+// it there to measure the time. A device that cannot run the model is logged and left out.
 //
-// INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists those there are.
+// INF_NOT_FOUND  (NO_DEVICE) there is no such device; the text lists the devices.
 enum inf_code inf_replicas_warm_up(struct inf_replicas *replicas,
                                    const struct inf_replicas_subject *subject,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Collects the shape sets of a warm-up without duplicates, in an array of one row of shapes per
+// set.
 #include "daemon/load/warm_plan.h"
 
 #include <stdlib.h>
@@ -9,16 +11,16 @@ const struct inf_shape *inf_warm_plan_set(const struct inf_warm_plan *plan, uint
     return &plan->shapes[(size_t)index * plan->input_count];
 }
 
-// Where the next set goes.
-static struct inf_shape *next_set(const struct inf_warm_plan *plan)
+// Returns the place of the next set.
+static struct inf_shape *find_next_set(const struct inf_warm_plan *plan)
 {
     return &plan->shapes[(size_t)plan->count * plan->input_count];
 }
 
-// Keeps the set that was written to next_set(), unless it is there already.
+// Adds the set that was written to find_next_set(), unless the plan has it already.
 static void keep_set(struct inf_warm_plan *plan)
 {
-    const struct inf_shape *added = next_set(plan);
+    const struct inf_shape *added = find_next_set(plan);
     for (uint32_t s = 0; s < plan->count; s++) {
         bool same = true;
         for (uint32_t i = 0; i < plan->input_count; i++)
@@ -29,15 +31,15 @@ static void keep_set(struct inf_warm_plan *plan)
     plan->count++;
 }
 
-static enum inf_code add_given(struct inf_warm_plan *plan, const struct inf_graph *graph,
-                               const char *text, struct inf_error *err)
+static enum inf_code add_given_sets(struct inf_warm_plan *plan, const struct inf_graph *graph,
+                                    const char *text, struct inf_error *err)
 {
     struct inf_shape_set set;
     while (*text != '\0' && plan->count < INF_SHAPE_SETS) {
         INF_TRY(inf_shape_set_next(&set, &text, err));
         if (set.count == 0)
             continue;
-        enum inf_code code = inf_shape_set_bind(&set, graph, next_set(plan), err);
+        enum inf_code code = inf_shape_set_bind(&set, graph, find_next_set(plan), err);
         if (code != INF_OK)
             return inf_error_prefix(err, code, "shapes to warm up with");
         keep_set(plan);
@@ -46,21 +48,22 @@ static enum inf_code add_given(struct inf_warm_plan *plan, const struct inf_grap
     return INF_OK;
 }
 
-static void add_seen(struct inf_warm_plan *plan, const struct inf_graph *graph, const char *text)
+static void add_served_sets(struct inf_warm_plan *plan, const struct inf_graph *graph,
+                            const char *text)
 {
     struct inf_shape_set set;
     while (*text != '\0' && plan->count < INF_SHAPE_SETS) {
         if (inf_shape_set_next(&set, &text, NULL) != INF_OK)
             return;
-        if (inf_shape_set_bind_in_order(&set, graph, next_set(plan)))
+        if (inf_shape_set_bind_in_order(&set, graph, find_next_set(plan)))
             keep_set(plan);
     }
 }
 
-// Adds the model's own shapes, with 1 for every dimension that it leaves open.
-static void add_own(struct inf_warm_plan *plan, const struct inf_graph *graph)
+// Adds the model's own shapes, with 1 for each open dimension.
+static void add_own_shapes(struct inf_warm_plan *plan, const struct inf_graph *graph)
 {
-    struct inf_shape *shapes = next_set(plan);
+    struct inf_shape *shapes = find_next_set(plan);
     for (uint32_t i = 0; i < graph->input_count; i++) {
         shapes[i] = graph->values[graph->inputs[i].value].shape;
         plan->guessed |= !inf_shape_known(&shapes[i]);
@@ -81,11 +84,11 @@ enum inf_code inf_warm_plan_make(struct inf_warm_plan *plan, const struct inf_gr
     plan->shapes = calloc(shapes, sizeof *plan->shapes);
     if (plan->shapes == NULL)
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory to warm up");
-    INF_TRY(add_given(plan, graph, given, err));
-    add_seen(plan, graph, seen);
+    INF_TRY(add_given_sets(plan, graph, given, err));
+    add_served_sets(plan, graph, seen);
     plan->seen = plan->count - plan->given;
     if (plan->count == 0)
-        add_own(plan, graph);
+        add_own_shapes(plan, graph);
     return INF_OK;
 }
 

@@ -25,8 +25,8 @@ static bool has_known_sizes(const struct inf_graph *graph)
     return true;
 }
 
-// Runs once on zeros: a new executable is nobody else's yet. Where sizes hang on values, zeros say
-// nothing of them, and it is left at being compiled.
+// Runs the executable once on zeros, which no other thread uses yet. If sizes depend on values,
+// zeros are not a useful input, and nothing is run.
 static enum inf_code run_on_zeros(struct inf_executable *executable,
                                   struct inf_error *err) INF_MAY_BLOCK
 {
@@ -46,7 +46,8 @@ static void report_stage(const struct inf_warm_up *warm_up, const char *stage, u
     warm_up->progress->report(warm_up->progress->context, warm_up->served->version, stage, percent);
 }
 
-// Rows of different requests that may run at once: the model may have less than the daemon allows.
+// Returns the number of rows that one run may batch: the limit of the model, at most that of the
+// daemon.
 static uint32_t batch_rows_max(const struct inf_warm_up *warm_up)
 {
     uint32_t own = warm_up->served->config.batch_rows_max;
@@ -54,7 +55,7 @@ static uint32_t batch_rows_max(const struct inf_warm_up *warm_up)
                     : INF_MIN(own, warm_up->options->batch_rows_max);
 }
 
-// Compiles for the first shapes, and runs once unless it is told not to.
+// Compiles the model for the first set of shapes, and runs it once unless the settings forbid that.
 static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
                                        struct inf_error *err)
 {
@@ -64,7 +65,7 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
     INF_TRY(inf_model_acquire(served->model, served->device, shapes, &executable, err));
     struct inf_device *hosts[INF_MODEL_HOSTS];
     uint32_t host_count = inf_device_list_hosts(warm_up->options->devices, hosts, INF_MODEL_HOSTS);
-    // A mode that lowers nothing is fp32: its name is for what is done.
+    // If no node is computed in the reduced precision, the model is reported as fp32.
     if (served->placement.options.precision > INF_PRECISION_FP32 &&
         inf_executable_precision(executable) == INF_PRECISION_FP32)
         snprintf(served->precision_reason, sizeof served->precision_reason,
@@ -84,12 +85,12 @@ static enum inf_code warm_up_first_set(struct inf_warm_up *warm_up, const struct
 static enum inf_place_policy read_policy(const struct inf_model_config *config)
 {
     enum inf_place_policy policy = INF_PLACE_LATENCY;
-    (void)inf_place_policy_parse(config->policy, &policy); // it was checked
+    (void)inf_place_policy_parse(config->policy, &policy); // was validated before
     return policy;
 }
 
-// Puts the model on the device that is named, or on the best but `avoid`, which may be NULL.
-// `shapes` may be NULL.
+// Places the model on the device that is named, or on the best one except `avoid`, which may be
+// NULL. `shapes` may be NULL.
 static void place_model(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
                         const struct inf_device *avoid) INF_MAY_BLOCK
 {
@@ -118,15 +119,15 @@ static void place_model(struct inf_warm_up *warm_up, const struct inf_shape *sha
                 served->placement.reason);
 }
 
-// Takes the model off its device.
+// Removes the model from its device.
 static void unplace_model(struct inf_served *served)
 {
     inf_model_charge(served->model, NULL);
     inf_device_unref(&served->device);
 }
 
-// Warms up; where it is the device's fault that this fails, once more on another, unless it was
-// named.
+// Warms the model up. If the device is to blame for a failure and was not named, tries once more on
+// another one.
 static enum inf_code warm_up_on_working_device(struct inf_warm_up *warm_up,
                                                const struct inf_shape *shapes,
                                                struct inf_error *err)
@@ -151,7 +152,7 @@ static enum inf_code warm_up_on_working_device(struct inf_warm_up *warm_up,
     return code;
 }
 
-// Decides about the precision, or keeps what was decided.
+// Decides about the precision, or keeps an earlier decision.
 static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct inf_shape *shapes,
                                       struct inf_error *err) INF_MAY_BLOCK
 {
@@ -169,7 +170,8 @@ static enum inf_code decide_precision(struct inf_warm_up *warm_up, const struct 
     return INF_OK;
 }
 
-// Compiles for one further set of shapes, and runs once unless it is told not to.
+// Compiles the model for one further set of shapes, and runs it once unless the settings forbid
+// that.
 static enum inf_code warm_up_set(struct inf_warm_up *warm_up, uint32_t index, struct inf_error *err)
 {
     struct inf_served *served = warm_up->served;
@@ -181,7 +183,7 @@ static enum inf_code warm_up_set(struct inf_warm_up *warm_up, uint32_t index, st
     return code;
 }
 
-// Warms up for the other sets. Those that somebody has asked for have to work.
+// Warms the model up for the other sets. Sets that the settings name must work.
 static enum inf_code warm_up_others(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     for (uint32_t i = 1; i < warm_up->plan.count; i++) {
@@ -201,7 +203,7 @@ static enum inf_code warm_up_others(struct inf_warm_up *warm_up, struct inf_erro
     return INF_OK;
 }
 
-// Keeps the first set for races to come.
+// Saves the first set of shapes for later races.
 static enum inf_code keep_first_shapes(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     size_t size = warm_up->plan.input_count * sizeof(struct inf_shape);
@@ -216,8 +218,8 @@ static enum inf_code keep_first_shapes(struct inf_warm_up *warm_up, struct inf_e
     return INF_OK;
 }
 
-// Places the model by the first set of the plan, where there is one. Where that cannot be, nothing
-// else is tried: a precision that is refused is refused for all shapes.
+// Places the model by the first set of the plan, if there is one. A failure is final: a precision
+// that is refused is refused for all shapes.
 static enum inf_code place_by_first_set(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     const struct inf_shape *shapes =
@@ -228,7 +230,7 @@ static enum inf_code place_by_first_set(struct inf_warm_up *warm_up, struct inf_
     return INF_OK;
 }
 
-// Warms the model up for the sets of the plan.
+// Warms the model up for all sets of the plan.
 static enum inf_code warm_up_planned(struct inf_warm_up *warm_up, struct inf_error *err)
 {
     if (warm_up->plan.count == 0)
@@ -237,7 +239,7 @@ static enum inf_code warm_up_planned(struct inf_warm_up *warm_up, struct inf_err
     return warm_up_others(warm_up, err);
 }
 
-// What the model served last; "" where nothing is known, or wanted.
+// Returns the shapes that the model served last; "" if they are not known or not to be used.
 static const char *find_served_shapes(const struct inf_warm_up *warm_up)
 {
     const struct inf_load_job *job = warm_up->job;

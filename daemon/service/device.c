@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceList: what computes, and how busy it is.
+// DeviceList: the devices and their load.
 #include <stdio.h>
 
 #include "daemon/service/device.h"

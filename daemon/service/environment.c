@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Flags that are changed while the daemon runs: validates a value, makes the parts of the daemon
+// follow it, and stores it.
 #include "daemon/service/environment.h"
 
 #include <inttypes.h>
@@ -7,9 +9,9 @@
 
 #include "proto/core/utf8.h"
 
-// --- what follows from facts ---
+// --- values derived from the host ---
 
-// Takes what was chosen in place of 0.
+// Replaces 0 by the value that was chosen, and records that it came from the host.
 static void derive(struct inf_config *config, enum inf_flag_id id, uint32_t *field, uint32_t chosen)
 {
     if (*field != 0)
@@ -35,7 +37,7 @@ void inf_environment_init(struct inf_environment *environment,
 
 // --- changing ---
 
-// Makes the parts of the daemon follow `next`, in which one flag is new.
+// Makes the parts of the daemon follow `next`, in which one flag differs.
 static enum inf_code apply(struct inf_environment *environment, enum inf_flag_id id,
                            const struct inf_config *next, struct inf_error *err) INF_ON_LOOP
 {
@@ -46,7 +48,7 @@ static enum inf_code apply(struct inf_environment *environment, enum inf_flag_id
     case INF_FLAG_ID_race:
     case INF_FLAG_ID_race_tolerance: {
         struct inf_place_rules rules = {.tolerance = next->race_tolerance};
-        (void)inf_place_races_parse(next->race, &rules.races); // it was checked
+        (void)inf_place_races_parse(next->race, &rules.races); // was validated before
         (void)inf_power_parse(next->power, &rules.power);
         inf_model_store_set_rules(environment->store, &rules);
         return INF_OK;
@@ -56,7 +58,7 @@ static enum inf_code apply(struct inf_environment *environment, enum inf_flag_id
             inf_log_writer_set_level(environment->log_writer, inf_config_log_level(next));
         return INF_OK;
     default:
-        return INF_OK; // whoever needs it reads it when it is needed
+        return INF_OK; // read when it is needed
     }
 }
 
@@ -67,7 +69,8 @@ uint64_t inf_environment_most(const struct inf_environment *environment,
     return queue ? environment->queue_requests_most : (uint64_t)flag->max;
 }
 
-// Finds the flag that may be set so, and sets it in *next, a copy of what is in force.
+// Finds the flag, checks that it may have this value, and sets it in *next, a copy of the present
+// configuration.
 static enum inf_code try_value(const struct inf_environment *environment, const char *name,
                                const char *value, struct inf_config *next,
                                const struct inf_flag **out_flag, struct inf_error *err) INF_ON_LOOP
@@ -112,7 +115,7 @@ enum inf_code inf_environment_set(struct inf_environment *environment, const cha
     const struct inf_flag *flag = NULL;
     INF_TRY(try_value(environment, name, value, &next, &flag, err));
     INF_TRY(apply(environment, (enum inf_flag_id)(flag - inf_flags), &next, err));
-    // This field alone: other threads read paths that are fixed.
+    // Only this field is written: other threads read the others.
     if (!inf_flag_parse(environment->config, flag, value, INF_ORIGIN_ADMIN, wanted))
         return inf_fail(err, INF_INTERNAL, "flag '%s': read once, but not twice", flag->name);
     if (environment->log_writer != NULL)

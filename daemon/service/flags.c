@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environment, FlagSet: facts and flags.
+// Environment and FlagSet: facts about the host, the devices and the backends, and the flags of the
+// daemon.
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "daemon/service/limits.h"
 #include "proto/core/utf8.h"
 
-// Adds a fact; beyond the last place, and empty ones, are left out.
+// Adds a fact. Empty values, and facts beyond the last place, are left out.
 INF_PRINTF(3, 4)
 static void add_fact(struct inf_service_environment *reply, const char *name, const char *format,
                      ...)
@@ -47,7 +48,7 @@ static void add_host(struct inf_service_environment *reply, const struct inf_hos
         add_fact(reply, "memory.limit_bytes", "%" PRIu64, facts->memory_limit_bytes);
 }
 
-// What a device with memory of its own has counted.
+// Adds the counters of a device with its own memory.
 static void add_counts(struct inf_service_environment *reply, const struct inf_device *device)
 {
     char name[sizeof reply->fact_names[0]];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelInspect: a model looked into, node by node.
+// ModelInspect: starts an inspection of a model, with the inputs of the request if it has any.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "daemon/service/run_options.h"
 #include "daemon/service/tensor_check.h"
 
-// Of diff, where the request says none: what TensorFlow.js allows its own backends.
+// Default tolerance of a diff: the one that TensorFlow.js uses for its own backends.
 #define TOLERANCE_DEFAULT 1e-3
 
 // Copies an input out of the request's data segment.

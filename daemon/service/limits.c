@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServerLimits: the flags that are limits, told and changed together. FlagSet changes them too, one
-// at a time.
+// ServerLimits: reads and changes several limits at once. A limit is a live integer flag whose name
+// ends in _max. FlagSet changes single flags.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "daemon/service/limits.h"
 #include "daemon/service/state.h"
 
-// --- which flags are limits ---
+// --- limits among the flags ---
 
 static bool is_limit(const struct inf_flag *flag)
 {
@@ -34,7 +34,7 @@ static uint64_t read_limit(const struct inf_config *config, const struct inf_fla
     return flag->type == INF_FLAG_U32 ? *(const uint32_t *)field : *(const uint64_t *)field;
 }
 
-// --- those who keep copies ---
+// --- parts that keep copies of limits ---
 
 void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF_QUOTA_KIND_COUNT])
 {

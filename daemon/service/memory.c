@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MemoryInfo: what devices hold, counted as tf.memory() does.
+// MemoryInfo: the memory that devices hold, counted as tf.memory() counts it.
 #include "daemon/service/handlers.h"
 #include "daemon/service/server.h"
 

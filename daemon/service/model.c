@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelReady, ModelMetadata: one model, seen from outside.
+// ModelReady and ModelMetadata: the state and the interface of one model.
 #include "daemon/service/handlers.h"
 #include "daemon/service/state.h"
 
@@ -13,7 +13,7 @@ enum inf_code inf_service_model_ready(struct inf_service *service, struct inf_re
     enum inf_code code = inf_model_store_find(service->options.store, model->name, model->version,
                                               &served, &fault->err);
     inf_served_unref(&served);
-    // Loading or failed is an answer; a model that nobody knows is not.
+    // A model that is loading or failed is answered with false; an unknown one is an error.
     if (code != INF_OK && code != INF_UNAVAILABLE && code != INF_PRECONDITION)
         return code;
     service->reply.flag.value = code == INF_OK;
@@ -42,7 +42,7 @@ enum inf_code inf_service_model_metadata(struct inf_service *service, struct inf
     inf_fault_model(fault, model->name, model->version);
     INF_TRY(inf_model_store_find(service->options.store, model->name, model->version, &served,
                                  &fault->err));
-    // The store keeps the model until the loop goes on, so its names may be used after the unref.
+    // The store keeps the model until its next event, so its names are valid after the unref.
     const struct inf_graph *graph = inf_model_graph(served->model);
     struct inf_model_metadata *reply = &service->reply.model_metadata;
     reply->name = served->name;

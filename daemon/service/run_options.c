@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where and how a request runs: device, precision, and what is done beside.
+// Chooses device, precision and mode of a request, moves it to another device after a failure, and
+// routes it to a replica.
 #include <string.h>
 
 #include "daemon/model/devices.h"
@@ -14,7 +15,7 @@ static void set_device(struct inf_job *job, const struct inf_device_list *device
     job->device_index = index;
 }
 
-// Gives the job to the best other device that works; false where there is none.
+// Moves the job to the best other device that works. Returns false if there is none.
 static bool move_job(const struct inf_service *service, struct inf_job *job)
 {
     const struct inf_device_list *devices = service->options.devices;
@@ -30,7 +31,7 @@ static bool move_job(const struct inf_service *service, struct inf_job *job)
     return false;
 }
 
-// The device that the request names, or the model's own; another while that is lost.
+// Chooses the device that the request names, or the model's own; another one while that is lost.
 static enum inf_code choose_device(const struct inf_service *service, struct inf_job *job,
                                    const char *name, struct inf_fault *fault)
 {
@@ -47,7 +48,7 @@ static enum inf_code choose_device(const struct inf_service *service, struct inf
             (void)move_job(service, job);
         return INF_OK;
     }
-    struct inf_device *none; // it tells those that there are
+    struct inf_device *none; // unused; the error lists the devices
     return inf_model_device_find(devices, name, &none, &fault->err);
 }
 
@@ -71,9 +72,10 @@ enum inf_code inf_service_choose_precision(const struct inf_device *device, cons
     return INF_OK;
 }
 
-// --- what is done beside ---
+// --- shadow checks and tracing ---
 
-// Whether one answer in so many is due to be checked; those of the judge itself are not.
+// Returns true if the answer of this request is to be checked. Answers of the reference device are
+// not.
 static bool is_check_due(struct inf_service *service, struct inf_job *job)
     INF_ATTR(requires_capability(inf_role_loop))
 {
@@ -86,13 +88,14 @@ static bool is_check_due(struct inf_service *service, struct inf_job *job)
                                     interval);
 }
 
-// Tracing writes what a model is made of into the log, and takes a thread for as long as it takes.
+// Tracing writes details of the model to the log and occupies a thread, so only admins may ask for
+// it.
 static enum inf_code choose_mode(struct inf_service *service, struct inf_job *job, const char *name,
                                  bool admin, struct inf_fault *fault)
     INF_ATTR(requires_capability(inf_role_loop))
 {
     enum inf_run_mode mode = INF_RUN_NORMAL;
-    (void)inf_run_mode_parse(job->served->config.mode, &mode); // it was checked
+    (void)inf_run_mode_parse(job->served->config.mode, &mode); // was validated before
     if (name[0] != '\0' && !inf_run_mode_parse(name, &mode))
         return inf_fail_reason(&fault->err, INF_INVALID, INF_REASON_BAD_PARAMETER,
                                "mode '%.32s': wanted normal, debug or prod", name);
@@ -116,7 +119,7 @@ enum inf_code inf_service_choose_run_options(struct inf_service *service, struct
     return choose_mode(service, job, infer->mode, request->admin, fault);
 }
 
-// --- elsewhere ---
+// --- other devices ---
 
 bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
 {
@@ -126,8 +129,8 @@ bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
         return false;
     inf_service_estimate_job(job);
     job->result.flags = INF_INFER_MOVED;
-    job->queue_deadline.at_ns = 0; // it was begun in time
-    // Where it gets no place, the first failure is the answer.
+    job->queue_deadline.at_ns = 0; // the first attempt started in time
+    // If the other device refuses the job too, the first error is the answer.
     struct inf_fault refused;
     inf_fault_init(&refused);
     return inf_scheduler_submit(service->scheduler, job, &refused) == INF_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServerLive, ServerReady, ServerMetadata, ServerStatus: the daemon itself.
+// ServerLive, ServerReady, ServerMetadata and ServerStatus: the state of the daemon itself.
 #include <stdio.h>
 #include <unistd.h>
 
@@ -42,8 +42,8 @@ enum inf_code inf_service_server_metadata(struct inf_service *service, struct in
     return INF_OK;
 }
 
-// The second number of statm, in pages. The file is made in memory by the kernel, so reading it
-// waits for nobody.
+// The resident pages are the second number of statm. The kernel makes this file in memory, so
+// reading it does not block.
 uint64_t inf_service_resident_bytes(const struct inf_service *service)
 {
     char text[128];

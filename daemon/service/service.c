@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of methods, and the public functions of the service, which pass calls on to the
+// scheduler, the model store or a handler according to their kind.
 #include "daemon/service/service.h"
 
 #include <errno.h>
@@ -80,7 +82,7 @@ static enum inf_code init_service(struct inf_service *service,
     return inf_scheduler_create(&service->scheduler, &scheduler, err);
 }
 
-// What create() made, without what only the loop may free.
+// Frees everything that can be freed without the role of the loop.
 static void free_service(struct inf_service *service)
 {
     inf_scheduler_destroy(&service->scheduler);
@@ -161,7 +163,7 @@ enum inf_code inf_service_handle(struct inf_service *service, struct inf_request
                                service->scratch, &fault->err));
     *answer = (struct inf_answer){.kind = INF_MESSAGE_EMPTY, .message = &service->reply};
     enum inf_code code = method->handle(service, request, answer, fault);
-    // How long a load takes nobody knows; asking again so often costs nothing.
+    // The time of a load is not known. Trying again every LOADING_RETRY_MS is cheap.
     if (code == INF_UNAVAILABLE && fault->err.reason == INF_REASON_LOADING)
         fault->retry_after_ms = LOADING_RETRY_MS;
     return code;
@@ -172,7 +174,7 @@ bool inf_service_withdraw(struct inf_service *service, struct inf_call *call)
     if (call->kind == INF_CALL_INFER &&
         !inf_scheduler_withdraw(service->scheduler, (struct inf_job *)call))
         return false;
-    // A load goes on all the same: it is the daemon's, only nobody waits for it any more.
+    // A load is not stopped: the model belongs to the daemon. Only the call ends.
     inf_service_release(service, call);
     return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon can be asked: one handler a method. A request is answered at once, or becomes a
-// call that ends later. Knows no connection: it takes requests and gives answers as data. All
+// The methods of the protocol: one handler per method. A request is answered at once, or becomes a
+// call that ends later. The service knows no connections: requests and answers are plain data. All
 // functions are the loop's.
 #ifndef INF_DAEMON_SERVICE_SERVICE_H
 #define INF_DAEMON_SERVICE_SERVICE_H
@@ -31,106 +31,112 @@ struct inf_service_options {
     const struct inf_counters *counters;
     const char *version;
     struct inf_quota *quota;
-    uint64_t (*log_lines_dropped)(void *context); // NULL: none are
+    uint64_t (*log_lines_dropped)(void *context); // may be NULL
     void *context;
 };
 
-// What one user may hold, by kind.
+// Fills the limits of each user from the configuration.
 void inf_service_quota_limits(const struct inf_config *config, uint64_t most[INF_QUOTA_KIND_COUNT]);
 
-// Makes the service and starts the workers. *out_service is the caller's to destroy.
+// Creates the service and starts the workers. *out_service is the caller's to destroy.
 enum inf_code inf_service_create(struct inf_service **out_service,
                                  const struct inf_service_options *options,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Stops the workers (a run under way is waited for) and frees everything; every call was withdrawn
-// before. NULL is fine.
+// Stops the workers, after the jobs that run, and frees everything. Every call must have been
+// withdrawn before. NULL is allowed.
 void inf_service_destroy(struct inf_service **service) INF_ON_LOOP;
 
-// From now on the status says "draining", and the server is not ready any more.
+// Marks the server as draining: the status reports it, and ServerReady answers false.
 void inf_service_drain(struct inf_service *service) INF_ON_LOOP;
 
-// A request as it came.
+// A request, as received.
 struct inf_request {
     uint16_t method;
     struct inf_span meta;
-    uint8_t *data; // of the pool; whoever takes it sets it NULL
+    uint8_t *data; // of the pool; a handler that takes it over sets it to NULL
     uint32_t data_bytes;
     struct inf_region_table *regions;
     struct inf_session_table *sessions;
     uint32_t uid;                    // of the client
-    bool admin;                      // it may administrate
-    uint32_t reply_bytes_max;        // of a reply's data segment
-    struct inf_reply_writer *writer; // through which a worker may answer; NULL: none may
+    bool admin;                      // the client is an admin
+    uint32_t reply_bytes_max;        // limit of the reply's data segment
+    struct inf_reply_writer *writer; // for a direct reply; NULL: the loop replies
     uint64_t stream_id;
-    uint32_t frame_bytes_max; // of a frame's data segment
+    uint32_t frame_bytes_max; // limit of the data segment of one frame
 };
 
-// What becomes of it: a message to be sent now, or a call.
+// The result of a request: a message to be sent now, or a call.
 struct inf_answer {
     enum inf_message_kind kind;
-    const union inf_message *message; // the service's, valid until the next call on it
-    uint8_t *data;                    // of the pool, now the caller's; NULL where there is none
+    const union inf_message
+        *message;  // belongs to the service; valid until the next call of one of its functions
+    uint8_t *data; // of the pool, now the caller's; NULL: none
     size_t data_bytes, data_capacity;
-    uint64_t order_key;    // set on failure too; 0: none
-    struct inf_call *call; // not NULL: the answer comes later; the caller fills the call's fields
+    uint64_t order_key; // set on failure too; 0: none
+    struct inf_call
+        *call; // not NULL: the answer comes later; the caller fills in the call's members
 };
 
-// Handles a request. On failure `fault` says why.
+// Handles a request. On failure `fault` holds the error.
 enum inf_code inf_service_handle(struct inf_service *service, struct inf_request *request,
                                  struct inf_answer *answer,
                                  struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// Nobody wants the call's answer any more. True: it is over and freed. False: it still goes on and
-// comes back through inf_service_next_finished().
+// Withdraws a call whose answer is not wanted. True: it is over and freed. False: a worker has it,
+// and it comes back through inf_service_next_finished().
 bool inf_service_withdraw(struct inf_service *service,
                           struct inf_call *call) INF_NODISCARD INF_ON_LOOP;
 
-// Becomes readable each time an inference is done and none waited: to be watched edge-triggered.
-// Call inf_service_next_finished() until NULL.
+// Returns a descriptor that becomes readable when an inference is done and none was waiting; to be
+// watched edge-triggered. Call inf_service_next_finished() until NULL.
 int inf_service_finished_fd(const struct inf_service *service);
-// The next call that is done; the caller's to release.
+// Returns the next call that is done, the caller's to release; NULL if there is none.
 struct inf_call *inf_service_next_finished(struct inf_service *service) INF_ON_LOOP;
-// Whether the loop had better ask for calls that are done by itself now than sleep.
+// Returns true if the loop should poll for calls that are done instead of sleeping.
 bool inf_service_poll(struct inf_service *service) INF_ON_LOOP;
-// Somebody else wants the loop's processor: no more of that until the next inference. True where a
-// call is done that was not announced.
+// Ends polling until the next inference, because another thread needs the processor of the loop.
+// Returns true if a call is done that was not announced.
 bool inf_service_stop_polling(struct inf_service *service) INF_ON_LOOP;
-// Whether no inference is under way.
+// Returns true if no inference is queued or running.
 bool inf_service_idle(const struct inf_service *service) INF_ON_LOOP;
-// The device time that a finished call took; 0 for what is no inference.
+// Returns the device time of a finished call, in nanoseconds; 0 if it is not an inference.
 uint64_t inf_service_device_ns(const struct inf_call *call) INF_ON_LOOP;
-// What the inference took that was done last.
+// Returns the time of the inference that was done last, in nanoseconds.
 uint64_t inf_service_last_run_ns(const struct inf_service *service) INF_ON_LOOP;
-// The answer of a call that is done, asked for at most once.
+// Makes the answer of a call that is done. At most once per call.
 enum inf_code inf_service_result(struct inf_service *service, struct inf_call *call,
                                  struct inf_answer *answer,
                                  struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
-// Takes it on to answer a call. False: a worker has done so, and the call comes back as done, if it
-// has not yet.
+// Claims the answer of a call for the loop. False: a worker has answered it or is about to; the
+// call comes back as done.
 bool inf_service_claim(struct inf_call *call) INF_NODISCARD INF_ON_LOOP;
-// Notes that a worker has answered a call that is done.
+// Records that a worker answered a call that is done.
 void inf_service_note_answered(struct inf_service *service, struct inf_call *call) INF_ON_LOOP;
 // Frees a call that is done.
 void inf_service_release(struct inf_service *service, struct inf_call *call) INF_ON_LOOP;
 
-// Readable while a deadline may have passed. Call next_expired until NULL.
+// Returns a descriptor that is readable while a deadline may have passed. Call
+// inf_service_next_expired() until NULL.
 int inf_service_timer_fd(const struct inf_service *service);
-// The next call whose deadline has passed; it still has to be withdrawn. NULL where there is none.
+// Returns the next call whose deadline passed, which must still be withdrawn; NULL if there is
+// none.
 struct inf_call *inf_service_next_expired(struct inf_service *service) INF_ON_LOOP;
 
-// Readable while loads report. Call next_load until false.
+// Returns a descriptor that is readable while events of loads are queued. Call
+// inf_service_next_load() until false.
 int inf_service_load_fd(const struct inf_service *service);
-// The next event of a load, and the call that waits for it: NULL where nobody does. With a final
-// event the call is done, and the caller's to release.
+// Takes the next event of a load. *call is the call that waits for it, or NULL. After a final event
+// the call is done, and the caller's to release.
 bool inf_service_next_load(struct inf_service *service, struct inf_load_event *event,
                            struct inf_call **call) INF_NODISCARD INF_ON_LOOP;
-// The answer that such an event makes for its call: progress, or the final reply.
+// Makes the answer for an event: progress, or the final reply.
 enum inf_code inf_service_load_result(struct inf_service *service,
                                       const struct inf_load_event *event, struct inf_answer *answer,
                                       struct inf_fault *fault) INF_NODISCARD INF_ON_LOOP;
 
-// How long the longest run that goes on now has taken so far; 0 where every worker is idle.
+// Returns how long the longest present run has taken so far, in nanoseconds; 0 if every worker is
+// idle.
 uint64_t inf_service_longest_run_ns(struct inf_service *service) INF_ON_LOOP;
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: opened and closed, and the turns of their requests.
+// Sessions: opening and closing them, binding their tensors to requests, and running their requests
+// one after another.
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 #include "daemon/service/session.h"
 #include "daemon/service/tensor_check.h"
 
-// Fills in the pairs of the model that a session is opened for; their names are those of
-// *out_served, a reference, also on failure.
+// Finds the state pairs of the model that a session is opened for. Their names point into
+// *out_served, which is a reference, also on failure.
 static enum inf_code find_state_pairs(struct inf_service *service,
                                       struct inf_session_message *message,
                                       struct inf_served **out_served,
@@ -60,7 +61,7 @@ enum inf_code inf_service_session_close(struct inf_service *service, struct inf_
     return inf_session_close(request->sessions, service->request.session.session_id, &fault->err);
 }
 
-// --- what a job takes and keeps ---
+// --- tensors of a job ---
 
 static void bind_kept_input(struct inf_job *job, uint32_t port, uint32_t tensor)
 {
@@ -85,7 +86,7 @@ static bool is_tensor_kept(const struct inf_job *job, uint32_t tensor)
     return false;
 }
 
-// What the request itself says.
+// Binds the tensors that the request names.
 static enum inf_code join_named_tensors(struct inf_job *job, const struct inf_graph *graph,
                                         const struct inf_infer_request *infer,
                                         struct inf_error *err) INF_ON_LOOP
@@ -114,7 +115,7 @@ static enum inf_code join_named_tensors(struct inf_job *job, const struct inf_gr
     return INF_OK;
 }
 
-// What a pair of the session adds. A model without the pair's output or input has no part in it.
+// Binds a state pair of the session. A model without the pair's output or input is not affected.
 static void join_pair(struct inf_job *job, const struct inf_graph *graph, uint32_t tensor,
                       bool all_outputs, uint64_t taken)
 {
@@ -149,7 +150,7 @@ enum inf_code inf_service_join_session(struct inf_job *job, const struct inf_inf
     return INF_OK;
 }
 
-// Fetches an input from the session, as it is now that the job's turn has come.
+// Reads an input from the session, when the earlier requests of the session are done.
 static enum inf_code bind_session_input(struct inf_job *job, const struct inf_session_port *port,
                                         struct inf_fault *fault) INF_ON_LOOP
 {
@@ -182,7 +183,7 @@ static enum inf_code bind_session_inputs(struct inf_job *job, struct inf_fault *
     return INF_OK;
 }
 
-// --- turns ---
+// --- the order of jobs ---
 
 enum inf_code inf_service_enter_session(struct inf_service *service, struct inf_job *job,
                                         struct inf_fault *fault)
@@ -220,7 +221,7 @@ static void start_next_job(struct inf_service *service, struct inf_session *sess
         inf_scheduler_fail(service->scheduler, job);
 }
 
-// Takes a job that waits out of the line; one that was never accepted is not there.
+// Removes a waiting job from the queue of its session. Does nothing if it was never accepted.
 static void unlink_job(struct inf_session *session, const struct inf_job *job)
 {
     struct inf_job *previous = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models that are served: names and versions to models ready to run. The table is the loop's;
-// loading, warming up and freeing happen on the loader thread, and come back as events.
+// The models that are served: finds a model by name and version. The table belongs to the loop;
+// loading, warming up and freeing happen on the loader thread and come back as events.
 #ifndef INF_DAEMON_STORE_STORE_H
 #define INF_DAEMON_STORE_STORE_H
 
@@ -16,76 +16,75 @@ struct inf_model_store;
 struct inf_model_store_options {
     const char *repository;                // directory; NULL: none
     const struct inf_device_list *devices; // outlives the store
-    uint32_t batch_rows_max;               // rows that a model may run at once; 1: no batches
-    const char *default_device;            // "" or "auto": each model's best
-    struct inf_place_rules rules;          // how that is found
-    const char *cache_directory;           // where races are remembered; NULL: nowhere
-    const char *version;                   // and build of inferd, which they hold for; NULL: ""
-    const struct inf_log *log;             // outlives the store
+    uint32_t batch_rows_max;               // rows that one run may batch; 1: no batches
+    const char *default_device;            // "" or "auto": the best device of each model
+    struct inf_place_rules rules;          // rules for choosing the best device
+    const char *cache_directory;           // where results of races are saved; NULL: they are not
+    const char *version;       // version and build of inferd, for which they are valid; NULL: ""
+    const struct inf_log *log; // outlives the store
 };
 
-// Makes the store and starts its loader thread. *out_store is the caller's to destroy. Reads the
-// cache directory: before the loop runs.
+// Creates the store and starts its loader threads. *out_store is the caller's to destroy. Reads the
+// cache directory, so it must be called before the loop runs.
 //
-// INF_NOT_FOUND  (NO_DEVICE) there is no device of the default one's name.
+// INF_NOT_FOUND  (NO_DEVICE) there is no device called `default_device`.
 // INF_EXHAUSTED  memory, threads or file descriptors.
 enum inf_code inf_model_store_create(struct inf_model_store **out_store,
                                      const struct inf_model_store_options *options,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Stops the loader (a load under way is waited for) and frees everything. No reference may be left
-// but the store's. NULL is fine.
+// Stops the loaders, after the jobs that run, and frees everything. No reference may be left except
+// the store's. NULL is allowed.
 void inf_model_store_destroy(struct inf_model_store **store);
 
-// Which device models run on that are loaded from now on and name none; "" or "auto": each model's
-// best.
+// Sets the device for future loads of models that name none; "" or "auto": the best device of each
+// model.
 //
 // INF_NOT_FOUND  (NO_DEVICE) there is no such device.
 enum inf_code inf_model_store_set_device(struct inf_model_store *store, const char *name,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// How the best device is found, for loads from now on.
+// Sets the rules for choosing the best device, for future loads.
 void inf_model_store_set_rules(struct inf_model_store *store,
                                const struct inf_place_rules *rules) INF_ON_LOOP;
 
-// How fast device `index` of the list is; NULL until the first model was placed. Valid as long as
-// the store.
+// Returns the speed of device `index` of the list; NULL until the first model was placed. Valid as
+// long as the store.
 const struct inf_speed *inf_model_store_speed(const struct inf_model_store *store,
                                               uint32_t index) INF_ON_LOOP;
 
-// A load to be done.
+// A model to be loaded.
 struct inf_load_request {
-    const char *name; // what it is served as
-    const char *path; // a model file or a model's directory elsewhere; "" or NULL: the repository's
+    const char *name;   // the name to serve it as
+    const char *path;   // path of a model file or directory; "" or NULL: find it in the repository
     const char *device; // "" or NULL: the default
     uint64_t token;     // comes back in the events
 };
 
-// Starts a load, or a reload: an older version keeps serving until the new one is warm. Single
-// files: repository/NAME.json, directories: repository/NAME/VERSION/ with the highest numeric
-// VERSION (daemon/model/repository.h has the whole list). One version of a model is served at a
-// time.
+// Starts a load, or a reload: an older version is served until the new one is warm. A file is found
+// as repository/NAME.json, a directory as repository/NAME/VERSION/ with the highest numeric VERSION
+// (daemon/model/repository.h has the whole list). One version of a model is served at a time.
 //
-// INF_INVALID      the name is no model name, or the path is too long.
-// INF_NOT_FOUND    (NO_DEVICE in reason) there is no such device.
-// INF_UNAVAILABLE  too many loads wait.
+// INF_INVALID      the name is not a valid model name, or the path is too long.
+// INF_NOT_FOUND    (NO_DEVICE) there is no such device.
+// INF_UNAVAILABLE  too many loads are queued.
 // INF_EXHAUSTED    memory.
 enum inf_code inf_model_store_load(struct inf_model_store *store,
                                    const struct inf_load_request *request,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Where a model that is served is to run from now on.
+// A served model to be placed again. "" leaves a setting as it is.
 struct inf_place_request {
-    const char *name, *version; // version "": the one there is
-    const char *device;         // a device's name, or "auto"; "": as it is
-    const char *policy;         // "": as it is
-    const char *precision;      // "": as it is
-    const char *mode;           // "": as it is
-    uint64_t token;             // comes back in the events
+    const char *name, *version; // version "": the served one
+    const char *device;         // name of a device, or "auto"
+    const char *policy;
+    const char *precision;
+    const char *mode;
+    uint64_t token; // comes back in the events
 };
 
-// Starts placing a model anew, without reading its file: the new executable is compiled and warmed
-// up while the old one serves; requests in flight end on the old one, whose memory then returns.
+// Starts placing a model again, without reading its file. The new executable is compiled and warmed
+// up while the old one serves. Requests in flight end on the old one, whose memory is then freed.
 // The events are those of a load.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), inf_model_store_load().
@@ -94,99 +93,101 @@ enum inf_code inf_model_store_place(struct inf_model_store *store,
                                     const struct inf_place_request *request,
                                     struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Has candidates race anew for a model that is served, as soon as nothing is; what earlier races
-// found does not count. Where another one wins, the model is placed anew.
+// Starts a race between the candidates of a served model, to run when no request is served. Earlier
+// results are ignored. If another candidate wins, the model is placed again.
 //
-// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(); one is under
+// INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(); a race or placement runs
 //                                                   way already.
 enum inf_code inf_model_store_race(struct inf_model_store *store, const char *name,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Races that wait or are under way.
+// Returns the number of races that are queued or running.
 uint32_t inf_model_store_races(const struct inf_model_store *store) INF_ON_LOOP;
 
-// Whether anything is served: whoever serves tells it. Valid as long as the store.
+// Returns the gate that keeps background work waiting while requests are served. The scheduler
+// opens and closes it. Valid as long as the store.
 struct inf_idle_gate *inf_model_store_idle_gate(struct inf_model_store *store);
 
-// A model has turned out not to be computed well in its mode: from now on, and after a restart, it
-// is in fp32 where it runs.
+// Moves a model to fp32 on its device, now and after a restart, because its results in its present
+// precision are wrong for the reason `why`.
 void inf_model_store_demote(struct inf_model_store *store, struct inf_served *served,
                             const char *why) INF_ON_LOOP;
 
-// What is to be compiled before anybody asks for it.
+// Shapes to be compiled before requests use them.
 struct inf_precompile_request {
     const char *name, *version; // version "": the one there is
-    const char *device;         // "": where the model is placed
-    const char *shapes;         // sets by name (shapes.h); "": the model's own
+    const char *device;         // "": the device of the model
+    const char *shapes;         // sets by input name (daemon/model/shapes.h); "": the model's own
     uint64_t token;             // comes back in the events
 };
 
-// Starts compiling a model that is served for further shapes, without running it. The events are
-// those of a load.
+// Starts compiling a served model for further shapes, without running it. The events are those of a
+// load.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find(), inf_model_store_load().
-// INF_INVALID  (BAD_PARAMETER) the shapes cannot be read; the text says what was wanted.
+// INF_INVALID  (BAD_PARAMETER) the shapes cannot be parsed; the text says what was wanted.
 enum inf_code inf_model_store_precompile(struct inf_model_store *store,
                                          const struct inf_precompile_request *request,
                                          struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Has the shapes written down that a model serves. Without memory nothing is.
+// Starts saving the shapes that a model served. Without memory they are not saved.
 void inf_model_store_save_shapes(struct inf_model_store *store,
                                  struct inf_served *served) INF_ON_LOOP;
 
-// Starts looking into a model that is served. The events are rows and then the end; *order is the
-// store's where this succeeds.
+// Starts inspecting a served model. The events carry rows, and then the end. On success *request is
+// the store's.
 //
 // INF_NOT_FOUND, INF_UNAVAILABLE, INF_PRECONDITION  as inf_model_store_find().
 enum inf_code inf_model_store_inspect(struct inf_model_store *store, const char *name,
                                       uint64_t token, struct inf_inspect_request *order,
                                       struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// The device called `name`; no reference: the device list's.
+// Finds the device called `name`; no reference: it belongs to the device list.
 //
-// INF_NOT_FOUND  (NO_DEVICE) the text lists those there are.
+// INF_NOT_FOUND  (NO_DEVICE) the text lists the devices.
 enum inf_code inf_model_store_find_device(const struct inf_model_store *store, const char *name,
                                           struct inf_device **out_device,
                                           struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Starts loading everything in the repository, with token 0. Models that are served and whose file
-// did not change are left alone; those whose files are gone go on being served. What goes wrong is
-// logged, and in the list.
+// Starts loading all models of the repository, with token 0. Served models whose files did not
+// change are left alone; those whose files were removed stay served. Failures are logged and appear
+// in the list.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_model_store_load_all(struct inf_model_store *store,
                                        struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Takes a model out of the table; requests in flight still finish, loads of it that wait or are
-// under way end with INF_CANCELLED. "" as version: whichever there is.
+// Removes a model from the table. Requests in flight still finish; its queued and running loads end
+// with INF_CANCELLED. "" as version: any.
 //
 // INF_NOT_FOUND  there is no such model or version.
 enum inf_code inf_model_store_unload(struct inf_model_store *store, const char *name,
                                      const char *version,
                                      struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// The version to serve: `version`, or the one there is where that is "". A new reference.
+// Finds the model called `name`. `version` may be "" for the served one. *out_served is a new
+// reference.
 //
 // INF_NOT_FOUND    (MODEL_NOT_FOUND, VERSION_NOT_FOUND)
-// INF_UNAVAILABLE  (LOADING) it is on its way.
-// INF_PRECONDITION (MODEL_FAILED) it did not load; the text says why.
+// INF_UNAVAILABLE  (LOADING) it is being loaded.
+// INF_PRECONDITION (MODEL_FAILED) the load failed; the text says why.
 enum inf_code inf_model_store_find(struct inf_model_store *store, const char *name,
                                    const char *version, struct inf_served **out_served,
                                    struct inf_error *err) INF_NODISCARD INF_ON_LOOP;
 
-// Readable while events wait.
+// Returns a descriptor that is readable while events are queued.
 int inf_model_store_fd(const struct inf_model_store *store);
 
-// Takes the next event and brings the table up to date with it; false where there is none. Call
-// until false each time the fd is readable.
+// Takes the next event and updates the table. Returns false if there is none. Call until false each
+// time the descriptor is readable.
 bool inf_model_store_next_event(struct inf_model_store *store,
                                 struct inf_load_event *event) INF_NODISCARD INF_ON_LOOP;
 
-// Copies at most `capacity` rows, by name and version, and returns how many there are in all.
+// Copies at most `capacity` rows, sorted by name, and returns the number of all models.
 uint32_t inf_model_store_list(struct inf_model_store *store, struct inf_model_row *rows,
                               uint32_t capacity) INF_ON_LOOP;
 
-// Loads that wait or are under way; a scan of the repository counts as one.
+// Returns the number of loads that are queued or running; reading the repository counts as one.
 uint32_t inf_model_store_pending(const struct inf_model_store *store) INF_ON_LOOP;
 
 #endif

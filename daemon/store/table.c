@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// A sorted array of models by name, searched by bisection.
 #include "daemon/store/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Where the entry called `name` is, or would have to be.
+// Returns the index of the entry called `name`, or the index at which it has to be inserted.
 static uint32_t entry_index(const struct inf_model_table *table, const char *name)
 {
     uint32_t low = 0, high = table->count;

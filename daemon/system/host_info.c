@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads facts about the machine from /proc, /sys and uname().
 #include "daemon/system/host_info.h"
 
 #include <inttypes.h>
@@ -14,7 +15,7 @@
 
 #define LINE_CHARS 8192
 
-// Extensions as /proc/cpuinfo spells them, on x86 and on arm64.
+// Names of extensions in /proc/cpuinfo, on x86 and arm64.
 static const char *const extensions[] = {
     "sse2",     "sse4_1",      "avx",      "f16c",        "fma",         "avx2",     "avx512f",
     "avx512bw", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16",
@@ -27,8 +28,8 @@ static FILE *open_beneath(const char *root, const char *path)
     return length > 0 && (size_t)length < sizeof name ? fopen(name, "re") : NULL;
 }
 
-// The value of a line "key : value", without its end; NULL where the line is another one.
-static const char *value_of(char *line, const char *key)
+// Returns the value of a line "key : value" without its line end; NULL if the line has another key.
+static const char *find_value(char *line, const char *key)
 {
     size_t length = strlen(key);
     if (strncmp(line, key, length) != 0 || strspn(line + length, " \t:") == 0)
@@ -37,7 +38,7 @@ static const char *value_of(char *line, const char *key)
     return line + length + strspn(line + length, " \t:");
 }
 
-// Whether `word` is among the words of a text, as a whole.
+// Returns true if `word` is one of the words of a text.
 static bool has_word(const char *text, const char *word)
 {
     size_t length = strlen(word);
@@ -56,7 +57,7 @@ static void list_extensions(struct inf_host_info *facts, const char *flags)
                                      used > 0 ? " " : "", extensions[i]);
 }
 
-// The first processor stands for all.
+// Reads the name and extensions of the first processor, which stands for all.
 static void read_cpu(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK
 {
     char line[LINE_CHARS];
@@ -66,10 +67,10 @@ static void read_cpu(struct inf_host_info *facts, const char *root) INF_MAY_BLOC
         return;
     while (fgets(line, sizeof line, file) != NULL &&
            (facts->cpu[0] == '\0' || facts->cpu_isa[0] == '\0')) {
-        if ((value = value_of(line, "model name")) != NULL)
+        if ((value = find_value(line, "model name")) != NULL)
             snprintf(facts->cpu, sizeof facts->cpu, "%.95s", value);
-        else if ((value = value_of(line, "flags")) != NULL ||
-                 (value = value_of(line, "Features")) != NULL)
+        else if ((value = find_value(line, "flags")) != NULL ||
+                 (value = find_value(line, "Features")) != NULL)
             list_extensions(facts, value);
     }
     fclose(file);
@@ -100,7 +101,7 @@ static void read_memory_limit(struct inf_host_info *facts, const char *root) INF
     if (!found)
         return;
     line[strcspn(line, "\n")] = '\0';
-    // Each group above bounds those in it.
+    // The limit of each parent group applies too.
     for (char *slash; strlen(line) > 3; *slash = '\0') {
         uint64_t bytes = 0;
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", line + 3);

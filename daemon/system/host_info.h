@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine is, found once at start: read-only facts, from which some settings get their
-// values.
+// Facts about the machine, read once at start. Some flags get their default from them.
 #ifndef INF_DAEMON_SYSTEM_HOST_INFO_H
 #define INF_DAEMON_SYSTEM_HOST_INFO_H
 
@@ -13,18 +12,18 @@
 struct inf_host_info {
     char architecture[32];       // "x86_64"
     char kernel[72];             // "Linux 6.1.0-18-amd64"
-    char cpu[96];                // the processor's name; "" where it does not say
-    char cpu_isa[INF_FACT_TEXT]; // its extensions that matter to kernels: "avx2 fma f16c"
+    char cpu[96];                // name of the processor; "" if it is not known
+    char cpu_isa[INF_FACT_TEXT]; // instruction set extensions that kernels use: "avx2 fma f16c"
     uint32_t cores_online;
-    uint32_t cores_usable; // by affinity and quota
-    uint32_t cores_quota;  // of the control groups, rounded up; 0: no bound
+    uint32_t cores_usable; // after affinity and quota
+    uint32_t cores_quota;  // CPU quota of the control groups, rounded up; 0: no limit
     uint64_t memory_bytes;
-    uint64_t memory_limit_bytes; // of the control groups; 0: no bound
+    uint64_t memory_limit_bytes; // memory limit of the control groups; 0: no limit
     uint32_t page_bytes;
 };
 
-// Finds the facts. What cannot be found is 0 or "". Files of the system are read beneath `root`
-// ("": this system's).
+// Reads the facts. What cannot be read is 0 or "". System files are read beneath `root` ("": the
+// real system).
 void inf_host_info_read(struct inf_host_info *facts, const char *root) INF_MAY_BLOCK;
 
 #endif

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Creates a listening socket safely: a lock file shows whether another daemon lives, a stale socket
+// file is removed only after a refused connection, and the file never has wider permissions than
+// asked for.
 #include "daemon/system/listener.h"
 
 #include <errno.h>
@@ -13,7 +16,7 @@
 #include <unistd.h>
 
 #define BACKLOG 512
-// The most groups that Linux lets a process have.
+// The most groups that a process can have on Linux.
 #define GROUPS_MAX 65536
 
 void inf_listener_init(struct inf_listener *listener)
@@ -35,7 +38,8 @@ static enum inf_code os_error(struct inf_error *err, const char *path, const cha
     return inf_fail(err, code, "socket %s: %s: %s", path, doing, strerror(error));
 }
 
-static enum inf_code lock(struct inf_listener *listener, const char *path, struct inf_error *err)
+static enum inf_code lock_socket(struct inf_listener *listener, const char *path,
+                                 struct inf_error *err)
 {
     char lock_path[sizeof((struct sockaddr_un *)NULL)->sun_path + sizeof ".lock"];
     snprintf(lock_path, sizeof lock_path, "%s.lock", path);
@@ -49,7 +53,7 @@ static enum inf_code lock(struct inf_listener *listener, const char *path, struc
     return os_error(err, path, "flock");
 }
 
-// Removes what a daemon that is gone left behind; fails where somebody answers.
+// Removes the socket of a dead daemon. Fails if a process answers.
 static enum inf_code clear_path(const char *path, const struct sockaddr_un *address,
                                 struct inf_error *err)
 {
@@ -64,7 +68,7 @@ static enum inf_code clear_path(const char *path, const struct sockaddr_un *addr
     int result = connect(probe, (const struct sockaddr *)address, sizeof *address);
     int error = errno;
     close(probe);
-    // Only a refusal says that nobody listens: a full backlog is somebody's, too.
+    // Only a refused connection proves that no process listens: a full backlog means that one does.
     if (result == 0 || error != ECONNREFUSED)
         return inf_fail(err, INF_EXISTS, "socket %s: another process serves it", path);
     if (unlink(path) < 0)
@@ -79,8 +83,8 @@ static enum inf_code bind_at(struct inf_listener *listener,
     listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listener->fd < 0)
         return os_error(err, options->path, "socket");
-    // The file gets the mode of the socket, less the umask: never wider than asked for, not even
-    // for a moment. What the umask took is given back below.
+    // The file gets the mode of the socket minus the umask, so it is never more open than
+    // requested. chmod() below restores the bits that the umask removed.
     if (fchmod(listener->fd, options->mode) < 0)
         return os_error(err, options->path, "fchmod");
     if (bind(listener->fd, (const struct sockaddr *)address, sizeof *address) < 0)
@@ -106,7 +110,7 @@ enum inf_code inf_listener_open(struct inf_listener *listener,
         return inf_fail(err, INF_INVALID, "socket '%s': wanted a path of 1 to %zu characters",
                         options->path, sizeof address.sun_path - 1);
     memcpy(address.sun_path, options->path, length);
-    enum inf_code code = lock(listener, options->path, err);
+    enum inf_code code = lock_socket(listener, options->path, err);
     if (code == INF_OK)
         code = clear_path(options->path, &address, err);
     if (code == INF_OK)
@@ -123,7 +127,7 @@ void inf_listener_close(struct inf_listener *listener)
     free(listener->path);
     if (listener->fd >= 0)
         close(listener->fd);
-    // The lock file stays: whoever removes one may remove the one that the next daemon holds.
+    // The lock file is kept: removing it could remove the file that the next daemon has locked.
     if (listener->lock_fd >= 0)
         close(listener->lock_fd);
     inf_listener_init(listener);

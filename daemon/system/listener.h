@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listening Unix sockets: inherited, or made at a path that no other daemon serves.
+// Listening Unix sockets: inherited, or created at a path that no other daemon serves.
 #ifndef INF_DAEMON_SYSTEM_LISTENER_H
 #define INF_DAEMON_SYSTEM_LISTENER_H
 
@@ -11,39 +11,39 @@
 // One listening socket. Embedded; inf_listener_init() before use.
 struct inf_listener {
     int fd;      // -1: none
-    int lock_fd; // holds PATH.lock as long as the daemon lives; -1: none
-    char *path;  // what close() removes; NULL: not made by us
+    int lock_fd; // holds the lock on PATH.lock as long as the daemon runs; -1: none
+    char *path;  // file that is removed on close; NULL: the socket is inherited
 };
 
-// Makes an embedded listener that is closed.
+// Initialises an embedded listener, which is closed.
 void inf_listener_init(struct inf_listener *listener);
 
-// Takes over a listening socket that was inherited.
+// Takes over an inherited listening socket.
 void inf_listener_adopt(struct inf_listener *listener, int fd);
 
 struct inf_listener_options {
     const char *path;
     mode_t mode; // of the socket: 0660, 0600
-    gid_t group; // whom it belongs to; (gid_t)-1: as it comes
+    gid_t group; // group of the file; (gid_t)-1: that of the process
 };
 
-// Makes a socket at a path. A file left over by a daemon that is gone is replaced; one that is
-// served is never touched: a lock file beside it, and a connection tried, tell.
+// Creates a socket at a path. A file that a dead daemon left is replaced. A socket that is served
+// is never touched: a lock file and a connection attempt detect it.
 //
-// INF_EXISTS   another daemon serves it, or the file is no socket.
+// INF_EXISTS   another daemon serves it, or the file is not a socket.
 // INF_INVALID  the path is too long, or its directory does not exist.
-// INF_DENIED   the directory may not be written.
+// INF_DENIED   the directory is not writable.
 enum inf_code inf_listener_open(struct inf_listener *listener,
                                 const struct inf_listener_options *options,
                                 struct inf_error *err) INF_NODISCARD;
 
-// Closes the socket and removes its file, if it was made here. A closed one is fine.
+// Closes the socket, and removes its file if it was created here. A closed listener is allowed.
 void inf_listener_close(struct inf_listener *listener);
 
-// Who connected.
+// The peer of a connection.
 struct inf_credentials {
     uid_t uid;
-    bool in_group; // of the group asked for
+    bool in_group; // the peer is a member of the group that was asked for
 };
 
 // Reads the credentials of the peer as they were when it connected, and whether it is a member of

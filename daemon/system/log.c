@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A ring of log lines and the thread that writes them. Writing uses poll() before each write, so
+// that the thread can stop in time even if the reader of the log hangs.
 #include "daemon/system/log.h"
 
 #include <errno.h>
@@ -13,9 +15,9 @@
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
 
-// How long the lines that wait at the end may take.
+// How long writing the remaining lines may take when the writer is destroyed.
 #define FLUSH_NS (INF_NS_PER_S / 2)
-// How often a writer that cannot write looks whether it is to stop.
+// How often a blocked writer checks whether it has to stop.
 #define POLL_MS 50
 
 struct line {
@@ -27,23 +29,23 @@ struct inf_log_writer {
     struct inf_log log;
     struct inf_thread thread;
     int fd;
-    bool journal; // fd is the journal's stream: levels go as "<N>"
+    bool journal; // fd is the stream of the journal: the level is written as "<N>"
 
     struct inf_mutex mutex; // guards the ring: first, count, stopping, lines
     struct inf_cond filled;
     uint32_t first; // index of the oldest line
     uint32_t count;
     bool stopping;
-    uint64_t stop_ns; // set with stopping: when to give up writing
+    uint64_t stop_ns; // time at which writing ends; valid if `stopping` is set
     struct line lines[INF_LOG_RING_LINES];
 
     _Atomic uint64_t dropped;
-    // The thread's own.
-    uint64_t told_count; // how many of the dropped ones the log has been told of
-    uint64_t told_ns;    // when
+    // Used by the thread only.
+    uint64_t logged_count; // number of dropped lines that was logged last
+    uint64_t logged_ns;    // time at which it was logged
 };
 
-static const char *level_name(enum inf_log_level level)
+static const char *find_level_name(enum inf_log_level level)
 {
     switch (level) {
     case INF_LOG_ERROR:
@@ -60,7 +62,7 @@ static const char *level_name(enum inf_log_level level)
     return "log";
 }
 
-// Copies a line with everything that could fake another line, or drive a terminal, replaced.
+// Copies a line. Characters that could start another line or control a terminal are replaced.
 static void copy_clean(char *to, const char *from)
 {
     size_t length = strnlen(from, INF_LOG_LINE_BYTES - 1);
@@ -69,7 +71,7 @@ static void copy_clean(char *to, const char *from)
     to[length] = '\0';
 }
 
-// The sink's entry: any thread, never blocks.
+// Function of the sink. Any thread; never blocks for long.
 static void push_line(void *context, enum inf_log_level level, const char *text)
 {
     struct inf_log_writer *writer = context;
@@ -90,8 +92,8 @@ static void push_line(void *context, enum inf_log_level level, const char *text)
 
 // --- the thread ---
 
-// Whether writing is to be given up: the end has come and its time is over.
-static bool out_of_time(struct inf_log_writer *writer)
+// Returns true if the writer stops and its time is up.
+static bool is_out_of_time(struct inf_log_writer *writer)
 {
     inf_mutex_lock(&writer->mutex);
     bool over = writer->stopping && inf_clock_ns() >= writer->stop_ns;
@@ -99,12 +101,12 @@ static bool out_of_time(struct inf_log_writer *writer)
     return over;
 }
 
-// Waits until the fd takes a line without blocking: for a pipe, poll() promises room for 4096
-// bytes, for the journal's socket half a send buffer. O_NONBLOCK is no choice: stderr is shared
-// with whoever started the daemon. False where the line cannot be written.
+// Waits until the descriptor takes a line without blocking: poll() promises room for 4096 bytes of
+// a pipe, and half a send buffer of the journal's socket. O_NONBLOCK cannot be used, because stderr
+// is shared with the process that started the daemon. Returns false if the line cannot be written.
 static bool wait_writable(struct inf_log_writer *writer)
 {
-    while (!out_of_time(writer)) {
+    while (!is_out_of_time(writer)) {
         struct pollfd poller = {.fd = writer->fd, .events = POLLOUT};
         int ready = poll(&poller, 1, POLL_MS);
         if (ready > 0)
@@ -115,13 +117,14 @@ static bool wait_writable(struct inf_log_writer *writer)
     return false;
 }
 
-// Writes one line; false where it is lost.
+// Writes one line. Returns false if it is lost.
 static bool write_line(struct inf_log_writer *writer, const struct line *line)
 {
     char text[INF_LOG_LINE_BYTES + 16];
-    int size = writer->journal
-                   ? snprintf(text, sizeof text, "<%d>%s\n", (int)line->level, line->text)
-                   : snprintf(text, sizeof text, "%s %s\n", level_name(line->level), line->text);
+    int size =
+        writer->journal
+            ? snprintf(text, sizeof text, "<%d>%s\n", (int)line->level, line->text)
+            : snprintf(text, sizeof text, "%s %s\n", find_level_name(line->level), line->text);
     for (int done = 0; done < size;) {
         if (!wait_writable(writer))
             return false;
@@ -133,23 +136,24 @@ static bool write_line(struct inf_log_writer *writer, const struct line *line)
     return true;
 }
 
-// Says how many lines were lost since it was last said; once a second, or when there is nothing
-// else to say.
-static void tell_dropped(struct inf_log_writer *writer, bool idle)
+// Logs how many lines were lost since the last such message: once a second, or if there is nothing
+// else to write.
+static void log_dropped(struct inf_log_writer *writer, bool idle)
 {
     uint64_t dropped = atomic_load(&writer->dropped);
-    if (dropped == writer->told_count || (!idle && inf_clock_ns() - writer->told_ns < INF_NS_PER_S))
+    if (dropped == writer->logged_count ||
+        (!idle && inf_clock_ns() - writer->logged_ns < INF_NS_PER_S))
         return;
     struct line line = {.level = INF_LOG_WARNING};
     snprintf(line.text, sizeof line.text, "log lines dropped count=%llu",
-             (unsigned long long)(dropped - writer->told_count));
-    writer->told_ns = inf_clock_ns();
+             (unsigned long long)(dropped - writer->logged_count));
+    writer->logged_ns = inf_clock_ns();
     if (write_line(writer, &line))
-        writer->told_count = dropped;
+        writer->logged_count = dropped;
 }
 
-// Takes the oldest line, waiting for one, and tells whether it was the last; false once the end has
-// come and nothing is left.
+// Waits for a line and takes the oldest. *last: the ring is empty then. Returns false if the writer
+// stops and the ring is empty.
 static bool pop_line(struct inf_log_writer *writer, struct line *line, bool *last)
 {
     inf_mutex_lock(&writer->mutex);
@@ -174,13 +178,14 @@ static void write_lines(void *context)
     while (pop_line(writer, &line, &last)) {
         if (!write_line(writer, &line))
             atomic_fetch_add(&writer->dropped, 1);
-        tell_dropped(writer, last);
+        log_dropped(writer, last);
     }
 }
 
 // --- making and freeing ---
 
-// Whether systemd connected this fd to the journal: JOURNAL_STREAM names its device and inode.
+// Returns true if systemd connected this descriptor to the journal: JOURNAL_STREAM holds its device
+// and inode.
 static bool is_journal(int fd)
 {
     const char *stream = getenv("JOURNAL_STREAM");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the daemon's log lines go: into a bounded ring, from which a thread of its own writes them
-// to stderr, so that a journal that hangs or a pipe that nobody reads stops nobody. Lines that find
-// the ring full are counted, and the count is logged when there is room again.
+// Writes the log lines of the daemon: any thread puts lines into a bounded ring, and a thread
+// writes them to stderr, so that a slow journal or a full pipe blocks no other thread. Lines that
+// do not fit are counted, and the count is logged later.
 #ifndef INF_DAEMON_SYSTEM_LOG_H
 #define INF_DAEMON_SYSTEM_LOG_H
 
@@ -11,39 +11,39 @@
 #include "backends/base/role.h"
 #include "proto/core/status.h"
 
-// Lines that may wait.
+// Capacity of the ring, in lines.
 #define INF_LOG_RING_LINES 256
-// Bytes of one line, its end included; longer ones are cut.
+// Bytes of one line, with its end; longer ones are cut.
 #define INF_LOG_LINE_BYTES 1024
 
 struct inf_log_writer;
 
 struct inf_log_options {
-    enum inf_log_level level; // lines above it are dropped and not counted
-    int fd;                   // where to write: stderr; stays the caller's
+    enum inf_log_level level; // lines of a higher level are dropped, and not counted
+    int fd;                   // descriptor to write to, such as stderr; stays the caller's
 };
 
-// Starts the thread. Each line is written as "<N>text" where `fd` is the journal's stream (systemd
-// says so in JOURNAL_STREAM), "level text" elsewhere; control characters become '?'. *out_writer is
-// the caller's to destroy.
+// Starts the thread. If `fd` is the stream of the journal (systemd sets JOURNAL_STREAM), each line
+// is written as "<N>text", else as "level text". Control characters become '?'. *out_writer is the
+// caller's to destroy.
 //
 // INF_EXHAUSTED  no memory, or no thread.
 enum inf_code inf_log_writer_create(struct inf_log_writer **out_writer,
                                     const struct inf_log_options *options,
                                     struct inf_error *err) INF_NODISCARD;
 
-// Writes what waits, for at most half a second, stops the thread and frees everything; nobody may
-// log any more. NULL is fine.
+// Writes the lines in the ring for at most half a second, stops the thread and frees everything. No
+// thread may log afterwards. NULL is allowed.
 void inf_log_writer_destroy(struct inf_log_writer **writer) INF_MAY_BLOCK;
 
-// The sink to log to, from any thread; never blocks longer than a copy of one line. Valid as long
+// Returns the sink, which any thread may use. It blocks only for a copy of one line. Valid as long
 // as the writer.
 const struct inf_log *inf_log_writer_log(const struct inf_log_writer *writer);
 
-// Changes the level. Any thread; others see it soon.
+// Changes the level. Any thread.
 void inf_log_writer_set_level(struct inf_log_writer *writer, enum inf_log_level level);
 
-// Lines lost so far because the ring was full. Any thread.
+// Returns the number of lines lost because the ring was full. Any thread.
 uint64_t inf_log_writer_dropped(const struct inf_log_writer *writer);
 
 #endif

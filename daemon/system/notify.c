@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sends notifications to systemd without blocking. Changes of state are collected one per line and
+// sent in order; of several status texts only the newest is sent.
 #include "daemon/system/notify.h"
 
 #include <errno.h>
@@ -18,27 +20,27 @@
 
 #define NAME_DATA  "inferd"
 #define NAME_ADMIN "inferd-admin"
-// Bytes of a status; also of all changes of state that wait.
+// Capacity of a status, and of all queued changes of state together.
 #define TEXT_BYTES 256
-// How soon a notification that found no room is tried again.
+// Delay before a notification is tried again.
 #define RETRY_MS 100
 
 struct inf_notify {
     struct inf_notify_options options;
-    int fd; // -1: nobody listens
+    int fd; // -1: there is no notification socket
     struct sockaddr_un address;
     socklen_t address_size;
-    struct event *watchdog; // NULL: none wanted
+    struct event *watchdog; // NULL: the watchdog is off
     struct event *retry;
-    // What waits to be sent: every change of state, one a line, and the newest status.
+    // Queued: every change of state, one per line, and the newest status.
     char changes[TEXT_BYTES];
     char status[TEXT_BYTES];
 };
 
 // --- sending ---
 
-// Sends without blocking; false where there is no room now. Who does not listen at all is not
-// worth a second try: systemd never closes its socket while we live.
+// Sends without blocking. Returns false if there is no room. Other errors are not retried: systemd
+// keeps its socket open as long as the daemon runs.
 static bool try_send(const struct inf_notify *notify, const char *text)
 {
     ssize_t sent =
@@ -47,7 +49,7 @@ static bool try_send(const struct inf_notify *notify, const char *text)
     return sent >= 0 || (errno != EAGAIN && errno != EINTR && errno != ENOBUFS);
 }
 
-// Sends what waits; false where there was no room.
+// Sends what is queued. Returns false if there was no room.
 static bool send_waiting(struct inf_notify *notify)
 {
     char text[sizeof notify->changes + sizeof notify->status + 16];
@@ -71,15 +73,15 @@ static void send_or_retry(struct inf_notify *notify)
         event_add(notify->retry, &delay);
 }
 
-// Says that the state changed, and how it is now for people. A daemon changes its state less often
-// than `changes` has room for, but while systemd hangs, reload after reload may overflow it.
-static void tell(struct inf_notify *notify, const char *change, const char *status)
+// Queues a change of state and a status text. A daemon changes its state rarely, but `changes` may
+// overflow if systemd hangs during many reloads; then the change is lost.
+static void queue_change(struct inf_notify *notify, const char *change, const char *status)
 {
     size_t used = strlen(notify->changes);
     if (used + strlen(change) < sizeof notify->changes)
         snprintf(notify->changes + used, sizeof notify->changes - used, "%s", change);
     snprintf(notify->status, sizeof notify->status, "%s", status);
-    // A line end would start an assignment of its own.
+    // A line break would start another assignment.
     for (char *c = notify->status; *c != '\0'; c++) {
         if (*c == '\n')
             *c = ' ';
@@ -89,12 +91,12 @@ static void tell(struct inf_notify *notify, const char *change, const char *stat
 
 void inf_notify_ready(struct inf_notify *notify, const char *status)
 {
-    tell(notify, "READY=1\n", status);
+    queue_change(notify, "READY=1\n", status);
 }
 
 void inf_notify_status(struct inf_notify *notify, const char *status)
 {
-    tell(notify, "", status);
+    queue_change(notify, "", status);
 }
 
 void inf_notify_reloading(struct inf_notify *notify)
@@ -102,12 +104,12 @@ void inf_notify_reloading(struct inf_notify *notify)
     char text[80];
     snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
              (unsigned long long)(inf_clock_ns() / 1000));
-    tell(notify, text, "reloading");
+    queue_change(notify, text, "reloading");
 }
 
 void inf_notify_stopping(struct inf_notify *notify, const char *status)
 {
-    tell(notify, "STOPPING=1\n", status);
+    queue_change(notify, "STOPPING=1\n", status);
 }
 
 // --- the loop's calls ---
@@ -127,7 +129,7 @@ static void on_watchdog(evutil_socket_t fd, short events, void *context)
     (void)events;
     inf_role_enter_loop();
     struct inf_notify *notify = context;
-    // A ping that finds no room is not kept: the next one says the same.
+    // A ping without room is dropped: the next one replaces it.
     if (notify->options.healthy == NULL || notify->options.healthy(notify->options.context))
         (void)try_send(notify, "WATCHDOG=1");
 }
@@ -147,7 +149,8 @@ static enum inf_code fill_address(struct inf_notify *notify, const char *name,
                         sizeof notify->address.sun_path - 1);
     notify->address.sun_family = AF_UNIX;
     memcpy(notify->address.sun_path, name, length);
-    // A path counts its NUL byte in; an abstract name begins with one and ends without.
+    // The length of a path includes its NUL byte. An abstract name begins with a NUL byte and does
+    // not end with one.
     if (name[0] == '@')
         notify->address.sun_path[0] = '\0';
     notify->address_size =
@@ -171,8 +174,8 @@ static enum inf_code start_watchdog(struct inf_notify *notify, struct inf_error 
     return INF_OK;
 }
 
-static enum inf_code fill(struct inf_notify *notify, const struct inf_notify_options *options,
-                          struct inf_error *err)
+static enum inf_code init_notify(struct inf_notify *notify,
+                                 const struct inf_notify_options *options, struct inf_error *err)
 {
     notify->options = *options;
     const char *name = getenv("NOTIFY_SOCKET");
@@ -195,7 +198,7 @@ enum inf_code inf_notify_create(struct inf_notify **out_notify,
     if (notify == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for notifications");
     notify->fd = -1;
-    enum inf_code code = fill(notify, options, err);
+    enum inf_code code = init_notify(notify, options, err);
     if (code != INF_OK) {
         inf_notify_destroy(&notify);
         return code;
@@ -243,7 +246,7 @@ static bool has_name(char **names, int count)
     return false;
 }
 
-// Gives each of the `count` fds its place.
+// Assigns each of the `count` descriptors to its purpose.
 static enum inf_code place_fds(struct inf_listen_fds *fds, char **names, int count,
                                struct inf_error *err)
 {
