@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of a builder and its latched failure. Shapes are inferred as soon as a node is added, so that
-// the next expression can depend on them. The operators are in math.c, move.c and compose.c.
+// Nodes of a builder and its latched failure. Shapes are inferred as soon as a node is added, so
+// that the next expression can depend on them. The operators are in math.c, move.c and compose.c.
 #include "backends/graph/build/builder.h"
 
 #include <assert.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds nodes and constants to a graph as expressions: a value goes in, a value comes out. Importers use
-// it to translate one operator of a model file to nodes.
+// Adds nodes and constants to a graph as expressions: a value goes in, a value comes out. Importers
+// use it to translate one operator of a model file to nodes.
 //
-// Errors latch. The first failure is kept in the builder. After it, every function here does nothing
-// and returns INF_VALUE_NONE, or a number that is safe to continue with. A lowering function is
-// therefore a plain expression, and its caller tests `code` once at the end:
+// Errors latch. The first failure is kept in the builder. After it, every function here does
+// nothing and returns INF_VALUE_NONE, or a number that is safe to continue with. A lowering
+// function is therefore a plain expression, and its caller tests `code` once at the end:
 //
 //     uint32_t centered = inf_build_sub(b, x, mean);
 //     uint32_t y = inf_build_mul(b, centered, inf_build_unary(b, INF_UNARY_RSQRT, variance));
@@ -75,8 +75,8 @@ uint32_t inf_build_value(struct inf_builder *b, const struct inf_build_node *nod
 // The largest constant that a builder makes; larger ones fail with INF_EXHAUSTED.
 #define INF_BUILD_CONST_BYTES_MAX ((size_t)64 << 20)
 
-// Adds a constant whose elements the caller writes to *out_data, a pointer of any type. *out_data is
-// NULL after a failure.
+// Adds a constant whose elements the caller writes to *out_data, a pointer of any type. *out_data
+// is NULL after a failure.
 uint32_t inf_build_const(struct inf_builder *b, enum inf_dtype dtype, const struct inf_shape *shape,
                          void *out_data);
 // Adds a constant of rank 0: `number` converted to `dtype`.

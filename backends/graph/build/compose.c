@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results that take several nodes: matrix products of vectors, matrices made of any tensor, dimensions
-// as values, and the two layouts of channels.
+// Results that take several nodes: matrix products of vectors, matrices made of any tensor,
+// dimensions as values, and the two layouts of channels.
 #include "backends/graph/build/operators.h"
 
 uint32_t inf_build_dim_value(struct inf_builder *b, uint32_t x, int32_t axis)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds nodes of constants while a graph is built. A node is folded only if that is cheap: products,
-// convolutions and control flow are left to the passes, and one fold makes at most 64 KiB. A limit on the
-// sum keeps a small file with a loop of folds from making a large graph.
+// Folds nodes of constants while a graph is built. A node is folded only if that is cheap:
+// products, convolutions and control flow are left to the passes, and one fold makes at most 64
+// KiB. A limit on the sum keeps a small file with a loop of folds from making a large graph.
 #include "backends/graph/build/fold.h"
 
 #include <assert.h>

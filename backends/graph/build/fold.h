@@ -12,8 +12,8 @@ struct inf_fold {
     size_t folded_bytes;                   // bytes of all constants made so far
 };
 
-// Folds the last node of the graph if it is cheap and small. Removes the node then; its outputs become
-// constants.
+// Folds the last node of the graph if it is cheap and small. Removes the node then; its outputs
+// become constants.
 void inf_fold_last_node(struct inf_fold *fold, struct inf_graph *graph);
 
 #endif

@@ -35,7 +35,8 @@ uint32_t inf_build_softmax(struct inf_builder *b, uint32_t x, int32_t axis, bool
 
 // --- moving elements (move.c) ---
 
-// Adds x with its axes permuted: axis i of the result is axis perm[i] of x. Returns x if nothing moves.
+// Adds x with its axes permuted: axis i of the result is axis perm[i] of x. Returns x if nothing
+// moves.
 uint32_t inf_build_transpose(struct inf_builder *b, uint32_t x, const int64_t *perm, int32_t count);
 // Adds x in a constant shape; one dimension may be -1.
 uint32_t inf_build_reshape(struct inf_builder *b, uint32_t x, const int64_t *dims, int32_t count);
@@ -49,11 +50,12 @@ uint32_t inf_build_squeeze(struct inf_builder *b, uint32_t x, const int64_t *axe
 // Adds `count` values joined along an axis; returns the value if there is only one.
 uint32_t inf_build_concat(struct inf_builder *b, const uint32_t *values, uint32_t count,
                           int32_t axis);
-// Adds elements begin, begin+step, ... below `end` of one axis. `end` INT64_MAX is the end of the axis.
+// Adds elements begin, begin+step, ... below `end` of one axis. `end` INT64_MAX is the end of the
+// axis.
 uint32_t inf_build_slice(struct inf_builder *b, uint32_t x, int32_t axis, int64_t begin,
                          int64_t end, int64_t step);
-// Adds padding: amounts[2*i] elements before and amounts[2*i+1] after axis i. `value` is the scalar to
-// pad with; INF_VALUE_NONE is 0. Returns x if all amounts are 0.
+// Adds padding: amounts[2*i] elements before and amounts[2*i+1] after axis i. `value` is the scalar
+// to pad with; INF_VALUE_NONE is 0. Returns x if all amounts are 0.
 uint32_t inf_build_pad(struct inf_builder *b, uint32_t x, const int64_t *amounts, int32_t rank,
                        enum inf_pad_mode mode, uint32_t value);
 // Adds the slices of x along an axis that `indices` names.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers calls of layers and of models within models, in an order in which every input is made before it
-// is used. A wrapper such as TimeDistributed applies its inner layer from its own lowering function.
+// Lowers calls of layers and of models within models, in an order in which every input is made
+// before it is used. A wrapper such as TimeDistributed applies its inner layer from its own
+// lowering function.
 #include "backends/import/layers/lower.h"
 
 #include "proto/core/limits.h"

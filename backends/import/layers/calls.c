@@ -58,8 +58,9 @@ static void set_argument(struct reader *reader, const char *key)
     reader->argument = strcmp(key, "inputs") != 0 ? key : NULL;
 }
 
-// Tensors among the arguments by name are inputs too; the rest is for the layer to look at. Keras 2 says
-// the same arguments again with each tensor: once is enough. The document's nesting bounds recursion.
+// Tensors among the arguments by name are inputs too; the rest is for the layer to look at. Keras 2
+// says the same arguments again with each tensor: once is enough. The document's nesting bounds
+// recursion.
 static enum inf_code read_named(struct reader *reader, const struct inf_json *named,
                                 struct inf_layers_refs *refs, struct inf_error *err)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of all classes of layers that can be lowered: the tables of the families, searched in order.
+// The list of all classes of layers that can be lowered: the tables of the families, searched in
+// order.
 #include "backends/import/layers/class_table.h"
 
 #include <assert.h>

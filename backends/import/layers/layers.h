@@ -11,10 +11,9 @@
 #include "backends/import/common/shards.h"
 
 // Lowers the layers model `document`, whose shards lie at `place` and are added to `tally`. Inputs
-// are named as its input layers, outputs as its output layers.
-// What it lacks goes to `report` (NULL allowed), as inf_import_options has it.
-// *out_graph is the caller's to destroy; shapes are inferred and it is verified. Errors are those of
-// inf_model_import().
+// are named as its input layers, outputs as its output layers. What it lacks goes to `report` (NULL
+// allowed), as inf_import_options has it. *out_graph is the caller's to destroy; shapes are
+// inferred and it is verified. Errors are those of inf_model_import().
 //
 // Blocks (reads the shards).
 enum inf_code inf_layers_import(struct inf_graph **out_graph, const struct inf_json *document,

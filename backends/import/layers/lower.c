@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds nodes on behalf of a layer: the graph's builder, one call at a time, with the layer's name. Code
-// that adds several nodes in a row uses the builder itself, see inf_layers_builder().
+// Adds nodes on behalf of a layer: the graph's builder, one call at a time, with the layer's name.
+// Code that adds several nodes in a row uses the builder itself, see inf_layers_builder().
 #include "backends/import/layers/lower.h"
 
 #include <assert.h>

@@ -74,8 +74,8 @@ enum inf_code inf_layers_error(const struct inf_layers_layer *layer, enum inf_co
 
 // --- nodes ---
 
-// Returns a builder whose nodes have the name of the scope's layer. Failures latch in it: test its `code`
-// before anything that could set `err` again.
+// Returns a builder whose nodes have the name of the scope's layer. Failures latch in it: test its
+// `code` before anything that could set `err` again.
 struct inf_builder inf_layers_builder(const struct inf_layers_scope *scope, struct inf_error *err);
 
 // Adds a node with one output and infers its shape.

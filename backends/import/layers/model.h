@@ -68,8 +68,8 @@ struct inf_layers_document {
     struct inf_json topology, json;
     struct inf_layers_model *model;
     uint32_t layer_count; // in all models, and in wrappers
-    // Finds the row of a class; NULL if it is not supported. A pointer because wrappers lower layers
-    // themselves: the table of classes depends on the reader of models.
+    // Finds the row of a class; NULL if it is not supported. A pointer because wrappers lower
+    // layers themselves: the table of classes depends on the reader of models.
     const struct inf_layers_class *(*find_class)(const char *name);
 };
 

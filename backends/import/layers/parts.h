@@ -13,9 +13,10 @@ struct inf_layers_attention {
     bool use_bias;
 };
 
-// Adds softmax(query key / sqrt(key_dim)) value for each head, and the product that joins the heads.
-// Weights are those of the scope: query/kernel, key/kernel, value/kernel, attention_output/kernel, and
-// a bias to each. What a mask hides has -1e9 added to its score, as Keras does.
+// Adds softmax(query key / sqrt(key_dim)) value for each head, and the product that joins the
+// heads. Weights are those of the scope: query/kernel, key/kernel, value/kernel,
+// attention_output/kernel, and a bias to each. What a mask hides has -1e9 added to its score, as
+// Keras does.
 enum inf_code inf_layers_attend(struct inf_layers_scope *scope,
                                 const struct inf_layers_attention *attention, uint32_t *out_value,
                                 struct inf_error *err) INF_NODISCARD;

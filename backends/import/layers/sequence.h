@@ -5,8 +5,8 @@
 
 #include "backends/import/layers/cell.h"
 
-// Whether the operator has what the cell does: its activations are functions that it knows, and no two have
-// parameters that differ.
+// Whether the operator has what the cell does: its activations are functions that it knows, and no
+// two have parameters that differ.
 bool inf_layers_sequence_has(const struct inf_layers_cell *cell, struct inf_layers_scope *scope);
 
 // Adds all steps of x [batch,time,features], from the last one back where `backwards` is set, and

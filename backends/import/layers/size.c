@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that may depend on the request: a number, or an axis of a value times a scale plus an offset. As
-// much as possible is computed at import, so that shapes stay known.
+// Sizes that may depend on the request: a number, or an axis of a value times a scale plus an
+// offset. As much as possible is computed at import, so that shapes stay known.
 #include "backends/graph/build/operators.h"
 #include "backends/import/layers/lower.h"
 

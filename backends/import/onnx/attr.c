@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the attributes of a node from their protobuf bytes. In the body of a function, an attribute may
-// refer to one of the call; such references are followed. Every attribute that is read is marked as used,
-// and lower.c refuses a node with unused ones: an attribute that is ignored would give wrong answers.
+// Reads the attributes of a node from their protobuf bytes. In the body of a function, an attribute
+// may refer to one of the call; such references are followed. Every attribute that is read is
+// marked as used, and lower.c refuses a node with unused ones: an attribute that is ignored would
+// give wrong answers.
 #include "backends/import/onnx/attr.h"
 
 #include <string.h>
@@ -17,8 +18,8 @@ static struct inf_onnx_attr *find_attr(struct inf_onnx_attr *attrs, uint32_t cou
     return NULL;
 }
 
-// Finds attribute `name` of the call that `frame` is the body of. The call may itself stand in a function
-// and refer to an attribute of that function's call, and so on outwards.
+// Finds attribute `name` of the call that `frame` is the body of. The call may itself stand in a
+// function and refer to an attribute of that function's call, and so on outwards.
 static const struct inf_onnx_attr *resolve_reference(const struct inf_onnx_frame *frame,
                                                      const char *name)
 {
@@ -53,8 +54,8 @@ bool inf_onnx_has_attr(struct inf_onnx_scope *s, const char *name)
     return inf_onnx_find_attr(s, name) != NULL;
 }
 
-// Finds an attribute of one type. Returns NULL if it is absent, and latches a failure if it has another
-// type.
+// Finds an attribute of one type. Returns NULL if it is absent, and latches a failure if it has
+// another type.
 static const struct inf_onnx_attr *find_typed_attr(struct inf_onnx_scope *s, const char *name,
                                                    enum inf_onnx_attr_type type, const char *wanted)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bodies of If, Loop and Scan, and stacks of the values that loop iterations make.
 #include "backends/import/onnx/body.h"
 
 #include <stdio.h>

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Captures for subgraphs. A subgraph knows no value of the graph around it, but an ONNX body may
+// use any name from outside. The first use of an outside value adds it to the node's list of
+// captured values and to the subgraph as a new input; later uses find that input. Example:
+//     y = If(c) { then: a + b } { else: a * 2 }    captured: [a, b]
+//     becomes BRANCH(c, a, b) with subgraphs (a, b) -> a + b and (a, b) -> a * 2
+// Both subgraphs of a node share one list, so the second may add values that the first does not
+// use. Therefore the inputs are added at the end, for both, when the list is complete.
 #include "backends/import/onnx/capture.h"
 
 #include <stdio.h>
@@ -10,14 +17,14 @@ void inf_onnx_captured_fini(struct inf_onnx_captured *captured)
     *captured = (struct inf_onnx_captured){0};
 }
 
-// The place of a value in the list, which it is added to if need be.
+// Returns the index of a value in the list, and appends the value if it is new.
 static uint32_t find_place(struct inf_onnx_scope *s, struct inf_onnx_captured *captured,
                            uint32_t value)
 {
     for (uint32_t i = 0; i < captured->count; i++)
         if (captured->values[i] == value)
             return i;
-    // The node has its condition beside them.
+    // The condition is one more input of the node.
     if (captured->count + 1 >= INF_LIMIT_NODE_INPUTS) {
         inf_build_fail(&s->b, INF_EXHAUSTED, "a branch takes more than %u values from outside",
                        INF_LIMIT_NODE_INPUTS - 1);
@@ -37,7 +44,7 @@ static uint32_t find_place(struct inf_onnx_scope *s, struct inf_onnx_captured *c
     return captured->count++;
 }
 
-// Room for the subgraph's values of the whole list.
+// Makes room in the subgraph's array for the whole list.
 static bool make_room(struct inf_onnx_scope *s, struct inf_onnx_capture *capture)
 {
     uint32_t wanted = capture->captured->capacity;
@@ -55,7 +62,8 @@ static bool make_room(struct inf_onnx_scope *s, struct inf_onnx_capture *capture
     return true;
 }
 
-static void add_own(struct inf_onnx_scope *s, struct inf_onnx_capture *capture, uint32_t place)
+static void add_subgraph_value(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
+                               uint32_t place)
 {
     const struct inf_value *outer = &capture->outer->values[capture->captured->values[place]];
     s->b.code = inf_graph_add_value(capture->graph, outer->name, outer->dtype, &outer->shape,
@@ -78,7 +86,7 @@ uint32_t inf_onnx_capture(struct inf_onnx_scope *s, struct inf_onnx_capture *cap
     if (!inf_build_ok(&s->b) || !make_room(s, capture))
         return own;
     if (capture->own[place] == INF_VALUE_NONE)
-        add_own(s, capture, place);
+        add_subgraph_value(s, capture, place);
     return capture->own[place];
 }
 
@@ -89,7 +97,7 @@ void inf_onnx_capture_end(struct inf_onnx_scope *s, struct inf_onnx_capture *cap
         (void)make_room(s, capture);
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < capture->captured->count; i++) {
         if (capture->own[i] == INF_VALUE_NONE)
-            add_own(s, capture, i);
+            add_subgraph_value(s, capture, i);
         snprintf(name, sizeof name, "%u", i);
         if (inf_build_ok(&s->b))
             s->b.code = inf_graph_add_input(capture->graph, name, capture->own[i], s->b.err);

@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies that become subgraphs: what they take from outside is noted and goes in as inputs.
+// Values that the body of a branch or loop takes from outside when it becomes a subgraph. They
+// become inputs of the subgraph.
 #ifndef INF_BACKENDS_IMPORT_ONNX_CAPTURE_H
 #define INF_BACKENDS_IMPORT_ONNX_CAPTURE_H
 
 #include "backends/import/onnx/scope.h"
 
-// Values of a graph that its node's subgraphs take: one list for both of them.
+// The outside values that the subgraphs of one node use. All subgraphs of the node share the list.
 struct inf_onnx_captured {
-    uint32_t *values; // of the outer graph
+    uint32_t *values; // values of the outer graph
     uint32_t count, capacity;
 };
 
-// A subgraph that is being made.
+// A subgraph that is being built.
 struct inf_onnx_capture {
-    struct inf_graph *outer; // the graph around it
+    struct inf_graph *outer; // the graph that has the node
     struct inf_graph *graph;
     struct inf_onnx_captured *captured;
-    uint32_t *own; // by place in the list: the subgraph's value for it; INF_VALUE_NONE: not used
+    uint32_t *own; // per entry of the list, the value of the subgraph; INF_VALUE_NONE: not used
     uint32_t own_capacity;
 };
 
 // Frees the list.
 void inf_onnx_captured_fini(struct inf_onnx_captured *captured);
 
-// The subgraph's value for `value` of the outer graph. Constants are shared, not captured.
+// Returns the subgraph's value for `value` of the outer graph. Constants are copied to the subgraph
+// (sharing their data) instead of captured.
 uint32_t inf_onnx_capture(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
                           uint32_t value);
 
-// Makes every value of the list an input of the subgraph, in order.
+// Makes all captured values inputs of the subgraph, in the order of the list.
 void inf_onnx_capture_end(struct inf_onnx_scope *s, struct inf_onnx_capture *capture);
 
-// Frees what capturing took, and the subgraph where it is still there.
+// Frees the capture, and the subgraph unless it was handed over.
 void inf_onnx_capture_fini(struct inf_onnx_capture *capture);
 
 #endif

@@ -1,22 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds a LOOP node for Loop and Scan. The node has two subgraphs, condition and body, and a list
+// of states that every iteration replaces:
+//     state 0     number of the iteration (i64)
+//     state 1     condition to continue (bool)
+//     carried     the loop's own variables
+//     stacked     one list per scan output, which grows by one slice in each iteration
+// and, behind the states, captured values that stay the same. The condition subgraph computes
+// state1 && state0 < most. The body gathers its slice of each scan input by state 0, runs the ONNX
+// body, and appends to the lists.
+// Shapes: the first attempt lowers the body with the shapes before the first iteration. If an
+// iteration changes a shape, those dimensions become unknown and the body is lowered again; if that
+// does not suffice, the rank becomes unknown. So the body is lowered at most a few times.
 #include "backends/import/onnx/loop.h"
 
 #include <stdio.h>
 
 #include "backends/graph/build/operators.h"
 
-// Round, condition, what is carried, what is stacked up.
+// Number of the iteration and condition; then come carried values and stacked outputs.
 #define STATE_FIRST 2u
 #define STATES_MAX  (STATE_FIRST + 2 * INF_ONNX_CARRIED_MAX)
 
-// A loop that is being made.
+// A loop that is being built.
 struct builder {
     const struct inf_onnx_loop *loop;
     struct inf_onnx_captured captured;
-    struct inf_onnx_capture captures[2]; // condition, body
-    uint32_t initial[STATES_MAX];        // values of the outer graph
+    struct inf_onnx_capture captures[2]; // of the condition and of the body
+    uint32_t initial[STATES_MAX];        // values of the outer graph before the first iteration
     enum inf_dtype dtypes[STATES_MAX];
-    struct inf_shape shapes[STATES_MAX]; // that every round keeps
+    struct inf_shape shapes[STATES_MAX]; // shapes that hold in every iteration
     uint32_t state_count;
 };
 
@@ -37,7 +49,7 @@ static void add_state(struct inf_onnx_scope *s, struct builder *builder, uint32_
     builder->state_count++;
 }
 
-// Makes states inputs of a subgraph, which the scope stands in.
+// Makes states, from `first` on, inputs of the scope's subgraph.
 static void add_inputs(struct inf_onnx_scope *s, const struct builder *builder, uint32_t first,
                        uint32_t *values)
 {
@@ -51,7 +63,8 @@ static void add_inputs(struct inf_onnx_scope *s, const struct builder *builder, 
     }
 }
 
-static struct inf_onnx_scope enter(struct inf_onnx_scope *s, struct builder *builder, int which)
+static struct inf_onnx_scope enter_subgraph(struct inf_onnx_scope *s, struct builder *builder,
+                                            int which)
 {
     struct inf_onnx_scope inner = *s;
     struct inf_onnx_capture *capture = &builder->captures[which];
@@ -62,10 +75,10 @@ static struct inf_onnx_scope enter(struct inf_onnx_scope *s, struct builder *bui
     return inner;
 }
 
-// --- one round ---
+// --- one iteration ---
 
-static uint32_t slice_of_round(struct inf_onnx_scope *s, struct builder *builder,
-                               const struct inf_onnx_slices *slices, uint32_t round)
+static uint32_t take_slice(struct inf_onnx_scope *s, struct builder *builder,
+                           const struct inf_onnx_slices *slices, uint32_t round)
 {
     struct inf_onnx_capture *capture = &builder->captures[1];
     uint32_t x = inf_onnx_capture(s, capture, slices->value), at = round;
@@ -76,10 +89,10 @@ static uint32_t slice_of_round(struct inf_onnx_scope *s, struct builder *builder
     return inf_build_gather(&s->b, x, at, slices->axis);
 }
 
-// Lowers the body: states[] are its graph's inputs, outputs[] what it makes. The condition is made a
-// scalar.
-static void lower_round(struct inf_onnx_scope *s, struct builder *builder, const uint32_t *states,
-                        uint32_t *outputs)
+// Lowers the body. states[] are the inputs of the subgraph; outputs[] gets the body's outputs. The
+// condition is made a scalar.
+static void lower_iteration(struct inf_onnx_scope *s, struct builder *builder,
+                            const uint32_t *states, uint32_t *outputs)
 {
     const struct inf_onnx_loop *loop = builder->loop;
     struct inf_onnx_body body = *loop->body;
@@ -88,7 +101,7 @@ static void lower_round(struct inf_onnx_scope *s, struct builder *builder, const
     for (uint32_t i = loop->has_condition ? 0 : STATE_FIRST; i < STATE_FIRST + loop->carried; i++)
         inputs[count++] = states[i];
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < loop->slice_count; i++)
-        inputs[count++] = slice_of_round(s, builder, &loop->slices[i], states[0]);
+        inputs[count++] = take_slice(s, builder, &loop->slices[i], states[0]);
     if (!loop->has_condition)
         outputs[0] = states[1];
     inf_onnx_body_lower(s, &body, inputs, loop->has_condition ? outputs : outputs + 1);
@@ -98,9 +111,10 @@ static void lower_round(struct inf_onnx_scope *s, struct builder *builder, const
         outputs[0] = inf_build_reshape(&s->b, outputs[0], NULL, 0);
 }
 
-// Makes unknown what a round changed in the shapes of what is carried. Whether there was anything.
-static bool widen(struct inf_onnx_scope *s, struct builder *builder, const uint32_t *outputs,
-                  bool give_up)
+// Makes dimensions unknown that an iteration changes. Returns true if there were any. `give_up`
+// makes the rank of such a value unknown.
+static bool widen_shapes(struct inf_onnx_scope *s, struct builder *builder, const uint32_t *outputs,
+                         bool give_up)
 {
     bool changed = false;
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < builder->loop->carried; i++) {
@@ -132,24 +146,24 @@ static void drop_body(struct builder *builder)
     inf_onnx_captured_fini(&builder->captured);
 }
 
-// Lowers the body with shapes that it keeps; the first try knows those before the first round.
+// Lowers the body until no iteration changes a shape.
 static struct inf_onnx_scope lower_body(struct inf_onnx_scope *s, struct builder *builder,
                                         uint32_t *states, uint32_t *outputs)
 {
     for (int try = 0;; try++) {
-        struct inf_onnx_scope inner = enter(s, builder, 1);
+        struct inf_onnx_scope inner = enter_subgraph(s, builder, 1);
         add_inputs(&inner, builder, 0, states);
-        lower_round(&inner, builder, states, outputs);
-        if (!inf_build_ok(&inner.b) || !widen(&inner, builder, outputs, try > 0))
+        lower_iteration(&inner, builder, states, outputs);
+        if (!inf_build_ok(&inner.b) || !widen_shapes(&inner, builder, outputs, try > 0))
             return inner;
         drop_body(builder);
     }
 }
 
-// --- what is stacked up ---
+// --- stacked outputs ---
 
-// An empty list whose items have the shape that a round makes, as far as that is known.
-static uint32_t empty_list(struct inf_onnx_scope *s, const struct inf_value *item)
+// Adds an empty list. Its items have the shape that an iteration makes, as far as it is known.
+static uint32_t add_empty_list(struct inf_onnx_scope *s, const struct inf_value *item)
 {
     struct inf_shape shape = {.rank = item->shape.rank + 1};
     void *ignored;
@@ -162,8 +176,8 @@ static uint32_t empty_list(struct inf_onnx_scope *s, const struct inf_value *ite
     return inf_build_const(&s->b, item->dtype, &shape, &ignored);
 }
 
-static void stack_up(struct inf_onnx_scope *s, struct inf_onnx_scope *inner,
-                     struct builder *builder, uint32_t *states, uint32_t *outputs)
+static void add_stacked_states(struct inf_onnx_scope *s, struct inf_onnx_scope *inner,
+                               struct builder *builder, uint32_t *states, uint32_t *outputs)
 {
     const struct inf_onnx_loop *loop = builder->loop;
     uint32_t first = builder->state_count;
@@ -173,8 +187,8 @@ static void stack_up(struct inf_onnx_scope *s, struct inf_onnx_scope *inner,
             inf_build_fail(&inner->b, INF_UNSUPPORTED, "stacks up sequences");
             return;
         }
-        add_state(s, builder, empty_list(s, &inner->b.graph->values[item]));
-        // Every round makes it longer.
+        add_state(s, builder, add_empty_list(s, &inner->b.graph->values[item]));
+        // Every iteration makes the list longer.
         builder->shapes[first + i].dims[0] = INF_DIM_UNKNOWN;
     }
     if (!inf_build_ok(&s->b))
@@ -188,12 +202,12 @@ static void stack_up(struct inf_onnx_scope *s, struct inf_onnx_scope *inner,
     }
 }
 
-// --- the whole ---
+// --- the loop node ---
 
 static void lower_condition(struct inf_onnx_scope *s, struct builder *builder)
 {
     uint32_t states[STATES_MAX];
-    struct inf_onnx_scope inner = enter(s, builder, 0);
+    struct inf_onnx_scope inner = enter_subgraph(s, builder, 0);
     add_inputs(&inner, builder, 0, states);
     uint32_t keep = states[1];
     if (inf_build_ok(&inner.b) && builder->loop->most != INF_VALUE_NONE) {
@@ -232,7 +246,7 @@ static void emit_loop(struct inf_onnx_scope *s, struct builder *builder, uint32_
         outputs[i - STATE_FIRST] = results[i];
 }
 
-static void build(struct inf_onnx_scope *s, struct builder *builder, uint32_t *outputs)
+static void build_loop(struct inf_onnx_scope *s, struct builder *builder, uint32_t *outputs)
 {
     const struct inf_onnx_loop *loop = builder->loop;
     uint32_t states[STATES_MAX], made[STATES_MAX];
@@ -244,7 +258,7 @@ static void build(struct inf_onnx_scope *s, struct builder *builder, uint32_t *o
     if (!inf_build_ok(&s->b))
         return;
     struct inf_onnx_scope inner = lower_body(s, builder, states, made);
-    stack_up(s, &inner, builder, states, made);
+    add_stacked_states(s, &inner, builder, states, made);
     if (inf_build_ok(&inner.b)) {
         uint32_t next = inf_build_binary_number(&inner.b, INF_BINARY_ADD, states[0], 1);
         inf_onnx_body_add_outputs(&inner, &next, 1);
@@ -260,7 +274,7 @@ void inf_onnx_loop_lower(struct inf_onnx_scope *s, const struct inf_onnx_loop *l
                          uint32_t *outputs)
 {
     struct builder builder = {.loop = loop};
-    build(s, &builder, outputs);
+    build_loop(s, &builder, outputs);
     for (int i = 0; i < 2; i++)
         inf_onnx_capture_fini(&builder.captures[i]);
     inf_onnx_captured_fini(&builder.captured);

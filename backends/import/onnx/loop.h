@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX's Loop and Scan as a loop of the graph, whose rounds a run counts.
+// Builds ONNX's Loop and Scan as a loop node whose iterations are counted at run time.
 #ifndef INF_BACKENDS_IMPORT_ONNX_LOOP_H
 #define INF_BACKENDS_IMPORT_ONNX_LOOP_H
 
 #include "backends/import/onnx/body.h"
 
-// What a round takes one slice of.
+// A scan input: each iteration takes one slice of it.
 struct inf_onnx_slices {
     uint32_t value;
     int32_t axis;
@@ -14,22 +14,24 @@ struct inf_onnx_slices {
 
 struct inf_onnx_loop {
     struct inf_onnx_body *body;
-    // The body's first inputs are the round and whether to go on, its first output is whether to go
-    // on: Loop. Else its last inputs are slices: Scan.
+    // True for Loop: the body's first inputs are the number of the iteration and the condition, and
+    // its first output is the next condition. False for Scan: the body's last inputs are slices.
     bool has_condition;
-    uint32_t most; // rounds, a scalar i64; NONE: until the condition fails
-    uint32_t keep; // a scalar bool: the condition before the first round
+    uint32_t most; // largest number of iterations, a scalar i64; INF_VALUE_NONE: no limit
+    uint32_t keep; // condition before the first iteration, a scalar bool
     uint32_t initial[INF_ONNX_CARRIED_MAX];
     uint32_t carried;
     struct inf_onnx_slices slices[INF_ONNX_CARRIED_MAX];
     uint32_t slice_count;
-    uint32_t stacked; // outputs behind what is carried: one slice a round, stacked along axis 0
+    // Outputs of the body behind the carried ones; each adds one slice per iteration along axis 0.
+    uint32_t stacked;
 };
 
-// Adds the loop: outputs[0..carried-1] are what is carried in the end, then what was stacked up.
+// Adds the loop. outputs[0..carried-1] get the carried values after the last iteration; the stacked
+// outputs follow.
 //
-// What changes its shape from round to round is of unknown shape then; a body that must know it is
-// refused.
+// A carried value whose shape changes between iterations has unknown dimensions. A body that must
+// know them is refused.
 void inf_onnx_loop_lower(struct inf_onnx_scope *s, const struct inf_onnx_loop *loop,
                          uint32_t *outputs);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers nodes one after the other: looks up their inputs by name, calls the operator's function and
-// names its outputs. A call of a function of the model is replaced by the function's nodes. Functions and
-// branches nest, so lowering recurses, at most FRAME_DEPTH_MAX deep.
+// Lowers nodes one after the other: looks up their inputs by name, calls the operator's function
+// and names its outputs. A call of a function of the model is replaced by the function's nodes.
+// Functions and branches nest, so lowering recurses, at most FRAME_DEPTH_MAX deep.
 #include "backends/import/onnx/lower.h"
 
 #include <stdlib.h>
@@ -10,11 +10,13 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/capture.h"
 
-// Functions within functions, and branches within branches.
+// The deepest nesting of functions and branches.
 #define FRAME_DEPTH_MAX 24u
-// Nodes lowered in all: a function that calls others twice each doubles the work at every level.
+// The largest number of nodes lowered in one import. A function that calls another twice doubles
+// the work at every level.
 #define LOWERED_MAX (1u << 18)
-// Nodes asked about narrow initialisers, each about each.
+// The largest number of nodes searched for uses of initialisers below 8 bits: every initialiser is
+// compared with every node.
 #define NARROW_CHECKS_MAX (1u << 24)
 
 static const struct inf_onnx_function *find_function(const struct inf_onnx_model *model,
@@ -39,7 +41,7 @@ uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *
         inf_build_fail(&s->b, INF_INVALID, "takes '%.200s', which nothing before it makes", name);
         return INF_VALUE_NONE;
     }
-    // No deeper than frames nest.
+    // The recursion is as deep as frames nest.
     value = inf_onnx_lookup(s, frame->outer, name);
     if (frame->capture != NULL && inf_onnx_is_sequence(value)) {
         inf_build_fail(&s->b, INF_UNSUPPORTED, "takes the sequence '%.200s' into a branch or loop",
@@ -63,8 +65,9 @@ static void name_value(struct inf_onnx_scope *s, struct inf_onnx_frame *frame, c
         inf_build_fail(&s->b, INF_INVALID, "makes '%.200s', which is there already", name);
 }
 
-// Integers of less than 8 bits have 8 in the graph, which only DequantizeLinear may not notice: anything
-// else, or a body that could take them from outside, would go by another range.
+// Initialisers of less than 8 bits are stored with 8 bits in the graph, which would change the
+// range of other operators. Therefore only DequantizeLinear may take them; a node with a body might
+// take them from outside, so it is refused too.
 static void check_narrow(struct inf_onnx_scope *s, const struct inf_onnx_graph *graph,
                          const struct inf_onnx_tensor *tensor)
 {
@@ -95,7 +98,7 @@ static void check_narrow(struct inf_onnx_scope *s, const struct inf_onnx_graph *
 void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                                  const struct inf_onnx_graph *graph)
 {
-    // Branches may be lowered more than once, the model's own graph is not.
+    // A branch may be lowered more than once, so its initialisers must stay in the file's memory.
     bool is_model = frame->outer == NULL && frame->call == NULL;
     if (graph->sparse_count > 0)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "%u sparse initialisers", graph->sparse_count);
@@ -137,7 +140,7 @@ static void lower_call(struct inf_onnx_scope *s, const struct inf_onnx_function 
     inf_onnx_lower_nodes(s, &frame, function->nodes, function->node_count);
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < s->output_count; i++)
         s->outputs[i] = inf_onnx_lookup(s, &frame, function->outputs[i]);
-    // What the body does not ask for means nothing: that is how functions work.
+    // Attributes of a call that the function does not use are ignored, as ONNX defines it.
     for (uint32_t i = 0; i < s->node->attr_count; i++)
         s->node->attrs[i].used = true;
     inf_onnx_names_fini(&frame.names);
@@ -169,7 +172,7 @@ static void check_counts(struct inf_onnx_scope *s)
             inf_build_fail(&s->b, INF_UNSUPPORTED, "its output %u is not built", i);
 }
 
-// Sequences are for their own operators.
+// Refuses sequences unless the operator takes them.
 static void check_sequences(struct inf_onnx_scope *s)
 {
     for (uint32_t i = 0; inf_build_ok(&s->b) && !s->op->takes_sequences && i < s->input_count; i++)
@@ -190,14 +193,14 @@ static void lower_op(struct inf_onnx_scope *s)
 {
     check_counts(s);
     check_sequences(s);
-    // Old versions let a node say which of its inputs it may overwrite; means nothing.
+    // An old attribute that names inputs that may be overwritten. It has no effect.
     (void)inf_onnx_find_attr(s, "consumed_inputs");
     if (inf_build_ok(&s->b))
         s->op->lower(s);
     check_attrs(s);
 }
 
-// Finds a node's operands, lowers it and names what it made.
+// Finds the operands of a node, lowers it and names its outputs.
 static void lower_node(struct inf_onnx_scope *s, struct inf_onnx_frame *frame)
 {
     struct inf_onnx_node *node = s->node;
@@ -223,10 +226,10 @@ static void lower_node(struct inf_onnx_scope *s, struct inf_onnx_frame *frame)
     }
 }
 
-// Room for the operands of a node.
+// Allocates the operands of a node.
 static bool make_operands(struct inf_onnx_scope *s)
 {
-    // Lowering functions read inputs they can have, whether the node names them or not.
+    // Lowering functions may read any input up to inputs_min.
     size_t count = (size_t)s->input_count + s->output_count + 1;
     s->inputs = malloc(count * sizeof *s->inputs);
     if (s->inputs == NULL) {

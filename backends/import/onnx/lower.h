@@ -5,7 +5,8 @@
 
 #include "backends/import/onnx/scope.h"
 
-// Lowers `nodes` in `frame`. The scope is that of the node whose body they are; it gets the first failure.
+// Lowers `nodes` in `frame`. The scope is that of the node whose body they are; it gets the first
+// failure.
 void inf_onnx_lower_nodes(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                           struct inf_onnx_node *nodes, uint32_t count);
 
@@ -13,8 +14,8 @@ void inf_onnx_lower_nodes(struct inf_onnx_scope *s, struct inf_onnx_frame *frame
 void inf_onnx_lower_initializers(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                                  const struct inf_onnx_graph *graph);
 
-// Returns the value that `name` means in `frame`; latches a failure if it means nothing. A value from
-// outside of a subgraph is captured: it becomes an input of the subgraph.
+// Returns the value that `name` means in `frame`; latches a failure if it means nothing. A value
+// from outside of a subgraph is captured: it becomes an input of the subgraph.
 uint32_t inf_onnx_lookup(struct inf_onnx_scope *s, const struct inf_onnx_frame *frame,
                          const char *name);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// A hash table with open addressing. At most half of the entries are in use, so that a search
+// always ends at a free entry.
 #include "backends/import/onnx/names.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// The place of a name, or the free one where it belongs. There is always a free one.
-static struct inf_onnx_name *find_place(const struct inf_onnx_names *names, const char *name)
+// Returns the entry of a name, or the free entry where it would be. There is always a free one.
+static struct inf_onnx_name *find_entry(const struct inf_onnx_names *names, const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u;
     for (const char *at = name; *at != '\0'; at++)
@@ -17,7 +19,7 @@ static struct inf_onnx_name *find_place(const struct inf_onnx_names *names, cons
     return &names->places[index];
 }
 
-// At most half of the places are taken.
+// Grows the table so that at most half of the entries are in use.
 static bool make_room(struct inf_onnx_names *names)
 {
     if (names->count < names->capacity / 2)
@@ -31,7 +33,7 @@ static bool make_room(struct inf_onnx_names *names)
         return false;
     for (uint32_t i = 0; i < names->capacity; i++)
         if (names->places[i].name != NULL)
-            *find_place(&larger, names->places[i].name) = names->places[i];
+            *find_entry(&larger, names->places[i].name) = names->places[i];
     free(names->places);
     *names = larger;
     return true;
@@ -41,7 +43,7 @@ bool inf_onnx_names_add(struct inf_onnx_names *names, const char *name, uint32_t
 {
     if (!make_room(names))
         return false;
-    struct inf_onnx_name *place = find_place(names, name);
+    struct inf_onnx_name *place = find_entry(names, name);
     *known = place->name != NULL;
     if (*known)
         return true;
@@ -54,7 +56,7 @@ bool inf_onnx_names_find(const struct inf_onnx_names *names, const char *name, u
 {
     if (names->capacity == 0)
         return false;
-    const struct inf_onnx_name *place = find_place(names, name);
+    const struct inf_onnx_name *place = find_entry(names, name);
     if (place->name != NULL)
         *out_value = place->value;
     return place->name != NULL;

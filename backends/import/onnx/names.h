@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names to values: a hash table that grows.
+// A map from names to values: a hash table that grows.
 #ifndef INF_BACKENDS_IMPORT_ONNX_NAMES_H
 #define INF_BACKENDS_IMPORT_ONNX_NAMES_H
 
@@ -9,22 +9,22 @@
 #include "proto/core/attributes.h"
 
 struct inf_onnx_name {
-    const char *name; // the caller's; NULL: the place is free
+    const char *name; // borrowed; NULL: the entry is free
     uint32_t value;
 };
 
-// All zero is an empty table.
+// A table. All zero is an empty one.
 struct inf_onnx_names {
     struct inf_onnx_name *places;
     uint32_t capacity, count;
 };
 
-// Adds a name that must outlive the table. *known is whether it was there already: then nothing
-// changes. False without memory.
+// Adds a name, which must outlive the table. *known is true if the name was present; nothing
+// changes then. Returns false if there is no memory.
 bool inf_onnx_names_add(struct inf_onnx_names *names, const char *name, uint32_t value,
                         bool *known) INF_NODISCARD;
 
-// *out_value = what `name` means; false where it means nothing.
+// *out_value = the value of `name`. Returns false if the name is unknown.
 bool inf_onnx_names_find(const struct inf_onnx_names *names, const char *name,
                          uint32_t *out_value) INF_NODISCARD;
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Imports an ONNX model: reads it, checks that all operators are supported, and lowers inputs,
+// nodes and outputs.
 #include "backends/import/onnx/onnx.h"
 
 #include <stdio.h>
@@ -11,15 +13,15 @@
 #include "backends/import/onnx/lower.h"
 #include "backends/import/onnx/op_table.h"
 
-#define FIELD_GRAPH 6 // of AttributeProto
+#define FIELD_GRAPH 6 // field number of AttributeProto.g
 
-// --- operators that are not built ---
+// --- unsupported operators ---
 
-// The operators that are not built, one entry a node.
+// The names of unsupported operators, one entry per node.
 struct lacking {
     const char **names;
     size_t count, capacity;
-    bool certainly; // some not only in sides of branches, which may never be taken
+    bool certainly; // some are outside of branches; those in branches may never run
 };
 
 static bool has_function(const struct inf_onnx_model *model, const struct inf_onnx_node *node)
@@ -31,7 +33,8 @@ static bool has_function(const struct inf_onnx_model *model, const struct inf_on
     return false;
 }
 
-static enum inf_code note_operator(struct lacking *lacking, const char *name, struct inf_error *err)
+static enum inf_code append_operator(struct lacking *lacking, const char *name,
+                                     struct inf_error *err)
 {
     if (lacking->count == lacking->capacity) {
         size_t capacity = 2 * lacking->capacity + 64;
@@ -46,18 +49,20 @@ static enum inf_code note_operator(struct lacking *lacking, const char *name, st
 }
 
 struct where {
-    uint32_t depth; // of graphs in each other
+    uint32_t depth; // of graphs within graphs
     bool in_branch;
 };
 
-static enum inf_code note_lacking(struct lacking *lacking, struct inf_onnx_import *import,
-                                  const struct inf_onnx_node *nodes, uint32_t count,
-                                  struct where where, struct inf_error *err);
+static enum inf_code find_unsupported(struct lacking *lacking, struct inf_onnx_import *import,
+                                      const struct inf_onnx_node *nodes, uint32_t count,
+                                      struct where where, struct inf_error *err);
 
-// In the graphs that a node has as attributes. Deeper ones than are lowered are left to lowering.
-static enum inf_code note_bodies(struct lacking *lacking, struct inf_onnx_import *import,
-                                 const struct inf_onnx_node *node, struct where where,
-                                 struct inf_error *err)
+// Searches the graphs that a node has as attributes. Graphs that are nested too deep to be lowered
+// are left to lowering, which fails.
+static enum inf_code find_unsupported_in_bodies(struct lacking *lacking,
+                                                struct inf_onnx_import *import,
+                                                const struct inf_onnx_node *node,
+                                                struct where where, struct inf_error *err)
 {
     where.depth++;
     where.in_branch |= strcmp(node->op, "If") == 0;
@@ -68,38 +73,38 @@ static enum inf_code note_bodies(struct lacking *lacking, struct inf_onnx_import
             continue;
         inf_onnx_field(node->attrs[i].body, FIELD_GRAPH, &field);
         INF_TRY(inf_onnx_graph_read(&body, import->arena, field.bytes, err));
-        INF_TRY(note_lacking(lacking, import, body.nodes, body.node_count, where, err));
+        INF_TRY(find_unsupported(lacking, import, body.nodes, body.node_count, where, err));
     }
     return INF_OK;
 }
 
-static enum inf_code note_lacking(struct lacking *lacking, struct inf_onnx_import *import,
-                                  const struct inf_onnx_node *nodes, uint32_t count,
-                                  struct where where, struct inf_error *err)
+static enum inf_code find_unsupported(struct lacking *lacking, struct inf_onnx_import *import,
+                                      const struct inf_onnx_node *nodes, uint32_t count,
+                                      struct where where, struct inf_error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        INF_TRY(note_bodies(lacking, import, &nodes[i], where, err));
+        INF_TRY(find_unsupported_in_bodies(lacking, import, &nodes[i], where, err));
         if (inf_onnx_op_find(nodes[i].domain, nodes[i].op) != NULL ||
             has_function(import->model, &nodes[i]))
             continue;
-        INF_TRY(note_operator(lacking, nodes[i].op, err));
+        INF_TRY(append_operator(lacking, nodes[i].op, err));
         lacking->certainly |= !where.in_branch;
     }
     return INF_OK;
 }
 
-// Fails, naming all of them, where nodes have operators that are not built.
+// Fails if nodes have unsupported operators, and names all of these.
 static enum inf_code check_operators(struct inf_onnx_import *import, FILE *report,
                                      struct inf_error *err)
 {
     const struct inf_onnx_model *model = import->model;
     struct inf_missing missing = {.separator = ", ", .report = report};
     struct lacking lacking = {0};
-    enum inf_code code = note_lacking(&lacking, import, model->graph.nodes, model->graph.node_count,
-                                      (struct where){0}, err);
+    enum inf_code code = find_unsupported(&lacking, import, model->graph.nodes,
+                                          model->graph.node_count, (struct where){0}, err);
     for (uint32_t i = 0; i < model->function_count && code == INF_OK; i++)
-        code = note_lacking(&lacking, import, model->functions[i].nodes,
-                            model->functions[i].node_count, (struct where){0}, err);
+        code = find_unsupported(&lacking, import, model->functions[i].nodes,
+                                model->functions[i].node_count, (struct where){0}, err);
     if (lacking.certainly)
         inf_missing_add_names(&missing, lacking.names, lacking.count, "node");
     free(lacking.names);
@@ -119,7 +124,7 @@ static enum inf_code name_value(struct inf_onnx_frame *frame, const char *name, 
     return INF_OK;
 }
 
-// An input whose value is given when the model is imported.
+// Makes an input a constant that the caller has fixed.
 static enum inf_code bind_input(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
                                 const struct inf_bound_input *bound, struct inf_error *err)
 {
@@ -155,7 +160,7 @@ static enum inf_code add_inputs(struct inf_onnx_import *import, struct inf_onnx_
         const struct inf_onnx_port *port = &graph->inputs[i];
         const struct inf_bound_input *bound = NULL;
         uint32_t ignored;
-        // Up to IR version 3 initialisers had to be listed as inputs too; they have a value.
+        // Up to IR version 3, initialisers had to be listed as inputs too. They are constants.
         if (inf_onnx_names_find(&frame->names, port->name, &ignored))
             continue;
         for (uint32_t j = 0; options != NULL && j < options->bound_count; j++)
@@ -181,7 +186,7 @@ static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx
         if (inf_onnx_is_sequence(value))
             return inf_fail_reason(s->b.err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
                                    "output '%.200s': is a sequence, wanted a tensor", port->name);
-        // An output is always something that a node makes.
+        // An output must be made by a node.
         if (s->b.graph->values[value].producer == INF_NODE_NONE) {
             uint32_t node;
             INF_TRY(inf_graph_add_node(s->b.graph, INF_OP_IDENTITY, port->name, "", &value, 1, 1,
@@ -194,10 +199,10 @@ static enum inf_code add_outputs(struct inf_onnx_scope *s, const struct inf_onnx
     return INF_OK;
 }
 
-// --- the whole ---
+// --- the model ---
 
-static enum inf_code lower(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
-                           const struct inf_import_options *options, struct inf_error *err)
+static enum inf_code lower_model(struct inf_onnx_import *import, struct inf_onnx_frame *frame,
+                                 const struct inf_import_options *options, struct inf_error *err)
 {
     const struct inf_onnx_graph *graph = &import->model->graph;
     struct inf_onnx_node model = {.name = graph->name, .op = "model", .domain = ""};
@@ -221,7 +226,7 @@ static enum inf_code read_model(struct inf_onnx_import *import, struct inf_onnx_
     struct inf_onnx_frame frame = {.opsets = &model->opsets};
     INF_TRY(inf_onnx_model_read(model, import->arena, bytes, err));
     INF_TRY(check_operators(import, options != NULL ? options->report : NULL, err));
-    enum inf_code code = lower(import, &frame, options, err);
+    enum inf_code code = lower_model(import, &frame, options, err);
     inf_onnx_names_fini(&frame.names);
     return code;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX models: a ModelProto lowered to a graph.
+// Imports ONNX models.
 #ifndef INF_BACKENDS_IMPORT_ONNX_ONNX_H
 #define INF_BACKENDS_IMPORT_ONNX_ONNX_H
 
 #include "backends/import/common/import_options.h"
 #include "backends/import/onnx/tensor.h"
 
-// Lowers the ModelProto in `bytes`, whose pages may be given back (and read as zeros afterwards).
-// *out_graph is the caller's to destroy. `producer` gets who wrote the model.
+// Lowers the ModelProto in `bytes`. Pages of `bytes` may be returned to the system once they are
+// copied; they read as zeros afterwards. The caller destroys *out_graph. `producer` gets the name
+// of the program that wrote the model.
 //
 // Fails as inf_model_import() does.
 //

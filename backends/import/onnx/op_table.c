@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of all ONNX operators that can be lowered: the tables of the families, searched in order.
+// The list of all ONNX operators that can be lowered: the tables of the families, searched in
+// order.
 #include "backends/import/onnx/op_table.h"
 
 #include <assert.h>

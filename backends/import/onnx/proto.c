@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the messages of an ONNX model into structs. The bytes are checked once for well-formed
+// protobuf, nested messages included; after that, reading fields cannot fail except for lack of
+// memory.
 #include "backends/import/onnx/proto.h"
 
 #include <string.h>
@@ -6,7 +9,8 @@
 #include "proto/core/limits.h"
 #include "proto/core/utf8.h"
 
-// Fields in a whole model: unpacked numbers are fields too, but nobody writes many of those.
+// The largest number of fields in a model. Unpacked numbers are fields too, but writers pack long
+// lists.
 #define FIELDS_MAX ((uint64_t)1 << 22)
 
 // --- which fields are messages ---
@@ -24,7 +28,7 @@ enum message {
     MESSAGE_PORT,
     MESSAGE_TYPE,
     MESSAGE_TYPE_TENSOR,
-    MESSAGE_TYPE_OTHER, // sequence, optional: field 1 is the element's type
+    MESSAGE_TYPE_OTHER, // sequence or optional: field 1 is the type of the element
     MESSAGE_SHAPE,
     MESSAGE_DIM,
     MESSAGE_FUNCTION,
@@ -69,20 +73,20 @@ static const struct inf_pb_child schema[] = {
 
 // --- small steps ---
 
-// One reading of one message: where its parts go, and whether anything failed.
+// The state of reading: where copies go, and the error.
 struct reader {
     struct inf_arena *arena;
     struct inf_error *err;
 };
 
-static enum inf_code no_memory(const struct reader *reader)
+static enum inf_code fail_no_memory(const struct reader *reader)
 {
     return inf_fail_reason(reader->err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                            "no memory for the parts of the model");
 }
 
-// The next field of a checked message.
-static bool next(struct inf_pb *pb, struct inf_pb_field *field)
+// Returns the next field of a message that was checked.
+static bool read_next(struct inf_pb *pb, struct inf_pb_field *field)
 {
     bool more;
     return inf_pb_next(pb, field, &more, NULL) == INF_OK && more;
@@ -93,7 +97,7 @@ void inf_onnx_field(struct inf_span message, uint32_t number, struct inf_pb_fiel
     struct inf_pb pb = {message};
     struct inf_pb_field field;
     *out = (struct inf_pb_field){0};
-    while (next(&pb, &field))
+    while (read_next(&pb, &field))
         if (field.number == number)
             *out = field;
 }
@@ -119,18 +123,18 @@ enum inf_code inf_onnx_text(const char **out, struct inf_arena *arena, struct in
     return INF_OK;
 }
 
-// Occurrences of field `number`.
+// Returns how often field `number` occurs.
 static uint32_t count_fields(struct inf_span message, uint32_t number)
 {
     struct inf_pb pb = {message};
     struct inf_pb_field field;
     uint32_t count = 0;
-    while (next(&pb, &field))
+    while (read_next(&pb, &field))
         count += field.number == number;
     return count;
 }
 
-// Room for one element per occurrence of field `number`.
+// Allocates one element per occurrence of field `number`.
 static enum inf_code make_list(const struct reader *reader, struct inf_span message,
                                uint32_t number, size_t element_bytes, void *out_list)
 {
@@ -140,12 +144,12 @@ static enum inf_code make_list(const struct reader *reader, struct inf_span mess
     if (inf_size_mul((size_t)count + 1, element_bytes, &bytes))
         list = inf_arena_alloc(reader->arena, bytes);
     if (list == NULL)
-        return no_memory(reader);
+        return fail_no_memory(reader);
     memcpy(out_list, &list, sizeof list);
     return INF_OK;
 }
 
-// The text of field `number`, "" where it is absent.
+// Reads the text of field `number`; "" if it is absent.
 static enum inf_code read_text(const struct reader *reader, struct inf_span message,
                                uint32_t number, const char **out)
 {
@@ -154,7 +158,7 @@ static enum inf_code read_text(const struct reader *reader, struct inf_span mess
     return inf_onnx_text(out, reader->arena, field.bytes, reader->err);
 }
 
-// Every text of field `number`.
+// Reads every text of field `number`.
 static enum inf_code read_texts(const struct reader *reader, struct inf_span message,
                                 uint32_t number, const char ***out, uint32_t *out_count)
 {
@@ -162,15 +166,15 @@ static enum inf_code read_texts(const struct reader *reader, struct inf_span mes
     struct inf_pb_field field;
     INF_TRY(make_list(reader, message, number, sizeof **out, out));
     *out_count = 0;
-    while (next(&pb, &field))
+    while (read_next(&pb, &field))
         if (field.number == number)
             INF_TRY(
                 inf_onnx_text(&(*out)[(*out_count)++], reader->arena, field.bytes, reader->err));
     return INF_OK;
 }
 
-// ai.onnx goes by two names.
-static void settle_domain(const char **domain)
+// The default domain has two names, "" and "ai.onnx". Uses the first.
+static void normalize_domain(const char **domain)
 {
     if (strcmp(*domain, "ai.onnx") == 0)
         *domain = "";
@@ -181,7 +185,7 @@ static void settle_domain(const char **domain)
 static enum inf_code read_attr(const struct reader *reader, struct inf_span body,
                                struct inf_onnx_attr *attr)
 {
-    // Where type is missing, as in old files, the first field that is there tells.
+    // Old files have no type. The first field with a value shows it.
     static const uint8_t types[] = {
         [2] = INF_ONNX_ATTR_FLOAT,  [3] = INF_ONNX_ATTR_INT,     [4] = INF_ONNX_ATTR_STRING,
         [5] = INF_ONNX_ATTR_TENSOR, [6] = INF_ONNX_ATTR_GRAPH,   [7] = INF_ONNX_ATTR_FLOATS,
@@ -192,7 +196,7 @@ static enum inf_code read_attr(const struct reader *reader, struct inf_span body
     struct inf_span name = {0};
     uint64_t stated = 0, seen = 0;
     *attr = (struct inf_onnx_attr){.body = body};
-    while (next(&pb, &field)) {
+    while (read_next(&pb, &field)) {
         if (field.number == 1)
             name = field.bytes;
         else if (field.number == 20)
@@ -215,7 +219,7 @@ static enum inf_code read_attrs(const struct reader *reader, struct inf_span mes
     struct inf_pb_field field;
     INF_TRY(make_list(reader, message, number, sizeof **out, out));
     *out_count = 0;
-    while (next(&pb, &field))
+    while (read_next(&pb, &field))
         if (field.number == number)
             INF_TRY(read_attr(reader, field.bytes, &(*out)[(*out_count)++]));
     return INF_OK;
@@ -231,7 +235,7 @@ static enum inf_code read_node(const struct reader *reader, struct inf_span mess
     INF_TRY(read_text(reader, message, 8, &node->overload));
     INF_TRY(read_texts(reader, message, 1, &node->inputs, &node->input_count));
     INF_TRY(read_texts(reader, message, 2, &node->outputs, &node->output_count));
-    settle_domain(&node->domain);
+    normalize_domain(&node->domain);
     if (*node->name == '\0' && node->output_count > 0)
         node->name = node->outputs[0];
     if (node->input_count > INF_LIMIT_NODE_INPUTS || node->output_count > INF_LIMIT_NODE_INPUTS)
@@ -252,7 +256,7 @@ static enum inf_code read_nodes(const struct reader *reader, struct inf_span mes
                         count, INF_LIMIT_GRAPH_NODES);
     INF_TRY(make_list(reader, message, number, sizeof **out, out));
     *out_count = 0;
-    while (next(&pb, &field))
+    while (read_next(&pb, &field))
         if (field.number == number)
             INF_TRY(read_node(reader, field.bytes, &(*out)[(*out_count)++]));
     return INF_OK;
@@ -281,7 +285,7 @@ static enum inf_code read_shape(const struct reader *reader, struct inf_onnx_por
     struct inf_pb pb = {message};
     struct inf_pb_field field;
     port->shape = (struct inf_shape){.rank = 0};
-    while (next(&pb, &field)) {
+    while (read_next(&pb, &field)) {
         if (field.number != 1)
             continue;
         if (port->shape.rank == INF_LIMIT_RANK)
@@ -323,7 +327,7 @@ static enum inf_code read_ports(const struct reader *reader, struct inf_span mes
     struct inf_pb_field field;
     INF_TRY(make_list(reader, message, number, sizeof **out, out));
     *out_count = 0;
-    while (next(&pb, &field))
+    while (read_next(&pb, &field))
         if (field.number == number)
             INF_TRY(read_port(reader, field.bytes, &(*out)[(*out_count)++]));
     return INF_OK;
@@ -344,7 +348,7 @@ enum inf_code inf_onnx_graph_read(struct inf_onnx_graph *graph, struct inf_arena
         return inf_fail(err, INF_EXHAUSTED, "a graph has more than %u initialisers",
                         INF_LIMIT_GRAPH_VALUES);
     INF_TRY(make_list(&reader, bytes, 5, sizeof *graph->initializers, &graph->initializers));
-    while (next(&pb, &field))
+    while (read_next(&pb, &field))
         if (field.number == 5)
             graph->initializers[graph->initializer_count++] = field.bytes;
     return INF_OK;
@@ -365,12 +369,12 @@ static enum inf_code read_opsets(const struct reader *reader, struct inf_span me
                         INF_ONNX_OPSETS_MAX);
     INF_TRY(make_list(reader, message, number, sizeof *items, &items));
     *opsets = (struct inf_onnx_opsets){.items = items};
-    while (next(&pb, &field)) {
+    while (read_next(&pb, &field)) {
         if (field.number != number)
             continue;
         struct inf_onnx_opset *item = &items[opsets->count++];
         INF_TRY(read_text(reader, field.bytes, 1, &item->domain));
-        settle_domain(&item->domain);
+        normalize_domain(&item->domain);
         inf_onnx_field(field.bytes, 2, &version);
         item->version = (int64_t)version.value;
     }
@@ -383,7 +387,7 @@ static enum inf_code read_function(const struct reader *reader, struct inf_span 
     INF_TRY(read_text(reader, message, 1, &function->name));
     INF_TRY(read_text(reader, message, 10, &function->domain));
     INF_TRY(read_text(reader, message, 13, &function->overload));
-    settle_domain(&function->domain);
+    normalize_domain(&function->domain);
     INF_TRY(read_texts(reader, message, 4, &function->inputs, &function->input_count));
     INF_TRY(read_texts(reader, message, 5, &function->outputs, &function->output_count));
     INF_TRY(read_attrs(reader, message, 11, &function->defaults, &function->default_count));
@@ -397,7 +401,7 @@ static enum inf_code read_functions(const struct reader *reader, struct inf_span
     struct inf_pb pb = {message};
     struct inf_pb_field field;
     INF_TRY(make_list(reader, message, 25, sizeof *model->functions, &model->functions));
-    while (next(&pb, &field))
+    while (read_next(&pb, &field))
         if (field.number == 25)
             INF_TRY(read_function(reader, field.bytes, &model->functions[model->function_count++]));
     return INF_OK;
@@ -405,7 +409,7 @@ static enum inf_code read_functions(const struct reader *reader, struct inf_span
 
 bool inf_onnx_looks_like(struct inf_span bytes)
 {
-    // ir_version comes first in whatever writes fields in order; its values so far are 1 to 13.
+    // Programs write fields in order, so ir_version is first. Its values so far are 1 to 13.
     return bytes.size >= 4 && bytes.data[0] == 0x08 && bytes.data[1] >= 1 && bytes.data[1] <= 32;
 }
 

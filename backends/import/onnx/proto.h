@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX ModelProto taken apart: nodes, names and where in the file everything else is. Attributes
-// and tensors stay bytes until somebody asks for them; subgraphs until somebody lowers them.
+// The parts of an ONNX ModelProto: nodes, names, and the places of everything else in the file.
+// Attributes and tensors stay bytes until a lowering function reads them.
 #ifndef INF_BACKENDS_IMPORT_ONNX_PROTO_H
 #define INF_BACKENDS_IMPORT_ONNX_PROTO_H
 
@@ -8,12 +8,12 @@
 #include "backends/import/onnx/protobuf.h"
 #include "proto/core/shape.h"
 
-// Opset imports that one model, or one function, may have.
+// The largest number of opset imports of one model or function.
 #define INF_ONNX_OPSETS_MAX 64u
-// Longest name of anything.
+// The longest name, in bytes.
 #define INF_ONNX_NAME_MAX 65535u
 
-// Which version of an operator set is meant.
+// The version of an operator set.
 struct inf_onnx_opset {
     const char *domain; // "" for ai.onnx
     int64_t version;
@@ -39,18 +39,18 @@ enum inf_onnx_attr_type {
 
 struct inf_onnx_attr {
     const char *name;
-    const char *reference; // the attribute of the calling node that is meant; NULL: none
+    const char *reference; // name of the attribute of the function's call that is meant; NULL: none
     enum inf_onnx_attr_type type;
-    struct inf_span body; // the AttributeProto
-    bool used;            // some lowering has asked for it
+    struct inf_span body; // bytes of the AttributeProto
+    bool used;            // a lowering function has read it
 };
 
 struct inf_onnx_node {
-    const char *name; // or that of the first output
+    const char *name; // the node's name, or that of its first output if it has none
     const char *op;
     const char *domain; // "" for ai.onnx
     const char *overload;
-    const char **inputs; // "" for those left out
+    const char **inputs; // "" for absent inputs
     uint32_t input_count;
     const char **outputs;
     uint32_t output_count;
@@ -58,12 +58,12 @@ struct inf_onnx_node {
     uint32_t attr_count;
 };
 
-// A graph's input or output.
+// An input or output of a graph.
 struct inf_onnx_port {
     const char *name;
-    int32_t type;           // TensorProto.DataType; 0 where the file does not say
-    const char *not_tensor; // "a sequence", say; NULL for tensors
-    struct inf_shape shape; // unknown rank where the file does not say
+    int32_t type;           // TensorProto.DataType; 0 if the file does not say
+    const char *not_tensor; // such as "a sequence"; NULL for tensors
+    struct inf_shape shape; // unknown rank if the file does not say
 };
 
 struct inf_onnx_graph {
@@ -72,7 +72,7 @@ struct inf_onnx_graph {
     uint32_t node_count;
     struct inf_span *initializers; // TensorProtos
     uint32_t initializer_count;
-    uint32_t sparse_count; // sparse initialisers, which are not read
+    uint32_t sparse_count; // number of sparse initialisers, which are refused
     struct inf_onnx_port *inputs;
     uint32_t input_count;
     struct inf_onnx_port *outputs;
@@ -85,7 +85,7 @@ struct inf_onnx_function {
     uint32_t input_count;
     const char **outputs;
     uint32_t output_count;
-    struct inf_onnx_attr *defaults; // attributes that have one
+    struct inf_onnx_attr *defaults; // default values of attributes
     uint32_t default_count;
     struct inf_onnx_node *nodes;
     uint32_t node_count;
@@ -101,17 +101,17 @@ struct inf_onnx_model {
     struct inf_onnx_graph graph;
 };
 
-// Whether `bytes`, the beginning of a file, look like a ModelProto.
+// Returns true if `bytes`, the beginning of a file, look like a ModelProto.
 bool inf_onnx_looks_like(struct inf_span bytes);
 
-// Reads a ModelProto. What it points to lies in `arena` and in `bytes`, which must both outlive it.
+// Reads a ModelProto. The model points into `arena` and `bytes`, which must outlive it.
 //
 // INF_INVALID      malformed protobuf, or no model: the text says what is missing.
 // INF_EXHAUSTED    nested too deep, a limit of limits.h, or memory.
 enum inf_code inf_onnx_model_read(struct inf_onnx_model *model, struct inf_arena *arena,
                                   struct inf_span bytes, struct inf_error *err) INF_NODISCARD;
 
-// Reads a GraphProto: a model's, or an attribute's.
+// Reads a GraphProto of a model or of an attribute.
 enum inf_code inf_onnx_graph_read(struct inf_onnx_graph *graph, struct inf_arena *arena,
                                   struct inf_span bytes, struct inf_error *err) INF_NODISCARD;
 
@@ -121,8 +121,8 @@ enum inf_code inf_onnx_graph_read(struct inf_onnx_graph *graph, struct inf_arena
 enum inf_code inf_onnx_text(const char **out, struct inf_arena *arena, struct inf_span bytes,
                             struct inf_error *err) INF_NODISCARD;
 
-// *out = field `number` of a message that inf_onnx_model_read() has checked; zero where it is
-// absent, the last one where there are several.
+// *out = field `number` of a message that inf_onnx_model_read() has checked: zero if it is absent,
+// the last one if there are several.
 void inf_onnx_field(struct inf_span message, uint32_t number, struct inf_pb_field *out);
 
 #endif

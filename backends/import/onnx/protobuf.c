@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Protobuf's wire format: cursor, varints, and a check of nested messages with an explicit stack.
 #include "backends/import/onnx/protobuf.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ bool inf_pb_varint(struct inf_span *bytes, uint64_t *value)
     return false;
 }
 
-// A little-endian number of `size` bytes off the front.
+// Removes a little-endian number of `size` bytes from the front.
 static bool take_fixed(struct inf_span *bytes, size_t size, uint64_t *value)
 {
     if (bytes->size < size)
@@ -82,10 +83,10 @@ enum inf_code inf_pb_next(struct inf_pb *pb, struct inf_pb_field *field, bool *m
     return INF_OK;
 }
 
-// A message on the way of a check.
+// A message that is being checked.
 struct level {
     struct inf_pb pb;
-    uint64_t seen; // schema rows of the message that were there already
+    uint64_t seen; // bits of schema rows that have occurred
     uint8_t message;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protobuf's wire format, read in place: a cursor over the fields of one message. Nothing is copied
-// and nothing recurses; what a field means is the caller's business.
+// Protobuf's wire format, read in place: a cursor over the fields of one message. Nothing is
+// copied, and nothing recurses. The caller knows what a field means.
 #ifndef INF_BACKENDS_IMPORT_ONNX_PROTOBUF_H
 #define INF_BACKENDS_IMPORT_ONNX_PROTOBUF_H
 
@@ -10,7 +10,7 @@
 #include "proto/core/span.h"
 #include "proto/core/status.h"
 
-// How a field is written.
+// Wire types.
 enum inf_pb_type {
     INF_PB_VARINT = 0,
     INF_PB_FIXED64 = 1,
@@ -22,39 +22,42 @@ enum inf_pb_type {
 struct inf_pb_field {
     uint32_t number;
     enum inf_pb_type type;
-    uint64_t value;        // of numbers: the bits as written
+    uint64_t value;        // of numbers: the bits as stored
     struct inf_span bytes; // of INF_PB_BYTES
 };
 
-// What is left of a message.
+// A cursor: the bytes of a message that have not been read.
 struct inf_pb {
     struct inf_span left;
 };
 
-// Reads the next field; *more is false at the end of the message, and *field then means nothing.
+// Reads the next field. At the end of the message *more is false and *field is undefined.
 //
 // INF_INVALID  a varint that does not end, a length beyond the message, field 0, a group.
 enum inf_code inf_pb_next(struct inf_pb *pb, struct inf_pb_field *field, bool *more,
                           struct inf_error *err) INF_NODISCARD;
 
-// Reads one varint off the front of `bytes`; false where it does not end or is above 64 bits.
+// Removes one varint from the front of `bytes`. Returns false if it does not end or is above 64
+// bits.
 bool inf_pb_varint(struct inf_span *bytes, uint64_t *value) INF_NODISCARD;
 
-// Deepest nesting of messages that inf_pb_check() lets pass.
+// The deepest nesting of messages that inf_pb_check() accepts.
 #define INF_PB_DEPTH_MAX 64
 
-// A field whose bytes are a message themselves. A table of these, ended by a row with field 0, is a
-// schema; messages are numbers of the caller's, below 32.
+// A field whose bytes are a message. A table of these, ended by a row with field 0, is a schema.
+// The caller numbers the kinds of messages; numbers are below 32.
 struct inf_pb_child {
-    uint8_t message; // that has the field
-    uint8_t child;   // the message that the field is
+    uint8_t message; // kind of message that has the field
+    uint8_t child;   // kind of message that the field is
     uint16_t field;
-    bool repeated; // else a second occurrence is refused: merging them would be quadratic
+    // If false, a second occurrence is refused: merging them would take quadratic time.
+    bool repeated;
     const char *name;
 };
 
-// Walks a whole message of kind `message` without recursion: every field of every nested message is
-// well-formed, nested at most INF_PB_DEPTH_MAX deep, and fields number at most `fields_max` in all.
+// Checks a whole message of kind `message` without recursion: every field of every nested message
+// is well-formed, messages nest at most INF_PB_DEPTH_MAX deep, and there are at most `fields_max`
+// fields.
 //
 // INF_INVALID    as inf_pb_next(), or a field of the schema that is no message, or there twice.
 // INF_EXHAUSTED  nested too deep, or too many fields.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of an import, and the node that is being lowered. A lowering function gets a scope: its
-// inputs are values of the graph, and `b` adds the nodes that compute what the ONNX node stands for.
-// Failures latch in `b`, see graph/build/builder.h.
+// inputs are values of the graph, and `b` adds the nodes that compute what the ONNX node stands
+// for. Failures latch in `b`, see graph/build/builder.h.
 #ifndef INF_BACKENDS_IMPORT_ONNX_SCOPE_H
 #define INF_BACKENDS_IMPORT_ONNX_SCOPE_H
 
@@ -34,7 +34,8 @@ struct inf_onnx_import {
     const struct inf_onnx_model *model;
     const struct inf_onnx_files *files; // external data
     // Finds the row of an operator; NULL if it is not supported. A pointer because operators with
-    // bodies lower nodes themselves: the table depends on lowering, so lowering must not name the table.
+    // bodies lower nodes themselves: the table depends on lowering, so lowering must not name the
+    // table.
     const struct inf_onnx_op *(*find_op)(const char *domain, const char *name);
     struct inf_fold fold;
     uint32_t lowered;       // nodes lowered so far, those of functions and branches included
@@ -68,9 +69,9 @@ struct inf_onnx_scope {
     uint32_t input_count;
     uint32_t *outputs; // to be set by the lowering function; as many as the node names
     uint32_t output_count;
-    // Set by an If whose branches make tensors of different rank. It has made no outputs; the function
-    // lowers the `count` nodes of `frame` behind the If, once in each branch. NULL: the node made its
-    // outputs.
+    // Set by an If whose branches make tensors of different rank. It has made no outputs; the
+    // function lowers the `count` nodes of `frame` behind the If, once in each branch. NULL: the
+    // node made its outputs.
     void (*lower_rest)(struct inf_onnx_scope *s, struct inf_onnx_frame *frame,
                        struct inf_onnx_node *nodes, uint32_t count);
 };

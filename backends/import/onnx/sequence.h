@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences of tensors while a model is imported: lists whose length and positions are settled then.
-// They are named like values, by numbers that no value has, and never reach the graph.
+// Sequences of tensors. They exist only during the import: their lengths and positions must be
+// known then. A sequence is named by a number above all values, and never becomes part of the
+// graph.
 #ifndef INF_BACKENDS_IMPORT_ONNX_SEQUENCE_H
 #define INF_BACKENDS_IMPORT_ONNX_SEQUENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// Sequences that one model may make, and tensors in all of them.
+// Limits on the sequences of one model, and on their tensors in total.
 #define INF_ONNX_SEQUENCES_MAX      (1u << 16)
 #define INF_ONNX_SEQUENCE_ITEMS_MAX (1u << 20)
 
@@ -19,13 +20,13 @@ struct inf_onnx_sequence {
 struct inf_onnx_sequences {
     struct inf_onnx_sequence *items;
     uint32_t count, capacity;
-    uint32_t item_count; // of all of them, and of what they were joined to
+    uint32_t item_count; // tensors of all sequences, and of lists made from them
 };
 
-// Numbers of sequences begin here: no graph has as many values.
+// The number of the first sequence. No graph has as many values.
 #define INF_ONNX_SEQUENCE_FIRST 0x80000000u
 
-// Whether what a name means is a sequence (INF_VALUE_NONE is not).
+// Returns true if a number means a sequence; false for INF_VALUE_NONE.
 static inline bool inf_onnx_is_sequence(uint32_t value)
 {
     return value >= INF_ONNX_SEQUENCE_FIRST &&

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads TensorProtos. Elements are in a typed field, in raw_data, or in an external file. Integers
+// of less than 8 bits are unpacked to bytes. Large raw_data is copied piece by piece, and its pages
+// are returned to the system as they are copied, so that the weights are not in memory twice.
 #include "backends/import/onnx/tensor.h"
 
 #include <errno.h>
@@ -11,10 +14,10 @@
 #include "backends/import/onnx/proto.h"
 #include "backends/storage/file.h"
 
-// Raw data from this size on is worth giving back early, in pieces of this size.
+// Raw data of at least this size is released while it is copied, in pieces of this size.
 #define TAKEN_BYTES_MIN ((size_t)256 << 10)
 #define PIECE_BYTES     ((size_t)1 << 20)
-#define PAGE_BYTES_MAX  ((size_t)64 << 10) // a page that two pieces share is no larger
+#define PAGE_BYTES_MAX  ((size_t)64 << 10) // the largest page size; two pieces may share a page
 
 enum field {
     FIELD_DIMS = 1,
@@ -32,7 +35,8 @@ enum field {
     FIELD_LOCATION = 14,
 };
 
-// TensorProto.DataType, by number: its name, our type, and the typed field its elements may be in.
+// Per number of TensorProto.DataType: its name, the element type, and the typed field that may hold
+// the elements.
 static const struct {
     const char *name;
     enum inf_dtype dtype;
@@ -76,16 +80,16 @@ const char *inf_onnx_type_name(int64_t type)
     return type > 0 && type < (int64_t)INF_ARRAY_LENGTH(types) ? types[type].name : "?";
 }
 
-// A tensor that is being read.
+// The state of reading one tensor.
 struct reading {
     struct inf_onnx_tensor *tensor;
     const struct inf_onnx_files *files;
-    bool takes;            // nobody reads the file's bytes again
-    struct inf_span bytes; // the TensorProto
+    bool takes;            // the bytes of the file are not read again and may be released
+    struct inf_span bytes; // bytes of the TensorProto
     struct inf_span raw;
     bool has_raw;
     int64_t type, location;
-    size_t size_bytes; // what the shape wants
+    size_t size_bytes; // size of the elements according to the shape
     struct inf_error *err;
 };
 
@@ -165,8 +169,8 @@ static bool take_element(struct inf_span *packed, enum field field, uint64_t *bi
     return true;
 }
 
-// Elements are the low bytes of their bits: this format and this machine are little-endian.
-static enum inf_code store(struct reading *reading, size_t *count, uint64_t bits)
+// An element is the low bytes of its bits: the format and all supported machines are little-endian.
+static enum inf_code store_element(struct reading *reading, size_t *count, uint64_t bits)
 {
     size_t size = inf_dtype_size(reading->tensor->dtype);
     if ((*count + 1) * size > reading->size_bytes)
@@ -193,11 +197,11 @@ static enum inf_code read_typed(struct reading *reading)
         if (field.number != wanted)
             continue;
         if (field.type != INF_PB_BYTES)
-            INF_TRY(store(reading, &count, field.value));
+            INF_TRY(store_element(reading, &count, field.value));
         while (field.bytes.size > 0) {
             if (!take_element(&field.bytes, wanted, &bits))
                 return fail(reading, INF_INVALID, "its elements do not end");
-            INF_TRY(store(reading, &count, bits));
+            INF_TRY(store_element(reading, &count, bits));
         }
     }
     if (count * inf_dtype_size(reading->tensor->dtype) != reading->size_bytes)
@@ -208,7 +212,7 @@ static enum inf_code read_typed(struct reading *reading)
 
 // --- elements elsewhere ---
 
-// The entry named `key` of a tensor's external_data.
+// Returns the entry `key` of a tensor's external_data.
 static struct inf_span find_entry(struct inf_span bytes, const char *key)
 {
     struct inf_pb pb = {bytes};
@@ -226,7 +230,7 @@ static struct inf_span find_entry(struct inf_span bytes, const char *key)
     return (struct inf_span){0};
 }
 
-// A decimal number; `fallback` where the entry is absent.
+// Reads a decimal number; `fallback` if the entry is absent.
 static enum inf_code read_number(const struct reading *reading, const char *key, uint64_t fallback,
                                  uint64_t *out)
 {
@@ -281,7 +285,7 @@ static enum inf_code read_external(struct reading *reading)
         return fail(reading, INF_INVALID, "its external location is no file name");
     snprintf(path, sizeof path, "%.*s%.*s", place->folder_length, place->folder, (int)location.size,
              (const char *)location.data);
-    // The folder is the model's own: nothing may lead out of it, even if it stays beneath ours.
+    // The file must be in the model's own folder, even if the allowed directory is larger.
     if (location.data[0] == '/' || strstr(path + place->folder_length, "..") != NULL)
         return fail(reading, INF_DENIED, "external location '%.200s' leaves the model's folder",
                     path + place->folder_length);
@@ -296,17 +300,17 @@ static enum inf_code read_external(struct reading *reading)
     return code;
 }
 
-// Gives the pages that lie wholly between two places of the file back to the system.
-static void forget(const uint8_t *from, const uint8_t *to)
+// Releases the pages that are completely within a range of the file.
+static void release_pages(const uint8_t *from, const uint8_t *to)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t first = ((uintptr_t)from + page - 1) & ~(page - 1), end = (uintptr_t)to & ~(page - 1);
-    // Failure costs memory only.
+    // A failure costs memory only.
     if (end > first)
         (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
-// Piece by piece, so that what is copied need not be there twice.
+// Copies piece by piece, so that the file's memory can be released on the way.
 static enum inf_code read_raw(struct reading *reading)
 {
     uint8_t *data = reading->tensor->data->data;
@@ -318,7 +322,7 @@ static enum inf_code read_raw(struct reading *reading)
         size = INF_MIN(reading->size_bytes - at, PIECE_BYTES);
         memcpy(data + at, raw + at, size);
         if (reading->takes && reading->size_bytes >= TAKEN_BYTES_MIN)
-            forget(raw + (at > PAGE_BYTES_MAX ? at - PAGE_BYTES_MAX : 0), raw + at + size);
+            release_pages(raw + (at > PAGE_BYTES_MAX ? at - PAGE_BYTES_MAX : 0), raw + at + size);
     }
     return INF_OK;
 }
@@ -328,7 +332,7 @@ static enum inf_code read_data(struct reading *reading)
     struct inf_onnx_tensor *tensor = reading->tensor;
     if (reading->location == 1)
         return read_external(reading);
-    // Before anything is allocated: every element takes at least a byte of the file.
+    // Check before allocating: every element takes at least one byte of the file.
     if (reading->size_bytes / inf_dtype_size(tensor->dtype) > reading->bytes.size)
         return fail(reading, INF_INVALID, "its dims say %zu bytes, the file has %zu for it",
                     reading->size_bytes, reading->bytes.size);
@@ -343,7 +347,7 @@ static enum inf_code read_data(struct reading *reading)
 struct narrow {
     int64_t type;
     uint32_t bits;
-    enum inf_dtype dtype; // that they become
+    enum inf_dtype dtype; // element type after unpacking
 };
 
 static const struct narrow *find_narrow(int64_t type)
@@ -356,8 +360,9 @@ static const struct narrow *find_narrow(int64_t type)
     return NULL;
 }
 
-// Gives each element a byte of its own: they lie in bytes from the lowest bits up.
-static enum inf_code widen(struct reading *reading, const struct narrow *narrow, size_t count)
+// Unpacks elements to one byte each. The first element is in the lowest bits of a byte.
+static enum inf_code unpack_narrow(struct reading *reading, const struct narrow *narrow,
+                                   size_t count)
 {
     struct inf_onnx_tensor *tensor = reading->tensor;
     struct inf_blob *wide = inf_blob_create_unset(count);
@@ -385,10 +390,10 @@ static enum inf_code read_narrow(struct reading *reading, const struct narrow *n
     reading->tensor->narrow = inf_onnx_type_name(reading->type);
     reading->size_bytes = (count * narrow->bits + 7) / 8;
     INF_TRY(read_data(reading));
-    return widen(reading, narrow, count);
+    return unpack_narrow(reading, narrow, count);
 }
 
-// --- the whole ---
+// --- the tensor ---
 
 static enum inf_code read_wide(struct reading *reading)
 {
@@ -400,7 +405,7 @@ static enum inf_code read_wide(struct reading *reading)
     if (!inf_shape_bytes(&tensor->shape, tensor->dtype, &reading->size_bytes))
         return fail(reading, INF_INVALID, "is larger than a tensor may be");
     INF_TRY(read_data(reading));
-    // A byte that is neither 0 nor 1 would be a bool of its own kind to every kernel.
+    // Kernels assume that a bool is 0 or 1.
     if (tensor->dtype == INF_DTYPE_BOOL)
         for (size_t i = 0; i < reading->size_bytes; i++)
             ((uint8_t *)tensor->data->data)[i] = ((uint8_t *)tensor->data->data)[i] != 0;

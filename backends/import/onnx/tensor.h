@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorProtos to constants: elements from typed fields, raw_data, or a file beside the model's.
+// Reads TensorProtos into constants: elements from typed fields, raw_data or external files.
 #ifndef INF_BACKENDS_IMPORT_ONNX_TENSOR_H
 #define INF_BACKENDS_IMPORT_ONNX_TENSOR_H
 
@@ -10,27 +10,29 @@
 #include "backends/import/onnx/protobuf.h"
 #include "proto/core/shape.h"
 
-// Where files that a tensor names lie, and what was read from them.
+// The folder of external files, and a count of the bytes read.
 struct inf_onnx_files {
-    struct inf_shard_place place; // directory_fd -1: there are none
+    struct inf_shard_place place; // directory_fd -1: external files are refused
     struct inf_tally *tally;
 };
 
 struct inf_onnx_tensor {
-    const char *name; // "" where it has none
+    const char *name; // "" if it has none
     enum inf_dtype dtype;
     struct inf_shape shape;
-    struct inf_blob *data; // the caller's reference
-    const char *narrow;    // "INT4", say, of integers that are given 8 bits here; else NULL
+    struct inf_blob *data; // the caller owns the reference
+    const char *narrow;    // such as "INT4" for integers that were unpacked to 8 bits; else NULL
 };
 
-// The element type with that number in TensorProto.DataType; NONE where there is none here.
+// Returns the element type for a number of TensorProto.DataType; INF_DTYPE_NONE if it is not
+// supported.
 enum inf_dtype inf_onnx_dtype(int64_t type);
 
-// Its name in ONNX ("FLOAT8E4M3FN"), also of types that are not built; "?" for other numbers.
+// Returns the name of a number of TensorProto.DataType ("FLOAT8E4M3FN"), "?" if the number is
+// unknown.
 const char *inf_onnx_type_name(int64_t type);
 
-// Reads a TensorProto that has been checked (inf_onnx_model_read() does). Its name goes to `arena`.
+// Reads a TensorProto that was checked by inf_onnx_model_read(). Its name is copied to `arena`.
 //
 // INF_NOT_FOUND, INF_DENIED  the external file does not exist, or may not be read.
 // INF_INVALID      dimensions, type and data do not fit together; the text names the tensor.
@@ -42,8 +44,8 @@ enum inf_code inf_onnx_tensor_read(struct inf_onnx_tensor *tensor, struct inf_ar
                                    const struct inf_onnx_files *files, struct inf_span bytes,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// As inf_onnx_tensor_read(), for a tensor that nobody reads again: the pages that hold its raw_data go
-// back to the system as they are copied, and read as zeros from then on.
+// As inf_onnx_tensor_read(), for a tensor that is not read again: the pages of its raw_data are
+// returned to the system and read as zeros afterwards.
 enum inf_code inf_onnx_tensor_take(struct inf_onnx_tensor *tensor, struct inf_arena *arena,
                                    const struct inf_onnx_files *files, struct inf_span bytes,
                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the attributes of sliding windows.
 #include "backends/import/onnx/window.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 
 #define SIDE_MAX 65535
 
-// One number a spatial axis, within bounds.
+// Reads one number per spatial axis, within limits.
 static void read_numbers(struct inf_onnx_scope *s, const char *name, int32_t axes, int64_t fallback,
                          int64_t *out)
 {
@@ -49,9 +50,9 @@ int64_t inf_onnx_window_reach(const struct inf_onnx_window *window, int32_t axis
     return (window->kernel[axis] - 1) * window->dilation[axis] + 1;
 }
 
-// Explicit padding that makes ceil(input / stride) windows.
-static void pad_same(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
-                     bool odd_before)
+// Computes the padding that gives ceil(input / stride) windows.
+static void compute_same_padding(struct inf_onnx_scope *s, struct inf_onnx_window *window,
+                                 uint32_t x, bool odd_before)
 {
     window->same = false;
     for (int32_t i = 0; i < window->axes; i++) {
@@ -67,7 +68,7 @@ static void pad_same(struct inf_onnx_scope *s, struct inf_onnx_window *window, u
 void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
 {
     if (window->same)
-        pad_same(s, window, x, false);
+        compute_same_padding(s, window, x, false);
 }
 
 void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
@@ -97,10 +98,10 @@ void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *wind
     else if (strcmp(automatic, "SAME_UPPER") == 0)
         window->same = true;
     else if (strcmp(automatic, "SAME_LOWER") == 0)
-        pad_same(s, window, x, true);
+        compute_same_padding(s, window, x, true);
     else if (strcmp(automatic, "VALID") != 0)
         inf_build_fail(&s->b, INF_INVALID, "auto_pad is '%.20s'", automatic);
-    (void)inf_onnx_find_attr(s, "pads"); // means nothing beside auto_pad
+    (void)inf_onnx_find_attr(s, "pads"); // has no effect if there is auto_pad
 }
 
 void inf_onnx_window_widen(struct inf_onnx_window *window)

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sliding windows of ONNX's convolutions and poolings: attributes read once, for any number of
-// spatial axes, and settled into explicit padding where sizes are known.
+// The sliding windows of ONNX's convolutions and poolings: strides, dilations and padding for one
+// to three spatial axes.
 #ifndef INF_BACKENDS_IMPORT_ONNX_WINDOW_H
 #define INF_BACKENDS_IMPORT_ONNX_WINDOW_H
 
 #include "backends/import/onnx/scope.h"
 
-// Spatial axes of a tensor [n, c, ...].
+// The largest number of spatial axes of a tensor [n, c, ...].
 #define INF_ONNX_WINDOW_AXES 3
 
 struct inf_onnx_window {
-    int32_t axes; // spatial ones: 1 to 3
+    int32_t axes; // number of spatial axes, 1 to 3
     int64_t kernel[INF_ONNX_WINDOW_AXES];
     int64_t stride[INF_ONNX_WINDOW_AXES];
     int64_t dilation[INF_ONNX_WINDOW_AXES];
-    int64_t before[INF_ONNX_WINDOW_AXES]; // padding
+    int64_t before[INF_ONNX_WINDOW_AXES]; // padding before the first element
     int64_t after[INF_ONNX_WINDOW_AXES];
-    bool same; // padding as TensorFlow's: the odd one after; before and after mean nothing
+    bool same; // padding before the first element
 };
 
 // Reads strides, dilations, pads, auto_pad and kernel_shape of a node whose x has rank 3 to 5.
-// `kernel`: what kernel_shape is where the attribute is absent (a filter's); NULL: it must be there.
+// `kernel` is the kernel_shape if the attribute is absent; NULL: the attribute must be present.
 void inf_onnx_window_read(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                           const int64_t *kernel);
 
-// Makes `same` padding explicit; sizes of x must be known then.
+// Replaces `same` by explicit padding. The sizes of x must be known.
 void inf_onnx_window_settle(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x);
 
-// Elements from a window's first tap to its last along a spatial axis.
+// Returns the number of elements from a window's first tap to its last along a spatial axis.
 int64_t inf_onnx_window_reach(const struct inf_onnx_window *window, int32_t axis);
 
-// Makes a window over one axis one over two, the first of size 1.
+// Makes a window over one axis one over two axes, the first of size 1.
 void inf_onnx_window_widen(struct inf_onnx_window *window);
 
 #endif

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-// *out = the member `kind` ("i", "s", "list") of attribute `key`. false in *found where the node has
-// no such attribute. `steps` hold the way to it.
+// *out = the member `kind` ("i", "s", "list") of attribute `key`. false in *found where the node
+// has no such attribute. `steps` hold the way to it.
 static enum inf_code find_attr(const struct inf_tfjs_node *node, const char *key, const char *kind,
                                struct inf_json steps[3], bool *found, struct inf_error *err)
 {

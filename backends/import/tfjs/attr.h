@@ -36,13 +36,13 @@ enum inf_code inf_tfjs_attr_bool(const struct inf_tfjs_node *node, const char *k
 enum inf_code inf_tfjs_attr_text(const struct inf_tfjs_node *node, const char *key,
                                  struct inf_tfjs_text *out, struct inf_error *err) INF_NODISCARD;
 
-// The text attribute `key`, decoded, in its own case, into `text` of `size` bytes; "" where the node has
-// none.
+// The text attribute `key`, decoded, in its own case, into `text` of `size` bytes; "" where the
+// node has none.
 enum inf_code inf_tfjs_attr_raw(const struct inf_tfjs_node *node, const char *key, char *text,
                                 size_t size, struct inf_error *err) INF_NODISCARD;
 
-// *out = the text of attribute `key` as the document has it, undecoded: enough to tell two apart. The
-// arena's or the document's.
+// *out = the text of attribute `key` as the document has it, undecoded: enough to tell two apart.
+// The arena's or the document's.
 enum inf_code inf_tfjs_attr_key(const struct inf_tfjs_node *node, const char *key,
                                 struct inf_arena *arena, const char **out,
                                 struct inf_error *err) INF_NODISCARD;
@@ -66,8 +66,8 @@ enum inf_code inf_tfjs_attr_texts(const struct inf_tfjs_node *node, const char *
                                   struct inf_tfjs_text *items, uint32_t capacity, uint32_t *count,
                                   struct inf_error *err) INF_NODISCARD;
 
-// *out = the element type attribute `key`, as TensorFlow.js narrows types: all integers are i32, all
-// floats f32. Left as it is where the node has none.
+// *out = the element type attribute `key`, as TensorFlow.js narrows types: all integers are i32,
+// all floats f32. Left as it is where the node has none.
 //
 // INF_UNSUPPORTED  a type that is neither number nor bool.
 enum inf_code inf_tfjs_attr_dtype(const struct inf_tfjs_node *node, const char *key,

@@ -63,8 +63,8 @@ struct inf_tfjs_control {
 enum inf_code inf_tfjs_control_find(struct inf_tfjs_graph *graph,
                                     struct inf_error *err) INF_NODISCARD;
 
-// How many references must have values before `node` can be lowered, and which. For a node that ends
-// a loop or a branch, these are what goes into all of it.
+// How many references must have values before `node` can be lowered, and which. For a node that
+// ends a loop or a branch, these are what goes into all of it.
 uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t node);
 // As inf_tfjs_dependency_count() says.
 struct inf_tfjs_ref inf_tfjs_dependency(const struct inf_tfjs_graph *graph, uint32_t node,

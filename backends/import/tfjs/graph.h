@@ -28,8 +28,8 @@ struct inf_tfjs_node {
     uint32_t control_count;
     bool used;      // another node takes its data or waits for it
     bool reachable; // an output of the model hangs on it
-    // Filled while the graph is lowered: the value of each output in the graph that is being made in
-    // the region of that number.
+    // Filled while the graph is lowered: the value of each output in the graph that is being made
+    // in the region of that number.
     uint32_t region;
     uint32_t *values;
     uint32_t value_count;

@@ -21,7 +21,8 @@ uint32_t inf_tfjs_spatial(const struct inf_tfjs_scope *scope, uint32_t axis);
 // Where the channels stand in such lists.
 uint32_t inf_tfjs_channel(const struct inf_tfjs_scope *scope, uint32_t rank);
 
-// *value = a list with an element for each dimension, as the node has it, in the order of channels last.
+// *value = a list with an element for each dimension, as the node has it, in the order of channels
+// last.
 enum inf_code inf_tfjs_list_channels_last(struct inf_tfjs_scope *scope, uint32_t *value,
                                           struct inf_error *err) INF_NODISCARD;
 

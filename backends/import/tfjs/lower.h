@@ -37,8 +37,8 @@ struct inf_tfjs_op {
     bool takes_complex;      // the function looks for complex inputs itself
 };
 
-// Returns a builder whose nodes have the name of the scope's node. Failures latch in it: test its `code`
-// before anything that could set `err` again.
+// Returns a builder whose nodes have the name of the scope's node. Failures latch in it: test its
+// `code` before anything that could set `err` again.
 struct inf_builder inf_tfjs_builder(const struct inf_tfjs_scope *scope, struct inf_error *err);
 
 // Adds a node and infers its shapes. out_values has room for its output_count outputs.
@@ -53,7 +53,8 @@ enum inf_code inf_tfjs_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind
 enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uint32_t **out_values,
                                struct inf_error *err) INF_NODISCARD;
 
-// Makes `value` the node's only output, with channels first where inf_tfjs_channels_last() found so.
+// Makes `value` the node's only output, with channels first where inf_tfjs_channels_last() found
+// so.
 enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value,
                               struct inf_error *err) INF_NODISCARD;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of all TensorFlow operators that can be lowered: the tables of the families, searched in order.
+// The list of all TensorFlow operators that can be lowered: the tables of the families, searched in
+// order.
 #include "backends/import/tfjs/op_table.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowers what references depend on. A depth-first walk puts the nodes in an order in which every input is
-// lowered before it is used; then each is lowered by its operator's function. The walk keeps its own
-// stack because a model may be as deep as it has nodes.
+// Lowers what references depend on. A depth-first walk puts the nodes in an order in which every
+// input is lowered before it is used; then each is lowered by its operator's function. The walk
+// keeps its own stack because a model may be as deep as it has nodes.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of what an output hangs on, into the model's graph or into a subgraph of a branch or loop.
-// Each graph that is being made is a region: nodes have values of their own in each, and what was
-// known of the outer region comes back when the inner one ends.
+// Lowering of what an output hangs on, into the model's graph or into a subgraph of a branch or
+// loop. Each graph that is being made is a region: nodes have values of their own in each, and what
+// was known of the outer region comes back when the inner one ends.
 #ifndef INF_BACKENDS_IMPORT_TFJS_REGION_H
 #define INF_BACKENDS_IMPORT_TFJS_REGION_H
 
@@ -25,8 +25,9 @@ struct inf_tfjs_library {
     uint32_t function_count;
     uint32_t region_count; // so far
     uint64_t work_count;   // nodes made and regions begun: functions could multiply without end
-    // What lowering reaches through pointers, because operators with bodies lower nodes themselves: the
-    // row of an operator (NULL if it is not supported), and the branch or loop that a node ends.
+    // What lowering reaches through pointers, because operators with bodies lower nodes themselves:
+    // the row of an operator (NULL if it is not supported), and the branch or loop that a node
+    // ends.
     const struct inf_tfjs_op *(*find_op)(const char *name);
     enum inf_code (*lower_merge)(struct inf_tfjs_scope *scope, struct inf_error *err);
     enum inf_code (*lower_exit)(struct inf_tfjs_scope *scope, struct inf_error *err);
@@ -43,7 +44,8 @@ void inf_tfjs_library_fini(struct inf_tfjs_library *library);
 enum inf_code inf_tfjs_library_count(struct inf_tfjs_library *library, uint32_t work,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Begins the region of a model's own graph in scope->region, to be ended with inf_tfjs_region_end().
+// Begins the region of a model's own graph in scope->region, to be ended with
+// inf_tfjs_region_end().
 enum inf_code inf_tfjs_region_begin(struct inf_tfjs_scope *scope,
                                     struct inf_error *err) INF_NODISCARD;
 // Ends the scope's region: nodes have the values again that they had in the outer one.
@@ -100,8 +102,8 @@ enum inf_code inf_tfjs_emit_loop(struct inf_tfjs_scope *scope,
                                  const struct inf_tfjs_loop_call *call, uint32_t *out_values,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Lowers the function `name` with these arguments; out_values has room for `output_count` values, as
-// many as it must have.
+// Lowers the function `name` with these arguments; out_values has room for `output_count` values,
+// as many as it must have.
 enum inf_code inf_tfjs_call_function(struct inf_tfjs_scope *scope, const char *name,
                                      const uint32_t *arguments, uint32_t argument_count,
                                      uint32_t *out_values, uint32_t output_count,

@@ -140,7 +140,8 @@ static enum inf_code add_placeholders(const struct side *inputs,
     return INF_OK;
 }
 
-// *out = the signature object, at the top or in the metadata; its value is NULL where there is none.
+// *out = the signature object, at the top or in the metadata; its value is NULL where there is
+// none.
 static enum inf_code find_signature(const struct inf_json *document, struct inf_json *metadata,
                                     struct inf_json *out, struct inf_error *err)
 {

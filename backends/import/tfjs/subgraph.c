@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches and loops of the graph, and what of TensorFlow becomes one: a Merge, the Exits of a frame,
-// a call of functions.
+// Branches and loops of the graph, and what of TensorFlow becomes one: a Merge, the Exits of a
+// frame, a call of functions.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,8 +171,8 @@ static bool refine_guess(const struct inf_graph *body, struct inf_shape *shapes,
     return held;
 }
 
-// Builds condition and body for shapes that hold in every iteration: what lowering knows of shapes it
-// makes use of.
+// Builds condition and body for shapes that hold in every iteration: what lowering knows of shapes
+// it makes use of.
 static enum inf_code build_loop(struct inf_tfjs_scope *scope, const struct inf_tfjs_loop_call *loop,
                                 struct inf_shape *shapes, struct inf_graph *sides[2],
                                 struct inf_error *err)

@@ -21,8 +21,8 @@ struct inf_tfjs_tables {
 };
 
 // Finds the tables of a model, in its graph and in `document`'s modelInitializer, and what fills
-// them; nodes of `source` that stand for one point to it from then on. The names are the document's and the
-// graph's.
+// them; nodes of `source` that stand for one point to it from then on. The names are the document's
+// and the graph's.
 //
 // INF_INVALID  the initializer, or its signature, is no graph.
 enum inf_code inf_tfjs_tables_read(struct inf_tfjs_tables *tables, const struct inf_json *document,

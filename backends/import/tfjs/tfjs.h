@@ -9,10 +9,9 @@
 #include "backends/import/common/json.h"
 #include "backends/import/common/shards.h"
 
-// Lowers the graph model `document`, whose shards lie at `place` and are added to `tally`.
-// What it lacks goes to `report` (NULL allowed), as inf_import_options has it.
-// *out_graph is the caller's to destroy; shapes are inferred and it is verified. Errors are those of
-// inf_model_import().
+// Lowers the graph model `document`, whose shards lie at `place` and are added to `tally`. What it
+// lacks goes to `report` (NULL allowed), as inf_import_options has it. *out_graph is the caller's
+// to destroy; shapes are inferred and it is verified. Errors are those of inf_model_import().
 //
 // Blocks (reads the shards).
 enum inf_code inf_tfjs_import(struct inf_graph **out_graph, const struct inf_json *document,

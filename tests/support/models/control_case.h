@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models with control flow, written as TensorFlow.js's nodes and run by ref with all passes and with none: for
-// tests of what comes out. One at a time.
+// Models with control flow, written as TensorFlow.js's nodes and run by ref with all passes and
+// with none: for tests of what comes out. One at a time.
 #ifndef INF_TESTS_SUPPORT_MODELS_CONTROL_CASE_H
 #define INF_TESTS_SUPPORT_MODELS_CONTROL_CASE_H
 
@@ -63,23 +63,24 @@ void inf_control_node(const char *name, const char *op, const char *inputs);
 // Adds the node by which `from` comes into a frame.
 void inf_control_enter(const char *name, const char *from, const char *frame);
 
-// Adds a loop variable NAME from value `from`: NAME/merge is its value in an iteration, NAME/body what the
-// body sees, NAME the last value; the body must make NAME/next.
+// Adds a loop variable NAME from value `from`: NAME/merge is its value in an iteration, NAME/body
+// what the body sees, NAME the last value; the body must make NAME/next.
 void inf_control_variable(const char *name, const char *from, const char *frame);
 
 // Ends the model with an output y and imports it, which must succeed.
 void inf_control_accept(const char *output);
 
-// Ends the model with an output y and imports it, which must fail with `code` and a text that has `part` in it.
+// Ends the model with an output y and imports it, which must fail with `code` and a text that has
+// `part` in it.
 void inf_control_refuse(const char *output, enum inf_code code, const char *part);
 
-// Runs a copy of the graph with the passes of the bits `disabled` switched off; INF_CANCELLED where `cancelled`
-// (NULL allowed) was set.
+// Runs a copy of the graph with the passes of the bits `disabled` switched off; INF_CANCELLED where
+// `cancelled` (NULL allowed) was set.
 enum inf_code inf_control_run_with(uint32_t disabled, const struct inf_feed *feed,
                                    const atomic_bool *cancelled);
 
-// Runs the graph without passes, with loops and branches inlined only, and with all passes; each way, the
-// output's elements are these.
+// Runs the graph without passes, with loops and branches inlined only, and with all passes; each
+// way, the output's elements are these.
 void inf_control_check(const struct inf_feed *feed, uint32_t output, const double *wanted,
                        uint32_t count);
 

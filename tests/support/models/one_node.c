@@ -9,8 +9,8 @@
 #include "backends/base/half.h"
 #include "backends/graph/shape/infer.h"
 
-// Bytes before and behind every operand. Behind inputs kernels may read them, but not use them: they
-// make a NaN of any float.
+// Bytes before and behind every operand. Behind inputs kernels may read them, but not use them:
+// they make a NaN of any float.
 #define GUARD_BYTES 64
 #define GUARD       0xff
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph of one node, for tests of kernels: operands in, a device, outputs back. Whatever goes wrong
-// outside the device fails the test at once.
+// A graph of one node, for tests of kernels: operands in, a device, outputs back. Whatever goes
+// wrong outside the device fails the test at once.
 #ifndef INF_TESTS_SUPPORT_MODELS_ONE_NODE_H
 #define INF_TESTS_SUPPORT_MODELS_ONE_NODE_H
 
@@ -42,8 +42,8 @@ void one_node_round(struct one_node *one);
 // Frees operands and outputs.
 void one_node_fini(struct one_node *one);
 
-// Moves the inputs to fences, and makes outputs at fences from now on. For devices that compute in the
-// host's memory. Constants are no device's to read behind, but the graph has copies of them.
+// Moves the inputs to fences, and makes outputs at fences from now on. For devices that compute in
+// the host's memory. Constants are no device's to read behind, but the graph has copies of them.
 void one_node_fence(struct one_node *one);
 
 // Adds an input that is given at run time; `data` is copied.
@@ -66,13 +66,13 @@ enum inf_code one_node_graph(const struct one_node *one, struct inf_graph **out_
 enum inf_code one_node_run(struct one_node *one, struct inf_device *device,
                            struct inf_error *err) INF_NODISCARD;
 
-// Fails the test unless output `output` of the last run has this type, this shape and these elements.
-// Floats may be off by 1e-6 and a 1e-5th part; a NaN wants a NaN.
+// Fails the test unless output `output` of the last run has this type, this shape and these
+// elements. Floats may be off by 1e-6 and a 1e-5th part; a NaN wants a NaN.
 void one_node_expect(const struct one_node *one, uint32_t output, enum inf_dtype dtype,
                      struct inf_shape shape, const void *elements);
 
-// Whether `got` is within `absolute` plus `relative` times |wanted| of `wanted`. NaN is near NaN only,
-// an infinity near itself only.
+// Whether `got` is within `absolute` plus `relative` times |wanted| of `wanted`. NaN is near NaN
+// only, an infinity near itself only.
 bool one_node_near(double got, double wanted, double absolute, double relative);
 
 // Frees the outputs.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes small TensorFlow.js graph models for tests: DIRECTORY/model.json and DIRECTORY/weights.bin.
-// Whatever goes wrong ends the test by abort().
+// Writes small TensorFlow.js graph models for tests: DIRECTORY/model.json and
+// DIRECTORY/weights.bin. Whatever goes wrong ends the test by abort().
 #ifndef INF_TESTS_SUPPORT_MODELS_TFJS_WRITER_H
 #define INF_TESTS_SUPPORT_MODELS_TFJS_WRITER_H
 
@@ -58,8 +58,8 @@ void inf_tfjs_writer_end(struct inf_tfjs_writer *writer);
 // a, b FP32 [-1,4]; y FP32 [-1,4] = a + b.
 void inf_write_add_model(const char *directory);
 
-// x FP32 [-1,8,8,3]; y FP32 [-1,2,2,4]: zero pad by 1, 3x3 convolution with stride 2, bias, relu, 2x2
-// max pool. The filter picks one element of each window, so that
+// x FP32 [-1,8,8,3]; y FP32 [-1,2,2,4]: zero pad by 1, 3x3 convolution with stride 2, bias, relu,
+// 2x2 max pool. The filter picks one element of each window, so that
 //   y[n,p,q,k] = max over i in {2p,2p+1}, j in {2q,2q+1} of
 //                max(0, (k + 1) * x[n,2i,2j,k % 3] + bias[k]),   bias = {0, 0.5, -1, 2}.
 void inf_write_conv_model(const char *directory);

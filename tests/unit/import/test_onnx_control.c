@@ -275,7 +275,8 @@ Test(onnx_control, a_branch_that_makes_no_sense_fails_the_run_that_takes_it)
     cr_assert_not_null(strstr(err.text, "axis 2"), "%s", err.text);
 }
 
-// The shapes at hand fit the else branch alone: squeezing an axis of 2 is nobody's fault until then.
+// The shapes at hand fit the else branch alone: squeezing an axis of 2 is nobody's fault until
+// then.
 Test(onnx_control, shapes_that_fit_one_branch_do_for_it)
 {
     static const float x[] = {1, 2, 3, 4, 5, 6}, rows[] = {6, 15};
@@ -292,7 +293,8 @@ Test(onnx_control, shapes_that_fit_one_branch_do_for_it)
 
 // --- Loop ---
 
-// Rounds and condition are inputs: sum += x each round, stacked up; goes on while the sum is below 10.
+// Rounds and condition are inputs: sum += x each round, stacked up; goes on while the sum is below
+// 10.
 Test(onnx_control, a_run_counts_the_rounds_of_a_loop)
 {
     static const int64_t one[] = {1};

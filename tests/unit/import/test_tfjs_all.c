@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each of the 248 operators that TensorFlow.js's converter knows is either built or refused by name,
-// and what is refused says why.
+// Each of the 248 operators that TensorFlow.js's converter knows is either built or refused by
+// name, and what is refused says why.
 #include <criterion/criterion.h>
 #include <string.h>
 

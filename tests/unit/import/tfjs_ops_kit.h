@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for tests of how TensorFlow.js' operators are lowered: begin() a model, give it input()s, constants
-// and node()s, then ask for its output_of() or refuse() it.
+// Words for tests of how TensorFlow.js' operators are lowered: begin() a model, give it input()s,
+// constants and node()s, then ask for its output_of() or refuse() it.
 #ifndef INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
 #define INF_TESTS_UNIT_IMPORT_TFJS_OPS_KIT_H
 

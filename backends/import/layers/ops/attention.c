@@ -15,7 +15,8 @@ static enum inf_code emit_einsum(struct inf_layers_scope *scope, const char *equ
     return code == INF_OK ? INF_OK : inf_layers_error(scope->layer, code, err);
 }
 
-// The shape that a weight of the layer must have is what the file says it has: the product checks it.
+// The shape that a weight of the layer must have is what the file says it has: the product checks
+// it.
 static enum inf_code add_weight(struct inf_layers_scope *scope, const char *name, int32_t rank,
                                 uint32_t *out_value, struct inf_error *err)
 {
@@ -31,8 +32,8 @@ static int32_t count_letters(const char *start, const char *ends)
     return (int32_t)strcspn(start, ends);
 }
 
-// "abc,cd->abd" with bias_axes "d": the bias has an axis for each letter of the result from the first
-// of bias_axes on.
+// "abc,cd->abd" with bias_axes "d": the bias has an axis for each letter of the result from the
+// first of bias_axes on.
 static enum inf_code lower_einsum_dense(struct inf_layers_scope *scope, struct inf_error *err)
 {
     const struct inf_json *config = &scope->layer->config;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TransformerDecoder: attention of a sequence to itself and, where it is given one, to another; then two
-// dense layers; each with what it began from added, and normalised.
+// TransformerDecoder: attention of a sequence to itself and, where it is given one, to another;
+// then two dense layers; each with what it began from added, and normalised.
 //
 // TensorFlow.js 4.22 has the class in its sources only, gives it no weights of its own to save, and
 // normalises three times with the same one. What is meant is what KerasNLP writes.
@@ -61,8 +61,8 @@ static enum inf_code normalize(const struct decoder *decoder, const char *name, 
     return inf_layers_normalize_last(&part, decoder->epsilon, *x, x, err);
 }
 
-// Adds one attention to *x; its mask is made of what the call gives as `padding` and `whole`, of what is
-// known of `values`, and of time where it is causal.
+// Adds one attention to *x; its mask is made of what the call gives as `padding` and `whole`, of
+// what is known of `values`, and of time where it is causal.
 struct block {
     const char *attention, *norm;
     const struct inf_layers_tensor *values; // NULL: x itself

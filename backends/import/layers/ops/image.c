@@ -34,7 +34,8 @@ struct size {
     int32_t height, width;
 };
 
-// Reads height and width, and adds the input as a batch of pictures: a single one is a batch of one.
+// Reads height and width, and adds the input as a batch of pictures: a single one is a batch of
+// one.
 static enum inf_code begin(struct inf_layers_scope *scope, struct size *size, uint32_t *out_value,
                            struct inf_error *err)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers. One cell is a node of the operator rnn, with any number of steps; what it has not, masks
-// and stacks of cells, is written out step by step where there are not too many: what the input adds to a step
-// is one product for all steps then.
+// Recurrent layers. One cell is a node of the operator rnn, with any number of steps; what it has
+// not, masks and stacks of cells, is written out step by step where there are not too many: what
+// the input adds to a step is one product for all steps then.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and what stands around it, as products and a softmax.
+// Attention and RotaryEmbedding, built from matrix products and a softmax.
 #include <math.h>
 #include <string.h>
 
@@ -7,11 +7,11 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Operands [batch, heads, sequence, size].
+// The operands, [batch, heads, sequence, size].
 struct attention {
     uint32_t q, k, v;
-    int32_t q_heads, kv_heads; // 0: as the operands have them
-    bool is_flat;              // operands came as [batch, sequence, heads * size]
+    int32_t q_heads, kv_heads; // 0: the number of heads is that of the operands
+    bool is_flat;              // operands were given as [batch, sequence, heads * size]
     enum inf_dtype dtype;
 };
 
@@ -38,7 +38,7 @@ static uint32_t join_heads(struct inf_onnx_scope *s, uint32_t x)
     return inf_build_reshape_to(&s->b, x, inf_build_concat(&s->b, dims, 3, 0));
 }
 
-// Each head of x `times` times, one after the other.
+// Repeats each head of x `times` times in a row.
 static uint32_t repeat_heads(struct inf_onnx_scope *s, uint32_t x, int64_t times)
 {
     int64_t heads = inf_build_known_dim(&s->b, x, 1);
@@ -67,17 +67,17 @@ static void read_operands(struct inf_onnx_scope *s, struct attention *attention)
     attention->v = split_heads(s, attention->v, attention->kv_heads);
 }
 
-// Minus infinity where `mask` is false, 0 elsewhere.
-static uint32_t mask_bias(struct inf_onnx_scope *s, uint32_t mask, enum inf_dtype dtype)
+// Adds a tensor that is minus infinity where `mask` is false and 0 elsewhere.
+static uint32_t add_mask_bias(struct inf_onnx_scope *s, uint32_t mask, enum inf_dtype dtype)
 {
     return inf_build_select(&s->b, mask, inf_build_scalar(&s->b, dtype, 0),
                             inf_build_scalar(&s->b, dtype, -INFINITY));
 }
 
-// What a query may look at: keys up to its own place, `past` of them being before the first query. Where
-// each batch has keys of its own number, the queries are the last of them.
-static uint32_t causal_bias(struct inf_onnx_scope *s, const struct attention *attention,
-                            int64_t past)
+// Adds the causal bias: a query sees keys up to its own position. `past` keys come before the first
+// query. If batches have different numbers of keys, the queries are the last ones of each.
+static uint32_t add_causal_bias(struct inf_onnx_scope *s, const struct attention *attention,
+                                int64_t past)
 {
     int64_t rows = inf_build_known_dim(&s->b, attention->q, 2);
     int64_t columns = inf_build_known_dim(&s->b, attention->k, 2);
@@ -93,31 +93,31 @@ static uint32_t causal_bias(struct inf_onnx_scope *s, const struct attention *at
         place = inf_build_binary_number(&s->b, INF_BINARY_ADD, place, (double)past);
     }
     uint32_t key = inf_build_iota(&s->b, INF_DTYPE_I64, columns);
-    return mask_bias(s, inf_build_compare(&s->b, INF_COMPARE_LESS_EQUAL, key, place),
-                     attention->dtype);
+    return add_mask_bias(s, inf_build_compare(&s->b, INF_COMPARE_LESS_EQUAL, key, place),
+                         attention->dtype);
 }
 
-// Keys behind the number that count in each batch are not looked at.
-static uint32_t length_bias(struct inf_onnx_scope *s, const struct attention *attention,
-                            uint32_t lengths)
+// Adds the bias that hides keys beyond the number of valid ones in each batch.
+static uint32_t add_length_bias(struct inf_onnx_scope *s, const struct attention *attention,
+                                uint32_t lengths)
 {
     int64_t columns = inf_build_known_dim(&s->b, attention->k, 2);
     uint32_t index = inf_build_iota(&s->b, inf_build_dtype(&s->b, lengths), columns);
     lengths = inf_build_expand_dims(&s->b, lengths, (int64_t[]){1, 2, 3}, 3);
-    return mask_bias(s, inf_build_compare(&s->b, INF_COMPARE_LESS, index, lengths),
-                     attention->dtype);
+    return add_mask_bias(s, inf_build_compare(&s->b, INF_COMPARE_LESS, index, lengths),
+                         attention->dtype);
 }
 
-// A mask that covers fewer keys than there are hides the rest.
-static uint32_t given_bias(struct inf_onnx_scope *s, const struct attention *attention,
-                           uint32_t mask)
+// Adds the bias of the mask input. A mask that covers fewer keys than there are hides the others.
+static uint32_t add_given_bias(struct inf_onnx_scope *s, const struct attention *attention,
+                               uint32_t mask)
 {
     int64_t missing =
         inf_build_known_dim(&s->b, attention->k, 2) - inf_build_known_dim(&s->b, mask, -1);
     int32_t rank = inf_build_rank(&s->b, mask);
     int64_t pads[2 * INF_LIMIT_RANK] = {0};
     if (inf_build_dtype(&s->b, mask) == INF_DTYPE_BOOL)
-        mask = mask_bias(s, mask, attention->dtype);
+        mask = add_mask_bias(s, mask, attention->dtype);
     if (missing > 0 && inf_build_known_dim(&s->b, mask, -1) != 1) {
         pads[2 * rank - 1] = missing;
         mask = inf_build_pad(&s->b, mask, pads, rank, INF_PAD_CONSTANT,
@@ -126,7 +126,7 @@ static uint32_t given_bias(struct inf_onnx_scope *s, const struct attention *att
     return mask;
 }
 
-static uint32_t softcapped(struct inf_onnx_scope *s, uint32_t x, float cap)
+static uint32_t add_softcap(struct inf_onnx_scope *s, uint32_t x, float cap)
 {
     if (cap == 0)
         return x;
@@ -135,20 +135,20 @@ static uint32_t softcapped(struct inf_onnx_scope *s, uint32_t x, float cap)
                                    (double)cap);
 }
 
-// Scores with everything added that hides keys.
+// Adds to the scores all biases that hide keys.
 static uint32_t add_biases(struct inf_onnx_scope *s, const struct attention *attention,
                            uint32_t scores, int64_t past)
 {
     if (inf_onnx_input(s, 3) != INF_VALUE_NONE)
-        scores = inf_build_add(&s->b, scores, given_bias(s, attention, s->inputs[3]));
+        scores = inf_build_add(&s->b, scores, add_given_bias(s, attention, s->inputs[3]));
     if (inf_onnx_attr_int(s, "is_causal", 0) != 0)
-        scores = inf_build_add(&s->b, scores, causal_bias(s, attention, past));
+        scores = inf_build_add(&s->b, scores, add_causal_bias(s, attention, past));
     if (inf_onnx_input(s, 6) != INF_VALUE_NONE)
-        scores = inf_build_add(&s->b, scores, length_bias(s, attention, s->inputs[6]));
+        scores = inf_build_add(&s->b, scores, add_length_bias(s, attention, s->inputs[6]));
     return scores;
 }
 
-// Joins what came before to keys and values; how much that was.
+// Joins past keys and values to the current ones. Returns the number of past keys.
 static int64_t join_past(struct inf_onnx_scope *s, struct attention *attention)
 {
     uint32_t past_k = inf_onnx_input(s, 4), past_v = inf_onnx_input(s, 5);
@@ -165,8 +165,8 @@ static int64_t join_past(struct inf_onnx_scope *s, struct attention *attention)
     return past;
 }
 
-// Softmax along keys; 0 where all of them are hidden.
-static uint32_t weigh(struct inf_onnx_scope *s, uint32_t scores)
+// Adds the softmax along keys; a query whose keys are all hidden gets 0.
+static uint32_t add_softmax(struct inf_onnx_scope *s, uint32_t scores)
 {
     const struct inf_ints keys = {.count = 1, .values = {3}};
     enum inf_dtype dtype = inf_build_dtype(&s->b, scores);
@@ -179,7 +179,7 @@ static uint32_t weigh(struct inf_onnx_scope *s, uint32_t scores)
     return inf_build_select(&s->b, hidden, zero, weights);
 }
 
-static uint32_t product(struct inf_onnx_scope *s, uint32_t q, uint32_t k)
+static uint32_t multiply_keys(struct inf_onnx_scope *s, uint32_t q, uint32_t k)
 {
     struct inf_build_node node = inf_build_describe(INF_OP_MATMUL, q, k, INF_VALUE_NONE);
     node.attrs.matmul.transpose_b = true;
@@ -206,16 +206,18 @@ static void lower_attention(struct inf_onnx_scope *s)
     if (scale == 0)
         scale = (float)(1 / sqrt((double)INF_MAX(inf_build_known_dim(&s->b, attention.q, 3), 1)));
     (void)inf_onnx_find_attr(s,
-                             "softmax_precision"); // ours is never less than that of the operands
+                             // The softmax is never less precise than its operands.
+                             "softmax_precision");
     int32_t mode = inf_onnx_attr_int(s, "qk_matmul_output_mode", 0);
-    // The scale goes half into each side, which is how the reference rounds.
+    // Both operands are multiplied by the square root of the scale, which rounds as the reference
+    // does.
     uint32_t q = inf_build_binary_number(&s->b, INF_BINARY_MUL, attention.q, sqrt((double)scale));
     uint32_t k = inf_build_binary_number(&s->b, INF_BINARY_MUL, attention.k, sqrt((double)scale));
     uint32_t stages[4];
-    stages[0] = product(s, q, repeat_heads(s, k, times));
-    stages[1] = softcapped(s, stages[0], cap);
+    stages[0] = multiply_keys(s, q, repeat_heads(s, k, times));
+    stages[1] = add_softcap(s, stages[0], cap);
     stages[2] = add_biases(s, &attention, stages[1], past);
-    stages[3] = weigh(s, stages[2]);
+    stages[3] = add_softmax(s, stages[2]);
     uint32_t y = inf_build_matmul(&s->b, stages[3], repeat_heads(s, attention.v, times));
     s->outputs[0] = attention.is_flat ? join_heads(s, y) : y;
     if (mode < 0 || mode > 3)
@@ -224,9 +226,9 @@ static void lower_attention(struct inf_onnx_scope *s)
         s->outputs[3] = stages[mode];
 }
 
-// Pairs of channels turned by an angle that hangs on the position.
-static uint32_t rotate(struct inf_onnx_scope *s, uint32_t x, uint32_t cosine, uint32_t sine,
-                       int64_t size, bool interleaved)
+// Rotates pairs of channels by an angle that depends on the position.
+static uint32_t rotate_pairs(struct inf_onnx_scope *s, uint32_t x, uint32_t cosine, uint32_t sine,
+                             int64_t size, bool interleaved)
 {
     uint32_t halves[2];
     for (int32_t i = 0; i < 2; i++)
@@ -272,7 +274,7 @@ static void lower_rotary(struct inf_onnx_scope *s)
     cosine = inf_build_expand_dims(&s->b, cosine, (int64_t[]){1}, 1);
     sine = inf_build_expand_dims(&s->b, sine, (int64_t[]){1}, 1);
     uint32_t turned = size == whole ? x : inf_build_slice(&s->b, x, 3, 0, size, 1);
-    turned = rotate(s, turned, cosine, sine, size, interleaved);
+    turned = rotate_pairs(s, turned, cosine, sine, size, interleaved);
     if (size != whole)
         turned = inf_build_concat(
             &s->b, (uint32_t[]){turned, inf_build_slice(&s->b, x, 3, size, whole, 1)}, 2, 3);

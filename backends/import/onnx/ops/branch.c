@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// If: the side that is taken, where the condition is known; else a branch that a run chooses. Where
-// its sides make tensors of different rank, what comes behind them is lowered once in each, as what
-// operators mean hangs on ranks.
+// If. A known condition selects one branch, which is lowered in place. Otherwise both branches
+// become subgraphs of a BRANCH node, and the condition selects one at run time.
+// If the branches make tensors of different rank, the nodes behind the If could not be lowered,
+// because operators depend on ranks. Then these nodes are lowered twice: as the end of each branch.
+// The frame's outputs become the outputs of the BRANCH node:
+//     y = If(c) {a} {b}; z = f(y)   becomes   z = If(c) {f(a)} {f(b)}
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +15,12 @@
 #include "backends/import/onnx/lower.h"
 #include "backends/import/onnx/op_table.h"
 
-// What comes behind an If, where it goes into the branches.
+// The nodes behind an If, if they become part of its branches.
 struct rest {
-    struct inf_onnx_frame *frame; // that the If stands in
+    struct inf_onnx_frame *frame; // frame of the If
     struct inf_onnx_node *nodes;
     uint32_t count;
-    const char **outputs; // of the frame, as far as nothing before the If makes them
+    const char **outputs; // outputs of the frame that no node before the If makes
     uint32_t output_count;
 };
 
@@ -28,11 +31,11 @@ static void check_body(struct inf_onnx_scope *s, const struct inf_onnx_body *bod
                        body->graph.output_count, s->output_count);
 }
 
-// --- one side ---
+// --- one branch ---
 
-// Lowers what comes behind the If, whose outputs are `values`, and what it makes into the side.
-static void lower_rest(struct inf_onnx_scope *s, const struct rest *rest, const uint32_t *values,
-                       struct inf_onnx_capture *capture)
+// Lowers the nodes behind the If into a branch. `values` are the outputs of the If in this branch.
+static void lower_following_nodes(struct inf_onnx_scope *s, const struct rest *rest,
+                                  const uint32_t *values, struct inf_onnx_capture *capture)
 {
     struct inf_onnx_frame frame = {.outer = rest->frame,
                                    .opsets = rest->frame->opsets,
@@ -54,9 +57,10 @@ static void lower_rest(struct inf_onnx_scope *s, const struct rest *rest, const 
     inf_onnx_names_fini(&frame.names);
 }
 
-// Lowers a branch, and the rest behind it where that is not NULL, into a graph of its own.
-static void lower_side(struct inf_onnx_scope *s, const char *attribute,
-                       struct inf_onnx_capture *capture, const struct rest *rest)
+// Lowers a branch into a graph of its own, followed by the nodes behind the If unless `rest` is
+// NULL.
+static void lower_branch(struct inf_onnx_scope *s, const char *attribute,
+                         struct inf_onnx_capture *capture, const struct rest *rest)
 {
     struct inf_onnx_scope inner = *s;
     struct inf_onnx_body body;
@@ -73,23 +77,23 @@ static void lower_side(struct inf_onnx_scope *s, const char *attribute,
     if (inf_build_ok(&s->b))
         inf_onnx_body_lower(&inner, &body, NULL, values);
     if (rest != NULL)
-        lower_rest(&inner, rest, values, capture);
+        lower_following_nodes(&inner, rest, values, capture);
     else
         inf_onnx_body_add_outputs(&inner, values, s->output_count);
     s->b.code = inner.b.code;
 }
 
-// --- a side that cannot work ---
+// --- branches that cannot be lowered ---
 
-// Whether a side that could not be lowered makes the other one useless: what is wrong with it shows
-// only where it is taken.
+// Returns true if a branch that could not be lowered makes the import fail. Otherwise the failure
+// is reported only by a run that takes this branch.
 static bool is_fatal(const struct inf_onnx_scope *s, const struct rest *rest)
 {
     return rest == NULL || (s->b.code != INF_INVALID && s->b.code != INF_UNSUPPORTED);
 }
 
-// A value of that type and rank which no run can compute.
-static uint32_t impossible(struct inf_onnx_scope *s, enum inf_dtype dtype, int32_t rank)
+// Adds a value of a type and rank that fails every run: an element beyond the end of a list.
+static uint32_t add_failing_value(struct inf_onnx_scope *s, enum inf_dtype dtype, int32_t rank)
 {
     uint32_t dims[INF_LIMIT_RANK];
     uint32_t nothing = inf_build_list(&s->b, (int64_t[]){0}, 1);
@@ -103,10 +107,10 @@ static uint32_t impossible(struct inf_onnx_scope *s, enum inf_dtype dtype, int32
                           inf_build_scalar(&s->b, dtype, 0));
 }
 
-// Puts nodes that fail any run into the place of a side that could not be lowered. They are named by
-// what is wrong with it, which is what the failure of the run then says.
-static void fail_side(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
-                      const struct inf_graph *other, const char *reason)
+// Replaces a branch that could not be lowered by nodes that fail any run. Their name is the reason,
+// so that the error of the run shows it.
+static void replace_broken_branch(struct inf_onnx_scope *s, struct inf_onnx_capture *capture,
+                                  const struct inf_graph *other, const char *reason)
 {
     struct inf_onnx_scope inner = *s;
     struct inf_onnx_node node = *s->node;
@@ -125,15 +129,15 @@ static void fail_side(struct inf_onnx_scope *s, struct inf_onnx_capture *capture
     inner.b.graph = capture->graph;
     for (uint32_t i = 0; inf_build_ok(&inner.b) && i < other->output_count; i++) {
         const struct inf_value *value = &other->values[other->outputs[i].value];
-        uint32_t made = impossible(&inner, value->dtype, value->shape.rank);
+        uint32_t made = add_failing_value(&inner, value->dtype, value->shape.rank);
         inf_onnx_body_add_outputs(&inner, &made, 1);
     }
     s->b.code = inner.b.code;
 }
 
-// --- both ---
+// --- both branches ---
 
-// Whether both sides know the rank of what they make, and differ.
+// Returns true if an output has known and different ranks in the two branches.
 static bool ranks_differ(const struct inf_graph *a, const struct inf_graph *b)
 {
     for (uint32_t i = 0; i < a->output_count; i++) {
@@ -145,7 +149,7 @@ static bool ranks_differ(const struct inf_graph *a, const struct inf_graph *b)
     return false;
 }
 
-// The node, its condition first, then what its branches take.
+// Adds the BRANCH node. Its inputs are the condition and the captured values.
 static void emit_branch(struct inf_onnx_scope *s, const struct inf_onnx_captured *captured,
                         const uint32_t sides[2], uint32_t *outputs, uint32_t output_count)
 {
@@ -168,9 +172,10 @@ static void emit_branch(struct inf_onnx_scope *s, const struct inf_onnx_captured
     inf_build_emit(&s->b, &node, outputs);
 }
 
-// Lowers both sides and adds the node, unless the sides diverge and no rest stands behind them.
-static bool lower_sides(struct inf_onnx_scope *s, const struct rest *rest, uint32_t *outputs,
-                        uint32_t output_count)
+// Lowers both branches and adds the node. Returns false, without adding it, if ranks differ and no
+// nodes behind the If are given.
+static bool lower_branches(struct inf_onnx_scope *s, const struct rest *rest, uint32_t *outputs,
+                           uint32_t output_count)
 {
     static const char *const attributes[] = {"then_branch", "else_branch"};
     struct inf_onnx_captured captured = {0};
@@ -182,7 +187,7 @@ static bool lower_sides(struct inf_onnx_scope *s, const struct rest *rest, uint3
         captures[i] = (struct inf_onnx_capture){.outer = s->b.graph, .captured = &captured};
         s->b.code = inf_graph_create(&captures[i].graph, s->b.err);
         if (inf_build_ok(&s->b))
-            lower_side(s, attributes[i], &captures[i], rest);
+            lower_branch(s, attributes[i], &captures[i], rest);
         if (inf_build_ok(&s->b) || broken >= 0 || is_fatal(s, rest))
             continue;
         broken = i;
@@ -190,10 +195,10 @@ static bool lower_sides(struct inf_onnx_scope *s, const struct rest *rest, uint3
         s->b.code = INF_OK;
     }
     if (inf_build_ok(&s->b) && broken >= 0)
-        fail_side(s, &captures[broken], captures[!broken].graph, reason);
+        replace_broken_branch(s, &captures[broken], captures[!broken].graph, reason);
     bool diverge =
         inf_build_ok(&s->b) && rest == NULL && ranks_differ(captures[0].graph, captures[1].graph);
-    // Only now is the list whole, which both have as inputs.
+    // The list of captured values is complete only after both branches are lowered.
     for (int i = 0; i < 2; i++)
         inf_onnx_capture_end(s, &captures[i]);
     for (int i = 0; i < 2; i++) {
@@ -225,7 +230,7 @@ static void lower_rest_in_branches(struct inf_onnx_scope *s, struct inf_onnx_fra
             rest.outputs[rest.output_count++] = frame->outputs[i];
     }
     if (rest.output_count > 0)
-        (void)lower_sides(s, &rest, values, rest.output_count);
+        (void)lower_branches(s, &rest, values, rest.output_count);
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < rest.output_count; i++) {
         bool known;
         if (!inf_onnx_names_add(&frame->names, rest.outputs[i], values[i], &known))
@@ -238,11 +243,11 @@ static void lower_if(struct inf_onnx_scope *s)
     double condition = 0;
     struct inf_onnx_body body;
     if (!inf_build_const_number(&s->b, s->inputs[0], &condition)) {
-        if (!lower_sides(s, NULL, s->outputs, s->output_count))
+        if (!lower_branches(s, NULL, s->outputs, s->output_count))
             s->lower_rest = lower_rest_in_branches;
         return;
     }
-    // Both count as asked for.
+    // Mark both attributes as used.
     (void)inf_onnx_find_attr(s, "then_branch");
     (void)inf_onnx_find_attr(s, "else_branch");
     if (!inf_onnx_body_read(s, &body, condition != 0 ? "then_branch" : "else_branch"))

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions. ONNX has channels first, the graph has them last: transposes go around each, and the
-// layout pass takes most of them away again.
+// Convolutions and quantised products. ONNX has channels first and the graph has them last, so
+// every convolution is surrounded by transposes. The layout pass removes most of them.
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/window.h"
 
-// A convolution over two spatial axes, x being [n, h, w, c] and the filter ONNX's [m, c / g, kh, kw].
+// A convolution over two spatial axes. x is [n, h, w, c]; the filter is ONNX's [m, c / groups, kh,
+// kw].
 struct flat_conv {
     uint32_t x, filter, bias;
     int64_t groups;
     const struct inf_onnx_window *window;
-    int32_t first; // which of the window's axes is the height; the width follows
-    const struct quantization *quantization; // NULL: x and filter are numbers as they stand
+    int32_t first; // index of the window's axis that is the height; the width follows
+    const struct quantization *quantization; // NULL: x and filter are not quantised
 };
 
-// What the bytes of an operation on 8-bit numbers mean, as qconv2d and qmatmul take it: INF_VALUE_NONE
-// where there is none. Without a scale the result is the sums.
+// Scales and zero points of a product of 8-bit numbers, as qconv2d and qmatmul take them;
+// INF_VALUE_NONE for absent ones. Without a scale the result is the integer sums.
 struct quantization {
     uint32_t a_zero, b_zero, scale, y_zero;
 };
@@ -37,7 +38,7 @@ struct quantization {
         (attrs)->pad_right = (int32_t)window_->after[w_];                                          \
     } while (0)
 
-// One filter a channel: the graph has an operator of its own for that.
+// Adds a convolution with one filter per channel, for which the graph has an operator.
 static uint32_t emit_depthwise(struct inf_onnx_scope *s, const struct flat_conv *conv)
 {
     int64_t dims[] = {conv->groups, inf_build_known_dim(&s->b, conv->filter, 0) / conv->groups,
@@ -51,7 +52,7 @@ static uint32_t emit_depthwise(struct inf_onnx_scope *s, const struct flat_conv 
     return inf_build_value(&s->b, &node);
 }
 
-// A node of qconv2d or qmatmul.
+// Adds a node of qconv2d or qmatmul.
 static uint32_t emit_quantized(struct inf_onnx_scope *s, struct inf_build_node *node, uint32_t bias,
                                const struct quantization *quantization)
 {
@@ -95,7 +96,8 @@ static uint32_t emit_conv(struct inf_onnx_scope *s, const struct flat_conv *conv
     return inf_build_value(&s->b, &node);
 }
 
-// Three spatial axes: for each tap along the depth a convolution of all slices at once, added up.
+// Adds a convolution over three spatial axes: for each tap along the depth, one 2-D convolution of
+// all slices, and their sum.
 static uint32_t emit_deep_conv(struct inf_onnx_scope *s, struct flat_conv *conv)
 {
     const struct inf_onnx_window *window = conv->window;
@@ -130,30 +132,30 @@ static uint32_t emit_deep_conv(struct inf_onnx_scope *s, struct flat_conv *conv)
     return inf_build_channels_first(&s->b, inf_build_reshape(&s->b, sum, dims, 5));
 }
 
-// The spatial sizes of a filter.
-static void filter_kernel(struct inf_onnx_scope *s, uint32_t filter, int64_t *kernel)
+// Reads the spatial sizes of a filter.
+static void read_filter_sizes(struct inf_onnx_scope *s, uint32_t filter, int64_t *kernel)
 {
     int32_t rank = inf_build_rank(&s->b, filter);
     for (int32_t i = 2; i < rank && i < 2 + INF_ONNX_WINDOW_AXES; i++)
         kernel[i - 2] = inf_build_known_dim(&s->b, filter, i);
 }
 
-// Convolves values of any rank; quantised ones of rank 3 and 4 only.
-static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, uint32_t bias,
-                         const struct quantization *quantization)
+// Adds a convolution of any rank; quantised ones have rank 3 or 4.
+static uint32_t add_convolution(struct inf_onnx_scope *s, uint32_t x, uint32_t filter,
+                                uint32_t bias, const struct quantization *quantization)
 {
     struct inf_onnx_window window;
     int64_t kernel[INF_ONNX_WINDOW_AXES] = {1, 1, 1};
     int64_t groups = inf_onnx_attr_int(s, "group", 1);
     int32_t rank = inf_build_rank(&s->b, x);
-    filter_kernel(s, filter, kernel);
+    read_filter_sizes(s, filter, kernel);
     inf_onnx_window_read(s, &window, x, kernel);
     if (rank != inf_build_rank(&s->b, filter))
         inf_build_fail(&s->b, INF_INVALID, "x has rank %d, the filter %d", rank,
                        inf_build_rank(&s->b, filter));
     if (groups < 1 || groups > 1 << 24)
         inf_build_fail(&s->b, INF_INVALID, "group is %lld", (long long)groups);
-    // A window that the graph's operator would take for depthwise must fit x as one, too.
+    // A filter that would select the depthwise operator must fit x as one, too.
     if (inf_build_ok(&s->b) && groups > 1 && inf_build_dim(&s->b, filter, 1) == 1 &&
         inf_build_dim(&s->b, x, 1) >= 0 && inf_build_dim(&s->b, x, 1) != groups)
         inf_build_fail(&s->b, INF_INVALID, "group is %lld, x has %lld channels", (long long)groups,
@@ -182,12 +184,13 @@ static uint32_t convolve(struct inf_onnx_scope *s, uint32_t x, uint32_t filter, 
 
 static void lower_conv(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = convolve(s, s->inputs[0], s->inputs[1], inf_onnx_input(s, 2), NULL);
+    s->outputs[0] = add_convolution(s, s->inputs[0], s->inputs[1], inf_onnx_input(s, 2), NULL);
 }
 
-// x less its zero point (axis < 0: one for all), in FP64: sums of products of 8-bit numbers are exact
-// there up to 2^37 of them.
-static uint32_t centred(struct inf_onnx_scope *s, uint32_t x, uint32_t zero, bool by_row)
+// Adds x minus its zero point in f64, in which sums of up to 2^37 products of 8-bit numbers are
+// exact. A negative axis means one zero point for all elements.
+static uint32_t subtract_zero_point(struct inf_onnx_scope *s, uint32_t x, uint32_t zero,
+                                    bool by_row)
 {
     uint32_t y = inf_build_cast(&s->b, x, INF_DTYPE_F64);
     if (zero == INF_VALUE_NONE)
@@ -205,15 +208,15 @@ static bool is_byte(const struct inf_onnx_scope *s, uint32_t value)
     return dtype == INF_DTYPE_U8 || dtype == INF_DTYPE_I8;
 }
 
-// Whether scale or zero point `value`, if given, is one number.
+// Returns true if a scale or zero point is absent or has one element.
 static bool is_single(struct inf_onnx_scope *s, uint32_t value)
 {
     return value == INF_VALUE_NONE || inf_build_rank(&s->b, value) == 0 ||
            (inf_build_rank(&s->b, value) == 1 && inf_build_dim(&s->b, value, 0) == 1);
 }
 
-// Whether a node of the graph computes on these: those of rank `rank_max` and below, a's zero point
-// one number, b's one each for its columns at most. A scale, if any, is an FP32.
+// Returns true if qconv2d or qmatmul can compute this: ranks of at most `rank_max`, one zero point
+// for a, and one or one per column for b. The scale must be f32.
 static bool can_quantize(struct inf_onnx_scope *s, uint32_t a, uint32_t b, int32_t rank_max,
                          const struct quantization *quantization)
 {
@@ -234,13 +237,14 @@ static void lower_conv_integer(struct inf_onnx_scope *s)
                                         INF_VALUE_NONE};
     if (inf_build_rank(&s->b, s->inputs[0]) < 5 &&
         can_quantize(s, s->inputs[0], s->inputs[1], 4, &quantization)) {
-        s->outputs[0] = convolve(s, s->inputs[0], s->inputs[1], INF_VALUE_NONE, &quantization);
+        s->outputs[0] =
+            add_convolution(s, s->inputs[0], s->inputs[1], INF_VALUE_NONE, &quantization);
         return;
     }
-    uint32_t x = centred(s, s->inputs[0], inf_onnx_input(s, 2), false);
-    uint32_t filter = centred(s, s->inputs[1], inf_onnx_input(s, 3), true);
+    uint32_t x = subtract_zero_point(s, s->inputs[0], inf_onnx_input(s, 2), false);
+    uint32_t filter = subtract_zero_point(s, s->inputs[1], inf_onnx_input(s, 3), true);
     s->outputs[0] =
-        inf_build_cast(&s->b, convolve(s, x, filter, INF_VALUE_NONE, NULL), INF_DTYPE_I32);
+        inf_build_cast(&s->b, add_convolution(s, x, filter, INF_VALUE_NONE, NULL), INF_DTYPE_I32);
 }
 
 static uint32_t emit_qmatmul(struct inf_onnx_scope *s, uint32_t a, uint32_t b,
@@ -258,19 +262,21 @@ static void lower_matmul_integer(struct inf_onnx_scope *s)
         s->outputs[0] = emit_qmatmul(s, s->inputs[0], s->inputs[1], &quantization);
         return;
     }
-    // The zero point of a is one a row, that of b one a column.
+    // a has one zero point per row, b one per column.
     uint32_t a = inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_F64), zero = inf_onnx_input(s, 2);
     if (zero != INF_VALUE_NONE && inf_build_rank(&s->b, zero) == 1 &&
         inf_build_dim(&s->b, zero, 0) != 1)
         zero = inf_build_expand_dims(&s->b, zero, (int64_t[]){1}, 1);
     if (zero != INF_VALUE_NONE)
         a = inf_build_sub(&s->b, a, inf_build_cast(&s->b, zero, INF_DTYPE_F64));
-    uint32_t b = centred(s, s->inputs[1], inf_onnx_input(s, 3), false);
+    uint32_t b = subtract_zero_point(s, s->inputs[1], inf_onnx_input(s, 3), false);
     s->outputs[0] = inf_build_cast(&s->b, inf_build_matmul(&s->b, a, b), INF_DTYPE_I32);
 }
 
-// An exact sum scaled to the quantisation of y: rounded, moved by its zero point, saturated.
-static uint32_t requantize(struct inf_onnx_scope *s, uint32_t sum, uint32_t scale, uint32_t zero)
+// Converts an exact sum to the quantisation of y: scaled, rounded, shifted by the zero point,
+// saturated.
+static uint32_t add_requantization(struct inf_onnx_scope *s, uint32_t sum, uint32_t scale,
+                                   uint32_t zero)
 {
     enum inf_dtype dtype = inf_build_dtype(&s->b, zero);
     bool is_signed = dtype == INF_DTYPE_I8;
@@ -282,16 +288,16 @@ static uint32_t requantize(struct inf_onnx_scope *s, uint32_t sum, uint32_t scal
         &s->b, inf_build_clip(&s->b, y, is_signed ? -128 : 0, is_signed ? 127 : 255), dtype);
 }
 
-// x_scale * w_scale / y_scale.
-static uint32_t joint_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
+// Adds x_scale * w_scale / y_scale.
+static uint32_t add_joint_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
 {
     uint32_t scale = inf_build_mul(&s->b, inf_build_cast(&s->b, x, INF_DTYPE_F64),
                                    inf_build_cast(&s->b, w, INF_DTYPE_F64));
     return inf_build_div(&s->b, scale, inf_build_cast(&s->b, y, INF_DTYPE_F64));
 }
 
-// The same in the type it has.
-static uint32_t product_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
+// As add_joint_scale(), in the type of the scales.
+static uint32_t add_typed_scale(struct inf_onnx_scope *s, uint32_t x, uint32_t w, uint32_t y)
 {
     return inf_build_div(&s->b, inf_build_mul(&s->b, x, w), y);
 }
@@ -302,22 +308,23 @@ static void lower_qlinear_conv(struct inf_onnx_scope *s)
     const uint32_t *in = s->inputs;
     struct quantization quantization = {in[2], in[5], INF_VALUE_NONE, in[7]};
     if (is_single(s, in[1]) && is_single(s, in[6])) {
-        quantization.scale = product_scale(s, in[1], in[4], in[6]);
+        quantization.scale = add_typed_scale(s, in[1], in[4], in[6]);
         if (can_quantize(s, in[0], in[3], 4, &quantization)) {
-            s->outputs[0] = convolve(s, in[0], in[3], inf_onnx_input(s, 8), &quantization);
+            s->outputs[0] = add_convolution(s, in[0], in[3], inf_onnx_input(s, 8), &quantization);
             return;
         }
     }
-    uint32_t x = centred(s, in[0], in[2], false), filter = centred(s, in[3], in[5], true);
+    uint32_t x = subtract_zero_point(s, in[0], in[2], false),
+             filter = subtract_zero_point(s, in[3], in[5], true);
     uint32_t bias = inf_onnx_input(s, 8), w_scale = in[4];
     if (bias != INF_VALUE_NONE)
         bias = inf_build_cast(&s->b, bias, INF_DTYPE_F64);
-    uint32_t sum = convolve(s, x, filter, bias, NULL);
+    uint32_t sum = add_convolution(s, x, filter, bias, NULL);
     if (inf_build_ok(&s->b) && inf_build_rank(&s->b, w_scale) == 1 &&
         inf_build_dim(&s->b, w_scale, 0) != 1)
         w_scale = inf_build_expand_dims(&s->b, w_scale, (int64_t[]){1, 2, 3, 4, 5, 6, 7},
                                         inf_build_rank(&s->b, sum) - 2);
-    s->outputs[0] = requantize(s, sum, joint_scale(s, in[1], w_scale, in[6]), in[7]);
+    s->outputs[0] = add_requantization(s, sum, add_joint_scale(s, in[1], w_scale, in[6]), in[7]);
 }
 
 // Inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
@@ -327,7 +334,7 @@ static void lower_qlinear_matmul(struct inf_onnx_scope *s)
     uint32_t a_scale = in[1], a_zero = in[2];
     struct quantization quantization = {a_zero, in[5], INF_VALUE_NONE, in[7]};
     if (is_single(s, a_scale) && is_single(s, in[6])) {
-        quantization.scale = product_scale(s, a_scale, in[4], in[6]);
+        quantization.scale = add_typed_scale(s, a_scale, in[4], in[6]);
         if (can_quantize(s, in[0], in[3], INF_LIMIT_RANK, &quantization)) {
             s->outputs[0] = emit_qmatmul(s, in[0], in[3], &quantization);
             return;
@@ -337,9 +344,9 @@ static void lower_qlinear_matmul(struct inf_onnx_scope *s)
         a_scale = inf_build_expand_dims(&s->b, a_scale, (int64_t[]){1}, 1);
     if (inf_build_rank(&s->b, a_zero) == 1 && inf_build_dim(&s->b, a_zero, 0) != 1)
         a_zero = inf_build_expand_dims(&s->b, a_zero, (int64_t[]){1}, 1);
-    uint32_t sum =
-        inf_build_matmul(&s->b, centred(s, in[0], a_zero, false), centred(s, in[3], in[5], false));
-    s->outputs[0] = requantize(s, sum, joint_scale(s, a_scale, in[4], in[6]), in[7]);
+    uint32_t sum = inf_build_matmul(&s->b, subtract_zero_point(s, in[0], a_zero, false),
+                                    subtract_zero_point(s, in[3], in[5], false));
+    s->outputs[0] = add_requantization(s, sum, add_joint_scale(s, a_scale, in[4], in[6]), in[7]);
 }
 
 static const struct inf_onnx_op ops[] = {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convolutions and poolings do, the other way: ConvTranspose and MaxUnpool.
+// ConvTranspose and MaxUnpool: the inverse operations of convolution and pooling.
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/window.h"
 
-// Groups that are written out, one node each.
+// The largest number of groups; each becomes a node.
 #define GROUPS_MAX 64
 
 // A transposed convolution: x [n, spatial..., c], filter [c, m, spatial...].
 struct transposed {
     uint32_t x, filter, bias;
     const struct inf_onnx_window *window;
-    const int64_t *extra; // elements of y behind those that x reaches, by axis
+    const int64_t *extra; // per axis, elements of y behind those that x reaches
 };
 
 // --- the window ---
 
-// Padding from the shape that is asked for. What x does not reach is nothing but bias.
+// Computes the padding from the requested shape. Elements that x does not reach are the bias.
 static void pad_for_output(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                            int64_t *extra, const int64_t *wanted)
 {
@@ -40,7 +40,7 @@ static void read_per_axis(struct inf_onnx_scope *s, const char *name, int32_t ax
 {
     struct inf_build_ints ints;
     *there = inf_onnx_attr_ints(s, name, &ints);
-    // The shape may be written with batch and channels in front.
+    // The shape may include batch and channels.
     uint32_t skip = *there && ints.count == (uint32_t)axes + 2 ? 2 : 0;
     if (*there && ints.count != (uint32_t)axes + skip)
         inf_build_fail(&s->b, INF_INVALID, "%s has %u numbers, wanted %d", name, ints.count, axes);
@@ -51,7 +51,7 @@ static void read_per_axis(struct inf_onnx_scope *s, const char *name, int32_t ax
             inf_build_fail(&s->b, INF_INVALID, "%s[%d] is %lld", name, i, (long long)out[i]);
 }
 
-// Reads the window and what is behind it; auto_pad makes the output the input's size times the
+// Reads the window and output_padding. auto_pad makes the output size the input size times the
 // stride.
 static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x,
                         uint32_t filter, int64_t *extra)
@@ -79,8 +79,9 @@ static void read_window(struct inf_onnx_scope *s, struct inf_onnx_window *window
 
 // --- nodes ---
 
-// Sizes of the output: strides times (input - 1) plus what hangs on the window alone, as a value.
-static uint32_t output_shape(struct inf_onnx_scope *s, const struct transposed *conv)
+// Adds the sizes of the output as a value: strides * (input - 1) plus a part that depends on the
+// window only.
+static uint32_t add_output_shape(struct inf_onnx_scope *s, const struct transposed *conv)
 {
     const struct inf_onnx_window *window = conv->window;
     int32_t last = window->axes + 1;
@@ -98,7 +99,7 @@ static uint32_t output_shape(struct inf_onnx_scope *s, const struct transposed *
     return inf_build_add(&s->b, shape, inf_build_list(&s->b, term, count));
 }
 
-static struct inf_ints per_axis(const int64_t *values, int32_t count)
+static struct inf_ints make_axis_list(const int64_t *values, int32_t count)
 {
     struct inf_ints ints = {.count = count};
     for (int32_t i = 0; i < count; i++)
@@ -106,7 +107,8 @@ static struct inf_ints per_axis(const int64_t *values, int32_t count)
     return ints;
 }
 
-static void set_flat(struct inf_attrs_conv2d_transpose *attrs, const struct inf_onnx_window *window)
+static void set_attributes_2d(struct inf_attrs_conv2d_transpose *attrs,
+                              const struct inf_onnx_window *window)
 {
     attrs->stride_h = (int32_t)window->stride[0];
     attrs->stride_w = (int32_t)window->stride[1];
@@ -119,14 +121,14 @@ static void set_flat(struct inf_attrs_conv2d_transpose *attrs, const struct inf_
     attrs->pad_right = (int32_t)window->after[1];
 }
 
-static void set_deep(struct inf_attrs_conv_nd_transpose *attrs,
-                     const struct inf_onnx_window *window)
+static void set_attributes_nd(struct inf_attrs_conv_nd_transpose *attrs,
+                              const struct inf_onnx_window *window)
 {
-    attrs->strides = per_axis(window->stride, window->axes);
-    attrs->dilations = per_axis(window->dilation, window->axes);
+    attrs->strides = make_axis_list(window->stride, window->axes);
+    attrs->dilations = make_axis_list(window->dilation, window->axes);
     attrs->padding = INF_PADDING_EXPLICIT;
-    attrs->pads_before = per_axis(window->before, window->axes);
-    attrs->pads_after = per_axis(window->after, window->axes);
+    attrs->pads_before = make_axis_list(window->before, window->axes);
+    attrs->pads_after = make_axis_list(window->after, window->axes);
 }
 
 static uint32_t emit_transposed(struct inf_onnx_scope *s, const struct transposed *conv)
@@ -138,18 +140,18 @@ static uint32_t emit_transposed(struct inf_onnx_scope *s, const struct transpose
     perm[axes] = 1;
     perm[axes + 1] = 0;
     const uint32_t inputs[] = {conv->x, inf_build_transpose(&s->b, conv->filter, perm, axes + 2),
-                               output_shape(s, conv), conv->bias};
+                               add_output_shape(s, conv), conv->bias};
     enum inf_op op = axes == 2 ? INF_OP_CONV2D_TRANSPOSE : INF_OP_CONV_ND_TRANSPOSE;
     struct inf_build_node node =
         inf_build_describe_list(op, inputs, conv->bias != INF_VALUE_NONE ? 4 : 3);
     if (axes == 2)
-        set_flat(&node.attrs.conv2d_transpose, conv->window);
+        set_attributes_2d(&node.attrs.conv2d_transpose, conv->window);
     else
-        set_deep(&node.attrs.conv_nd_transpose, conv->window);
+        set_attributes_nd(&node.attrs.conv_nd_transpose, conv->window);
     return inf_build_value(&s->b, &node);
 }
 
-// One transposed convolution a group, joined.
+// Adds one transposed convolution per group, and joins them.
 static uint32_t emit_groups(struct inf_onnx_scope *s, const struct transposed *whole,
                             int32_t groups)
 {
@@ -200,8 +202,8 @@ static void lower_conv_transpose(struct inf_onnx_scope *s)
 
 // --- unpooling ---
 
-// Elements back where a MaxPool took them from, all else 0. Indices count through the whole of what
-// the pooling had; a larger output that is asked for grows behind it.
+// Puts elements back to the positions of a MaxPool; other elements are 0. Indices count through the
+// whole input of the pooling. A larger requested output is padded at the end.
 static void lower_max_unpool(struct inf_onnx_scope *s)
 {
     struct inf_onnx_window window;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that make features of what is not a picture: counts of n-grams, columns picked.
+// Operators that compute features: counts of n-grams, and selected columns.
 #include <string.h>
 
 #include "backends/graph/build/operators.h"
@@ -8,14 +8,15 @@
 
 // --- n-grams ---
 
-// What TfIdfVectorizer looks for: n-grams of one length, one after the other.
+// The n-grams of one length that TfIdfVectorizer counts, one after the other.
 struct grams {
     const int64_t *items;
-    int64_t count; // of n-grams
+    int64_t count; // number of n-grams
     int64_t length;
 };
 
-// How often each gram stands in x [..., size] with its items `step` apart: [..., grams], f32.
+// Adds the number of times that each n-gram occurs in x [..., size] with its items `step` apart:
+// [..., grams], f32.
 static uint32_t count_grams(struct inf_onnx_scope *s, uint32_t x, const struct grams *grams,
                             int64_t step)
 {
@@ -38,11 +39,11 @@ static uint32_t count_grams(struct inf_onnx_scope *s, uint32_t x, const struct g
                             &places, false);
 }
 
-// What TfIdfVectorizer's attributes say.
+// The attributes of TfIdfVectorizer.
 struct vectorizer {
     int32_t shortest, longest, skips;
     struct inf_build_ints starts, columns, pool;
-    int64_t width; // of y
+    int64_t width; // columns of y
 };
 
 static void read_vectorizer(struct inf_onnx_scope *s, struct vectorizer *v)
@@ -67,7 +68,7 @@ static void read_vectorizer(struct inf_onnx_scope *s, struct vectorizer *v)
     }
 }
 
-// The part of the pool with grams of that many items; *first is the number of the first of them.
+// Returns the n-grams of one length. *first is the index of the first of them.
 static struct grams find_grams(struct inf_onnx_scope *s, const struct vectorizer *v, int32_t length,
                                int64_t *first)
 {
@@ -90,9 +91,9 @@ static struct grams find_grams(struct inf_onnx_scope *s, const struct vectorizer
     return grams;
 }
 
-// A matrix that brings counts of grams to their columns: [grams, width].
-static uint32_t column_matrix(struct inf_onnx_scope *s, const struct vectorizer *v, int64_t first,
-                              int64_t count)
+// Adds the matrix [grams, width] that maps counts of n-grams to columns.
+static uint32_t add_column_matrix(struct inf_onnx_scope *s, const struct vectorizer *v,
+                                  int64_t first, int64_t count)
 {
     float *data;
     uint32_t matrix = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(count, v->width), &data);
@@ -101,8 +102,8 @@ static uint32_t column_matrix(struct inf_onnx_scope *s, const struct vectorizer 
     return matrix;
 }
 
-// Counts weighted as `mode` says; weights belong to n-grams, and so to their columns.
-static uint32_t weigh(struct inf_onnx_scope *s, const struct vectorizer *v, uint32_t counts)
+// Weights the counts by `mode`. The weights belong to n-grams, and so to columns.
+static uint32_t weight_counts(struct inf_onnx_scope *s, const struct vectorizer *v, uint32_t counts)
 {
     const char *mode = inf_onnx_attr_text(s, "mode", "TF");
     uint32_t given = inf_onnx_attr_floats(s, "weights"), weights = INF_VALUE_NONE;
@@ -118,7 +119,7 @@ static uint32_t weigh(struct inf_onnx_scope *s, const struct vectorizer *v, uint
     if (inf_build_known_dim(&s->b, given, 0) != v->columns.count)
         inf_build_fail(&s->b, INF_INVALID, "weights has %lld numbers, wanted %u",
                        (long long)inf_build_known_dim(&s->b, given, 0), v->columns.count);
-    weights = inf_build_matmul(&s->b, given, column_matrix(s, v, 0, v->columns.count));
+    weights = inf_build_matmul(&s->b, given, add_column_matrix(s, v, 0, v->columns.count));
     return inf_build_mul(&s->b, counts, weights);
 }
 
@@ -131,7 +132,7 @@ static void lower_tfidf(struct inf_onnx_scope *s)
     read_vectorizer(s, &v);
     if (rank != 1 && rank != 2)
         inf_build_fail(&s->b, INF_INVALID, "x has rank %d, wanted 1 or 2", rank);
-    // Zero counts of the right shape, whatever is found.
+    // Begin with zero counts of the right shape.
     uint32_t zero = inf_build_binary_number(&s->b, INF_BINARY_MUL,
                                             inf_build_slice(&s->b, x, rank - 1, 0, 1, 1), 0);
     float *none;
@@ -141,7 +142,7 @@ static void lower_tfidf(struct inf_onnx_scope *s)
     for (int32_t length = v.shortest; inf_build_ok(&s->b) && length <= v.longest; length++) {
         int64_t first;
         struct grams grams = find_grams(s, &v, length, &first);
-        // Single items have nothing between them to skip.
+        // n-grams of one item have no gaps.
         int32_t steps = length == 1 ? 1 : v.skips + 1;
         uint32_t counts = INF_VALUE_NONE;
         for (int32_t step = 1; inf_build_ok(&s->b) && grams.count > 0 && step <= steps; step++) {
@@ -153,9 +154,9 @@ static void lower_tfidf(struct inf_onnx_scope *s)
         if (counts != INF_VALUE_NONE)
             sum = inf_build_add(
                 &s->b, sum,
-                inf_build_matmul(&s->b, counts, column_matrix(s, &v, first, grams.count)));
+                inf_build_matmul(&s->b, counts, add_column_matrix(s, &v, first, grams.count)));
     }
-    s->outputs[0] = weigh(s, &v, sum);
+    s->outputs[0] = weight_counts(s, &v, sum);
 }
 
 // --- columns ---

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that pick elements by index.
+// Operators that select elements by index, and the scatter operators.
 #include <string.h>
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Indices brought into 0..dim-1: negative ones count from the end.
-static uint32_t settle_indices(struct inf_onnx_scope *s, uint32_t indices, uint32_t x, int32_t axis)
+// Adds the indices as 0..dim-1: negative ones count from the end.
+static uint32_t normalize_indices(struct inf_onnx_scope *s, uint32_t indices, uint32_t x,
+                                  int32_t axis)
 {
     enum inf_dtype dtype = inf_build_dtype(&s->b, indices);
     uint32_t size = inf_build_cast(&s->b, inf_build_dim_value(&s->b, x, axis), dtype);
@@ -17,8 +18,8 @@ static uint32_t settle_indices(struct inf_onnx_scope *s, uint32_t indices, uint3
     return inf_build_select(&s->b, negative, inf_build_add(&s->b, indices, size), indices);
 }
 
-// Whether indices are a constant without negative elements.
-static bool is_settled(struct inf_onnx_scope *s, uint32_t indices)
+// Returns true if the indices are a constant without negative elements.
+static bool are_nonnegative(struct inf_onnx_scope *s, uint32_t indices)
 {
     struct inf_build_ints ints;
     if (!inf_graph_const_ints(s->b.graph, indices, ints.values, INF_BUILD_INTS_MAX, &ints.count))
@@ -33,13 +34,13 @@ static void lower_gather(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], indices = s->inputs[1];
     int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", 0), inf_build_rank(&s->b, x));
-    if (!is_settled(s, indices))
-        indices = settle_indices(s, indices, x, axis);
+    if (!are_nonnegative(s, indices))
+        indices = normalize_indices(s, indices, x, axis);
     s->outputs[0] = inf_build_gather(&s->b, x, indices, axis);
 }
 
-// The scatter operators' `reduction`; of old there was none.
-static enum inf_scatter_kind reduction(struct inf_onnx_scope *s)
+// Reads the attribute `reduction` of scatter operators. Old versions do not have it.
+static enum inf_scatter_kind read_reduction(struct inf_onnx_scope *s)
 {
     static const struct {
         const char *name;
@@ -69,7 +70,7 @@ static void lower_scatter_elements(struct inf_onnx_scope *s)
 {
     struct inf_build_node node = inf_build_describe_list(INF_OP_SCATTER_ELEMENTS, s->inputs, 3);
     node.attrs.scatter_elements.axis = inf_onnx_attr_int(s, "axis", 0);
-    node.attrs.scatter_elements.kind = reduction(s);
+    node.attrs.scatter_elements.kind = read_reduction(s);
     node.attrs.scatter_elements.from_end = true;
     s->outputs[0] = inf_build_value(&s->b, &node);
 }
@@ -85,12 +86,13 @@ static void lower_gather_nd(struct inf_onnx_scope *s)
 static void lower_scatter_nd(struct inf_onnx_scope *s)
 {
     struct inf_build_node node = inf_build_describe_list(INF_OP_SCATTER_ND, s->inputs, 3);
-    node.attrs.scatter_nd.kind = reduction(s);
+    node.attrs.scatter_nd.kind = read_reduction(s);
     node.attrs.scatter_nd.from_end = true;
     s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
-// The largest or smallest, and where they were. How many is an attribute before opset 10.
+// The largest or smallest elements and their positions. Before opset 10 their number is an
+// attribute.
 static void lower_topk(struct inf_onnx_scope *s)
 {
     uint32_t values[2], k;
@@ -110,7 +112,7 @@ static void lower_topk(struct inf_onnx_scope *s)
     node.output_count = 2;
     node.attrs.topk.axis = inf_onnx_attr_int(s, "axis", -1);
     node.attrs.topk.smallest = inf_onnx_attr_int(s, "largest", 1) == 0;
-    (void)inf_onnx_find_attr(s, "sorted"); // where it is 0 any order will do
+    (void)inf_onnx_find_attr(s, "sorted"); // if it is 0, any order is allowed
     inf_build_emit(&s->b, &node, values);
     s->outputs[0] = values[0];
     if (s->output_count > 1)
@@ -125,7 +127,7 @@ static void lower_nonzero(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_cast(&s->b, places, INF_DTYPE_I64);
 }
 
-// The slices whose condition is true.
+// Selects the slices whose condition is true.
 static void lower_compress(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
@@ -139,7 +141,7 @@ static void lower_compress(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_gather(&s->b, x, places, axis);
 }
 
-// Outputs in ONNX's order: values, where each is first, which one each is, how many.
+// Outputs in ONNX's order: distinct values, first positions, index of each element, counts.
 static void lower_unique(struct inf_onnx_scope *s)
 {
     static const uint32_t order[] = {0, 2, 1, 3};
@@ -178,7 +180,7 @@ static void lower_cumulate(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_value(&s->b, &node);
 }
 
-// 1 where the index is, 0 elsewhere, or two other values.
+// One of two values (0 and 1 by default) for each class: the second if it is the index.
 static void lower_one_hot(struct inf_onnx_scope *s)
 {
     uint32_t indices = s->inputs[0], values = s->inputs[2];
@@ -206,7 +208,7 @@ static void lower_one_hot(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_select(&s->b, here, on, off);
 }
 
-// The upper or lower triangle of the last two axes.
+// Selects the upper or lower triangle of the last two axes.
 static void lower_trilu(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
@@ -218,7 +220,7 @@ static void lower_trilu(struct inf_onnx_scope *s)
     uint32_t mask = inf_build_const(&s->b, INF_DTYPE_BOOL, &INF_SHAPE(rows, columns), &keep);
     for (int64_t i = 0; keep != NULL && i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
-            // Compared without adding: the shift may be anything.
+            // Compare positions without an addition, which could overflow for large shifts.
             bool on = upper ? j - i >= shift : j - i <= shift;
             keep[i * columns + j] = on;
         }

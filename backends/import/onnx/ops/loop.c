@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop and Scan: written out round by round where their number is known and small, else a loop of
-// the graph.
+// Loop and Scan. If the number of iterations is known and small, the body is lowered once per
+// iteration (unrolled), so that its shapes are known. Otherwise loop.c builds a loop of the graph.
 
 #include "backends/import/onnx/loop.h"
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Nodes that writing a loop out may make.
+// The largest number of nodes that unrolling may make.
 #define UNROLLED_NODES_MAX (1u << 14)
 
 static void check_counts(struct inf_onnx_scope *s, const struct inf_onnx_body *body,
@@ -35,8 +35,8 @@ static struct inf_onnx_stack *make_stacks(struct inf_onnx_scope *s, uint32_t cou
     return stacks;
 }
 
-// A scalar made of one element; `value` may be left out.
-static uint32_t as_scalar(struct inf_onnx_scope *s, uint32_t value)
+// Adds a value of one element as a scalar. `value` may be INF_VALUE_NONE.
+static uint32_t make_scalar(struct inf_onnx_scope *s, uint32_t value)
 {
     bool is_one =
         !inf_build_ok(&s->b) || value == INF_VALUE_NONE || inf_build_rank(&s->b, value) == 0;
@@ -45,8 +45,8 @@ static uint32_t as_scalar(struct inf_onnx_scope *s, uint32_t value)
 
 // --- Loop ---
 
-// Goes through the rounds now. False where the condition turns out to hang on what a run computes:
-// then nothing is done.
+// Unrolls the loop. Returns false, without setting outputs, if the condition depends on values that
+// are known only at run time.
 static bool unroll_loop(struct inf_onnx_scope *s, const struct inf_onnx_loop *loop, double most,
                         double condition)
 {
@@ -80,8 +80,9 @@ static bool unroll_loop(struct inf_onnx_scope *s, const struct inf_onnx_loop *lo
     return true;
 }
 
-// Inputs: the most rounds, a condition, what is carried. The body's: round, condition, carried; it
-// makes a condition, what is carried on, and what is stacked up.
+// Inputs: largest number of iterations, condition, carried values. The body takes the number of the
+// iteration, the condition and carried values; it makes a condition, carried values and stacked
+// outputs.
 static void lower_loop(struct inf_onnx_scope *s)
 {
     struct inf_onnx_body body;
@@ -111,36 +112,36 @@ static void lower_loop(struct inf_onnx_scope *s)
     bool is_endless = rounds == INF_VALUE_NONE;
     if (known && (is_endless || is_small(&body, most)) && unroll_loop(s, &loop, most, condition))
         return;
-    loop.most = as_scalar(s, rounds);
+    loop.most = make_scalar(s, rounds);
     loop.keep =
-        keep == INF_VALUE_NONE ? inf_build_scalar(&s->b, INF_DTYPE_BOOL, 1) : as_scalar(s, keep);
+        keep == INF_VALUE_NONE ? inf_build_scalar(&s->b, INF_DTYPE_BOOL, 1) : make_scalar(s, keep);
     inf_onnx_loop_lower(s, &loop, s->outputs);
 }
 
 // --- Scan ---
 
-// What a Scan's attributes say.
+// The attributes of a Scan.
 struct scan {
     uint32_t carried, sliced, stacked;
     struct inf_build_ints in_axes, out_axes, in_ways, out_ways;
 };
 
-static int64_t listed(const struct inf_build_ints *ints, uint32_t index)
+static int64_t get_or_zero(const struct inf_build_ints *ints, uint32_t index)
 {
     return index < ints->count ? ints->values[index] : 0;
 }
 
-static struct inf_onnx_slices find_slices(struct inf_onnx_scope *s, const struct scan *scan,
-                                          const uint32_t *inputs, uint32_t index)
+static struct inf_onnx_slices read_scan_input(struct inf_onnx_scope *s, const struct scan *scan,
+                                              const uint32_t *inputs, uint32_t index)
 {
     struct inf_onnx_slices slices = {.value = inputs[scan->carried + index]};
-    slices.axis =
-        inf_build_axis(&s->b, listed(&scan->in_axes, index), inf_build_rank(&s->b, slices.value));
-    slices.backwards = listed(&scan->in_ways, index) != 0;
+    slices.axis = inf_build_axis(&s->b, get_or_zero(&scan->in_axes, index),
+                                 inf_build_rank(&s->b, slices.value));
+    slices.backwards = get_or_zero(&scan->in_ways, index) != 0;
     return slices;
 }
 
-// Goes through the rounds now. `values`: what is carried, then what is gone through.
+// Unrolls the scan. `values` are the carried values, then the scan inputs.
 static void unroll_scan(struct inf_onnx_scope *s, const struct inf_onnx_body *body,
                         const struct scan *scan, const uint32_t *values, int64_t rounds,
                         uint32_t *results)
@@ -151,7 +152,7 @@ static void unroll_scan(struct inf_onnx_scope *s, const struct inf_onnx_body *bo
         inputs[i] = values[i];
     for (int64_t round = 0; inf_build_ok(&s->b) && round < rounds; round++) {
         for (uint32_t i = 0; i < scan->sliced; i++) {
-            struct inf_onnx_slices slices = find_slices(s, scan, values, i);
+            struct inf_onnx_slices slices = read_scan_input(s, scan, values, i);
             int64_t at = slices.backwards ? rounds - 1 - round : round, axis = slices.axis;
             uint32_t slice = inf_build_slice(&s->b, slices.value, slices.axis, at, at + 1, 1);
             inputs[scan->carried + i] = inf_build_squeeze(&s->b, slice, &axis, 1);
@@ -168,11 +169,11 @@ static void unroll_scan(struct inf_onnx_scope *s, const struct inf_onnx_body *bo
         results[scan->carried + i] = inf_onnx_stack_join(s, &stacks[i], 0);
 }
 
-// Inputs: what is carried, then what is gone through slice by slice.
-static void scan_once(struct inf_onnx_scope *s, struct inf_onnx_body *body, const struct scan *scan,
-                      const uint32_t *values, uint32_t *results)
+// Lowers one scan. Inputs: carried values, then the scan inputs.
+static void lower_one_scan(struct inf_onnx_scope *s, struct inf_onnx_body *body,
+                           const struct scan *scan, const uint32_t *values, uint32_t *results)
 {
-    struct inf_onnx_slices first = find_slices(s, scan, values, 0);
+    struct inf_onnx_slices first = read_scan_input(s, scan, values, 0);
     int64_t rounds = inf_build_dim(&s->b, first.value, first.axis);
     if (!inf_build_ok(&s->b))
         return;
@@ -183,25 +184,26 @@ static void scan_once(struct inf_onnx_scope *s, struct inf_onnx_body *body, cons
     struct inf_onnx_loop loop = {.body = body, .carried = scan->carried, .stacked = scan->stacked};
     loop.keep = inf_build_scalar(&s->b, INF_DTYPE_BOOL, 1);
     loop.most =
-        as_scalar(s, inf_build_cast(&s->b, inf_build_dim_value(&s->b, first.value, first.axis),
-                                    INF_DTYPE_I64));
+        make_scalar(s, inf_build_cast(&s->b, inf_build_dim_value(&s->b, first.value, first.axis),
+                                      INF_DTYPE_I64));
     for (uint32_t i = 0; i < scan->carried; i++)
         loop.initial[i] = values[i];
     for (uint32_t i = 0; i < scan->sliced; i++)
-        loop.slices[loop.slice_count++] = find_slices(s, scan, values, i);
+        loop.slices[loop.slice_count++] = read_scan_input(s, scan, values, i);
     inf_onnx_loop_lower(s, &loop, results);
 }
 
-// What was stacked up along axis 0, brought to the axis and the way that the attributes say.
-static uint32_t turn_stack(struct inf_onnx_scope *s, const struct scan *scan, uint32_t index,
-                           uint32_t x)
+// Moves the stacking axis of an output, axis 0, to the axis that the attributes name, and reverses
+// it if they say so.
+static uint32_t place_stack(struct inf_onnx_scope *s, const struct scan *scan, uint32_t index,
+                            uint32_t x)
 {
     int64_t perm[INF_LIMIT_RANK];
     int32_t rank = inf_build_ok(&s->b) ? inf_build_rank(&s->b, x) : 0;
     if (!inf_build_ok(&s->b))
         return INF_VALUE_NONE;
-    int32_t axis = inf_build_axis(&s->b, listed(&scan->out_axes, index), rank);
-    if (listed(&scan->out_ways, index) != 0) {
+    int32_t axis = inf_build_axis(&s->b, get_or_zero(&scan->out_axes, index), rank);
+    if (get_or_zero(&scan->out_ways, index) != 0) {
         struct inf_build_node node = inf_build_describe_list(INF_OP_REVERSE, &x, 1);
         node.attrs.reverse.axes = (struct inf_ints){.count = 1};
         x = inf_build_value(&s->b, &node);
@@ -211,7 +213,8 @@ static uint32_t turn_stack(struct inf_onnx_scope *s, const struct scan *scan, ui
     return inf_build_transpose(&s->b, x, perm, rank);
 }
 
-// Opset 8: everything has a batch in front, and every picture of it is gone through by itself.
+// Scan of opset 8: every value has a batch axis in front, and each element of the batch is scanned
+// separately.
 static void scan_batch(struct inf_onnx_scope *s, struct inf_onnx_body *body,
                        const struct scan *scan)
 {
@@ -229,7 +232,7 @@ static void scan_batch(struct inf_onnx_scope *s, struct inf_onnx_body *body,
             uint32_t part = inf_build_slice(&s->b, s->inputs[1 + i], 0, item, item + 1, 1);
             values[i] = inf_build_squeeze(&s->b, part, (int64_t[]){0}, 1);
         }
-        scan_once(s, body, scan, values, results);
+        lower_one_scan(s, body, scan, values, results);
         for (uint32_t i = 0; inf_build_ok(&s->b) && i < count; i++)
             inf_onnx_stack_push(s, &stacks[i], results[i], 0);
     }
@@ -269,9 +272,9 @@ static void lower_scan(struct inf_onnx_scope *s)
         scan_batch(s, &body, &scan);
         return;
     }
-    scan_once(s, &body, &scan, s->inputs, s->outputs);
+    lower_one_scan(s, &body, &scan, s->inputs, s->outputs);
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < scan.stacked; i++)
-        s->outputs[scan.carried + i] = turn_stack(s, &scan, i, s->outputs[scan.carried + i]);
+        s->outputs[scan.carried + i] = place_stack(s, &scan, i, s->outputs[scan.carried + i]);
 }
 
 static const struct inf_onnx_op ops[] = {

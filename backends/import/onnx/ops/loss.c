@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses, which models keep when they are exported with their training part.
+// Loss functions, which remain in models that are exported with their training part.
 #include <string.h>
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Losses of each place and their weights, joined as `reduction` says.
-static uint32_t join(struct inf_onnx_scope *s, uint32_t loss, uint32_t weight, bool weighted)
+// Combines the weighted losses of all positions as the attribute `reduction` says.
+static uint32_t combine_losses(struct inf_onnx_scope *s, uint32_t loss, uint32_t weight,
+                               bool weighted)
 {
     const char *reduction = inf_onnx_attr_text(s, "reduction", "mean");
     struct inf_ints axes = {.count = inf_build_rank(&s->b, loss)};
@@ -25,9 +26,9 @@ static uint32_t join(struct inf_onnx_scope *s, uint32_t loss, uint32_t weight, b
                          inf_build_reduce(&s->b, INF_REDUCE_SUM, weight, &axes, false));
 }
 
-// Minus what x [n,c,...] has at the classes target [n,...], weighted by class; places whose target
-// is to be ignored count nothing.
-static uint32_t negative_likelihood(struct inf_onnx_scope *s, uint32_t x)
+// Adds minus the element of x [n,c,...] at the class target [n,...], weighted by class. Positions
+// whose target is to be ignored give 0.
+static uint32_t add_negative_likelihood(struct inf_onnx_scope *s, uint32_t x)
 {
     enum inf_dtype dtype = inf_build_dtype(&s->b, x), index = inf_build_dtype(&s->b, s->inputs[1]);
     uint32_t target = s->inputs[1], weights = inf_onnx_input(s, 2), ignored = INF_VALUE_NONE;
@@ -46,24 +47,24 @@ static uint32_t negative_likelihood(struct inf_onnx_scope *s, uint32_t x)
     if (weights != INF_VALUE_NONE)
         weight = inf_build_gather(&s->b, weights, target, 0);
     if (ignores) {
-        // Not by a product: what is ignored may be infinite.
+        // Select instead of multiplying by 0: ignored elements may be infinite.
         loss = inf_build_select(&s->b, ignored, zero, loss);
         weight = inf_build_select(&s->b, ignored, zero, weight);
     }
     if (weights != INF_VALUE_NONE)
         loss = inf_build_mul(&s->b, loss, weight);
-    return join(s, loss, weight, ignores || weights != INF_VALUE_NONE);
+    return combine_losses(s, loss, weight, ignores || weights != INF_VALUE_NONE);
 }
 
 static void lower_nll_loss(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = negative_likelihood(s, s->inputs[0]);
+    s->outputs[0] = add_negative_likelihood(s, s->inputs[0]);
 }
 
 static void lower_cross_entropy(struct inf_onnx_scope *s)
 {
     uint32_t likelihood = inf_build_softmax(&s->b, s->inputs[0], 1, true);
-    s->outputs[0] = negative_likelihood(s, likelihood);
+    s->outputs[0] = add_negative_likelihood(s, likelihood);
     if (s->output_count > 1)
         s->outputs[1] = likelihood;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of several tensors, element by element, and matrix products.
+// Element-wise functions of several tensors, and matrix products.
 #include <math.h>
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Rows of the largest matrices that Det is written out for.
+// The largest number of rows of a matrix for Det.
 #define DET_MAX 4
 
-// Before opset 7 operands broadcast only where `broadcast` was set, the second one aligned at
-// `axis` of the first.
-static uint32_t align_old(struct inf_onnx_scope *s, uint32_t a, uint32_t b)
+// Aligns the second operand for old versions: before opset 7, operands broadcast only if
+// `broadcast` is set, and `axis` is the axis of the first operand where the second one begins.
+static uint32_t align_old_operand(struct inf_onnx_scope *s, uint32_t a, uint32_t b)
 {
     int64_t axes[INF_LIMIT_RANK];
     if (s->opset >= 7)
@@ -34,17 +34,17 @@ static uint32_t align_old(struct inf_onnx_scope *s, uint32_t a, uint32_t b)
 
 static void lower_binary(struct inf_onnx_scope *s)
 {
-    uint32_t b = align_old(s, s->inputs[0], s->inputs[1]);
+    uint32_t b = align_old_operand(s, s->inputs[0], s->inputs[1]);
     s->outputs[0] = inf_build_binary(&s->b, (enum inf_binary_kind)s->op->kind, s->inputs[0], b);
 }
 
 static void lower_compare(struct inf_onnx_scope *s)
 {
-    uint32_t b = align_old(s, s->inputs[0], s->inputs[1]);
+    uint32_t b = align_old_operand(s, s->inputs[0], s->inputs[1]);
     s->outputs[0] = inf_build_compare(&s->b, (enum inf_compare_kind)s->op->kind, s->inputs[0], b);
 }
 
-// Max, Min, Sum: one operand after the other.
+// Max, Min and Sum combine one operand after the other.
 static void lower_chain(struct inf_onnx_scope *s)
 {
     uint32_t y = s->inputs[0];
@@ -61,10 +61,10 @@ static void lower_mean(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_binary_number(&s->b, INF_BINARY_DIV, y, s->input_count);
 }
 
-// The exponent may be of another type; the result is of the base's.
+// The exponent may have another type; the result has the type of the base.
 static void lower_pow(struct inf_onnx_scope *s)
 {
-    uint32_t x = s->inputs[0], y = align_old(s, s->inputs[0], s->inputs[1]);
+    uint32_t x = s->inputs[0], y = align_old_operand(s, s->inputs[0], s->inputs[1]);
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     double exponent;
     if (inf_dtype_is_float(dtype) && inf_build_const_number(&s->b, y, &exponent) && exponent == 2 &&
@@ -99,7 +99,7 @@ static void lower_prelu(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], slope = s->inputs[1];
     int32_t rank = inf_build_rank(&s->b, x);
-    // Of old, one slope a channel.
+    // Old versions have one slope per channel.
     if (s->opset < 7 && inf_build_rank(&s->b, slope) == 1 && rank > 2)
         slope = inf_build_expand_dims(&s->b, slope, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 2);
     if (inf_dtype_is_float(inf_build_dtype(&s->b, x))) {
@@ -128,7 +128,7 @@ static void lower_matmul(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_matmul(&s->b, s->inputs[0], s->inputs[1]);
 }
 
-static uint32_t scaled(struct inf_onnx_scope *s, uint32_t x, float by)
+static uint32_t add_scaled(struct inf_onnx_scope *s, uint32_t x, float by)
 {
     return by == 1.0f ? x : inf_build_binary_number(&s->b, INF_BINARY_MUL, x, (double)by);
 }
@@ -139,14 +139,14 @@ static void lower_gemm(struct inf_onnx_scope *s)
     uint32_t c = inf_onnx_input(s, 2);
     float alpha = inf_onnx_attr_float(s, "alpha", 1.0f),
           beta = inf_onnx_attr_float(s, "beta", 1.0f);
-    (void)inf_onnx_find_attr(s, "broadcast"); // of old: C may be stretched, as it may without
+    (void)inf_onnx_find_attr(s, "broadcast"); // old attribute; C is broadcast in any case
     node.attrs.matmul.transpose_a = inf_onnx_attr_int(s, "transA", 0) != 0;
     node.attrs.matmul.transpose_b = inf_onnx_attr_int(s, "transB", 0) != 0;
     if (inf_build_rank(&s->b, s->inputs[0]) != 2 || inf_build_rank(&s->b, s->inputs[1]) != 2)
         inf_build_fail(&s->b, INF_INVALID, "an operand is no matrix");
-    uint32_t y = scaled(s, inf_build_value(&s->b, &node), alpha);
+    uint32_t y = add_scaled(s, inf_build_value(&s->b, &node), alpha);
     if (c != INF_VALUE_NONE && beta != 0)
-        y = inf_build_add(&s->b, y, scaled(s, c, beta));
+        y = inf_build_add(&s->b, y, add_scaled(s, c, beta));
     s->outputs[0] = y;
 }
 
@@ -158,16 +158,16 @@ static void lower_einsum(struct inf_onnx_scope *s)
                                          s->input_count, s->outputs, s->b.err);
 }
 
-// Row `row` and column `column` of matrices [..., n, n].
-static uint32_t element(struct inf_onnx_scope *s, uint32_t x, int32_t rank, int64_t row,
-                        int64_t column)
+// Adds the elements at one row and column of matrices [..., n, n].
+static uint32_t add_element(struct inf_onnx_scope *s, uint32_t x, int32_t rank, int64_t row,
+                            int64_t column)
 {
     uint32_t part = inf_build_slice(&s->b, x, rank - 2, row, row + 1, 1);
     part = inf_build_slice(&s->b, part, rank - 1, column, column + 1, 1);
     return inf_build_squeeze(&s->b, part, (int64_t[]){rank - 2, rank - 1}, 2);
 }
 
-// Small determinants written out, minor by minor from the last row up.
+// Expands small determinants by minors, from the last row up.
 static void lower_det(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], minors[1 << DET_MAX];
@@ -187,7 +187,7 @@ static void lower_det(struct inf_onnx_scope *s)
         for (uint32_t i = 0; i < size; i++) {
             if (!(columns & 1u << i))
                 continue;
-            uint32_t term = element(s, x, rank, row, i), rest = columns & ~(1u << i);
+            uint32_t term = add_element(s, x, rank, row, i), rest = columns & ~(1u << i);
             term = rest == 0 ? term : inf_build_mul(&s->b, term, minors[rest]);
             if (sum != INF_VALUE_NONE)
                 term = adds ? inf_build_add(&s->b, sum, term) : inf_build_sub(&s->b, sum, term);

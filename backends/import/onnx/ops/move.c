@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that move elements about: transposing, joining, cutting, padding, blocks.
+// Operators that move elements: transpose, join, split, slice, pad, and blocks of space and depth.
 #include <string.h>
 
 #include "backends/graph/build/operators.h"
@@ -37,7 +37,7 @@ static void lower_concat(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_concat(&s->b, s->inputs, s->input_count, axis);
 }
 
-// The sizes of the parts that a split makes: as listed, or as equal as can be.
+// Reads the sizes of the parts of a split: listed, or as equal as possible.
 static struct inf_build_ints read_sizes(struct inf_onnx_scope *s, int32_t axis, bool *listed)
 {
     struct inf_build_ints sizes = {.count = 0};
@@ -56,7 +56,7 @@ static struct inf_build_ints read_sizes(struct inf_onnx_scope *s, int32_t axis, 
     int64_t size = inf_build_dim(&s->b, s->inputs[0], axis);
     if (!inf_build_ok(&s->b) || size == INF_DIM_UNKNOWN || size % count == 0)
         return sizes;
-    // The last part is the smaller one.
+    // The last part is smaller.
     int64_t part = (size + count - 1) / count;
     for (int32_t i = 0; i < count; i++) {
         sizes.values[sizes.count++] = INF_MIN(part, size);
@@ -85,9 +85,10 @@ static void lower_split(struct inf_onnx_scope *s)
 
 // --- slices ---
 
-// Begins, ends or steps for every axis of x, from a list for some of them.
-static uint32_t spread(struct inf_onnx_scope *s, uint32_t listed, const struct inf_build_ints *axes,
-                       int32_t rank, int64_t fallback)
+// Adds begins, ends or steps for every axis of x, from a list for some of them.
+static uint32_t expand_to_all_axes(struct inf_onnx_scope *s, uint32_t listed,
+                                   const struct inf_build_ints *axes, int32_t rank,
+                                   int64_t fallback)
 {
     uint32_t parts[INF_LIMIT_RANK];
     if (listed == INF_VALUE_NONE || inf_build_is_const(&s->b, listed)) {
@@ -101,7 +102,8 @@ static uint32_t spread(struct inf_onnx_scope *s, uint32_t listed, const struct i
             values[axes->values[i]] = ints.values[i];
         return inf_build_list(&s->b, values, (uint32_t)rank);
     }
-    // Computed by other nodes: positions are far below int32, what means "to the end" is clamped.
+    // The list is computed at run time. Clamp to int32: positions are far below, and larger numbers
+    // mean "to the end".
     uint32_t clamped =
         inf_build_dtype(&s->b, listed) == INF_DTYPE_I64
             ? inf_build_binary_number(
@@ -116,9 +118,9 @@ static uint32_t spread(struct inf_onnx_scope *s, uint32_t listed, const struct i
     return inf_build_concat(&s->b, parts, (uint32_t)rank, 0);
 }
 
-// The axes that a slice names: listed, or the first ones.
-static struct inf_build_ints slice_axes(struct inf_onnx_scope *s, uint32_t starts, uint32_t axes,
-                                        int32_t rank)
+// Reads the axes of a slice: listed, or the first ones.
+static struct inf_build_ints read_slice_axes(struct inf_onnx_scope *s, uint32_t starts,
+                                             uint32_t axes, int32_t rank)
 {
     struct inf_build_ints result = {.count = 0};
     if (axes != INF_VALUE_NONE) {
@@ -140,7 +142,7 @@ static struct inf_build_ints slice_axes(struct inf_onnx_scope *s, uint32_t start
     return result;
 }
 
-static uint32_t attr_list(struct inf_onnx_scope *s, const char *name)
+static uint32_t read_list_attribute(struct inf_onnx_scope *s, const char *name)
 {
     struct inf_build_ints ints;
     return inf_onnx_attr_ints(s, name, &ints) ? inf_build_list(&s->b, ints.values, ints.count)
@@ -151,18 +153,19 @@ static void lower_slice(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];
     bool old = s->opset < 10;
-    uint32_t starts = old ? attr_list(s, "starts") : inf_onnx_input(s, 1);
-    uint32_t ends = old ? attr_list(s, "ends") : inf_onnx_input(s, 2);
-    uint32_t axes_value = old ? attr_list(s, "axes") : inf_onnx_input(s, 3);
+    uint32_t starts = old ? read_list_attribute(s, "starts") : inf_onnx_input(s, 1);
+    uint32_t ends = old ? read_list_attribute(s, "ends") : inf_onnx_input(s, 2);
+    uint32_t axes_value = old ? read_list_attribute(s, "axes") : inf_onnx_input(s, 3);
     uint32_t steps = old ? INF_VALUE_NONE : inf_onnx_input(s, 4);
     int32_t rank = inf_build_rank(&s->b, x);
     if (starts == INF_VALUE_NONE || ends == INF_VALUE_NONE) {
         inf_build_fail(&s->b, INF_INVALID, "lacks starts or ends");
         return;
     }
-    struct inf_build_ints axes = slice_axes(s, starts, axes_value, rank);
-    const uint32_t inputs[] = {x, spread(s, starts, &axes, rank, 0),
-                               spread(s, ends, &axes, rank, 0), spread(s, steps, &axes, rank, 1)};
+    struct inf_build_ints axes = read_slice_axes(s, starts, axes_value, rank);
+    const uint32_t inputs[] = {x, expand_to_all_axes(s, starts, &axes, rank, 0),
+                               expand_to_all_axes(s, ends, &axes, rank, 0),
+                               expand_to_all_axes(s, steps, &axes, rank, 1)};
     struct inf_build_node node = inf_build_describe_list(INF_OP_SLICE, inputs, 4);
     int32_t others = (1 << rank) - 1;
     for (uint32_t i = 0; i < axes.count; i++)
@@ -173,7 +176,7 @@ static void lower_slice(struct inf_onnx_scope *s)
 
 // --- padding ---
 
-static enum inf_pad_mode pad_mode(struct inf_onnx_scope *s, const char *mode)
+static enum inf_pad_mode read_pad_mode(struct inf_onnx_scope *s, const char *mode)
 {
     if (strcmp(mode, "constant") == 0)
         return INF_PAD_CONSTANT;
@@ -185,9 +188,9 @@ static enum inf_pad_mode pad_mode(struct inf_onnx_scope *s, const char *mode)
     return INF_PAD_CONSTANT;
 }
 
-// Wraps around along one axis: the end of x before it, its beginning after it.
-static uint32_t wrap_axis(struct inf_onnx_scope *s, uint32_t x, int32_t axis, int64_t before,
-                          int64_t after)
+// Pads one axis periodically: the end of x before it, the beginning of x after it.
+static uint32_t pad_periodically(struct inf_onnx_scope *s, uint32_t x, int32_t axis, int64_t before,
+                                 int64_t after)
 {
     int64_t size = inf_build_known_dim(&s->b, x, axis);
     int64_t total = before + size + after;
@@ -203,9 +206,9 @@ static uint32_t wrap_axis(struct inf_onnx_scope *s, uint32_t x, int32_t axis, in
     return inf_build_gather(&s->b, x, indices, axis);
 }
 
-// Pads that are constant: negative ones cut.
-static uint32_t pad_const(struct inf_onnx_scope *s, uint32_t x, const int64_t *before,
-                          const int64_t *after, const char *mode, uint32_t value)
+// Adds constant padding; negative amounts cut.
+static uint32_t add_constant_padding(struct inf_onnx_scope *s, uint32_t x, const int64_t *before,
+                                     const int64_t *after, const char *mode, uint32_t value)
 {
     int64_t pairs[2 * INF_LIMIT_RANK];
     int32_t rank = inf_build_rank(&s->b, x);
@@ -217,20 +220,21 @@ static uint32_t pad_const(struct inf_onnx_scope *s, uint32_t x, const int64_t *b
             x = inf_build_slice(&s->b, x, i, INF_MAX(-before[i], 0),
                                 after[i] < 0 ? after[i] : INT64_MAX, 1);
         if (wraps)
-            x = wrap_axis(s, x, i, pairs[2 * i], pairs[2 * i + 1]);
+            x = pad_periodically(s, x, i, pairs[2 * i], pairs[2 * i + 1]);
     }
-    return wraps ? x : inf_build_pad(&s->b, x, pairs, rank, pad_mode(s, mode), value);
+    return wraps ? x : inf_build_pad(&s->b, x, pairs, rank, read_pad_mode(s, mode), value);
 }
 
-// Pads that other nodes make: [2 * rank] befores and afters to [rank, 2] pairs.
-static uint32_t pad_computed(struct inf_onnx_scope *s, uint32_t x, uint32_t pads, const char *mode,
-                             uint32_t value)
+// Adds padding whose amounts are computed at run time: [2 * rank] amounts before and after, to
+// [rank, 2] pairs.
+static uint32_t add_computed_padding(struct inf_onnx_scope *s, uint32_t x, uint32_t pads,
+                                     const char *mode, uint32_t value)
 {
     uint32_t halves = inf_build_reshape(&s->b, pads, (int64_t[]){2, inf_build_rank(&s->b, x)}, 2);
     uint32_t pairs = inf_build_transpose(&s->b, halves, (int64_t[]){1, 0}, 2);
     struct inf_build_node node =
         inf_build_describe(INF_OP_PAD, x, inf_build_cast(&s->b, pairs, INF_DTYPE_I32), value);
-    node.attrs.pad.mode = pad_mode(s, mode);
+    node.attrs.pad.mode = read_pad_mode(s, mode);
     return inf_build_value(&s->b, &node);
 }
 
@@ -248,7 +252,7 @@ static void lower_pad(struct inf_onnx_scope *s)
     } else if (inf_onnx_input(s, 1) == INF_VALUE_NONE) {
         inf_build_fail(&s->b, INF_INVALID, "lacks pads");
     } else if (!inf_build_is_const(&s->b, s->inputs[1]) && inf_onnx_input(s, 3) == INF_VALUE_NONE) {
-        s->outputs[0] = pad_computed(s, x, s->inputs[1], mode, value);
+        s->outputs[0] = add_computed_padding(s, x, s->inputs[1], mode, value);
         return;
     } else {
         pads = inf_build_const_ints(&s->b, s->inputs[1], "pads");
@@ -267,10 +271,10 @@ static void lower_pad(struct inf_onnx_scope *s)
     }
     if (value != INF_VALUE_NONE && inf_build_rank(&s->b, value) > 0)
         value = inf_build_reshape(&s->b, value, NULL, 0);
-    s->outputs[0] = pad_const(s, x, before, after, mode, value);
+    s->outputs[0] = add_constant_padding(s, x, before, after, mode, value);
 }
 
-// Cut or padded with zeros to a size, around the middle.
+// Cuts or pads with zeros to a size, around the centre.
 static void lower_center_crop_pad(struct inf_onnx_scope *s)
 {
     struct inf_build_ints axes, sizes = inf_build_const_ints(&s->b, s->inputs[1], "shape");
@@ -285,11 +289,11 @@ static void lower_center_crop_pad(struct inf_onnx_scope *s)
     for (uint32_t i = 0; inf_build_ok(&s->b) && i < axes.count; i++) {
         int32_t axis = inf_build_axis(&s->b, axes.values[i], rank);
         int64_t missing = sizes.values[i] - inf_build_known_dim(&s->b, x, axis);
-        // Half goes before, rounded towards nothing.
+        // Half of the amount goes before, rounded towards zero.
         before[axis] = missing / 2;
         after[axis] = missing - missing / 2;
     }
-    s->outputs[0] = pad_const(s, x, before, after, "constant", INF_VALUE_NONE);
+    s->outputs[0] = add_constant_padding(s, x, before, after, "constant", INF_VALUE_NONE);
 }
 
 // --- blocks ---
@@ -314,7 +318,7 @@ static void lower_depth_to_space(struct inf_onnx_scope *s)
         s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
         return;
     }
-    // CRD: the block's rows and columns are the fastest part of the channels, not the slowest.
+    // CRD: the rows and columns of the block are the fastest part of the channels, not the slowest.
     struct inf_shape shape = inf_build_known_shape(&s->b, x);
     if (strcmp(mode, "CRD") != 0 || shape.rank != 4 || block < 1 || block > 4096 ||
         shape.dims[1] % ((int64_t)block * block) != 0)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations: the graph's operator where devices have a kernel for it, else means and variances
-// along axes.
+// Normalisations: the graph's operator if devices have a kernel for it, otherwise means and
+// variances along axes.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-static struct inf_ints axes_from(int32_t first, int32_t rank)
+static struct inf_ints make_axes_from(int32_t first, int32_t rank)
 {
     struct inf_ints axes = {.count = 0};
     for (int32_t i = first; i < rank; i++)
@@ -15,13 +15,13 @@ static struct inf_ints axes_from(int32_t first, int32_t rank)
     return axes;
 }
 
-// x minus its mean along axes, times the inverse of its deviation.
+// x minus its mean along axes, times the inverse of its standard deviation.
 struct normalized {
     uint32_t value, mean, inverse;
 };
 
-static struct normalized normalize(struct inf_onnx_scope *s, uint32_t x,
-                                   const struct inf_ints *axes, float epsilon)
+static struct normalized add_normalized(struct inf_onnx_scope *s, uint32_t x,
+                                        const struct inf_ints *axes, float epsilon)
 {
     struct normalized result;
     result.mean = inf_build_reduce(&s->b, INF_REDUCE_MEAN, x, axes, true);
@@ -35,10 +35,10 @@ static struct normalized normalize(struct inf_onnx_scope *s, uint32_t x,
     return result;
 }
 
-// The graph's operator, of x, scale and offset; the last two may be INF_VALUE_NONE.
-static uint32_t normalize_whole(struct inf_onnx_scope *s, enum inf_normalize_kind kind,
-                                const uint32_t operands[3], const struct inf_ints *axes,
-                                float epsilon)
+// Adds the graph's operator on x, scale and offset; the last two may be INF_VALUE_NONE.
+static uint32_t add_normalization_node(struct inf_onnx_scope *s, enum inf_normalize_kind kind,
+                                       const uint32_t operands[3], const struct inf_ints *axes,
+                                       float epsilon)
 {
     struct inf_build_node node = inf_build_describe_list(INF_OP_NORMALIZE, operands, 3);
     node.attrs.normalize.kind = kind;
@@ -49,8 +49,8 @@ static uint32_t normalize_whole(struct inf_onnx_scope *s, enum inf_normalize_kin
     return inf_build_value(&s->b, &node);
 }
 
-// Whether it is one normalisation of f32, which devices have a kernel for, along the last axis with a
-// weight for each place. Layouts move through the parts of others.
+// Returns true if this is a normalisation of f32 along the last axis with one weight per element,
+// for which devices have a kernel. Others are built from parts, through which layouts can move.
 static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype stash)
 {
     int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
@@ -61,7 +61,7 @@ static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype s
         uint32_t value = inf_onnx_input(s, i);
         if (value == INF_VALUE_NONE)
             continue;
-        // Whose rank is not known, the parts take as well.
+        // Operands of unknown rank are accepted by the parts as well.
         const struct inf_shape *shape = &s->b.graph->values[value].shape;
         if (inf_build_dtype(&s->b, value) != INF_DTYPE_F32 ||
             (i > 0 && (shape->rank != 1 || width < 1 || shape->dims[0] != width)))
@@ -70,31 +70,31 @@ static bool is_row_norm(struct inf_onnx_scope *s, int32_t axis, enum inf_dtype s
     return true;
 }
 
-// One number a channel, made to stand at axis 1 of a tensor of that rank.
-static uint32_t per_channel(struct inf_onnx_scope *s, uint32_t x, int32_t rank)
+// Reshapes one number per channel so that it aligns with axis 1 of a tensor of that rank.
+static uint32_t align_channels(struct inf_onnx_scope *s, uint32_t x, int32_t rank)
 {
     return inf_build_expand_dims(&s->b, x, (int64_t[]){1, 2, 3, 4, 5, 6, 7}, rank - 2);
 }
 
-// Normalised by what the batch itself is; what was known before moves towards that.
+// Normalises by the statistics of the batch, and moves the running statistics towards them.
 static void train_batch_norm(struct inf_onnx_scope *s, float epsilon)
 {
     int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
-    struct inf_ints axes = axes_from(1, rank);
+    struct inf_ints axes = make_axes_from(1, rank);
     double momentum = (double)inf_onnx_attr_float(s, "momentum", 0.9f);
     axes.values[0] = 0;
     uint32_t x = s->inputs[0], now[2];
     now[0] = inf_build_reduce(&s->b, INF_REDUCE_MEAN, x, &axes, false);
-    uint32_t centred = inf_build_sub(&s->b, x, per_channel(s, now[0], rank));
+    uint32_t centred = inf_build_sub(&s->b, x, align_channels(s, now[0], rank));
     now[1] = inf_build_reduce(&s->b, INF_REDUCE_MEAN,
                               inf_build_unary(&s->b, INF_UNARY_SQUARE, centred), &axes, false);
     uint32_t deviation =
         inf_build_unary(&s->b, INF_UNARY_SQRT,
                         inf_build_binary_number(&s->b, INF_BINARY_ADD, now[1], (double)epsilon));
-    uint32_t y = inf_build_div(&s->b, centred, per_channel(s, deviation, rank));
+    uint32_t y = inf_build_div(&s->b, centred, align_channels(s, deviation, rank));
     s->outputs[0] =
-        inf_build_add(&s->b, inf_build_mul(&s->b, y, per_channel(s, s->inputs[1], rank)),
-                      per_channel(s, s->inputs[2], rank));
+        inf_build_add(&s->b, inf_build_mul(&s->b, y, align_channels(s, s->inputs[1], rank)),
+                      align_channels(s, s->inputs[2], rank));
     for (uint32_t i = 0; i < 2 && i + 1 < s->output_count; i++)
         s->outputs[i + 1] = inf_build_add(
             &s->b, inf_build_binary_number(&s->b, INF_BINARY_MUL, s->inputs[i + 3], momentum),
@@ -126,16 +126,16 @@ static void lower_batch_norm(struct inf_onnx_scope *s)
 static void lower_instance_norm(struct inf_onnx_scope *s)
 {
     int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
-    struct inf_ints axes = axes_from(2, rank);
+    struct inf_ints axes = make_axes_from(2, rank);
     struct normalized x =
-        normalize(s, s->inputs[0], &axes, inf_onnx_attr_float(s, "epsilon", 1e-5f));
+        add_normalized(s, s->inputs[0], &axes, inf_onnx_attr_float(s, "epsilon", 1e-5f));
     s->outputs[0] =
-        inf_build_add(&s->b, inf_build_mul(&s->b, x.value, per_channel(s, s->inputs[1], rank)),
-                      per_channel(s, s->inputs[2], rank));
+        inf_build_add(&s->b, inf_build_mul(&s->b, x.value, align_channels(s, s->inputs[1], rank)),
+                      align_channels(s, s->inputs[2], rank));
 }
 
-// Means and variances are computed in FP32 whatever x is, unless stash_type says otherwise.
-static enum inf_dtype stash_type(struct inf_onnx_scope *s)
+// Returns the type of means and variances: f32 for any x, unless stash_type says otherwise.
+static enum inf_dtype read_stash_type(struct inf_onnx_scope *s)
 {
     int32_t type = inf_onnx_attr_int(s, "stash_type", 1);
     if (inf_onnx_dtype(type) == INF_DTYPE_NONE)
@@ -150,16 +150,16 @@ static void lower_layer_norm(struct inf_onnx_scope *s)
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     int32_t rank = inf_build_rank(&s->b, x);
     int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", -1), rank);
-    struct inf_ints axes = axes_from(axis, rank);
+    struct inf_ints axes = make_axes_from(axis, rank);
     float epsilon = inf_onnx_attr_float(s, "epsilon", 1e-5f);
-    enum inf_dtype stash = stash_type(s);
+    enum inf_dtype stash = read_stash_type(s);
     if (!inf_onnx_wants_output(s, 1) && !inf_onnx_wants_output(s, 2) &&
         is_row_norm(s, axis, stash)) {
         uint32_t operands[3] = {x, s->inputs[1], inf_onnx_input(s, 2)};
-        s->outputs[0] = normalize_whole(s, INF_NORMALIZE_STANDARD, operands, &axes, epsilon);
+        s->outputs[0] = add_normalization_node(s, INF_NORMALIZE_STANDARD, operands, &axes, epsilon);
         return;
     }
-    struct normalized y = normalize(s, inf_build_cast(&s->b, x, stash), &axes, epsilon);
+    struct normalized y = add_normalized(s, inf_build_cast(&s->b, x, stash), &axes, epsilon);
     uint32_t scaled = inf_build_mul(&s->b, inf_build_cast(&s->b, y.value, dtype), s->inputs[1]);
     if (inf_onnx_input(s, 2) != INF_VALUE_NONE)
         scaled = inf_build_add(&s->b, scaled, s->inputs[2]);
@@ -172,14 +172,14 @@ static void lower_layer_norm(struct inf_onnx_scope *s)
 
 static void lower_rms_norm(struct inf_onnx_scope *s)
 {
-    enum inf_dtype stash = stash_type(s);
+    enum inf_dtype stash = read_stash_type(s);
     int32_t rank = inf_build_rank(&s->b, s->inputs[0]);
     int32_t axis = inf_build_axis(&s->b, inf_onnx_attr_int(s, "axis", -1), rank);
-    struct inf_ints axes = axes_from(axis, rank);
+    struct inf_ints axes = make_axes_from(axis, rank);
     float epsilon = inf_onnx_attr_float(s, "epsilon", 1e-5f);
     if (is_row_norm(s, axis, stash)) {
         uint32_t operands[3] = {s->inputs[0], s->inputs[1], INF_VALUE_NONE};
-        s->outputs[0] = normalize_whole(s, INF_NORMALIZE_RMS, operands, &axes, epsilon);
+        s->outputs[0] = add_normalization_node(s, INF_NORMALIZE_RMS, operands, &axes, epsilon);
         return;
     }
     uint32_t x = inf_build_cast(&s->b, s->inputs[0], stash);
@@ -208,24 +208,25 @@ static void lower_group_norm(struct inf_onnx_scope *s)
                        groups);
     if (!inf_build_ok(&s->b))
         return;
-    enum inf_dtype stash = by_channel ? stash_type(s) : dtype;
+    enum inf_dtype stash = by_channel ? read_stash_type(s) : dtype;
     int64_t dims[] = {shape.dims[0], groups, -1};
-    struct inf_ints axes = axes_from(2, 3);
+    struct inf_ints axes = make_axes_from(2, 3);
     uint32_t y = inf_build_reshape(&s->b, inf_build_cast(&s->b, x, stash), dims, 3);
     y = stash == INF_DTYPE_F32
-            ? normalize_whole(s, INF_NORMALIZE_STANDARD,
-                              (uint32_t[]){y, INF_VALUE_NONE, INF_VALUE_NONE}, &axes, epsilon)
-            : normalize(s, y, &axes, epsilon).value;
+            ? add_normalization_node(s, INF_NORMALIZE_STANDARD,
+                                     (uint32_t[]){y, INF_VALUE_NONE, INF_VALUE_NONE}, &axes,
+                                     epsilon)
+            : add_normalized(s, y, &axes, epsilon).value;
     y = inf_build_cast(&s->b, y, dtype);
     if (by_channel)
         y = inf_build_reshape(&s->b, y, shape.dims, shape.rank);
     int32_t rank = by_channel ? shape.rank : 3;
-    y = inf_build_add(&s->b, inf_build_mul(&s->b, y, per_channel(s, s->inputs[1], rank)),
-                      per_channel(s, s->inputs[2], rank));
+    y = inf_build_add(&s->b, inf_build_mul(&s->b, y, align_channels(s, s->inputs[1], rank)),
+                      align_channels(s, s->inputs[2], rank));
     s->outputs[0] = by_channel ? y : inf_build_reshape(&s->b, y, shape.dims, shape.rank);
 }
 
-// x minus its mean, through its deviation and a little.
+// x minus its mean, divided by its deviation plus a small number.
 static void lower_mvn(struct inf_onnx_scope *s)
 {
     struct inf_build_ints listed = {.count = 3, .values = {0, 2, 3}}, given;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on patches of pictures.
+// Col2Im: adds patches back into pictures.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Elements of one patch that Col2Im is built for: its filter is their square.
+// The largest number of elements of a patch. The filter has their square.
 #define PATCH_MAX 1024
 
-// What Col2Im is given: how patches lie in a picture, by spatial axis.
+// The arrangement of patches in a picture, by spatial axis.
 struct columns {
     int32_t axes;
     int64_t image[INF_LIMIT_RANK], block[INF_LIMIT_RANK];
     struct inf_ints strides, dilations, before, after;
-    int64_t patch; // elements of one
+    int64_t patch; // elements of one patch
 };
 
 static struct inf_ints read_axes(struct inf_onnx_scope *s, const char *name, uint32_t count,
@@ -39,7 +39,7 @@ static void read_columns(struct inf_onnx_scope *s, struct columns *columns)
     struct inf_build_ints image = inf_build_const_ints(&s->b, s->inputs[1], "image_shape");
     struct inf_build_ints block = inf_build_const_ints(&s->b, s->inputs[2], "block_shape");
     uint32_t axes = image.count;
-    // Pictures of rank 8 have six; the convolution wants three.
+    // Pictures of rank 8 have six spatial axes; the convolution takes three.
     if (inf_build_ok(&s->b) && (axes < 1 || axes > 3 || block.count != axes))
         inf_build_fail(&s->b, INF_UNSUPPORTED,
                        "image_shape has %u axes and block_shape %u, wanted 1 to 3", axes,
@@ -66,7 +66,7 @@ static void read_columns(struct inf_onnx_scope *s, struct columns *columns)
     }
 }
 
-// How many patches lie along an axis.
+// Returns the number of patches along an axis.
 static int64_t count_patches(struct inf_onnx_scope *s, const struct columns *columns, int32_t axis)
 {
     int64_t room = columns->image[axis] + columns->before.values[axis] +
@@ -77,9 +77,9 @@ static int64_t count_patches(struct inf_onnx_scope *s, const struct columns *col
     return inf_build_ok(&s->b) ? room / columns->strides.values[axis] + 1 : 1;
 }
 
-// A filter that puts element i of a patch to place i of its block: [block..., 1, patch].
-static uint32_t placing_filter(struct inf_onnx_scope *s, const struct columns *columns,
-                               enum inf_dtype dtype)
+// Adds a filter that moves element i of a patch to position i of its block: [block..., 1, patch].
+static uint32_t add_placing_filter(struct inf_onnx_scope *s, const struct columns *columns,
+                                   enum inf_dtype dtype)
 {
     struct inf_shape shape = {.rank = columns->axes + 2};
     float *data;
@@ -93,8 +93,8 @@ static uint32_t placing_filter(struct inf_onnx_scope *s, const struct columns *c
     return inf_build_cast(&s->b, filter, dtype);
 }
 
-// Patches [n, c * patch, places] added up where they lie: a transposed convolution of each channel
-// with a filter of ones and zeros.
+// Adds up patches [n, c * patch, places] at their positions: a transposed convolution of each
+// channel with a filter of ones and zeros.
 static void lower_col2im(struct inf_onnx_scope *s)
 {
     struct columns columns = {0};
@@ -116,7 +116,7 @@ static void lower_col2im(struct inf_onnx_scope *s)
     dims[columns.axes] = 1;
     const uint32_t shape[] = {inf_build_dim_value(&s->b, x, 0),
                               inf_build_list(&s->b, dims, (uint32_t)columns.axes + 1)};
-    const uint32_t inputs[] = {x, placing_filter(s, &columns, inf_build_dtype(&s->b, x)),
+    const uint32_t inputs[] = {x, add_placing_filter(s, &columns, inf_build_dtype(&s->b, x)),
                                inf_build_concat(&s->b, shape, 2, 0)};
     struct inf_build_node node = inf_build_describe_list(INF_OP_CONV_ND_TRANSPOSE, inputs, 3);
     node.attrs.conv_nd_transpose.strides = columns.strides;

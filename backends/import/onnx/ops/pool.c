@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poolings. Those with one or two plain windows become pool2d, which every device has; the others
-// pool_nd.
+// Poolings. Plain windows over one or two axes become pool2d, which every device has; the others
+// become pool_nd.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
@@ -8,9 +8,9 @@
 #include "backends/import/onnx/op_table.h"
 #include "backends/import/onnx/window.h"
 
-// Lengthens the padding behind so that ceil_mode's last window fits. One that would begin behind x
-// and its padding before does not count.
-static void apply_ceil(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
+// Extends the padding at the end for ceil_mode, so that the last window fits. A window that begins
+// behind x and its leading padding does not count.
+static void extend_padding(struct inf_onnx_scope *s, struct inf_onnx_window *window, uint32_t x)
 {
     for (int32_t i = 0; inf_build_ok(&s->b) && i < window->axes; i++) {
         int64_t size = inf_build_known_dim(&s->b, x, i + 2), stride = window->stride[i];
@@ -49,7 +49,7 @@ static uint32_t emit_pool2d(struct inf_onnx_scope *s, uint32_t x,
     return narrow ? inf_build_squeeze(&s->b, y, (int64_t[]){2}, 1) : y;
 }
 
-static struct inf_ints per_axis(const int64_t *values, int32_t count)
+static struct inf_ints make_axis_list(const int64_t *values, int32_t count)
 {
     struct inf_ints ints = {.count = count};
     for (int32_t i = 0; i < count; i++)
@@ -57,8 +57,8 @@ static struct inf_ints per_axis(const int64_t *values, int32_t count)
     return ints;
 }
 
-// Indices counted with the first spatial axis as the fastest instead of the last.
-static uint32_t first_axis_fastest(struct inf_onnx_scope *s, uint32_t indices)
+// Converts indices so that the first spatial axis is the fastest, not the last.
+static uint32_t convert_indices(struct inf_onnx_scope *s, uint32_t indices)
 {
     struct inf_shape shape = inf_build_known_shape(&s->b, s->inputs[0]);
     int64_t plane = 1, column = 1;
@@ -68,7 +68,8 @@ static uint32_t first_axis_fastest(struct inf_onnx_scope *s, uint32_t indices)
     uint32_t sum = inf_build_sub(&s->b, indices, inside);
     for (int32_t i = 2; inf_build_ok(&s->b) && i < shape.rank; i++) {
         int64_t size = INF_MAX(shape.dims[i], 1);
-        int64_t row = plane / column / size; // the step of axis i where the last one is the fastest
+        // Distance of neighbours along axis i if the last axis is the fastest.
+        int64_t row = plane / column / size;
         uint32_t at = inf_build_binary_number(&s->b, INF_BINARY_DIV, inside, (double)row);
         at = inf_build_binary_number(&s->b, INF_BINARY_MOD, at, (double)size);
         sum = inf_build_add(&s->b, sum,
@@ -87,11 +88,11 @@ static void emit_pool_nd(struct inf_onnx_scope *s, const struct inf_onnx_window 
     bool indices = inf_onnx_wants_output(s, 1);
     attrs->kind = (enum inf_pool_kind)s->op->kind;
     attrs->padding = window->same ? INF_PADDING_SAME : INF_PADDING_EXPLICIT;
-    attrs->kernel = per_axis(window->kernel, window->axes);
-    attrs->strides = per_axis(window->stride, window->axes);
-    attrs->dilations = per_axis(window->dilation, window->axes);
-    attrs->pads_before = per_axis(window->before, window->axes);
-    attrs->pads_after = per_axis(window->after, window->axes);
+    attrs->kernel = make_axis_list(window->kernel, window->axes);
+    attrs->strides = make_axis_list(window->stride, window->axes);
+    attrs->dilations = make_axis_list(window->dilation, window->axes);
+    attrs->pads_before = make_axis_list(window->before, window->axes);
+    attrs->pads_after = make_axis_list(window->after, window->axes);
     attrs->ceil = ceil_mode;
     attrs->count_padding = count_pads;
     attrs->p = s->op->kind == INF_POOL_LP ? inf_onnx_attr_int(s, "p", 2) : attrs->p;
@@ -104,7 +105,7 @@ static void emit_pool_nd(struct inf_onnx_scope *s, const struct inf_onnx_window 
     s->outputs[1] =
         inf_build_cast(&s->b, inf_build_channels_first(&s->b, values[1]), INF_DTYPE_I64);
     if (inf_onnx_attr_int(s, "storage_order", 0) != 0)
-        s->outputs[1] = first_axis_fastest(s, s->outputs[1]);
+        s->outputs[1] = convert_indices(s, s->outputs[1]);
 }
 
 static bool is_plain(const struct inf_onnx_window *window)
@@ -130,7 +131,7 @@ static void lower_pool(struct inf_onnx_scope *s)
     bool is_average = s->op->kind == INF_POOL_AVERAGE;
     bool ceil_mode = inf_onnx_attr_int(s, "ceil_mode", 0) != 0;
     bool count_pads = is_average && inf_onnx_attr_int(s, "count_include_pad", 0) != 0;
-    (void)inf_onnx_find_attr(s, "storage_order"); // of indices only
+    (void)inf_onnx_find_attr(s, "storage_order"); // concerns indices only
     count_pads = count_pads && is_padded(&window);
     if (!inf_build_ok(&s->b))
         return;
@@ -140,7 +141,7 @@ static void lower_pool(struct inf_onnx_scope *s)
         return;
     }
     if (ceil_mode)
-        apply_ceil(s, &window, s->inputs[0]);
+        extend_padding(s, &window, s->inputs[0]);
     if (inf_build_ok(&s->b))
         s->outputs[0] = emit_pool2d(s, s->inputs[0], &window);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantising and dequantising, in arithmetic of floats and integers.
+// Quantising and dequantising: the graph's operators, or arithmetic of floats and integers.
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Scale or zero point made to stand against x: one number, one an index of an axis, or one a block.
-static uint32_t against(struct inf_onnx_scope *s, uint32_t value, uint32_t x)
+// Reshapes a scale or zero point so that it aligns with x: one number, one per index of an axis, or
+// one per block.
+static uint32_t align_with_input(struct inf_onnx_scope *s, uint32_t value, uint32_t x)
 {
     int32_t rank = inf_build_rank(&s->b, x);
     int32_t block = inf_onnx_attr_int(s, "block_size", 0);
@@ -18,7 +19,7 @@ static uint32_t against(struct inf_onnx_scope *s, uint32_t value, uint32_t x)
     if (block == 0 && inf_build_rank(&s->b, value) == 1)
         return inf_build_expand_dims(&s->b, value, (int64_t[]){1, 2, 3, 4, 5, 6, 7},
                                      rank - 1 - axis);
-    // Blocked: each number serves `block` neighbours along the axis.
+    // Blocked: each number applies to `block` neighbours along the axis.
     int64_t size = inf_build_known_dim(&s->b, x, axis);
     int32_t *index;
     if (block < 1 || inf_build_rank(&s->b, value) != rank ||
@@ -31,7 +32,7 @@ static uint32_t against(struct inf_onnx_scope *s, uint32_t value, uint32_t x)
     return inf_build_gather(&s->b, value, indices, axis);
 }
 
-static bool int_range(enum inf_dtype dtype, double *low, double *high)
+static bool find_int_range(enum inf_dtype dtype, double *low, double *high)
 {
     switch (dtype) {
     case INF_DTYPE_U8:
@@ -51,7 +52,7 @@ static bool int_range(enum inf_dtype dtype, double *low, double *high)
     }
 }
 
-static enum inf_dtype quantized_type(struct inf_onnx_scope *s)
+static enum inf_dtype read_quantized_type(struct inf_onnx_scope *s)
 {
     int32_t type = inf_onnx_attr_int(s, "output_dtype", 0);
     uint32_t zero = inf_onnx_input(s, 2);
@@ -62,8 +63,8 @@ static enum inf_dtype quantized_type(struct inf_onnx_scope *s)
     return type != 0 ? inf_onnx_dtype(type) : INF_DTYPE_U8;
 }
 
-// Whether scale and zero point, if any, are one number or one an index of an axis: what nodes of the
-// graph have.
+// Returns true if scale and zero point have one number or one per index of an axis, as the graph's
+// operators take them.
 static bool is_plain(struct inf_onnx_scope *s, uint32_t zero)
 {
     if (inf_onnx_attr_int(s, "block_size", 0) != 0 || inf_build_rank(&s->b, s->inputs[1]) > 1)
@@ -72,9 +73,9 @@ static bool is_plain(struct inf_onnx_scope *s, uint32_t zero)
            inf_build_rank(&s->b, zero) == inf_build_rank(&s->b, s->inputs[1]);
 }
 
-// A node of the graph from x, scale and zero point.
-static uint32_t plain_node(struct inf_onnx_scope *s, enum inf_op op, uint32_t x, uint32_t scale,
-                           uint32_t zero, enum inf_dtype dtype)
+// Adds the graph's operator on x, scale and zero point.
+static uint32_t add_plain_node(struct inf_onnx_scope *s, enum inf_op op, uint32_t x, uint32_t scale,
+                               uint32_t zero, enum inf_dtype dtype)
 {
     const uint32_t inputs[] = {x, scale, zero};
     struct inf_build_node node =
@@ -95,24 +96,25 @@ static uint32_t plain_node(struct inf_onnx_scope *s, enum inf_op op, uint32_t x,
 static void lower_quantize(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], zero = inf_onnx_input(s, 2);
-    enum inf_dtype dtype = quantized_type(s);
+    enum inf_dtype dtype = read_quantized_type(s);
     double low = 0, high = 0;
-    (void)inf_onnx_find_attr(s, "saturate"); // of floats of 8 bits
+    (void)inf_onnx_find_attr(s, "saturate"); // concerns 8-bit floats only
     int32_t precision = inf_onnx_attr_int(s, "precision", 0);
-    if (!int_range(dtype, &low, &high))
+    if (!find_int_range(dtype, &low, &high))
         inf_build_fail(&s->b, INF_UNSUPPORTED, "y is %s", inf_dtype_name(dtype));
     if (precision != 0 && inf_onnx_dtype(precision) != INF_DTYPE_F32)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "precision is %s", inf_onnx_type_name(precision));
     x = inf_build_cast(&s->b, x, INF_DTYPE_F32);
     if (is_plain(s, zero)) {
-        s->outputs[0] = plain_node(s, INF_OP_QUANTIZE, x,
-                                   inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_F32), zero, dtype);
+        s->outputs[0] = add_plain_node(
+            s, INF_OP_QUANTIZE, x, inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_F32), zero, dtype);
         return;
     }
-    uint32_t scale = inf_build_cast(&s->b, against(s, s->inputs[1], x), INF_DTYPE_F32);
+    uint32_t scale = inf_build_cast(&s->b, align_with_input(s, s->inputs[1], x), INF_DTYPE_F32);
     uint32_t y = inf_build_unary(&s->b, INF_UNARY_ROUND, inf_build_div(&s->b, x, scale));
     if (zero != INF_VALUE_NONE)
-        y = inf_build_add(&s->b, y, inf_build_cast(&s->b, against(s, zero, x), INF_DTYPE_F32));
+        y = inf_build_add(&s->b, y,
+                          inf_build_cast(&s->b, align_with_input(s, zero, x), INF_DTYPE_F32));
     s->outputs[0] = inf_build_cast(&s->b, inf_build_clip(&s->b, y, low, high), dtype);
 }
 
@@ -125,19 +127,21 @@ static void lower_dequantize(struct inf_onnx_scope *s)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "output_dtype is %s", inf_onnx_type_name(type));
     if (is_plain(s, zero)) {
         uint32_t scale = inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_F32);
-        uint32_t y = plain_node(s, INF_OP_DEQUANTIZE, s->inputs[0], scale, zero, INF_DTYPE_NONE);
+        uint32_t y =
+            add_plain_node(s, INF_OP_DEQUANTIZE, s->inputs[0], scale, zero, INF_DTYPE_NONE);
         s->outputs[0] = inf_build_cast(&s->b, y, dtype);
         return;
     }
     uint32_t x = inf_build_cast(&s->b, s->inputs[0], INF_DTYPE_I32);
     if (zero != INF_VALUE_NONE)
-        x = inf_build_sub(&s->b, x, inf_build_cast(&s->b, against(s, zero, x), INF_DTYPE_I32));
-    uint32_t scale = inf_build_cast(&s->b, against(s, s->inputs[1], x), INF_DTYPE_F32);
+        x = inf_build_sub(&s->b, x,
+                          inf_build_cast(&s->b, align_with_input(s, zero, x), INF_DTYPE_I32));
+    uint32_t scale = inf_build_cast(&s->b, align_with_input(s, s->inputs[1], x), INF_DTYPE_F32);
     s->outputs[0] = inf_build_cast(
         &s->b, inf_build_mul(&s->b, inf_build_cast(&s->b, x, INF_DTYPE_F32), scale), dtype);
 }
 
-// To unsigned 8 bits over the range of x itself, 0 included.
+// Quantises to unsigned 8 bits over the range of x, extended to include 0.
 static void lower_dynamic_quantize(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, softmax, and what else looks along axes.
+// Reductions, softmax, and positions of extremes.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// What a reduction is besides enum inf_reduce_kind.
+// Reductions that are no enum inf_reduce_kind.
 enum {
     KIND_L1 = 100,
     KIND_L2,
@@ -15,19 +15,19 @@ enum {
     KIND_SUM_SQUARE,
 };
 
-// Since which opset the axes are an input.
-static int64_t axes_input_since(const struct inf_onnx_scope *s)
+// Returns the first opset in which the axes are an input.
+static int64_t find_axes_input_opset(const struct inf_onnx_scope *s)
 {
     return s->op->kind == INF_REDUCE_SUM ? 13 : 18;
 }
 
-// The settled axes of a reduction; none where it is to be left undone.
+// Reads the axes of a reduction, made nonnegative; none if the reduction does nothing.
 static struct inf_ints read_axes(struct inf_onnx_scope *s, int32_t rank)
 {
     struct inf_build_ints listed = {.count = 0};
     struct inf_ints axes = {.count = 0};
     bool seen[INF_LIMIT_RANK] = {false};
-    bool is_input = s->opset >= axes_input_since(s);
+    bool is_input = s->opset >= find_axes_input_opset(s);
     bool none_means_none = is_input && inf_onnx_attr_int(s, "noop_with_empty_axes", 0) != 0;
     if (!is_input)
         (void)inf_onnx_attr_ints(s, "axes", &listed);
@@ -41,10 +41,10 @@ static struct inf_ints read_axes(struct inf_onnx_scope *s, int32_t rank)
     return axes;
 }
 
-static uint32_t reduce(struct inf_onnx_scope *s, enum inf_reduce_kind kind, uint32_t x,
-                       const struct inf_ints *axes, bool keep)
+static uint32_t add_reduction(struct inf_onnx_scope *s, enum inf_reduce_kind kind, uint32_t x,
+                              const struct inf_ints *axes, bool keep)
 {
-    // Largest and smallest of bools are whether any and all are true.
+    // The largest of bools is "any", the smallest "all".
     if (inf_build_dtype(&s->b, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MAX)
         kind = INF_REDUCE_ANY;
     else if (inf_build_dtype(&s->b, x) == INF_DTYPE_BOOL && kind == INF_REDUCE_MIN)
@@ -52,9 +52,9 @@ static uint32_t reduce(struct inf_onnx_scope *s, enum inf_reduce_kind kind, uint
     return inf_build_reduce(&s->b, kind, x, axes, keep);
 }
 
-// log(sum(exp(x))) with the largest taken out first, but for infinite ones.
-static uint32_t log_sum_exp(struct inf_onnx_scope *s, uint32_t x, const struct inf_ints *axes,
-                            bool keep)
+// log(sum(exp(x))). The largest element is subtracted first unless it is infinite.
+static uint32_t add_log_sum_exp(struct inf_onnx_scope *s, uint32_t x, const struct inf_ints *axes,
+                                bool keep)
 {
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     uint32_t top = inf_build_reduce(&s->b, INF_REDUCE_MAX, x, axes, true);
@@ -85,9 +85,9 @@ static uint32_t lower_kind(struct inf_onnx_scope *s, uint32_t x, const struct in
         return inf_build_unary(&s->b, INF_UNARY_LOG,
                                inf_build_reduce(&s->b, INF_REDUCE_SUM, x, axes, keep));
     case KIND_LOG_SUM_EXP:
-        return log_sum_exp(s, x, axes, keep);
+        return add_log_sum_exp(s, x, axes, keep);
     default:
-        return reduce(s, (enum inf_reduce_kind)s->op->kind, x, axes, keep);
+        return add_reduction(s, (enum inf_reduce_kind)s->op->kind, x, axes, keep);
     }
 }
 
@@ -104,7 +104,7 @@ static void lower_reduce(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_cast(&s->b, lower_kind(s, x, &axes, keep), dtype);
 }
 
-// GlobalAveragePool and GlobalMaxPool: everything behind the channels.
+// GlobalAveragePool and GlobalMaxPool: reduces all axes behind the channels.
 static void lower_global_pool(struct inf_onnx_scope *s)
 {
     struct inf_ints axes = {.count = 0};
@@ -129,17 +129,17 @@ static void lower_arg(struct inf_onnx_scope *s)
     node.attrs.arg.keep_dims = inf_onnx_attr_int(s, "keepdims", 1) != 0;
     node.attrs.arg.dtype = INF_DTYPE_I64;
     uint32_t y = inf_build_value(&s->b, &node);
-    if (last) // the first of the reversed ones
+    if (last) // the first one of the reversed axis
         y = inf_build_sub(&s->b, inf_build_scalar(&s->b, INF_DTYPE_I64, (double)(size - 1)), y);
     s->outputs[0] = y;
 }
 
-// Applies softmax, log or not, or hardmax, along one axis.
-static uint32_t along_axis(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
+// Adds softmax, its logarithm, or hardmax along one axis.
+static uint32_t add_softmax(struct inf_onnx_scope *s, uint32_t x, int32_t axis)
 {
     if (s->op->kind < 2)
         return inf_build_softmax(&s->b, x, axis, s->op->kind == 1);
-    // Hardmax: 1 where the index along the axis is that of the first largest.
+    // Hardmax: 1 at the first largest element along the axis, else 0.
     int32_t rank = inf_build_rank(&s->b, x);
     struct inf_build_node node = inf_build_describe_list(INF_OP_ARG, &x, 1);
     node.attrs.arg.axis = axis;
@@ -158,12 +158,12 @@ static void lower_softmax(struct inf_onnx_scope *s)
     bool flattens = s->opset < 13;
     int32_t given = inf_onnx_attr_int(s, "axis", flattens ? 1 : -1);
     int32_t axis = flattens && given == rank ? rank : inf_build_axis(&s->b, given, rank);
-    // Before opset 13 everything from the axis on was one row.
+    // Before opset 13, everything from the axis on is one row.
     if (!flattens || axis == rank - 1) {
-        s->outputs[0] = along_axis(s, x, axis);
+        s->outputs[0] = add_softmax(s, x, axis);
         return;
     }
-    uint32_t rows = along_axis(s, inf_build_flatten(&s->b, x, axis), 1);
+    uint32_t rows = add_softmax(s, inf_build_flatten(&s->b, x, axis), 1);
     s->outputs[0] = inf_build_reshape_to(&s->b, rows, inf_build_shape(&s->b, x));
 }
 

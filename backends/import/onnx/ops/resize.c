@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize and Upsample: pictures by the graph's resize, which every device has, where it means the
-// same; all else by resample, which has every mode. Sizes and scales may be made by other nodes.
+// Resize and Upsample: the graph's RESIZE, which every device has, if it computes the same;
+// otherwise RESAMPLE, which has every mode. Sizes and scales may be computed at run time.
 #include <math.h>
 #include <string.h>
 
@@ -8,17 +8,17 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Largest size along an axis.
+// The largest size along an axis.
 #define SIZE_MAX_ONNX (1 << 24)
 
-// What a node asks for, for every axis of x.
+// The requested resize, for every axis of x.
 struct request {
     int32_t rank;
-    int32_t count; // axes that it names
+    int32_t count; // number of axes that the node names
     int32_t axes[INF_LIMIT_RANK];
     uint32_t sizes;  // i32 [rank]
-    uint32_t scales; // f32 [rank]; NONE: sizes say it all
-    uint32_t region; // f32 [2 * rank]; NONE unless coordinates are crop
+    uint32_t scales; // f32 [rank]; INF_VALUE_NONE: sizes are given instead
+    uint32_t region; // f32 [2 * rank]; INF_VALUE_NONE unless the mode is tf_crop_and_resize
     struct inf_attrs_resample attrs;
 };
 
@@ -35,14 +35,14 @@ static int find_text(struct inf_onnx_scope *s, const char *name, const char *con
 
 static void read_modes(struct inf_onnx_scope *s, struct inf_attrs_resample *attrs)
 {
-    // In the order of the graph's kinds.
+    // In the order of the graph's enum.
     static const char *const kinds[] = {"nearest", "linear", "cubic"};
     static const char *const coordinates[] = {
         "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
         "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
     static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                             "ceil"};
-    bool old = s->opset < 11; // Upsample, and Resize in its first version
+    bool old = s->opset < 11; // Upsample, and the first version of Resize
     attrs->kind = (enum inf_sample_kind)find_text(s, "mode", kinds, 3, 0);
     attrs->coordinates = (enum inf_coordinates)find_text(s, "coordinate_transformation_mode",
                                                          coordinates, 7, old ? 4 : 0);
@@ -53,27 +53,27 @@ static void read_modes(struct inf_onnx_scope *s, struct inf_attrs_resample *attr
     attrs->extrapolation = inf_onnx_attr_float(s, "extrapolation_value", 0);
 }
 
-// --- what is given for some axes, for all ---
+// --- lists for some axes, extended to all ---
 
-// One element of a list.
-static uint32_t item(struct inf_onnx_scope *s, uint32_t list, int64_t index)
+// Adds one element of a list.
+static uint32_t take_item(struct inf_onnx_scope *s, uint32_t list, int64_t index)
 {
     return inf_build_slice(&s->b, list, 0, index, index + 1, 1);
 }
 
-// The list of all axes from one of those named; the others are `rest`.
-static uint32_t spread(struct inf_onnx_scope *s, const struct request *request, uint32_t list,
-                       uint32_t rest)
+// Adds the list of all axes from a list for the named ones; the others are `rest`.
+static uint32_t extend_to_all_axes(struct inf_onnx_scope *s, const struct request *request,
+                                   uint32_t list, uint32_t rest)
 {
     uint32_t parts[INF_LIMIT_RANK];
     for (int32_t i = 0; i < request->rank; i++)
         parts[i] = rest;
     for (int32_t i = 0; i < request->count; i++)
-        parts[request->axes[i]] = item(s, list, i);
+        parts[request->axes[i]] = take_item(s, list, i);
     return inf_build_concat(&s->b, parts, (uint32_t)request->rank, 0);
 }
 
-static uint32_t one_float(struct inf_onnx_scope *s, float number)
+static uint32_t add_float_list(struct inf_onnx_scope *s, float number)
 {
     float *data;
     uint32_t value = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(1), &data);
@@ -82,7 +82,7 @@ static uint32_t one_float(struct inf_onnx_scope *s, float number)
     return value;
 }
 
-// Whether a list that a node names has anything in it: old versions give an empty one for nothing.
+// Returns true if a list has elements. Old versions give an empty list for an absent one.
 static bool has_elements(struct inf_onnx_scope *s, uint32_t value)
 {
     return value != INF_VALUE_NONE && inf_build_rank(&s->b, value) == 1 &&
@@ -109,7 +109,7 @@ static void read_axes(struct inf_onnx_scope *s, struct request *request)
         request->axes[request->count++] = inf_build_axis(&s->b, axes.values[i], request->rank);
 }
 
-// The region of every axis: starts, then ends.
+// Reads the region of every axis: starts, then ends.
 static void read_region(struct inf_onnx_scope *s, struct request *request, uint32_t roi)
 {
     if (request->attrs.coordinates != INF_COORDINATES_CROP)
@@ -122,19 +122,20 @@ static void read_region(struct inf_onnx_scope *s, struct request *request, uint3
     roi = inf_build_cast(&s->b, roi, INF_DTYPE_F32);
     uint32_t starts = inf_build_slice(&s->b, roi, 0, 0, request->count, 1);
     uint32_t ends = inf_build_slice(&s->b, roi, 0, request->count, INT64_MAX, 1);
-    const uint32_t halves[] = {spread(s, request, starts, one_float(s, 0)),
-                               spread(s, request, ends, one_float(s, 1))};
+    const uint32_t halves[] = {extend_to_all_axes(s, request, starts, add_float_list(s, 0)),
+                               extend_to_all_axes(s, request, ends, add_float_list(s, 1))};
     request->region = inf_build_concat(&s->b, halves, 2, 0);
 }
 
 // --- sizes ---
 
-// The size of one axis of y, i32 [1]: rounded down.
-static uint32_t scaled_size(struct inf_onnx_scope *s, const struct request *request, int32_t axis)
+// Adds the size of one axis of y, i32 [1], rounded down.
+static uint32_t add_scaled_size(struct inf_onnx_scope *s, const struct request *request,
+                                int32_t axis)
 {
     double scale;
     uint32_t own = inf_build_dim_value(&s->b, s->inputs[0], axis),
-             factor = item(s, request->scales, axis);
+             factor = take_item(s, request->scales, axis);
     bool crops = request->region != INF_VALUE_NONE;
     bool is_known = inf_build_const_number(&s->b, factor, &scale);
     if (is_known && !(scale > 0 && scale < 1e6))
@@ -146,8 +147,9 @@ static uint32_t scaled_size(struct inf_onnx_scope *s, const struct request *requ
     if (crops) {
         uint32_t length = inf_build_sub(
             &s->b,
-            inf_build_cast(&s->b, item(s, request->region, request->rank + axis), INF_DTYPE_F64),
-            inf_build_cast(&s->b, item(s, request->region, axis), INF_DTYPE_F64));
+            inf_build_cast(&s->b, take_item(s, request->region, request->rank + axis),
+                           INF_DTYPE_F64),
+            inf_build_cast(&s->b, take_item(s, request->region, axis), INF_DTYPE_F64));
         size = inf_build_mul(&s->b, size, length);
     }
     return inf_build_cast(&s->b, inf_build_unary(&s->b, INF_UNARY_FLOOR, size), INF_DTYPE_I32);
@@ -159,16 +161,16 @@ static void read_scales(struct inf_onnx_scope *s, struct request *request, uint3
     check_count(s, "scales", scales, request->count);
     if (!inf_build_ok(&s->b))
         return;
-    request->scales =
-        spread(s, request, inf_build_cast(&s->b, scales, INF_DTYPE_F32), one_float(s, 1));
+    request->scales = extend_to_all_axes(s, request, inf_build_cast(&s->b, scales, INF_DTYPE_F32),
+                                         add_float_list(s, 1));
     for (int32_t i = 0; inf_build_ok(&s->b) && i < request->rank; i++)
-        parts[i] = scaled_size(s, request, i);
+        parts[i] = add_scaled_size(s, request, i);
     request->sizes = inf_build_concat(&s->b, parts, (uint32_t)request->rank, 0);
 }
 
-// Sizes as bounds that the aspect ratio is kept within: one scale for all of them.
-static void keep_aspect(struct inf_onnx_scope *s, struct request *request,
-                        struct inf_build_ints *sizes, bool is_larger)
+// Treats the sizes as bounds and keeps the aspect ratio: one scale for all axes.
+static void keep_aspect_ratio(struct inf_onnx_scope *s, struct request *request,
+                              struct inf_build_ints *sizes, bool is_larger)
 {
     double scale = 0;
     for (int32_t i = 0; i < request->count; i++) {
@@ -185,7 +187,7 @@ static void keep_aspect(struct inf_onnx_scope *s, struct request *request,
     uint32_t scales = inf_build_const(&s->b, INF_DTYPE_F32, &INF_SHAPE(request->count), &data);
     for (int32_t i = 0; data != NULL && i < request->count; i++)
         data[i] = (float)scale;
-    request->scales = spread(s, request, scales, one_float(s, 1));
+    request->scales = extend_to_all_axes(s, request, scales, add_float_list(s, 1));
 }
 
 static void read_sizes(struct inf_onnx_scope *s, struct request *request, uint32_t sizes)
@@ -197,7 +199,7 @@ static void read_sizes(struct inf_onnx_scope *s, struct request *request, uint32
     if (inf_build_ok(&s->b) && (policy != 0 || inf_build_is_const(&s->b, sizes))) {
         struct inf_build_ints ints = inf_build_const_ints(&s->b, sizes, "sizes");
         if (policy != 0 && inf_build_ok(&s->b))
-            keep_aspect(s, request, &ints, policy == 2);
+            keep_aspect_ratio(s, request, &ints, policy == 2);
         for (uint32_t i = 0; inf_build_ok(&s->b) && i < ints.count; i++)
             if (ints.values[i] < 1 || ints.values[i] > SIZE_MAX_ONNX)
                 inf_build_fail(&s->b, INF_INVALID, "sizes[%u] is %lld", i,
@@ -210,13 +212,13 @@ static void read_sizes(struct inf_onnx_scope *s, struct request *request, uint32
     for (int32_t i = 0; i < request->rank; i++)
         parts[i] = inf_build_dim_value(&s->b, s->inputs[0], i);
     for (int32_t i = 0; i < request->count; i++)
-        parts[request->axes[i]] = item(s, sizes, i);
+        parts[request->axes[i]] = take_item(s, sizes, i);
     request->sizes = inf_build_concat(&s->b, parts, (uint32_t)request->rank, 0);
 }
 
 static void read_request(struct inf_onnx_scope *s, struct request *request)
 {
-    bool is_new = s->op->kind == 0 && s->opset >= 11; // neither Upsample nor Resize of opset 10
+    bool is_new = s->op->kind == 0 && s->opset >= 11; // not Upsample, and not Resize of opset 10
     uint32_t scales = inf_onnx_input(s, is_new ? 2 : 1);
     uint32_t sizes = is_new ? inf_onnx_input(s, 3) : INF_VALUE_NONE;
     struct inf_build_node node = inf_build_describe_list(INF_OP_RESAMPLE, NULL, 0);
@@ -238,25 +240,25 @@ static void read_request(struct inf_onnx_scope *s, struct request *request)
 
 // --- pictures ---
 
-// The scale of an axis, where it is known and exactly that of the sizes.
-static bool exact_scale(struct inf_onnx_scope *s, const struct request *request, int32_t axis,
-                        double *scale)
+// Returns true if the scale of an axis is known and exactly the ratio of the sizes.
+static bool find_exact_scale(struct inf_onnx_scope *s, const struct request *request, int32_t axis,
+                             double *scale)
 {
     int64_t in = inf_build_dim(&s->b, s->inputs[0], axis);
     double out;
     if (request->scales != INF_VALUE_NONE) {
-        if (!inf_build_const_number(&s->b, item(s, request->scales, axis), scale))
+        if (!inf_build_const_number(&s->b, take_item(s, request->scales, axis), scale))
             return false;
         return *scale == floor(*scale) ||
                (in > 0 && (double)in * *scale == floor((double)in * *scale));
     }
     *scale = 0;
-    if (in > 0 && inf_build_const_number(&s->b, item(s, request->sizes, axis), &out))
+    if (in > 0 && inf_build_const_number(&s->b, take_item(s, request->sizes, axis), &out))
         *scale = out / (double)in;
     return true;
 }
 
-// Whether the graph's resize means the same.
+// Returns true if the graph's RESIZE computes the same.
 static bool fits_resize(struct inf_onnx_scope *s, const struct request *request)
 {
     const struct inf_attrs_resample *attrs = &request->attrs;
@@ -266,10 +268,10 @@ static bool fits_resize(struct inf_onnx_scope *s, const struct request *request)
         return false;
     for (int32_t i = 0; i < 4; i++) {
         double scale = 0, size = 0;
-        if (!exact_scale(s, request, i, &scale))
+        if (!find_exact_scale(s, request, i, &scale))
             return false;
         is_whole &= i < 2 || (scale >= 1 && scale == floor(scale));
-        (void)inf_build_const_number(&s->b, item(s, request->sizes, i), &size);
+        (void)inf_build_const_number(&s->b, take_item(s, request->sizes, i), &size);
         is_plural &= i < 2 || size > 1 || scale > 1;
     }
     if (attrs->kind == INF_SAMPLE_LINEAR)
@@ -277,16 +279,17 @@ static bool fits_resize(struct inf_onnx_scope *s, const struct request *request)
                attrs->coordinates == INF_COORDINATES_ASYMMETRIC ||
                attrs->coordinates == INF_COORDINATES_ALIGN_CORNERS ||
                (attrs->coordinates == INF_COORDINATES_PYTORCH_HALF_PIXEL && is_plural);
-    // Between two pixels, or just beside one, whole factors never come.
+    // Sampling positions never fall exactly between two pixels, or just beside one, for whole
+    // factors.
     return is_whole && ((attrs->coordinates == INF_COORDINATES_ASYMMETRIC &&
                          attrs->rounding == INF_ROUNDING_FLOOR) ||
                         (attrs->coordinates == INF_COORDINATES_HALF_PIXEL &&
                          attrs->rounding <= INF_ROUNDING_PREFER_CEIL));
 }
 
-// Rows and columns resized; what is asked of batch and channels is then a stretch of one element, or
-// nothing, or fails the run.
-static uint32_t resize_picture(struct inf_onnx_scope *s, const struct request *request)
+// Resizes rows and columns. Batch and channels must keep their sizes, or be broadcast from one
+// element; else the run fails.
+static uint32_t add_resize(struct inf_onnx_scope *s, const struct request *request)
 {
     const uint32_t inputs[] = {inf_build_channels_last(&s->b, s->inputs[0]),
                                inf_build_slice(&s->b, request->sizes, 0, 2, 4, 1)};
@@ -304,12 +307,12 @@ static uint32_t resize_picture(struct inf_onnx_scope *s, const struct request *r
         bool is_named = false;
         for (int32_t k = 0; k < request->count; k++)
             is_named |= request->axes[k] == i;
-        is_settled &= !is_named || (exact_scale(s, request, i, &scale) && scale == 1);
+        is_settled &= !is_named || (find_exact_scale(s, request, i, &scale) && scale == 1);
     }
     return is_settled ? y : inf_build_broadcast(&s->b, y, request->sizes);
 }
 
-static uint32_t resample(struct inf_onnx_scope *s, const struct request *request)
+static uint32_t add_resample(struct inf_onnx_scope *s, const struct request *request)
 {
     const uint32_t inputs[] = {s->inputs[0], request->sizes, request->scales, request->region};
     uint32_t count = request->region != INF_VALUE_NONE   ? 4
@@ -332,7 +335,7 @@ static void lower_resize(struct inf_onnx_scope *s)
     read_request(s, &request);
     if (inf_build_ok(&s->b))
         s->outputs[0] =
-            fits_resize(s, &request) ? resize_picture(s, &request) : resample(s, &request);
+            fits_resize(s, &request) ? add_resize(s, &request) : add_resample(s, &request);
 }
 
 static const struct inf_onnx_op ops[] = {

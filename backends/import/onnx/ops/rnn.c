@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers: the operator rnn has ONNX's weights, gates and states as they are.
+// Recurrent layers. The operator RNN takes ONNX's weights, gates and states as they are.
 #include <string.h>
 
 #include "backends/graph/build/operators.h"
@@ -14,11 +14,11 @@ enum input {
     INPUTS = 8
 };
 
-// Activations of one direction, by kind.
+// Number of activations of one direction, by kind.
 static const int32_t activation_counts[] = {
     [INF_RNN_LSTM] = 3, [INF_RNN_GRU] = 2, [INF_RNN_SIMPLE] = 1};
 
-static enum inf_unary_kind activation_named(struct inf_onnx_scope *s, const char *name)
+static enum inf_unary_kind find_activation(struct inf_onnx_scope *s, const char *name)
 {
     static const struct {
         const char *name;
@@ -35,7 +35,7 @@ static enum inf_unary_kind activation_named(struct inf_onnx_scope *s, const char
     return INF_UNARY_TANH;
 }
 
-// The activations that are given; the operator's own where none is.
+// Reads the activations; absent ones are the operator's defaults.
 static void read_activations(struct inf_onnx_scope *s, struct inf_attrs_rnn *attrs)
 {
     const struct inf_onnx_attr *attr = inf_onnx_find_attr(s, "activations");
@@ -53,7 +53,7 @@ static void read_activations(struct inf_onnx_scope *s, struct inf_attrs_rnn *att
             continue;
         s->b.code = inf_onnx_text(&name, s->import->arena, field.bytes, s->b.err);
         if (inf_build_ok(&s->b) && count < wanted)
-            attrs->activations.values[count] = activation_named(s, name);
+            attrs->activations.values[count] = find_activation(s, name);
         count++;
     }
     if (inf_build_ok(&s->b) && count != wanted)
@@ -75,18 +75,19 @@ static enum inf_direction read_direction(struct inf_onnx_scope *s)
     return INF_DIRECTION_FORWARD;
 }
 
-static uint32_t swap_first(struct inf_onnx_scope *s, uint32_t value)
+static uint32_t swap_first_axes(struct inf_onnx_scope *s, uint32_t value)
 {
     return value == INF_VALUE_NONE ? value
                                    : inf_build_transpose(&s->b, value, (int64_t[]){1, 0, 2}, 3);
 }
 
-// Batch first: x is [batch, steps, input], states are [batch, directions, hidden].
+// Converts inputs of layout 1 (batch first): x is [batch, steps, input], states are [batch,
+// directions, hidden].
 static void swap_inputs(struct inf_onnx_scope *s, uint32_t inputs[INPUTS])
 {
-    inputs[X] = swap_first(s, inputs[X]);
-    inputs[HIDDEN] = swap_first(s, inputs[HIDDEN]);
-    inputs[CELL] = swap_first(s, inputs[CELL]);
+    inputs[X] = swap_first_axes(s, inputs[X]);
+    inputs[HIDDEN] = swap_first_axes(s, inputs[HIDDEN]);
+    inputs[CELL] = swap_first_axes(s, inputs[CELL]);
 }
 
 static void lower_layer(struct inf_onnx_scope *s)
@@ -111,7 +112,7 @@ static void lower_layer(struct inf_onnx_scope *s)
         attrs->kind == INF_RNN_GRU && inf_onnx_attr_int(s, "linear_before_reset", 0) != 0;
     attrs->input_forget = lstm && inf_onnx_attr_int(s, "input_forget", 0) != 0;
     (void)inf_onnx_find_attr(s, "output_sequence");
-    (void)inf_onnx_find_attr(s, "hidden_size"); // R says the same
+    (void)inf_onnx_find_attr(s, "hidden_size"); // the shape of R has the same number
     read_activations(s, attrs);
     if (!inf_build_ok(&s->b))
         return;
@@ -121,7 +122,7 @@ static void lower_layer(struct inf_onnx_scope *s)
         if (batch_first)
             s->outputs[i] = i == 0
                                 ? inf_build_transpose(&s->b, outputs[0], (int64_t[]){2, 0, 1, 3}, 4)
-                                : swap_first(s, outputs[i]);
+                                : swap_first_axes(s, outputs[i]);
     }
 }
 

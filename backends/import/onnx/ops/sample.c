@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that look at pictures by place: sampling grids, regions, boxes.
+// Operators that sample pictures by position: grids, regions, boxes; and window functions of
+// signals.
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +8,8 @@
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Boxes times classes that non-maximum suppression is written out for.
+// The largest number of batches times classes for non-maximum suppression; each gets nodes of its
+// own.
 #define NMS_MAX 1024
 
 static int find_text(struct inf_onnx_scope *s, const char *name, const char *const *texts,
@@ -23,7 +25,7 @@ static int find_text(struct inf_onnx_scope *s, const char *name, const char *con
 
 static void lower_grid_sample(struct inf_onnx_scope *s)
 {
-    // The first of each pair is what opset 20 made of the second.
+    // Opset 20 renamed the second name of each pair to the first.
     static const char *const modes[] = {"linear",  "bilinear", "nearest",
                                         "nearest", "cubic",    "bicubic"};
     static const enum inf_sample_kind kinds[] = {INF_SAMPLE_LINEAR, INF_SAMPLE_NEAREST,
@@ -42,10 +44,10 @@ static void lower_grid_sample(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_channels_first(&s->b, inf_build_value(&s->b, &node));
 }
 
-// The middles of `size` ([1], i32) pixels between -1 and 1, or from -1 to 1, along axis `axis` of
-// `axes`, every other one of them 1.
-static uint32_t places(struct inf_onnx_scope *s, uint32_t size, enum inf_dtype dtype, int32_t axis,
-                       int32_t axes)
+// Adds the centres of `size` ([1], i32) pixels between -1 and 1, or positions from -1 to 1, along
+// axis `axis` of `axes`; all other axes have size 1.
+static uint32_t add_positions(struct inf_onnx_scope *s, uint32_t size, enum inf_dtype dtype,
+                              int32_t axis, int32_t axes)
 {
     bool corners = inf_onnx_attr_int(s, "align_corners", 0) != 0;
     int64_t shape[3] = {1, 1, 1};
@@ -66,7 +68,7 @@ static uint32_t places(struct inf_onnx_scope *s, uint32_t size, enum inf_dtype d
     return inf_build_reshape(&s->b, at, shape, axes);
 }
 
-// Places of every pixel of y, the last spatial axis first, times theta.
+// Multiplies the position of every pixel of y, last spatial axis first, by theta.
 static void lower_affine_grid(struct inf_onnx_scope *s)
 {
     uint32_t theta = s->inputs[0], size = inf_build_cast(&s->b, s->inputs[1], INF_DTYPE_I32);
@@ -79,7 +81,7 @@ static void lower_affine_grid(struct inf_onnx_scope *s)
         return;
     for (int32_t i = 0; i < axes; i++) {
         dims[i + 1] = inf_build_slice(&s->b, size, 0, i + 2, i + 3, 1);
-        along[i] = places(s, dims[i + 1], dtype, i, axes);
+        along[i] = add_positions(s, dims[i + 1], dtype, i, axes);
         uint32_t none = inf_build_binary_number(&s->b, INF_BINARY_MUL, along[i], 0);
         zero = i == 0 ? none : inf_build_add(&s->b, zero, none);
     }
@@ -117,14 +119,14 @@ static void lower_roi_align(struct inf_onnx_scope *s)
 
 // --- non-maximum suppression ---
 
-// What goes into one suppression besides boxes and scores.
+// The scalar inputs of a suppression.
 struct nms {
     uint32_t most, overlap, threshold;
 };
 
-// A scalar input, or what it is where it is left out.
-static uint32_t scalar_input(struct inf_onnx_scope *s, uint32_t index, enum inf_dtype dtype,
-                             double fallback)
+// Returns a scalar input, or its default if it is absent.
+static uint32_t read_scalar(struct inf_onnx_scope *s, uint32_t index, enum inf_dtype dtype,
+                            double fallback)
 {
     uint32_t value = inf_onnx_input(s, index);
     if (value == INF_VALUE_NONE)
@@ -139,8 +141,8 @@ static uint32_t scalar_input(struct inf_onnx_scope *s, uint32_t index, enum inf_
                : value;
 }
 
-// Middle and size to two corners: x, y, w, h to y, x, y, x.
-static uint32_t corners(struct inf_onnx_scope *s, uint32_t boxes)
+// Converts centre and size (x, y, w, h) to two corners (y, x, y, x).
+static uint32_t convert_to_corners(struct inf_onnx_scope *s, uint32_t boxes)
 {
     uint32_t parts[4];
     for (int32_t i = 0; i < 4; i++)
@@ -153,16 +155,16 @@ static uint32_t corners(struct inf_onnx_scope *s, uint32_t boxes)
     return inf_build_concat(&s->b, sides, 4, 2);
 }
 
-// One slice of axis 0, without the axis.
-static uint32_t pick(struct inf_onnx_scope *s, uint32_t x, int64_t index)
+// Adds one slice of axis 0, without the axis.
+static uint32_t take_slice(struct inf_onnx_scope *s, uint32_t x, int64_t index)
 {
     return inf_build_squeeze(&s->b, inf_build_slice(&s->b, x, 0, index, index + 1, 1),
                              (int64_t[]){0}, 1);
 }
 
-// Rows (batch, class, box) of what is left of one class in one picture.
-static uint32_t suppress(struct inf_onnx_scope *s, const struct nms *nms, uint32_t boxes,
-                         uint32_t scores, int64_t batch, int64_t class)
+// Adds the rows (batch, class, box) of the boxes that are kept for one class in one picture.
+static uint32_t add_suppression(struct inf_onnx_scope *s, const struct nms *nms, uint32_t boxes,
+                                uint32_t scores, int64_t batch, int64_t class)
 {
     uint32_t values[3];
     const uint32_t inputs[] = {boxes, scores, nms->most, nms->overlap, nms->threshold};
@@ -183,12 +185,12 @@ static void lower_nms(struct inf_onnx_scope *s)
 {
     uint32_t rows[NMS_MAX], count = 0, boxes = s->inputs[0];
     enum inf_dtype dtype = inf_build_dtype(&s->b, boxes);
-    const struct nms nms = {scalar_input(s, 2, INF_DTYPE_I32, 0), scalar_input(s, 3, dtype, 0),
-                            scalar_input(s, 4, dtype, -INFINITY)};
+    const struct nms nms = {read_scalar(s, 2, INF_DTYPE_I32, 0), read_scalar(s, 3, dtype, 0),
+                            read_scalar(s, 4, dtype, -INFINITY)};
     if (inf_build_rank(&s->b, boxes) != 3 || inf_build_rank(&s->b, s->inputs[1]) != 3)
         inf_build_fail(&s->b, INF_INVALID, "boxes or scores are not of rank 3");
     if (inf_build_ok(&s->b) && inf_onnx_attr_int(s, "center_point_box", 0) != 0)
-        boxes = corners(s, boxes);
+        boxes = convert_to_corners(s, boxes);
     int64_t batches = inf_build_ok(&s->b) ? inf_build_known_dim(&s->b, s->inputs[1], 0) : 0;
     int64_t classes = inf_build_ok(&s->b) ? inf_build_known_dim(&s->b, s->inputs[1], 1) : 0;
     if (batches < 1 || classes < 1 || batches > NMS_MAX || classes > NMS_MAX / batches)
@@ -196,9 +198,9 @@ static void lower_nms(struct inf_onnx_scope *s)
                        "%lld pictures with %lld classes, at most %d are built", (long long)batches,
                        (long long)classes, NMS_MAX);
     for (int64_t i = 0; inf_build_ok(&s->b) && i < batches; i++) {
-        uint32_t own_boxes = pick(s, boxes, i), own_scores = pick(s, s->inputs[1], i);
+        uint32_t own_boxes = take_slice(s, boxes, i), own_scores = take_slice(s, s->inputs[1], i);
         for (int64_t j = 0; inf_build_ok(&s->b) && j < classes; j++)
-            rows[count++] = suppress(s, &nms, own_boxes, pick(s, own_scores, j), i, j);
+            rows[count++] = add_suppression(s, &nms, own_boxes, take_slice(s, own_scores, j), i, j);
     }
     if (inf_build_ok(&s->b))
         s->outputs[0] = inf_build_concat(&s->b, rows, count, 0);
@@ -206,7 +208,7 @@ static void lower_nms(struct inf_onnx_scope *s)
 
 // --- windows of signals ---
 
-// One period of a sum of cosines over `size` elements.
+// Adds one period of a sum of cosines over `size` elements.
 static void lower_window(struct inf_onnx_scope *s)
 {
     static const double terms[][3] = {{0.5, 0.5, 0}, {25.0 / 46, 21.0 / 46, 0}, {0.42, 0.5, 0.08}};

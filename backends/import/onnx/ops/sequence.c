@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences and optionals, as far as they can be settled when the model is imported: how many
-// tensors there are, and which one is meant.
+// Sequences and optionals. Lengths and positions must be known when the model is imported.
 #include <string.h>
 
 #include "backends/graph/build/operators.h"
 #include "backends/import/onnx/attr.h"
 #include "backends/import/onnx/op_table.h"
 
-// Room for a list of values: a short node can ask for a long one, so that all of them count.
+// Allocates a list of values. A short node can ask for a long list, so all lists count towards a
+// limit.
 static uint32_t *make_list(struct inf_onnx_scope *s, uint32_t count)
 {
     uint32_t *used = &s->import->sequences.item_count;
@@ -23,7 +23,7 @@ static uint32_t *make_list(struct inf_onnx_scope *s, uint32_t count)
     return list;
 }
 
-// A sequence of `values`, a list of ours.
+// Adds a sequence of `values`, a list made by make_list().
 static uint32_t add_sequence(struct inf_onnx_scope *s, const uint32_t *values, uint32_t count)
 {
     struct inf_onnx_sequences *all = &s->import->sequences;
@@ -48,7 +48,7 @@ static uint32_t add_sequence(struct inf_onnx_scope *s, const uint32_t *values, u
     return INF_ONNX_SEQUENCE_FIRST + all->count++;
 }
 
-// The sequence that input `index` is; an empty one after a failure.
+// Returns the sequence of input `index`; an empty one after a failure.
 static struct inf_onnx_sequence read_sequence(struct inf_onnx_scope *s, uint32_t index)
 {
     uint32_t value = inf_onnx_input(s, index);
@@ -58,7 +58,7 @@ static struct inf_onnx_sequence read_sequence(struct inf_onnx_scope *s, uint32_t
     return (struct inf_onnx_sequence){0};
 }
 
-// The tensor that input `index` is.
+// Returns the tensor of input `index`.
 static uint32_t read_tensor(struct inf_onnx_scope *s, uint32_t index)
 {
     uint32_t value = inf_onnx_input(s, index);
@@ -67,7 +67,7 @@ static uint32_t read_tensor(struct inf_onnx_scope *s, uint32_t index)
     return inf_build_ok(&s->b) ? value : INF_VALUE_NONE;
 }
 
-// The position that input `index` is, from 0 to limit - 1; the fallback where it is left out.
+// Reads the position of input `index`, as 0 to limit - 1; the fallback if it is absent.
 static uint32_t read_position(struct inf_onnx_scope *s, uint32_t index, uint32_t count,
                               uint32_t limit, int64_t fallback)
 {
@@ -161,7 +161,8 @@ static void lower_concat(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_concat(&s->b, values, sequence.count, (int32_t)axis);
 }
 
-// How many parts a split makes, and the size of one of them where all but the last are alike.
+// Returns the number of parts of a split. *part is the size of each part but the last, if they are
+// equal.
 static uint32_t count_parts(struct inf_onnx_scope *s, uint32_t x, int32_t axis, int64_t *part)
 {
     uint32_t split = inf_onnx_input(s, 1);
@@ -211,7 +212,7 @@ static void lower_split(struct inf_onnx_scope *s)
     s->outputs[0] = add_sequence(s, values, count);
 }
 
-// --- optionals: what is there is itself, what is not has no name ---
+// --- optionals: a present element is itself, an absent one is an absent input ---
 
 static void lower_optional(struct inf_onnx_scope *s)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that change shapes or ask for them.
+// Operators that change shapes or return them.
 #include <string.h>
 
 #include "backends/graph/build/operators.h"
@@ -8,9 +8,9 @@
 
 // --- reshape ---
 
-// The shape wanted with 0 replaced by what x has there.
-static uint32_t settle_const_shape(struct inf_onnx_scope *s, uint32_t x,
-                                   const struct inf_build_ints *wanted, bool allow_zero)
+// Adds a constant shape in which 0 is replaced by the dimension of x.
+static uint32_t resolve_const_shape(struct inf_onnx_scope *s, uint32_t x,
+                                    const struct inf_build_ints *wanted, bool allow_zero)
 {
     uint32_t parts[INF_LIMIT_RANK];
     int64_t dims[INF_LIMIT_RANK];
@@ -36,8 +36,8 @@ static uint32_t settle_const_shape(struct inf_onnx_scope *s, uint32_t x,
     return inf_build_concat(&s->b, parts, wanted->count, 0);
 }
 
-// As above for a shape that other nodes make: zeros are looked for when it is known.
-static uint32_t settle_shape(struct inf_onnx_scope *s, uint32_t x, uint32_t shape, bool allow_zero)
+// As above for a shape that is computed at run time.
+static uint32_t resolve_shape(struct inf_onnx_scope *s, uint32_t x, uint32_t shape, bool allow_zero)
 {
     int32_t rank = inf_build_rank(&s->b, x);
     int64_t count = inf_build_known_dim(&s->b, shape, 0);
@@ -47,7 +47,7 @@ static uint32_t settle_shape(struct inf_onnx_scope *s, uint32_t x, uint32_t shap
     uint32_t own = inf_build_shape(&s->b, x);
     if (count < rank)
         own = inf_build_slice(&s->b, own, 0, 0, count, 1);
-    else if (count > rank) // zeros beyond x's rank stay, and make the reshape fail
+    else if (count > rank) // zeros beyond the rank of x stay, and the reshape fails
         own = inf_build_pad(&s->b, own, (int64_t[]){0, count - rank}, 1, INF_PAD_CONSTANT,
                             INF_VALUE_NONE);
     uint32_t zero = inf_build_compare(&s->b, INF_COMPARE_EQUAL, shape,
@@ -61,7 +61,7 @@ static void lower_reshape(struct inf_onnx_scope *s)
     uint32_t x = s->inputs[0], shape = inf_onnx_input(s, 1);
     bool allow_zero = s->opset >= 14 && inf_onnx_attr_int(s, "allowzero", 0) != 0;
     if (s->opset < 5 && inf_onnx_attr_ints(s, "shape", &wanted)) {
-        s->outputs[0] = inf_build_reshape_to(&s->b, x, settle_const_shape(s, x, &wanted, false));
+        s->outputs[0] = inf_build_reshape_to(&s->b, x, resolve_const_shape(s, x, &wanted, false));
         return;
     }
     if (shape == INF_VALUE_NONE) {
@@ -70,9 +70,9 @@ static void lower_reshape(struct inf_onnx_scope *s)
     }
     if (inf_build_is_const(&s->b, shape)) {
         wanted = inf_build_const_ints(&s->b, shape, "shape");
-        shape = settle_const_shape(s, x, &wanted, allow_zero);
+        shape = resolve_const_shape(s, x, &wanted, allow_zero);
     } else {
-        shape = settle_shape(s, x, shape, allow_zero);
+        shape = resolve_shape(s, x, shape, allow_zero);
     }
     s->outputs[0] = inf_build_reshape_to(&s->b, x, shape);
 }
@@ -87,8 +87,8 @@ static void lower_flatten(struct inf_onnx_scope *s)
 
 // --- axes of size 1 ---
 
-// Axes from the attribute (old) or the second input (new), settled against the rank of x, or of the
-// result where they are inserted.
+// Reads axes from the attribute (old) or the second input (new), as nonnegative axes of x, or of
+// the result if they are inserted.
 static struct inf_build_ints read_axes(struct inf_onnx_scope *s, bool inserted)
 {
     struct inf_build_ints axes = {.count = 0};
@@ -125,7 +125,7 @@ static void lower_unsqueeze(struct inf_onnx_scope *s)
 
 static void lower_shape(struct inf_onnx_scope *s)
 {
-    // What two branches made may have a rank that only a run can tell.
+    // The output of a branch may have a rank that is known only at run time.
     if (inf_build_ok(&s->b) && s->b.graph->values[s->inputs[0]].shape.rank < 0 &&
         s->node->attr_count == 0) {
         s->outputs[0] = inf_build_cast(&s->b, inf_build_shape(&s->b, s->inputs[0]), INF_DTYPE_I64);
@@ -161,7 +161,7 @@ static void lower_size(struct inf_onnx_scope *s)
 
 // --- repeating ---
 
-// Stretched to the shape wanted, or what x has where that is larger.
+// Broadcasts x to the requested shape; dimensions of x that are larger stay.
 static void lower_expand(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], shape = s->inputs[1];
@@ -185,7 +185,7 @@ static void lower_expand(struct inf_onnx_scope *s)
             return;
         }
     }
-    // Where a shape is not known yet: broadcast against a tensor of ones.
+    // If a shape is unknown, multiply by a tensor of ones.
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
     uint32_t ones = inf_build_fill(&s->b, inf_build_cast(&s->b, shape, INF_DTYPE_I32),
                                    inf_build_scalar(&s->b, dtype, 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that make tensors from nothing: constants, fills, ranges.
+// Operators without tensor inputs: constants, fills, ranges, identity matrices.
 #include <string.h>
 
 #include "backends/graph/build/operators.h"

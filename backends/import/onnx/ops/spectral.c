@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fourier transforms. ONNX's complex numbers are a last axis of two; reals one of one.
+// Fourier transforms. ONNX stores complex numbers with a last axis of size two, real ones with size
+// one.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
@@ -9,8 +10,8 @@
 
 #define TURN 6.283185307179586
 
-// Real (0) or imaginary (1) parts of x, with the axis `axis` of x as the last one.
-static uint32_t part_of(struct inf_onnx_scope *s, uint32_t x, int32_t part, int32_t axis)
+// Adds the real (0) or imaginary (1) part of x, with axis `axis` of x as the last one.
+static uint32_t take_part(struct inf_onnx_scope *s, uint32_t x, int32_t part, int32_t axis)
 {
     int64_t perm[INF_LIMIT_RANK];
     int32_t rank = inf_build_rank(&s->b, x), count = 0;
@@ -23,7 +24,7 @@ static uint32_t part_of(struct inf_onnx_scope *s, uint32_t x, int32_t part, int3
     return inf_build_transpose(&s->b, x, perm, rank - 1);
 }
 
-// The way back: parts[] whose last axis is `axis` of y, as y.
+// Joins parts, whose last axis is `axis` of y, to y.
 static uint32_t join_parts(struct inf_onnx_scope *s, const uint32_t *parts, uint32_t count,
                            int32_t axis)
 {
@@ -38,7 +39,7 @@ static uint32_t join_parts(struct inf_onnx_scope *s, const uint32_t *parts, uint
     return inf_build_transpose(&s->b, y, perm, rank);
 }
 
-// How many parts the numbers of x have.
+// Returns the number of parts of x: 1 if it is real, 2 if it is complex.
 static int64_t count_parts(struct inf_onnx_scope *s, uint32_t x)
 {
     int64_t parts = inf_build_known_dim(&s->b, x, -1);
@@ -51,7 +52,7 @@ static int64_t count_parts(struct inf_onnx_scope *s, uint32_t x)
     return parts;
 }
 
-static int32_t dft_axis(struct inf_onnx_scope *s, int32_t rank)
+static int32_t read_dft_axis(struct inf_onnx_scope *s, int32_t rank)
 {
     int64_t axis = s->opset < 20 ? inf_onnx_attr_int(s, "axis", 1)
                    : inf_onnx_input(s, 2) == INF_VALUE_NONE
@@ -70,7 +71,7 @@ static void lower_dft(struct inf_onnx_scope *s)
     bool half = inf_onnx_attr_int(s, "onesided", 0) != 0;
     int32_t rank = inf_build_rank(&s->b, x);
     int64_t count = count_parts(s, x);
-    int32_t axis = dft_axis(s, rank);
+    int32_t axis = read_dft_axis(s, rank);
     if (inf_build_ok(&s->b) && half && (count == 2) != inverse)
         inf_build_fail(&s->b, INF_INVALID, "onesided with %lld parts of a number and inverse %d",
                        (long long)count, inverse);
@@ -87,9 +88,9 @@ static void lower_dft(struct inf_onnx_scope *s)
     if (length != INF_VALUE_NONE)
         dft.length = inf_build_const_int(&s->b, length, "dft_length");
     x = inf_build_cast(&s->b, x, dtype == INF_DTYPE_F64 ? INF_DTYPE_F64 : INF_DTYPE_F32);
-    dft.real = part_of(s, x, 0, axis);
+    dft.real = take_part(s, x, 0, axis);
     if (count == 2)
-        dft.imaginary = part_of(s, x, 1, axis);
+        dft.imaginary = take_part(s, x, 1, axis);
     if (inf_build_ok(&s->b))
         s->b.code =
             inf_graph_add_dft(s->b.graph, s->node->name, &dft, &parts[0], &parts[1], s->b.err);
@@ -98,11 +99,10 @@ static void lower_dft(struct inf_onnx_scope *s)
             &s->b, join_parts(s, parts, parts[1] == INF_VALUE_NONE ? 1 : 2, axis), dtype);
 }
 
-// --- of pieces of a signal ---
+// --- short-time transforms ---
 
-// Cosines of all terms, then their sines, as filters [length,1,1,2*terms]; those sines belong to
-// e^-it.
-static uint32_t wave_filter(struct inf_onnx_scope *s, int64_t length, int64_t terms)
+// Adds filters [length,1,1,2*terms]: cosines of all terms, then their sines with the sign of e^-it.
+static uint32_t add_wave_filter(struct inf_onnx_scope *s, int64_t length, int64_t terms)
 {
     float *data;
     if (inf_build_ok(&s->b) &&
@@ -124,7 +124,7 @@ static uint32_t wave_filter(struct inf_onnx_scope *s, int64_t length, int64_t te
     return filter;
 }
 
-static int64_t frame_length(struct inf_onnx_scope *s)
+static int64_t read_frame_length(struct inf_onnx_scope *s)
 {
     uint32_t window = inf_onnx_input(s, 2), length = inf_onnx_input(s, 3);
     int64_t result = length != INF_VALUE_NONE   ? inf_build_const_int(&s->b, length, "frame_length")
@@ -137,12 +137,13 @@ static int64_t frame_length(struct inf_onnx_scope *s)
     return result;
 }
 
-// A convolution of the signal with the window's part of each wave: of any length.
+// The transform is a convolution of the signal with windowed waves, for frames of any length.
 static void lower_stft(struct inf_onnx_scope *s)
 {
     uint32_t x = s->inputs[0], window = inf_onnx_input(s, 2);
     bool half = inf_onnx_attr_int(s, "onesided", 1) != 0;
-    int64_t step = inf_build_const_int(&s->b, s->inputs[1], "frame_step"), length = frame_length(s);
+    int64_t step = inf_build_const_int(&s->b, s->inputs[1], "frame_step"),
+            length = read_frame_length(s);
     int64_t count = count_parts(s, x);
     if (inf_build_ok(&s->b) &&
         (inf_build_rank(&s->b, x) != 3 || count != 1 || step < 1 || step > 65535))
@@ -152,11 +153,11 @@ static void lower_stft(struct inf_onnx_scope *s)
             "[batch,n,1] and 1 to 65535",
             inf_build_rank(&s->b, x), (long long)count, (long long)step);
     enum inf_dtype dtype = inf_build_dtype(&s->b, x);
-    // The filter has 24 bits.
+    // The filter is f32 and has 24 bits.
     if (inf_build_ok(&s->b) && dtype == INF_DTYPE_F64)
         inf_build_fail(&s->b, INF_UNSUPPORTED, "the signal is FP64, wanted FP32, FP16 or BF16");
     int64_t terms = half ? length / 2 + 1 : length;
-    uint32_t filter = wave_filter(s, length, terms);
+    uint32_t filter = add_wave_filter(s, length, terms);
     if (!inf_build_ok(&s->b))
         return;
     if (window != INF_VALUE_NONE) {

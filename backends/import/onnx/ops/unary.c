@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one tensor, element by element.
+// Element-wise functions of one tensor.
 #include <math.h>
 
 #include "backends/graph/build/operators.h"
@@ -16,8 +16,8 @@ static void lower_identity(struct inf_onnx_scope *s)
     s->outputs[0] = s->inputs[0];
 }
 
-// A unary function of x with its alpha.
-static uint32_t with_alpha(struct inf_onnx_scope *s, enum inf_unary_kind kind, float alpha)
+// Adds a unary function of x with its alpha.
+static uint32_t add_with_alpha(struct inf_onnx_scope *s, enum inf_unary_kind kind, float alpha)
 {
     struct inf_build_node node = inf_build_describe_list(INF_OP_UNARY, s->inputs, 1);
     node.attrs.unary.kind = kind;
@@ -27,12 +27,12 @@ static uint32_t with_alpha(struct inf_onnx_scope *s, enum inf_unary_kind kind, f
 
 static void lower_leaky_relu(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = with_alpha(s, INF_UNARY_LEAKY_RELU, inf_onnx_attr_float(s, "alpha", 0.01f));
+    s->outputs[0] = add_with_alpha(s, INF_UNARY_LEAKY_RELU, inf_onnx_attr_float(s, "alpha", 0.01f));
 }
 
 static void lower_elu(struct inf_onnx_scope *s)
 {
-    s->outputs[0] = with_alpha(s, INF_UNARY_ELU, inf_onnx_attr_float(s, "alpha", 1.0f));
+    s->outputs[0] = add_with_alpha(s, INF_UNARY_ELU, inf_onnx_attr_float(s, "alpha", 1.0f));
 }
 
 static void lower_selu(struct inf_onnx_scope *s)
@@ -41,7 +41,7 @@ static void lower_selu(struct inf_onnx_scope *s)
     float alpha = inf_onnx_attr_float(s, "alpha", old ? 1.6732f : 1.67326319217681884765625f);
     float gamma = inf_onnx_attr_float(s, "gamma", old ? 1.0507f : 1.05070102214813232421875f);
     s->outputs[0] = inf_build_binary_number(&s->b, INF_BINARY_MUL,
-                                            with_alpha(s, INF_UNARY_ELU, alpha), (double)gamma);
+                                            add_with_alpha(s, INF_UNARY_ELU, alpha), (double)gamma);
 }
 
 static void lower_celu(struct inf_onnx_scope *s)
@@ -156,7 +156,7 @@ static void lower_is_inf(struct inf_onnx_scope *s)
                               : is_high;
 }
 
-// Dropout and friends outside training: x, and a mask that keeps everything.
+// Dropout in inference: x, and a mask that is all true.
 static void lower_dropout(struct inf_onnx_scope *s)
 {
     double training = 0;
@@ -177,12 +177,12 @@ static void lower_dropout(struct inf_onnx_scope *s)
     }
 }
 
-static enum inf_dtype cast_target(struct inf_onnx_scope *s)
+static enum inf_dtype read_cast_target(struct inf_onnx_scope *s)
 {
     int32_t to = 0;
     const struct inf_onnx_attr *attr = inf_onnx_find_attr(s, "to");
     if (attr != NULL && attr->type == INF_ONNX_ATTR_STRING) {
-        // Opset 1 spelled the type out.
+        // Opset 1 has the type as a text.
         const char *name = inf_onnx_attr_text(s, "to", "");
         for (int32_t i = 1; i < 32 && to == 0; i++)
             if (__builtin_strcmp(inf_onnx_type_name(i), name) == 0)
@@ -198,10 +198,10 @@ static enum inf_dtype cast_target(struct inf_onnx_scope *s)
 
 static void lower_cast(struct inf_onnx_scope *s)
 {
-    // Both mean something for types of fewer than 16 bits only.
+    // Both attributes concern types of fewer than 16 bits only.
     (void)inf_onnx_find_attr(s, "saturate");
     (void)inf_onnx_find_attr(s, "round_mode");
-    s->outputs[0] = inf_build_cast(&s->b, s->inputs[0], cast_target(s));
+    s->outputs[0] = inf_build_cast(&s->b, s->inputs[0], read_cast_target(s));
 }
 
 static void lower_cast_like(struct inf_onnx_scope *s)
@@ -211,8 +211,8 @@ static void lower_cast_like(struct inf_onnx_scope *s)
     s->outputs[0] = inf_build_cast(&s->b, s->inputs[0], inf_build_dtype(&s->b, s->inputs[1]));
 }
 
-// A bound: attribute (old) or input (new).
-static uint32_t clip_bound(struct inf_onnx_scope *s, const char *name, uint32_t input)
+// Returns a bound: an attribute (old) or an input (new).
+static uint32_t read_clip_bound(struct inf_onnx_scope *s, const char *name, uint32_t input)
 {
     if (s->opset >= 11)
         return inf_onnx_input(s, input);
@@ -225,7 +225,7 @@ static uint32_t clip_bound(struct inf_onnx_scope *s, const char *name, uint32_t 
 static void lower_clip(struct inf_onnx_scope *s)
 {
     uint32_t y = s->inputs[0];
-    uint32_t low = clip_bound(s, "min", 1), high = clip_bound(s, "max", 2);
+    uint32_t low = read_clip_bound(s, "min", 1), high = read_clip_bound(s, "max", 2);
     double min = -INFINITY, max = INFINITY;
     bool known = (low == INF_VALUE_NONE || inf_build_const_number(&s->b, low, &min)) &&
                  (high == INF_VALUE_NONE || inf_build_const_number(&s->b, high, &max));

@@ -5,8 +5,8 @@
 #include "backends/import/tfjs/layout.h"
 #include "backends/import/tfjs/op_table.h"
 
-// Two integers of a list attribute that has one for each dimension of a picture: those of height and
-// width. Those of batch and channels must be 1. Left as they are where there is no attribute.
+// Two integers of a list attribute that has one for each dimension of a picture: those of height
+// and width. Those of batch and channels must be 1. Left as they are where there is no attribute.
 static enum inf_code read_pair(struct inf_tfjs_scope *scope, const char *key, int32_t *height,
                                int32_t *width, struct inf_error *err)
 {

@@ -227,8 +227,8 @@ static enum inf_code lower_lin_space(struct inf_tfjs_scope *scope, struct inf_er
     return inf_tfjs_result(scope, value, err);
 }
 
-// The shape that two shapes broadcast to: where the longer one has more dimensions they are its own,
-// elsewhere the one that is not 1.
+// The shape that two shapes broadcast to: where the longer one has more dimensions they are its
+// own, elsewhere the one that is not 1.
 static enum inf_code lower_broadcast_args(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     const int64_t one[] = {1, 1, 1, 1, 1, 1, 1, 1};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of tensors: TensorList* and TensorArray*. A list is one tensor, its items stacked along the
-// first axis; one whose items have no known shape yet is [n,0] until the first is put in. The handle
-// of a TensorArray is a number that says whether the array may grow; its flow is the list.
+// first axis; one whose items have no known shape yet is [n,0] until the first is put in. The
+// handle of a TensorArray is a number that says whether the array may grow; its flow is the list.
 #include <string.h>
 
 #include "backends/import/tfjs/lower.h"

@@ -147,7 +147,8 @@ static enum inf_code lower_cast(struct inf_tfjs_scope *scope, struct inf_error *
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Reads the axes of a reduction. An empty list reduces nothing, which the graph's reduce cannot say.
+// Reads the axes of a reduction. An empty list reduces nothing, which the graph's reduce cannot
+// say.
 static enum inf_code read_reduction(struct inf_tfjs_scope *scope, struct inf_attrs_reduce *attrs,
                                     bool *is_identity, struct inf_error *err)
 {

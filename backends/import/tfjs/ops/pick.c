@@ -23,8 +23,8 @@ static enum inf_code threshold(struct inf_tfjs_scope *scope, uint32_t input, dou
     return INF_OK;
 }
 
-// The versions differ in their inputs, and in which of indices, scores and count they give: V2 and V3
-// indices, V4 indices and count, V5 all three.
+// The versions differ in their inputs, and in which of indices, scores and count they give: V2 and
+// V3 indices, V4 indices and count, V5 all three.
 static enum inf_code lower_nms(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t made[3], *values, inputs[6];

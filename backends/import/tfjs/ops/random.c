@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers. A seed gives the same ones every run, as in TensorFlow.js; they are not those that
-// it draws, which hang on its generator.
+// Random numbers. A seed gives the same ones every run, as in TensorFlow.js; they are not those
+// that it draws, which hang on its generator.
 #include "backends/import/tfjs/lower.h"
 #include "backends/import/tfjs/op_table.h"
 
@@ -76,8 +76,8 @@ static enum inf_code emit_sample_shape(struct inf_tfjs_scope *scope, uint32_t *s
     return inf_tfjs_emit(scope, &call, shape, err);
 }
 
-// (logits [b,c], samples): how many of the sums of probabilities so far are at or below a random number;
-// rounding may leave the last sum below it, so that one is not asked.
+// (logits [b,c], samples): how many of the sums of probabilities so far are at or below a random
+// number; rounding may leave the last sum below it, so that one is not asked.
 static enum inf_code lower_multinomial(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t shape, drawn, sums, place, last;

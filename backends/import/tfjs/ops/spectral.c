@@ -50,8 +50,8 @@ static enum inf_code lower_abs(struct inf_tfjs_scope *scope, struct inf_error *e
     return inf_tfjs_finish(scope, &root, err);
 }
 
-// *length = the second input of RFFT and IRFFT where there is one, else what the first one's last axis
-// means.
+// *length = the second input of RFFT and IRFFT where there is one, else what the first one's last
+// axis means.
 static enum inf_code read_length(struct inf_tfjs_scope *scope, enum inf_dft_kind kind,
                                  int64_t *length, struct inf_error *err)
 {
