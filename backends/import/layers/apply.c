@@ -6,9 +6,9 @@
 
 #include "proto/core/limits.h"
 
-static enum inf_code run_model(struct inf_layers_scope *scope, struct inf_error *err);
+static enum inf_code apply_model(struct inf_layers_scope *scope, struct inf_error *err);
 
-// Fails where an input is given by a name that is not one of `names`.
+// Fails if an input is given by a name that is not one of `names`.
 static enum inf_code check_named(const struct inf_layers_scope *scope, const char *const *names,
                                  struct inf_error *err)
 {
@@ -37,17 +37,18 @@ static enum inf_code lower_layer(struct inf_layers_scope *scope, struct inf_erro
 
 enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error *err)
 {
-    return scope->layer->model != NULL ? run_model(scope, err) : lower_layer(scope, err);
+    return scope->layer->model != NULL ? apply_model(scope, err) : lower_layer(scope, err);
 }
 
 // A model whose layers are being lowered.
 struct run {
     struct inf_layers_context *context;
     const struct inf_layers_model *model;
-    struct inf_layers_result *results; // per call
+    struct inf_layers_result *results; // outputs, per call
 };
 
-// *out = the tensor that a reference means, its call being lowered. `who` refers to it.
+// *out = the tensor that a reference names; its call has been lowered. `who` is the layer that
+// refers to it.
 static enum inf_code find_tensor(const struct run *run, const struct inf_layers_ref *ref,
                                  struct inf_layers_tensor *out, const struct inf_layers_layer *who,
                                  struct inf_error *err)
@@ -64,7 +65,7 @@ static enum inf_code find_tensor(const struct run *run, const struct inf_layers_
     return INF_OK;
 }
 
-static enum inf_code run_call(struct run *run, uint32_t index, struct inf_error *err)
+static enum inf_code apply_call(struct run *run, uint32_t index, struct inf_error *err)
 {
     const struct inf_layers_call *call = &run->model->calls[index];
     const struct inf_layers_layer *layer = &run->model->layers[call->layer];
@@ -89,14 +90,14 @@ static enum inf_code run_call(struct run *run, uint32_t index, struct inf_error 
     return INF_OK;
 }
 
-// Lowers the calls of a model whose inputs are in their results, and collects its outputs.
-static enum inf_code run_calls(struct run *run, struct inf_layers_scope *scope,
-                               struct inf_error *err)
+// Lowers the calls of a model and collects its outputs. The results of its inputs are set already.
+static enum inf_code apply_calls(struct run *run, struct inf_layers_scope *scope,
+                                 struct inf_error *err)
 {
     const struct inf_layers_model *model = run->model;
     for (uint32_t i = 0; i < model->order_count; i++)
         if (run->results[model->order[i]].items == NULL)
-            INF_TRY(run_call(run, model->order[i], err));
+            INF_TRY(apply_call(run, model->order[i], err));
     INF_TRY(inf_layers_outputs(scope, model->outputs.count, err));
     for (uint32_t i = 0; i < model->outputs.count; i++)
         INF_TRY(
@@ -104,7 +105,7 @@ static enum inf_code run_calls(struct run *run, struct inf_layers_scope *scope,
     return INF_OK;
 }
 
-static enum inf_code run_model(struct inf_layers_scope *scope, struct inf_error *err)
+static enum inf_code apply_model(struct inf_layers_scope *scope, struct inf_error *err)
 {
     const struct inf_layers_model *model = scope->layer->model;
     struct run run = {.context = scope->context, .model = model};
@@ -124,5 +125,5 @@ static enum inf_code run_model(struct inf_layers_scope *scope, struct inf_error 
         input.result.items[0] = scope->inputs[i];
         run.results[model->layers[ref->layer].first_call + ref->call] = input.result;
     }
-    return run_calls(&run, scope, err);
+    return apply_calls(&run, scope, err);
 }

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the calls of a model's layers from inbound_nodes. Keras has written them in several ways:
+// lists of ["layer", call, tensor], with keyword arguments as a fourth element, or (Keras 3)
+// objects with args and kwargs. All become references from calls to outputs of calls. A depth-first
+// walk then puts the calls in an order in which every input is computed before it is used.
 #include "backends/import/layers/calls.h"
 
 #include <string.h>
 
 #include "proto/core/limits.h"
 
-// A model whose calls are being read.
+// The state of reading the calls of a model.
 struct reader {
     struct inf_layers_document *document;
     struct inf_layers_model *model;
-    struct inf_layers_call *call; // whose inputs are; NULL for the ends of the model
-    const char *argument;         // the name that what is being read is given by, or NULL
+    // Call whose inputs are read; NULL while the model's inputs and outputs are read.
+    struct inf_layers_call *call;
+    const char *argument; // keyword of the argument that is read, or NULL
 };
 
 static enum inf_code add_ref(struct reader *reader, struct inf_layers_refs *refs,
@@ -52,29 +57,29 @@ static uint32_t find_layer(const struct inf_layers_model *model, const char *nam
 static enum inf_code read_refs(struct reader *reader, const struct inf_json *json,
                                struct inf_layers_refs *refs, struct inf_error *err);
 
-// What is given as `key` is being read. Every layer calls the first of its inputs "inputs".
+// Notes that the argument `key` is read. Every layer calls its first input "inputs".
 static void set_argument(struct reader *reader, const char *key)
 {
     reader->argument = strcmp(key, "inputs") != 0 ? key : NULL;
 }
 
-// Tensors among the arguments by name are inputs too; the rest is for the layer to look at. Keras 2
-// says the same arguments again with each tensor: once is enough. The document's nesting bounds
-// recursion.
+// Reads tensors among the keyword arguments; they are inputs too. Other arguments are left to the
+// layer. Keras 2 repeats the same keyword arguments with each tensor; they are read once. The
+// nesting of the document limits the recursion.
 static enum inf_code read_named(struct reader *reader, const struct inf_json *named,
                                 struct inf_layers_refs *refs, struct inf_error *err)
 {
     struct inf_json member;
     if (reader->call == NULL || reader->call->arguments.value != NULL || !inf_json_is_object(named))
         return INF_OK;
-    // As a root of its own: the way to it does not stay where it is.
+    // A view without parent, because the parent view does not live as long.
     reader->call->arguments = (struct inf_json){.value = named->value};
     for (void *iterator = NULL; inf_json_next(named, &iterator, &member);) {
         size_t count = 0;
         if (!inf_json_is_array(&member) || inf_json_array(&member, &count, NULL) != INF_OK ||
             count == 0)
             continue;
-        // A list of numbers is no list of tensors.
+        // Lists of numbers are no tensors.
         struct inf_json first = inf_json_at(&member, 0);
         if (!inf_json_is_string(&first) && !inf_json_is_array(&first))
             continue;
@@ -85,7 +90,7 @@ static enum inf_code read_named(struct reader *reader, const struct inf_json *na
     return INF_OK;
 }
 
-// Reads ["layer", call, tensor], with or without a fourth element: arguments by name.
+// Reads ["layer", call, tensor], with keyword arguments as an optional fourth element.
 static enum inf_code read_ref(struct reader *reader, const struct inf_json *json,
                               struct inf_layers_refs *refs, struct inf_error *err)
 {
@@ -112,7 +117,8 @@ static enum inf_code read_ref(struct reader *reader, const struct inf_json *json
     return read_named(reader, &named, refs, err);
 }
 
-// Reads a reference, or a list, or an object, of them. The document's nesting bounds recursion.
+// Reads a reference, or a list or object of references. The nesting of the document limits the
+// recursion.
 static enum inf_code read_refs(struct reader *reader, const struct inf_json *json,
                                struct inf_layers_refs *refs, struct inf_error *err)
 {
@@ -136,8 +142,7 @@ static enum inf_code read_refs(struct reader *reader, const struct inf_json *jso
     return INF_OK;
 }
 
-// Finds the tensors among the arguments of a call as Keras 3 writes them:
-// {"class_name": "__keras_tensor__", "config": {"keras_history": ["layer", 0, 0]}}.
+// Reads the tensors among the arguments of a call in the format of Keras 3:
 static enum inf_code read_arguments(struct reader *reader, const struct inf_json *json,
                                     struct inf_layers_refs *refs, struct inf_error *err)
 {
@@ -162,7 +167,7 @@ static enum inf_code read_arguments(struct reader *reader, const struct inf_json
     return INF_OK;
 }
 
-// A call as Keras 3 writes it: {"args": [...], "kwargs": {...}}.
+// Reads a call in the format of Keras 3: {"args": [...], "kwargs": {...}}.
 static enum inf_code read_keras3(struct reader *reader, const struct inf_json *json,
                                  struct inf_layers_call *call, struct inf_error *err)
 {
@@ -213,7 +218,7 @@ static enum inf_code find_inbound(const struct inf_layers_layer *layer, struct i
     return out->value != NULL ? inf_json_array(out, count, err) : INF_OK;
 }
 
-// Gives each layer its calls. An input has one that takes nothing.
+// Counts the calls of each layer. An input layer has one call without inputs.
 static enum inf_code count_calls(struct reader *reader, struct inf_error *err)
 {
     uint32_t total = 0;
@@ -254,11 +259,11 @@ static enum inf_code read_calls(struct reader *reader, struct inf_error *err)
 }
 
 // Applies `visit` to all references of a model.
-static enum inf_code each_ref(struct inf_layers_model *model,
-                              enum inf_code (*visit)(struct inf_layers_model *model,
-                                                     struct inf_layers_ref *ref,
-                                                     struct inf_error *err),
-                              struct inf_error *err)
+static enum inf_code visit_refs(struct inf_layers_model *model,
+                                enum inf_code (*visit)(struct inf_layers_model *model,
+                                                       struct inf_layers_ref *ref,
+                                                       struct inf_error *err),
+                                struct inf_error *err)
 {
     for (uint32_t i = 0; i < model->call_count; i++)
         for (uint32_t k = 0; k < model->calls[i].inputs.count; k++)
@@ -270,10 +275,10 @@ static enum inf_code each_ref(struct inf_layers_model *model,
     return INF_OK;
 }
 
-// The first call of a model within a model is the one that made it, which no document has: calls
-// are counted from 1, unless a reference to call 0 says otherwise.
-static enum inf_code note_zero(struct inf_layers_model *model, struct inf_layers_ref *ref,
-                               struct inf_error *err)
+// Notes that a model within a model has a call 0. The document does not list the call that made
+// such a model, so its calls are numbered from 1, unless a reference uses 0.
+static enum inf_code note_call_zero(struct inf_layers_model *model, struct inf_layers_ref *ref,
+                                    struct inf_error *err)
 {
     (void)err;
     if (ref->call == 0)
@@ -281,8 +286,8 @@ static enum inf_code note_zero(struct inf_layers_model *model, struct inf_layers
     return INF_OK;
 }
 
-static enum inf_code settle_ref(struct inf_layers_model *model, struct inf_layers_ref *ref,
-                                struct inf_error *err)
+static enum inf_code resolve_ref(struct inf_layers_model *model, struct inf_layers_ref *ref,
+                                 struct inf_error *err)
 {
     const struct inf_layers_layer *layer = &model->layers[ref->layer];
     uint32_t call = ref->call - layer->first_index;
@@ -333,8 +338,8 @@ enum inf_code inf_layers_calls_read(struct inf_layers_document *document,
     INF_TRY(read_ends(&reader, "output_layers", &model->outputs, err));
     for (uint32_t i = 0; i < model->layer_count; i++)
         model->layers[i].first_index = model->layers[i].model != NULL;
-    INF_TRY(each_ref(model, note_zero, err));
-    INF_TRY(each_ref(model, settle_ref, err));
+    INF_TRY(visit_refs(model, note_call_zero, err));
+    INF_TRY(visit_refs(model, resolve_ref, err));
     return check_inputs(model, err);
 }
 
@@ -362,10 +367,10 @@ enum inf_code inf_layers_calls_chain(struct inf_layers_document *document,
                    (struct inf_layers_ref){.layer = model->layer_count - 1}, err);
 }
 
-// A depth-first walk that keeps its own stack: a model may be as deep as it has layers.
+// A depth-first walk with its own stack, because a model may be as deep as it has layers.
 struct walk {
     struct inf_layers_model *model;
-    uint32_t *next_input; // per call: the input to look at next
+    uint32_t *next_input; // per call: index of the next input to visit
     uint8_t *state;       // per call
     uint32_t *stack;
     uint32_t depth;
@@ -377,7 +382,7 @@ enum {
     DONE
 };
 
-static uint32_t call_of(const struct inf_layers_model *model, const struct inf_layers_ref *ref)
+static uint32_t find_call(const struct inf_layers_model *model, const struct inf_layers_ref *ref)
 {
     return model->layers[ref->layer].first_call + ref->call;
 }
@@ -398,7 +403,7 @@ static enum inf_code walk_from(struct walk *walk, uint32_t root, struct inf_erro
             walk->depth--;
             continue;
         }
-        uint32_t from = call_of(model, &call->inputs.items[walk->next_input[index]++]);
+        uint32_t from = find_call(model, &call->inputs.items[walk->next_input[index]++]);
         if (walk->state[from] == OPEN)
             return inf_fail(err, INF_INVALID,
                             "layer '%.200s' (%.60s): is part of a cycle through its input "
@@ -427,6 +432,6 @@ enum inf_code inf_layers_calls_order(struct inf_layers_document *document,
     if (walk.next_input == NULL || walk.state == NULL || walk.stack == NULL || model->order == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to walk the model's layers");
     for (uint32_t i = 0; i < model->outputs.count; i++)
-        INF_TRY(walk_from(&walk, call_of(model, &model->outputs.items[i]), err));
+        INF_TRY(walk_from(&walk, find_call(model, &model->outputs.items[i]), err));
     return INF_OK;
 }

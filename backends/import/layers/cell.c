@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// The cells of recurrent layers (LSTM, GRU, simple): reads their weights and adds one time step.
+// States that are still zero are INF_VALUE_NONE, and their products are left out.
 #include "backends/import/layers/cell.h"
 
 #include <string.h>
 
-static uint32_t gates_of(const struct inf_layers_cell *cell)
+uint32_t inf_layers_cell_gates(const struct inf_layers_cell *cell)
 {
     return cell->kind == INF_LAYERS_CELL_LSTM ? 4 : cell->kind == INF_LAYERS_CELL_GRU ? 3 : 1;
 }
@@ -36,7 +38,7 @@ static enum inf_code read_config(struct inf_layers_cell *cell, struct inf_layers
     return INF_OK;
 }
 
-// Adds columns [from, to) of a matrix as a constant.
+// Adds columns from..to-1 of a matrix as a constant.
 static enum inf_code add_columns(struct inf_layers_scope *scope, const struct inf_weight *weight,
                                  int64_t from, int64_t to, uint32_t *out_value,
                                  struct inf_error *err)
@@ -63,7 +65,8 @@ static enum inf_code add_row(struct inf_layers_scope *scope, const struct inf_we
                                  (uint32_t)columns, out_value, err);
 }
 
-// GRU: the last gate's product may come behind the reset gate, and then the state has a bias too.
+// Reads the weights of a GRU. With reset_after, the reset gate is applied after the product of the
+// last gate, and the state has a bias of its own.
 static enum inf_code read_gru(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                               struct inf_error *err)
 {
@@ -90,7 +93,7 @@ enum inf_code inf_layers_cell_read(struct inf_layers_cell *cell, struct inf_laye
                                    struct inf_error *err)
 {
     INF_TRY(read_config(cell, scope, err));
-    int64_t columns = (int64_t)gates_of(cell) * cell->units;
+    int64_t columns = (int64_t)inf_layers_cell_gates(cell) * cell->units;
     INF_TRY(inf_layers_weight(scope, "kernel", &INF_SHAPE(INF_DIM_UNKNOWN, columns), NULL,
                               &cell->kernel, err));
     if (cell->kind == INF_LAYERS_CELL_GRU)
@@ -116,9 +119,9 @@ enum inf_code inf_layers_cell_project(const struct inf_layers_cell *cell,
     return emit_product(scope, input, cell->kernel, cell->bias, out_value, err);
 }
 
-// Cuts x [batch,1,count*units] into gates.
-static enum inf_code cut_gates(struct inf_layers_scope *scope, uint32_t x, uint32_t *gates,
-                               uint32_t count, struct inf_error *err)
+// Splits x [batch,1,count*units] into gates.
+static enum inf_code split_gates(struct inf_layers_scope *scope, uint32_t x, uint32_t *gates,
+                                 uint32_t count, struct inf_error *err)
 {
     struct inf_build_node node =
         inf_build_describe(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
@@ -126,7 +129,7 @@ static enum inf_code cut_gates(struct inf_layers_scope *scope, uint32_t x, uint3
     return inf_layers_emit_many(scope, &node, gates, count, err);
 }
 
-// Adds activation(a + b), b being INF_VALUE_NONE for zeros.
+// Adds activation(a + b). If b is INF_VALUE_NONE, activation(a).
 static enum inf_code emit_gate(struct inf_layers_scope *scope,
                                const struct inf_layers_activation *activation, uint32_t a,
                                uint32_t b, uint32_t *out_value, struct inf_error *err)
@@ -145,7 +148,8 @@ static enum inf_code step_simple(struct inf_layers_cell *cell, struct inf_layers
     return emit_gate(scope, cell->activation, input, state, &cell->states[0], err);
 }
 
-// Gates in, forget, cell, out: c' = forget * c + in * cell, h' = out * activation(c').
+// One step of an LSTM. The gates are in, forget, cell, out: c' = forget * c + in * cell, h' = out *
+// activation(c').
 static enum inf_code step_lstm(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                uint32_t input, struct inf_error *err)
 {
@@ -155,7 +159,7 @@ static enum inf_code step_lstm(struct inf_layers_cell *cell, struct inf_layers_s
         INF_TRY(emit_product(scope, cell->states[0], cell->recurrent, INF_VALUE_NONE, &state, err));
         INF_TRY(inf_layers_binary(scope, INF_BINARY_ADD, input, state, &input, err));
     }
-    INF_TRY(cut_gates(scope, input, gates, 4, err));
+    INF_TRY(split_gates(scope, input, gates, 4, err));
     for (uint32_t i = 0; i < 4; i++)
         INF_TRY(inf_layers_activate(scope, i == 2 ? cell->activation : cell->recurrent_activation,
                                     gates[i], &gates[i], err));
@@ -169,7 +173,7 @@ static enum inf_code step_lstm(struct inf_layers_cell *cell, struct inf_layers_s
     return inf_layers_binary(scope, INF_BINARY_MUL, gates[3], carry, &cell->states[0], err);
 }
 
-// *out = what the state adds to the last gate: (reset * h) R, or reset * (h R + bias).
+// *out = the contribution of the state to the last gate: (reset * h) R, or reset * (h R + bias).
 static enum inf_code emit_reset(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                 uint32_t reset, uint32_t last, uint32_t *out_value,
                                 struct inf_error *err)
@@ -186,7 +190,7 @@ static enum inf_code emit_reset(struct inf_layers_cell *cell, struct inf_layers_
     return emit_product(scope, *out_value, cell->recurrent_last, INF_VALUE_NONE, out_value, err);
 }
 
-// *out = what the state adds to the gates, cut; INF_VALUE_NONE each for zeros.
+// gates[] = the contributions of the state to the gates; INF_VALUE_NONE for zeros.
 static enum inf_code emit_gru_state(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                     uint32_t gates[3], struct inf_error *err)
 {
@@ -195,21 +199,21 @@ static enum inf_code emit_gru_state(struct inf_layers_cell *cell, struct inf_lay
     if (state != INF_VALUE_NONE) {
         INF_TRY(emit_product(scope, state, cell->recurrent, cell->recurrent_bias, &state, err));
     } else if (cell->recurrent_bias != INF_VALUE_NONE) {
-        // No state yet, but a bias: [3*units] as [1,1,3*units].
+        // The state is zero but has a bias: [3*units] becomes [1,1,3*units].
         INF_TRY(inf_layers_expand(scope, cell->recurrent_bias, 0, &state, err));
         INF_TRY(inf_layers_expand(scope, state, 0, &state, err));
     } else {
         return INF_OK;
     }
-    return cut_gates(scope, state, gates, cell->reset_after ? 3 : 2, err);
+    return split_gates(scope, state, gates, cell->reset_after ? 3 : 2, err);
 }
 
-// Gates update, reset, last: h' = update * h + (1 - update) * last.
+// One step of a GRU. The gates are update, reset, last: h' = update * h + (1 - update) * last.
 static enum inf_code step_gru(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                               uint32_t input, struct inf_error *err)
 {
     uint32_t gates[3], state[3], update, reset, last, rest, one, kept;
-    INF_TRY(cut_gates(scope, input, gates, 3, err));
+    INF_TRY(split_gates(scope, input, gates, 3, err));
     INF_TRY(emit_gru_state(cell, scope, state, err));
     INF_TRY(emit_gate(scope, cell->recurrent_activation, gates[0], state[0], &update, err));
     INF_TRY(emit_gate(scope, cell->recurrent_activation, gates[1], state[1], &reset, err));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One cell of a recurrent layer: its weights, its states, and what it does in one step.
+// One cell of a recurrent layer: its weights, its states, and one time step.
 #ifndef INF_BACKENDS_IMPORT_LAYERS_CELL_H
 #define INF_BACKENDS_IMPORT_LAYERS_CELL_H
 
@@ -18,25 +18,29 @@ struct inf_layers_cell {
     bool use_bias, reset_after;
     const struct inf_layers_activation *activation, *recurrent_activation;
     uint32_t state_count;
-    // Values [batch,1,units]; INF_VALUE_NONE for the zeros that they are at first. The first one is
-    // the cell's output.
+    // Values [batch,1,units]; INF_VALUE_NONE for the initial zeros. The first state is the cell's
+    // output.
     uint32_t states[2];
-    uint32_t kernel, bias;   // of the input; bias may be INF_VALUE_NONE
-    uint32_t recurrent;      // of the state; all gates but GRU's last one
-    uint32_t recurrent_last; // GRU: of the last gate
-    uint32_t recurrent_bias; // GRU with reset_after: [3*units]; or INF_VALUE_NONE
+    uint32_t kernel, bias;   // weights of the input; the bias may be INF_VALUE_NONE
+    uint32_t recurrent;      // weights of the state; without GRU's last gate unless reset_after
+    uint32_t recurrent_last; // GRU: weights of the state for the last gate
+    // Bias of the state, [3*units], of a GRU with reset_after; else INF_VALUE_NONE.
+    uint32_t recurrent_bias;
 };
 
-// Reads the cell that `scope` is about: its layer's configuration and weights.
+// Returns the number of gates of a cell.
+uint32_t inf_layers_cell_gates(const struct inf_layers_cell *cell);
+
+// Reads the cell of the scope's layer: its configuration and weights.
 enum inf_code inf_layers_cell_read(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Adds what an input [batch,time,features] adds to the gates: [batch,time,gates*units].
+// Adds the contribution of the input [batch,time,features] to the gates: [batch,time,gates*units].
 enum inf_code inf_layers_cell_project(const struct inf_layers_cell *cell,
                                       struct inf_layers_scope *scope, uint32_t input,
                                       uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds one step for an input [batch,1,gates*units] and changes cell->states.
+// Adds one step for an input [batch,1,gates*units] and updates cell->states.
 enum inf_code inf_layers_cell_step(struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                    uint32_t input, struct inf_error *err) INF_NODISCARD;
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the configurations of layers. Keys may be in the spelling of Python or of TensorFlow.js.
 #include "backends/import/layers/config.h"
 
 #include <ctype.h>
@@ -9,7 +10,7 @@
 #define KEY_SIZE 64
 
 // Writes "poolSize" for "pool_size".
-static void to_camel_case(const char *key, char camel[KEY_SIZE])
+static void write_camel_case(const char *key, char camel[KEY_SIZE])
 {
     size_t length = 0;
     for (const char *c = key; *c != '\0' && length + 1 < KEY_SIZE; c++) {
@@ -25,11 +26,11 @@ enum inf_code inf_layers_find(const struct inf_json *config, const char *key, st
                               struct inf_error *err)
 {
     char camel[KEY_SIZE];
-    to_camel_case(key, camel);
+    write_camel_case(key, camel);
     struct inf_json found;
     if (!inf_json_has(config, key) && inf_json_find(config, camel, &found, NULL) == INF_OK &&
         found.value != NULL) {
-        // The view must not point at a key that is about to go.
+        // The view must not point at the local copy of the key.
         void *iterator = NULL;
         while (inf_json_next(config, &iterator, out))
             if (strcmp(out->key, camel) == 0)
@@ -193,7 +194,7 @@ static enum inf_code read_side(const struct inf_json *json, int32_t *out, struct
     return INF_OK;
 }
 
-// Both sides of one axis: a number, or two.
+// Reads the two sides of one axis: one number for both, or two numbers.
 static enum inf_code read_sides(const struct inf_json *json, int32_t sides[2],
                                 struct inf_error *err)
 {

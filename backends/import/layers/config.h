@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configurations of Keras layers, read by type. A key that is absent, or null, leaves what *out
-// holds already: the default. Keys are looked for as Python spells them ("pool_size") and as
-// TensorFlow.js does ("poolSize"), and values that are words are the same in both spellings.
+// The configurations of Keras layers, read by type. If a key is absent or null, *out keeps its
+// value, which is the default. Keys may be spelled as in Python ("pool_size") or as in
+// TensorFlow.js ("poolSize"); so may values that are words.
 #ifndef INF_BACKENDS_IMPORT_LAYERS_CONFIG_H
 #define INF_BACKENDS_IMPORT_LAYERS_CONFIG_H
 
@@ -11,11 +11,12 @@
 #include "backends/import/common/json.h"
 #include "proto/core/shape.h"
 
-// *out = the member `key` of a configuration; its value is NULL where it is absent or null.
+// *out = the member `key` of a configuration; its value is NULL if it is absent or null.
 enum inf_code inf_layers_find(const struct inf_json *config, const char *key, struct inf_json *out,
                               struct inf_error *err) INF_NODISCARD;
 
-// Whether a word is `name` but for underscores and capitals: "hardSigmoid" is "hard_sigmoid".
+// Returns true if a word equals `name` apart from underscores and capitals: "hardSigmoid" is
+// "hard_sigmoid".
 bool inf_layers_same_word(const char *word, const char *name);
 
 // *out = an integer from `min` to `max`.
@@ -30,7 +31,7 @@ enum inf_code inf_layers_float(const struct inf_json *config, const char *key, f
 enum inf_code inf_layers_bool(const struct inf_json *config, const char *key, bool *out,
                               struct inf_error *err) INF_NODISCARD;
 
-// *out = a word, the document's.
+// *out = a word, owned by the document.
 enum inf_code inf_layers_text(const struct inf_json *config, const char *key, const char **out,
                               struct inf_error *err) INF_NODISCARD;
 
@@ -41,32 +42,32 @@ enum inf_code inf_layers_choice(const struct inf_json *config, const char *key,
                                 const char *const *words, int32_t *out,
                                 struct inf_error *err) INF_NODISCARD;
 
-// A range that integers of a list must be in.
+// The range of the integers of a list.
 struct inf_layers_range {
     int32_t min, max;
 };
 
-// items[0 .. count) = a list of `count` integers, or one integer that stands for all of them.
+// items[0..count-1] = a list of `count` integers, or one integer for all of them.
 enum inf_code inf_layers_ints(const struct inf_json *config, const char *key,
                               struct inf_layers_range range, int32_t *items, uint32_t count,
                               struct inf_error *err) INF_NODISCARD;
 
-// items[0 .. *count) = a list of at most `capacity` integers, or one integer.
+// items[0..*count-1] = a list of at most `capacity` integers, or one integer.
 enum inf_code inf_layers_int_list(const struct inf_json *config, const char *key,
                                   struct inf_layers_range range, int32_t *items, uint32_t capacity,
                                   uint32_t *count, struct inf_error *err) INF_NODISCARD;
 
-// items[0 .. *count) = a list of at most `capacity` numbers, or one number.
+// items[0..*count-1] = a list of at most `capacity` numbers, or one number.
 enum inf_code inf_layers_floats(const struct inf_json *config, const char *key, float *items,
                                 uint32_t capacity, uint32_t *count,
                                 struct inf_error *err) INF_NODISCARD;
 
-// before_after[i] = what is added to, or cut from, axis i of `axes` (1 or 2): one number for all
-// sides, a number per axis for both of its sides, or pairs.
+// before_after[i] = elements to add or cut before and after axis i of `axes` (1 or 2). The file has
+// one number for all sides, one per axis for both of its sides, or pairs.
 enum inf_code inf_layers_sides(const struct inf_json *config, const char *key, uint32_t axes,
                                int32_t before_after[2][2], struct inf_error *err) INF_NODISCARD;
 
-// *out = a shape: a list of sizes, null and -1 being unknown ones.
+// *out = a shape: a list of sizes; null and -1 are unknown sizes.
 enum inf_code inf_layers_shape(const struct inf_json *json, struct inf_shape *out,
                                struct inf_error *err) INF_NODISCARD;
 

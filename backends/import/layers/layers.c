@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Imports a layers model: reads the document, checks that all classes are supported, reads the
+// weights, and lowers inputs, layers and outputs.
 #include "backends/import/layers/layers.h"
 
 #include <stdio.h>
@@ -13,7 +15,7 @@
 
 // --- classes ---
 
-// The classes of layers that are not built.
+// The unsupported classes of layers.
 struct classes {
     const char **names;
     size_t count;
@@ -29,7 +31,7 @@ static void find_missing(const struct inf_layers_layer *layer, struct classes *c
         find_missing(&layer->model->layers[i], classes);
 }
 
-// Fails, naming all of them, where layers have classes that are not built.
+// Fails if layers have unsupported classes, and names all of these.
 static enum inf_code check_classes(struct inf_layers_document *document, FILE *report,
                                    struct inf_error *err)
 {
@@ -45,7 +47,7 @@ static enum inf_code check_classes(struct inf_layers_document *document, FILE *r
     return inf_missing_check(&missing, "layers", err);
 }
 
-// --- the whole ---
+// --- the model ---
 
 static enum inf_code find_input_shape(const struct inf_layers_model *model,
                                       const struct inf_layers_layer *layer, struct inf_json *out,
@@ -66,7 +68,7 @@ static enum inf_code find_input_shape(const struct inf_layers_model *model,
     return INF_OK;
 }
 
-// Integers and floats of all sizes are one type each, as in TensorFlow.js.
+// All integer types are i32 and all float types f32, as in TensorFlow.js.
 static enum inf_code read_input_type(const struct inf_layers_layer *layer, enum inf_dtype *out,
                                      struct inf_error *err)
 {
@@ -76,7 +78,7 @@ static enum inf_code read_input_type(const struct inf_layers_layer *layer, enum 
     struct inf_json json;
     *out = INF_DTYPE_F32;
     INF_TRY(inf_layers_find(&layer->config, "dtype", &json, err));
-    // Keras 3 has policies where the layer is no input of its own.
+    // Keras 3 may have a dtype policy (an object) here.
     if (inf_json_is_string(&json))
         INF_TRY(inf_layers_choice(&layer->config, "dtype", types, &index, err));
     if (index >= 3)
@@ -97,7 +99,7 @@ static enum inf_code add_inputs(struct inf_layers_scope *scope, struct inf_layer
         INF_TRY(find_input_shape(model, layer, &json, err));
         INF_TRY(inf_layers_shape(&json, &shape, err));
         INF_TRY(read_input_type(layer, &dtype, err));
-        // An embedding takes whole numbers, whatever type the file gives them: as they are fed.
+        // An embedding takes integers, whatever type the file gives the input.
         INF_TRY(inf_graph_add_value(graph, layer->name, dtype, &shape, &inputs[i].value, err));
         INF_TRY(inf_graph_add_input(graph, layer->name, inputs[i].value, err));
         inputs[i].mask = INF_VALUE_NONE;
@@ -106,7 +108,7 @@ static enum inf_code add_inputs(struct inf_layers_scope *scope, struct inf_layer
     return INF_OK;
 }
 
-// The name of an output is its layer's; further outputs of the same layer get a number.
+// Adds an output. It is named after its layer; further outputs of the same layer get a number.
 static enum inf_code add_output(struct inf_layers_scope *scope, uint32_t index,
                                 struct inf_error *err)
 {
@@ -120,7 +122,7 @@ static enum inf_code add_output(struct inf_layers_scope *scope, uint32_t index,
     int length = snprintf(name, sizeof name, "%s", model->layers[layer].name);
     if (same > 0)
         snprintf(name + length, sizeof name - (size_t)length, ":%u", same);
-    // An output is always something that a node makes.
+    // An output must be made by a node.
     if (graph->values[value].producer == INF_NODE_NONE) {
         struct inf_layers_scope copy = *scope;
         copy.layer = &model->layers[layer];
@@ -131,8 +133,8 @@ static enum inf_code add_output(struct inf_layers_scope *scope, uint32_t index,
     return inf_graph_add_output(graph, name, value, err);
 }
 
-static enum inf_code lower(struct inf_layers_context *context, struct inf_layers_model *model,
-                           struct inf_error *err)
+static enum inf_code lower_model(struct inf_layers_context *context, struct inf_layers_model *model,
+                                 struct inf_error *err)
 {
     const struct inf_layers_layer root = {
         .name = model->name, .class_name = "Model", .model = model};
@@ -166,7 +168,7 @@ static enum inf_code read_model(struct inf_graph *graph, const struct inf_json *
     struct inf_layers_context context = {
         .graph = graph, .arena = &document->arena, .steps_left = INF_LAYERS_STEPS_MAX};
     INF_TRY(inf_layers_weights_create(&context.weights, weights, context.arena, err));
-    return lower(&context, document->model, err);
+    return lower_model(&context, document->model, err);
 }
 
 enum inf_code inf_layers_import(struct inf_graph **out_graph, const struct inf_json *document,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lowering functions of layers_ops_*.c work with: one call of a layer whose inputs are
-// values of the graph, and ways to add nodes that compute what it stands for.
+// What the lowering functions of layers/ops work with: one call of a layer whose inputs are values
+// of the graph, and functions that add nodes.
 #ifndef INF_BACKENDS_IMPORT_LAYERS_LOWER_H
 #define INF_BACKENDS_IMPORT_LAYERS_LOWER_H
 
@@ -9,40 +9,43 @@
 #include "backends/import/layers/model.h"
 #include "backends/import/layers/weights.h"
 
-// A tensor between layers. Its mask, bool [batch, time], says which time steps count.
+// A tensor between layers. Its mask, bool [batch, time], is true for valid time steps.
 struct inf_layers_tensor {
     uint32_t value;
-    uint32_t mask;        // INF_VALUE_NONE: all of them
-    const char *argument; // what it is given as, for an input that has a name; else NULL
+    uint32_t mask;        // INF_VALUE_NONE: all time steps are valid
+    const char *argument; // keyword by which the call gives it; else NULL
 };
 
-// The mask of a tensor made from several whose masks differ: only layers that ask for it mind.
+// The mask of a tensor that was made of tensors with different masks. Only layers that need the
+// mask refuse it.
 #define INF_LAYERS_MASK_MIXED (UINT32_MAX - 1)
 
-// The outputs of a call; the arena's.
+// The outputs of a call, in the arena.
 struct inf_layers_result {
     struct inf_layers_tensor *items;
     uint32_t count;
 };
 
-// A model on its way into the graph.
+// The state of an import.
 struct inf_layers_context {
     struct inf_graph *graph;
     struct inf_arena *arena;
     struct inf_layers_weights *weights;
-    uint32_t steps_left; // calls and time steps: models within models would multiply without end
+    // Calls and time steps that may still be lowered; models within models could multiply them.
+    uint32_t steps_left;
 };
 
 #define INF_LAYERS_STEPS_MAX (1u << 16)
 
-// One call.
+// One call of a layer that is being lowered.
 struct inf_layers_scope {
     struct inf_layers_context *context;
     const struct inf_layers_layer *layer;
-    const char *prefixes[4]; // of the names of its weights: the first that there is
+    // Prefixes of the names of its weights; the first one that exists is used.
+    const char *prefixes[4];
     const struct inf_layers_tensor *inputs;
     uint32_t input_count;
-    struct inf_json arguments; // by name, an object; without a value: none
+    struct inf_json arguments; // keyword arguments, an object; no value if there are none
     struct inf_layers_result result;
 };
 
@@ -51,21 +54,21 @@ struct inf_layers_class {
     const char *name;
     enum inf_code (*lower)(struct inf_layers_scope *scope, struct inf_error *err);
     uint32_t inputs_min, inputs_max;
-    int32_t kind;             // for the function
-    bool keeps_mask;          // its output has the mask of its input
-    const char *const *named; // the inputs that it takes by name, NULL behind them; NULL: none
+    int32_t kind;             // parameter of the function
+    bool keeps_mask;          // the output has the mask of input 0
+    const char *const *named; // keywords of inputs, ended by NULL; NULL: none
 };
 
 // Lowers a call of `scope->layer`, a layer or a model, and fills scope->result.
 enum inf_code inf_layers_apply(struct inf_layers_scope *scope, struct inf_error *err) INF_NODISCARD;
 
-// Takes `count` steps from what is left.
+// Takes `count` from the remaining steps.
 //
 // INF_EXHAUSTED  there are no more.
 enum inf_code inf_layers_spend(struct inf_layers_scope *scope, uint64_t count,
                                struct inf_error *err) INF_NODISCARD;
 
-// Puts "layer 'NAME' (CLASS)" before the text of an error already set; returns its code.
+// Puts "layer 'NAME' (CLASS)" in front of an error's text; returns its code.
 enum inf_code inf_layers_error(const struct inf_layers_layer *layer, enum inf_code code,
                                struct inf_error *err);
 
@@ -91,7 +94,7 @@ enum inf_code inf_layers_emit_many(struct inf_layers_scope *scope,
 enum inf_code inf_layers_unary(struct inf_layers_scope *scope, enum inf_unary_kind kind, uint32_t x,
                                uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds kind(a, b).
+// Adds kind(x, y).
 enum inf_code inf_layers_binary(struct inf_layers_scope *scope, enum inf_binary_kind kind,
                                 uint32_t a, uint32_t b, uint32_t *out_value,
                                 struct inf_error *err) INF_NODISCARD;
@@ -101,11 +104,11 @@ enum inf_code inf_layers_binary_number(struct inf_layers_scope *scope, enum inf_
                                        uint32_t x, float number, uint32_t *out_value,
                                        struct inf_error *err) INF_NODISCARD;
 
-// Adds x as `dtype`; x itself where it is.
+// Adds x as `dtype`; *out_value = x if it has that type.
 enum inf_code inf_layers_cast(struct inf_layers_scope *scope, enum inf_dtype dtype, uint32_t x,
                               uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds x with its axes in another order; `perm` has as many as x.
+// Adds x with its axes permuted. `perm` has one element per axis.
 enum inf_code inf_layers_transpose(struct inf_layers_scope *scope, uint32_t x, const int64_t *perm,
                                    uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
@@ -117,7 +120,7 @@ enum inf_code inf_layers_expand(struct inf_layers_scope *scope, uint32_t x, int6
 enum inf_code inf_layers_squeeze(struct inf_layers_scope *scope, uint32_t x, int64_t axis,
                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Adds x reduced over `axes`, a list of `count`.
+// Adds x reduced as `how` says.
 enum inf_code inf_layers_reduce(struct inf_layers_scope *scope, const struct inf_attrs_reduce *how,
                                 uint32_t x, uint32_t *out_value,
                                 struct inf_error *err) INF_NODISCARD;
@@ -133,51 +136,52 @@ enum inf_code inf_layers_add_floats(struct inf_layers_scope *scope, const float 
                                     uint32_t count, uint32_t *out_value,
                                     struct inf_error *err) INF_NODISCARD;
 
-// A size that may be known only when a request comes: that of an axis of a value, times `scale`,
-// plus `offset`; or the number `offset`.
+// A size that may depend on the request: the size of an axis of a value, times `scale`, plus
+// `offset`; or the number `offset`.
 struct inf_layers_dim {
-    uint32_t value; // INF_VALUE_NONE: a number
+    uint32_t value; // INF_VALUE_NONE: the size is the number `offset`
     int32_t axis;
     int64_t scale, offset;
 };
 
-// A size that is a number.
+// Returns a size that is a number.
 struct inf_layers_dim inf_layers_dim_fixed(int64_t number);
 
-// The size of an axis of a value.
+// Returns the size of an axis of a value.
 struct inf_layers_dim inf_layers_dim_of(uint32_t value, int32_t axis);
 
-// Adds a list of sizes, for operators that take one: a constant, as far as the sizes are known.
+// Adds a list of sizes as a value: a constant if all are known.
 enum inf_code inf_layers_dims(struct inf_layers_scope *scope, const struct inf_layers_dim *dims,
                               uint32_t count, uint32_t *out_value,
                               struct inf_error *err) INF_NODISCARD;
 
-// Adds x in another shape. One of the sizes may be the number -1.
+// Adds x in another shape. One size may be the number -1.
 enum inf_code inf_layers_reshape(struct inf_layers_scope *scope, uint32_t x,
                                  const struct inf_layers_dim *dims, uint32_t count,
                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
 // --- the call ---
 
-// The shape of a value as far as it is known.
+// Returns the shape of a value as far as it is known.
 const struct inf_shape *inf_layers_shape_of(const struct inf_layers_scope *scope, uint32_t value);
 
-// Input 0.
+// Returns the value of input 0.
 uint32_t inf_layers_x(const struct inf_layers_scope *scope);
 
-// The input that is given as `name` or, where none is, by its place; NULL where there is neither.
+// Returns the input with the keyword `name` or, without that, at position `place`; NULL if there is
+// neither.
 const struct inf_layers_tensor *inf_layers_argument(const struct inf_layers_scope *scope,
                                                     uint32_t place, const char *name);
 
-// *out = the argument `name` of the call, true or false; what it holds already where there is none.
+// *out = the keyword argument `name`, true or false; unchanged if it is absent.
 enum inf_code inf_layers_argument_flag(const struct inf_layers_scope *scope, const char *name,
                                        bool *out, struct inf_error *err) INF_NODISCARD;
 
-// `format` with two texts in it, the arena's; NULL without memory.
+// Returns `format` with two texts inserted, in the arena; NULL if there is no memory.
 const char *inf_layers_join(struct inf_layers_scope *scope, const char *format, const char *a,
                             const char *b);
 
-// *out = an axis from -rank to rank-1 as one from `first` to rank-1.
+// *out_axis = an axis from -rank to rank-1 as one from 0 to rank-1.
 //
 // INF_INVALID  it is no axis of input 0.
 enum inf_code inf_layers_axis(const struct inf_layers_scope *scope, int32_t axis, int32_t *out_axis,
@@ -187,15 +191,15 @@ enum inf_code inf_layers_axis(const struct inf_layers_scope *scope, int32_t axis
 enum inf_code inf_layers_require_rank(const struct inf_layers_scope *scope, int32_t rank,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Makes a weight of the layer a value. Its shape must match `want`, whose unknown sizes fit any;
-// where `as` is not NULL the value has that shape, of as many elements.
+// Makes a weight of the layer a value. Its shape must match `want`, in which unknown sizes match
+// any. If `as` is not NULL, the value gets that shape, which has as many elements.
 //
 // INF_INVALID  there is no such weight, or it has another shape.
 enum inf_code inf_layers_weight(struct inf_layers_scope *scope, const char *name,
                                 const struct inf_shape *want, const struct inf_shape *as,
                                 uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// The data of a weight that inf_layers_weight() would take, f32.
+// *out = the f32 data of a weight, found as by inf_layers_weight().
 enum inf_code inf_layers_weight_data(struct inf_layers_scope *scope, const char *name,
                                      const struct inf_shape *want, const struct inf_weight **out,
                                      struct inf_error *err) INF_NODISCARD;
@@ -208,16 +212,16 @@ enum inf_code inf_layers_finish(struct inf_layers_scope *scope, uint32_t value,
 enum inf_code inf_layers_finish_masked(struct inf_layers_scope *scope, uint32_t value,
                                        uint32_t mask, struct inf_error *err) INF_NODISCARD;
 
-// Makes room for `count` outputs in scope->result, without masks.
+// Allocates `count` outputs in scope->result, without masks.
 enum inf_code inf_layers_outputs(struct inf_layers_scope *scope, uint32_t count,
                                  struct inf_error *err) INF_NODISCARD;
 
 // --- activations ---
 
-// An activation by its name in a configuration.
+// An activation function that a configuration names.
 struct inf_layers_activation;
 
-// *out = the activation that the member `key` names; `standard` where there is none.
+// *out = the activation that the member `key` names; `standard` if it is absent.
 //
 // INF_UNSUPPORTED  it is not known.
 enum inf_code inf_layers_activation_read(const struct inf_layers_scope *scope, const char *key,
@@ -225,7 +229,7 @@ enum inf_code inf_layers_activation_read(const struct inf_layers_scope *scope, c
                                          const struct inf_layers_activation **out,
                                          struct inf_error *err) INF_NODISCARD;
 
-// Whether the activation is one unary operator, and which, with its parameters.
+// Returns true if the activation is one unary operator; *out is its kind and parameters.
 bool inf_layers_activation_is_unary(const struct inf_layers_activation *activation,
                                     struct inf_attrs_unary *out);
 
@@ -234,21 +238,21 @@ enum inf_code inf_layers_activate(struct inf_layers_scope *scope,
                                   const struct inf_layers_activation *activation, uint32_t x,
                                   uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// inf_layers_activation_read() of "activation", applied to `value`, and inf_layers_finish().
+// Applies the layer's "activation" to `value` and makes the result the only output.
 enum inf_code inf_layers_finish_activated(struct inf_layers_scope *scope, uint32_t value,
                                           struct inf_error *err) INF_NODISCARD;
 
 // --- layouts ---
 
-// *out = whether the configuration says channels_first.
+// *out = true if the configuration says channels_first.
 enum inf_code inf_layers_channels_first(const struct inf_layers_scope *scope, bool *out,
                                         struct inf_error *err) INF_NODISCARD;
 
-// Adds x with its channels moved from axis 1 to the last, where `first` is set; else x itself.
+// Adds x with its channels moved from axis 1 to the end if `first` is set; else *out_value = x.
 enum inf_code inf_layers_to_last(struct inf_layers_scope *scope, bool first, uint32_t x,
                                  uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Takes inf_layers_to_last() back.
+// Reverses inf_layers_to_last().
 enum inf_code inf_layers_from_last(struct inf_layers_scope *scope, bool first, uint32_t x,
                                    uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the layers of a document, models within models and wrapped layers included. The nesting of
+// the document limits the recursion.
 #include "backends/import/layers/model.h"
 
 #include <assert.h>
@@ -40,7 +42,7 @@ static enum inf_code add_layers(struct inf_layers_document *document, size_t cou
     return INF_OK;
 }
 
-// Reads the layer that `layer` wraps, the value of a member of its configuration.
+// Reads a layer that `layer` wraps, from a member of its configuration.
 static enum inf_code read_part(struct inf_layers_document *document, struct inf_layers_layer *layer,
                                const char *key, struct inf_error *err)
 {
@@ -68,7 +70,7 @@ static enum inf_code read_cells(struct inf_layers_document *document,
     return INF_OK;
 }
 
-// Reads what a layer wraps, where it is a class that does.
+// Reads the layers that a layer wraps, if its class is a wrapper.
 static enum inf_code read_parts(struct inf_layers_document *document,
                                 struct inf_layers_layer *layer, struct inf_error *err)
 {
@@ -94,7 +96,7 @@ static enum inf_code read_parts(struct inf_layers_document *document,
     return INF_OK;
 }
 
-// Fills a layer from {"class_name": ..., "config": {"name": ...}}.
+// Reads a layer from {"class_name": ..., "config": {"name": ...}}.
 static enum inf_code read_layer(struct inf_layers_document *document,
                                 struct inf_layers_layer *layer, const struct inf_json *json,
                                 struct inf_error *err)
@@ -104,7 +106,7 @@ static enum inf_code read_layer(struct inf_layers_document *document,
     INF_TRY(inf_json_get(&layer->json, "class_name", &value, err));
     INF_TRY(inf_json_name(&value, &layer->class_name, err));
     INF_TRY(inf_json_get(&layer->json, "config", &layer->config, err));
-    // The name beside the configuration is what references mean; they are the same but for bugs.
+    // References use the name beside the configuration. The two names differ only in faulty files.
     INF_TRY(inf_json_find(&layer->json, "name", &value, err));
     if (value.value == NULL && inf_json_is_object(&layer->config))
         INF_TRY(inf_json_find(&layer->config, "name", &value, err));
@@ -143,8 +145,8 @@ static enum inf_code sort_names(struct inf_layers_document *document,
     return INF_OK;
 }
 
-// The input that a Sequential model implies stands before its first layer, or is that of the model
-// which is its first layer.
+// Makes the input that a Sequential model implies: before its first layer, or the input of the
+// first layer if that is a model.
 static enum inf_code imply_input(struct inf_layers_document *document,
                                  struct inf_layers_layer *input,
                                  const struct inf_layers_layer *first, struct inf_error *err)
@@ -179,7 +181,7 @@ static enum inf_code read_layers(struct inf_layers_document *document,
     if (count == 0)
         return inf_json_fail(&model->list, err, "at least one layer");
     INF_TRY(add_layers(document, count + 1, &model->layers, err));
-    // The first place is for the input that Sequential implies.
+    // The first entry is for the implied input of a Sequential model.
     for (size_t i = 0; i < count; i++) {
         struct inf_json json = inf_json_at(&model->list, i);
         INF_TRY(read_layer(document, &model->layers[i + 1], &json, err));
@@ -202,7 +204,7 @@ static enum inf_code read_model(struct inf_layers_document *document,
         return inf_fail(err, INF_EXHAUSTED, "no memory for a model");
     layer->model = model;
     model->name = layer->name;
-    // Old files have the list of a Sequential model in place of its configuration.
+    // In old files, the configuration of a Sequential model is its list of layers.
     model->config = layer->config;
     model->list = layer->config;
     if (!is_sequential || !inf_json_is_array(&layer->config))
@@ -216,8 +218,8 @@ static enum inf_code read_model(struct inf_layers_document *document,
     return inf_layers_calls_order(document, model, err);
 }
 
-static enum inf_code fill(struct inf_layers_document *document, const struct inf_json *root,
-                          struct inf_error *err)
+static enum inf_code read_document(struct inf_layers_document *document,
+                                   const struct inf_json *root, struct inf_error *err)
 {
     struct inf_layers_layer *layer = NULL;
     INF_TRY(inf_json_get(root, "modelTopology", &document->topology, err));
@@ -244,7 +246,7 @@ inf_layers_document_create(struct inf_layers_document **out_document, const stru
     if (document == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the model's layers");
     document->find_class = find_class;
-    enum inf_code code = fill(document, root, err);
+    enum inf_code code = read_document(document, root, err);
     if (code == INF_OK)
         *out_document = document;
     else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of a TensorFlow.js layers model and how they hang together, before anything is known
-// about what they compute. Sequential and functional models become the same: layers, calls of them
-// (a layer that is called twice shares its weights), and references from calls to outputs of calls.
+// The layers of a layers model and their connections, as the document has them. Sequential and
+// functional models have the same form: layers, calls of layers (a layer that is called twice
+// shares its weights), and references from calls to outputs of calls.
 #ifndef INF_BACKENDS_IMPORT_LAYERS_MODEL_H
 #define INF_BACKENDS_IMPORT_LAYERS_MODEL_H
 
@@ -13,13 +13,14 @@
 
 struct inf_layers_class;
 
-// A reference to an output: tensor `tensor` of call `call` of layer `layer`, indices in the model.
+// A reference to an output: tensor `tensor` of call `call` of layer `layer`. All are indices in the
+// model.
 struct inf_layers_ref {
     uint32_t layer, call, tensor;
-    const char *argument; // what the call gives it as, where that has a name; else NULL
+    const char *argument; // keyword by which the call gives it; else NULL
 };
 
-// References, the arena's.
+// References, in the arena.
 struct inf_layers_refs {
     struct inf_layers_ref *items;
     uint32_t count, capacity;
@@ -29,22 +30,22 @@ struct inf_layers_refs {
 struct inf_layers_call {
     uint32_t layer;
     struct inf_layers_refs inputs;
-    struct inf_json arguments; // all that is given by name, an object; without a value: nothing is
+    struct inf_json arguments; // keyword arguments, an object; no value if there are none
 };
 
-// One layer, also one that another layer wraps.
+// One layer of a model, or one that another layer wraps.
 struct inf_layers_layer {
     const char *name;
     const char *class_name;
     struct inf_json json; // {"class_name": ..., "config": ...}
     struct inf_json
         config; // for an input that Sequential implies, that of the layer it stands before
-    const struct inf_layers_class *class; // NULL for models, and for classes that are not built
-    struct inf_layers_model *model;       // where the layer is a model; else NULL
-    struct inf_layers_layer *parts;       // what it wraps: a layer (or two), cells
+    const struct inf_layers_class *class; // NULL for models and for unsupported classes
+    struct inf_layers_model *model;       // set if the layer is a model; else NULL
+    struct inf_layers_layer *parts;       // wrapped layers: one or two layers, or cells
     uint32_t part_count;
-    uint32_t first_call, call_count; // in the model's calls
-    uint32_t first_index;            // what the document calls its first call
+    uint32_t first_call, call_count; // range of the model's calls
+    uint32_t first_index;            // number of its first call in the document
     bool is_input;
 };
 
@@ -58,16 +59,16 @@ struct inf_layers_model {
     struct inf_layers_call *calls;
     uint32_t call_count;
     struct inf_layers_refs inputs, outputs;
-    uint32_t *order; // calls that outputs hang on, each after those it takes its inputs from
+    uint32_t *order; // calls that outputs depend on, in an order in which inputs come first
     uint32_t order_count;
 };
 
 // A whole document. The JSON document, and the view it was made from, must outlive it.
 struct inf_layers_document {
-    struct inf_arena arena; // everything
+    struct inf_arena arena; // memory of everything in the document
     struct inf_json topology, json;
     struct inf_layers_model *model;
-    uint32_t layer_count; // in all models, and in wrappers
+    uint32_t layer_count; // layers in all models and wrappers
     // Finds the row of a class; NULL if it is not supported. A pointer because wrappers lower
     // layers themselves: the table of classes depends on the reader of models.
     const struct inf_layers_class *(*find_class)(const char *name);
@@ -83,13 +84,13 @@ inf_layers_document_create(struct inf_layers_document **out_document,
                            const struct inf_layers_class *(*find_class)(const char *name),
                            struct inf_error *err) INF_NODISCARD;
 
-// Layers of one document. The largest published ones have some thousand.
+// The largest number of layers of one document. The largest published models have a few thousand.
 #define INF_LAYERS_MAX (1u << 16)
 
 // Frees the document. NULL is fine.
 void inf_layers_document_destroy(struct inf_layers_document **document);
 
-// Whether a modelTopology is that of a layers model, and not of a graph model.
+// Returns true if a modelTopology is that of a layers model, not of a graph model.
 bool inf_layers_is_topology(const struct inf_json *topology);
 
 #endif

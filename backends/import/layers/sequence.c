@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keras has weights [features,gates*units] and its own order of gates; the operator has ONNX's.
+// Adds a recurrent layer as one RNN node. Keras stores weights as [features,gates*units] in its own
+// order of gates; the operator takes ONNX's [directions,gates*units,features] and order.
 #include "backends/import/layers/sequence.h"
 
 #define GATES_MAX 4
 
-static uint32_t gates_of(const struct inf_layers_cell *cell)
-{
-    return cell->kind == INF_LAYERS_CELL_LSTM ? 4 : cell->kind == INF_LAYERS_CELL_GRU ? 3 : 1;
-}
-
 // --- attributes ---
 
-// One function of the cell's; those that have parameters must agree on them.
+// Adds one activation of the cell. The operator has one alpha and one beta, so activations with
+// parameters must agree.
 static enum inf_code add_activation(struct inf_layers_scope *scope,
                                     const struct inf_layers_activation *activation,
                                     struct inf_attrs_rnn *attrs, struct inf_error *err)
@@ -42,7 +39,7 @@ static enum inf_code set_attributes(const struct inf_layers_cell *cell,
     attrs->kind = cell->kind == INF_LAYERS_CELL_LSTM  ? INF_RNN_LSTM
                   : cell->kind == INF_LAYERS_CELL_GRU ? INF_RNN_GRU
                                                       : INF_RNN_SIMPLE;
-    // Gates first, then the cell's new value, then, of an LSTM, what its state is output as.
+    // The order is: gates, new value of the cell, and for an LSTM the function of the output.
     if (attrs->kind != INF_RNN_SIMPLE)
         INF_TRY(add_activation(scope, cell->recurrent_activation, attrs, err));
     INF_TRY(add_activation(scope, cell->activation, attrs, err));
@@ -59,8 +56,9 @@ bool inf_layers_sequence_has(const struct inf_layers_cell *cell, struct inf_laye
 
 // --- weights ---
 
-static enum inf_code join(struct inf_layers_scope *scope, const uint32_t *parts, uint32_t count,
-                          int32_t axis, uint32_t *out_value, struct inf_error *err)
+static enum inf_code add_concat(struct inf_layers_scope *scope, const uint32_t *parts,
+                                uint32_t count, int32_t axis, uint32_t *out_value,
+                                struct inf_error *err)
 {
     struct inf_build_node node = {.op = INF_OP_CONCAT, .list = parts, .input_count = count};
     inf_attrs_init(&node.attrs, node.op);
@@ -68,7 +66,8 @@ static enum inf_code join(struct inf_layers_scope *scope, const uint32_t *parts,
     return inf_layers_emit(scope, &node, out_value, err);
 }
 
-// Gates in, forget, cell, out as in, out, forget, cell; others are in order.
+// Reorders the gates of an LSTM from in, forget, cell, out to in, out, forget, cell; others keep
+// their order.
 static enum inf_code order_gates(const struct inf_layers_cell *cell, struct inf_layers_scope *scope,
                                  uint32_t x, uint32_t *out_value, struct inf_error *err)
 {
@@ -79,35 +78,37 @@ static enum inf_code order_gates(const struct inf_layers_cell *cell, struct inf_
     if (cell->kind != INF_LAYERS_CELL_LSTM)
         return INF_OK;
     split.attrs.split.axis = -1;
-    INF_TRY(inf_layers_emit_many(scope, &split, gates, gates_of(cell), err));
+    INF_TRY(inf_layers_emit_many(scope, &split, gates, inf_layers_cell_gates(cell), err));
     const uint32_t ordered[] = {gates[0], gates[3], gates[1], gates[2]};
-    return join(scope, ordered, gates_of(cell), -1, out_value, err);
+    return add_concat(scope, ordered, inf_layers_cell_gates(cell), -1, out_value, err);
 }
 
-// A matrix [rows,gates*units] as [1,gates*units,rows].
-static enum inf_code turn_matrix(const struct inf_layers_cell *cell, struct inf_layers_scope *scope,
-                                 uint32_t x, uint32_t *out_value, struct inf_error *err)
+// Converts a matrix [rows,gates*units] to [1,gates*units,rows].
+static enum inf_code convert_matrix(const struct inf_layers_cell *cell,
+                                    struct inf_layers_scope *scope, uint32_t x, uint32_t *out_value,
+                                    struct inf_error *err)
 {
     INF_TRY(order_gates(cell, scope, x, &x, err));
     INF_TRY(inf_layers_transpose(scope, x, (const int64_t[]){1, 0}, &x, err));
     return inf_layers_expand(scope, x, 0, out_value, err);
 }
 
-static enum inf_code turn_recurrent(const struct inf_layers_cell *cell,
-                                    struct inf_layers_scope *scope, uint32_t *out_value,
-                                    struct inf_error *err)
+static enum inf_code convert_recurrent(const struct inf_layers_cell *cell,
+                                       struct inf_layers_scope *scope, uint32_t *out_value,
+                                       struct inf_error *err)
 {
     uint32_t whole = cell->recurrent;
     if (cell->kind == INF_LAYERS_CELL_GRU && !cell->reset_after) {
         const uint32_t parts[] = {cell->recurrent, cell->recurrent_last};
-        INF_TRY(join(scope, parts, 2, 1, &whole, err));
+        INF_TRY(add_concat(scope, parts, 2, 1, &whole, err));
     }
-    return turn_matrix(cell, scope, whole, out_value, err);
+    return convert_matrix(cell, scope, whole, out_value, err);
 }
 
-// The biases of input and state, one behind the other: [1,2*gates*units].
-static enum inf_code turn_bias(const struct inf_layers_cell *cell, struct inf_layers_scope *scope,
-                               uint32_t *out_value, struct inf_error *err)
+// Joins the biases of input and state: [1,2*gates*units].
+static enum inf_code convert_bias(const struct inf_layers_cell *cell,
+                                  struct inf_layers_scope *scope, uint32_t *out_value,
+                                  struct inf_error *err)
 {
     uint32_t parts[] = {cell->bias, cell->recurrent_bias};
     *out_value = INF_VALUE_NONE;
@@ -117,15 +118,15 @@ static enum inf_code turn_bias(const struct inf_layers_cell *cell, struct inf_la
         INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, cell->bias, 0.0f, &parts[1], err));
     for (int i = 0; i < 2; i++)
         INF_TRY(order_gates(cell, scope, parts[i], &parts[i], err));
-    INF_TRY(join(scope, parts, 2, 0, out_value, err));
+    INF_TRY(add_concat(scope, parts, 2, 0, out_value, err));
     return inf_layers_expand(scope, *out_value, 0, out_value, err);
 }
 
 // --- the node ---
 
-// x with its first two axes the other way round.
-static enum inf_code swap(struct inf_layers_scope *scope, uint32_t x, uint32_t *out_value,
-                          struct inf_error *err)
+// Swaps the first two axes of x.
+static enum inf_code swap_first_axes(struct inf_layers_scope *scope, uint32_t x,
+                                     uint32_t *out_value, struct inf_error *err)
 {
     return inf_layers_transpose(scope, x, (const int64_t[]){1, 0, 2}, out_value, err);
 }
@@ -147,22 +148,22 @@ enum inf_code inf_layers_sequence_run(struct inf_layers_cell *cell, struct inf_l
     struct inf_build_node node = {.op = INF_OP_RNN, .list = inputs, .input_count = INPUTS};
     inf_attrs_init(&node.attrs, node.op);
     INF_TRY(set_attributes(cell, scope, &node.attrs.rnn, err));
-    INF_TRY(swap(scope, x, &inputs[X], err));
+    INF_TRY(swap_first_axes(scope, x, &inputs[X], err));
     if (backwards) {
         struct inf_build_node turn =
             inf_build_describe(INF_OP_REVERSE, inputs[X], INF_VALUE_NONE, INF_VALUE_NONE);
         turn.attrs.reverse.axes = (struct inf_ints){.count = 1, .values = {0}};
         INF_TRY(inf_layers_emit(scope, &turn, &inputs[X], err));
     }
-    INF_TRY(turn_matrix(cell, scope, cell->kernel, &inputs[KERNEL], err));
-    INF_TRY(turn_recurrent(cell, scope, &inputs[RECURRENT], err));
-    INF_TRY(turn_bias(cell, scope, &inputs[BIAS], err));
+    INF_TRY(convert_matrix(cell, scope, cell->kernel, &inputs[KERNEL], err));
+    INF_TRY(convert_recurrent(cell, scope, &inputs[RECURRENT], err));
+    INF_TRY(convert_bias(cell, scope, &inputs[BIAS], err));
     inputs[LENGTHS] = inputs[STATES] = inputs[STATES + 1] = INF_VALUE_NONE;
     for (uint32_t i = 0; i < cell->state_count && cell->states[i] != INF_VALUE_NONE; i++)
-        INF_TRY(swap(scope, cell->states[i], &inputs[STATES + i], err));
+        INF_TRY(swap_first_axes(scope, cell->states[i], &inputs[STATES + i], err));
     INF_TRY(inf_layers_emit_many(scope, &node, outputs, 1 + cell->state_count, err));
     for (uint32_t i = 0; i < cell->state_count; i++)
-        INF_TRY(swap(scope, outputs[1 + i], &cell->states[i], err));
+        INF_TRY(swap_first_axes(scope, outputs[1 + i], &cell->states[i], err));
     INF_TRY(inf_layers_squeeze(scope, outputs[0], 1, out_value, err));
-    return swap(scope, *out_value, out_value, err);
+    return swap_first_axes(scope, *out_value, out_value, err);
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recurrent layer of one cell as one node of the operator `rnn`.
+// A recurrent layer of one cell as one node of the operator RNN.
 #ifndef INF_BACKENDS_IMPORT_LAYERS_SEQUENCE_H
 #define INF_BACKENDS_IMPORT_LAYERS_SEQUENCE_H
 
 #include "backends/import/layers/cell.h"
 
-// Whether the operator has what the cell does: its activations are functions that it knows, and no
-// two have parameters that differ.
+// Returns true if the operator can compute the cell: it knows the activations, and no two of them
+// have different parameters.
 bool inf_layers_sequence_has(const struct inf_layers_cell *cell, struct inf_layers_scope *scope);
 
-// Adds all steps of x [batch,time,features], from the last one back where `backwards` is set, and
-// changes cell->states. *out_value is [batch,time,units], in the order of the steps.
+// Adds all steps of x [batch,time,features], in reverse order if `backwards` is set, and updates
+// cell->states. *out_value is [batch,time,units], in the order of computation.
 //
 // INF_UNSUPPORTED  inf_layers_sequence_has() says no.
 enum inf_code inf_layers_sequence_run(struct inf_layers_cell *cell, struct inf_layers_scope *scope,

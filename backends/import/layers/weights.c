@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the weights of layers by name. Every weight is entered under its own name and under a
+// simplified one, in a list sorted by name.
 #include "backends/import/layers/weights.h"
 
 #include <stdio.h>
@@ -7,7 +9,7 @@
 
 #include "backends/graph/graph.h"
 
-// A name by which a weight may be looked for.
+// A name of a weight.
 struct alias {
     const char *name;
     uint32_t index;
@@ -27,9 +29,9 @@ static int compare_aliases(const void *a, const void *b)
     return order != 0 ? order : (left->index > right->index) - (left->index < right->index);
 }
 
-// Cuts ":0" off, and one step out: "lstm/cell/kernel" becomes "lstm/kernel", the name in the middle
-// being a cell's.
-static void simplify(char *name)
+// Simplifies a name: removes ":0" and one component, so that "lstm/cell/kernel" becomes
+// "lstm/kernel".
+static void simplify_name(char *name)
 {
     size_t length = strlen(name);
     if (length > 2 && strcmp(name + length - 2, ":0") == 0)
@@ -53,7 +55,7 @@ static enum inf_code add_alias(struct inf_layers_weights *weights, uint32_t inde
     char *simple = inf_arena_strdup(arena, name);
     if (simple == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory for the name of a weight");
-    simplify(simple);
+    simplify_name(simple);
     if (strcmp(simple, name) != 0)
         weights->aliases[weights->alias_count++] = (struct alias){simple, index};
     return INF_OK;
@@ -84,7 +86,7 @@ uint32_t inf_layers_weights_find(const struct inf_layers_weights *weights, const
     char text[INF_JSON_NAME_MAX + 64];
     if ((size_t)snprintf(text, sizeof text, "%s/%s", layer, name) >= sizeof text)
         return UINT32_MAX;
-    // A weight's own name goes before what others are called in short.
+    // A weight's own name has priority over simplified names of others.
     const struct inf_weight *exact = inf_weights_find(weights->weights, text);
     if (exact != NULL)
         return (uint32_t)(exact - weights->weights->items);

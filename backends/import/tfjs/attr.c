@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the attributes of a node by type, in both spellings of the format. Texts are base64 or
+// lists of bytes; types are names or numbers.
 #include "backends/import/tfjs/attr.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-// *out = the member `kind` ("i", "s", "list") of attribute `key`. false in *found where the node
-// has no such attribute. `steps` hold the way to it.
+// steps[2] = the member `kind` ("i", "s", "list") of attribute `key`; `steps` are the views on the
+// path to it. *found is false if the node has no such attribute.
 static enum inf_code find_attr(const struct inf_tfjs_node *node, const char *key, const char *kind,
                                struct inf_json steps[3], bool *found, struct inf_error *err)
 {
@@ -67,7 +69,7 @@ static int base64_value(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-// Decodes base64 whose result, with a NUL, fits `size` bytes.
+// Decodes base64. Returns false unless the result and a NUL byte fit.
 static bool decode_base64(const char *text, char *out, size_t out_size)
 {
     size_t length = strlen(text), size = 0;
@@ -91,7 +93,7 @@ static bool decode_base64(const char *text, char *out, size_t out_size)
     return true;
 }
 
-// Text as a list of its bytes.
+// Reads a text that is a list of its bytes.
 static enum inf_code read_byte_list(const struct inf_json *json, char *out, size_t out_size,
                                     struct inf_error *err)
 {
@@ -109,7 +111,7 @@ static enum inf_code read_byte_list(const struct inf_json *json, char *out, size
     return INF_OK;
 }
 
-// What cannot be printed becomes '?'.
+// Reads a text; bytes that cannot be printed become '?'.
 static enum inf_code read_raw(const struct inf_json *json, char *out, size_t size,
                               struct inf_error *err)
 {
@@ -196,7 +198,7 @@ enum inf_code inf_tfjs_attr_function(const struct inf_tfjs_node *node, const cha
     return inf_json_name(&name, out, err);
 }
 
-// *out = the list `kind` of the list attribute `key`, with its length.
+// steps[3] = the list `kind` of the list attribute `key`; *count is its length.
 static enum inf_code find_list(const struct inf_tfjs_node *node, const char *key, const char *kind,
                                struct inf_json steps[4], size_t *count, struct inf_error *err)
 {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Complex numbers: linear operators are lowered twice, once for each part; products use the usual
+// formula.
 #include "backends/import/tfjs/complex.h"
 
 #include <string.h>
 
-static const struct inf_tfjs_node *source_of(const struct inf_tfjs_scope *scope, uint32_t input)
+static const struct inf_tfjs_node *find_source(const struct inf_tfjs_scope *scope, uint32_t input)
 {
     return &scope->source->nodes[scope->node->inputs[input].node];
 }
@@ -11,7 +13,7 @@ static const struct inf_tfjs_node *source_of(const struct inf_tfjs_scope *scope,
 bool inf_tfjs_takes_complex(const struct inf_tfjs_scope *scope)
 {
     for (uint32_t i = 0; i < scope->input_count; i++)
-        if (source_of(scope, i)->is_complex)
+        if (find_source(scope, i)->is_complex)
             return true;
     return false;
 }
@@ -27,7 +29,8 @@ enum inf_code inf_tfjs_finish_complex(struct inf_tfjs_scope *scope, uint32_t rea
     return INF_OK;
 }
 
-// What moves numbers, or adds them, does so with both parts alike.
+// Lowers an operator that moves or adds numbers: once for the real and once for the imaginary
+// parts.
 static enum inf_code lower_parts(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(scope->op->lower(scope, err));
@@ -36,8 +39,8 @@ static enum inf_code lower_parts(struct inf_tfjs_scope *scope, struct inf_error 
                              scope->node->value_count);
     uint32_t real = scope->node->values[0];
     for (uint32_t i = 0; i < scope->input_count; i++)
-        if (source_of(scope, i)->is_complex)
-            scope->inputs[i] = source_of(scope, i)->values[1];
+        if (find_source(scope, i)->is_complex)
+            scope->inputs[i] = find_source(scope, i)->values[1];
     INF_TRY(scope->op->lower(scope, err));
     return inf_tfjs_finish_complex(scope, real, scope->node->values[0], err);
 }
@@ -46,9 +49,9 @@ static enum inf_code lower_parts(struct inf_tfjs_scope *scope, struct inf_error 
 static enum inf_code lower_mul(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t ac, bd, ad, bc, real, imaginary;
-    if (!source_of(scope, 0)->is_complex || !source_of(scope, 1)->is_complex)
+    if (!find_source(scope, 0)->is_complex || !find_source(scope, 1)->is_complex)
         return inf_tfjs_fail(scope, err, INF_INVALID, "multiplies real with complex numbers");
-    const uint32_t *x = source_of(scope, 0)->values, *y = source_of(scope, 1)->values;
+    const uint32_t *x = find_source(scope, 0)->values, *y = find_source(scope, 1)->values;
     INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MUL, x[0], y[0], &ac, err));
     INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MUL, x[1], y[1], &bd, err));
     INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MUL, x[0], y[1], &ad, err));

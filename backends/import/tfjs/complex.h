@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Complex numbers while a model is imported: a node that makes them (its is_complex is set) has two
-// values, real and imaginary part. The graph knows only floats.
+// Complex numbers exist only during the import: a node that makes them (is_complex is set) has two
+// values, real and imaginary part. The graph has only real numbers.
 #ifndef INF_BACKENDS_IMPORT_TFJS_COMPLEX_H
 #define INF_BACKENDS_IMPORT_TFJS_COMPLEX_H
 
 #include "backends/import/tfjs/lower.h"
 
-// Whether an input of the scope's node is complex.
+// Returns true if an input of the scope's node is complex.
 bool inf_tfjs_takes_complex(const struct inf_tfjs_scope *scope);
 
-// Makes the node complex: two values, that nothing but complex operators see.
+// Makes the node complex with two values, which only complex operators see.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_tfjs_finish_complex(struct inf_tfjs_scope *scope, uint32_t real,
                                       uint32_t imaginary, struct inf_error *err) INF_NODISCARD;
 
-// Lowers a node that takes complex numbers; scope->inputs are the real parts, and scope->op is its
-// row.
+// Lowers a node that takes complex numbers. scope->inputs are the real parts; scope->op is its row.
 //
 // INF_UNSUPPORTED  an operator that is not built for them.
 enum inf_code inf_tfjs_lower_complex(struct inf_tfjs_scope *scope,

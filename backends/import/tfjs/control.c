@@ -1,4 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the branches and loops of TensorFlow 1 in a graph of single nodes. TensorFlow 1 writes
+// control flow as dataflow:
+//     loop:    variable = Merge(Enter(x), NextIteration(next)); Switch(variable,
+// LoopCond(condition)) sends it to the body (true) or to Exit (false)
+//     branch:  Switch(x, p) sends x to one of two sides; Merge(a, b) takes the value of the side
+// that ran
+// Loops: Enter nodes with the same frame name are one loop; a Merge with a NextIteration is one of
+// its variables; Switch and Exit follow from the variable.
+// Branches: a walk in the order of inputs computes for every node its context, the set of choices
+// (predicate and side) that must have been taken for it to run. A Switch output adds a choice;
+// other nodes unite the contexts of their inputs. The two inputs of a Merge then differ in one
+// choice: its predicate is that of the branch, and the Merge itself has the choices that both have
+// in common. Example:
+//     s = Switch(x, p); a = f(s:0) has {!p}; b = g(s:1) has {p}; Merge(a, b) is a branch by p with
+// context {}
+// Last, the inside of each side is found by walking back from the Merge to the border: values whose
+// context lacks the choice are captured from outside. The cost stays linear because captures per
+// branch are limited. A cycle that is no loop is cut here and reported by lowering.
 #include "backends/import/tfjs/control.h"
 
 #include <stdlib.h>
@@ -7,12 +25,12 @@
 #include "backends/import/tfjs/attr.h"
 
 #define NO_NODE UINT32_MAX
-// Identities between a Switch and the predicate it shares with others.
+// The largest number of Identity nodes between a Switch and its predicate.
 #define HOPS_MAX 64
-// Branches within each other around one node.
+// The largest number of nested branches around one node.
 #define LITERALS_MAX 64
 
-// Choices: each a predicate and its side, sorted.
+// A sorted set of choices: a predicate and a side each.
 struct inf_tfjs_literals {
     uint32_t count;
     uint64_t items[];
@@ -20,14 +38,14 @@ struct inf_tfjs_literals {
 
 struct finder {
     struct inf_tfjs_graph *graph;
-    uint32_t *stack; // of the walk
-    uint8_t *state;  // by node
-    uint32_t *marks; // by node: the last branch whose captures were looked for here
+    uint32_t *stack; // stack of the walk
+    uint8_t *state;  // state of the walk, by node
+    uint32_t *marks; // state of the walk, by node
     uint32_t mark;
     struct inf_error *err;
 };
 
-static enum inf_code no_memory(struct inf_error *err)
+static enum inf_code fail_no_memory(struct inf_error *err)
 {
     return inf_fail(err, INF_EXHAUSTED, "no memory for the control flow of the model");
 }
@@ -41,8 +59,9 @@ static bool is_op(const struct inf_tfjs_graph *graph, uint32_t node, const char 
     (inf_fail((finder)->err, (code), __VA_ARGS__),                                                 \
      inf_tfjs_node_error(&(finder)->graph->nodes[index], (code), (finder)->err))
 
-// What a reference means when identities are left out.
-static struct inf_tfjs_ref origin(const struct inf_tfjs_graph *graph, struct inf_tfjs_ref ref)
+// Returns the reference behind any Identity nodes.
+static struct inf_tfjs_ref skip_identities(const struct inf_tfjs_graph *graph,
+                                           struct inf_tfjs_ref ref)
 {
     for (int hop = 0; hop < HOPS_MAX && is_op(graph, ref.node, "Identity") &&
                       graph->nodes[ref.node].input_count > 0;
@@ -65,7 +84,7 @@ static int compare_enters(const void *a, const void *b)
     return order != 0 ? order : (left->node > right->node) - (left->node < right->node);
 }
 
-// Enter nodes of one frame name are one loop's.
+// Groups Enter nodes by frame name: each group is one loop.
 static enum inf_code group_enters(struct finder *finder, struct keyed_enter *enters, uint32_t count)
 {
     struct inf_tfjs_graph *graph = finder->graph;
@@ -73,7 +92,7 @@ static enum inf_code group_enters(struct finder *finder, struct keyed_enter *ent
     qsort(enters, count, sizeof *enters, compare_enters);
     graph->frames = inf_arena_alloc(arena, ((size_t)count + 1) * sizeof *graph->frames);
     if (graph->frames == NULL)
-        return no_memory(finder->err);
+        return fail_no_memory(finder->err);
     for (uint32_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && strcmp(enters[i].key, enters[next].key) == 0;)
             next++;
@@ -89,7 +108,7 @@ static enum inf_code group_enters(struct finder *finder, struct keyed_enter *ent
         };
         if (frame->enters == NULL || frame->merges == NULL || frame->nexts == NULL ||
             frame->entrances == NULL)
-            return no_memory(finder->err);
+            return fail_no_memory(finder->err);
         for (uint32_t k = i; k < next; k++) {
             frame->enters[frame->enter_count++] = enters[k].node;
             graph->control[enters[k].node].frame = graph->frame_count;
@@ -104,7 +123,7 @@ static enum inf_code find_enters(struct finder *finder)
     struct inf_tfjs_graph *graph = finder->graph;
     uint32_t count = 0;
     struct keyed_enter *enters = calloc((size_t)graph->node_count + 1, sizeof *enters);
-    enum inf_code code = enters == NULL ? no_memory(finder->err) : INF_OK;
+    enum inf_code code = enters == NULL ? fail_no_memory(finder->err) : INF_OK;
     for (uint32_t i = 0; i < graph->node_count && code == INF_OK; i++) {
         if (!graph->nodes[i].reachable || !is_op(graph, i, "Enter"))
             continue;
@@ -123,7 +142,8 @@ static enum inf_code find_enters(struct finder *finder)
     return code;
 }
 
-// A Merge of a NextIteration is a variable of the loop that its other input enters.
+// Finds a variable of a loop: a Merge with a NextIteration. Its other input is an Enter of the
+// loop.
 static enum inf_code find_variable(struct finder *finder, uint32_t index)
 {
     struct inf_tfjs_graph *graph = finder->graph;
@@ -155,7 +175,7 @@ static enum inf_code find_variable(struct finder *finder, uint32_t index)
     return INF_OK;
 }
 
-// A Switch by a LoopCond belongs to the loop of the variable that it parts.
+// Finds the loop of a Switch by a LoopCond: that of the variable it switches.
 static enum inf_code find_switch(struct finder *finder, uint32_t index)
 {
     struct inf_tfjs_graph *graph = finder->graph;
@@ -164,8 +184,8 @@ static enum inf_code find_switch(struct finder *finder, uint32_t index)
         return node->reachable ? node_fail(finder, index, INF_INVALID, "has %u inputs, wanted 2",
                                            node->input_count)
                                : INF_OK;
-    uint32_t predicate = origin(graph, node->inputs[1]).node;
-    uint32_t data = origin(graph, node->inputs[0]).node;
+    uint32_t predicate = skip_identities(graph, node->inputs[1]).node;
+    uint32_t data = skip_identities(graph, node->inputs[0]).node;
     graph->control[index].role = INF_TFJS_BRANCH_SWITCH;
     if (!is_op(graph, predicate, "LoopCond"))
         return INF_OK;
@@ -193,7 +213,7 @@ static enum inf_code find_exit(struct finder *finder, uint32_t index)
     uint32_t from = node->input_count == 1 ? node->inputs[0].node : NO_NODE;
     if (from == NO_NODE || graph->control[from].role != INF_TFJS_LOOP_SWITCH)
         return node_fail(finder, index, INF_INVALID, "wanted one input, a Switch by a LoopCond");
-    uint32_t data = origin(graph, graph->nodes[from].inputs[0]).node;
+    uint32_t data = skip_identities(graph, graph->nodes[from].inputs[0]).node;
     if (graph->control[data].role != INF_TFJS_LOOP_MERGE)
         return node_fail(finder, index, INF_INVALID,
                          "gives '%.100s', which is no variable of a loop", graph->nodes[data].name);
@@ -206,8 +226,8 @@ static enum inf_code find_exit(struct finder *finder, uint32_t index)
     return INF_OK;
 }
 
-// Calls `find` for the reachable nodes of one operator. Of Switch, for all: a node may wait for one
-// that gives no data.
+// Calls `find` for the reachable nodes of one operator, but for every Switch: a node may wait for a
+// Switch whose data is not used.
 static enum inf_code for_each(struct finder *finder, const char *op,
                               enum inf_code (*find)(struct finder *finder, uint32_t index))
 {
@@ -218,7 +238,7 @@ static enum inf_code for_each(struct finder *finder, const char *op,
     return INF_OK;
 }
 
-// --- what nodes hang on ---
+// --- what nodes depend on ---
 
 uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t index)
 {
@@ -234,7 +254,7 @@ uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t 
     case INF_TFJS_LOOP_MERGE:
     case INF_TFJS_LOOP_NEXT:
     case INF_TFJS_LOOP_CONDITION:
-        return 0; // borders: nothing reaches them from outside
+        return 0; // border nodes: they are lowered with their loop
     default:
         return graph->nodes[index].input_count;
     }
@@ -253,7 +273,7 @@ struct inf_tfjs_ref inf_tfjs_dependency(const struct inf_tfjs_graph *graph, uint
 
 // --- branches ---
 
-static uint64_t literal_of(struct inf_tfjs_ref predicate, bool side)
+static uint64_t make_literal(struct inf_tfjs_ref predicate, bool side)
 {
     return (uint64_t)predicate.node << 32 | (uint64_t)(predicate.port & 0x7fffffffu) << 1 | side;
 }
@@ -266,7 +286,7 @@ static bool has_literal(const struct inf_tfjs_literals *set, uint64_t literal)
     return false;
 }
 
-// Adds to `items` what is not in it.
+// Adds a choice to a set.
 static enum inf_code add_literal(struct finder *finder, uint64_t *items, uint32_t *count,
                                  uint64_t literal)
 {
@@ -296,14 +316,14 @@ static enum inf_code set_context(struct finder *finder, uint32_t index, const ui
     struct inf_tfjs_literals *set =
         inf_arena_alloc(&finder->graph->arena, sizeof *set + count * sizeof *items);
     if (set == NULL)
-        return no_memory(finder->err);
+        return fail_no_memory(finder->err);
     set->count = count;
     memcpy(set->items, items, count * sizeof *items);
     finder->graph->control[index].context = set;
     return INF_OK;
 }
 
-// Adds what must have been chosen for a reference to have a value.
+// Adds the choices that must have been taken for a reference to have a value.
 static enum inf_code add_context_of(struct finder *finder, struct inf_tfjs_ref ref, uint64_t *items,
                                     uint32_t *count)
 {
@@ -311,12 +331,12 @@ static enum inf_code add_context_of(struct finder *finder, struct inf_tfjs_ref r
     INF_TRY(add_literals(finder, items, count, graph->control[ref.node].context));
     if (graph->control[ref.node].role != INF_TFJS_BRANCH_SWITCH)
         return INF_OK;
-    struct inf_tfjs_ref predicate = origin(graph, graph->nodes[ref.node].inputs[1]);
-    return add_literal(finder, items, count, literal_of(predicate, ref.port == 1));
+    struct inf_tfjs_ref predicate = skip_identities(graph, graph->nodes[ref.node].inputs[1]);
+    return add_literal(finder, items, count, make_literal(predicate, ref.port == 1));
 }
 
-// The choice that parts the two sides of a merge: the first of `a` that `b` has the other way round
-// or, where there is none, that `b` lacks.
+// Finds the choice that separates the two sides of a Merge: the first choice of `a` that `b` has
+// the other way round or, if there is none, that `b` does not have.
 static bool find_choice(const uint64_t *a, uint32_t a_count, const uint64_t *b, uint32_t b_count,
                         bool opposite, uint64_t *choice)
 {
@@ -333,7 +353,7 @@ static bool find_choice(const uint64_t *a, uint32_t a_count, const uint64_t *b, 
     return false;
 }
 
-// Nodes that may as well be made again inside.
+// Returns true for nodes that are cheap to repeat inside, such as constants.
 static bool is_free(const struct inf_tfjs_graph *graph, uint32_t index)
 {
     return is_op(graph, index, "Const");
@@ -346,7 +366,7 @@ static enum inf_code add_capture(struct finder *finder, struct inf_tfjs_branch *
         if (branch->captures[i].inner.node == capture.inner.node &&
             branch->captures[i].inner.port == capture.inner.port)
             return INF_OK;
-    // The limit keeps the search above from going quadratic on a hostile file.
+    // The limit keeps the search above from taking quadratic time for a malicious file.
     if (branch->capture_count == INF_LIMIT_NODE_INPUTS - 1)
         return inf_fail(finder->err, INF_EXHAUSTED, "a branch takes more than %u values",
                         INF_LIMIT_NODE_INPUTS - 1);
@@ -355,7 +375,7 @@ static enum inf_code add_capture(struct finder *finder, struct inf_tfjs_branch *
         struct inf_tfjs_capture *grown =
             inf_arena_alloc(&finder->graph->arena, wanted * sizeof *grown);
         if (grown == NULL)
-            return no_memory(finder->err);
+            return fail_no_memory(finder->err);
         if (branch->capture_count > 0)
             memcpy(grown, branch->captures, branch->capture_count * sizeof *grown);
         branch->captures = grown;
@@ -365,16 +385,16 @@ static enum inf_code add_capture(struct finder *finder, struct inf_tfjs_branch *
     return INF_OK;
 }
 
-// Looks at one reference on the way back through a side of a branch: it is a border, or its node is
-// inside and comes onto the stack.
-static enum inf_code look_back(struct finder *finder, struct inf_tfjs_branch *branch,
-                               uint32_t *capacity, struct inf_tfjs_ref ref, bool side,
-                               uint32_t *stack, uint32_t *depth)
+// Visits one reference while walking back through a side of a branch: it is a border, or its node
+// is inside and is pushed.
+static enum inf_code visit_reference(struct finder *finder, struct inf_tfjs_branch *branch,
+                                     uint32_t *capacity, struct inf_tfjs_ref ref, bool side,
+                                     uint32_t *stack, uint32_t *depth)
 {
     const struct inf_tfjs_graph *graph = finder->graph;
     const struct inf_tfjs_control *control = &graph->control[ref.node];
     if (control->role == INF_TFJS_BRANCH_SWITCH) {
-        struct inf_tfjs_ref predicate = origin(graph, graph->nodes[ref.node].inputs[1]);
+        struct inf_tfjs_ref predicate = skip_identities(graph, graph->nodes[ref.node].inputs[1]);
         if (predicate.node == branch->predicate.node && predicate.port == branch->predicate.port) {
             struct inf_tfjs_ref inner = {.node = ref.node, .output_name = ""};
             return add_capture(finder, branch, capacity,
@@ -382,7 +402,7 @@ static enum inf_code look_back(struct finder *finder, struct inf_tfjs_branch *br
         }
     }
     if (!is_free(graph, ref.node) &&
-        !has_literal(control->context, literal_of(branch->predicate, side)))
+        !has_literal(control->context, make_literal(branch->predicate, side)))
         return add_capture(finder, branch, capacity, (struct inf_tfjs_capture){ref, ref});
     if (finder->marks[ref.node] == finder->mark)
         return INF_OK;
@@ -396,23 +416,23 @@ static enum inf_code find_captures(struct finder *finder, struct inf_tfjs_branch
     const struct inf_tfjs_graph *graph = finder->graph;
     uint32_t capacity = 0, depth = 0;
     uint32_t *stack = calloc((size_t)graph->node_count + 1, sizeof *stack);
-    enum inf_code code = stack == NULL ? no_memory(finder->err) : INF_OK;
+    enum inf_code code = stack == NULL ? fail_no_memory(finder->err) : INF_OK;
     for (int side = 0; side < 2 && code == INF_OK; side++) {
         finder->mark++;
-        code = look_back(finder, branch, &capacity, branch->sides[side], side, stack, &depth);
+        code = visit_reference(finder, branch, &capacity, branch->sides[side], side, stack, &depth);
         while (depth > 0 && code == INF_OK) {
             uint32_t node = stack[--depth];
             uint32_t count = inf_tfjs_dependency_count(graph, node);
             for (uint32_t i = 0; i < count && code == INF_OK; i++)
-                code = look_back(finder, branch, &capacity, inf_tfjs_dependency(graph, node, i),
-                                 side, stack, &depth);
+                code = visit_reference(finder, branch, &capacity,
+                                       inf_tfjs_dependency(graph, node, i), side, stack, &depth);
         }
     }
     free(stack);
     return code;
 }
 
-// Finds what a Merge chooses by, and between.
+// Finds the predicate and the two sides of a Merge.
 static enum inf_code find_branch(struct finder *finder, uint32_t index)
 {
     struct inf_tfjs_graph *graph = finder->graph;
@@ -428,7 +448,7 @@ static enum inf_code find_branch(struct finder *finder, uint32_t index)
     bool first_side = first ? choice & 1 : !(choice & 1);
     struct inf_tfjs_branch *branch = inf_arena_alloc(&graph->arena, sizeof *branch);
     if (branch == NULL)
-        return no_memory(finder->err);
+        return fail_no_memory(finder->err);
     branch->predicate = (struct inf_tfjs_ref){.node = (uint32_t)(choice >> 32),
                                               .port = (uint32_t)(choice & 0xffffffffu) >> 1,
                                               .output_name = ""};
@@ -443,7 +463,7 @@ static enum inf_code find_branch(struct finder *finder, uint32_t index)
     return set_context(finder, index, both, both_count);
 }
 
-// All that a node waits for is known: so is what must have been chosen for it to run.
+// Computes the context of a node whose dependencies are finished.
 static enum inf_code finish_node(struct finder *finder, uint32_t index)
 {
     const struct inf_tfjs_graph *graph = finder->graph;
@@ -466,8 +486,8 @@ enum {
     DONE
 };
 
-// What the walk goes to from a node: what it hangs on, then what it waits for.
-static uint32_t successor(const struct inf_tfjs_graph *graph, uint32_t index, uint32_t which)
+// Returns dependency `which` of a node: inputs first, then nodes that it waits for.
+static uint32_t find_successor(const struct inf_tfjs_graph *graph, uint32_t index, uint32_t which)
 {
     const struct inf_tfjs_node *node = &graph->nodes[index];
     bool is_merge = graph->control[index].role == INF_TFJS_BRANCH_MERGE;
@@ -475,13 +495,13 @@ static uint32_t successor(const struct inf_tfjs_graph *graph, uint32_t index, ui
     if (which < count)
         return is_merge ? node->inputs[which].node : inf_tfjs_dependency(graph, index, which).node;
     which -= count;
-    // What waits inside a loop says nothing about the choices outside.
+    // Nodes that wait inside a loop say nothing about choices outside.
     bool is_border = graph->control[index].role == INF_TFJS_LOOP_MERGE ||
                      graph->control[index].role == INF_TFJS_LOOP_ENTER;
     return which < node->control_count && !is_border ? node->controls[which] : NO_NODE;
 }
 
-// Finishes nodes after all they hang on. A cycle is cut: lowering reports it.
+// Finishes nodes after all their dependencies. A cycle is cut here; lowering reports it.
 static enum inf_code walk_from(struct finder *finder, uint32_t root)
 {
     uint32_t depth = 0;
@@ -492,7 +512,7 @@ static enum inf_code walk_from(struct finder *finder, uint32_t root)
     finder->stack[depth++] = root;
     while (depth > 0) {
         uint32_t index = finder->stack[depth - 1];
-        uint32_t next = successor(finder->graph, index, finder->graph->nodes[index].next++);
+        uint32_t next = find_successor(finder->graph, index, finder->graph->nodes[index].next++);
         if (next == NO_NODE) {
             INF_TRY(finish_node(finder, index));
             finder->state[index] = DONE;
@@ -514,7 +534,7 @@ static enum inf_code find_branches(struct finder *finder)
     return INF_OK;
 }
 
-static enum inf_code find(struct finder *finder)
+static enum inf_code find_control(struct finder *finder)
 {
     INF_TRY(find_enters(finder));
     INF_TRY(for_each(finder, "Merge", find_variable));
@@ -540,11 +560,11 @@ enum inf_code inf_tfjs_control_find(struct inf_tfjs_graph *graph, struct inf_err
     enum inf_code code = INF_OK;
     if (graph->control == NULL || finder.stack == NULL || finder.state == NULL ||
         finder.marks == NULL)
-        code = no_memory(err);
+        code = fail_no_memory(err);
     for (uint32_t i = 0; i < graph->node_count && code == INF_OK; i++)
         graph->control[i].frame = INF_TFJS_NO_FRAME;
     if (code == INF_OK)
-        code = find(&finder);
+        code = find_control(&finder);
     free(finder.stack);
     free(finder.state);
     free(finder.marks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control flow of TensorFlow 1 found again: Enter, Merge, Switch, NextIteration and Exit are
-// loops, Switch and Merge alone are branches. What is found is where values cross the borders of
-// their inside, so that it can be made a subgraph.
+// The control flow of TensorFlow 1, recovered from a graph of single nodes: Enter, Merge, Switch,
+// NextIteration and Exit are loops; Switch and Merge alone are branches. For each, the result names
+// the values that cross its border, so that the inside can become a subgraph.
 #ifndef INF_BACKENDS_IMPORT_TFJS_CONTROL_H
 #define INF_BACKENDS_IMPORT_TFJS_CONTROL_H
 
@@ -23,37 +23,41 @@ enum inf_tfjs_role {
 
 // A loop.
 struct inf_tfjs_frame {
-    uint32_t condition; // its LoopCond node
-    uint32_t *enters;   // all its Enter nodes
+    uint32_t condition; // index of its LoopCond node
+    uint32_t *enters;   // indices of all its Enter nodes
     uint32_t enter_count;
-    uint32_t *merges, *nexts, *entrances; // by variable: Merge, NextIteration and Enter nodes
+    // By variable: indices of its Merge, NextIteration and Enter nodes.
+    uint32_t *merges, *nexts, *entrances;
     uint32_t variable_count;
-    uint32_t first_exit; // an Exit node
+    uint32_t first_exit; // index of an Exit node
 };
 
-// A value from outside that a side of a branch uses.
+// A value from outside that a side of a branch captures.
 struct inf_tfjs_capture {
-    struct inf_tfjs_ref outer; // outside
-    struct inf_tfjs_ref inner; // what stands for it inside; of a Switch, both outputs do
+    struct inf_tfjs_ref outer; // the value outside
+    struct inf_tfjs_ref inner; // the reference that means it inside; both outputs of a Switch do
 };
 
-// What a Merge chooses between.
+// The predicate and the two sides of a Merge.
 struct inf_tfjs_branch {
     struct inf_tfjs_ref predicate;
-    struct inf_tfjs_ref sides[2]; // where the predicate is false, and true
+    struct inf_tfjs_ref sides[2]; // values if the predicate is false and if it is true
     struct inf_tfjs_capture *captures;
     uint32_t capture_count;
 };
 
-// What a node means for control flow.
+// The role of a node in control flow.
 struct inf_tfjs_control {
     enum inf_tfjs_role role;
-    uint32_t frame;     // of all roles of loops
-    uint32_t variable;  // LOOP_MERGE: which; LOOP_EXIT: whose last value
-    bool is_entrance;   // LOOP_ENTER: of a variable; others stay what they are in all iterations
-    uint32_t next_exit; // LOOP_EXIT: another one of the loop, or UINT32_MAX
-    struct inf_tfjs_branch *branch;          // BRANCH_MERGE
-    const struct inf_tfjs_literals *context; // what must have been chosen for the node to run
+    uint32_t frame; // loop roles: index of the loop
+    // LOOP_MERGE: index of the variable; LOOP_EXIT: the variable whose last value it is.
+    uint32_t variable;
+    // LOOP_ENTER: true for variables; other values stay the same in all iterations.
+    bool is_entrance;
+    uint32_t next_exit;             // LOOP_EXIT: another Exit of the loop, or UINT32_MAX
+    struct inf_tfjs_branch *branch; // BRANCH_MERGE
+    // Choices that must have been taken for the node to run.
+    const struct inf_tfjs_literals *context;
 };
 
 // Finds the control flow of the reachable nodes into graph->control and graph->frames.
@@ -63,10 +67,10 @@ struct inf_tfjs_control {
 enum inf_code inf_tfjs_control_find(struct inf_tfjs_graph *graph,
                                     struct inf_error *err) INF_NODISCARD;
 
-// How many references must have values before `node` can be lowered, and which. For a node that
-// ends a loop or a branch, these are what goes into all of it.
+// Returns the number of references that must have values before `node` can be lowered. For a node
+// that ends a loop or a branch, these are all values from outside.
 uint32_t inf_tfjs_dependency_count(const struct inf_tfjs_graph *graph, uint32_t node);
-// As inf_tfjs_dependency_count() says.
+// Returns one of these references.
 struct inf_tfjs_ref inf_tfjs_dependency(const struct inf_tfjs_graph *graph, uint32_t node,
                                         uint32_t index);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function library of a model, and If and While, which call functions.
+// The function library of a model, and If and While, which call functions. A function is read when
+// it is first used, and lowered in place at each call.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ void inf_tfjs_library_fini(struct inf_tfjs_library *library)
     inf_arena_fini(&library->arena);
 }
 
-// *out = the text that member `key` of `ret` is.
+// *out = the text of member `key` of `ret`.
 static enum inf_code read_result(struct inf_tfjs_function *function, const struct inf_json *ret,
                                  const struct inf_json *argument, struct inf_tfjs_ref *out,
                                  struct inf_error *err)
@@ -88,8 +89,8 @@ static enum inf_code read_results(struct inf_tfjs_function *function, struct inf
     return INF_OK;
 }
 
-// Reads a function's nodes, the first time it is used.
-static enum inf_code prepare(struct inf_tfjs_function *function, struct inf_error *err)
+// Reads a function's nodes when it is first used.
+static enum inf_code prepare_function(struct inf_tfjs_function *function, struct inf_error *err)
 {
     if (function->graph != NULL)
         return INF_OK;
@@ -109,7 +110,7 @@ static struct inf_tfjs_function *find_function(struct inf_tfjs_library *library,
     return NULL;
 }
 
-// Lowers a function's results in a scope whose source it is.
+// Lowers a function's results in a scope whose source is the function.
 static enum inf_code lower_results(struct inf_tfjs_scope *inside,
                                    const struct inf_tfjs_function *function,
                                    const uint32_t *arguments, uint32_t *out_values,
@@ -138,7 +139,7 @@ enum inf_code inf_tfjs_call_function(struct inf_tfjs_scope *scope, const char *n
     if (function->active)
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
                              "calls '%.100s', which calls itself by that", name);
-    INF_TRY(prepare(function, err));
+    INF_TRY(prepare_function(function, err));
     if (function->graph->argument_count != argument_count || function->result_count != output_count)
         return inf_tfjs_fail(
             scope, err, INF_INVALID,
@@ -156,7 +157,7 @@ enum inf_code inf_tfjs_call_function(struct inf_tfjs_scope *scope, const char *n
 
 // --- If and While ---
 
-// A node that calls one function for each side.
+// A node that calls one function per side.
 struct caller {
     const char *names[2]; // by side
     uint32_t argument_count;
@@ -171,7 +172,7 @@ static enum inf_code build_call(void *context, struct inf_tfjs_scope *inside, in
                                   outputs, caller->output_counts[side], err);
 }
 
-// How many outputs the node has, by its attribute Tout.
+// Reads the number of outputs of the node from its attribute Tout.
 static enum inf_code count_outputs(struct inf_tfjs_scope *scope, const char *key, uint32_t *count,
                                    struct inf_error *err)
 {
@@ -183,7 +184,7 @@ static enum inf_code count_outputs(struct inf_tfjs_scope *scope, const char *key
     return INF_OK;
 }
 
-// *out = whether input 0 is not 0, as a bool scalar.
+// *out = input 0 != 0 as a bool scalar.
 static enum inf_code emit_truth(struct inf_tfjs_scope *scope, uint32_t *out, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -230,7 +231,7 @@ static enum inf_code lower_while(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_emit_loop(scope, &call, values, err);
 }
 
-// Borders are lowered with what they border: see region.c.
+// Border nodes of loops are lowered with their loop, see subgraph.c.
 static enum inf_code lower_border(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     return inf_tfjs_fail(scope, err, INF_INVALID, "stands alone");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the nodes of a graph or function: names are sorted and looked up, inputs are resolved.
 #include "backends/import/tfjs/graph.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ uint32_t inf_tfjs_graph_find(const struct inf_tfjs_graph *graph, const char *nam
     return NO_NODE;
 }
 
-// Whether `text` is the number of an output.
+// Returns true if `text` is the number of an output.
 static bool parse_port(const char *text, uint32_t *out_port)
 {
     uint64_t port = 0;
@@ -75,7 +76,7 @@ enum inf_code inf_tfjs_graph_resolve(struct inf_tfjs_graph *graph, const char *t
     return INF_OK;
 }
 
-// Reads name and operator of all nodes, the last of which are arguments, and sorts the names.
+// Reads names and operators of all nodes, the last of which are arguments, and sorts the names.
 static enum inf_code read_names(struct inf_tfjs_graph *graph, struct inf_error *err)
 {
     uint32_t first_argument = graph->node_count - graph->argument_count;
@@ -104,7 +105,8 @@ static enum inf_code read_names(struct inf_tfjs_graph *graph, struct inf_error *
     return INF_OK;
 }
 
-// Nodes that stand for no value: what waits for nothing but them is an end of the graph.
+// Returns true for nodes without a value. A node for which only such nodes wait is an end of the
+// graph.
 static bool is_bookkeeping(const struct inf_tfjs_node *node)
 {
     return strcmp(node->op, "NoOp") == 0 || strcmp(node->op, "Assert") == 0;
@@ -151,7 +153,7 @@ static enum inf_code read_inputs(struct inf_tfjs_graph *graph, struct inf_tfjs_n
     return INF_OK;
 }
 
-static enum inf_code fill(struct inf_tfjs_graph *graph, size_t count, struct inf_error *err)
+static enum inf_code read_nodes(struct inf_tfjs_graph *graph, size_t count, struct inf_error *err)
 {
     if (count > INF_LIMIT_GRAPH_NODES)
         return inf_fail(err, INF_EXHAUSTED, "the model has %zu nodes, at most %u are allowed",
@@ -167,17 +169,17 @@ static enum inf_code fill(struct inf_tfjs_graph *graph, size_t count, struct inf
     return INF_OK;
 }
 
-static enum inf_code fill_model(struct inf_tfjs_graph *graph, const struct inf_json *topology,
-                                struct inf_error *err)
+static enum inf_code read_model_nodes(struct inf_tfjs_graph *graph, const struct inf_json *topology,
+                                      struct inf_error *err)
 {
     size_t count;
     INF_TRY(inf_json_get(topology, "node", &graph->list, err));
     INF_TRY(inf_json_array(&graph->list, &count, err));
-    return fill(graph, count, err);
+    return read_nodes(graph, count, err);
 }
 
-static enum inf_code fill_function(struct inf_tfjs_graph *graph, const struct inf_json *function,
-                                   struct inf_error *err)
+static enum inf_code read_function_nodes(struct inf_tfjs_graph *graph,
+                                         const struct inf_json *function, struct inf_error *err)
 {
     size_t count = 0, argument_count = 0;
     INF_TRY(inf_json_get(function, "signature", &graph->signature, err));
@@ -190,14 +192,14 @@ static enum inf_code fill_function(struct inf_tfjs_graph *graph, const struct in
     if (argument_count > INF_LIMIT_NODE_INPUTS)
         return inf_json_fail(&graph->arguments, err, "fewer arguments");
     graph->argument_count = (uint32_t)argument_count;
-    return fill(graph, count + argument_count, err);
+    return read_nodes(graph, count + argument_count, err);
 }
 
-static enum inf_code create(struct inf_tfjs_graph **out_graph, const struct inf_json *json,
-                            enum inf_code (*read)(struct inf_tfjs_graph *graph,
-                                                  const struct inf_json *json,
-                                                  struct inf_error *err),
-                            struct inf_error *err)
+static enum inf_code create_graph(struct inf_tfjs_graph **out_graph, const struct inf_json *json,
+                                  enum inf_code (*read)(struct inf_tfjs_graph *graph,
+                                                        const struct inf_json *json,
+                                                        struct inf_error *err),
+                                  struct inf_error *err)
 {
     struct inf_tfjs_graph *graph = calloc(1, sizeof *graph);
     if (graph == NULL)
@@ -213,13 +215,13 @@ static enum inf_code create(struct inf_tfjs_graph **out_graph, const struct inf_
 enum inf_code inf_tfjs_graph_create(struct inf_tfjs_graph **out_graph,
                                     const struct inf_json *topology, struct inf_error *err)
 {
-    return create(out_graph, topology, fill_model, err);
+    return create_graph(out_graph, topology, read_model_nodes, err);
 }
 
 enum inf_code inf_tfjs_graph_create_function(struct inf_tfjs_graph **out_graph,
                                              const struct inf_json *function, struct inf_error *err)
 {
-    return create(out_graph, function, fill_function, err);
+    return create_graph(out_graph, function, read_function_nodes, err);
 }
 
 void inf_tfjs_graph_destroy(struct inf_tfjs_graph **graph)
@@ -236,7 +238,7 @@ void inf_tfjs_graph_destroy(struct inf_tfjs_graph **graph)
 enum inf_code inf_tfjs_graph_reach(struct inf_tfjs_graph *graph, const struct inf_tfjs_ref *roots,
                                    uint32_t root_count, struct inf_error *err)
 {
-    // Each node is pushed once at most, when it is marked.
+    // Each node is pushed at most once, when it is marked.
     uint32_t *stack = inf_arena_alloc(&graph->arena, (graph->node_count + 1) * sizeof *stack);
     if (stack == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to walk the model's graph");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes of a TensorFlow.js graph model and how they hang together, before anything is known
-// about operators: names looked up, inputs resolved, nodes put in an order.
+// The nodes of a TensorFlow.js graph model and their connections, before operators are known: names
+// are looked up and inputs are resolved.
 #ifndef INF_BACKENDS_IMPORT_TFJS_GRAPH_H
 #define INF_BACKENDS_IMPORT_TFJS_GRAPH_H
 
@@ -13,41 +13,41 @@
 // A reference to an output: "name", "name:2" or "name:output:2".
 struct inf_tfjs_ref {
     uint32_t node;
-    uint32_t port;           // which output
-    const char *output_name; // "" where the reference has none; the arena's
+    uint32_t port;           // index of the output
+    const char *output_name; // name of the output, in the arena; "" if the reference has none
 };
 
 // One NodeDef.
 struct inf_tfjs_node {
     const char *name;
     const char *op;
-    struct inf_json json; // for attributes
+    struct inf_json json; // the NodeDef, for reading attributes
     struct inf_tfjs_ref *inputs;
     uint32_t input_count; // without control inputs
-    uint32_t *controls;   // nodes it waits for
+    uint32_t *controls;   // control inputs: nodes it waits for
     uint32_t control_count;
-    bool used;      // another node takes its data or waits for it
-    bool reachable; // an output of the model hangs on it
-    // Filled while the graph is lowered: the value of each output in the graph that is being made
-    // in the region of that number.
+    bool used;      // another node takes its output or waits for it
+    bool reachable; // an output of the model depends on it
+    // Set while the graph is lowered: the values of the node's outputs in the region with this
+    // number.
     uint32_t region;
     uint32_t *values;
     uint32_t value_count;
-    const struct inf_tfjs_table *table; // that the node stands for; NULL for most
-    bool is_complex;                    // its output is a pair of floats, along a last axis of 2
-    // Of a walk through the nodes.
-    uint32_t walk; // the last one that came by
-    uint32_t next; // the input to look at next; UINT32_MAX when done
+    const struct inf_tfjs_table *table; // the hash table that the node means; NULL for most nodes
+    bool is_complex;                    // its output is complex
+    // State of a walk through the nodes.
+    uint32_t walk; // number of the last walk that reached the node
+    uint32_t next; // index of the next input; UINT32_MAX when done
 };
 
 struct inf_tfjs_control;
 struct inf_tfjs_table;
 struct inf_tfjs_frame;
 
-// The operator of nodes that stand for the arguments of a function.
+// The operator of nodes that are the arguments of a function.
 #define INF_TFJS_ARGUMENT "_Arg"
 
-// All of them. The JSON document, and the view it was made from, must outlive it.
+// A graph or function. The JSON document and its view must outlive it.
 struct inf_tfjs_graph {
     struct inf_arena arena; // reference lists and value lists
     struct inf_json list;   // the array of nodes
@@ -56,13 +56,13 @@ struct inf_tfjs_graph {
     uint32_t *by_name;                    // node indices, sorted by name
     struct inf_json signature, arguments; // of a function
     uint32_t argument_count;              // of a function: they are the last nodes
-    struct inf_tfjs_control *control;     // by node, once inf_tfjs_control_find() made it
+    struct inf_tfjs_control *control;     // by node; set by inf_tfjs_control_find()
     struct inf_tfjs_frame *frames;
     uint32_t frame_count;
     uint32_t walk_count;
 };
 
-// Reads `topology` (model.json's modelTopology). *out_graph is the caller's to destroy.
+// Reads `topology` (model.json's modelTopology). The caller destroys *out_graph.
 //
 // INF_INVALID    wrong types, a name twice, an input that names no node.
 // INF_EXHAUSTED  more than INF_LIMIT_GRAPH_NODES, or memory.
@@ -70,8 +70,8 @@ enum inf_code inf_tfjs_graph_create(struct inf_tfjs_graph **out_graph,
                                     const struct inf_json *topology,
                                     struct inf_error *err) INF_NODISCARD;
 
-// As inf_tfjs_graph_create(), from an entry of the function library: its nodes, and one of the
-// operator INF_TFJS_ARGUMENT for each argument, in order, after them.
+// As inf_tfjs_graph_create(), from an entry of the function library: its nodes, followed by one
+// node INF_TFJS_ARGUMENT per argument.
 enum inf_code inf_tfjs_graph_create_function(struct inf_tfjs_graph **out_graph,
                                              const struct inf_json *function,
                                              struct inf_error *err) INF_NODISCARD;
@@ -79,7 +79,7 @@ enum inf_code inf_tfjs_graph_create_function(struct inf_tfjs_graph **out_graph,
 // Frees the graph. NULL is fine.
 void inf_tfjs_graph_destroy(struct inf_tfjs_graph **graph);
 
-// The index of the node named `name`; UINT32_MAX where there is none.
+// Returns the index of the node named `name`; UINT32_MAX if there is none.
 uint32_t inf_tfjs_graph_find(const struct inf_tfjs_graph *graph, const char *name);
 
 // Resolves the text of a reference.
@@ -89,7 +89,7 @@ enum inf_code inf_tfjs_graph_resolve(struct inf_tfjs_graph *graph, const char *t
                                      struct inf_tfjs_ref *out_ref, const char *where,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Marks the nodes that `roots` hang on, through data inputs, as reachable.
+// Marks the nodes that `roots` depend on through data inputs as reachable.
 enum inf_code inf_tfjs_graph_reach(struct inf_tfjs_graph *graph, const struct inf_tfjs_ref *roots,
                                    uint32_t root_count, struct inf_error *err) INF_NODISCARD;
 

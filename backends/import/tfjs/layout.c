@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The data_format of a node: transposes of inputs and results, and the order of lists with one
+// element per dimension.
 #include "backends/import/tfjs/layout.h"
 
 #include <string.h>
@@ -69,7 +71,7 @@ enum inf_code inf_tfjs_channels_last(struct inf_tfjs_scope *scope, uint32_t inpu
         return inf_tfjs_fail(scope, err, INF_UNSUPPORTED,
                              "data_format '%s', and the rank of its input is not known", name.text);
     if (rank < 3)
-        return INF_OK; // first and last are the same axis
+        return INF_OK; // with less than 3 axes there is nothing to move
     struct inf_ints order = last_from_first(rank);
     scope->channels_first = rank;
     return transpose_value(scope, &order, &scope->inputs[input], err);

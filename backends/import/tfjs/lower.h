@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lowering functions of tfjs_ops_*.c work with: one TensorFlow.js node whose inputs are
-// values of the graph, and ways to add nodes that compute what it stands for.
+// What the lowering functions of tfjs/ops work with: one TensorFlow.js node whose inputs are values
+// of the graph, and functions that add nodes.
 #ifndef INF_BACKENDS_IMPORT_TFJS_LOWER_H
 #define INF_BACKENDS_IMPORT_TFJS_LOWER_H
 
@@ -13,18 +13,18 @@ struct inf_tfjs_op;
 struct inf_tfjs_region;
 struct inf_tfjs_library;
 
-// One node on its way into the graph.
+// One node that is being lowered.
 struct inf_tfjs_scope {
-    struct inf_graph *graph; // the model's, or a subgraph on its way
+    struct inf_graph *graph; // the model's graph, or a subgraph that is being built
     struct inf_tfjs_graph *source;
-    struct inf_tfjs_region *region;   // what is being lowered, and into which graph
-    struct inf_tfjs_library *library; // functions, and what all regions share
+    struct inf_tfjs_region *region;   // values of nodes in `graph`
+    struct inf_tfjs_library *library; // functions, and state that all regions share
     const struct inf_weights *weights;
     struct inf_tfjs_node *node;
     const struct inf_tfjs_op *op;
-    uint32_t *inputs; // values; as many as the operator's table row allows
+    uint32_t *inputs; // values; as many as the operator may have
     uint32_t input_count;
-    int32_t channels_first; // rank of the result that is to get its channels first; 0: none is
+    int32_t channels_first; // rank of a result that must be transposed to channels-first; 0: none
 };
 
 // How one TensorFlow operator is lowered.
@@ -32,9 +32,9 @@ struct inf_tfjs_op {
     const char *name;
     enum inf_code (*lower)(struct inf_tfjs_scope *scope, struct inf_error *err);
     uint32_t inputs_min, inputs_max;
-    int32_t kind;            // for the function: an enum inf_unary_kind, say
-    const char *only_output; // the one output that is built, where TensorFlow has more; NULL: all
-    bool takes_complex;      // the function looks for complex inputs itself
+    int32_t kind;            // parameter of the function, such as an enum inf_unary_kind
+    const char *only_output; // the only supported output; NULL: all are supported
+    bool takes_complex;      // the function handles complex inputs itself
 };
 
 // Returns a builder whose nodes have the name of the scope's node. Failures latch in it: test its
@@ -49,12 +49,12 @@ enum inf_code inf_tfjs_emit(struct inf_tfjs_scope *scope, const struct inf_build
 enum inf_code inf_tfjs_binary(struct inf_tfjs_scope *scope, enum inf_binary_kind kind, uint32_t x,
                               uint32_t y, uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// Makes room for the values of the node's `count` outputs; *out_values is to be filled.
+// Allocates the values of the node's `count` outputs in *out_values; the caller sets them.
 enum inf_code inf_tfjs_outputs(struct inf_tfjs_scope *scope, uint32_t count, uint32_t **out_values,
                                struct inf_error *err) INF_NODISCARD;
 
-// Makes `value` the node's only output, with channels first where inf_tfjs_channels_last() found
-// so.
+// Makes `value` the node's only output, transposed back if inf_tfjs_channels_last() transposed the
+// input.
 enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value,
                               struct inf_error *err) INF_NODISCARD;
 
@@ -62,13 +62,13 @@ enum inf_code inf_tfjs_result(struct inf_tfjs_scope *scope, uint32_t value,
 enum inf_code inf_tfjs_finish(struct inf_tfjs_scope *scope, const struct inf_build_node *node,
                               struct inf_error *err) INF_NODISCARD;
 
-// Integers that must be known when the model is imported.
+// A list of integers that must be known at import.
 struct inf_tfjs_ints {
     int64_t values[2 * INF_LIMIT_RANK];
     uint32_t count;
 };
 
-// *out = input `input`, an integer constant; `what` is what the operator calls it.
+// *out = input `input`, an integer constant. Error texts call it `what`.
 //
 // INF_UNSUPPORTED  it is computed by other nodes.
 enum inf_code inf_tfjs_const_ints(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
@@ -82,7 +82,7 @@ enum inf_code inf_tfjs_const_axis(struct inf_tfjs_scope *scope, uint32_t input, 
 enum inf_code inf_tfjs_const_axes(struct inf_tfjs_scope *scope, uint32_t input, const char *what,
                                   struct inf_ints *out, struct inf_error *err) INF_NODISCARD;
 
-// Whether `value` is a constant with one f32 element, and which.
+// Returns true if `value` is a constant with one f32 element; *out is that element.
 bool inf_tfjs_const_float(const struct inf_graph *graph, uint32_t value, float *out);
 
 // Adds a constant list of integers (shape [count]).
@@ -93,11 +93,11 @@ enum inf_code inf_tfjs_add_ints(struct inf_tfjs_scope *scope, const int64_t *val
 enum inf_code inf_tfjs_add_scalar(struct inf_tfjs_scope *scope, enum inf_dtype dtype, double number,
                                   uint32_t *out_value, struct inf_error *err) INF_NODISCARD;
 
-// The value of input `input`: its type and shape as far as they are known.
+// Returns input `input`; its type and shape as far as they are known.
 const struct inf_value *inf_tfjs_input(const struct inf_tfjs_scope *scope, uint32_t input);
 
-// Makes the node, a Placeholder or PlaceholderWithDefault, a value that no node computes. Where the
-// node does not know its rank the shape is `fallback`.
+// Makes the node, a Placeholder or PlaceholderWithDefault, a value without producer. The shape is
+// `fallback` if the node's rank is unknown.
 enum inf_code inf_tfjs_placeholder(struct inf_tfjs_scope *scope, const struct inf_shape *fallback,
                                    struct inf_error *err) INF_NODISCARD;
 

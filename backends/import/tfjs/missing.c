@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lists the unsupported operators of a model with the reason for each.
 #include "backends/import/tfjs/missing.h"
 
 #include <stdio.h>
@@ -45,7 +46,7 @@ static int compare_nodes(const void *a, const void *b)
     const struct inf_tfjs_node *left = *(struct inf_tfjs_node *const *)a;
     const struct inf_tfjs_node *right = *(struct inf_tfjs_node *const *)b;
     int order = strcmp(left->op, right->op);
-    // Nodes lie in one array: the first one of the file comes first.
+    // Nodes are in one array, so this is the order of the file.
     return order != 0 ? order : (left > right) - (left < right);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that are not built: which a model has, and why not.
+// The unsupported operators of a model.
 #ifndef INF_BACKENDS_IMPORT_TFJS_MISSING_H
 #define INF_BACKENDS_IMPORT_TFJS_MISSING_H
 
@@ -9,11 +9,11 @@
 
 struct inf_tfjs_op;
 
-// Why the operator `name`, which has no row in the tables of lower.h, is not built.
+// Returns the reason why operator `name` is not supported.
 const char *inf_tfjs_missing_reason(const char *name);
 
-// Fails, naming all of them with a node, its attributes and the reason, where reachable nodes have
-// operators that are not built. `report` (NULL allowed) gets all of them, a line each.
+// Fails if reachable nodes have operators that `find_op` does not find. The text names each with a
+// node, its attributes and the reason. `report` (may be NULL) gets all of them, one per line.
 //
 // INF_UNSUPPORTED  (OPERATOR) there are some.
 enum inf_code inf_tfjs_missing_check(struct inf_tfjs_graph *graph,

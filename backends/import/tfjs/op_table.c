@@ -10,8 +10,8 @@ const struct inf_tfjs_op *inf_tfjs_op_find(const char *name)
 {
     static const struct inf_tfjs_op_table *const tables[] = {
         &inf_tfjs_ops_math,   &inf_tfjs_ops_conv,    &inf_tfjs_ops_shape,    &inf_tfjs_ops_array,
-        &inf_tfjs_ops_source, &inf_tfjs_ops_control, &inf_tfjs_ops_list,     &inf_tfjs_ops_pick,
-        &inf_tfjs_ops_more,   &inf_tfjs_ops_table,   &inf_tfjs_ops_spectral, &inf_tfjs_ops_random,
+        &inf_tfjs_ops_source, &inf_tfjs_ops_control, &inf_tfjs_ops_list,     &inf_tfjs_ops_select,
+        &inf_tfjs_ops_window, &inf_tfjs_ops_table,   &inf_tfjs_ops_spectral, &inf_tfjs_ops_random,
     };
     assert(name != NULL);
     for (size_t i = 0; i < INF_ARRAY_LENGTH(tables); i++)

@@ -21,8 +21,8 @@ static bool is_lowered(const struct inf_tfjs_scope *scope, uint32_t node)
 
 // --- values of references ---
 
-// Outputs of operators that have more than one name for them, as references in functions have it:
-// "node:indices:0" is output 1 of a TopKV2.
+// Operators whose outputs have names of their own, for references in functions: "node:indices:0" is
+// output 1 of a TopKV2.
 static const struct {
     const char *op, *output;
     uint32_t port;
@@ -43,7 +43,7 @@ static const struct {
     {"Switch", "output_true", 1},
 };
 
-static uint32_t first_port(const char *op, const char *output_name)
+static uint32_t find_first_port(const char *op, const char *output_name)
 {
     for (size_t i = 0; i < INF_ARRAY_LENGTH(output_names); i++)
         if (strcmp(output_names[i].op, op) == 0 && strcmp(output_names[i].output, output_name) == 0)
@@ -51,7 +51,7 @@ static uint32_t first_port(const char *op, const char *output_name)
     return 0;
 }
 
-// As inf_tfjs_value(), where a complex node may stand too: its real part.
+// As inf_tfjs_value(), but accepts a complex node and returns its real part.
 static enum inf_code find_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
                                 uint32_t *out_value, const char *where, struct inf_error *err)
 {
@@ -61,7 +61,7 @@ static enum inf_code find_value(const struct inf_tfjs_scope *scope, const struct
         strcmp(op->only_output, ref->output_name) != 0)
         return inf_fail(err, INF_UNSUPPORTED, "%s: takes output '%.40s' of node '%.200s' (%s)",
                         where, ref->output_name, node->name, node->op);
-    uint64_t port = (uint64_t)ref->port + first_port(node->op, ref->output_name);
+    uint64_t port = (uint64_t)ref->port + find_first_port(node->op, ref->output_name);
     if (port >= node->value_count || node->values[port] == INF_VALUE_NONE)
         return inf_fail(err, INF_INVALID, "%s: takes output %u of node '%.200s' (%s), which has %u",
                         where, ref->port, node->name, node->op, node->value_count);
@@ -91,8 +91,8 @@ struct order {
     uint32_t depth, stack_capacity;
 };
 
-static enum inf_code push(uint32_t **list, uint32_t *count, uint32_t *capacity, uint32_t item,
-                          struct inf_error *err)
+static enum inf_code push_item(uint32_t **list, uint32_t *count, uint32_t *capacity, uint32_t item,
+                               struct inf_error *err)
 {
     if (*count == *capacity) {
         uint32_t wanted = *capacity == 0 ? 64 : *capacity * 2;
@@ -106,7 +106,7 @@ static enum inf_code push(uint32_t **list, uint32_t *count, uint32_t *capacity, 
     return INF_OK;
 }
 
-// A depth-first walk that keeps its own stack: a model may be as deep as it has nodes.
+// Appends the nodes that `root` depends on to the order, inputs first.
 static enum inf_code walk_from(const struct inf_tfjs_scope *scope, struct order *order,
                                uint32_t root, uint32_t walk, struct inf_error *err)
 {
@@ -115,14 +115,14 @@ static enum inf_code walk_from(const struct inf_tfjs_scope *scope, struct order 
         return INF_OK;
     graph->nodes[root].walk = walk;
     graph->nodes[root].next = 0;
-    INF_TRY(push(&order->stack, &order->depth, &order->stack_capacity, root, err));
+    INF_TRY(push_item(&order->stack, &order->depth, &order->stack_capacity, root, err));
     while (order->depth > 0) {
         uint32_t index = order->stack[order->depth - 1];
         struct inf_tfjs_node *node = &graph->nodes[index];
         if (node->next == inf_tfjs_dependency_count(graph, index)) {
             node->next = DONE;
             order->depth--;
-            INF_TRY(push(&order->nodes, &order->count, &order->capacity, index, err));
+            INF_TRY(push_item(&order->nodes, &order->count, &order->capacity, index, err));
             continue;
         }
         uint32_t from = inf_tfjs_dependency(graph, index, node->next++).node;
@@ -136,12 +136,12 @@ static enum inf_code walk_from(const struct inf_tfjs_scope *scope, struct order 
             continue;
         graph->nodes[from].walk = walk;
         graph->nodes[from].next = 0;
-        INF_TRY(push(&order->stack, &order->depth, &order->stack_capacity, from, err));
+        INF_TRY(push_item(&order->stack, &order->depth, &order->stack_capacity, from, err));
     }
     return INF_OK;
 }
 
-// Finds the values of a node's inputs and has its operator's function add what it stands for.
+// Lowers a node without a role in control flow by its operator's function.
 static enum inf_code lower_plain(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_tfjs_node *node = scope->node;
@@ -162,7 +162,7 @@ static enum inf_code lower_plain(struct inf_tfjs_scope *scope, struct inf_error 
                                          : scope->op->lower(scope, err);
 }
 
-// Inside a loop both ways of its Switch are the variable itself.
+// Inside a loop, both outputs of its Switch are the variable itself.
 static enum inf_code lower_loop_switch(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value, *values;
@@ -201,7 +201,7 @@ enum inf_code inf_tfjs_lower_refs(struct inf_tfjs_scope *scope, const struct inf
     for (uint32_t i = 0; i < count && code == INF_OK; i++)
         code = walk_from(scope, &order, refs[i].node, walk, err);
     for (uint32_t i = 0; i < order.count && code == INF_OK; i++)
-        // A loop that one of its ends asked for gives all of them.
+        // One Exit of a loop lowers all of them.
         if (!is_lowered(scope, order.nodes[i]))
             code = lower_node(scope, order.nodes[i], err);
     free(order.nodes);

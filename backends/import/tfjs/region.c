@@ -7,7 +7,7 @@
 
 #include "proto/core/limits.h"
 
-// What a node had in the outer region.
+// The values that a node has in the outer region.
 struct saved {
     struct inf_tfjs_node *node;
     uint32_t region;

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of what an output hangs on, into the model's graph or into a subgraph of a branch or
-// loop. Each graph that is being made is a region: nodes have values of their own in each, and what
-// was known of the outer region comes back when the inner one ends.
+// Regions. A region is a graph that is being built: the model's own, or the subgraph of a branch or
+// loop body. A node of the model has values of its own in each region: inside a branch, the node
+// `x` is an input of the subgraph. Beginning a region saves what nodes had outside; ending it
+// restores that. Also declared here: lowering of references, branches, loops and functions within a
+// region.
 #ifndef INF_BACKENDS_IMPORT_TFJS_REGION_H
 #define INF_BACKENDS_IMPORT_TFJS_REGION_H
 
 #include "backends/import/tfjs/lower.h"
 
-// A function of the model's library, once it is used.
+// A function of the model's library.
 struct inf_tfjs_function {
     struct inf_json json;
     const char *name;
-    struct inf_tfjs_graph *graph; // NULL until then
+    struct inf_tfjs_graph *graph; // NULL until the function is first used
     struct inf_tfjs_ref *results;
     uint32_t result_count;
-    bool active; // being lowered just now
+    bool active; // it is being lowered, to detect recursion
 };
 
-// What all regions of a model share. Embedded.
+// State that all regions of a model share.
 struct inf_tfjs_library {
     struct inf_arena arena;
-    struct inf_json list; // of functions
+    struct inf_json list; // the functions of the document
     struct inf_tfjs_function *functions;
     uint32_t function_count;
-    uint32_t region_count; // so far
+    uint32_t region_count; // regions made so far
     uint64_t work_count;   // nodes made and regions begun: functions could multiply without end
     // What lowering reaches through pointers, because operators with bodies lower nodes themselves:
     // the row of an operator (NULL if it is not supported), and the branch or loop that a node
@@ -33,86 +35,85 @@ struct inf_tfjs_library {
     enum inf_code (*lower_exit)(struct inf_tfjs_scope *scope, struct inf_error *err);
 };
 
-// Reads the names of the functions that `topology` has. It must outlive the library.
+// Reads the names of the functions of `topology`, which must outlive the library.
 enum inf_code inf_tfjs_library_init(struct inf_tfjs_library *library,
                                     const struct inf_json *topology,
                                     struct inf_error *err) INF_NODISCARD;
-// Frees what it has made.
+// Frees the library.
 void inf_tfjs_library_fini(struct inf_tfjs_library *library);
 
 // Counts work. INF_EXHAUSTED beyond INF_LIMIT_GRAPH_NODES.
 enum inf_code inf_tfjs_library_count(struct inf_tfjs_library *library, uint32_t work,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Begins the region of a model's own graph in scope->region, to be ended with
-// inf_tfjs_region_end().
+// Begins a region in scope->region. End it with inf_tfjs_region_end().
 enum inf_code inf_tfjs_region_begin(struct inf_tfjs_scope *scope,
                                     struct inf_error *err) INF_NODISCARD;
-// Ends the scope's region: nodes have the values again that they had in the outer one.
+// Ends the scope's region: nodes get their values of the outer region back.
 void inf_tfjs_region_end(struct inf_tfjs_scope *scope);
 
-// Tells regions apart.
+// Returns the number of a region.
 uint32_t inf_tfjs_region_id(const struct inf_tfjs_region *region);
 
-// Notes that `node` is about to get values in this region.
+// Saves the outer values of `node` before it gets values in this region.
 enum inf_code inf_tfjs_region_take(struct inf_tfjs_region *region, struct inf_tfjs_node *node,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Lowers whatever `refs` hang on and has no value in the scope's region yet.
+// Lowers all nodes that `refs` depend on and that have no value in the scope's region.
 //
 // INF_INVALID  a cycle that is no loop, and whatever lowering functions find.
 enum inf_code inf_tfjs_lower_refs(struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *refs,
                                   uint32_t count, struct inf_error *err) INF_NODISCARD;
 
-// *out_value = the value of a reference whose node has been lowered. `where` says who refers to it.
+// *out_value = the value of a reference whose node was lowered. `where` names the referrer in error
+// texts.
 enum inf_code inf_tfjs_value(const struct inf_tfjs_scope *scope, const struct inf_tfjs_ref *ref,
                              uint32_t *out_value, const char *where,
                              struct inf_error *err) INF_NODISCARD;
 
-// Makes both sides of a branch, or condition and body of a loop: `build` fills the subgraph that
-// `inside` lowers into. values[i] is there what the outer value i is; outputs[] is to be filled.
+// Builds the subgraphs of a branch or loop. `build` fills subgraph `side` through the scope
+// `inside`: values[i] is the subgraph's value for outer value i; it sets outputs[].
 struct inf_tfjs_inside {
     enum inf_code (*build)(void *context, struct inf_tfjs_scope *inside, int side,
                            const uint32_t *values, uint32_t *outputs, struct inf_error *err);
     void *context;
 };
 
-// Adds a branch: side 1 where `predicate` is true, side 0 else.
+// A branch: side 1 runs if `predicate` is true, else side 0.
 struct inf_tfjs_branch_call {
     struct inf_tfjs_inside inside;
     uint32_t predicate;
-    const uint32_t *values; // that the sides use
+    const uint32_t *values; // outer values that the sides use
     uint32_t value_count;
     uint32_t output_count;
 };
-// As struct inf_tfjs_branch_call says. out_values has room for its outputs.
+// Adds a branch. out_values has room for its outputs.
 enum inf_code inf_tfjs_emit_branch(struct inf_tfjs_scope *scope,
                                    const struct inf_tfjs_branch_call *call, uint32_t *out_values,
                                    struct inf_error *err) INF_NODISCARD;
 
-// Adds a loop: side 0 is its condition, with one output, side 1 its body.
+// A loop: side 0 is its condition, with one output; side 1 is its body.
 struct inf_tfjs_loop_call {
     struct inf_tfjs_inside inside;
-    const uint32_t *values; // first the variables' initial ones, then those that stay
+    const uint32_t *values; // initial values of the variables, then values that stay the same
     uint32_t value_count;
-    uint32_t variable_count; // and outputs
+    uint32_t variable_count; // number of variables, and of outputs
 };
-// As struct inf_tfjs_loop_call says. out_values has room for its outputs.
+// Adds a loop. out_values has room for its outputs.
 enum inf_code inf_tfjs_emit_loop(struct inf_tfjs_scope *scope,
                                  const struct inf_tfjs_loop_call *call, uint32_t *out_values,
                                  struct inf_error *err) INF_NODISCARD;
 
-// Lowers the function `name` with these arguments; out_values has room for `output_count` values,
-// as many as it must have.
+// Lowers the function `name` with these arguments. It must have `output_count` results.
 enum inf_code inf_tfjs_call_function(struct inf_tfjs_scope *scope, const char *name,
                                      const uint32_t *arguments, uint32_t argument_count,
                                      uint32_t *out_values, uint32_t output_count,
                                      struct inf_error *err) INF_NODISCARD;
 
-// Lowers the branch or loop that the scope's node ends: a Merge or an Exit.
+// Lowers the branch whose end is the scope's node, a Merge.
 enum inf_code inf_tfjs_lower_merge(struct inf_tfjs_scope *scope,
                                    struct inf_error *err) INF_NODISCARD;
-// As inf_tfjs_lower_merge().
+// Lowers a loop whose end is the scope's node, an Exit.
 enum inf_code inf_tfjs_lower_exit(struct inf_tfjs_scope *scope,
                                   struct inf_error *err) INF_NODISCARD;
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the inputs and outputs of a model: from its signature, or from placeholders and ends of the
+// graph.
 #include "backends/import/tfjs/signature.h"
 
 #include <string.h>
@@ -11,7 +13,7 @@ static bool is_placeholder(const struct inf_tfjs_node *node)
     return strcmp(node->op, "Placeholder") == 0 || strcmp(node->op, "PlaceholderWithDefault") == 0;
 }
 
-// One side of the signature while it is read.
+// The inputs or the outputs of a signature while they are read.
 struct side {
     const char *name; // "inputs", "outputs"
     struct inf_tfjs_port *ports;
@@ -31,7 +33,7 @@ static enum inf_code add_port(const struct side *side, const struct inf_tfjs_por
     return INF_OK;
 }
 
-// Reads one entry: {"name": "x:0", "tensorShape": {...}}. Without a name its key is the name.
+// Reads one entry: {"name": "x:0", "tensorShape": {...}}. Without a name, its key is the name.
 static enum inf_code read_entry(const struct side *side, const struct inf_json *entry,
                                 struct inf_tfjs_graph *graph, struct inf_error *err)
 {
@@ -49,7 +51,7 @@ static enum inf_code read_entry(const struct side *side, const struct inf_json *
         return inf_json_fail(entry, err, "a key that is not empty");
     INF_TRY(inf_tfjs_graph_resolve(graph, text, &port.ref, inf_json_path(entry, where), err));
     if (graph->nodes[port.ref.node].table != NULL)
-        return INF_OK; // no tensor, and filled already
+        return INF_OK; // a resource, not a tensor
     INF_TRY(inf_json_find(entry, "tensorShape", &shape, err));
     if (shape.value != NULL)
         INF_TRY(inf_tfjs_shape_read(&shape, &port.shape, err));
@@ -71,7 +73,7 @@ static enum inf_code read_side(const struct side *side, const struct inf_json *s
     return INF_OK;
 }
 
-// Inputs must be different placeholders, each with its one output.
+// Checks that inputs are different placeholders.
 static enum inf_code check_inputs(const struct inf_tfjs_signature *signature,
                                   const struct inf_tfjs_graph *graph, struct inf_error *err)
 {
@@ -100,7 +102,7 @@ static bool is_input(const struct inf_tfjs_signature *signature, uint32_t node)
     return false;
 }
 
-// The ends of the graph: nodes whose data nobody takes, and that compute something.
+// Adds the ends of the graph as outputs: nodes that compute something that no node takes.
 static enum inf_code add_ends(const struct side *outputs, const struct inf_tfjs_graph *graph,
                               struct inf_error *err)
 {
@@ -120,8 +122,7 @@ static enum inf_code add_ends(const struct side *outputs, const struct inf_tfjs_
     return INF_OK;
 }
 
-// Placeholders that outputs hang on must be fed, and so be inputs; without any signature an unused
-// one is an input too.
+// Adds placeholders that outputs depend on as inputs, and without a signature also unused ones.
 static enum inf_code add_placeholders(const struct side *inputs,
                                       const struct inf_tfjs_signature *signature,
                                       const struct inf_tfjs_graph *graph, struct inf_error *err)
@@ -140,8 +141,7 @@ static enum inf_code add_placeholders(const struct side *inputs,
     return INF_OK;
 }
 
-// *out = the signature object, at the top or in the metadata; its value is NULL where there is
-// none.
+// *out = the signature object, at the top or in the metadata; its value is NULL if there is none.
 static enum inf_code find_signature(const struct inf_json *document, struct inf_json *metadata,
                                     struct inf_json *out, struct inf_error *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a TensorFlow.js graph model takes and gives, under which names. Written in the model's
-// signature, or in the metadata, or nowhere: then placeholders and the ends of the graph must do.
+// The inputs and outputs of a graph model and their names, from the model's signature or its
+// metadata. Without either they are the placeholders and the ends of the graph.
 #ifndef INF_BACKENDS_IMPORT_TFJS_SIGNATURE_H
 #define INF_BACKENDS_IMPORT_TFJS_SIGNATURE_H
 
@@ -8,9 +8,9 @@
 #include "proto/core/shape.h"
 
 struct inf_tfjs_port {
-    const char *name; // the signature's key, or the node's name; the document's
+    const char *name; // key in the signature, or name of the node; owned by the document
     struct inf_tfjs_ref ref;
-    struct inf_shape shape; // as the signature says; of unknown rank where it does not
+    struct inf_shape shape; // from the signature; unknown rank if it has none
 };
 
 struct inf_tfjs_signature {
@@ -20,8 +20,8 @@ struct inf_tfjs_signature {
     uint32_t output_count;
 };
 
-// Fills *signature from the document and the graph, and marks the nodes that outputs hang on as
-// reachable. Placeholders among them that the signature forgets become inputs too.
+// Fills *signature and marks the nodes that outputs depend on as reachable. Reachable placeholders
+// that the signature does not list become inputs too.
 //
 // INF_INVALID    a name that is no node, an input that is no placeholder, no output at all.
 // INF_EXHAUSTED  more than INF_LIMIT_TENSORS inputs or outputs.

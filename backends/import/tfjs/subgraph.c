@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches and loops of the graph, and what of TensorFlow becomes one: a Merge, the Exits of a
-// frame, a call of functions.
+// Builds BRANCH and LOOP nodes from Merge nodes, frames of loops, and calls of functions. Each side
+// becomes a subgraph whose inputs are the outer values that it uses; constants are copied instead.
+// A loop body is lowered with guessed shapes of its variables, because lowering depends on shapes.
+// The guesses are tried in order: the shapes before the first iteration; the dimensions that these
+// have in common with the body's results; unknown rank. A guess holds if the body returns shapes
+// that fit it. Example: a variable that starts as [1,8] and grows to [2,8] gets [?,8].
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,24 +12,23 @@
 #include "backends/import/tfjs/control.h"
 #include "backends/import/tfjs/region.h"
 
-// Widest guess last: shapes as they come in, what they have in common with what the body makes of
-// them, nothing.
+// Attempts at the shapes of variables: initial shapes, common dimensions, unknown rank.
 #define LOOP_GUESSES 3
 
-// A subgraph to be built.
+// A subgraph that is to be built.
 struct side {
     const struct inf_tfjs_inside *inside;
     int which;
-    const uint32_t *values; // outer
+    const uint32_t *values; // values of the outer graph
     uint32_t value_count;
-    const struct inf_shape *shapes; // of the first of them, in place of their own
+    const struct inf_shape *shapes; // shapes for the first of them, instead of their own
     uint32_t shape_count;
     uint32_t output_count;
 };
 
-// Makes values[i] inside what outer value i is outside: a constant, or an input.
-static enum inf_code enter(struct inf_tfjs_scope *inside, const struct inf_graph *outer,
-                           const struct side *side, uint32_t *values, struct inf_error *err)
+// Makes values[i] the subgraph's value for outer value i: a constant or an input.
+static enum inf_code enter_side(struct inf_tfjs_scope *inside, const struct inf_graph *outer,
+                                const struct side *side, uint32_t *values, struct inf_error *err)
 {
     for (uint32_t i = 0; i < side->value_count; i++) {
         const struct inf_value *value = &outer->values[side->values[i]];
@@ -49,7 +52,7 @@ static enum inf_code fill_side(struct inf_tfjs_scope *inside, const struct inf_g
                                const struct side *side, uint32_t *values, uint32_t *outputs,
                                struct inf_error *err)
 {
-    INF_TRY(enter(inside, outer, side, values, err));
+    INF_TRY(enter_side(inside, outer, side, values, err));
     INF_TRY(side->inside->build(side->inside->context, inside, side->which, values, outputs, err));
     for (uint32_t i = 0; i < side->output_count; i++) {
         char name[16];
@@ -59,7 +62,7 @@ static enum inf_code fill_side(struct inf_tfjs_scope *inside, const struct inf_g
     return INF_OK;
 }
 
-// Builds a subgraph. *out_graph is the caller's to destroy.
+// Builds a subgraph, which the caller destroys.
 static enum inf_code build_side(struct inf_tfjs_scope *scope, const struct side *side,
                                 struct inf_graph **out_graph, struct inf_error *err)
 {
@@ -89,7 +92,7 @@ static enum inf_code build_side(struct inf_tfjs_scope *scope, const struct side 
     return code;
 }
 
-// Adds the node of two subgraphs, which are taken over.
+// Adds the node and takes over its two subgraphs.
 static enum inf_code emit_node(struct inf_tfjs_scope *scope, struct inf_build_node *call,
                                struct inf_graph *sides[2], uint32_t *out_values,
                                struct inf_error *err)
@@ -112,7 +115,7 @@ static enum inf_code emit_node(struct inf_tfjs_scope *scope, struct inf_build_no
     return inf_tfjs_emit(scope, call, out_values, err);
 }
 
-// The outer values that are inputs of the subgraphs, behind what `list` has already.
+// Appends the outer values that are inputs of the subgraphs to `list`.
 static void list_inputs(const struct inf_tfjs_scope *scope, const uint32_t *values, uint32_t first,
                         uint32_t count, uint32_t *list, uint32_t *list_count)
 {
@@ -150,7 +153,7 @@ enum inf_code inf_tfjs_emit_branch(struct inf_tfjs_scope *scope,
     return code;
 }
 
-// Joins what the body makes of its variables into the guess. Whether it held.
+// Merges the shapes that the body returns into the guess. Returns true if the guess held.
 static bool refine_guess(const struct inf_graph *body, struct inf_shape *shapes, uint32_t count,
                          bool give_up)
 {
@@ -171,8 +174,7 @@ static bool refine_guess(const struct inf_graph *body, struct inf_shape *shapes,
     return held;
 }
 
-// Builds condition and body for shapes that hold in every iteration: what lowering knows of shapes
-// it makes use of.
+// Builds condition and body with shapes that hold in every iteration.
 static enum inf_code build_loop(struct inf_tfjs_scope *scope, const struct inf_tfjs_loop_call *loop,
                                 struct inf_shape *shapes, struct inf_graph *sides[2],
                                 struct inf_error *err)
@@ -228,7 +230,7 @@ enum inf_code inf_tfjs_emit_loop(struct inf_tfjs_scope *scope,
 
 // --- Merge ---
 
-// Tells what stands at the border inside which value it is.
+// Sets the values of border nodes inside a side.
 static enum inf_code set_captures(const struct inf_tfjs_branch *branch,
                                   struct inf_tfjs_scope *inside, const uint32_t *values,
                                   struct inf_error *err)
@@ -239,7 +241,7 @@ static enum inf_code set_captures(const struct inf_tfjs_branch *branch,
         uint32_t *outputs;
         inside->node = &inside->source->nodes[ref->node];
         uint32_t value_count = is_switch ? 2 : inside->node->value_count;
-        // A second output of a node that is there already joins the first.
+        // The node has an output already; add the second one.
         outputs = inside->node->values;
         if (inside->node->region != inf_tfjs_region_id(inside->region))
             INF_TRY(inf_tfjs_outputs(inside, INF_MAX(value_count, ref->port + 1), &outputs, err));
@@ -286,14 +288,14 @@ enum inf_code inf_tfjs_lower_merge(struct inf_tfjs_scope *scope, struct inf_erro
 
 // --- loops of frames ---
 
-// A frame being lowered.
+// A loop that is being lowered.
 struct loop {
     const struct inf_tfjs_frame *frame;
-    uint32_t *constants; // Enter nodes that are no variable's
+    uint32_t *constants; // Enter nodes of values that stay the same
     uint32_t constant_count;
 };
 
-// Tells a node of the border which value it is inside.
+// Sets the value of a border node inside the loop.
 static enum inf_code set_border(struct inf_tfjs_scope *inside, uint32_t node, uint32_t value,
                                 struct inf_error *err)
 {
@@ -342,7 +344,7 @@ static enum inf_code lower_frame(struct inf_tfjs_scope *scope, struct loop *loop
     return inf_tfjs_emit_loop(scope, &call, results, err);
 }
 
-// Gives all Exits of the frame their values.
+// Sets the values of all Exit nodes of the loop.
 static enum inf_code set_exits(struct inf_tfjs_scope *scope, const struct inf_tfjs_frame *frame,
                                const uint32_t *results, struct inf_error *err)
 {

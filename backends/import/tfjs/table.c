@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds hash tables and the constants that fill them. A table is filled by an initializer graph or
+// by the model's own graph; a resourceId connects the two.
 #include "backends/import/tfjs/table.h"
 
 #include <stdlib.h>
@@ -18,7 +20,7 @@ static bool is_table(const struct inf_tfjs_node *node)
     return is_one_of(node->op, names, INF_ARRAY_LENGTH(names));
 }
 
-// (table, keys, values)
+// Returns true for operators that fill a table: (table, keys, values).
 static bool is_filling(const struct inf_tfjs_node *node)
 {
     static const char *const names[] = {"InitializeTable", "InitializeTableV2", "LookupTableImport",
@@ -44,9 +46,9 @@ static enum inf_code add_table(struct inf_tfjs_tables *tables, const char *name,
     return INF_OK;
 }
 
-// The node that a reference means, behind nodes that only hand it on. A graph may be circular.
-static const struct inf_tfjs_node *origin(const struct inf_tfjs_graph *graph,
-                                          const struct inf_tfjs_ref *ref)
+// Returns the node of a reference, behind nodes that pass it on. The graph may have cycles.
+static const struct inf_tfjs_node *skip_passing_nodes(const struct inf_tfjs_graph *graph,
+                                                      const struct inf_tfjs_ref *ref)
 {
     const struct inf_tfjs_node *node = &graph->nodes[ref->node];
     for (uint32_t i = 0; i < graph->node_count; i++) {
@@ -66,11 +68,11 @@ static enum inf_code find_tables(struct inf_tfjs_tables *tables, const struct in
             INF_TRY(add_table(tables, graph->nodes[i].name, &index, err));
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const struct inf_tfjs_node *node = &graph->nodes[i];
-        if (!is_filling(node) || !is_table(origin(graph, &node->inputs[0])))
+        if (!is_filling(node) || !is_table(skip_passing_nodes(graph, &node->inputs[0])))
             continue;
-        const struct inf_tfjs_node *keys = origin(graph, &node->inputs[1]);
-        const struct inf_tfjs_node *values = origin(graph, &node->inputs[2]);
-        INF_TRY(add_table(tables, origin(graph, &node->inputs[0])->name, &index, err));
+        const struct inf_tfjs_node *keys = skip_passing_nodes(graph, &node->inputs[1]);
+        const struct inf_tfjs_node *values = skip_passing_nodes(graph, &node->inputs[2]);
+        INF_TRY(add_table(tables, skip_passing_nodes(graph, &node->inputs[0])->name, &index, err));
         struct inf_tfjs_table *table = &tables->items[index];
         table->keys = keys->name;
         table->values = values->name;
@@ -90,7 +92,7 @@ static enum inf_code read_initializer(struct inf_tfjs_tables *tables,
     return find_tables(tables, tables->initializer, err);
 }
 
-// *out = the node of `graph` that the entry of a signature names, NULL where it names none.
+// *out = the node of `graph` that an entry of a signature names; NULL if it names none.
 static enum inf_code find_node(const struct inf_json *entry, struct inf_tfjs_graph *graph,
                                struct inf_tfjs_node **out, struct inf_error *err)
 {
@@ -106,7 +108,7 @@ static enum inf_code find_node(const struct inf_json *entry, struct inf_tfjs_gra
     return INF_OK;
 }
 
-// *out = the resourceId of a signature's entry, -1 without one.
+// *out = the resourceId of a signature's entry; -1 if it has none.
 static enum inf_code read_resource(const struct inf_json *entry, int64_t *out,
                                    struct inf_error *err)
 {
@@ -116,7 +118,7 @@ static enum inf_code read_resource(const struct inf_json *entry, int64_t *out,
     return id.value != NULL ? inf_json_int(&id, 0, INT64_MAX, out, err) : INF_OK;
 }
 
-// The table that output `resource` of the initializer is; NULL where there is none.
+// Returns the table that is output `resource` of the initializer; NULL if there is none.
 static enum inf_code find_resource(struct inf_tfjs_tables *tables, const struct inf_json *outputs,
                                    int64_t resource, const struct inf_tfjs_table **out,
                                    struct inf_error *err)
@@ -133,10 +135,10 @@ static enum inf_code find_resource(struct inf_tfjs_tables *tables, const struct 
             continue;
         INF_TRY(find_node(&entry, tables->initializer, &node, err));
         const struct inf_tfjs_ref ref = {.node = (uint32_t)(node - tables->initializer->nodes)};
-        const struct inf_tfjs_node *table = origin(tables->initializer, &ref);
-        // What fills a table hands it on.
+        const struct inf_tfjs_node *table = skip_passing_nodes(tables->initializer, &ref);
+        // Operators that fill a table pass it on.
         if (is_filling(table))
-            table = origin(tables->initializer, &table->inputs[0]);
+            table = skip_passing_nodes(tables->initializer, &table->inputs[0]);
         if (!is_table(table))
             return INF_OK;
         INF_TRY(add_table(tables, table->name, &index, err));
@@ -145,9 +147,10 @@ static enum inf_code find_resource(struct inf_tfjs_tables *tables, const struct 
     return INF_OK;
 }
 
-// Ties inputs of the model to outputs of the initializer: both have the same resourceId then.
-static enum inf_code tie_resources(struct inf_tfjs_tables *tables, const struct inf_json *document,
-                                   struct inf_tfjs_graph *source, struct inf_error *err)
+// Connects inputs of the model to outputs of the initializer with the same resourceId.
+static enum inf_code connect_resources(struct inf_tfjs_tables *tables,
+                                       const struct inf_json *document,
+                                       struct inf_tfjs_graph *source, struct inf_error *err)
 {
     struct inf_json signature, inputs, made, outputs, entry;
     void *iterator = NULL;
@@ -175,8 +178,8 @@ enum inf_code inf_tfjs_tables_read(struct inf_tfjs_tables *tables, const struct 
     uint32_t index;
     INF_TRY(read_initializer(tables, document, err));
     INF_TRY(find_tables(tables, source, err));
-    // No table is added behind this point, so pointers to them stay.
-    INF_TRY(tie_resources(tables, document, source, err));
+    // No table is added after this point, so pointers to tables stay valid.
+    INF_TRY(connect_resources(tables, document, source, err));
     for (uint32_t i = 0; i < source->node_count; i++)
         if (is_table(&source->nodes[i])) {
             INF_TRY(add_table(tables, source->nodes[i].name, &index, err));

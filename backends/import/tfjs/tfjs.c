@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Imports a graph model: reads graph, tables, signature and weights, then lowers inputs, nodes and
+// outputs.
 #include "backends/import/tfjs/tfjs.h"
 
 #include <stdio.h>
@@ -34,7 +36,7 @@ static enum inf_code add_outputs(struct inf_tfjs_scope *scope,
         uint32_t value = INF_VALUE_NONE;
         snprintf(where, sizeof where, "signature: output '%.100s'", port->name);
         INF_TRY(inf_tfjs_value(scope, &port->ref, &value, where, err));
-        // An output is always something that a node makes.
+        // An output must be made by a node.
         if (scope->graph->values[value].producer == INF_NODE_NONE) {
             scope->node = &scope->source->nodes[port->ref.node];
             struct inf_build_node copy =
@@ -46,9 +48,9 @@ static enum inf_code add_outputs(struct inf_tfjs_scope *scope,
     return INF_OK;
 }
 
-// Adds everything to the graph: inputs, nodes in their order, outputs.
-static enum inf_code lower(struct inf_tfjs_scope *scope, const struct inf_tfjs_signature *signature,
-                           struct inf_error *err)
+// Lowers inputs, nodes and outputs.
+static enum inf_code lower_graph(struct inf_tfjs_scope *scope,
+                                 const struct inf_tfjs_signature *signature, struct inf_error *err)
 {
     struct inf_tfjs_ref roots[INF_LIMIT_TENSORS];
     scope->inputs =
@@ -65,12 +67,12 @@ static enum inf_code lower(struct inf_tfjs_scope *scope, const struct inf_tfjs_s
     return inf_graph_verify(scope->graph, err);
 }
 
-// lower() in a region of its own.
+// Lowers the model in a region of its own.
 static enum inf_code lower_model(struct inf_tfjs_scope *scope,
                                  const struct inf_tfjs_signature *signature, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_region_begin(scope, err));
-    enum inf_code code = lower(scope, signature, err);
+    enum inf_code code = lower_graph(scope, signature, err);
     inf_tfjs_region_end(scope);
     return code;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow.js graph models: model.json with the graph and a manifest of weight shards beside it.
+// Imports TensorFlow.js graph models: model.json with the graph, and shards of weights.
 #ifndef INF_BACKENDS_IMPORT_TFJS_TFJS_H
 #define INF_BACKENDS_IMPORT_TFJS_TFJS_H
 
@@ -9,9 +9,9 @@
 #include "backends/import/common/json.h"
 #include "backends/import/common/shards.h"
 
-// Lowers the graph model `document`, whose shards lie at `place` and are added to `tally`. What it
-// lacks goes to `report` (NULL allowed), as inf_import_options has it. *out_graph is the caller's
-// to destroy; shapes are inferred and it is verified. Errors are those of inf_model_import().
+// Lowers the graph model `document` to a verified graph with inferred shapes. Its shards are at
+// `place` and are added to `tally`. `report` (may be NULL) gets all unsupported operators, see
+// inf_import_options. The caller destroys *out_graph. Errors are those of inf_model_import().
 //
 // Blocks (reads the shards).
 enum inf_code inf_tfjs_import(struct inf_graph **out_graph, const struct inf_json *document,

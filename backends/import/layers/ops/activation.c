@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations, by name and as layers of their own.
+// Activations, by name in a configuration and as layers of their own.
 #include <math.h>
 #include <string.h>
 
@@ -34,9 +34,9 @@ static enum inf_code emit_clip(struct inf_layers_scope *scope, float min, float 
     return inf_layers_emit(scope, &node, out_value, err);
 }
 
-static enum inf_code emit_nothing(struct inf_layers_scope *scope,
-                                  const struct inf_layers_activation *activation, uint32_t x,
-                                  uint32_t *out_value, struct inf_error *err)
+static enum inf_code emit_identity(struct inf_layers_scope *scope,
+                                   const struct inf_layers_activation *activation, uint32_t x,
+                                   uint32_t *out_value, struct inf_error *err)
 {
     (void)scope, (void)activation, (void)err;
     *out_value = x;
@@ -73,7 +73,7 @@ static enum inf_code emit_softsign(struct inf_layers_scope *scope,
     return inf_layers_binary(scope, INF_BINARY_DIV, x, y, out_value, err);
 }
 
-// x times a function of x: swish.
+// Adds x times a function of x, such as swish.
 static enum inf_code emit_times_unary(struct inf_layers_scope *scope,
                                       const struct inf_layers_activation *activation, uint32_t x,
                                       uint32_t *out_value, struct inf_error *err)
@@ -95,8 +95,8 @@ static enum inf_code emit_mish(struct inf_layers_scope *scope,
 }
 
 // x / 2 * (1 + y)
-static enum inf_code finish_gelu(struct inf_layers_scope *scope, uint32_t x, uint32_t y,
-                                 uint32_t *out_value, struct inf_error *err)
+static enum inf_code emit_gelu_product(struct inf_layers_scope *scope, uint32_t x, uint32_t y,
+                                       uint32_t *out_value, struct inf_error *err)
 {
     INF_TRY(inf_layers_binary_number(scope, INF_BINARY_ADD, y, 1.0f, &y, err));
     INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, y, 0.5f, &y, err));
@@ -111,10 +111,10 @@ static enum inf_code emit_gelu(struct inf_layers_scope *scope,
     uint32_t y;
     INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, x, (float)M_SQRT1_2, &y, err));
     INF_TRY(inf_layers_unary(scope, INF_UNARY_ERF, y, &y, err));
-    return finish_gelu(scope, x, y, out_value, err);
+    return emit_gelu_product(scope, x, y, out_value, err);
 }
 
-// With tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) in place of erf.
+// Uses tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) instead of erf.
 static enum inf_code emit_gelu_tanh(struct inf_layers_scope *scope,
                                     const struct inf_layers_activation *activation, uint32_t x,
                                     uint32_t *out_value, struct inf_error *err)
@@ -128,7 +128,7 @@ static enum inf_code emit_gelu_tanh(struct inf_layers_scope *scope,
     INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, y, (float)(M_2_SQRTPI * M_SQRT1_2), &y,
                                      err));
     INF_TRY(inf_layers_unary(scope, INF_UNARY_TANH, y, &y, err));
-    return finish_gelu(scope, x, y, out_value, err);
+    return emit_gelu_product(scope, x, y, out_value, err);
 }
 
 static enum inf_code emit_softmax(struct inf_layers_scope *scope,
@@ -142,7 +142,7 @@ static enum inf_code emit_softmax(struct inf_layers_scope *scope,
 }
 
 static const struct inf_layers_activation activations[] = {
-    {"linear", emit_nothing, 0, 0, 0},
+    {"linear", emit_identity, 0, 0, 0},
     {"relu", emit_unary, INF_UNARY_RELU, 0, 0},
     {"relu6", emit_unary, INF_UNARY_RELU6, 0, 0},
     {"sigmoid", emit_unary, INF_UNARY_SIGMOID, 0, 0},
@@ -165,7 +165,7 @@ static const struct inf_layers_activation activations[] = {
     {"gelu_new", emit_gelu_tanh, 0, 0, 0},
 };
 
-// The name in "relu", {"class_name": "relu"} or {"class_name": "function", "config": "relu"}.
+// Reads the name in "relu", {"class_name": "relu"} or {"class_name": "function", "config": "relu"}.
 static enum inf_code read_name(const struct inf_json *json, const char **out, struct inf_error *err)
 {
     if (!inf_json_is_object(json))
@@ -206,7 +206,7 @@ bool inf_layers_activation_is_unary(const struct inf_layers_activation *activati
                                     .beta = activation->beta};
     if (activation->emit == emit_hard_sigmoid)
         out->kind = INF_UNARY_HARD_SIGMOID;
-    else if (activation->emit == emit_nothing)
+    else if (activation->emit == emit_identity)
         *out = (struct inf_attrs_unary){.kind = INF_UNARY_LEAKY_RELU, .alpha = 1.0f};
     else
         return activation->emit == emit_unary;
@@ -309,7 +309,7 @@ static enum inf_code lower_prelu(struct inf_layers_scope *scope, struct inf_erro
 {
     uint32_t x = inf_layers_x(scope), alpha, value;
     const struct inf_shape *shape = inf_layers_shape_of(scope, x);
-    // One for each place of the input, without the batch, or 1 where an axis shares them.
+    // One slope for each element of an example; axes that share slopes have size 1.
     struct inf_shape want = {.rank = shape->rank - 1};
     for (int32_t i = 0; i < want.rank; i++)
         want.dims[i] = INF_DIM_UNKNOWN;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense layers of any rank, attention with its masks, and embeddings of positions.
+// EinsumDense, attention with its masks, and embeddings of positions.
 #include <math.h>
 #include <string.h>
 
@@ -15,8 +15,7 @@ static enum inf_code emit_einsum(struct inf_layers_scope *scope, const char *equ
     return code == INF_OK ? INF_OK : inf_layers_error(scope->layer, code, err);
 }
 
-// The shape that a weight of the layer must have is what the file says it has: the product checks
-// it.
+// Adds a weight of any shape with that rank; the product checks its shape.
 static enum inf_code add_weight(struct inf_layers_scope *scope, const char *name, int32_t rank,
                                 uint32_t *out_value, struct inf_error *err)
 {
@@ -26,14 +25,14 @@ static enum inf_code add_weight(struct inf_layers_scope *scope, const char *name
     return inf_layers_weight(scope, name, &want, NULL, out_value, err);
 }
 
-// Letters of one operand of an equation, from `start` to one of `ends`.
+// Returns the number of letters from `start` to one of `ends`.
 static int32_t count_letters(const char *start, const char *ends)
 {
     return (int32_t)strcspn(start, ends);
 }
 
-// "abc,cd->abd" with bias_axes "d": the bias has an axis for each letter of the result from the
-// first of bias_axes on.
+// An equation such as "abc,cd->abd" with bias_axes "d". The bias has an axis for each letter of the
+// result, beginning with the first of bias_axes.
 static enum inf_code lower_einsum_dense(struct inf_layers_scope *scope, struct inf_error *err)
 {
     const struct inf_json *config = &scope->layer->config;
@@ -61,14 +60,15 @@ static enum inf_code lower_einsum_dense(struct inf_layers_scope *scope, struct i
     return inf_layers_finish_activated(scope, value, err);
 }
 
-// One of the four products of attention with weights: "NAME/kernel" and "NAME/bias".
+// One of the four products of an attention, with weights "NAME/kernel" and "NAME/bias".
 struct projection {
     const char *kernel, *bias, *equation;
     int32_t kernel_rank, bias_rank;
 };
 
-static enum inf_code project(struct inf_layers_scope *scope, const struct projection *projection,
-                             bool use_bias, uint32_t x, uint32_t *out_value, struct inf_error *err)
+static enum inf_code add_projection(struct inf_layers_scope *scope,
+                                    const struct projection *projection, bool use_bias, uint32_t x,
+                                    uint32_t *out_value, struct inf_error *err)
 {
     uint32_t kernel, bias;
     INF_TRY(add_weight(scope, projection->kernel, projection->kernel_rank, &kernel, err));
@@ -116,7 +116,7 @@ enum inf_code inf_layers_mask_add(struct inf_layers_scope *scope, uint32_t other
     if (axis != INF_LAYERS_MASK_WHOLE)
         INF_TRY(
             inf_layers_expand(scope, other, axis == INF_LAYERS_MASK_VALUES ? 1 : 2, &other, err));
-    // The axis of the heads, which all see the same.
+    // Insert the axis of heads, which all have the same mask.
     if (inf_layers_shape_of(scope, other)->rank == 3)
         INF_TRY(inf_layers_expand(scope, other, 1, &other, err));
     if (*mask == INF_VALUE_NONE) {
@@ -141,9 +141,9 @@ enum inf_code inf_layers_mask_add_causal(struct inf_layers_scope *scope, uint32_
     return inf_layers_mask_add(scope, triangle, INF_LAYERS_MASK_WHOLE, mask, err);
 }
 
-// Adds scores + (mask - 1) * 1e9.
-static enum inf_code hide(struct inf_layers_scope *scope, uint32_t mask, uint32_t *scores,
-                          struct inf_error *err)
+// *scores = scores + (mask - 1) * 1e9.
+static enum inf_code hide_masked(struct inf_layers_scope *scope, uint32_t mask, uint32_t *scores,
+                                 struct inf_error *err)
 {
     INF_TRY(inf_layers_binary_number(scope, INF_BINARY_SUB, mask, 1, &mask, err));
     INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, mask, 1e9f, &mask, err));
@@ -162,21 +162,21 @@ enum inf_code inf_layers_attend(struct inf_layers_scope *scope,
     const float scale = 1 / sqrtf((float)attention->key_dim);
     bool use_bias = attention->use_bias;
     uint32_t q, k, v, scores;
-    INF_TRY(project(scope, &query, use_bias, attention->query, &q, err));
-    INF_TRY(project(scope, &key, use_bias, attention->key, &k, err));
-    INF_TRY(project(scope, &value, use_bias, attention->value, &v, err));
+    INF_TRY(add_projection(scope, &query, use_bias, attention->query, &q, err));
+    INF_TRY(add_projection(scope, &key, use_bias, attention->key, &k, err));
+    INF_TRY(add_projection(scope, &value, use_bias, attention->value, &v, err));
     INF_TRY(inf_layers_binary_number(scope, INF_BINARY_MUL, q, scale, &q, err));
     INF_TRY(emit_einsum(scope, "aecd,abcd->acbe", k, q, &scores, err));
     if (attention->mask != INF_VALUE_NONE)
-        INF_TRY(hide(scope, attention->mask, &scores, err));
+        INF_TRY(hide_masked(scope, attention->mask, &scores, err));
     struct inf_build_node softmax =
         inf_build_describe(INF_OP_SOFTMAX, scores, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_emit(scope, &softmax, &scores, err));
     INF_TRY(emit_einsum(scope, "acbe,aecd->abcd", scores, v, &v, err));
-    return project(scope, &output, use_bias, v, out_value, err);
+    return add_projection(scope, &output, use_bias, v, out_value, err);
 }
 
-// Everything that says which query sees which value.
+// Combines all masks: of queries, of values, causal, and the given one.
 static enum inf_code read_mask(struct inf_layers_scope *scope,
                                const struct inf_layers_tensor *inputs[3], uint32_t *mask,
                                struct inf_error *err)
@@ -196,7 +196,7 @@ static enum inf_code read_mask(struct inf_layers_scope *scope,
                : inf_layers_mask_add(scope, given->value, INF_LAYERS_MASK_WHOLE, mask, err);
 }
 
-// (query, value, key): the key is the value where it is not given.
+// Inputs are query, value, key. The key is the value if it is absent.
 static enum inf_code lower_attention(struct inf_layers_scope *scope, struct inf_error *err)
 {
     const struct inf_json *config = &scope->layer->config;
@@ -228,7 +228,8 @@ static enum inf_code lower_attention(struct inf_layers_scope *scope, struct inf_
     return inf_layers_finish(scope, value, err);
 }
 
-// The first rows of a table, as many as x has steps, for every batch: x gives only its shape.
+// The first rows of a table, as many as x has time steps, repeated for the batch. Only the shape of
+// x is used.
 static enum inf_code lower_position(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct inf_build_node slice =

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions. Those along one axis are those of pictures one pixel high.
+// Convolutions. Those along one axis are computed as convolutions of pictures one pixel high.
 #include <string.h>
 
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// What a class is, as a set of bits in `kind`.
+// Kinds of classes; bits of `kind`.
 enum {
     ONE_AXIS = 1,
     DEPTHWISE = 2,
@@ -21,13 +21,13 @@ enum {
 
 struct conv {
     bool one_axis, first, use_bias;
-    int32_t kernel[2], strides[2], dilation[2]; // height and width
+    int32_t kernel[2], strides[2], dilation[2]; // of height and width
     int32_t filters, groups, padding;
-    int32_t multiplier; // -1 where the file does not say: its weights do
+    int32_t multiplier; // -1 if the file does not say; the shape of the weights does
     int64_t channels;
 };
 
-// Reads one or two integers, those along one axis into the place for the width.
+// Reads one or two integers. For one axis, the integer is that of the width.
 static enum inf_code read_pair(const struct inf_layers_scope *scope, const char *key, bool one_axis,
                                int32_t pair[2], struct inf_error *err)
 {
@@ -71,9 +71,9 @@ static enum inf_code read_conv(struct inf_layers_scope *scope, struct conv *conv
     return INF_OK;
 }
 
-// Adds the input as a picture with its channels last.
-static enum inf_code begin(struct inf_layers_scope *scope, struct conv *conv, uint32_t *out_value,
-                           struct inf_error *err)
+// Adds the input as a picture with channels last.
+static enum inf_code add_picture_input(struct inf_layers_scope *scope, struct conv *conv,
+                                       uint32_t *out_value, struct inf_error *err)
 {
     uint32_t x;
     INF_TRY(inf_layers_to_last(scope, conv->first, inf_layers_x(scope), &x, err));
@@ -84,8 +84,8 @@ static enum inf_code begin(struct inf_layers_scope *scope, struct conv *conv, ui
     return INF_OK;
 }
 
-static enum inf_code end(struct inf_layers_scope *scope, const struct conv *conv, uint32_t value,
-                         struct inf_error *err)
+static enum inf_code finish_conv(struct inf_layers_scope *scope, const struct conv *conv,
+                                 uint32_t value, struct inf_error *err)
 {
     if (conv->one_axis)
         INF_TRY(inf_layers_squeeze(scope, value, 1, &value, err));
@@ -96,7 +96,7 @@ static enum inf_code end(struct inf_layers_scope *scope, const struct conv *conv
     return inf_layers_finish(scope, value, err);
 }
 
-// Makes a filter a value: [kh,kw,a,b], from [k,a,b] where it is for one axis.
+// Makes a filter a value [kh,kw,a,b]; for one axis, the file has [k,a,b].
 static enum inf_code add_filter(struct inf_layers_scope *scope, const struct conv *conv,
                                 const char *name, int64_t a, int64_t b, uint32_t *out_value,
                                 struct inf_error *err)
@@ -120,16 +120,16 @@ static enum inf_code add_bias(struct inf_layers_scope *scope, const struct conv 
                              &node->inputs[node->input_count++], err);
 }
 
-static enum inf_padding padding_of(const struct conv *conv)
+static enum inf_padding find_padding(const struct conv *conv)
 {
     return conv->padding == PADDING_SAME    ? INF_PADDING_SAME
            : conv->padding == PADDING_VALID ? INF_PADDING_VALID
                                             : INF_PADDING_EXPLICIT;
 }
 
-// Zeros before the first element, so that no output hangs on what comes after it.
-static enum inf_code causal_pad(struct inf_layers_scope *scope, const struct conv *conv,
-                                int32_t *out_pad, struct inf_error *err)
+// Finds the padding before the first element that keeps outputs from depending on later inputs.
+static enum inf_code find_causal_padding(struct inf_layers_scope *scope, const struct conv *conv,
+                                         int32_t *out_pad, struct inf_error *err)
 {
     int64_t pad = (int64_t)conv->dilation[1] * (conv->kernel[1] - 1);
     *out_pad = conv->padding == PADDING_CAUSAL ? (int32_t)INF_MIN(pad, 65536) : 0;
@@ -149,8 +149,8 @@ static enum inf_code emit_conv(struct inf_layers_scope *scope, const struct conv
     attrs->dilation_h = conv->dilation[0];
     attrs->dilation_w = conv->dilation[1];
     attrs->groups = conv->groups;
-    attrs->padding = padding_of(conv);
-    INF_TRY(causal_pad(scope, conv, &attrs->pad_left, err));
+    attrs->padding = find_padding(conv);
+    INF_TRY(find_causal_padding(scope, conv, &attrs->pad_left, err));
     return inf_layers_emit(scope, node, out_value, err);
 }
 
@@ -163,8 +163,8 @@ static enum inf_code emit_depthwise(struct inf_layers_scope *scope, const struct
     attrs->stride_w = conv->strides[1];
     attrs->dilation_h = conv->dilation[0];
     attrs->dilation_w = conv->dilation[1];
-    attrs->padding = padding_of(conv);
-    INF_TRY(causal_pad(scope, conv, &attrs->pad_left, err));
+    attrs->padding = find_padding(conv);
+    INF_TRY(find_causal_padding(scope, conv, &attrs->pad_left, err));
     return inf_layers_emit(scope, node, out_value, err);
 }
 
@@ -175,7 +175,7 @@ static enum inf_code lower_conv(struct inf_layers_scope *scope, struct inf_error
     struct inf_build_node node =
         inf_build_describe(INF_OP_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_conv(scope, &conv, err));
-    INF_TRY(begin(scope, &conv, &node.inputs[0], err));
+    INF_TRY(add_picture_input(scope, &conv, &node.inputs[0], err));
     if (conv.channels > 0 && conv.channels % conv.groups != 0)
         return inf_layers_fail(scope, err, INF_INVALID,
                                "%lld channels do not divide into %d groups",
@@ -186,10 +186,10 @@ static enum inf_code lower_conv(struct inf_layers_scope *scope, struct inf_error
     node.input_count = 2;
     INF_TRY(add_bias(scope, &conv, conv.filters, &node, err));
     INF_TRY(emit_conv(scope, &conv, &node, &value, err));
-    return end(scope, &conv, value, err);
+    return finish_conv(scope, &conv, value, err);
 }
 
-// The channels that a depthwise convolution makes; unknown as those it has.
+// Returns the channels that a depthwise convolution makes; unknown if its inputs' are.
 static int64_t depthwise_channels(const struct conv *conv)
 {
     return conv->channels > 0 && conv->multiplier > 0 ? conv->channels * conv->multiplier
@@ -203,8 +203,8 @@ static enum inf_code lower_depthwise(struct inf_layers_scope *scope, struct inf_
     struct inf_build_node node =
         inf_build_describe(INF_OP_DEPTHWISE_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_conv(scope, &conv, err));
-    INF_TRY(begin(scope, &conv, &node.inputs[0], err));
-    // Keras 3 calls it what the other convolutions do.
+    INF_TRY(add_picture_input(scope, &conv, &node.inputs[0], err));
+    // Keras 3 names the weight like that of other convolutions.
     const char *name = "depthwise_kernel";
     if (inf_layers_weights_find(scope->context->weights, scope->prefixes[0], name) == UINT32_MAX &&
         inf_layers_weights_find(scope->context->weights, scope->prefixes[0], "kernel") !=
@@ -214,10 +214,10 @@ static enum inf_code lower_depthwise(struct inf_layers_scope *scope, struct inf_
     node.input_count = 2;
     INF_TRY(add_bias(scope, &conv, depthwise_channels(&conv), &node, err));
     INF_TRY(emit_depthwise(scope, &conv, &node, &value, err));
-    return end(scope, &conv, value, err);
+    return finish_conv(scope, &conv, value, err);
 }
 
-// A depthwise convolution, then one of single pixels.
+// A depthwise convolution followed by a 1x1 convolution.
 static enum inf_code lower_separable(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct conv conv;
@@ -227,7 +227,7 @@ static enum inf_code lower_separable(struct inf_layers_scope *scope, struct inf_
     struct inf_build_node pointwise =
         inf_build_describe(INF_OP_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(read_conv(scope, &conv, err));
-    INF_TRY(begin(scope, &conv, &depthwise.inputs[0], err));
+    INF_TRY(add_picture_input(scope, &conv, &depthwise.inputs[0], err));
     INF_TRY(add_filter(scope, &conv, "depthwise_kernel", conv.channels, conv.multiplier,
                        &depthwise.inputs[1], err));
     depthwise.input_count = 2;
@@ -243,11 +243,11 @@ static enum inf_code lower_separable(struct inf_layers_scope *scope, struct inf_
     pointwise.input_count = 2;
     INF_TRY(add_bias(scope, &single, conv.filters, &pointwise, err));
     INF_TRY(emit_conv(scope, &single, &pointwise, &value, err));
-    return end(scope, &conv, value, err);
+    return finish_conv(scope, &conv, value, err);
 }
 
-// The size along an axis (1 or 2) of what a transposed convolution makes.
-static struct inf_layers_dim transposed_dim(const struct conv *conv, uint32_t x, int32_t axis)
+// Returns the size of the output of a transposed convolution along axis 1 or 2.
+static struct inf_layers_dim find_output_size(const struct conv *conv, uint32_t x, int32_t axis)
 {
     struct inf_layers_dim dim = inf_layers_dim_of(x, axis);
     int32_t beyond = conv->kernel[axis - 1] - conv->strides[axis - 1];
@@ -270,12 +270,12 @@ static enum inf_code lower_transposed(struct inf_layers_scope *scope, struct inf
         return inf_layers_fail(scope, err, INF_UNSUPPORTED,
                                "has output_padding, groups, dilation or causal padding, wanted "
                                "none");
-    INF_TRY(begin(scope, &conv, &node.inputs[0], err));
+    INF_TRY(add_picture_input(scope, &conv, &node.inputs[0], err));
     INF_TRY(add_filter(scope, &conv, "kernel", conv.filters, conv.channels, &node.inputs[1], err));
     const struct inf_layers_dim dims[] = {
         inf_layers_dim_of(node.inputs[0], 0),
-        conv.one_axis ? inf_layers_dim_fixed(1) : transposed_dim(&conv, node.inputs[0], 1),
-        transposed_dim(&conv, node.inputs[0], 2),
+        conv.one_axis ? inf_layers_dim_fixed(1) : find_output_size(&conv, node.inputs[0], 1),
+        find_output_size(&conv, node.inputs[0], 2),
         inf_layers_dim_fixed(conv.filters),
     };
     INF_TRY(inf_layers_dims(scope, dims, INF_ARRAY_LENGTH(dims), &node.inputs[2], err));
@@ -283,9 +283,9 @@ static enum inf_code lower_transposed(struct inf_layers_scope *scope, struct inf
     INF_TRY(add_bias(scope, &conv, conv.filters, &node, err));
     node.attrs.conv2d_transpose.stride_h = conv.strides[0];
     node.attrs.conv2d_transpose.stride_w = conv.strides[1];
-    node.attrs.conv2d_transpose.padding = padding_of(&conv);
+    node.attrs.conv2d_transpose.padding = find_padding(&conv);
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
-    return end(scope, &conv, value, err);
+    return finish_conv(scope, &conv, value, err);
 }
 
 static const struct inf_layers_class classes[] = {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConvLSTM2D: an LSTM whose products are convolutions. What the pictures add to the gates is one
-// convolution for all time steps; what the state adds is one for each.
+// ConvLSTM2D: an LSTM whose products are convolutions. One convolution computes the contribution of
+// the inputs for all time steps; the contribution of the state takes one per step.
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// Time steps of one layer.
+// The largest number of time steps of one layer.
 #define TIME_MAX 1024
 
 struct conv_lstm {
@@ -12,7 +12,7 @@ struct conv_lstm {
     bool first, is_same, use_bias, return_sequences, return_state, backwards;
     int64_t time;
     const struct inf_layers_activation *activation, *recurrent_activation;
-    uint32_t recurrent; // its filter
+    uint32_t recurrent; // filter of the state
     uint32_t state, carry;
 };
 
@@ -65,15 +65,15 @@ static enum inf_code read_conv_lstm(struct inf_layers_scope *scope, struct conv_
     return INF_OK;
 }
 
-// Adds x [batch,time,...] with channels last, or takes that back.
-static enum inf_code turn(struct inf_layers_scope *scope, bool to_last, uint32_t x,
-                          uint32_t *out_value, struct inf_error *err)
+// Adds x [batch,time,...] with channels moved last, or back.
+static enum inf_code convert_layout(struct inf_layers_scope *scope, bool to_last, uint32_t x,
+                                    uint32_t *out_value, struct inf_error *err)
 {
     static const int64_t last[] = {0, 1, 3, 4, 2}, first[] = {0, 1, 4, 2, 3};
     return inf_layers_transpose(scope, x, to_last ? last : first, out_value, err);
 }
 
-// Adds x [a,b,rest...] as [a*b,rest...] of four axes.
+// Adds x [a,b,...] as [a*b,...], with four axes.
 static enum inf_code join_steps(struct inf_layers_scope *scope, uint32_t x, uint32_t *out_value,
                                 struct inf_error *err)
 {
@@ -86,13 +86,13 @@ static enum inf_code join_steps(struct inf_layers_scope *scope, uint32_t x, uint
     return inf_layers_reshape(scope, x, dims, INF_ARRAY_LENGTH(dims), out_value, err);
 }
 
-// What all pictures add to the gates: [batch,time,h,w,4*filters].
-static enum inf_code project(struct inf_layers_scope *scope, const struct conv_lstm *lstm,
-                             uint32_t *out_value, struct inf_error *err)
+// Adds the contribution of all inputs to the gates: [batch,time,h,w,4*filters].
+static enum inf_code add_projection(struct inf_layers_scope *scope, const struct conv_lstm *lstm,
+                                    uint32_t *out_value, struct inf_error *err)
 {
     uint32_t x = inf_layers_x(scope), y;
     if (lstm->first)
-        INF_TRY(turn(scope, true, x, &x, err));
+        INF_TRY(convert_layout(scope, true, x, &x, err));
     int64_t channels = inf_layers_shape_of(scope, x)->dims[4];
     struct inf_build_node node =
         inf_build_describe(INF_OP_CONV2D, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
@@ -119,8 +119,8 @@ static enum inf_code project(struct inf_layers_scope *scope, const struct conv_l
     return inf_layers_reshape(scope, y, dims, INF_ARRAY_LENGTH(dims), out_value, err);
 }
 
-static enum inf_code split(struct inf_layers_scope *scope, uint32_t x, int32_t axis,
-                           uint32_t *out_values, uint32_t count, struct inf_error *err)
+static enum inf_code add_split(struct inf_layers_scope *scope, uint32_t x, int32_t axis,
+                               uint32_t *out_values, uint32_t count, struct inf_error *err)
 {
     struct inf_build_node node =
         inf_build_describe(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
@@ -128,10 +128,10 @@ static enum inf_code split(struct inf_layers_scope *scope, uint32_t x, int32_t a
     return inf_layers_emit_many(scope, &node, out_values, count, err);
 }
 
-// Gates in, forget, cell, out: c' = forget * c + in * cell, h' = out * activation(c'). `input` is
-// [batch,h,w,4*filters].
-static enum inf_code step(struct inf_layers_scope *scope, struct conv_lstm *lstm, uint32_t input,
-                          struct inf_error *err)
+// Adds one step. The gates are in, forget, cell, out: c' = forget * c + in * cell, h' = out *
+// activation(c'). `input` is [batch,h,w,4*filters].
+static enum inf_code add_step(struct inf_layers_scope *scope, struct conv_lstm *lstm,
+                              uint32_t input, struct inf_error *err)
 {
     uint32_t gates[4], carry, kept, state;
     if (lstm->state != INF_VALUE_NONE) {
@@ -141,7 +141,7 @@ static enum inf_code step(struct inf_layers_scope *scope, struct conv_lstm *lstm
         INF_TRY(inf_layers_emit(scope, &node, &state, err));
         INF_TRY(inf_layers_binary(scope, INF_BINARY_ADD, input, state, &input, err));
     }
-    INF_TRY(split(scope, input, 3, gates, 4, err));
+    INF_TRY(add_split(scope, input, 3, gates, 4, err));
     for (uint32_t i = 0; i < 4; i++)
         INF_TRY(inf_layers_activate(scope, i == 2 ? lstm->activation : lstm->recurrent_activation,
                                     gates[i], &gates[i], err));
@@ -155,8 +155,8 @@ static enum inf_code step(struct inf_layers_scope *scope, struct conv_lstm *lstm
     return inf_layers_binary(scope, INF_BINARY_MUL, gates[3], carry, &lstm->state, err);
 }
 
-// Runs all steps; outputs[] are those of each, in the order they ran.
-static enum inf_code run_steps(struct inf_layers_scope *scope, struct conv_lstm *lstm,
+// Adds all steps. outputs[] are their results in the order of computation.
+static enum inf_code add_steps(struct inf_layers_scope *scope, struct conv_lstm *lstm,
                                uint32_t *outputs, struct inf_error *err)
 {
     uint32_t x, count = (uint32_t)lstm->time;
@@ -164,21 +164,21 @@ static enum inf_code run_steps(struct inf_layers_scope *scope, struct conv_lstm 
     if (inputs == NULL)
         return inf_layers_fail(scope, err, INF_EXHAUSTED, "no memory for %u time steps", count);
     INF_TRY(inf_layers_spend(scope, (uint64_t)count, err));
-    INF_TRY(project(scope, lstm, &x, err));
-    INF_TRY(split(scope, x, 1, inputs, count, err));
+    INF_TRY(add_projection(scope, lstm, &x, err));
+    INF_TRY(add_split(scope, x, 1, inputs, count, err));
     INF_TRY(inf_layers_weight(
         scope, "recurrent_kernel",
         &INF_SHAPE(lstm->kernel[0], lstm->kernel[1], lstm->filters, 4 * (int64_t)lstm->filters),
         NULL, &lstm->recurrent, err));
     for (uint32_t i = 0; i < count; i++) {
         INF_TRY(inf_layers_squeeze(scope, inputs[lstm->backwards ? count - 1 - i : i], 1, &x, err));
-        INF_TRY(step(scope, lstm, x, err));
+        INF_TRY(add_step(scope, lstm, x, err));
         outputs[i] = lstm->state;
     }
     return INF_OK;
 }
 
-// The layer's output: all steps along axis 1, or the last.
+// Makes the layer's output: all steps along axis 1, or the last step.
 static enum inf_code finish_output(struct inf_layers_scope *scope, const struct conv_lstm *lstm,
                                    uint32_t *outputs, uint32_t *out_value, struct inf_error *err)
 {
@@ -191,7 +191,7 @@ static enum inf_code finish_output(struct inf_layers_scope *scope, const struct 
     inf_attrs_init(&node.attrs, node.op);
     node.attrs.concat.axis = 1;
     INF_TRY(inf_layers_emit(scope, &node, out_value, err));
-    return lstm->first ? turn(scope, false, *out_value, out_value, err) : INF_OK;
+    return lstm->first ? convert_layout(scope, false, *out_value, out_value, err) : INF_OK;
 }
 
 static enum inf_code lower_conv_lstm(struct inf_layers_scope *scope, struct inf_error *err)
@@ -202,7 +202,7 @@ static enum inf_code lower_conv_lstm(struct inf_layers_scope *scope, struct inf_
     uint32_t *outputs = inf_arena_alloc(scope->context->arena, (size_t)lstm.time * sizeof *outputs);
     if (outputs == NULL)
         return inf_layers_fail(scope, err, INF_EXHAUSTED, "no memory for its outputs");
-    INF_TRY(run_steps(scope, &lstm, outputs, err));
+    INF_TRY(add_steps(scope, &lstm, outputs, err));
     INF_TRY(finish_output(scope, &lstm, outputs, &value, err));
     INF_TRY(inf_layers_outputs(scope, lstm.return_state ? 3 : 1, err));
     scope->result.items[0].value = value;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense and embedding layers, layers that only change shapes, and those that do nothing once a
-// model is trained.
+// Dense and embedding layers, layers that change shapes, and layers that do nothing after training.
 #include <string.h>
 
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-static enum inf_code lower_nothing(struct inf_layers_scope *scope, struct inf_error *err)
+static enum inf_code lower_identity(struct inf_layers_scope *scope, struct inf_error *err)
 {
     return inf_layers_finish(scope, inf_layers_x(scope), err);
 }
 
-// Inputs are made before anything is lowered.
+// Input layers are made before other layers are lowered; this one is used as a layer.
 static enum inf_code lower_input(struct inf_layers_scope *scope, struct inf_error *err)
 {
     return inf_layers_fail(scope, err, INF_INVALID, "is no input of the model it stands in");
@@ -42,8 +41,8 @@ static enum inf_code lower_dense(struct inf_layers_scope *scope, struct inf_erro
 }
 
 // *out = the shape of one example.
-static enum inf_code without_batch(struct inf_layers_scope *scope, uint32_t x,
-                                   struct inf_shape *out, struct inf_error *err)
+static enum inf_code find_example_shape(struct inf_layers_scope *scope, uint32_t x,
+                                        struct inf_shape *out, struct inf_error *err)
 {
     const struct inf_shape *shape = inf_layers_shape_of(scope, x);
     if (shape->rank < 1)
@@ -53,7 +52,7 @@ static enum inf_code without_batch(struct inf_layers_scope *scope, uint32_t x,
     return INF_OK;
 }
 
-// All axes but the batch become one.
+// Merges all axes but the batch.
 static enum inf_code lower_flatten(struct inf_layers_scope *scope, struct inf_error *err)
 {
     bool first;
@@ -63,14 +62,14 @@ static enum inf_code lower_flatten(struct inf_layers_scope *scope, struct inf_er
     struct inf_shape rest;
     size_t count;
     struct inf_layers_dim dims[] = {inf_layers_dim_of(x, 0), inf_layers_dim_fixed(-1)};
-    INF_TRY(without_batch(scope, x, &rest, err));
+    INF_TRY(find_example_shape(scope, x, &rest, err));
     if (inf_shape_count(&rest, &count) && count < (size_t)INF_LIMIT_DIM)
         dims[1] = inf_layers_dim_fixed((int64_t)count);
     INF_TRY(inf_layers_reshape(scope, x, dims, 2, &x, err));
     return inf_layers_finish(scope, x, err);
 }
 
-// Computes the size of `target` that is -1. Where all is known it must hold what an example has.
+// Computes the size of `target` that is -1. If all sizes are known, the element counts must agree.
 static enum inf_code fit_target(struct inf_layers_scope *scope, struct inf_shape *target,
                                 struct inf_error *err)
 {
@@ -78,7 +77,7 @@ static enum inf_code fit_target(struct inf_layers_scope *scope, struct inf_shape
     struct inf_shape example, filled = *target;
     size_t has, wanted;
     int32_t hole = -1;
-    INF_TRY(without_batch(scope, inf_layers_x(scope), &example, err));
+    INF_TRY(find_example_shape(scope, inf_layers_x(scope), &example, err));
     for (int32_t i = 0; i < target->rank; i++) {
         if (target->dims[i] != INF_DIM_UNKNOWN)
             continue;
@@ -146,7 +145,7 @@ static enum inf_code lower_repeat_vector(struct inf_layers_scope *scope, struct 
     return inf_layers_finish(scope, value, err);
 }
 
-// *out = where x is not `number`.
+// *out = x != `number`, elementwise.
 static enum inf_code emit_differs(struct inf_layers_scope *scope, uint32_t x, float number,
                                   uint32_t *out_value, struct inf_error *err)
 {
@@ -183,7 +182,7 @@ static enum inf_code lower_embedding(struct inf_layers_scope *scope, struct inf_
     return inf_layers_finish_masked(scope, value, mask, err);
 }
 
-// Time steps all of whose features are the mask value become zeros, and are masked.
+// Time steps whose features all are the mask value become zeros and are masked.
 static enum inf_code lower_masking(struct inf_layers_scope *scope, struct inf_error *err)
 {
     float number = 0.0f;
@@ -200,7 +199,8 @@ static enum inf_code lower_masking(struct inf_layers_scope *scope, struct inf_er
     return inf_layers_finish_masked(scope, value, mask, err);
 }
 
-// The sizes of a tensor whose first two axes become one, or the way back: those of `like` first.
+// Lists the sizes of a tensor with its first two axes merged, or with the first two sizes of `like`
+// restored.
 static uint32_t list_dims(const struct inf_layers_scope *scope, uint32_t x, const uint32_t *like,
                           struct inf_layers_dim dims[INF_LIMIT_RANK + 1])
 {
@@ -217,7 +217,7 @@ static uint32_t list_dims(const struct inf_layers_scope *scope, uint32_t x, cons
     return count;
 }
 
-// Time steps are as good as more batch to the layer inside.
+// Applies the inner layer to batch and time merged into one axis.
 static enum inf_code lower_time_distributed(struct inf_layers_scope *scope, struct inf_error *err)
 {
     struct inf_layers_dim dims[INF_LIMIT_RANK + 1];
@@ -257,21 +257,21 @@ static const struct inf_layers_class classes[] = {
     {"Embedding", lower_embedding, 1, 1, 0, false},
     {"Masking", lower_masking, 1, 1, 0, false},
     {"TimeDistributed", lower_time_distributed, 1, 1, 0, true},
-    {"Dropout", lower_nothing, 1, 1, 0, true},
-    {"AlphaDropout", lower_nothing, 1, 1, 0, true},
-    {"GaussianDropout", lower_nothing, 1, 1, 0, true},
-    {"GaussianNoise", lower_nothing, 1, 1, 0, true},
-    {"SpatialDropout1D", lower_nothing, 1, 1, 0, true},
-    {"SpatialDropout2D", lower_nothing, 1, 1, 0, true},
-    {"ActivityRegularization", lower_nothing, 1, 1, 0, true},
-    {"RandomBrightness", lower_nothing, 1, 1, 0, false},
-    {"RandomContrast", lower_nothing, 1, 1, 0, false},
-    {"RandomFlip", lower_nothing, 1, 1, 0, false},
-    {"RandomHeight", lower_nothing, 1, 1, 0, false},
-    {"RandomRotation", lower_nothing, 1, 1, 0, false},
-    {"RandomTranslation", lower_nothing, 1, 1, 0, false},
-    {"RandomWidth", lower_nothing, 1, 1, 0, false},
-    {"RandomZoom", lower_nothing, 1, 1, 0, false},
+    {"Dropout", lower_identity, 1, 1, 0, true},
+    {"AlphaDropout", lower_identity, 1, 1, 0, true},
+    {"GaussianDropout", lower_identity, 1, 1, 0, true},
+    {"GaussianNoise", lower_identity, 1, 1, 0, true},
+    {"SpatialDropout1D", lower_identity, 1, 1, 0, true},
+    {"SpatialDropout2D", lower_identity, 1, 1, 0, true},
+    {"ActivityRegularization", lower_identity, 1, 1, 0, true},
+    {"RandomBrightness", lower_identity, 1, 1, 0, false},
+    {"RandomContrast", lower_identity, 1, 1, 0, false},
+    {"RandomFlip", lower_identity, 1, 1, 0, false},
+    {"RandomHeight", lower_identity, 1, 1, 0, false},
+    {"RandomRotation", lower_identity, 1, 1, 0, false},
+    {"RandomTranslation", lower_identity, 1, 1, 0, false},
+    {"RandomWidth", lower_identity, 1, 1, 0, false},
+    {"RandomZoom", lower_identity, 1, 1, 0, false},
 };
 
 const struct inf_layers_class_table inf_layers_classes_core = {classes, INF_ARRAY_LENGTH(classes)};

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// TransformerDecoder: attention of a sequence to itself and, where it is given one, to another;
-// then two dense layers; each with what it began from added, and normalised.
-//
-// TensorFlow.js 4.22 has the class in its sources only, gives it no weights of its own to save, and
-// normalises three times with the same one. What is meant is what KerasNLP writes.
+// TransformerDecoder: attention of a sequence to itself, optionally attention to another sequence,
+// and two dense layers. After each, its input is added and the sum is normalised.
+// TensorFlow.js 4.22 has the class in its sources only, saves no weights for it, and normalises
+// three times with the same layer. This file implements what KerasNLP writes.
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/parts.h"
 
 struct decoder {
     struct inf_layers_scope *scope;
-    int32_t heads, width; // of a dense layer inside
-    bool first;           // normalise before, not behind
+    int32_t heads, width; // width of the inner dense layer
+    bool first;           // normalise before each part instead of after it
     float epsilon;
     const struct inf_layers_activation *activation;
 };
@@ -35,9 +34,9 @@ static enum inf_code read_decoder(struct decoder *decoder, struct inf_error *err
     return INF_OK;
 }
 
-// *part = the scope of the layer `name` inside.
-static enum inf_code enter(const struct decoder *decoder, const char *name,
-                           struct inf_layers_scope *part, struct inf_error *err)
+// *part = the scope of the inner layer `name`.
+static enum inf_code enter_layer(const struct decoder *decoder, const char *name,
+                                 struct inf_layers_scope *part, struct inf_error *err)
 {
     *part = *decoder->scope;
     for (size_t i = 0; i < INF_ARRAY_LENGTH(part->prefixes); i++) {
@@ -51,33 +50,33 @@ static enum inf_code enter(const struct decoder *decoder, const char *name,
     return INF_OK;
 }
 
-static enum inf_code normalize(const struct decoder *decoder, const char *name, bool now,
-                               uint32_t *x, struct inf_error *err)
+static enum inf_code add_normalization(const struct decoder *decoder, const char *name, bool now,
+                                       uint32_t *x, struct inf_error *err)
 {
     struct inf_layers_scope part;
     if (!now)
         return INF_OK;
-    INF_TRY(enter(decoder, name, &part, err));
+    INF_TRY(enter_layer(decoder, name, &part, err));
     return inf_layers_normalize_last(&part, decoder->epsilon, *x, x, err);
 }
 
-// Adds one attention to *x; its mask is made of what the call gives as `padding` and `whole`, of
-// what is known of `values`, and of time where it is causal.
+// Adds one attention to *x. Its mask combines the call's keyword arguments `padding` and `whole`,
+// the mask of `values`, and a causal mask if `causal` is set.
 struct block {
     const char *attention, *norm;
-    const struct inf_layers_tensor *values; // NULL: x itself
+    const struct inf_layers_tensor *values; // keys and values; NULL: x itself
     const struct inf_layers_tensor *padding, *whole;
-    uint32_t known; // the mask that its values have
+    uint32_t known; // mask of the values
     bool causal;
 };
 
-static enum inf_code attend(const struct decoder *decoder, const struct block *block, uint32_t *x,
-                            struct inf_error *err)
+static enum inf_code add_attention(const struct decoder *decoder, const struct block *block,
+                                   uint32_t *x, struct inf_error *err)
 {
     struct inf_layers_scope part;
     uint32_t before = *x, mask = INF_VALUE_NONE;
-    INF_TRY(enter(decoder, block->attention, &part, err));
-    INF_TRY(normalize(decoder, block->norm, decoder->first, x, err));
+    INF_TRY(enter_layer(decoder, block->attention, &part, err));
+    INF_TRY(add_normalization(decoder, block->norm, decoder->first, x, err));
     struct inf_layers_attention attention = {.query = *x, .key = *x, .value = *x, .use_bias = true};
     if (block->values != NULL)
         attention.key = attention.value = block->values->value;
@@ -96,17 +95,17 @@ static enum inf_code attend(const struct decoder *decoder, const struct block *b
     attention.mask = mask;
     INF_TRY(inf_layers_attend(&part, &attention, x, err));
     INF_TRY(inf_layers_binary(&part, INF_BINARY_ADD, *x, before, x, err));
-    return normalize(decoder, block->norm, !decoder->first, x, err);
+    return add_normalization(decoder, block->norm, !decoder->first, x, err);
 }
 
-static enum inf_code dense(const struct decoder *decoder, const char *name, int64_t width,
-                           uint32_t *x, struct inf_error *err)
+static enum inf_code add_dense(const struct decoder *decoder, const char *name, int64_t width,
+                               uint32_t *x, struct inf_error *err)
 {
     struct inf_layers_scope part;
     struct inf_build_node node =
         inf_build_describe(INF_OP_MATMUL, *x, INF_VALUE_NONE, INF_VALUE_NONE);
     node.input_count = 3;
-    INF_TRY(enter(decoder, name, &part, err));
+    INF_TRY(enter_layer(decoder, name, &part, err));
     int64_t depth = inf_layers_shape_of(&part, *x)->dims[2];
     INF_TRY(
         inf_layers_weight(&part, "kernel", &INF_SHAPE(depth, width), NULL, &node.inputs[1], err));
@@ -114,18 +113,19 @@ static enum inf_code dense(const struct decoder *decoder, const char *name, int6
     return inf_layers_emit(&part, &node, x, err);
 }
 
-static enum inf_code feed_forward(const struct decoder *decoder, uint32_t *x, struct inf_error *err)
+static enum inf_code add_feed_forward(const struct decoder *decoder, uint32_t *x,
+                                      struct inf_error *err)
 {
     static const char norm[] = "feedforward_layer_norm";
     struct inf_layers_scope *scope = decoder->scope;
     uint32_t before = *x;
     int64_t features = inf_layers_shape_of(scope, *x)->dims[2];
-    INF_TRY(normalize(decoder, norm, decoder->first, x, err));
-    INF_TRY(dense(decoder, "feedforward_intermediate_dense", decoder->width, x, err));
+    INF_TRY(add_normalization(decoder, norm, decoder->first, x, err));
+    INF_TRY(add_dense(decoder, "feedforward_intermediate_dense", decoder->width, x, err));
     INF_TRY(inf_layers_activate(scope, decoder->activation, *x, x, err));
-    INF_TRY(dense(decoder, "feedforward_output_dense", features, x, err));
+    INF_TRY(add_dense(decoder, "feedforward_output_dense", features, x, err));
     INF_TRY(inf_layers_binary(scope, INF_BINARY_ADD, *x, before, x, err));
-    return normalize(decoder, norm, !decoder->first, x, err);
+    return add_normalization(decoder, norm, !decoder->first, x, err);
 }
 
 static enum inf_code lower_decoder(struct inf_layers_scope *scope, struct inf_error *err)
@@ -143,7 +143,7 @@ static enum inf_code lower_decoder(struct inf_layers_scope *scope, struct inf_er
     uint32_t x = inf_layers_x(scope);
     INF_TRY(read_decoder(&decoder, err));
     INF_TRY(inf_layers_argument_flag(scope, "use_causal_mask", &self.causal, err));
-    INF_TRY(attend(&decoder, &self, &x, err));
+    INF_TRY(add_attention(&decoder, &self, &x, err));
     if (encoder != NULL) {
         const struct block cross = {
             .attention = "cross_attention",
@@ -153,9 +153,9 @@ static enum inf_code lower_decoder(struct inf_layers_scope *scope, struct inf_er
             .whole = inf_layers_argument(scope, 5, "encoder_attention_mask"),
             .known = encoder->mask,
         };
-        INF_TRY(attend(&decoder, &cross, &x, err));
+        INF_TRY(add_attention(&decoder, &cross, &x, err));
     }
-    INF_TRY(feed_forward(&decoder, &x, err));
+    INF_TRY(add_feed_forward(&decoder, &x, err));
     return inf_layers_finish(scope, x, err);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that prepare pictures and categories for the ones behind them.
+// Layers that prepare pictures and categories: rescaling, resizing, cropping, encoding.
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// Numbers of one layer's scale or offset: one, or one for each channel.
+// Adds the numbers of a scale or offset: one, or one per channel.
 #define CHANNELS_MAX 4096
 
 static enum inf_code add_numbers(struct inf_layers_scope *scope, const char *key, float standard,
@@ -34,10 +34,10 @@ struct size {
     int32_t height, width;
 };
 
-// Reads height and width, and adds the input as a batch of pictures: a single one is a batch of
-// one.
-static enum inf_code begin(struct inf_layers_scope *scope, struct size *size, uint32_t *out_value,
-                           struct inf_error *err)
+// Reads height and width. Adds the input as a batch of pictures; a single picture becomes a batch
+// of one.
+static enum inf_code read_size(struct inf_layers_scope *scope, struct size *size,
+                               uint32_t *out_value, struct inf_error *err)
 {
     *size = (struct size){0};
     INF_TRY(inf_layers_int(&scope->layer->config, "height", 1, 1 << 20, &size->height, err));
@@ -50,7 +50,8 @@ static enum inf_code begin(struct inf_layers_scope *scope, struct size *size, ui
     return inf_layers_require_rank(scope, 4, err);
 }
 
-static enum inf_code end(struct inf_layers_scope *scope, uint32_t value, struct inf_error *err)
+static enum inf_code finish_picture(struct inf_layers_scope *scope, uint32_t value,
+                                    struct inf_error *err)
 {
     if (inf_layers_shape_of(scope, inf_layers_x(scope))->rank == 3)
         INF_TRY(inf_layers_squeeze(scope, value, 0, &value, err));
@@ -78,21 +79,21 @@ static enum inf_code lower_resizing(struct inf_layers_scope *scope, struct inf_e
     int32_t kind = 0;
     bool cropped = false;
     uint32_t value;
-    INF_TRY(begin(scope, &size, &value, err));
+    INF_TRY(read_size(scope, &size, &value, err));
     INF_TRY(inf_layers_choice(&scope->layer->config, "interpolation", kinds, &kind, err));
     INF_TRY(inf_layers_bool(&scope->layer->config, "crop_to_aspect_ratio", &cropped, err));
     if (cropped)
         return inf_layers_fail(scope, err, INF_UNSUPPORTED, "has crop_to_aspect_ratio");
-    // As Keras has it; TensorFlow.js's own layer fails in every model.
+    // As in Keras. The layer of TensorFlow.js fails in every model.
     struct inf_attrs_resize how = {
         .kind = kind == 1 ? INF_RESIZE_NEAREST : INF_RESIZE_BILINEAR,
         .half_pixel_centers = true,
     };
     INF_TRY(emit_resize(scope, &size, &how, value, &value, err));
-    return end(scope, value, err);
+    return finish_picture(scope, value, err);
 }
 
-// Cuts `size` out of the middle of pictures that are at least as large.
+// Crops `size` from the centre of pictures that are at least as large.
 static enum inf_code emit_crop(struct inf_layers_scope *scope, const struct size *size, uint32_t x,
                                uint32_t *out_value, struct inf_error *err)
 {
@@ -118,7 +119,7 @@ static enum inf_code lower_center_crop(struct inf_layers_scope *scope, struct in
 {
     struct size size;
     uint32_t value;
-    INF_TRY(begin(scope, &size, &value, err));
+    INF_TRY(read_size(scope, &size, &value, err));
     const struct inf_shape *shape = inf_layers_shape_of(scope, value);
     if (shape->dims[1] == INF_DIM_UNKNOWN || shape->dims[2] == INF_DIM_UNKNOWN)
         return inf_layers_fail(scope, err, INF_UNSUPPORTED,
@@ -128,7 +129,7 @@ static enum inf_code lower_center_crop(struct inf_layers_scope *scope, struct in
         INF_TRY(emit_crop(scope, &size, value, &value, err));
     else
         INF_TRY(emit_resize(scope, &size, &how, value, &value, err));
-    return end(scope, value, err);
+    return finish_picture(scope, value, err);
 }
 
 enum {
@@ -137,7 +138,7 @@ enum {
     COUNT,
 };
 
-// *out = [..., tokens]: 1 where a category is the token.
+// *out = [..., tokens], 1 at the category and 0 elsewhere.
 static enum inf_code emit_one_hot(struct inf_layers_scope *scope, int32_t tokens, uint32_t x,
                                   uint32_t *out_value, struct inf_error *err)
 {
@@ -172,7 +173,7 @@ static enum inf_code lower_category_encoding(struct inf_layers_scope *scope, str
         return inf_layers_fail(scope, err, INF_UNSUPPORTED, "its input has rank %d, wanted 1 or 2",
                                shape.rank);
     INF_TRY(emit_one_hot(scope, tokens, x, &value, err));
-    // The categories of one example make one row; one_hot has one row for each.
+    // All categories of an example share a row; one_hot has a row per category.
     struct inf_attrs_reduce how = {.kind = mode == COUNT ? INF_REDUCE_SUM : INF_REDUCE_MAX,
                                    .axes = {.count = 1, .values = {-2}}};
     if (mode != ONE_HOT || (shape.rank == 2 && shape.dims[1] == 1))

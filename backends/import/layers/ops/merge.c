@@ -3,7 +3,7 @@
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// The mask of what is made of all inputs: none where none has one, theirs where it is the same.
+// Returns the mask of the merged tensor: none if no input has one, the common one if they agree.
 static uint32_t merge_masks(const struct inf_layers_scope *scope)
 {
     uint32_t mask = scope->inputs[0].mask;
@@ -13,9 +13,9 @@ static uint32_t merge_masks(const struct inf_layers_scope *scope)
     return mask;
 }
 
-// Adds input `index` with as many axes as the input that has most: new ones behind the batch.
-static enum inf_code align(struct inf_layers_scope *scope, uint32_t index, uint32_t *out_value,
-                           struct inf_error *err)
+// Adds input `index` with as many axes as the input with the most; new axes follow the batch.
+static enum inf_code add_aligned_input(struct inf_layers_scope *scope, uint32_t index,
+                                       uint32_t *out_value, struct inf_error *err)
 {
     int32_t most = 0;
     for (uint32_t i = 0; i < scope->input_count; i++)
@@ -29,9 +29,9 @@ static enum inf_code align(struct inf_layers_scope *scope, uint32_t index, uint3
 static enum inf_code lower_merge(struct inf_layers_scope *scope, struct inf_error *err)
 {
     uint32_t value, next;
-    INF_TRY(align(scope, 0, &value, err));
+    INF_TRY(add_aligned_input(scope, 0, &value, err));
     for (uint32_t i = 1; i < scope->input_count; i++) {
-        INF_TRY(align(scope, i, &next, err));
+        INF_TRY(add_aligned_input(scope, i, &next, err));
         INF_TRY(inf_layers_binary(scope, (enum inf_binary_kind)scope->layer->class->kind, value,
                                   next, &value, err));
     }
@@ -69,8 +69,8 @@ static enum inf_code lower_concatenate(struct inf_layers_scope *scope, struct in
 }
 
 // x / sqrt(max(sum of x^2 along axis, 1e-7))
-static enum inf_code normalize(struct inf_layers_scope *scope, int32_t axis, uint32_t *value,
-                               struct inf_error *err)
+static enum inf_code normalize_operand(struct inf_layers_scope *scope, int32_t axis,
+                                       uint32_t *value, struct inf_error *err)
 {
     struct inf_attrs_reduce how = {
         .kind = INF_REDUCE_SUM, .axes = {.count = 1, .values = {axis}}, .keep_dims = true};
@@ -82,11 +82,11 @@ static enum inf_code normalize(struct inf_layers_scope *scope, int32_t axis, uin
     return inf_layers_binary(scope, INF_BINARY_DIV, *value, norm, value, err);
 }
 
-// One operand of a product of matrices, one for each of the batch.
+// One operand of a batched matrix product.
 struct operand {
     uint32_t value;
     int32_t rank; // 2 or 3
-    int32_t axis; // which is summed over
+    int32_t axis; // axis that is summed over
 };
 
 static enum inf_code read_operand(struct inf_layers_scope *scope, uint32_t index, int32_t axis,
@@ -117,10 +117,10 @@ static enum inf_code lower_dot(struct inf_layers_scope *scope, struct inf_error 
     INF_TRY(read_operand(scope, 0, axes[0], &a, err));
     INF_TRY(read_operand(scope, 1, axes[1], &b, err));
     if (normalized) {
-        INF_TRY(normalize(scope, a.axis, &a.value, err));
-        INF_TRY(normalize(scope, b.axis, &b.value, err));
+        INF_TRY(normalize_operand(scope, a.axis, &a.value, err));
+        INF_TRY(normalize_operand(scope, b.axis, &b.value, err));
     }
-    // A vector is a row on the left and a column on the right.
+    // A vector is a row on the left, a column on the right.
     if (a.rank == 2)
         INF_TRY(inf_layers_expand(scope, a.value, 1, &a.value, err));
     if (b.rank == 2)

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation.
+// Batch and layer normalisation.
 #include <string.h>
 
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/parts.h"
 
-// A weight [count], or `number` in its place where the layer does without.
-static enum inf_code weight_or(struct inf_layers_scope *scope, const char *name, int64_t count,
-                               float number, uint32_t *out_value, struct inf_error *err)
+// Adds a weight [count], or the constant `number` if the layer has no such weight.
+static enum inf_code add_weight_or_number(struct inf_layers_scope *scope, const char *name,
+                                          int64_t count, float number, uint32_t *out_value,
+                                          struct inf_error *err)
 {
-    // Without a weight to go by the channels must be known, and the moving mean has told them.
+    // Without this weight the number of channels must be known; the shape of the moving mean gives
+    // it.
     struct inf_blob *data = inf_blob_create((size_t)count * sizeof number);
     if (data == NULL)
         return inf_layers_fail(scope, err, INF_EXHAUSTED, "no memory for its %s", name);
@@ -78,9 +80,9 @@ static enum inf_code lower_batch_norm(struct inf_layers_scope *scope, struct inf
     node.input_count = INF_ARRAY_LENGTH(inputs);
     node.attrs.batch_norm.epsilon = norm.epsilon;
     INF_TRY(norm.scale ? inf_layers_weight(scope, "gamma", &want, NULL, &inputs[1], err)
-                       : weight_or(scope, "gamma", want.dims[0], 1.0f, &inputs[1], err));
+                       : add_weight_or_number(scope, "gamma", want.dims[0], 1.0f, &inputs[1], err));
     INF_TRY(norm.center ? inf_layers_weight(scope, "beta", &want, NULL, &inputs[2], err)
-                        : weight_or(scope, "beta", want.dims[0], 0.0f, &inputs[2], err));
+                        : add_weight_or_number(scope, "beta", want.dims[0], 0.0f, &inputs[2], err));
     INF_TRY(inf_layers_weight(scope, "moving_mean", &want, NULL, &inputs[3], err));
     INF_TRY(inf_layers_weight(scope, "moving_variance", &want, NULL, &inputs[4], err));
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
@@ -88,10 +90,11 @@ static enum inf_code lower_batch_norm(struct inf_layers_scope *scope, struct inf
     return inf_layers_finish(scope, value, err);
 }
 
-// The weight with one element for each place of `value` along the axes, which stretches to it.
-static enum inf_code stretched_weight(struct inf_layers_scope *scope, const struct norm *norm,
-                                      const char *name, uint32_t value, uint32_t *out_value,
-                                      struct inf_error *err)
+// Adds a weight with one element per position along the axes, reshaped to broadcast against
+// `value`.
+static enum inf_code add_broadcast_weight(struct inf_layers_scope *scope, const struct norm *norm,
+                                          const char *name, uint32_t value, uint32_t *out_value,
+                                          struct inf_error *err)
 {
     const struct inf_shape *shape = inf_layers_shape_of(scope, value);
     const struct inf_weight *weight;
@@ -113,17 +116,17 @@ static enum inf_code apply_weight(struct inf_layers_scope *scope, const struct n
                                   struct inf_error *err)
 {
     uint32_t constant;
-    INF_TRY(stretched_weight(scope, norm, name, *value, &constant, err));
+    INF_TRY(add_broadcast_weight(scope, norm, name, *value, &constant, err));
     return inf_layers_binary(scope, kind, *value, constant, value, err);
 }
 
-// Whether the axes, which are in order, are the last ones: devices have a kernel for those.
+// Returns true if the sorted axes are the last ones. Devices have a kernel for that.
 static bool are_last(const struct norm *norm, int32_t rank)
 {
     return norm->axes[0] == rank - (int32_t)norm->axis_count;
 }
 
-// As normalize(), as one node.
+// As add_normalized(), as one node.
 static enum inf_code normalize_rows(struct inf_layers_scope *scope, const struct norm *norm,
                                     uint32_t value, uint32_t *out_value, struct inf_error *err)
 {
@@ -137,15 +140,15 @@ static enum inf_code normalize_rows(struct inf_layers_scope *scope, const struct
     for (uint32_t i = 0; i < norm->axis_count; i++)
         axes->values[axes->count++] = norm->axes[i];
     if (norm->scale)
-        INF_TRY(stretched_weight(scope, norm, "gamma", value, &inputs[1], err));
+        INF_TRY(add_broadcast_weight(scope, norm, "gamma", value, &inputs[1], err));
     if (norm->center)
-        INF_TRY(stretched_weight(scope, norm, "beta", value, &inputs[2], err));
+        INF_TRY(add_broadcast_weight(scope, norm, "beta", value, &inputs[2], err));
     return inf_layers_emit(scope, &node, out_value, err);
 }
 
 // Adds x normalised along its axes, with the weights of the scope.
-static enum inf_code normalize(struct inf_layers_scope *scope, const struct norm *norm,
-                               uint32_t value, uint32_t *out_value, struct inf_error *err)
+static enum inf_code add_normalized(struct inf_layers_scope *scope, const struct norm *norm,
+                                    uint32_t value, uint32_t *out_value, struct inf_error *err)
 {
     uint32_t mean, variance;
     struct inf_attrs_reduce how = {.kind = INF_REDUCE_MEAN, .keep_dims = true};
@@ -179,7 +182,7 @@ enum inf_code inf_layers_normalize_last(struct inf_layers_scope *scope, float ep
         .center = true,
         .scale = true,
     };
-    return normalize(scope, &norm, x, out_value, err);
+    return add_normalized(scope, &norm, x, out_value, err);
 }
 
 static enum inf_code lower_layer_norm(struct inf_layers_scope *scope, struct inf_error *err)
@@ -187,13 +190,13 @@ static enum inf_code lower_layer_norm(struct inf_layers_scope *scope, struct inf
     struct norm norm;
     uint32_t value;
     INF_TRY(read_norm(scope, &norm, err));
-    // Axes in order: weights have theirs in the same.
+    // Sort the axes, because weights have them in order.
     for (uint32_t i = 1; i < norm.axis_count; i++)
         if (norm.axes[i] <= norm.axes[i - 1])
             return inf_layers_fail(scope, err, INF_UNSUPPORTED, "has axes out of order");
     if (norm.axis_count == 0)
         return inf_layers_fail(scope, err, INF_INVALID, "has no axis");
-    INF_TRY(normalize(scope, &norm, inf_layers_x(scope), &value, err));
+    INF_TRY(add_normalized(scope, &norm, inf_layers_x(scope), &value, err));
     return inf_layers_finish(scope, value, err);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling, padding, cropping and upsampling, along one axis or two.
+// Pooling, padding, cropping and upsampling along one axis or two.
 #include <string.h>
 
 #include "backends/import/layers/class_table.h"
 #include "backends/import/layers/lower.h"
 
-// What a class is, as a set of bits in `kind`.
+// Kinds of classes; bits of `kind`.
 enum {
     ONE_AXIS = 1,
     MEAN = 2,
@@ -16,17 +16,17 @@ static bool has_one_axis(const struct inf_layers_scope *scope)
     return scope->layer->class->kind & ONE_AXIS;
 }
 
-// Adds the input with its channels last; its rank must be that of the class.
-static enum inf_code begin(struct inf_layers_scope *scope, bool *out_first, uint32_t *out_value,
-                           struct inf_error *err)
+// Adds the input with channels last. Its rank must be that of the class.
+static enum inf_code add_input(struct inf_layers_scope *scope, bool *out_first, uint32_t *out_value,
+                               struct inf_error *err)
 {
     INF_TRY(inf_layers_require_rank(scope, has_one_axis(scope) ? 3 : 4, err));
     INF_TRY(inf_layers_channels_first(scope, out_first, err));
     return inf_layers_to_last(scope, *out_first, inf_layers_x(scope), out_value, err);
 }
 
-static enum inf_code end(struct inf_layers_scope *scope, bool first, uint32_t value,
-                         struct inf_error *err)
+static enum inf_code finish_layer(struct inf_layers_scope *scope, bool first, uint32_t value,
+                                  struct inf_error *err)
 {
     INF_TRY(inf_layers_from_last(scope, first, value, &value, err));
     return inf_layers_finish(scope, value, err);
@@ -46,7 +46,7 @@ static enum inf_code lower_pool(struct inf_layers_scope *scope, struct inf_error
     memcpy(strides, size, sizeof strides);
     INF_TRY(inf_layers_ints(config, "strides", range, strides, count, err));
     INF_TRY(inf_layers_choice(config, "padding", paddings, &padding, err));
-    INF_TRY(begin(scope, &first, &node.inputs[0], err));
+    INF_TRY(add_input(scope, &first, &node.inputs[0], err));
     if (one_axis)
         INF_TRY(inf_layers_expand(scope, node.inputs[0], 1, &node.inputs[0], err));
     node.input_count = 1;
@@ -60,7 +60,7 @@ static enum inf_code lower_pool(struct inf_layers_scope *scope, struct inf_error
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
     if (one_axis)
         INF_TRY(inf_layers_squeeze(scope, value, 1, &value, err));
-    return end(scope, first, value, err);
+    return finish_layer(scope, first, value, err);
 }
 
 static enum inf_code lower_global_pool(struct inf_layers_scope *scope, struct inf_error *err)
@@ -74,10 +74,10 @@ static enum inf_code lower_global_pool(struct inf_layers_scope *scope, struct in
     if (how.kind == INF_REDUCE_MEAN && scope->inputs[0].mask != INF_VALUE_NONE)
         return inf_layers_fail(scope, err, INF_UNSUPPORTED, "its input is masked");
     INF_TRY(inf_layers_bool(&scope->layer->config, "keepdims", &how.keep_dims, err));
-    INF_TRY(begin(scope, &first, &x, err));
+    INF_TRY(add_input(scope, &first, &x, err));
     INF_TRY(inf_layers_reduce(scope, &how, x, &value, err));
     if (how.keep_dims)
-        return end(scope, first, value, err);
+        return finish_layer(scope, first, value, err);
     return inf_layers_finish(scope, value, err);
 }
 
@@ -89,7 +89,7 @@ static enum inf_code lower_padding(struct inf_layers_scope *scope, struct inf_er
     struct inf_build_node node =
         inf_build_describe(INF_OP_PAD, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_sides(&scope->layer->config, "padding", one_axis ? 1 : 2, sides, err));
-    INF_TRY(begin(scope, &first, &node.inputs[0], err));
+    INF_TRY(add_input(scope, &first, &node.inputs[0], err));
     int32_t rows = one_axis ? 3 : 4;
     int32_t elements[8] = {0, 0, sides[0][0], sides[0][1]};
     if (!one_axis)
@@ -102,7 +102,7 @@ static enum inf_code lower_padding(struct inf_layers_scope *scope, struct inf_er
                                 &INF_SHAPE(rows, 2), data, &node.inputs[1], err));
     node.input_count = 2;
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
-    return end(scope, first, value, err);
+    return finish_layer(scope, first, value, err);
 }
 
 static enum inf_code lower_cropping(struct inf_layers_scope *scope, struct inf_error *err)
@@ -113,7 +113,7 @@ static enum inf_code lower_cropping(struct inf_layers_scope *scope, struct inf_e
     struct inf_build_node node =
         inf_build_describe(INF_OP_SLICE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_layers_sides(&scope->layer->config, "cropping", one_axis ? 1 : 2, sides, err));
-    INF_TRY(begin(scope, &first, &node.inputs[0], err));
+    INF_TRY(add_input(scope, &first, &node.inputs[0], err));
     int32_t begins[4] = {0}, ends[4] = {0}, steps[4] = {1, 1, 1, 1};
     int32_t *end_mask = &node.attrs.slice.end_mask;
     *end_mask = 1 | 1 << (rank - 1);
@@ -130,7 +130,7 @@ static enum inf_code lower_cropping(struct inf_layers_scope *scope, struct inf_e
     INF_TRY(inf_graph_add_const_i32(graph, name, steps, rank, &node.inputs[3], err));
     node.input_count = 4;
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
-    return end(scope, first, value, err);
+    return finish_layer(scope, first, value, err);
 }
 
 static enum inf_code lower_upsampling(struct inf_layers_scope *scope, struct inf_error *err)
@@ -142,10 +142,10 @@ static enum inf_code lower_upsampling(struct inf_layers_scope *scope, struct inf
     uint32_t x, value;
     INF_TRY(inf_layers_ints(&scope->layer->config, "size", range, size, one_axis ? 1 : 2, err));
     INF_TRY(inf_layers_choice(&scope->layer->config, "interpolation", kinds, &kind, err));
-    INF_TRY(begin(scope, &first, &x, err));
+    INF_TRY(add_input(scope, &first, &x, err));
     struct inf_build_node node =
         inf_build_describe(INF_OP_RESIZE, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
-    // One axis is the height of pictures one pixel wide.
+    // One axis is treated as the height of pictures one pixel wide.
     if (one_axis)
         INF_TRY(inf_layers_expand(scope, x, 2, &x, err));
     struct inf_layers_dim dims[2] = {inf_layers_dim_of(x, 1), inf_layers_dim_of(x, 2)};
@@ -158,7 +158,7 @@ static enum inf_code lower_upsampling(struct inf_layers_scope *scope, struct inf
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
     if (one_axis)
         INF_TRY(inf_layers_squeeze(scope, value, 2, &value, err));
-    return end(scope, first, value, err);
+    return finish_layer(scope, first, value, err);
 }
 
 static const struct inf_layers_class classes[] = {

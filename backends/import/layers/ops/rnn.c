@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers. One cell is a node of the operator rnn, with any number of steps; what it has
-// not, masks and stacks of cells, is written out step by step where there are not too many: what
-// the input adds to a step is one product for all steps then.
+// Recurrent layers. A layer of one cell becomes one RNN node for any number of steps. Masks and
+// stacks of cells are unrolled step by step if there are not too many steps; one product computes
+// the contribution of the input for all steps.
 #include <stdio.h>
 #include <string.h>
 
@@ -10,9 +10,9 @@
 #include "backends/import/layers/lower.h"
 #include "backends/import/layers/sequence.h"
 
-// Time steps of one layer that are written out.
+// The largest number of time steps that are unrolled.
 #define TIME_MAX 1024
-// Cells stacked in one layer.
+// The largest number of stacked cells.
 #define CELLS_MAX 8
 
 // A layer with its cells.
@@ -21,20 +21,20 @@ struct rnn {
     uint32_t cell_count;
     bool return_sequences, return_state, backwards;
     int64_t time;
-    bool at_once;      // as one node, not written out
+    bool at_once;      // as one node, not unrolled
     uint32_t mask;     // bool [batch,time], or INF_VALUE_NONE
-    uint32_t *outputs; // [batch,1,units] of each step, in the order of time
-    uint32_t whole;    // [batch,time,units], the same at once
+    uint32_t *outputs; // outputs [batch,1,units] of all steps, in the order of time
+    uint32_t whole;    // outputs [batch,time,units] if at_once
 };
 
-// Which of the two directions of a Bidirectional layer, if any.
+// The direction of a Bidirectional layer, if any.
 enum {
     ALONE,
     FORWARD,
     BACKWARD,
 };
 
-// The cells of an RNN layer have names of their own; TensorFlow.js numbers them.
+// Adds the cells of an RNN layer. They have names of their own; TensorFlow.js numbers them.
 static enum inf_code add_wrapped_cells(struct inf_layers_scope *scope, struct rnn *rnn,
                                        struct inf_error *err)
 {
@@ -79,14 +79,14 @@ static enum inf_code read_flags(struct inf_layers_scope *scope, struct rnn *rnn,
     return INF_OK;
 }
 
-static bool may_be_written_out(const struct rnn *rnn)
+static bool can_unroll(const struct rnn *rnn)
 {
     return rnn->time >= 1 && rnn->time <= TIME_MAX;
 }
 
-// What is there only where the steps are written out.
-static enum inf_code fail_time(const struct inf_layers_scope *scope, const struct rnn *rnn,
-                               const char *what, struct inf_error *err)
+// Fails if the layer uses a feature that only unrolled layers have.
+static enum inf_code fail_not_unrolled(const struct inf_layers_scope *scope, const struct rnn *rnn,
+                                       const char *what, struct inf_error *err)
 {
     return inf_layers_fail(scope, err, INF_UNSUPPORTED,
                            "its input has %lld time steps (-1: not known), wanted 1 to %d with %s",
@@ -103,21 +103,20 @@ static enum inf_code read_rnn(struct inf_layers_scope *scope, struct rnn *rnn,
     if (rnn->mask == INF_LAYERS_MASK_MIXED)
         return inf_layers_fail(scope, err, INF_UNSUPPORTED,
                                "its input is made of tensors with different masks");
-    if (!may_be_written_out(rnn) && rnn->mask != INF_VALUE_NONE)
-        return fail_time(scope, rnn, "a mask", err);
+    if (!can_unroll(rnn) && rnn->mask != INF_VALUE_NONE)
+        return fail_not_unrolled(scope, rnn, "a mask", err);
     if (scope->layer->part_count > 0)
         INF_TRY(add_wrapped_cells(scope, rnn, err));
     else
         INF_TRY(inf_layers_cell_read(&rnn->cells[rnn->cell_count++], scope, err));
-    if (!may_be_written_out(rnn) && rnn->cell_count > 1)
-        return fail_time(scope, rnn, "several cells", err);
-    rnn->at_once =
-        !may_be_written_out(rnn) || (rnn->mask == INF_VALUE_NONE && rnn->cell_count == 1 &&
-                                     inf_layers_sequence_has(&rnn->cells[0], scope));
+    if (!can_unroll(rnn) && rnn->cell_count > 1)
+        return fail_not_unrolled(scope, rnn, "several cells", err);
+    rnn->at_once = !can_unroll(rnn) || (rnn->mask == INF_VALUE_NONE && rnn->cell_count == 1 &&
+                                        inf_layers_sequence_has(&rnn->cells[0], scope));
     return INF_OK;
 }
 
-// Makes further inputs of the layer the first states: [batch,units] each.
+// Makes further inputs of the layer the initial states, [batch,units] each.
 static enum inf_code set_states(struct inf_layers_scope *scope, struct rnn *rnn,
                                 const struct inf_layers_tensor *states, uint32_t count,
                                 struct inf_error *err)
@@ -137,9 +136,9 @@ static enum inf_code set_states(struct inf_layers_scope *scope, struct rnn *rnn,
     return INF_OK;
 }
 
-// Cuts x [batch,time,...] into its steps [batch,1,...].
-static enum inf_code cut(struct inf_layers_scope *scope, const struct rnn *rnn, uint32_t x,
-                         uint32_t **out_steps, struct inf_error *err)
+// Splits x [batch,time,...] into steps [batch,1,...].
+static enum inf_code split_steps(struct inf_layers_scope *scope, const struct rnn *rnn, uint32_t x,
+                                 uint32_t **out_steps, struct inf_error *err)
 {
     struct inf_build_node node =
         inf_build_describe(INF_OP_SPLIT, x, INF_VALUE_NONE, INF_VALUE_NONE);
@@ -151,7 +150,7 @@ static enum inf_code cut(struct inf_layers_scope *scope, const struct rnn *rnn, 
     return inf_layers_emit_many(scope, &node, *out_steps, count, err);
 }
 
-// condition ? value : old, where old may be the zeros that a layer begins with.
+// Adds condition ? value : old. `old` may be the initial zeros.
 static enum inf_code emit_masked(struct inf_layers_scope *scope, uint32_t condition, uint32_t old,
                                  uint32_t *value, struct inf_error *err)
 {
@@ -161,8 +160,8 @@ static enum inf_code emit_masked(struct inf_layers_scope *scope, uint32_t condit
     return inf_layers_emit(scope, &node, value, err);
 }
 
-// Runs one step of all cells; a masked step leaves output and states as they were.
-static enum inf_code run_step(struct inf_layers_scope *scope, struct rnn *rnn, uint32_t input,
+// Adds one step of all cells. A masked step keeps output and states.
+static enum inf_code add_step(struct inf_layers_scope *scope, struct rnn *rnn, uint32_t input,
                               uint32_t condition, uint32_t *out_value, struct inf_error *err)
 {
     for (uint32_t i = 0; i < rnn->cell_count; i++) {
@@ -179,8 +178,8 @@ static enum inf_code run_step(struct inf_layers_scope *scope, struct rnn *rnn, u
     return INF_OK;
 }
 
-static enum inf_code run_steps(struct inf_layers_scope *scope, struct rnn *rnn,
-                               struct inf_error *err)
+static enum inf_code add_all_steps(struct inf_layers_scope *scope, struct rnn *rnn,
+                                   struct inf_error *err)
 {
     uint32_t x, *inputs = NULL, *conditions = NULL;
     if (rnn->at_once)
@@ -188,29 +187,29 @@ static enum inf_code run_steps(struct inf_layers_scope *scope, struct rnn *rnn,
                                        &rnn->whole, err);
     INF_TRY(inf_layers_spend(scope, (uint64_t)rnn->time * rnn->cell_count, err));
     INF_TRY(inf_layers_cell_project(&rnn->cells[0], scope, inf_layers_x(scope), &x, err));
-    INF_TRY(cut(scope, rnn, x, &inputs, err));
+    INF_TRY(split_steps(scope, rnn, x, &inputs, err));
     if (rnn->mask != INF_VALUE_NONE) {
         uint32_t mask;
         INF_TRY(inf_layers_expand(scope, rnn->mask, 2, &mask, err));
-        INF_TRY(cut(scope, rnn, mask, &conditions, err));
+        INF_TRY(split_steps(scope, rnn, mask, &conditions, err));
     }
     rnn->outputs = inf_arena_alloc(scope->context->arena, (size_t)rnn->time * sizeof *rnn->outputs);
     if (rnn->outputs == NULL)
         return inf_layers_fail(scope, err, INF_EXHAUSTED, "no memory for its outputs");
     for (int64_t i = 0; i < rnn->time; i++) {
         int64_t t = rnn->backwards ? rnn->time - 1 - i : i;
-        INF_TRY(run_step(scope, rnn, inputs[t], conditions != NULL ? conditions[t] : INF_VALUE_NONE,
+        INF_TRY(add_step(scope, rnn, inputs[t], conditions != NULL ? conditions[t] : INF_VALUE_NONE,
                          &rnn->outputs[i], err));
     }
     return INF_OK;
 }
 
-// The layer's output: all steps in the order they ran, or the other way round; or the last.
+// Makes the layer's output: all steps in the order of computation or reversed, or the last step.
 static enum inf_code finish_output(struct inf_layers_scope *scope, const struct rnn *rnn,
                                    bool turned, uint32_t *out_value, struct inf_error *err)
 {
     uint32_t count = (uint32_t)rnn->time;
-    // What the last cell puts out is its first state.
+    // The output of the last cell is its first state.
     if (!rnn->return_sequences)
         return inf_layers_squeeze(scope, rnn->cells[rnn->cell_count - 1].states[0], 1, out_value,
                                   err);
@@ -234,7 +233,7 @@ static enum inf_code finish_output(struct inf_layers_scope *scope, const struct 
     return inf_layers_emit(scope, &node, out_value, err);
 }
 
-// Puts the last states behind the layer's outputs, from place `at` on.
+// Appends the final states to the layer's outputs, from index `at` on.
 static enum inf_code add_states(struct inf_layers_scope *scope, const struct rnn *rnn, uint32_t at,
                                 struct inf_error *err)
 {
@@ -259,7 +258,7 @@ static enum inf_code lower_rnn(struct inf_layers_scope *scope, struct inf_error 
     uint32_t value;
     INF_TRY(read_rnn(scope, &rnn, err));
     INF_TRY(set_states(scope, &rnn, scope->inputs + 1, scope->input_count - 1, err));
-    INF_TRY(run_steps(scope, &rnn, err));
+    INF_TRY(add_all_steps(scope, &rnn, err));
     INF_TRY(finish_output(scope, &rnn, false, &value, err));
     INF_TRY(inf_layers_outputs(scope, 1 + count_states(&rnn), err));
     scope->result.items[0] = (struct inf_layers_tensor){
@@ -269,15 +268,15 @@ static enum inf_code lower_rnn(struct inf_layers_scope *scope, struct inf_error 
     return rnn.return_state ? add_states(scope, &rnn, 1, err) : INF_OK;
 }
 
-// Runs one direction of a Bidirectional layer, whose scope `outer` is. `part` is the layer inside.
-static enum inf_code run_direction(struct inf_layers_scope *outer,
+// Adds one direction of a Bidirectional layer, whose scope is `outer`. `part` is the inner layer.
+static enum inf_code add_direction(struct inf_layers_scope *outer,
                                    const struct inf_layers_layer *part, int direction,
                                    struct rnn *rnn, uint32_t *out_value, struct inf_error *err)
 {
     const char *name = part->name;
     const char *side = direction == FORWARD ? "forward" : "backward";
     struct inf_layers_scope scope = *outer;
-    // A layer for the other direction may be given, or the same one is run backwards.
+    // The backward direction has a layer of its own, or uses the forward layer.
     bool is_own = direction == BACKWARD && outer->layer->part_count > 1;
     scope.layer = part;
     scope.prefixes[1] = inf_layers_join(outer, "%s_%s", side, name);
@@ -294,7 +293,7 @@ static enum inf_code run_direction(struct inf_layers_scope *outer,
     uint32_t half = (outer->input_count - 1) / 2;
     INF_TRY(
         set_states(&scope, rnn, outer->inputs + 1 + (direction == BACKWARD ? half : 0), half, err));
-    INF_TRY(run_steps(&scope, rnn, err));
+    INF_TRY(add_all_steps(&scope, rnn, err));
     return finish_output(&scope, rnn, direction == BACKWARD, out_value, err);
 }
 
@@ -306,8 +305,8 @@ enum {
     MERGE_NONE,
 };
 
-static enum inf_code merge(struct inf_layers_scope *scope, int32_t mode, uint32_t a, uint32_t b,
-                           uint32_t *out_value, struct inf_error *err)
+static enum inf_code merge_directions(struct inf_layers_scope *scope, int32_t mode, uint32_t a,
+                                      uint32_t b, uint32_t *out_value, struct inf_error *err)
 {
     if (mode != MERGE_CONCAT) {
         INF_TRY(inf_layers_binary(scope, mode == MERGE_MUL ? INF_BINARY_MUL : INF_BINARY_ADD, a, b,
@@ -328,7 +327,7 @@ static enum inf_code read_merge(struct inf_layers_scope *scope, int32_t *out_mod
     static const char *const modes[] = {"concat", "sum", "mul", "ave", NULL};
     struct inf_json member;
     *out_mode = MERGE_CONCAT;
-    // Null means something here: two outputs.
+    // Null is a value here: two outputs.
     for (void *iterator = NULL; inf_json_next(&scope->layer->config, &iterator, &member);)
         if (inf_layers_same_word(member.key, "merge_mode") && inf_json_is_null(&member))
             *out_mode = MERGE_NONE;
@@ -351,16 +350,16 @@ static enum inf_code lower_bidirectional(struct inf_layers_scope *scope, struct 
         return inf_layers_fail(scope, err, INF_INVALID,
                                "has %u first states, wanted as many for both directions",
                                scope->input_count - 1);
-    INF_TRY(run_direction(scope, &parts[0], FORWARD, &forward, &a, err));
+    INF_TRY(add_direction(scope, &parts[0], FORWARD, &forward, &a, err));
     INF_TRY(
-        run_direction(scope, &parts[scope->layer->part_count - 1], BACKWARD, &backward, &b, err));
+        add_direction(scope, &parts[scope->layer->part_count - 1], BACKWARD, &backward, &b, err));
     uint32_t states = count_states(&forward) + count_states(&backward);
     uint32_t mask = forward.return_sequences ? forward.mask : INF_VALUE_NONE;
     INF_TRY(inf_layers_outputs(scope, (mode == MERGE_NONE ? 2 : 1) + states, err));
     if (mode == MERGE_NONE)
         scope->result.items[at++] = (struct inf_layers_tensor){.value = a, .mask = mask};
     else
-        INF_TRY(merge(scope, mode, a, b, &b, err));
+        INF_TRY(merge_directions(scope, mode, a, b, &b, err));
     scope->result.items[at++] = (struct inf_layers_tensor){.value = b, .mask = mask};
     if (forward.return_state)
         INF_TRY(add_states(scope, &forward, at, err));
@@ -369,7 +368,7 @@ static enum inf_code lower_bidirectional(struct inf_layers_scope *scope, struct 
     return INF_OK;
 }
 
-// A cell is no layer; that of ConvLSTM2D only stands inside it.
+// A cell is not a layer. That of ConvLSTM2D exists only inside the layer.
 static enum inf_code lower_cell(struct inf_layers_scope *scope, struct inf_error *err)
 {
     return inf_layers_fail(scope, err, INF_INVALID, "is a cell, wanted a layer");

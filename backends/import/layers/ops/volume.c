@@ -13,14 +13,14 @@ struct volume {
     int32_t size[AXES], strides[AXES], dilation[AXES];
 };
 
-static struct inf_ints list_of(const int32_t numbers[AXES])
+static struct inf_ints make_list(const int32_t numbers[AXES])
 {
     return (struct inf_ints){.count = AXES, .values = {numbers[0], numbers[1], numbers[2]}};
 }
 
-// Reads the window, whose size is the member `key`, and adds the input with its channels last.
-static enum inf_code begin(struct inf_layers_scope *scope, const char *key, struct volume *volume,
-                           uint32_t *out_value, struct inf_error *err)
+// Reads the window, whose size is the member `key`. Adds the input with channels last.
+static enum inf_code add_input(struct inf_layers_scope *scope, const char *key,
+                               struct volume *volume, uint32_t *out_value, struct inf_error *err)
 {
     static const struct inf_layers_range range = {1, 65535};
     static const char *const paddings[] = {"valid", "same", NULL};
@@ -38,8 +38,8 @@ static enum inf_code begin(struct inf_layers_scope *scope, const char *key, stru
     return inf_layers_to_last(scope, volume->first, inf_layers_x(scope), out_value, err);
 }
 
-static enum inf_code end(struct inf_layers_scope *scope, const struct volume *volume,
-                         uint32_t value, struct inf_error *err)
+static enum inf_code finish_layer(struct inf_layers_scope *scope, const struct volume *volume,
+                                  uint32_t value, struct inf_error *err)
 {
     const struct inf_layers_activation *activation;
     INF_TRY(inf_layers_activation_read(scope, "activation", "linear", &activation, err));
@@ -76,7 +76,7 @@ static enum inf_code lower_conv(struct inf_layers_scope *scope, struct inf_error
         inf_build_describe(INF_OP_CONV_ND, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     int32_t filters, groups = 1;
     uint32_t value;
-    INF_TRY(begin(scope, "kernel_size", &volume, &node.inputs[0], err));
+    INF_TRY(add_input(scope, "kernel_size", &volume, &node.inputs[0], err));
     INF_TRY(read_filters(scope, &filters, err));
     INF_TRY(inf_layers_int(&scope->layer->config, "groups", 1, 1 << 24, &groups, err));
     int64_t channels = inf_layers_shape_of(scope, node.inputs[0])->dims[RANK - 1];
@@ -92,16 +92,16 @@ static enum inf_code lower_conv(struct inf_layers_scope *scope, struct inf_error
                           NULL, &node.inputs[1], err));
     node.input_count = 2;
     INF_TRY(add_bias(scope, filters, &node, err));
-    node.attrs.conv_nd.strides = list_of(volume.strides);
-    node.attrs.conv_nd.dilations = list_of(volume.dilation);
+    node.attrs.conv_nd.strides = make_list(volume.strides);
+    node.attrs.conv_nd.dilations = make_list(volume.dilation);
     node.attrs.conv_nd.groups = groups;
     node.attrs.conv_nd.padding = volume.is_same ? INF_PADDING_SAME : INF_PADDING_VALID;
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
-    return end(scope, &volume, value, err);
+    return finish_layer(scope, &volume, value, err);
 }
 
-// The size along an axis of what a transposed convolution makes.
-static struct inf_layers_dim transposed_dim(const struct volume *volume, uint32_t x, int32_t axis)
+// Returns the size of the output of a transposed convolution along an axis.
+static struct inf_layers_dim find_output_size(const struct volume *volume, uint32_t x, int32_t axis)
 {
     struct inf_layers_dim dim = inf_layers_dim_of(x, axis + 1);
     int32_t beyond = volume->size[axis] - volume->strides[axis];
@@ -118,7 +118,7 @@ static enum inf_code lower_transposed(struct inf_layers_scope *scope, struct inf
     struct inf_json output_padding;
     int32_t filters;
     uint32_t value;
-    INF_TRY(begin(scope, "kernel_size", &volume, &node.inputs[0], err));
+    INF_TRY(add_input(scope, "kernel_size", &volume, &node.inputs[0], err));
     INF_TRY(read_filters(scope, &filters, err));
     INF_TRY(inf_layers_find(&scope->layer->config, "output_padding", &output_padding, err));
     if (output_padding.value != NULL || volume.dilation[0] * volume.dilation[1] != 1 ||
@@ -132,16 +132,17 @@ static enum inf_code lower_transposed(struct inf_layers_scope *scope, struct inf
                                          inf_layers_shape_of(scope, x)->dims[RANK - 1]),
                               NULL, &node.inputs[1], err));
     const struct inf_layers_dim dims[RANK] = {
-        inf_layers_dim_of(x, 0),       transposed_dim(&volume, x, 0), transposed_dim(&volume, x, 1),
-        transposed_dim(&volume, x, 2), inf_layers_dim_fixed(filters),
+        inf_layers_dim_of(x, 0),         find_output_size(&volume, x, 0),
+        find_output_size(&volume, x, 1), find_output_size(&volume, x, 2),
+        inf_layers_dim_fixed(filters),
     };
     INF_TRY(inf_layers_dims(scope, dims, RANK, &node.inputs[2], err));
     node.input_count = 3;
     INF_TRY(add_bias(scope, filters, &node, err));
-    node.attrs.conv_nd_transpose.strides = list_of(volume.strides);
+    node.attrs.conv_nd_transpose.strides = make_list(volume.strides);
     node.attrs.conv_nd_transpose.padding = volume.is_same ? INF_PADDING_SAME : INF_PADDING_VALID;
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
-    return end(scope, &volume, value, err);
+    return finish_layer(scope, &volume, value, err);
 }
 
 static enum inf_code lower_pool(struct inf_layers_scope *scope, struct inf_error *err)
@@ -150,16 +151,16 @@ static enum inf_code lower_pool(struct inf_layers_scope *scope, struct inf_error
     struct inf_build_node node =
         inf_build_describe(INF_OP_POOL_ND, INF_VALUE_NONE, INF_VALUE_NONE, INF_VALUE_NONE);
     uint32_t value;
-    INF_TRY(begin(scope, "pool_size", &volume, &node.inputs[0], err));
+    INF_TRY(add_input(scope, "pool_size", &volume, &node.inputs[0], err));
     if (volume.strides[0] == 0)
         memcpy(volume.strides, volume.size, sizeof volume.strides);
     node.input_count = 1;
     node.attrs.pool_nd.kind = (enum inf_pool_kind)scope->layer->class->kind;
-    node.attrs.pool_nd.kernel = list_of(volume.size);
-    node.attrs.pool_nd.strides = list_of(volume.strides);
+    node.attrs.pool_nd.kernel = make_list(volume.size);
+    node.attrs.pool_nd.strides = make_list(volume.strides);
     node.attrs.pool_nd.padding = volume.is_same ? INF_PADDING_SAME : INF_PADDING_VALID;
     INF_TRY(inf_layers_emit(scope, &node, &value, err));
-    return end(scope, &volume, value, err);
+    return finish_layer(scope, &volume, value, err);
 }
 
 static const struct inf_layers_class classes[] = {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that join, cut and pick from tensors.
+// Operators that join, split, slice, reverse, pad, tile and gather.
 #include <string.h>
 
 #include "backends/import/tfjs/lower.h"
 #include "backends/import/tfjs/op_table.h"
 
-// Concat has its axis first, ConcatV2 last.
+// The axis is the first input of Concat and the last of ConcatV2.
 static enum inf_code lower_concat(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     bool axis_first = scope->op->kind != 0;
@@ -16,7 +16,7 @@ static enum inf_code lower_concat(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Adds the split of `inputs` (x, and perhaps sizes) along the axis that input `axis_input` is.
+// Splits `inputs` (x and, optionally, sizes) along the axis in input `axis_input`.
 static enum inf_code emit_split(struct inf_tfjs_scope *scope, uint32_t axis_input,
                                 const uint32_t *inputs, uint32_t input_count, struct inf_error *err)
 {
@@ -42,8 +42,9 @@ static enum inf_code lower_split_v(struct inf_tfjs_scope *scope, struct inf_erro
     return emit_split(scope, 2, scope->inputs, 2, err);
 }
 
-// A slice whose four operands are given.
-static struct inf_build_node slice_call(uint32_t x, uint32_t begin, uint32_t end, uint32_t strides)
+// Describes a slice with its four operands.
+static struct inf_build_node describe_slice(uint32_t x, uint32_t begin, uint32_t end,
+                                            uint32_t strides)
 {
     struct inf_build_node call = inf_build_describe(INF_OP_SLICE, x, begin, end);
     call.inputs[3] = strides;
@@ -52,8 +53,9 @@ static struct inf_build_node slice_call(uint32_t x, uint32_t begin, uint32_t end
 }
 
 // *out_end = begin + size, both constants.
-static enum inf_code const_slice_end(struct inf_tfjs_scope *scope, const struct inf_tfjs_ints *size,
-                                     uint32_t *out_end, struct inf_error *err)
+static enum inf_code add_const_slice_end(struct inf_tfjs_scope *scope,
+                                         const struct inf_tfjs_ints *size, uint32_t *out_end,
+                                         struct inf_error *err)
 {
     struct inf_tfjs_ints begin = {.count = 0};
     INF_TRY(inf_tfjs_const_ints(scope, 1, "begin", &begin, err));
@@ -72,9 +74,9 @@ static enum inf_code const_slice_end(struct inf_tfjs_scope *scope, const struct 
     return inf_tfjs_add_ints(scope, begin.values, begin.count, out_end, err);
 }
 
-// *out_end = begin + size; where size is computed, and negative, the end of the axis.
-static enum inf_code slice_end(struct inf_tfjs_scope *scope, bool size_is_const, uint32_t *out_end,
-                               struct inf_error *err)
+// *out_end = begin + size; the end of the axis if the computed size is negative.
+static enum inf_code add_slice_end(struct inf_tfjs_scope *scope, bool size_is_const,
+                                   uint32_t *out_end, struct inf_error *err)
 {
     uint32_t sum, zero, is_negative, shape;
     struct inf_build_node call =
@@ -93,7 +95,7 @@ static enum inf_code slice_end(struct inf_tfjs_scope *scope, bool size_is_const,
     return inf_tfjs_emit(scope, &call, out_end, err);
 }
 
-// Reads a constant size: -1 goes to the end of its axis.
+// Reads a constant size; -1 means up to the end of the axis.
 static enum inf_code read_size(struct inf_tfjs_scope *scope, struct inf_tfjs_ints *size,
                                int32_t *end_mask, struct inf_error *err)
 {
@@ -126,11 +128,11 @@ static enum inf_code lower_slice(struct inf_tfjs_scope *scope, struct inf_error 
     if (size_is_const)
         INF_TRY(read_size(scope, &size, &end_mask, err));
     if (size_is_const && inf_graph_is_const(scope->graph, scope->inputs[1]))
-        INF_TRY(const_slice_end(scope, &size, &end, err));
+        INF_TRY(add_const_slice_end(scope, &size, &end, err));
     else
-        INF_TRY(slice_end(scope, size_is_const, &end, err));
+        INF_TRY(add_slice_end(scope, size_is_const, &end, err));
     INF_TRY(inf_tfjs_add_ints(scope, ones, (uint32_t)count, &strides, err));
-    struct inf_build_node call = slice_call(scope->inputs[0], scope->inputs[1], end, strides);
+    struct inf_build_node call = describe_slice(scope->inputs[0], scope->inputs[1], end, strides);
     call.attrs.slice.end_mask = end_mask;
     return inf_tfjs_finish(scope, &call, err);
 }
@@ -138,7 +140,7 @@ static enum inf_code lower_slice(struct inf_tfjs_scope *scope, struct inf_error 
 static enum inf_code lower_strided_slice(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =
-        slice_call(scope->inputs[0], scope->inputs[1], scope->inputs[2], scope->inputs[3]);
+        describe_slice(scope->inputs[0], scope->inputs[1], scope->inputs[2], scope->inputs[3]);
     struct inf_attrs_slice *attrs = &call.attrs.slice;
     const struct inf_tfjs_node *node = scope->node;
     INF_TRY(inf_tfjs_attr_int(node, "begin_mask", 0, 255, &attrs->begin_mask, err));
@@ -149,7 +151,7 @@ static enum inf_code lower_strided_slice(struct inf_tfjs_scope *scope, struct in
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// The axes of Reverse, which TensorFlow 1 marks by a list of bools, and those of ReverseV2.
+// Reads the axes of Reverse (a list of bools) and ReverseV2 (a list of axes).
 static enum inf_code read_reversed(struct inf_tfjs_scope *scope, struct inf_ints *axes,
                                    struct inf_error *err)
 {
@@ -167,7 +169,7 @@ static enum inf_code read_reversed(struct inf_tfjs_scope *scope, struct inf_ints
     return INF_OK;
 }
 
-// A slice that goes backwards along the axes named and takes all of the rest.
+// A slice with step -1 along the named axes.
 static enum inf_code lower_reverse(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_ints axes;
@@ -188,7 +190,7 @@ static enum inf_code lower_reverse(struct inf_tfjs_scope *scope, struct inf_erro
     }
     INF_TRY(inf_tfjs_add_ints(scope, zeros, (uint32_t)rank, &bounds, err));
     INF_TRY(inf_tfjs_add_ints(scope, steps, (uint32_t)rank, &strides, err));
-    struct inf_build_node call = slice_call(scope->inputs[0], bounds, bounds, strides);
+    struct inf_build_node call = describe_slice(scope->inputs[0], bounds, bounds, strides);
     call.attrs.slice.begin_mask = (1 << rank) - 1;
     call.attrs.slice.end_mask = (1 << rank) - 1;
     return inf_tfjs_finish(scope, &call, err);

@@ -5,8 +5,8 @@
 #include "backends/import/tfjs/layout.h"
 #include "backends/import/tfjs/op_table.h"
 
-// Two integers of a list attribute that has one for each dimension of a picture: those of height
-// and width. Those of batch and channels must be 1. Left as they are where there is no attribute.
+// Reads height and width from a list attribute with one integer per dimension; those of batch and
+// channels must be 1. Unchanged if the attribute is absent.
 static enum inf_code read_pair(struct inf_tfjs_scope *scope, const char *key, int32_t *height,
                                int32_t *width, struct inf_error *err)
 {
@@ -78,10 +78,10 @@ static enum inf_code read_pads(struct inf_tfjs_scope *scope, struct pads *pads,
                          padding.text);
 }
 
-// What a fused operator does after its product.
+// The operators fused behind a product.
 struct fusion {
-    uint32_t bias;  // value, or INF_VALUE_NONE
-    uint32_t alpha; // of prelu: value, or INF_VALUE_NONE
+    uint32_t bias;  // value of the bias, or INF_VALUE_NONE
+    uint32_t alpha; // slope of prelu, or INF_VALUE_NONE
     enum inf_activation activation;
     float activation_alpha;
 };
@@ -115,7 +115,7 @@ static enum inf_code read_activation(struct inf_tfjs_scope *scope, const char *n
                          name);
 }
 
-// Reads the fused operators and hands out the inputs after x and filter among them.
+// Reads the fused operators and assigns the inputs behind x and filter to them.
 static enum inf_code read_fusion(struct inf_tfjs_scope *scope, struct fusion *fusion,
                                  struct inf_error *err)
 {
@@ -149,8 +149,8 @@ static enum inf_code read_fusion(struct inf_tfjs_scope *scope, struct fusion *fu
     return INF_OK;
 }
 
-// *out_alpha = a constant prelu slope as a vector of its last dimension, sharing its data;
-// INF_VALUE_NONE where it is no constant, or differs between rows.
+// *out_alpha = a constant slope of prelu as a vector of its last dimension, sharing its data;
+// INF_VALUE_NONE if it is not constant or differs between rows.
 static enum inf_code flatten_alpha(struct inf_tfjs_scope *scope, uint32_t alpha,
                                    uint32_t *out_alpha, struct inf_error *err)
 {
@@ -166,8 +166,8 @@ static enum inf_code flatten_alpha(struct inf_tfjs_scope *scope, uint32_t alpha,
                                inf_blob_ref(value->data), out_alpha, err);
 }
 
-// Adds a convolution or matrix product whose inputs so far are x and weights, with its bias and
-// activation. A prelu that cannot be fused becomes a node of its own.
+// Adds a convolution or matrix product, whose inputs so far are x and weights, with bias and
+// activation. A prelu that cannot be fused becomes a node.
 static enum inf_code finish_fused(struct inf_tfjs_scope *scope, struct inf_build_node *call,
                                   const struct fusion *fusion, enum inf_activation *activation,
                                   struct inf_error *err)
@@ -213,7 +213,7 @@ static enum inf_code lower_conv2d(struct inf_tfjs_scope *scope, struct inf_error
     attrs->pad_left = pads.left;
     attrs->pad_right = pads.right;
     attrs->activation_alpha = fusion.activation_alpha;
-    // A filter for fewer channels than x has works on them in groups.
+    // A filter with fewer channels than x works on groups of channels.
     int64_t channels = inf_tfjs_input(scope, 0)->shape.rank == 4
                            ? inf_tfjs_input(scope, 0)->shape.dims[3]
                            : INF_DIM_UNKNOWN;
@@ -246,7 +246,7 @@ static enum inf_code lower_depthwise(struct inf_tfjs_scope *scope, struct inf_er
     return finish_fused(scope, &call, &fusion, &attrs->activation, err);
 }
 
-// The inputs stand as (output shape, filter, x).
+// Inputs: output shape, filter, x.
 static enum inf_code lower_conv2d_transpose(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     INF_TRY(inf_tfjs_channels_last(scope, 2, 4, err));

@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of tensors: TensorList* and TensorArray*. A list is one tensor, its items stacked along the
-// first axis; one whose items have no known shape yet is [n,0] until the first is put in. The
-// handle of a TensorArray is a number that says whether the array may grow; its flow is the list.
+// first axis. If the shape of items is unknown, the empty list is [n,0] until the first item is
+// set. The handle of a TensorArray is a number that says whether the array may grow; its flow is
+// the list.
 #include <string.h>
 
 #include "backends/import/tfjs/lower.h"
 #include "backends/import/tfjs/op_table.h"
 
-static enum inf_code emit_one(struct inf_tfjs_scope *scope, enum inf_op op, uint32_t a, uint32_t b,
-                              uint32_t *out, struct inf_error *err)
+static enum inf_code emit_node(struct inf_tfjs_scope *scope, enum inf_op op, uint32_t a, uint32_t b,
+                               uint32_t *out, struct inf_error *err)
 {
     struct inf_build_node call = inf_build_describe(op, a, b, INF_VALUE_NONE);
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
-// *out = the scalar `value` as a list of one.
+// *out = the scalar `value` as a list of one element.
 static enum inf_code emit_vector(struct inf_tfjs_scope *scope, uint32_t value, uint32_t *out,
                                  struct inf_error *err)
 {
     int64_t minus_one = -1;
     uint32_t shape;
     INF_TRY(inf_tfjs_add_ints(scope, &minus_one, 1, &shape, err));
-    return emit_one(scope, INF_OP_RESHAPE, value, shape, out, err);
+    return emit_node(scope, INF_OP_RESHAPE, value, shape, out, err);
 }
 
-// *out = a and b joined along their first axis.
+// *out = x and y joined along their first axis.
 static enum inf_code emit_concat(struct inf_tfjs_scope *scope, uint32_t a, uint32_t b,
                                  uint32_t *out, struct inf_error *err)
 {
-    return emit_one(scope, INF_OP_CONCAT, a, b, out, err);
+    return emit_node(scope, INF_OP_CONCAT, a, b, out, err);
 }
 
-// A part along the first axis.
+// A part of a tensor along the first axis.
 struct part {
     uint32_t x;
     int64_t begin, end;
-    uint32_t end_value; // in place of `end`: a list of one
-    bool to_end;        // all from `begin` on
+    uint32_t end_value; // used instead of `end`: a list of one element
+    bool to_end;        // everything from `begin` on
     bool shrink;        // only the element at `begin`, without the axis
 };
 
@@ -57,12 +58,12 @@ static enum inf_code emit_part(struct inf_tfjs_scope *scope, const struct part *
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
-// *out = how many items a list has, a scalar.
+// *out = number of items of a list, a scalar.
 static enum inf_code emit_length(struct inf_tfjs_scope *scope, uint32_t list, uint32_t *out,
                                  struct inf_error *err)
 {
     struct part first = {.end = 1, .end_value = INF_VALUE_NONE, .shrink = true};
-    INF_TRY(emit_one(scope, INF_OP_SHAPE, list, INF_VALUE_NONE, &first.x, err));
+    INF_TRY(emit_node(scope, INF_OP_SHAPE, list, INF_VALUE_NONE, &first.x, err));
     return emit_part(scope, &first, out, err);
 }
 
@@ -71,12 +72,11 @@ static enum inf_code emit_dims(struct inf_tfjs_scope *scope, uint32_t list, int6
                                uint32_t *out, struct inf_error *err)
 {
     struct part rest = {.begin = first, .end_value = INF_VALUE_NONE, .to_end = true};
-    INF_TRY(emit_one(scope, INF_OP_SHAPE, list, INF_VALUE_NONE, &rest.x, err));
+    INF_TRY(emit_node(scope, INF_OP_SHAPE, list, INF_VALUE_NONE, &rest.x, err));
     return emit_part(scope, &rest, out, err);
 }
 
-// *out = a list of `length` (a scalar) items of this shape, all zero, or without items where the
-// shape is not known.
+// *out = a list of `length` (a scalar) zero items of this shape; empty if the shape is unknown.
 static enum inf_code emit_list(struct inf_tfjs_scope *scope, uint32_t length,
                                const struct inf_shape *item, enum inf_dtype dtype, uint32_t *out,
                                struct inf_error *err)
@@ -90,10 +90,10 @@ static enum inf_code emit_list(struct inf_tfjs_scope *scope, uint32_t length,
     INF_TRY(emit_vector(scope, length, &length, err));
     INF_TRY(emit_concat(scope, length, dims, &shape, err));
     INF_TRY(inf_tfjs_add_scalar(scope, dtype, 0, &zero, err));
-    return emit_one(scope, INF_OP_FILL, shape, zero, out, err);
+    return emit_node(scope, INF_OP_FILL, shape, zero, out, err);
 }
 
-// The shape of items that input `input` tells, as far as it does.
+// Returns the shape of items in input `input`, as far as it is known.
 static struct inf_shape read_item(const struct inf_tfjs_scope *scope, uint32_t input)
 {
     struct inf_shape item = {.rank = INF_RANK_UNKNOWN};
@@ -116,7 +116,7 @@ static enum inf_code emit_set(struct inf_tfjs_scope *scope, uint32_t list, uint3
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
-// *out = the items of a list one behind the other: [n,a,b] becomes [n*a,b].
+// *out = the items of a list joined: [n,a,b] becomes [n*a,b].
 static enum inf_code emit_joined(struct inf_tfjs_scope *scope, uint32_t list, uint32_t *out,
                                  struct inf_error *err)
 {
@@ -125,20 +125,20 @@ static enum inf_code emit_joined(struct inf_tfjs_scope *scope, uint32_t list, ui
     INF_TRY(emit_dims(scope, list, 2, &rest, err));
     INF_TRY(inf_tfjs_add_ints(scope, &minus_one, 1, &first, err));
     INF_TRY(emit_concat(scope, first, rest, &shape, err));
-    return emit_one(scope, INF_OP_RESHAPE, list, shape, out, err);
+    return emit_node(scope, INF_OP_RESHAPE, list, shape, out, err);
 }
 
-// *out = how long each item of a list is, as a list.
+// *out = the length of each item of a list, as a list.
 static enum inf_code emit_lengths(struct inf_tfjs_scope *scope, uint32_t list, uint32_t *out,
                                   struct inf_error *err)
 {
     struct part second = {.begin = 1, .end = 2, .end_value = INF_VALUE_NONE, .shrink = true};
     uint32_t length, count;
-    INF_TRY(emit_one(scope, INF_OP_SHAPE, list, INF_VALUE_NONE, &second.x, err));
+    INF_TRY(emit_node(scope, INF_OP_SHAPE, list, INF_VALUE_NONE, &second.x, err));
     INF_TRY(emit_part(scope, &second, &length, err));
     INF_TRY(emit_length(scope, list, &count, err));
     INF_TRY(emit_vector(scope, count, &count, err));
-    return emit_one(scope, INF_OP_FILL, count, length, out, err);
+    return emit_node(scope, INF_OP_FILL, count, length, out, err);
 }
 
 // --- TensorList ---
@@ -176,7 +176,7 @@ static enum inf_code lower_length(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_result(scope, value, err);
 }
 
-// Items at an index, or at indices: input 0 the list, input 1 the indices.
+// Items at one index or several. Inputs: list, indices.
 static enum inf_code lower_get(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -214,7 +214,7 @@ static enum inf_code lower_pop(struct inf_tfjs_scope *scope, struct inf_error *e
     return emit_part(scope, &last, &values[1], err);
 }
 
-// Cuts what is too much off the end, or puts zeros there.
+// Truncates the list, or appends zero items.
 static enum inf_code lower_resize(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t length, kept, missing, dims, shape, zero, zeros, value;
@@ -228,7 +228,7 @@ static enum inf_code lower_resize(struct inf_tfjs_scope *scope, struct inf_error
     INF_TRY(emit_vector(scope, missing, &missing, err));
     INF_TRY(emit_concat(scope, missing, dims, &shape, err));
     INF_TRY(inf_tfjs_add_scalar(scope, inf_tfjs_input(scope, 0)->dtype, 0, &zero, err));
-    INF_TRY(emit_one(scope, INF_OP_FILL, shape, zero, &zeros, err));
+    INF_TRY(emit_node(scope, INF_OP_FILL, shape, zero, &zeros, err));
     INF_TRY(emit_concat(scope, value, zeros, &value, err));
     return inf_tfjs_result(scope, value, err);
 }
@@ -241,14 +241,14 @@ static enum inf_code lower_list_concat(struct inf_tfjs_scope *scope, struct inf_
     return emit_lengths(scope, list, &values[1], err);
 }
 
-// (tensor, indices, shape of items[, number of items])
+// Inputs: tensor, indices, shape of items, and optionally the number of items.
 static enum inf_code lower_list_scatter(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_shape item = {.rank = INF_RANK_UNKNOWN};
     uint32_t length, value;
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, 0, &length, err));
     if (scope->input_count > 3) {
-        // -1 stands for as many as it takes.
+        // -1 means as many items as needed.
         INF_TRY(inf_tfjs_binary(scope, INF_BINARY_MAX, length, scope->inputs[3], &length, err));
     }
     INF_TRY(emit_list(scope, length, &item, inf_tfjs_input(scope, 0)->dtype, &value, err));
@@ -256,9 +256,9 @@ static enum inf_code lower_list_scatter(struct inf_tfjs_scope *scope, struct inf
     return inf_tfjs_result(scope, value, err);
 }
 
-// Cuts a tensor into items of equal length: [n*a,b] becomes [n,a,b].
-static enum inf_code emit_cut(struct inf_tfjs_scope *scope, uint32_t tensor, uint32_t lengths_input,
-                              uint32_t *out, struct inf_error *err)
+// Splits a tensor into items of equal length: [n*a,b] becomes [n,a,b].
+static enum inf_code emit_split(struct inf_tfjs_scope *scope, uint32_t tensor,
+                                uint32_t lengths_input, uint32_t *out, struct inf_error *err)
 {
     struct inf_tfjs_ints lengths;
     uint32_t rest, first, shape;
@@ -274,13 +274,13 @@ static enum inf_code emit_cut(struct inf_tfjs_scope *scope, uint32_t tensor, uin
     INF_TRY(inf_tfjs_add_ints(scope, dims, 2, &first, err));
     INF_TRY(emit_dims(scope, tensor, 1, &rest, err));
     INF_TRY(emit_concat(scope, first, rest, &shape, err));
-    return emit_one(scope, INF_OP_RESHAPE, tensor, shape, out, err);
+    return emit_node(scope, INF_OP_RESHAPE, tensor, shape, out, err);
 }
 
 static enum inf_code lower_list_split(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;
-    INF_TRY(emit_cut(scope, scope->inputs[0], 2, &value, err));
+    INF_TRY(emit_split(scope, scope->inputs[0], 2, &value, err));
     return inf_tfjs_result(scope, value, err);
 }
 
@@ -302,7 +302,7 @@ static enum inf_code lower_array(struct inf_tfjs_scope *scope, struct inf_error 
     return emit_list(scope, scope->inputs[0], &item, dtype, &values[1], err);
 }
 
-// (handle, index or indices, items, flow)
+// Inputs: handle, index or indices, items, flow.
 static enum inf_code lower_array_write(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     int64_t grows;
@@ -314,7 +314,7 @@ static enum inf_code lower_array_write(struct inf_tfjs_scope *scope, struct inf_
     return inf_tfjs_result(scope, value, err);
 }
 
-// (handle, index or indices, flow)
+// Inputs: handle, index or indices, flow.
 static enum inf_code lower_array_read(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -322,11 +322,11 @@ static enum inf_code lower_array_read(struct inf_tfjs_scope *scope, struct inf_e
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// (handle, tensor, lengths, flow)
+// Inputs: handle, tensor, lengths, flow.
 static enum inf_code lower_array_split(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;
-    INF_TRY(emit_cut(scope, scope->inputs[1], 2, &value, err));
+    INF_TRY(emit_split(scope, scope->inputs[1], 2, &value, err));
     return inf_tfjs_result(scope, value, err);
 }
 

@@ -27,7 +27,7 @@ static enum inf_code lower_binary(struct inf_tfjs_scope *scope, struct inf_error
     return inf_tfjs_result(scope, value, err);
 }
 
-// TensorFlow.js divides integers as floor_div does, whichever way the model asks.
+// TensorFlow.js divides integers with rounding towards minus infinity for all division operators.
 static enum inf_code lower_div(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;
@@ -59,7 +59,7 @@ static enum inf_code lower_compare(struct inf_tfjs_scope *scope, struct inf_erro
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// NaN is what differs from itself.
+// IsNan: only NaN differs from itself.
 static enum inf_code lower_is_nan(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct inf_build_node call =
@@ -104,7 +104,7 @@ static enum inf_code lower_prelu(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Select of TensorFlow 1 lets a vector choose whole rows; otherwise it is SelectV2.
+// Select of TensorFlow 1 takes a vector that selects whole rows; otherwise it is SelectV2.
 static enum inf_code lower_select(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t condition = scope->inputs[0];
@@ -140,15 +140,15 @@ static enum inf_code lower_cast(struct inf_tfjs_scope *scope, struct inf_error *
     INF_TRY(inf_tfjs_attr_dtype(scope->node, "DstT", &dtype, err));
     if (dtype == INF_DTYPE_NONE)
         return inf_tfjs_fail(scope, err, INF_INVALID, "has no attribute DstT");
-    // What TensorFlow.js holds in one type needs no cast between its variants.
+    // Types that TensorFlow.js stores alike need no cast.
     if (inf_tfjs_input(scope, 0)->dtype == dtype)
         return inf_tfjs_result(scope, scope->inputs[0], err);
     call.attrs.cast.dtype = dtype;
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Reads the axes of a reduction. An empty list reduces nothing, which the graph's reduce cannot
-// say.
+// Reads the axes of a reduction. An empty list reduces nothing, which the graph's REDUCE cannot
+// express.
 static enum inf_code read_reduction(struct inf_tfjs_scope *scope, struct inf_attrs_reduce *attrs,
                                     bool *is_identity, struct inf_error *err)
 {

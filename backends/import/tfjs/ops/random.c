@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers. A seed gives the same ones every run, as in TensorFlow.js; they are not those
-// that it draws, which hang on its generator.
+// Random numbers. A seed gives the same numbers in every run, as in TensorFlow.js. They differ from
+// those of TensorFlow.js, which depend on its generator.
 #include "backends/import/tfjs/lower.h"
 #include "backends/import/tfjs/op_table.h"
 
-// TensorFlow's two seeds as one; 0 where both are 0, and only there.
+// Combines TensorFlow's two seeds into one, which is 0 only if both are 0.
 static enum inf_code read_seed(struct inf_tfjs_scope *scope, int32_t *out, struct inf_error *err)
 {
     int32_t seed = 0, seed2 = 0;
@@ -43,7 +43,7 @@ static enum inf_code emit_cast(struct inf_tfjs_scope *scope, enum inf_dtype dtyp
     return inf_tfjs_emit(scope, &call, value, err);
 }
 
-// (shape, least, limit): least + floor(limit - least times [0, 1)).
+// Inputs: shape, minimum, limit. Adds minimum + floor((limit - minimum) * uniform [0, 1)).
 static enum inf_code lower_random_int(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value, range;
@@ -76,8 +76,8 @@ static enum inf_code emit_sample_shape(struct inf_tfjs_scope *scope, uint32_t *s
     return inf_tfjs_emit(scope, &call, shape, err);
 }
 
-// (logits [b,c], samples): how many of the sums of probabilities so far are at or below a random
-// number; rounding may leave the last sum below it, so that one is not asked.
+// Inputs: logits [b,c], samples. A sample is the number of cumulative probabilities at or below a
+// random number. The last one is not compared, because rounding may leave it below 1.
 static enum inf_code lower_multinomial(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t shape, drawn, sums, place, last;

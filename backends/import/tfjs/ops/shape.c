@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that change shapes, ask for them, or make tensors from them.
+// Operators that change shapes, return them, or pack and unpack tensors.
 #include "backends/import/tfjs/layout.h"
 #include "backends/import/tfjs/op_table.h"
 
@@ -47,7 +47,7 @@ static enum inf_code lower_transpose(struct inf_tfjs_scope *scope, struct inf_er
     struct inf_build_node call =
         inf_build_describe(INF_OP_TRANSPOSE, scope->inputs[0], INF_VALUE_NONE, INF_VALUE_NONE);
     INF_TRY(inf_tfjs_const_axes(scope, 1, "perm", &call.attrs.transpose.perm, err));
-    // No axes to permute: the graph's transpose would take an empty list for "reversed".
+    // There are no axes to permute; the graph's TRANSPOSE would reverse the axes.
     if (call.attrs.transpose.perm.count == 0)
         return inf_tfjs_result(scope, scope->inputs[0], err);
     return inf_tfjs_finish(scope, &call, err);
@@ -73,7 +73,7 @@ static enum inf_code lower_space_to_depth(struct inf_tfjs_scope *scope, struct i
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Joins tensors along an axis that is new: each gets it, then they are concatenated.
+// Joins tensors along a new axis: the axis is inserted into each, then they are concatenated.
 static enum inf_code lower_pack(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     int32_t axis = 0;
@@ -91,7 +91,7 @@ static enum inf_code lower_pack(struct inf_tfjs_scope *scope, struct inf_error *
     return inf_tfjs_finish(scope, &concat, err);
 }
 
-// Cuts a tensor into slices of size 1 and drops the axis from each.
+// Splits a tensor into slices of size 1 and removes the axis from each.
 static enum inf_code lower_unpack(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     int32_t axis = 0, count = 0;
@@ -141,7 +141,7 @@ static enum inf_code lower_shape(struct inf_tfjs_scope *scope, struct inf_error 
     return INF_OK;
 }
 
-// The number of dimensions: a constant where it is known, and else the size of the shape's shape.
+// The number of dimensions: a constant if it is known, else the size of the shape's shape.
 static enum inf_code lower_rank(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t value;
@@ -177,7 +177,7 @@ static enum inf_code lower_fill(struct inf_tfjs_scope *scope, struct inf_error *
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// ZerosLike and OnesLike: the shape of x filled with the kind.
+// ZerosLike and OnesLike: the shape of x filled with `kind`.
 static enum inf_code lower_like(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t shape, number;

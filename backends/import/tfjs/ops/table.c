@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hash tables that only answer: the keys in order, a binary search among them, and the value there
-// where the key is the one that was asked for.
+// Lookups in hash tables: the keys in sorted order as a constant, a binary search, and the value at
+// the position found if the key there is equal.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,21 +14,21 @@ enum inf_code inf_tfjs_table_handle(struct inf_tfjs_scope *scope, struct inf_err
     return inf_tfjs_result(scope, value, err);
 }
 
-// The table that the node's first input is, NULL where none is known there.
+// Returns the table of the node's first input; NULL if it is unknown.
 static const struct inf_tfjs_table *find_table(const struct inf_tfjs_scope *scope)
 {
     const struct inf_tfjs_node *node = &scope->source->nodes[scope->node->inputs[0].node];
-    // Identities have been lowered, so they are no circle.
+    // The Identity nodes have been lowered, so they form no cycle.
     while (node->table == NULL && strcmp(node->op, "Identity") == 0 && node->input_count > 0)
         node = &scope->source->nodes[node->inputs[0].node];
     return node->table;
 }
 
-// What fills a table.
+// The contents of a table.
 struct contents {
     const struct inf_weight *keys, *values;
-    uint32_t count;  // of keys, repeated ones too
-    uint32_t *order; // of `count`: their indices, in the order of keys; the caller's to free
+    uint32_t count;  // number of keys, with repeated ones
+    uint32_t *order; // `count` indices of keys in sorted order; the caller frees them
 };
 
 static enum inf_code check_weight(struct inf_tfjs_scope *scope, const char *name,
@@ -51,7 +51,7 @@ static enum inf_code check_weight(struct inf_tfjs_scope *scope, const char *name
     return INF_OK;
 }
 
-static double key_at(const struct inf_weight *keys, uint32_t index)
+static double get_key(const struct inf_weight *keys, uint32_t index)
 {
     const void *data = keys->data->data;
     return keys->dtype == INF_DTYPE_F32 ? (double)((const float *)data)[index]
@@ -61,8 +61,8 @@ static double key_at(const struct inf_weight *keys, uint32_t index)
 static int compare_keys(const void *a, const void *b, void *context)
 {
     uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    double x = key_at(context, left), y = key_at(context, right);
-    // A key that comes again later replaces the earlier one: it comes first here.
+    double x = get_key(context, left), y = get_key(context, right);
+    // A later key replaces an earlier equal one, so it is sorted first.
     return x != y ? (x > y) - (x < y) : (left < right) - (left > right);
 }
 
@@ -96,17 +96,17 @@ static enum inf_code read_contents(struct inf_tfjs_scope *scope, struct contents
         contents->order[i] = i;
     qsort_r(contents->order, contents->count, sizeof *contents->order, compare_keys,
             (void *)contents->keys);
-    // Only the first of equal keys stays.
+    // Keep only the first of equal keys.
     uint32_t kept = 0;
     for (uint32_t i = 0; i < contents->count; i++)
-        if (kept == 0 || key_at(contents->keys, contents->order[kept - 1]) !=
-                             key_at(contents->keys, contents->order[i]))
+        if (kept == 0 || get_key(contents->keys, contents->order[kept - 1]) !=
+                             get_key(contents->keys, contents->order[i]))
             contents->order[kept++] = contents->order[i];
     contents->count = kept;
     return INF_OK;
 }
 
-// Adds the elements of a weight in the table's order as a constant.
+// Adds the elements of a weight, in the table's order, as a constant.
 static enum inf_code add_ordered(struct inf_tfjs_scope *scope, const struct contents *contents,
                                  const struct inf_weight *weight, uint32_t *out_value,
                                  struct inf_error *err)
@@ -123,49 +123,49 @@ static enum inf_code add_ordered(struct inf_tfjs_scope *scope, const struct cont
                                err);
 }
 
-static enum inf_code emit(struct inf_tfjs_scope *scope, enum inf_op op, uint32_t a, uint32_t b,
-                          uint32_t *out_value, struct inf_error *err)
+static enum inf_code emit_binary_op(struct inf_tfjs_scope *scope, enum inf_op op, uint32_t a,
+                                    uint32_t b, uint32_t *out_value, struct inf_error *err)
 {
     struct inf_build_node call = inf_build_describe(op, a, b, INF_VALUE_NONE);
     return inf_tfjs_emit(scope, &call, out_value, err);
 }
 
-// The values of `asked`, a list, and the default where there is none.
+// Adds the values of `asked`, a list of keys, and the default for unknown ones.
 static enum inf_code emit_lookup(struct inf_tfjs_scope *scope, const struct contents *contents,
                                  uint32_t asked, uint32_t *out_value, struct inf_error *err)
 {
     uint32_t keys, values, place, last, near, found, value;
     INF_TRY(add_ordered(scope, contents, contents->keys, &keys, err));
     INF_TRY(add_ordered(scope, contents, contents->values, &values, err));
-    INF_TRY(emit(scope, INF_OP_SEARCH_SORTED, keys, asked, &place, err));
+    INF_TRY(emit_binary_op(scope, INF_OP_SEARCH_SORTED, keys, asked, &place, err));
     INF_TRY(inf_tfjs_add_scalar(scope, INF_DTYPE_I32, contents->count - 1, &last, err));
     struct inf_build_node call = inf_build_describe(INF_OP_BINARY, place, last, INF_VALUE_NONE);
     call.attrs.binary.kind = INF_BINARY_MIN;
     INF_TRY(inf_tfjs_emit(scope, &call, &place, err));
-    INF_TRY(emit(scope, INF_OP_GATHER, keys, place, &near, err));
-    INF_TRY(emit(scope, INF_OP_GATHER, values, place, &value, err));
-    INF_TRY(emit(scope, INF_OP_COMPARE, near, asked, &found, err));
+    INF_TRY(emit_binary_op(scope, INF_OP_GATHER, keys, place, &near, err));
+    INF_TRY(emit_binary_op(scope, INF_OP_GATHER, values, place, &value, err));
+    INF_TRY(emit_binary_op(scope, INF_OP_COMPARE, near, asked, &found, err));
     call = inf_build_describe(INF_OP_SELECT, found, value, scope->inputs[2]);
     return inf_tfjs_emit(scope, &call, out_value, err);
 }
 
-// A list may be asked at once; other shapes are made one, and the answer gets them back.
+// Looks up a list. Other shapes are flattened first, and the result is reshaped.
 static enum inf_code emit_find(struct inf_tfjs_scope *scope, const struct contents *contents,
                                uint32_t *out_value, struct inf_error *err)
 {
     uint32_t asked = scope->inputs[1], shape, flat;
-    INF_TRY(emit(scope, INF_OP_SHAPE, asked, INF_VALUE_NONE, &shape, err));
+    INF_TRY(emit_binary_op(scope, INF_OP_SHAPE, asked, INF_VALUE_NONE, &shape, err));
     if (contents->count == 0)
-        return emit(scope, INF_OP_FILL, shape, scope->inputs[2], out_value, err);
+        return emit_binary_op(scope, INF_OP_FILL, shape, scope->inputs[2], out_value, err);
     if (inf_tfjs_input(scope, 1)->shape.rank == 1)
         return emit_lookup(scope, contents, asked, out_value, err);
     INF_TRY(inf_tfjs_add_ints(scope, (const int64_t[]){-1}, 1, &flat, err));
-    INF_TRY(emit(scope, INF_OP_RESHAPE, asked, flat, &asked, err));
+    INF_TRY(emit_binary_op(scope, INF_OP_RESHAPE, asked, flat, &asked, err));
     INF_TRY(emit_lookup(scope, contents, asked, out_value, err));
-    return emit(scope, INF_OP_RESHAPE, *out_value, shape, out_value, err);
+    return emit_binary_op(scope, INF_OP_RESHAPE, *out_value, shape, out_value, err);
 }
 
-// (table, keys, default)
+// Inputs: table, keys, default.
 static enum inf_code lower_find(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     struct contents contents = {.order = NULL};
@@ -191,7 +191,7 @@ static enum inf_code lower_size(struct inf_tfjs_scope *scope, struct inf_error *
 static const struct inf_tfjs_op ops[] = {
     {"HashTable", inf_tfjs_table_handle, 0, 0, 0},
     {"HashTableV2", inf_tfjs_table_handle, 0, 0, 0},
-    // What fills a table has been looked at before any node is lowered.
+    // The operators that fill tables were read before any node is lowered.
     {"InitializeTable", inf_tfjs_table_handle, 3, 3, 0},
     {"InitializeTableV2", inf_tfjs_table_handle, 3, 3, 0},
     {"LookupTableImport", inf_tfjs_table_handle, 3, 3, 0},

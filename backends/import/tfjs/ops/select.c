@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that search, sort, count and put elements at places.
+// Operators that search, sort, count, select and scatter elements.
 #include <math.h>
 #include <string.h>
 
@@ -13,9 +13,9 @@ static enum inf_code lower_where(struct inf_tfjs_scope *scope, struct inf_error 
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// *out = input `input` as a scalar f32; minus infinity where there is no such input.
-static enum inf_code threshold(struct inf_tfjs_scope *scope, uint32_t input, double absent,
-                               uint32_t *out, struct inf_error *err)
+// *out = input `input` as a scalar f32; minus infinity if it is absent.
+static enum inf_code add_threshold(struct inf_tfjs_scope *scope, uint32_t input, double absent,
+                                   uint32_t *out, struct inf_error *err)
 {
     if (input >= scope->input_count)
         return inf_tfjs_add_scalar(scope, INF_DTYPE_F32, absent, out, err);
@@ -23,15 +23,15 @@ static enum inf_code threshold(struct inf_tfjs_scope *scope, uint32_t input, dou
     return INF_OK;
 }
 
-// The versions differ in their inputs, and in which of indices, scores and count they give: V2 and
-// V3 indices, V4 indices and count, V5 all three.
+// Versions differ in their inputs and outputs: V2 and V3 return indices, V4 indices and count, V5
+// indices, scores and count.
 static enum inf_code lower_nms(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t made[3], *values, inputs[6];
     int32_t version = scope->op->kind;
     memcpy(inputs, scope->inputs, 3 * sizeof *inputs);
     for (uint32_t i = 3; i < 6; i++)
-        INF_TRY(threshold(scope, i, i == 4 ? -INFINITY : 0, &inputs[i], err));
+        INF_TRY(add_threshold(scope, i, i == 4 ? -INFINITY : 0, &inputs[i], err));
     struct inf_build_node call = inf_build_describe_list(INF_OP_NMS, inputs, 6);
     call.output_count = 3;
     if (version >= 4)
@@ -124,7 +124,7 @@ static enum inf_code lower_cumulate(struct inf_tfjs_scope *scope, struct inf_err
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// A number of diagonals to keep below or above the middle; negative: all of them.
+// Reads a number of diagonals to keep below or above the main one; negative: all.
 static enum inf_code read_diagonals(struct inf_tfjs_scope *scope, uint32_t input, int32_t all,
                                     int32_t sign, int32_t *out, struct inf_error *err)
 {
@@ -156,7 +156,7 @@ static enum inf_code lower_gather_nd(struct inf_tfjs_scope *scope, struct inf_er
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// *out = `value` (a scalar) everywhere in a tensor of this shape (a value).
+// *out = a tensor of this shape (a value) with all elements `value` (a scalar).
 static enum inf_code emit_fill(struct inf_tfjs_scope *scope, uint32_t shape, uint32_t value,
                                uint32_t *out, struct inf_error *err)
 {
@@ -164,7 +164,7 @@ static enum inf_code emit_fill(struct inf_tfjs_scope *scope, uint32_t shape, uin
     return inf_tfjs_emit(scope, &call, out, err);
 }
 
-// (indices, updates, shape): several for one place add up.
+// Inputs: indices, updates, shape. Several updates of one position add up.
 static enum inf_code lower_scatter_nd(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t zero, zeros;
@@ -183,8 +183,8 @@ static enum inf_code lower_scatter_update(struct inf_tfjs_scope *scope, struct i
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// Makes indices [n] or [] into [n,1], and one value into one for each of them.
-static enum inf_code spread_sparse(struct inf_tfjs_scope *scope, uint32_t *indices,
+// Reshapes indices [n] or [] to [n,1], and repeats a single value for each of them.
+static enum inf_code expand_sparse(struct inf_tfjs_scope *scope, uint32_t *indices,
                                    uint32_t *values, struct inf_error *err)
 {
     int64_t column[] = {-1, 1};
@@ -213,11 +213,11 @@ static enum inf_code spread_sparse(struct inf_tfjs_scope *scope, uint32_t *indic
     return emit_fill(scope, shape, *values, values, err);
 }
 
-// (indices, shape, values, default)
+// Inputs: indices, shape, values, default.
 static enum inf_code lower_sparse_to_dense(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     uint32_t indices = scope->inputs[0], values = scope->inputs[2], background;
-    INF_TRY(spread_sparse(scope, &indices, &values, err));
+    INF_TRY(expand_sparse(scope, &indices, &values, err));
     INF_TRY(emit_fill(scope, scope->inputs[1], scope->inputs[3], &background, err));
     struct inf_build_node call = inf_build_describe(INF_OP_SCATTER_ND, background, indices, values);
     return inf_tfjs_finish(scope, &call, err);
@@ -247,4 +247,4 @@ static const struct inf_tfjs_op ops[] = {
     {"SparseToDense", lower_sparse_to_dense, 3, 4, 0},
 };
 
-const struct inf_tfjs_op_table inf_tfjs_ops_pick = {ops, INF_ARRAY_LENGTH(ops)};
+const struct inf_tfjs_op_table inf_tfjs_ops_select = {ops, INF_ARRAY_LENGTH(ops)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows in one and three dimensions, pictures, and tensors from nothing.
+// Windows in one and three dimensions, operators on pictures, and operators that fill new tensors.
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "backends/import/tfjs/layout.h"
 #include "backends/import/tfjs/op_table.h"
 
-// The spatial elements of a list attribute that has one element for each of `rank` + 2 dimensions.
+// Reads the spatial elements of a list attribute that has one element per dimension (`rank` + 2).
 static enum inf_code read_spatial(struct inf_tfjs_scope *scope, const char *key, int32_t rank,
                                   struct inf_ints *out, struct inf_error *err)
 {
@@ -131,7 +131,7 @@ static enum inf_code lower_lrn(struct inf_tfjs_scope *scope, struct inf_error *e
 
 // --- pictures ---
 
-// "bilinear" or "nearest", in either case.
+// Reads "bilinear" or "nearest", in either case.
 static enum inf_code read_method(struct inf_tfjs_scope *scope, const char *key,
                                  enum inf_resize_kind *out, struct inf_error *err)
 {
@@ -190,9 +190,9 @@ static enum inf_code lower_space_batch(struct inf_tfjs_scope *scope, struct inf_
     return inf_tfjs_finish(scope, &call, err);
 }
 
-// --- tensors from nothing ---
+// --- new tensors ---
 
-// Ones and Zeros of a shape.
+// Ones and Zeros.
 static enum inf_code lower_full(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     enum inf_dtype dtype = INF_DTYPE_F32;
@@ -227,8 +227,8 @@ static enum inf_code lower_lin_space(struct inf_tfjs_scope *scope, struct inf_er
     return inf_tfjs_result(scope, value, err);
 }
 
-// The shape that two shapes broadcast to: where the longer one has more dimensions they are its
-// own, elsewhere the one that is not 1.
+// The shape to which two shapes broadcast: leading dimensions of the longer one, otherwise the
+// dimension that is not 1.
 static enum inf_code lower_broadcast_args(struct inf_tfjs_scope *scope, struct inf_error *err)
 {
     const int64_t one[] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -290,4 +290,4 @@ static const struct inf_tfjs_op ops[] = {
     {"Einsum", lower_einsum, 1, INF_LIMIT_NODE_INPUTS, 0},
 };
 
-const struct inf_tfjs_op_table inf_tfjs_ops_more = {ops, INF_ARRAY_LENGTH(ops)};
+const struct inf_tfjs_op_table inf_tfjs_ops_window = {ops, INF_ARRAY_LENGTH(ops)};
