@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A file cache in front of the GLSL compiler. Files are named after the hash of the source.
 #include "backends/jit/glsl.h"
 
 #include <fcntl.h>
@@ -11,7 +12,8 @@
 
 #include "backends/storage/file.h"
 
-// A file: this, the source, the words. Only what is whole and of the very source is used.
+// The header of a file. The source and the SPIR-V words follow. A file is used only if it is
+// complete and has the same source.
 struct header {
     char magic[8];
     uint64_t source_bytes, spirv_bytes;
@@ -41,7 +43,7 @@ static void file_name(const char *source, char name[40])
     snprintf(name, 40, "fused-%016" PRIx64 ".spv", inf_glsl_hash(source));
 }
 
-// Takes the words out of a file's bytes; false where they are not exactly what they should be.
+// Copies the words from the bytes of a file. Returns false if the file is not exactly as expected.
 static bool parse_file(struct inf_spirv *spirv, const char *file, size_t size, const char *source)
 {
     struct header header;
@@ -91,7 +93,8 @@ static bool write_parts(int fd, const struct header *header, const char *source,
     return fsync(fd) == 0;
 }
 
-// Whole or not at all. One that cannot be written is compiled again by the next start.
+// Writes the file completely or not at all. If that fails, the next start compiles the shader
+// again.
 static void write_file(const struct inf_spirv *spirv, const char *source, int directory,
                        const char *name)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built without shaderc.
+// The compiler of a build without shaderc: it always fails.
 #include "backends/jit/glsl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compiles GLSL with shaderc.
 #include <shaderc/shaderc.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The Vulkan backend: finds GPUs, reads their properties when they are opened, and fills the
+// backend's table of functions.
 #include "backends/vulkan/vulkan.h"
 
 #include <inttypes.h>
@@ -16,10 +18,12 @@
 
 #define VULKAN_PRIORITY 300
 
-// Runs that a GPU may overlap; what computes on the CPU has nothing to overlap with.
+// Runs that a GPU may overlap. A software device computes on the CPU, where overlapping gains
+// nothing.
 #define GPU_SLOTS 2
 
-// Multiply-adds a second until more is known: what the weakest of each kind reach.
+// Multiply-adds per second that are assumed before anything is measured: what the slowest devices
+// of each kind reach.
 #define GPU_RATE      UINT64_C(10000000000)
 #define SOFTWARE_RATE UINT64_C(2000000000)
 
@@ -44,14 +48,14 @@ static uint64_t local_bytes(const VkPhysicalDeviceMemoryProperties *memory)
     return bytes;
 }
 
-// Writes the 32 digits of a UUID, and their end.
+// Writes the 32 hexadecimal digits of a UUID and a terminating zero.
 static void write_uuid(char text[2 * VK_UUID_SIZE + 1], const uint8_t uuid[VK_UUID_SIZE])
 {
     for (size_t i = 0; i < VK_UUID_SIZE; i++)
         snprintf(text + 2 * i, 3, "%02x", uuid[i]);
 }
 
-// "DEVICE-UUID DRIVER-UUID VERSION": drivers give every build of theirs a UUID of its own.
+// The identity is "DEVICE-UUID DRIVER-UUID VERSION". Drivers have a different UUID for every build.
 static void write_identity(struct vk_gpu *gpu, const VkPhysicalDeviceIDProperties *ids)
 {
     struct inf_device_info *info = &gpu->base.info;
@@ -114,8 +118,8 @@ static bool has_triples(const struct vk_gpu *gpu)
     return all;
 }
 
-// Facts of subgroups: their size where shaders may compute across them, and whether one is eight invocations that may
-// read each other's values.
+// Reads the subgroup properties: the size, if shaders may compute across a subgroup, and whether
+// subgroups have eight invocations that may read each other's values.
 static void examine_subgroups(struct vk_gpu *gpu)
 {
     VkPhysicalDeviceSubgroupProperties subgroup = {
@@ -147,7 +151,7 @@ static bool has_extension(const struct vk_gpu *gpu, const char *name)
     return found;
 }
 
-// What of its limits and features decides what it computes, and how.
+// Lists the limits and features that decide what the device computes, and how.
 static void list_features(struct vk_gpu *gpu)
 {
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
@@ -194,13 +198,14 @@ static enum inf_code examine_gpu(struct vk_gpu *gpu, uint32_t index,
     gpu->half_storage = has_half_storage(gpu);
     if (gpu->half_storage)
         gpu->base.info.precisions |= INF_PRECISION_BIT(INF_PRECISION_FP16);
-    // llvmpipe loads a texel in a few instructions, but each number of a buffer behind a test of its own.
+    // llvmpipe loads a texel in a few instructions, but checks the bounds of each number of a
+    // buffer.
     const VkPhysicalDeviceLimits *limits = &gpu->properties.limits;
     gpu->texels = gpu->base.info.kind == INF_DEVICE_SOFTWARE && gpu->half_storage &&
                   limits->maxTexelBufferElements >= limits->maxStorageBufferRange / sizeof(float);
     gpu->texel_triples = gpu->texels && has_triples(gpu);
     examine_subgroups(gpu);
-    // llvmpipe computes eight invocations at a time; GPUs 16 to 64.
+    // llvmpipe computes eight invocations at a time, GPUs 16 to 64.
     gpu->group_size = gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 64;
     atomic_init(&gpu->slice_cost,
                 (gpu->base.info.kind == INF_DEVICE_SOFTWARE ? SOFTWARE_RATE : GPU_RATE) /

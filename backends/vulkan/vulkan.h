@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs through Vulkan 1.2: compute shaders recorded once and replayed. It declines what it has no
-// shader for; such nodes run on ref in the same plan.
+// GPUs through Vulkan 1.2: compute shaders that are recorded once and replayed. The backend
+// declines nodes that it has no shader for; these run on ref in the same plan.
 #ifndef INF_BACKENDS_VULKAN_VULKAN_H
 #define INF_BACKENDS_VULKAN_VULKAN_H
 

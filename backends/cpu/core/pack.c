@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/core/pack.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ void inf_cpu_packs_fini(struct inf_cpu_packs *packs)
 
 struct inf_cpu_panel inf_cpu_panel_at(const struct inf_nn *nn, size_t first, size_t columns)
 {
+    assert(first < columns);
     size_t rest = columns - first;
     size_t whole = nn->gemm->width;
     size_t half = nn->gemm_half->width;
@@ -355,6 +357,7 @@ enum inf_code inf_cpu_pack_get(struct inf_cpu_pack **out_pack, struct inf_cpu_pa
                                struct inf_device *device, const struct inf_cpu_matrix *matrix,
                                struct inf_error *err)
 {
+    assert(matrix->blob != NULL && matrix->columns > 0);
     struct inf_cpu_pack *made = NULL;
     inf_mutex_lock(&packs->mutex);
     struct inf_cpu_pack *found = find_pack(packs, matrix);

@@ -20,6 +20,7 @@
 // never waits for a helper that has not begun.
 #include "backends/cpu/core/team.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -136,6 +137,7 @@ static void wait_for_helpers(struct inf_cpu_region *region)
 void inf_cpu_team_run_tiles(struct inf_cpu_team *team, const struct inf_cpu_tiles *work,
                             size_t workers)
 {
+    assert(work->tile != NULL);
     struct inf_cpu_region *region = team->region;
     if (region == NULL || INF_MIN(workers, work->tiles) <= 1) {
         for (size_t tile = 0; tile < work->tiles; tile++)
@@ -168,6 +170,7 @@ static void run_thread(void *context, size_t worker)
 
 void inf_cpu_team_run_region(struct inf_cpu_team *team, void (*lead)(void *context), void *context)
 {
+    assert(lead != NULL && team->region == NULL);
     size_t threads = pthreadpool_get_threads_count(team->pool);
     if (threads == 1) {
         lead(context);

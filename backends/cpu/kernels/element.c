@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_ELEMENT_TABLE, the name of the table it defines.
+// Loops over elements of any type. Compiled once for each ISA level; INF_ELEMENT_TABLE is the name
+// of the table that it defines.
 #include "backends/cpu/kernels/element.h"
 
 // --- casts ---
 
-// A float as an integer type: its bounds are powers of two or one below, which round to the power.
+// Converts a float to an integer type, cut to the type's range. The bounds are powers of two, or
+// one below, which round to the power in floating point.
 #define TRUNCATE(type, least, most, x)                                                             \
     ((x) != (x)                      ? (type)0                                                     \
      : (x) <= (__typeof__(x))(least) ? (type)(least)                                               \
      : (x) >= (__typeof__(x))(most)  ? (type)(most)                                                \
                                      : (type)(x))
 
-// "truth" is bool, a name that is a macro.
+// The names say "truth" because `bool` is a macro.
 #define truth_of_truth(x) ((uint8_t)((x) != 0))
 #define truth_of_int(x)   ((uint8_t)((x) != 0))
 #define truth_of_float(x) ((uint8_t)((x) != 0))
@@ -40,7 +42,7 @@
 #define i64_of_int(x)     ((int64_t)(x))
 #define i64_of_float(x)   TRUNCATE(int64_t, INT64_MIN, INT64_MAX, x)
 #define f32_of_truth(x)   ((float)((x) != 0))
-// Integers below 64 bits are exact in double: then the compiler drops the detour.
+// Integers of less than 64 bits are exact in double, so they need no detour by way of double.
 #define f32_of_int(x)   (sizeof(x) < 8 ? (float)(x) : (float)(double)(x))
 #define f32_of_float(x) ((float)(x))
 #define f64_of_truth(x) ((double)((x) != 0))
@@ -127,7 +129,8 @@ COMPARES(i64, int64_t)
 COMPARES(f32, float)
 COMPARES(f64, double)
 
-// Wrapping around is the same for signed types; `wide` is what the compiler multiplies in.
+// Wrapping arithmetic is the same for signed and unsigned types. `wide` is the type that it is
+// computed in.
 #define WRAPS(bits, type, wide)                                                                    \
     PAIR(add_##bits, type, type, (wide)a + (wide)b)                                                \
     PAIR(sub_##bits, type, type, (wide)a - (wide)b)                                                \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops over elements of all types but the 16-bit floats: casts, comparisons, choices, and integers
-// that are added, multiplied and the like. element.c is compiled once for each instruction set, each giving
-// one table. Tables are by enum inf_dtype; NULL where there is no loop.
+// Inner loops over elements of all types but the 16-bit floats: casts, comparisons, selections, and
+// integer arithmetic. element.c is compiled once for each ISA level and gives one table each.
+// Entries are by enum inf_dtype; NULL if there is no loop.
 //
-// A bool is true where its byte is not 0, and written as 0 or 1. Integers wrap around.
+// A bool is true if its byte is not 0, and is written as 0 or 1. Integers wrap around.
 #ifndef INF_BACKENDS_CPU_KERNELS_ELEMENT_H
 #define INF_BACKENDS_CPU_KERNELS_ELEMENT_H
 
@@ -12,7 +12,7 @@
 
 #include "proto/core/dtype.h"
 
-// What is compared; greater is less with its operands the other way round.
+// Comparisons. Greater is less with its operands swapped.
 enum inf_element_compare {
     INF_ELEMENT_EQUAL,
     INF_ELEMENT_NOT_EQUAL,
@@ -21,14 +21,14 @@ enum inf_element_compare {
     INF_ELEMENT_COMPARE_COUNT,
 };
 
-// Functions of two integers. Of bools: and, or, xor.
+// Functions of two integers. Bools have only and, or, xor.
 enum inf_element_binary {
     INF_ELEMENT_ADD,
     INF_ELEMENT_SUB,
     INF_ELEMENT_MUL,
     INF_ELEMENT_MIN,
     INF_ELEMENT_MAX,
-    INF_ELEMENT_AND, // bit by bit
+    INF_ELEMENT_AND, // bitwise
     INF_ELEMENT_OR,
     INF_ELEMENT_XOR,
     INF_ELEMENT_BINARY_COUNT,
@@ -40,13 +40,13 @@ typedef void inf_element_map_fn(size_t count, const void *x, void *y);
 // y[i] = f(a[i], b[i]) for i below `count`.
 typedef void inf_element_binary_fn(size_t count, const void *a, const void *b, void *y);
 
-#define INF_ELEMENT_SIZES 4 // 1, 2, 4 and 8 bytes: 2 to the power of the index
+#define INF_ELEMENT_SIZES 4 // of 1, 2, 4 and 8 bytes: 2 to the power of the index
 
 struct inf_element {
-    // [from][to]: floats to integers truncate and are cut to the type's range, NaN becomes 0; 64-bit integers
-    // go to float by way of double.
+    // [from][to]. Floats to integers truncate and are cut to the type's range; NaN becomes 0.
+    // 64-bit integers convert to float by way of double.
     inf_element_map_fn *cast[INF_DTYPE_COUNT][INF_DTYPE_COUNT];
-    // y is bool; whatever is compared with NaN is false, but for not equal.
+    // y is bool. Every comparison with NaN is false, except not equal.
     inf_element_binary_fn *compare[INF_ELEMENT_COMPARE_COUNT][INF_DTYPE_COUNT];
     inf_element_binary_fn *binary[INF_ELEMENT_BINARY_COUNT][INF_DTYPE_COUNT];
     // y[i] = condition[i] ? a[i] : b[i]
@@ -56,7 +56,7 @@ struct inf_element {
     inf_element_map_fn *fill[INF_ELEMENT_SIZES];
 };
 
-// Tables that this build may have; which it has is known from isa.h only.
+// Tables that this build may have. isa.h says which ones it has.
 extern const struct inf_element inf_element_baseline, inf_element_avx2, inf_element_avx512,
     inf_element_neon;
 

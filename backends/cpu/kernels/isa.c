@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the ISA levels that this processor has.
 #include "backends/cpu/kernels/isa.h"
 
 #include <string.h>

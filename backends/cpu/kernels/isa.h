@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction sets that our own loops are compiled for, as levels: each has the loops of the one
-// below it, or better ones. Which levels there are depends on the architecture (isa_x86_64.c,
-// isa_aarch64.c, isa_other.c), how many of them on the processor.
+// ISA levels: the sets of vector instructions that the loops are compiled for. Each level has the
+// loops of the level below it, or better ones. The architecture decides which levels exist
+// (isa_x86_64.c, isa_aarch64.c, isa_other.c), and the processor how many of them are present.
 #ifndef INF_BACKENDS_CPU_KERNELS_ISA_H
 #define INF_BACKENDS_CPU_KERNELS_ISA_H
 
@@ -14,8 +14,8 @@
 #include "backends/cpu/kernels/simd.h"
 
 struct inf_isa {
-    const char *name;  // as the setting cpu_isa_max has it
-    const char *title; // for people
+    const char *name;  // value of the setting cpu_isa_max
+    const char *title; // shown to users
     const struct inf_simd *simd;
     const struct inf_element *element;
     const struct inf_rnn *rnn;
@@ -25,26 +25,27 @@ struct inf_isa {
     const struct inf_q8 *q8;
 };
 
-// The levels that this processor has, from the least (0) up; NULL behind the best. Any thread.
+// Returns level `level` of this processor, 0 being the lowest; NULL above the best one. Any thread.
 const struct inf_isa *inf_isa_level(unsigned level);
 
-// The best level of this processor. Any thread.
+// Returns the best level of this processor. Any thread.
 const struct inf_isa *inf_isa_best(void);
 
-// The best level of this processor that is not above the one called `name`; inf_isa_best() for "auto",
-// "" and NULL. NULL where no processor of this architecture has a level of that name. Any thread.
+// Returns the best level of this processor that is not above the level called `name`; the best of
+// all for "auto", "" and NULL. Returns NULL if this architecture has no level of that name. Any
+// thread.
 const struct inf_isa *inf_isa_at_most(const char *name);
 
 // --- for the files of architectures ---
 
-// A level, and whether this processor has it.
+// A level, and a function that tells if this processor has it.
 struct inf_isa_row {
     struct inf_isa isa;
     bool (*present)(void);
 };
 
-// The levels of this architecture, the least first; one without present() ends them. The first is
-// always present.
+// The levels of this architecture, the lowest first. The first level is always present. An entry
+// without present() ends the list.
 extern const struct inf_isa_row inf_isa_rows[];
 
 #endif

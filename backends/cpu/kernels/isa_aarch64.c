@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ISA levels of arm64: NEON, and NEON with dot products.
 #include <sys/auxv.h>
 
 #include "backends/cpu/kernels/isa.h"
@@ -25,7 +26,7 @@ static const struct inf_q8 q8_neon = {&inf_gemm_q8_neon, &inf_eltwise_q8_neon,
 static const struct inf_q8 q8_dotprod = {&inf_gemm_q8_dotprod, &inf_eltwise_q8_dotprod,
                                          &inf_depthwise_q8_dotprod, &inf_depthwise_q8_dotprod};
 
-// Dot products are of integers: floats have nothing of them.
+// The dot product instructions are for integers, so the loops of floats are those of plain NEON.
 const struct inf_isa_row inf_isa_rows[] = {
     {{"neon", "NEON", &inf_simd_neon, &inf_element_neon, &inf_rnn_neon, &inf_pick_neon,
       &inf_norm_neon, &nn_neon, &q8_neon},

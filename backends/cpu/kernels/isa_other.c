@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The only ISA level of other architectures: plain C.
 #include "backends/cpu/kernels/isa.h"
 
 static bool is_always_present(void)

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_NN_DEPTHWISE, the name of the table it defines.
+// Depthwise convolutions. Compiled once for each ISA level; INF_NN_DEPTHWISE is the name of the
+// table that it defines.
 //
-// A call goes along a row (or two) of results in blocks of some pixels. For a vector of channels of
-// such a block each pixel of x is loaded once a row and used for every tap and result that it meets.
+// A call computes one or two rows of results in blocks of up to six pixels. For each vector of
+// channels of a block, each pixel of x is loaded once in a row and used for all taps and results
+// that read it.
 #include "backends/cpu/kernels/nn.h"
 #include "backends/cpu/kernels/vec.h"
 
 #define BLOCK_MAX  6
-#define PIXELS_MAX ((BLOCK_MAX - 1) * 2 + 5) // of x that a block looks at
+#define PIXELS_MAX ((BLOCK_MAX - 1) * 2 + 5) // pixels of x that a block reads
 #define TAPS_MAX   5
 
 struct shape {
-    size_t taps, stride, rows; // taps of a side; rows of results
+    size_t taps, stride, rows; // taps along one side; rows of results
 };
 
 struct block {
-    ptrdiff_t first; // pixel of x that the first window starts at
+    ptrdiff_t first; // pixel of x where the first window starts
     size_t output;   // first pixel of y
     size_t channel;
 };
 
-// The pixels of a row of x that the block looks at.
+// Loads the pixels of a row of x that the block reads. `edge`: some of them are padding.
 INF_VEC_INLINE void load_pixels(const struct inf_depthwise *d, const struct block *block,
                                 const float *row, const size_t count, const int edge, inf_vec *x)
 {
@@ -35,8 +37,8 @@ INF_VEC_INLINE void load_pixels(const struct inf_depthwise *d, const struct bloc
     }
 }
 
-// What the next block will look at and this one does not: too many places for the processor to see where
-// they lead.
+// Prefetches the pixels that the next block reads and this one does not. They are in too many
+// places for the hardware prefetcher.
 INF_VEC_INLINE void prefetch_next_block(const struct inf_depthwise *d, const struct block *block,
                                         const float *row, const size_t first, const size_t count)
 {
@@ -73,12 +75,12 @@ INF_VEC_INLINE void compute_block(const struct inf_depthwise *d, const struct bl
             continue;
         const size_t count = (pixels - 1) * shape.stride + shape.taps;
         load_pixels(d, block, d->rows[r], count, edge, x);
-        // Rows before were met by the rows of results before.
+        // The other rows were read by the previous row of results.
         if (d->prefetches && r + shape.stride >= shape.taps)
             prefetch_next_block(d, block, d->rows[r], count, pixels * shape.stride);
         INF_VEC_UNROLL
         for (size_t o = 0; o < shape.rows; o++) {
-            // Rows that this row of results does not meet.
+            // This row of results does not read row r.
             if (r < o * shape.stride || r - o * shape.stride >= shape.taps)
                 continue;
             const float *taps = w + (r - o * shape.stride) * shape.taps * d->channels;
@@ -99,7 +101,8 @@ INF_VEC_INLINE void compute_block(const struct inf_depthwise *d, const struct bl
     }
 }
 
-// All channels of a block; the last vector moves back so that it ends where they end.
+// Computes all channels of a block. The last vector overlaps the previous one, so that it ends at
+// the last channel.
 INF_VEC_INLINE void all_channels(const struct inf_depthwise *d, struct block block,
                                  const struct shape shape, const size_t pixels, const int edge)
 {
@@ -148,7 +151,7 @@ INF_VEC_INLINE void one_block(const struct inf_depthwise *d, size_t output, size
     }
 }
 
-// Cuts the row into blocks as even as can be.
+// Cuts the row into blocks of nearly equal size.
 INF_VEC_INLINE void all_blocks(const struct inf_depthwise *d, const struct shape shape)
 {
     size_t blocks = (d->output_width + BLOCK_MAX - 1) / BLOCK_MAX;

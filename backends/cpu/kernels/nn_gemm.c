@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_NN_GEMM, the name of the table it defines.
+// Products of pixels and panels in fp32. Compiled once for each ISA level; INF_NN_GEMM is the name
+// of the table that it defines.
 //
-// All sums of a call stay in registers; each element of `a` is spread over a vector and multiplied
+// All sums of a call stay in registers. Each element of `a` is broadcast to a vector and multiplied
 // with one or two vectors of weights.
 #include "backends/cpu/kernels/nn_gemm.h"
 
@@ -18,7 +19,8 @@ INF_VEC_INLINE void multiply_panel(const struct inf_gemm_panel *panel, const str
     const size_t first = gemm->a_first;
     const float *const *segments_end = gemm->a + panel->segments;
     for (const float *const *a = gemm->a; a != segments_end; a++) {
-        // Pixels 0, 3, 6 and 9: the others are one or two steps behind them.
+        // Pointers to pixels 0, 3, 6 and 9. The other pixels are one or two steps behind one of
+        // them, which addressing modes can express.
         if (*a == NULL) {
             w += depth * width;
             continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What products of pixels and panels have in common, whatever form the weights have: where sums begin,
-// what happens to them at the end, and the functions by numbers of pixels. Included once by each file
-// that has a multiply_panel().
+// What products of pixels and panels share in all formats of weights: the start values of sums, the
+// epilogue, and the functions by number of pixels. Included once by each file that defines
+// multiply_panel().
 #ifndef INF_BACKENDS_CPU_KERNELS_NN_GEMM_H
 #define INF_BACKENDS_CPU_KERNELS_NN_GEMM_H
 
@@ -19,7 +19,7 @@ INF_VEC_INLINE inf_vec residual_of(const struct inf_gemm_panel *panel, const str
                                            : vec_all(0);
 }
 
-// Adds the residual and ends; `y` holds the vectors of a pixel.
+// Adds the residual, applies the epilogue and stores the vectors of one pixel.
 INF_VEC_INLINE void store_pixel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
                                 const inf_vec *sum, const size_t pixel, const size_t vectors)
 {
@@ -34,7 +34,7 @@ INF_VEC_INLINE void store_pixel(const struct inf_gemm_panel *panel, const struct
         if (panel->slopes != NULL)
             x = vec_slope(x, vec_load(panel->slopes + v * INF_VEC_WIDTH));
         x = vec_min(max, vec_max(min, x));
-        // Only the last vector may be cut.
+        // Only the last vector may have padding.
         if (v + 1 < vectors || panel->columns == vectors * INF_VEC_WIDTH)
             vec_store(y + v * INF_VEC_WIDTH, x);
         else
@@ -60,7 +60,8 @@ INF_VEC_INLINE void finish_sums(const struct inf_gemm_panel *panel, const struct
 {
     if (gemm->residual == NULL && panel->slopes == NULL &&
         panel->columns == vectors * INF_VEC_WIDTH) {
-        // What is stored might be what is read: so all of it is read before.
+        // The compiler must assume that stores change `panel` and `gemm`, so all of them are read
+        // before.
         const inf_vec min = vec_all(panel->min);
         const inf_vec max = vec_all(panel->max);
         const size_t y_step = panel->y_step;
@@ -78,9 +79,11 @@ INF_VEC_INLINE void finish_sums(const struct inf_gemm_panel *panel, const struct
         store_pixel(panel, gemm, sum[i], i, vectors);
 }
 
-// The functions by numbers of pixels, for files that have
-//     void multiply_panel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm, const size_t pixels,
-//                   const size_t vectors)
+// Defines the functions by number of pixels. The file defines
+//
+//    void multiply_panel(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm,
+//                        const size_t pixels, const size_t vectors)
+//
 // which computes `pixels` pixels of `vectors` vectors of columns.
 #define GEMM(pixels)                                                                               \
     static void gemm_##pixels##_1(const struct inf_gemm_panel *panel, const struct inf_gemm *gemm) \

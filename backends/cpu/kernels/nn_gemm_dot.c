@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// As nn_gemm_bf16.c, for operands that are rounded to bf16, too: the processor multiplies pairs of
-// neighbours and adds both products to a sum in fp32 (vdpbf16ps). Some processors take half as long over
-// it as over the same number of fp32 products, others twice as long (backends/cpu/native/round_bf16.h).
+// As nn_gemm_bf16.c, for operands that are rounded to bf16 as well. The processor multiplies pairs
+// of neighbours and adds both products to a sum in fp32 (vdpbf16ps). This takes half as long as
+// fp32 products on some processors and twice as long on others (backends/cpu/native/round_bf16.h).
 #include "backends/cpu/kernels/nn_gemm.h"
 
-// sum += the pairs at `at` of each pixel times b. Pixels 3, 6 and 9 have pointers of their own: the
-// others are one or two steps behind them.
+// Adds the dot product of b with the pair at `at` of each pixel. Pixels 0, 3, 6 and 9 have
+// pointers; the others are one or two steps behind.
 INF_VEC_INLINE void add_pairs(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                               const size_t step, const size_t pixels, const size_t vectors)
 {
@@ -18,7 +18,8 @@ INF_VEC_INLINE void add_pairs(inf_gemm_sums sum, const inf_vec *b, const char *c
     }
 }
 
-// As add_pairs() for the last element of an odd number: what lies behind it may be anything.
+// As add_pairs(), for the last element of an odd number: the element behind it is not part of the
+// operand, so it is replaced by 0.
 INF_VEC_INLINE void add_lasts(inf_gemm_sums sum, const inf_vec *b, const char *const *at,
                               const size_t step, const size_t pixels, const size_t vectors)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_NORM_TABLE, the name of the table it defines.
+// Loops of normalisation. Compiled once for each ISA level; INF_NORM_TABLE is the name of the table
+// that it defines.
 #include "backends/cpu/kernels/norm.h"
 
 #define LANES 16

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of normalisation. norm.c is compiled once for each instruction set, each giving one table.
+// Inner loops of normalisation. norm.c is compiled once for each ISA level and gives one table
+// each.
 #ifndef INF_BACKENDS_CPU_KERNELS_NORM_H
 #define INF_BACKENDS_CPU_KERNELS_NORM_H
 
 #include <stddef.h>
 
-#define INF_NORM_COLUMNS 64 // most of one call
+#define INF_NORM_COLUMNS 64 // columns in one call, at most
 
-// Sums over elements: of x - about, and of its square.
+// Sums over elements x: of x - about, and of its square.
 struct inf_norm_moments {
     double first, second;
 };
 
 struct inf_norm {
-    // Of `count` neighbours.
+    // Sums over `count` contiguous elements.
     struct inf_norm_moments (*line)(size_t count, const float *x, float about);
-    // moments[i] = those of column i, about about[i], of `rows` rows that lie `stride` elements apart, for i below
-    // `count`, at most INF_NORM_COLUMNS.
+    // Sets moments[i] to the sums over column i, about about[i], of `rows` rows that are `stride`
+    // elements apart, for i below `count`, which is at most INF_NORM_COLUMNS.
     void (*rows)(size_t count, const float *x, size_t rows, size_t stride, const float *about,
                  struct inf_norm_moments *moments);
     // y[i] = ((x[i] - about) - less) * factor
@@ -27,7 +28,7 @@ struct inf_norm {
                       const float *factor, float *y);
 };
 
-// Tables that this build may have; which it has is known from isa.h only.
+// Tables that this build may have. isa.h says which ones it has.
 extern const struct inf_norm inf_norm_baseline, inf_norm_avx2, inf_norm_avx512, inf_norm_neon;
 
 #endif

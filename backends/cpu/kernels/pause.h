@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread does between two looks at something that another one will soon change.
+// A hint to the processor that the thread is spinning.
 #ifndef INF_BACKENDS_CPU_KERNELS_PAUSE_H
 #define INF_BACKENDS_CPU_KERNELS_PAUSE_H
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_PICK_TABLE, the name of the table it defines.
+// Loops that find extremes. Compiled once for each ISA level; INF_PICK_TABLE is the name of the
+// table that it defines.
 #include "backends/cpu/kernels/pick.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#define LANES 64 // elements that are looked at together
+#define LANES 64 // elements that are compared together
 
-// The extreme of whole lanes is found first, then where it is: both without a branch for each element.
+// Finds the extreme of the line first, and its position in a second pass: neither needs a branch
+// for each element.
 #define LINE(name, type, beyond)                                                                   \
     static size_t name##_line(size_t count, const void *operand)                                   \
     {                                                                                              \
@@ -37,7 +39,7 @@
         for (size_t i = whole; i < count; i++)                                                     \
             if (x[i] == best)                                                                      \
                 return i;                                                                          \
-        return 0; /* what was found first has changed since */                                     \
+        return 0; /* another thread changed the line between both passes */                        \
     }
 
 #define ROWS(name, type, beyond)                                                                   \
@@ -78,7 +80,7 @@ EXTREMES(i64, int64_t)
 EXTREMES(f32, float)
 EXTREMES(f64, double)
 
-// Negative floats have the order of their bits turned round; -0 is 0.
+// Order-preserving keys: the bits of negative floats are inverted, and -0 is taken for 0.
 static inline uint32_t key_of_float(float x)
 {
     uint32_t bits;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_Q8_DEPTHWISE, the name of the table it defines.
+// Depthwise convolutions of 8-bit numbers. Compiled once for each ISA level; INF_Q8_DEPTHWISE is
+// the name of the table that it defines.
 #include "backends/cpu/kernels/q8.h"
 #include "backends/cpu/kernels/qvec.h"
 
-#define WIDTH   ((size_t)4 * INF_QVEC_WIDTH) // channels of a block
-#define VECTORS 4                            // of sums of a block
+#define WIDTH   ((size_t)4 * INF_QVEC_WIDTH) // channels in a block
+#define VECTORS 4                            // vectors of sums in a block
 
 INF_QVEC_INLINE inf_qvec_bytes load_some(const uint8_t *from, size_t count)
 {
@@ -13,7 +14,8 @@ INF_QVEC_INLINE inf_qvec_bytes load_some(const uint8_t *from, size_t count)
     return qvec_bytes_load(bytes);
 }
 
-// `row_count`: how many rows there are, the first.
+// Interleaves the first `row_count` rows; the others are 0. `whole`: columns have a full block of
+// channels.
 INF_QVEC_INLINE void interleave_rows(const struct inf_q8_columns *columns, uint8_t *y,
                                      const size_t row_count, const bool whole)
 {
@@ -52,7 +54,7 @@ static void interleave_columns(const struct inf_q8_columns *columns, uint8_t *y)
         interleave_rows(columns, y, row_count, whole);
 }
 
-// Bytes of sums, of which the parts that are the same for all pixels may stay in registers.
+// Requantises the sums of one pixel. What is the same for all pixels can stay in registers.
 INF_QVEC_INLINE inf_qvec_bytes requantize_sums(const struct inf_q8_window *window,
                                                const inf_qvec *sums)
 {
@@ -68,7 +70,7 @@ INF_QVEC_INLINE inf_qvec_bytes requantize_sums(const struct inf_q8_window *windo
     return qvec_bytes_flip(qvec_pack(y), qvec_bytes_all(window->y_flip));
 }
 
-// Sums of one pixel.
+// Computes the bytes of one pixel.
 INF_QVEC_INLINE inf_qvec_bytes compute_pixel(const struct inf_q8_window *window,
                                              const uint8_t *columns, const size_t kernel,
                                              const size_t fours, const bool zeros)

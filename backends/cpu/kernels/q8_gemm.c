@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_Q8_GEMM, the name of the table it defines.
+// Products of 8-bit numbers. Compiled once for each ISA level; INF_Q8_GEMM is the name of the table
+// that it defines.
 //
-// All sums of a call stay in registers; four bytes of each pixel are spread over a vector and
+// All sums of a call stay in registers. Four bytes of a pixel are broadcast to a vector and
 // multiplied with one or two vectors of weights.
 #include "backends/cpu/kernels/q8.h"
 #include "backends/cpu/kernels/qvec.h"
@@ -13,7 +14,7 @@ INF_QVEC_INLINE void store_pixel(const struct inf_q8_panel *panel, const struct 
     const size_t first = vector * INF_QVEC_WIDTH;
     size_t at = pixel * panel->y_step + first;
     size_t count = panel->columns - first;
-    // Only the last vector may be cut.
+    // Only the last vector may have padding.
     if (vector + 1 < vectors || count > INF_QVEC_WIDTH)
         count = INF_QVEC_WIDTH;
     if (panel->zeros != NULL)
@@ -33,7 +34,7 @@ INF_QVEC_INLINE void store_pixel(const struct inf_q8_panel *panel, const struct 
         qvec_store_bytes((uint8_t *)gemm->y + at, y, count);
 }
 
-// The usual end: bytes, whole vectors.
+// The common case: results are bytes, and vectors have no padding.
 INF_QVEC_INLINE void store_plain(const struct inf_q8_panel *panel, const struct inf_q8_gemm *gemm,
                                  inf_qvec sum, const size_t pixel, const size_t vector)
 {
@@ -60,7 +61,8 @@ INF_QVEC_INLINE void multiply_panel(const struct inf_q8_panel *panel,
     const int8_t *w = panel->w;
     const size_t step = gemm->a_step;
     for (size_t s = 0; s < panel->segments; s++) {
-        // Pixels 0, 3, 6 and 9: the others are one or two steps behind them.
+        // Pointers to pixels 0, 3, 6 and 9. The other pixels are one or two steps behind one of
+        // them.
         const uint8_t *a0 = gemm->a[s];
         const uint8_t *stop = a0 + 4 * panel->quads;
         const uint8_t *a3 = a0 + 3 * step;

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector of 32-bit sums of products of bytes, of the instruction set that a file is compiled for: the
-// one place of the 8-bit kernels that asks the compiler which that is.
+// A vector of 32-bit sums of products of bytes, for the ISA that a file is compiled for. This is
+// the only place in the 8-bit kernels with #if for instruction sets.
 //
-// Products are of unsigned bytes with signed ones, four at a time. Sums are modulo 2^32 at every level;
-// nothing saturates on the way.
+// qvec_dot() multiplies unsigned bytes with signed bytes and adds four products to each 32-bit
+// lane:
+//
+//    lane i:  sum[i] += x[4i] * w[4i] + x[4i+1] * w[4i+1] + x[4i+2] * w[4i+2] + x[4i+3] * w[4i+3]
+//
+// Sums are exact modulo 2^32 at every level. Instructions that saturate, such as vpmaddubsw, are
+// not used. VNNI has this operation; AVX2 widens bytes to 16 bits first; NEON's dot products are of
+// signed bytes (qvec_neon.h).
 #ifndef INF_BACKENDS_CPU_KERNELS_QVEC_H
 #define INF_BACKENDS_CPU_KERNELS_QVEC_H
 
@@ -15,20 +21,20 @@
 
 #define INF_QVEC_INLINE static inline __attribute__((always_inline))
 
-// Before a loop of few rounds whose variables should live in registers.
+// For a loop of few iterations whose variables should stay in registers.
 #ifdef __clang__
 #define INF_QVEC_UNROLL _Pragma("unroll")
 #else
 #define INF_QVEC_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-// INF_QVEC_HALF: vectors of half the size, for what whole ones have no use for.
+// INF_QVEC_HALF: vectors of half the size, for the last channels.
 #if defined(__AVX512VNNI__) && !defined(INF_QVEC_HALF)
 
 #include <immintrin.h>
 
 #define INF_QVEC_WIDTH 16
-#define INF_QVEC_ROWS  12 // sums of so many pixels and two vectors live in registers
+#define INF_QVEC_ROWS  12 // pixels whose sums, two vectors each, fit into registers
 typedef __m512i inf_qvec;
 typedef __m512 inf_qvec_float;
 typedef __m512i inf_qvec_x; // operands of a product
@@ -44,7 +50,7 @@ INF_QVEC_INLINE void qvec_store(int32_t *to, inf_qvec v, size_t count)
     _mm512_mask_storeu_epi32(to, (__mmask16)((1u << count) - 1), v);
 }
 
-// Four bytes, in every lane.
+// Broadcasts four bytes to all lanes.
 INF_QVEC_INLINE inf_qvec_x qvec_x_all(const uint8_t *from)
 {
     int32_t bytes;
@@ -87,7 +93,7 @@ INF_QVEC_INLINE inf_qvec_float qvec_to_float(inf_qvec v)
     return _mm512_cvtepi32_ps(v);
 }
 
-// Within [low, high], then rounded, ties to even; no number is `low`.
+// Clamps to [low, high], then rounds to nearest even. NaN becomes `low`.
 INF_QVEC_INLINE inf_qvec qvec_round(inf_qvec_float v, inf_qvec_float low, inf_qvec_float high)
 {
     return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, low), high));
@@ -103,19 +109,19 @@ INF_QVEC_INLINE inf_qvec qvec_all(int32_t x)
     return _mm512_set1_epi32(x);
 }
 
-// The low bytes of the first `count` lanes.
+// Stores the low byte of each of the first `count` lanes.
 INF_QVEC_INLINE void qvec_store_bytes(uint8_t *to, inf_qvec v, size_t count)
 {
     _mm_mask_storeu_epi8(to, (__mmask16)((1u << count) - 1), _mm512_cvtepi32_epi8(v));
 }
 
-// The same of all lanes.
+// Stores the low bytes of all lanes.
 INF_QVEC_INLINE void qvec_store_all_bytes(uint8_t *to, inf_qvec v)
 {
     _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8(v));
 }
 
-// As many bytes as lanes, widened.
+// Loads one byte for each lane and widens it.
 INF_QVEC_INLINE inf_qvec qvec_load_u8(const uint8_t *from)
 {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)from));
@@ -132,7 +138,7 @@ INF_QVEC_INLINE inf_qvec qvec_less_each(inf_qvec a, inf_qvec b, inf_qvec c)
     return _mm512_sub_epi32(a, _mm512_mullo_epi32(b, c));
 }
 
-// As many bytes as four vectors have lanes.
+// A vector of bytes, four times as many as a vector has lanes.
 typedef __m512i inf_qvec_bytes;
 
 INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_all(uint8_t x)
@@ -155,7 +161,8 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_bytes_flip(inf_qvec_bytes a, inf_qvec_bytes 
     return _mm512_xor_si512(a, b);
 }
 
-// One byte of each row in every lane. The order of lanes is whatever suits; qvec_pack() undoes it.
+// Interleaves four rows: each lane gets one byte of each row. The order of lanes is unspecified;
+// qvec_pack() reverses it.
 INF_QVEC_INLINE void qvec_interleave(const inf_qvec_bytes *rows, inf_qvec *y)
 {
     __m512i low = _mm512_unpacklo_epi8(rows[0], rows[1]);
@@ -168,7 +175,7 @@ INF_QVEC_INLINE void qvec_interleave(const inf_qvec_bytes *rows, inf_qvec *y)
     y[3] = _mm512_unpackhi_epi16(high, high_2);
 }
 
-// Lanes of 0 to 255 as bytes.
+// Packs lanes of 0 to 255 to bytes, in the order before qvec_interleave().
 INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
 {
     return _mm512_packus_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
@@ -221,7 +228,8 @@ INF_QVEC_INLINE inf_qvec qvec_dot(inf_qvec sum, inf_qvec_x x, inf_qvec_w w)
 
 #else
 
-// Bytes 0 and 2, and 1 and 3, of each lane as 16 bits: vpmaddubsw saturates, vpmaddwd does not.
+// Even and odd bytes of each lane as 16-bit numbers. vpmaddwd on them does not saturate; vpmaddubsw
+// on bytes would.
 typedef struct {
     __m256i even, odd;
 } inf_qvec_x;
@@ -567,7 +575,7 @@ INF_QVEC_INLINE inf_qvec_bytes qvec_pack(const inf_qvec *v)
 
 #endif
 
-// scale * sum as bytes: what all kernels end with.
+// a * b: scales the sums.
 INF_QVEC_INLINE inf_qvec_float qvec_times(inf_qvec_float a, inf_qvec_float b)
 {
 #if defined(__AVX2__) || defined(__aarch64__)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// qvec.h for NEON, with its dot products where the set has them. They are of signed bytes: x is moved down by
-// 128, and what that takes from a sum, 128 times the weights, is added when the weights are multiplied.
+// qvec.h for NEON, with its dot products if the level has them. They multiply signed bytes, so 128
+// is subtracted from x. The sum then lacks 128 times the weights, which are added back when the
+// weights are multiplied.
 #ifndef INF_BACKENDS_CPU_KERNELS_QVEC_NEON_H
 #define INF_BACKENDS_CPU_KERNELS_QVEC_NEON_H
 
@@ -14,13 +15,13 @@
 #include "backends/cpu/kernels/qvec.h"
 
 #define INF_QVEC_WIDTH 4
-#define INF_QVEC_ROWS  8 // sums of so many pixels and two vectors live in registers
+#define INF_QVEC_ROWS  8 // pixels whose sums, two vectors each, fit into registers
 typedef int32x4_t inf_qvec;
 typedef float32x4_t inf_qvec_float;
-typedef int8x16_t inf_qvec_x; // less 128
+typedef int8x16_t inf_qvec_x; // x - 128
 typedef struct {
     int8x16_t bytes;
-    int32x4_t lost; // 128 times the four bytes of each lane
+    int32x4_t lost; // 128 times the sum of the four bytes of each lane
 } inf_qvec_w;
 
 INF_QVEC_INLINE inf_qvec qvec_load(const int32_t *from)
@@ -35,7 +36,7 @@ INF_QVEC_INLINE void qvec_store(int32_t *to, inf_qvec v, size_t count)
     memcpy(to, lanes, count * sizeof(*to));
 }
 
-// Sums of four products each.
+// Returns the sums of four products each.
 INF_QVEC_INLINE int32x4_t qvec_fours(int8x16_t a, int8x16_t b)
 {
 #ifdef __ARM_FEATURE_DOTPROD
@@ -95,7 +96,7 @@ INF_QVEC_INLINE inf_qvec_float qvec_to_float(inf_qvec v)
     return vcvtq_f32_s32(v);
 }
 
-// Within [low, high], then rounded, ties to even; no number is `low`.
+// Clamps to [low, high], then rounds to nearest even. NaN becomes `low`.
 INF_QVEC_INLINE inf_qvec qvec_round(inf_qvec_float v, inf_qvec_float low, inf_qvec_float high)
 {
     return vcvtnq_s32_f32(vminnmq_f32(vmaxnmq_f32(v, low), high));
@@ -111,7 +112,7 @@ INF_QVEC_INLINE inf_qvec qvec_all(int32_t x)
     return vdupq_n_s32(x);
 }
 
-// The low bytes of the first `count` lanes.
+// Stores the low byte of each of the first `count` lanes.
 INF_QVEC_INLINE void qvec_store_bytes(uint8_t *to, inf_qvec v, size_t count)
 {
     uint16x4_t halves = vreinterpret_u16_s16(vmovn_s32(v));
@@ -120,7 +121,7 @@ INF_QVEC_INLINE void qvec_store_bytes(uint8_t *to, inf_qvec v, size_t count)
     memcpy(to, &four, count);
 }
 
-// The same of all lanes.
+// Stores the low bytes of all lanes.
 INF_QVEC_INLINE void qvec_store_all_bytes(uint8_t *to, inf_qvec v)
 {
     qvec_store_bytes(to, v, INF_QVEC_WIDTH);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_RNN_TABLE, the name of the table it defines.
+// Loops of recurrent networks. Compiled once for each ISA level; INF_RNN_TABLE is the name of the
+// table that it defines.
 #include "backends/cpu/kernels/rnn.h"
 
 static void clip_all(size_t count, float *x, float bound)

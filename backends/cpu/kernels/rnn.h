@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of recurrent networks beside products and the functions of simd.h: what gates do to states.
-// rnn.c is compiled once for each instruction set, each giving one table. Operands are of `count` floats and
-// do not overlap but where they are the same.
+// Inner loops of recurrent networks, besides products and the functions of simd.h: what gates do to
+// states. rnn.c is compiled once for each ISA level and gives one table each. Operands have `count`
+// floats and are either the same array or do not overlap.
 #ifndef INF_BACKENDS_CPU_KERNELS_RNN_H
 #define INF_BACKENDS_CPU_KERNELS_RNN_H
 
 #include <stddef.h>
 
 struct inf_rnn {
-    // x[i] = min(max(x[i], -bound), bound), -bound where x[i] is not a number.
+    // x[i] = min(max(x[i], -bound), bound); NaN becomes -bound.
     void (*cut)(size_t count, float *x, float bound);
-    // x[i] = min(max(alpha * x[i] + beta, 0), 1); what is not a number stays so.
+    // x[i] = min(max(alpha * x[i] + beta, 0), 1); NaN stays NaN.
     void (*hard_sigmoid)(size_t count, float *x, float alpha, float beta);
     // y[i] = 1 - x[i]
     void (*complement)(size_t count, const float *x, float *y);
@@ -26,7 +26,7 @@ struct inf_rnn {
                   float *y);
 };
 
-// Tables that this build may have; which it has is known from isa.h only.
+// Tables that this build may have. isa.h says which ones it has.
 extern const struct inf_rnn inf_rnn_baseline, inf_rnn_avx2, inf_rnn_avx512, inf_rnn_neon;
 
 #endif

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set with INF_SIMD_TABLE, the name of the table it defines.
+// Element-wise functions and reductions of floats. Compiled once for each ISA level; INF_SIMD_TABLE
+// is the name of the table that it defines.
 #include "backends/cpu/kernels/simd.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-// Channels that sum_rows() adds up at once, and rows after which it starts a new partial sum.
+// Channels that sum_rows() adds up at once, and the number of rows after which it starts a new
+// partial sum.
 #define SUM_CHANNELS 64
 #define SUM_ROWS     128
 
-// Comparisons are false for what is not a number, which so goes through.
+// Both comparisons are false for NaN, so NaN stays NaN.
 static inline float clamp_one(float x, float min, float max)
 {
     x = x < min ? min : x;
@@ -39,7 +41,7 @@ static inline float div_one(float a, float b)
 
 static inline float min_one(float a, float b)
 {
-    float y = a < b ? a : b; // b where either is not a number
+    float y = a < b ? a : b; // b if either is NaN
     return a != a ? a : y;
 }
 
@@ -109,7 +111,9 @@ struct exponential {
     float power, rest;
 };
 
-// v = n ln2 + r with |r| <= ln2 / 2; power is 2^n and rest the first seven terms of e^r - 1.
+// v = n ln2 + r with
+// r
+// <= ln2 / 2. `power` is 2^n, and `rest` the first seven terms of the series of e^r - 1.
 static inline struct exponential exponential_one(float v)
 {
     const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
@@ -126,8 +130,9 @@ static inline struct exponential exponential_one(float v)
     return (struct exponential){bits_to_float((float_to_bits(shifted) << 23) + (127u << 23)), p};
 }
 
-// tanh(x) = (e^v - 1) / (e^v + 1) for v = 2|x|. Where n is 0 nothing cancels in e^v - 1, so small x
-// keep all their digits.
+// tanh(x) = (e^v - 1) / (e^v + 1) for v = 2
+// x
+// . For small x, n is 0 and nothing cancels in e^v - 1, so that small x keep their precision.
 static inline float tanh_one(float x)
 {
     const float limit = 20.0f; // tanh(10) is 1 in f32
@@ -150,12 +155,13 @@ static void hard_swish_all(size_t count, const float *x, float *y)
         y[i] = x[i] * (clamp_one(x[i] + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f));
 }
 
-// e^x = part * first * second, of which the last two are powers of 2: one alone may have no exponent.
+// e^x = part * first * second. The last two are powers of 2, because one power alone could be out
+// of the range of exponents.
 struct factors {
     float part, first, second;
 };
 
-#define EXP_LOW  -110.0f // below it even 100 e^x is less than the least f32
+#define EXP_LOW  -110.0f // below it even 100 e^x is smaller than the smallest f32
 #define EXP_HIGH 89.0f
 
 static inline struct factors factors_one(float x)
@@ -185,14 +191,14 @@ static inline float exp_one(float x)
     return e.part * e.first * e.second;
 }
 
-// Of a negative exponent, so that nothing overflows.
+// The exponent is never positive, so nothing overflows.
 static inline float sigmoid_one(float x)
 {
     float power = exp_one(-fabsf(x));
     return (x < 0.0f ? power : 1.0f) / (1.0f + power);
 }
 
-// x meets the power while it still has all its digits.
+// x is multiplied before the power becomes subnormal and loses precision.
 static inline float silu_one(float x)
 {
     struct factors e = factors_one(-fabsf(x));
@@ -201,10 +207,12 @@ static inline float silu_one(float x)
     return (x < 0.0f ? below : x) / (1.0f + power);
 }
 
-// x = 2^n m with m from sqrt(1/2) to sqrt(2); log m = 2 artanh(s) for s = (m - 1) / (m + 1).
+// x = 2^n m with m between sqrt(1/2) and sqrt(2), and log m = 2 artanh(s) for s = (m - 1) / (m +
+// 1).
 static inline float log_one(float x)
 {
-    float scaled = x < 1.17549435e-38f ? x * 8388608.0f : x; // 2^23: no exponent is 0 then
+    // Times 2^23: a subnormal number becomes normal.
+    float scaled = x < 1.17549435e-38f ? x * 8388608.0f : x;
     uint32_t bits = float_to_bits(scaled) - 0x3f3504f3u;
     int32_t exponent = (int32_t)bits >> 23;
     float m = bits_to_float((bits & 0x7fffffu) + 0x3f3504f3u);
@@ -223,7 +231,7 @@ static inline float log_one(float x)
     return x < 0.0f ? NAN : x != x ? x : y;
 }
 
-// log(1 - erf t) for t from 0.9 on, as a polynomial that was fitted for it.
+// log(1 - erf t) for t from 0.9 on: a fitted polynomial.
 static inline float log_erfc_one(float t)
 {
     float s = t * t;
@@ -300,7 +308,8 @@ MAP(gelu_tanh)
 MAP(rsqrt)
 MAP(reciprocal)
 
-// Sums of LANES numbers apart, so that they fit vectors; each ends before it has lost much.
+// Sums of LANES elements are kept apart, so that they fit vectors, and are added to a double before
+// they lose much precision.
 #define LANES     16
 #define SUM_BLOCK 1024
 
@@ -345,7 +354,8 @@ static float sum_all(size_t count, const float *x)
 EXTREME(max)
 EXTREME(min)
 
-// Adds a block to *sum; *lost is what earlier additions rounded away (Kahan's sum).
+// Adds the sums of a block to *sum. *lost is the rounding error of earlier additions (Kahan
+// summation).
 static void sum_block(size_t count, const float *x, size_t rows, size_t stride, float *sum,
                       float *lost)
 {
@@ -374,7 +384,7 @@ static void sum_rows(size_t count, const float *x, size_t rows, size_t stride, f
         for (size_t row = 0; row < rows; row += SUM_ROWS) {
             size_t some = rows - row < SUM_ROWS ? rows - row : SUM_ROWS;
             const float *from = x + row * stride + first;
-            // The constant lets the compiler keep the sums in registers.
+            // A constant count lets the compiler keep the sums in registers.
             if (width == SUM_CHANNELS)
                 sum_block(SUM_CHANNELS, from, some, stride, sum, lost);
             else

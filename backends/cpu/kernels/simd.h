@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of our own. simd.c is compiled once for each instruction set, each giving one table;
-// isa.h says which the processor has. Plain C that the compiler vectorises.
+// Inner loops of element-wise functions and reductions of floats. simd.c is compiled once for each
+// ISA level and gives one table each; isa.h says which one the processor uses. Plain C that the
+// compiler vectorises.
 //
-// Values that are not numbers go through: the reference device does so, XNNPACK does not.
+// NaN stays NaN, as on the reference device. XNNPACK does not guarantee this.
 #ifndef INF_BACKENDS_CPU_KERNELS_SIMD_H
 #define INF_BACKENDS_CPU_KERNELS_SIMD_H
 
@@ -14,13 +15,13 @@ enum inf_simd_binary {
     INF_SIMD_SUB,
     INF_SIMD_MUL,
     INF_SIMD_DIV,
-    INF_SIMD_MIN, // not a number where either is
+    INF_SIMD_MIN, // NaN if either is
     INF_SIMD_MAX, // as min
     INF_SIMD_SQUARED_DIFFERENCE,
     INF_SIMD_BINARY_COUNT,
 };
 
-// Which operand stays at its first element.
+// Which operand is a single element for all i.
 enum inf_simd_form {
     INF_SIMD_BOTH,     // neither
     INF_SIMD_A_SCALAR, // a
@@ -39,17 +40,22 @@ struct inf_simd {
     inf_simd_binary_fn *binary[INF_SIMD_BINARY_COUNT][INF_SIMD_FORM_COUNT];
     // y[i] = min(max(x[i], min), max); y may be x.
     void (*clamp)(size_t count, const float *x, float *y, float min, float max);
-    // Within 4 units in the last place of y[i] = tanh(x[i]) and 1 / (1 + e^-x[i]); y may be x.
+    // Within 4 units in the last place of tanh(x[i]) and of 1 / (1 + e^-x[i]); y may be x.
     inf_simd_map_fn *tanh, *sigmoid;
     // y[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6; y may be x.
     inf_simd_map_fn *hard_swish;
-    // Within 4 units in the last place of e^x, log x, erf x; x / (1 + e^-x) within 6. Gelu and its tanh
-    // form: within 16 units of the larger of |y| and 2^-6 |x|.
+    // Within 4 units in the last place of e^x, log x and erf x; silu within 6. Gelu and its tanh
+    // form are within 16 units of the larger of
+    // y
+    // and 2^-6
+    // x
+    // .
     inf_simd_map_fn *exp, *log, *erf, *silu, *gelu, *gelu_tanh;
-    inf_simd_map_fn *rsqrt, *reciprocal; // as the divisions are
-    // y[i] = a[i] + (b[i] - a[i]) * weight, the product rounded or not.
+    inf_simd_map_fn *rsqrt, *reciprocal; // as accurate as the division
+    // y[i] = a[i] + (b[i] - a[i]) * weight; the product may be fused with the sum.
     void (*mix)(size_t count, const float *a, const float *b, float weight, float *y);
-    // Of `count` neighbours, at least 1; max and min are not a number where one of them is.
+    // Reduce `count` contiguous elements, at least 1. The maximum and minimum are NaN if an element
+    // is.
     float (*sum)(size_t count, const float *x);
     float (*max)(size_t count, const float *x);
     float (*min)(size_t count, const float *x);
@@ -58,7 +64,7 @@ struct inf_simd {
                      float *y);
 };
 
-// Tables that this build may have; which it has is known from isa.h only.
+// Tables that this build may have. isa.h says which ones it has.
 extern const struct inf_simd inf_simd_baseline;
 extern const struct inf_simd inf_simd_avx2;
 extern const struct inf_simd inf_simd_avx512;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector of floats of the instruction set that a file is compiled for: the one place of the kernels
-// that asks the compiler which that is. INF_VEC_HALF: half as wide as it could be, for tails.
+// A vector of floats of the ISA that a file is compiled for. This is the only place in the kernels
+// of floats with #if for instruction sets. Each set defines the same functions: load, store,
+// arithmetic, and partial loads and stores for the last columns. INF_VEC_HALF: half as wide as
+// possible, for the last columns.
 #ifndef INF_BACKENDS_CPU_KERNELS_VEC_H
 #define INF_BACKENDS_CPU_KERNELS_VEC_H
 
@@ -10,7 +12,7 @@
 
 #define INF_VEC_INLINE static inline __attribute__((always_inline))
 
-// Before a loop of few rounds whose variables should live in registers.
+// For a loop of few iterations whose variables should stay in registers.
 #ifdef __clang__
 #define INF_VEC_UNROLL _Pragma("unroll")
 #else
@@ -22,7 +24,7 @@
 #include <immintrin.h>
 
 #define INF_VEC_WIDTH  16
-#define INF_VEC_PIXELS 12 // whose sums, two vectors each, the compiler keeps in registers
+#define INF_VEC_PIXELS 12 // pixels whose sums, two vectors each, fit into registers
 typedef __m512 inf_vec;
 
 INF_VEC_INLINE inf_vec vec_all(float x)
@@ -45,7 +47,7 @@ INF_VEC_INLINE __mmask16 vec_mask(size_t count)
     return (__mmask16)((1u << count) - 1);
 }
 
-// The first `count` elements, 1 to INF_VEC_WIDTH; the rest is 0 and not read.
+// Loads the first `count` elements, 1 to INF_VEC_WIDTH. The others become 0 and are not read.
 INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
 {
     return _mm512_maskz_loadu_ps(vec_mask(count), from);
@@ -62,7 +64,7 @@ INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
     return _mm512_fmadd_ps(a, b, c);
 }
 
-// Of numbers a; not a number where b is none.
+// The smaller of a and b; NaN if b is NaN.
 INF_VEC_INLINE inf_vec vec_min(inf_vec a, inf_vec b)
 {
     return _mm512_min_ps(a, b);
@@ -80,7 +82,7 @@ INF_VEC_INLINE inf_vec vec_slope(inf_vec v, inf_vec slope)
     return _mm512_mask_mul_ps(v, below, v, slope);
 }
 
-// The first and the second of the two bf16 in each 32 bits.
+// Widens the first, or the second, of the two bf16 in each 32 bits.
 INF_VEC_INLINE inf_vec vec_bf16_first(inf_vec pairs)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pairs), 16));
@@ -93,7 +95,7 @@ INF_VEC_INLINE inf_vec vec_bf16_second(inf_vec pairs)
 }
 
 #ifdef __AVX512BF16__
-// The two bf16 at `from` in each 32 bits.
+// Broadcasts the two bf16 at `from` to all 32-bit lanes.
 INF_VEC_INLINE inf_vec vec_pair_all(const char *from)
 {
     int32_t pair;
@@ -101,13 +103,13 @@ INF_VEC_INLINE inf_vec vec_pair_all(const char *from)
     return _mm512_castsi512_ps(_mm512_set1_epi32(pair));
 }
 
-// c + a's first * b's first + a's second * b's second, in fp32.
+// Returns c + a.first * b.first + a.second * b.second, in fp32.
 INF_VEC_INLINE inf_vec vec_dot_pairs(inf_vec a, inf_vec b, inf_vec c)
 {
     return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 }
 
-// The bf16 nearest to v.
+// Rounds v to the nearest bf16.
 INF_VEC_INLINE void vec_store_rounded(uint16_t *to, inf_vec v)
 {
     _mm256_storeu_si256((__m256i *)to, (__m256i)_mm512_cvtneps_pbh(v));
@@ -187,7 +189,7 @@ INF_VEC_INLINE inf_vec vec_load_some(const float *from, size_t count)
     return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), index));
 }
 
-// Masked stores of this set are slow on some processors.
+// Masked stores of AVX2 are slow on some processors.
 INF_VEC_INLINE void vec_store_some(float *to, inf_vec v, size_t count)
 {
     float all[INF_VEC_WIDTH];
@@ -330,7 +332,7 @@ INF_VEC_INLINE inf_vec vec_fma(inf_vec a, inf_vec b, inf_vec c)
     return a * b + c;
 }
 
-// a where `bits` are set, else b.
+// Returns a if `bits` are set, else b, for each element.
 INF_VEC_INLINE inf_vec vec_choose(inf_vec_bits bits, inf_vec a, inf_vec b)
 {
     return (inf_vec)((bits & (inf_vec_bits)a) | (~bits & (inf_vec_bits)b));

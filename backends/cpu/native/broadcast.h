@@ -11,11 +11,11 @@
 struct inf_native_broadcast {
     uint32_t operands;
     size_t row; // elements of the innermost axis of y
-    size_t row_step
-        [INF_NATIVE_BROADCAST_OPERANDS]; // 0 if the operand has one element along it, else 1
-    int32_t rank;                        // number of outer axes
-    size_t rows;                         // product of the outer axes
-    size_t dims[INF_LIMIT_RANK];         // outer axes, the innermost first
+    // 0 if the operand has one element along it, else 1
+    size_t row_step[INF_NATIVE_BROADCAST_OPERANDS];
+    int32_t rank;                // number of outer axes
+    size_t rows;                 // product of the outer axes
+    size_t dims[INF_LIMIT_RANK]; // outer axes, the innermost first
     // In elements; 0 if the operand is broadcast along the axis.
     size_t step[INF_NATIVE_BROADCAST_OPERANDS][INF_LIMIT_RANK];
 };

@@ -2,6 +2,8 @@
 // Memory of steps, and how work is cut into parts for threads.
 #include "backends/cpu/native/work.h"
 
+#include <assert.h>
+
 #include "backends/cpu/core/counted_memory.h"
 #include "proto/core/span.h"
 
@@ -62,6 +64,7 @@ size_t inf_native_choose_strips(size_t rows, size_t wanted, size_t workers)
 
 size_t inf_native_strip_start(size_t rows, size_t strips, size_t strip, size_t unit)
 {
+    assert(strip <= strips && unit > 0);
     size_t row = rows * strip / strips;
     return strip == strips ? rows : row - row % unit;
 }

@@ -3,6 +3,7 @@
 // form a parallel region, for which the threads of the slot are woken once.
 #include "backends/cpu/program/program.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -273,6 +274,7 @@ enum inf_code inf_cpu_program_run(struct inf_program *base, const struct inf_run
                                   struct inf_ticket *ticket, struct inf_error *err)
 {
     struct cpu_program *program = (struct cpu_program *)base;
+    assert(run->slot < program->slots);
     struct inf_cpu_step *steps = program->steps + (size_t)run->slot * program->step_count;
     uint32_t end;
     for (uint32_t at = 0; at < program->step_count; at = end) {

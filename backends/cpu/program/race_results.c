@@ -2,6 +2,7 @@
 // The winners of races: a list in memory, and a file of text lines that is appended to.
 #include "backends/cpu/program/race_results.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +177,7 @@ void inf_cpu_race_results_record(struct inf_cpu_race_results *results, uint64_t 
                                  uint64_t start_ns, const struct inf_node *node,
                                  const struct inf_cpu_candidate *candidates, uint32_t count)
 {
+    assert(count > 0);
     const char *winner = candidates[0].family;
     double bound = CLEARLY * (double)candidates[0].least_ns;
     for (uint32_t i = 1; i < count; i++)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loads the Vulkan loader with dlopen() and looks up the entry points of the instance and of
+// devices.
 #include "backends/vulkan/device/api.h"
 
 #include <dlfcn.h>
@@ -10,32 +12,32 @@
 
 #define LOADER "libvulkan.so.1"
 
-// Loading the drivers takes 20 ms and more, and unloading some of them is not safe: the instance is
-// made at most once and stays, as XNNPACK's tables do. Written under `once` only.
+// The process's instance. Loading drivers takes 20 ms or more, and unloading some of them is not
+// safe, so the instance is created at most once and never destroyed. Written under `once` only.
 static struct vk_instance_api process_api;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// Where the loader is; "": where the system has it. Set before the instance is made, by the one thread
-// that there is then.
+// The path of the loader; "" for the system's. Set before the instance is created, while the
+// process has one thread.
 static char loader_path[4096];
 
 enum inf_code vk_api_prepare(const char *loader, const char *drivers, struct inf_error *err)
 {
     if (loader != NULL) {
-        if (dlopen(loader, RTLD_NOW | RTLD_LOCAL) == NULL) // it stays, as the instance does
+        if (dlopen(loader, RTLD_NOW | RTLD_LOCAL) == NULL) // never closed, like the instance
             return inf_fail_reason(err, INF_UNAVAILABLE, INF_REASON_NO_DEVICE, "vulkan_loader: %s",
                                    dlerror());
         snprintf(loader_path, sizeof loader_path, "%s", loader);
     }
-    // The loader's own names for it, the older one for loaders before 1.3.207.
+    // Environment variables that the loader reads; the second is for loaders before 1.3.207.
     if (drivers != NULL &&
         (setenv("VK_DRIVER_FILES", drivers, 1) != 0 || setenv("VK_ICD_FILENAMES", drivers, 1) != 0))
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "vulkan: no memory");
     return INF_OK;
 }
 
-// Entries are looked up as functions of no particular type. Copying the bytes converts them without
-// a cast between pointers to data and to functions.
+// Entries are looked up as functions without a type. Copying the bytes avoids a cast between data
+// and function pointers.
 static bool set_entry(void *entry, PFN_vkVoidFunction found)
 {
     memcpy(entry, &found, sizeof(found));
@@ -67,7 +69,7 @@ static void create_instance(void)
                                            .apiVersion = VK_API_VERSION_1_2};
     const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                        .pApplicationInfo = &application};
-    // Without a driver this fails, which is no fault: there is no GPU then.
+    // This fails if there is no driver. That is not an error: there is no GPU.
     if (create(&info, NULL, &process_api.instance) != VK_SUCCESS ||
         !load_instance_entries(&process_api, get))
         process_api.instance = VK_NULL_HANDLE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vulkan's entry points. The loader is looked for at run time, so that inferd starts where there is
-// none, and a device's own entries are asked of its driver, which saves the loader's detour.
+// Vulkan's entry points. The loader is opened at run time, so that inferd starts without it.
+// Entries of a device come from its driver directly, which avoids a call through the loader.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_API_H
 #define INF_BACKENDS_VULKAN_DEVICE_API_H
 
@@ -12,7 +12,7 @@
 #include "backends/base/role.h"
 #include "proto/core/status.h"
 
-// What is used of an instance, without the prefix.
+// Entry points of the instance that are used, without the prefix.
 #define VK_INSTANCE_ENTRIES(X)                                                                     \
     X(CreateDevice)                                                                                \
     X(EnumerateDeviceExtensionProperties)                                                          \
@@ -26,7 +26,7 @@
     X(GetPhysicalDeviceProperties2)                                                                \
     X(GetPhysicalDeviceQueueFamilyProperties)
 
-// What is used of a device.
+// Entry points of devices that are used.
 #define VK_DEVICE_ENTRIES(X)                                                                       \
     X(AllocateCommandBuffers)                                                                      \
     X(AllocateDescriptorSets)                                                                      \
@@ -89,24 +89,24 @@ struct vk_device_api {
     VK_DEVICE_ENTRIES(VK_ENTRY_MEMBER)
 };
 
-// Says where the loader is and which drivers it is to look at; NULL: where and what the system has. Before
-// the instance is made, while nobody else reads the environment.
+// Sets the path of the loader, and the drivers that it may load; NULL: those of the system. Must be
+// called before the instance is created, while no other thread reads the environment.
 //
-// INF_UNAVAILABLE  there is no such loader.
+// INF_UNAVAILABLE  the loader cannot be opened.
 enum inf_code vk_api_prepare(const char *loader, const char *drivers,
                              struct inf_error *err) INF_NODISCARD;
 
-// The process's instance, made by the first call; NULL where there is no loader, or no driver that it
-// could load. Valid until the process ends. Any thread.
+// Returns the process's instance, which the first call creates; NULL if there is no loader or no
+// driver. Valid until the process ends. Any thread.
 const struct vk_instance_api *vk_instance_api(void) INF_MAY_BLOCK;
 
-// Fills in the entries of a device.
+// Looks up the entries of a device.
 //
 // INF_INTERNAL  the driver lacks one.
 enum inf_code vk_device_api_load(struct vk_device_api *api, VkDevice device,
                                  struct inf_error *err) INF_NODISCARD;
 
-// *entry, a pointer to a function, = the device's entry of that name; NULL where it has none.
+// Sets *entry, a function pointer, to the device's entry of that name; NULL if it has none.
 void vk_device_entry(void *entry, VkDevice device, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers of the device interface on top of spans.
+// Buffers of the device interface: each is a span of device memory, or imported host memory.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 
 struct vk_buffer {
     struct inf_buffer base;
-    struct vk_device *device; // a reference: the GPU may have another one by now
+    struct vk_device *device; // a reference: a GPU that was lost has another one
     struct vk_span span;
-    struct vk_host_import import; // nothing where the span is of a slab
+    struct vk_host_import import; // empty if the span belongs to a slab
 };
 
 const struct vk_span *vk_buffer_span(const struct inf_buffer *buffer)
@@ -40,7 +40,7 @@ enum inf_code vk_buffer_alloc(struct inf_buffer **out_buffer, struct inf_device 
         free(buffer);
         return code;
     }
-    // Arenas are the device's alone even where the host could see them.
+    // Arenas are not mapped for the caller, even if the host can see their memory.
     if (usage == INF_BUFFER_STAGING) {
         buffer->base.host = buffer->span.host;
         memset(buffer->base.host, 0, buffer->span.size);

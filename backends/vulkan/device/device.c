@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Submits and waits of a logical device, and the detection of its loss.
+//
+// A device is *lost* if the driver says so, or if a submission does not finish within VK_HANG_NS:
+// then it is *hung* as well. Loss is final for the logical device. Every later call fails with
+// DEVICE_LOST, and waits end at their next slice, so no thread stays blocked. The GPU creates
+// another logical device after a delay (gpu.c, gpu_health.c).
+//
+// A hung device may still be writing to its memory. Nothing of it is freed as long as its timeline
+// has not reached the last submitted value; it is then *abandoned* until the process ends.
 #include "backends/vulkan/device/device.h"
 
 #include <inttypes.h>
@@ -6,7 +15,7 @@
 
 #include "backends/base/clock.h"
 
-// A wait looks at the device's state this often.
+// How long one slice of a wait is, after which the device's state is checked.
 #define SLICE_NS (100u * INF_NS_PER_MS)
 
 static const char *result_name(VkResult result)
@@ -33,7 +42,7 @@ static const char *result_name(VkResult result)
     }
 }
 
-// "QueueSubmit" of "device->api.QueueSubmit(device->queue, ...)".
+// Returns "QueueSubmit" for "device->api.QueueSubmit(device->queue, ...)".
 static const char *call_name(const char *what, int *length)
 {
     size_t whole = strcspn(what, "(");
@@ -44,7 +53,7 @@ static const char *call_name(const char *what, int *length)
     return what + start;
 }
 
-// Notes that the device is lost; true for the first that does.
+// Marks the device lost. Returns true for the first caller.
 static bool mark_lost(struct vk_device *device)
 {
     if (atomic_exchange(&device->lost, true))
@@ -86,7 +95,7 @@ static enum inf_code check_lost(const struct vk_device *device, struct inf_error
 
 struct vk_device *vk_device_ref(struct vk_device *device)
 {
-    // Relaxed: whoever passes the pointer on already orders what it points to.
+    // Relaxed: passing the pointer to another thread already orders the data behind it.
     atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
     return device;
 }

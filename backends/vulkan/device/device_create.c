@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the driver's objects of a logical device, and frees them with all that was made on the device.
+// Creates the driver objects of a logical device, and frees them with everything that was created
+// on the device.
 #include "backends/vulkan/device/device_create.h"
 
 #include <stdlib.h>
@@ -113,7 +114,8 @@ enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu
     device->generation = generation;
     device->made_ns = inf_clock_ns();
     atomic_init(&device->references, 1);
-    atomic_init(&device->lost, true); // until it is made: a loss meanwhile counts as that failure
+    // A failure during creation is counted by the caller, not as a loss.
+    atomic_init(&device->lost, true);
     inf_mutex_init(&device->queue_mutex);
     inf_mutex_init(&device->memory_mutex);
     inf_mutex_init(&device->weights_mutex);
@@ -131,7 +133,7 @@ enum inf_code vk_device_create(struct vk_device **out_device, struct vk_gpu *gpu
     return INF_OK;
 }
 
-// Frees the driver's objects, in so far as they were made.
+// Frees the driver objects that were created.
 static void destroy_objects(struct vk_device *device)
 {
     if (device->device == VK_NULL_HANDLE)
@@ -140,7 +142,7 @@ static void destroy_objects(struct vk_device *device)
         inf_log(device->gpu->log, INF_LOG_WARNING, "device abandoned device=%s", device->name);
         return;
     }
-    // A device that is lost says so at once.
+    // On a lost device the call would only return an error.
     if (!vk_device_lost(device))
         (void)device->api.DeviceWaitIdle(device->device);
     if (device->cache != VK_NULL_HANDLE)
@@ -157,7 +159,7 @@ void vk_device_unref(struct vk_device **pointer)
 {
     struct vk_device *device = *pointer;
     *pointer = NULL;
-    // Acquire-release: whoever frees sees what every other holder did.
+    // Acquire-release: the thread that frees the device sees what all other holders did.
     if (device == NULL ||
         atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
         return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linked list of generated shaders behind a mutex. Entries are never removed before the GPU is, so
+// A linked list of generated shaders behind a mutex. Entries are never removed before the GPU is,
+// so
 // that a shader that was found may be used without the lock.
 #include "backends/vulkan/device/fused_shaders.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Imports host memory with VK_EXT_external_memory_host.
 #include "backends/vulkan/device/host_import.h"
 
 #include <inttypes.h>
@@ -17,7 +18,7 @@ void vk_host_import_probe(struct vk_gpu *gpu, bool extension)
         return;
     gpu->api->GetPhysicalDeviceProperties2(gpu->physical, &properties);
     gpu->import_alignment = host.minImportedHostPointerAlignment;
-    // llvmpipe imports anything, and says that no memory type can.
+    // llvmpipe imports any memory, although it reports that no memory type can.
     gpu->imports_any_type = driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
 }
 
@@ -28,7 +29,7 @@ static enum inf_code decline_import(const struct vk_device *device, const char *
                     device->name, size_bytes, why);
 }
 
-// The memory type to import to; UINT32_MAX where there is none.
+// Returns the memory type to import to; UINT32_MAX if there is none.
 static uint32_t choose_type(struct vk_device *device, const void *host, uint32_t buffer_types)
 {
     const struct vk_gpu *gpu = device->gpu;

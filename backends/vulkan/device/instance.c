@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looks for GPUs: device nodes without loading drivers, then physical devices of the instance.
 #include "backends/vulkan/device/instance.h"
 
 #include <fcntl.h>

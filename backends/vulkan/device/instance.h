@@ -8,24 +8,27 @@
 
 #define VK_DEVICES_MAX 8
 
-// The GPUs that can be used: Vulkan 1.2, timeline semaphores, a queue that computes.
+// The usable GPUs: with Vulkan 1.2, timeline semaphores and a compute queue.
 struct vk_gpus {
     VkPhysicalDevice devices[VK_DEVICES_MAX];
     uint32_t count;
 };
 
-// Whether there may be a GPU that is none of the CPU's: one of the device nodes that their drivers
-// need. Cheap: loads no driver.
+// Returns true if the system has a device node of a GPU driver, so that there may be a GPU besides
+// software rendering. Cheap: no driver is loaded.
 bool vk_hardware_present(void);
 
-// Loads the drivers, once for the process, and lists the GPUs; none where there is no driver.
+// Loads the drivers, once for the process, and lists the GPUs. The list is empty if there is no
+// driver.
 void vk_gpus_find(struct vk_gpus *gpus) INF_MAY_BLOCK;
 
-// The queue family to compute on: one without graphics where there is one. False where none computes.
+// Finds the queue family to compute on, preferably one without graphics. Returns false if none
+// computes.
 bool vk_find_queue_family(const struct vk_instance_api *api, VkPhysicalDevice physical,
                           uint32_t *family) INF_NODISCARD;
 
-// Whether the process may make memory executable, as drivers must that compile for the CPU.
+// Returns true if the process may make memory executable, which drivers that compile for the CPU
+// need.
 bool vk_may_execute_memory(void);
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A growing array of hashes, and its form in a file.
 #include "backends/vulkan/device/known_variants.h"
 
 #include <stdlib.h>
@@ -46,7 +47,7 @@ void vk_known_variants_add(struct vk_known_variants *known, const struct vk_vari
     known->hashes[known->count++] = hash;
 }
 
-// In a file: how many there are, then they.
+// The form in a file: the count, then the hashes.
 
 size_t vk_known_variants_bytes(const struct vk_known_variants *known)
 {

@@ -1,18 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
+// Spans of device memory.
+//
+// The problem: drivers limit the number of allocations, and allocating is slow.
+//
+// The idea: memory is allocated in slabs of 16 MiB (4 MiB for weights), each with one VkBuffer. A
+// span is a part of a slab. Each slab lists its holes by offset; allocation takes the first hole
+// that is large enough, and a freed span is merged with the holes that it touches:
+//
+// span A
+// hole
+// span B
+// hole
+//     freeing B:
+//
+// span A
+// hole
+//
+// A request of more than a quarter of a slab gets a slab of its own, which is freed with it. If the
+// heap or the configured limit is exhausted, weights of idle programs are evicted and the
+// allocation is retried.
 #include "backends/vulkan/device/memory.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/core/span.h"
 
-// Small enough for edge boxes, large enough that a driver's limit of allocations is far away.
+// Small enough for small systems, and large enough to stay far below a driver's limit of
+// allocations.
 #define SLAB_BYTES ((VkDeviceSize)16 << 20)
-// Those of weights are smaller: a program is one of many, and takes what it needs once.
+// Slabs of weights are smaller, because each program allocates its weights once.
 #define WEIGHTS_SLAB_BYTES ((VkDeviceSize)4 << 20)
 
-// A part of a slab that nobody has.
+// A free part of a slab.
 struct hole {
     struct hole *next; // by offset
     VkDeviceSize offset, size;
@@ -26,14 +48,14 @@ struct vk_slab {
     VkDeviceSize size;
     uint32_t type;
     enum vk_span_use use;
-    uint32_t spans; // in use
+    uint32_t spans; // spans in use
     void *host;
     struct hole *holes;
 };
 
 // --- memory types ---
 
-// The first memory type with all flags of `wanted`; UINT32_MAX where there is none.
+// Returns the first memory type with all flags of `wanted`; UINT32_MAX if there is none.
 static uint32_t find_type(const VkPhysicalDeviceMemoryProperties *memory,
                           VkMemoryPropertyFlags wanted)
 {
@@ -66,7 +88,7 @@ bool vk_choose_memory_types(struct vk_gpu *gpu)
 
 uint64_t vk_buffer_serial(struct vk_device *device)
 {
-    // Relaxed: nobody else gets the number.
+    // Relaxed: only uniqueness matters.
     return atomic_fetch_add_explicit(&device->serials, 1, memory_order_relaxed) + 1;
 }
 
@@ -123,7 +145,8 @@ static enum inf_code slab_fill(struct vk_device *device, struct vk_slab *slab,
 
 // --- how much there may be ---
 
-// Where it is said that memory is short, and where that is forgotten, of 100.
+// The percentage of the budget from which on memory is reported short, and below which that is
+// reset.
 #define SHORT_PERCENT  90
 #define ENOUGH_PERCENT 80
 
@@ -131,7 +154,8 @@ struct room {
     uint64_t used, budget;
 };
 
-// What may be used of the heap of a memory type, and is: by the driver's word, or else by the heap's size and the slabs.
+// Returns the used bytes and the budget of the memory type's heap: as the driver reports them, or
+// else the bytes of slabs and the heap's size.
 static struct room heap_room(struct vk_device *device, uint32_t type)
 {
     const struct vk_gpu *gpu = device->gpu;
@@ -150,9 +174,10 @@ static struct room heap_room(struct vk_device *device, uint32_t type)
     return (struct room){used, gpu->memory.memoryHeaps[heap].size};
 }
 
-// Drivers do not always refuse what they do not have, but grow slow or fall over.
+// Checks the budget before an allocation: some drivers do not refuse memory that they lack, but
+// slow down or crash.
 //
-// INF_EXHAUSTED  (DEVICE_OOM) a slab of `size` is more than the budget.
+// INF_EXHAUSTED  (DEVICE_OOM) a slab of `size` exceeds the budget.
 static enum inf_code check_room(struct vk_device *device, VkDeviceSize size, uint32_t type,
                                 struct inf_error *err)
 {
@@ -178,9 +203,9 @@ static uint64_t *heap_of(struct vk_device *device, const struct vk_slab *slab)
     return &device->heap_bytes[device->gpu->memory.memoryTypes[slab->type].heapIndex];
 }
 
-// Counts a slab that is to be made.
+// Counts a slab before it is allocated.
 //
-// INF_EXHAUSTED  (DEVICE_OOM) it is more than may be used.
+// INF_EXHAUSTED  (DEVICE_OOM) it exceeds the configured limit.
 static enum inf_code count_slab(struct vk_device *device, const struct vk_slab *slab,
                                 struct inf_error *err)
 {
@@ -240,7 +265,7 @@ static enum inf_code slab_create(struct vk_slab **out_slab, struct vk_device *de
     return code;
 }
 
-// Cuts a span from the first hole that is large enough.
+// Allocates a span from the first hole that is large enough.
 static bool slab_alloc_span(struct vk_slab *slab, VkDeviceSize size, struct vk_span *span)
 {
     for (struct hole **link = &slab->holes; *link != NULL; link = &(*link)->next) {
@@ -267,8 +292,8 @@ static bool slab_alloc_span(struct vk_slab *slab, VkDeviceSize size, struct vk_s
     return false;
 }
 
-// Makes the hole that a span leaves, joined with those it touches. `fresh` is used for it if needed;
-// returns what is left over to free.
+// Returns a span to its slab, merged with the holes that it touches. `fresh` is used for a new hole
+// if one is needed; returns the hole that is left over, to be freed.
 static struct hole *slab_free_span(struct vk_slab *slab, const struct vk_span *span,
                                    struct hole *fresh)
 {
@@ -326,14 +351,14 @@ uint64_t vk_span_bytes(size_t size_bytes)
            ~(uint64_t)(VK_SPAN_ALIGNMENT - 1);
 }
 
-// Cuts the span from a slab, a new one if need be.
+// Allocates a span from a slab, from a new one if necessary.
 static enum inf_code alloc_span(struct vk_span *span, struct vk_device *device, VkDeviceSize size,
                                 enum vk_span_use use, struct inf_error *err)
 {
     struct vk_slab *slab = NULL;
     if (alloc_from_slabs(device, size, use, span))
         return INF_OK;
-    // What is large has a slab of its own, so that it is given back to the driver when it goes.
+    // A large span gets a slab of its own, which is freed with it.
     VkDeviceSize usual = use == VK_SPAN_WEIGHTS ? WEIGHTS_SLAB_BYTES : SLAB_BYTES;
     VkDeviceSize slab_size = size > usual / 4 ? size : usual;
     enum inf_code code = slab_create(&slab, device, slab_size, use, err);
@@ -351,6 +376,7 @@ static enum inf_code alloc_span(struct vk_span *span, struct vk_device *device, 
 enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size_t size_bytes,
                             enum vk_span_use use, struct inf_error *err)
 {
+    assert(device->evict != NULL);
     size_t padded;
     if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + VK_SPAN_ALIGNMENT - 1, &padded) ||
         padded > PTRDIFF_MAX)
@@ -359,7 +385,7 @@ enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size
                                size_bytes);
     VkDeviceSize size = vk_span_bytes(size_bytes);
     enum inf_code code = alloc_span(span, device, size, use, err);
-    // What cannot be at all is not worth anybody's weights.
+    // A span that is larger than all memory is not worth evicting weights.
     VkDeviceSize most = INF_MIN(device->gpu->largest_heap, device->gpu->memory_bytes);
     while (code == INF_EXHAUSTED && size <= most && device->evict(device))
         code = alloc_span(span, device, size, use, err);
@@ -373,7 +399,7 @@ void vk_span_free(struct vk_device *device, struct vk_span *span)
     struct vk_slab *slab = span->slab;
     struct hole *fresh = calloc(1, sizeof(*fresh));
     if (fresh == NULL)
-        return; // the span stays taken: nothing worse than its bytes is lost
+        return; // the span stays allocated: only its bytes are lost
     inf_mutex_lock(&device->memory_mutex);
     struct hole *rest = slab_free_span(slab, span, fresh);
     bool empty = slab->spans == 0;

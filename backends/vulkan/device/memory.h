@@ -1,52 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory: a few large slabs, cut into spans. Each slab is one VkBuffer, so that a span is a
-// buffer, an offset and a size.
+// Device memory: a few large slabs, which are divided into spans. Each slab is one VkBuffer, so a
+// span is a buffer, an offset and a size.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_MEMORY_H
 #define INF_BACKENDS_VULKAN_DEVICE_MEMORY_H
 
 #include "backends/vulkan/device/device.h"
 
-// A stretch of a slab. All zero: nothing.
+// A part of a slab. All zero: nothing.
 struct vk_span {
     struct vk_slab *slab;
-    uint64_t serial; // of the buffer: drivers give a new one the handle of one that is gone
+    uint64_t serial; // of the buffer; drivers may reuse the handle of a destroyed buffer
     VkBuffer buffer;
     VkDeviceSize offset; // in the buffer, a multiple of VK_SPAN_ALIGNMENT
     VkDeviceSize size;
-    void *host; // where the host sees it; NULL where it does not
+    void *host; // address in host memory; NULL if the host cannot see it
 };
 
-// More than any driver wants of the offset of a storage buffer.
+// At least as much as any driver requires for the offset of a storage buffer.
 #define VK_SPAN_ALIGNMENT 256
 
-// What the buffers behind spans are used for.
+// How the buffers of spans are used.
 #define VK_SPAN_USAGE                                                                              \
     (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |               \
      VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
 
-// A serial number for a new buffer of the device. Any thread.
+// Returns a serial number for a new buffer of the device. Any thread.
 uint64_t vk_buffer_serial(struct vk_device *device);
 
-// What a span is for. Spans of different uses share no slab, so that one that is given back as a whole can go.
+// What a span is for. Spans of different uses share no slab, so that a whole slab becomes free at
+// once.
 enum vk_span_use {
-    VK_SPAN_ARENA,   // the device's own memory
+    VK_SPAN_ARENA,   // device memory of arenas
     VK_SPAN_HOST,    // memory that the host reads and writes
-    VK_SPAN_WEIGHTS, // the device's own, for long
+    VK_SPAN_WEIGHTS, // device memory of weights, which lives long
 };
 
-// Bytes that a span for `size_bytes` takes.
+// Returns how many bytes a span for `size_bytes` takes.
 uint64_t vk_span_bytes(size_t size_bytes);
 
-// Allocates a span. Where there is no room, the weights of idle programs make some.
+// Allocates a span. Evicts weights of idle programs if memory is exhausted.
 //
 // INF_EXHAUSTED  (DEVICE_OOM)
 enum inf_code vk_span_alloc(struct vk_span *span, struct vk_device *device, size_t size_bytes,
                             enum vk_span_use use, struct inf_error *err) INF_NODISCARD;
 
-// Gives the span back and makes it empty; nothing may still use it.
+// Frees the span and empties it. Nothing may be using it.
 void vk_span_free(struct vk_device *device, struct vk_span *span);
 
-// Chooses memory types; false where there is none that suits.
+// Chooses the memory types of the GPU. Returns false if none is suitable.
 bool vk_choose_memory_types(struct vk_gpu *gpu) INF_NODISCARD;
 
 // Frees all slabs.
@@ -63,10 +64,10 @@ enum inf_code vk_buffer_copy(struct inf_buffer *to, size_t to_offset, struct inf
 bool vk_buffer_lost(const struct inf_buffer *buffer);
 void vk_buffer_free(struct inf_buffer *buffer);
 
-// The span behind a buffer that vk_buffer_alloc() made.
+// Returns the span of a buffer that vk_buffer_alloc() or vk_buffer_import() created.
 const struct vk_span *vk_buffer_span(const struct inf_buffer *buffer);
 
-// The logical device that the buffer lies on.
+// Returns the logical device of the buffer.
 const struct vk_device *vk_buffer_device(const struct inf_buffer *buffer);
 
 #endif

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Creates pipelines, each once for a device, even if several threads ask for it. The list is locked
+// only for looking up and adding; drivers compile without the lock.
 #include "backends/vulkan/device/pipeline.h"
 
 #include <inttypes.h>
@@ -11,7 +13,7 @@
 struct vk_pipeline {
     struct vk_pipeline *next;
     struct vk_variant variant;
-    VkPipeline pipeline; // none while a thread makes it
+    VkPipeline pipeline; // VK_NULL_HANDLE while a thread creates it
 };
 
 static struct vk_pipeline *find_pipeline(struct vk_device *device, const struct vk_variant *variant)
@@ -23,7 +25,7 @@ static struct vk_pipeline *find_pipeline(struct vk_device *device, const struct 
     return pipeline;
 }
 
-// Counts a pipeline that was made, and says what it took.
+// Counts and logs a pipeline that was created.
 static void note_made(struct vk_device *device, const struct vk_variant *variant, uint64_t time_ns,
                       bool hit)
 {
@@ -86,7 +88,7 @@ static enum inf_code make_pipeline(VkPipeline *out_pipeline, struct vk_device *d
         return INF_OK;
     }
     enum inf_code code = vk_fail(device, result, "vkCreateComputePipelines", err);
-    // Memory and lost devices say nothing about the shader.
+    // Exhausted memory and lost devices do not mean that the shader is broken.
     if (code == INF_INTERNAL) {
         vk_variant_note_broken(device->gpu, variant);
         code = INF_UNSUPPORTED;
@@ -96,8 +98,9 @@ static enum inf_code make_pipeline(VkPipeline *out_pipeline, struct vk_device *d
     return inf_error_prefix(err, code, "shader '%s'", shader->name);
 }
 
-// Whether the variant is there, with *out_pipeline, which is none where another thread makes it; that is waited for if
-// `waits`. Where it is not, *fresh is for the caller to make; NULL without memory.
+// Looks up the variant. Returns true with *out_pipeline if it exists; that is VK_NULL_HANDLE if
+// another thread is creating it and `waits` is false. Otherwise the caller must create it in
+// *fresh; NULL if memory is exhausted.
 static bool claim_pipeline(struct vk_device *device, const struct vk_variant *variant, bool waits,
                            struct vk_pipeline **fresh, VkPipeline *out_pipeline)
 {
@@ -106,7 +109,7 @@ static bool claim_pipeline(struct vk_device *device, const struct vk_variant *va
     struct vk_pipeline *found = find_pipeline(device, variant);
     while (found != NULL && found->pipeline == VK_NULL_HANDLE && waits) {
         inf_cond_wait(&device->pipeline_made, &device->pipeline_mutex);
-        found = find_pipeline(device, variant); // gone where it could not be made
+        found = find_pipeline(device, variant); // it is gone if it could not be created
     }
     if (found == NULL && (*fresh = calloc(1, sizeof(**fresh))) != NULL) {
         (*fresh)->variant = *variant;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipelines: a shader with its specialisation constants, made once for a device and kept.
+// Pipelines: shaders with their specialisation constants, created once for a device and kept.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_PIPELINE_H
 #define INF_BACKENDS_VULKAN_DEVICE_PIPELINE_H
 
 #include "backends/vulkan/device/device.h"
 
-// The pipeline for `variant`; it is the device's and stays as long as that.
+// Returns the pipeline of `variant`, which belongs to the device. Waits if another thread is
+// creating it.
 //
-// INF_UNSUPPORTED  the driver cannot build it; noted (variant.h).
+// INF_UNSUPPORTED  the driver cannot build it; that is recorded (variant.h).
 enum inf_code vk_pipeline_get(VkPipeline *out_pipeline, struct vk_device *device,
                               const struct vk_variant *variant,
                               struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Makes it where nobody has and nobody does.
+// Creates the pipeline unless it exists or another thread is creating it.
 enum inf_code vk_pipeline_prepare(struct vk_device *device, const struct vk_variant *variant,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's pipeline cache: loaded when a device is made, stored when pipelines were made.
+// Loads the driver's pipeline cache when a device is created, and stores it when pipelines were
+// created.
+//
+// Some drivers crash on cache data that they wrote themselves. So a marker file is created and
+// locked before the data is used, and removed after the first run has finished. A marker that
+// exists but is not locked was left by a process that crashed: the cache file is then deleted.
 #include "backends/vulkan/device/pipeline_cache.h"
 
 #include <errno.h>
@@ -31,7 +36,7 @@ static void marker_name(const struct vk_gpu *gpu, char name[80])
     snprintf(name, 80, "%s.loading", file);
 }
 
-// Drops what crashed the process that left the marker.
+// Deletes the cache file and the marker that a crashed process left.
 static void drop_crashed_file(const struct vk_gpu *gpu, int directory, const char *marker)
 {
     char name[64];
@@ -42,8 +47,8 @@ static void drop_crashed_file(const struct vk_gpu *gpu, int directory, const cha
             gpu->base.info.name, name);
 }
 
-// Leaves the marker, before the bytes are used; false where they had better not be: the last who did crashed,
-// or somebody is trying them now.
+// Creates the marker before the cache data is used. Returns false if the data should not be used:
+// the previous process that used it crashed, or another process is trying it.
 static bool create_marker(struct vk_device *device)
 {
     char name[80];
@@ -88,7 +93,8 @@ void vk_pipeline_cache_confirm(struct vk_device *device)
 
 // --- pipelines ---
 
-// Finds the driver's bytes behind the variants that they are of; none where the file has none for us.
+// Reads the cache file, and sets the initial data of the pipeline cache. Sets nothing if the file
+// is not valid for this device.
 static void load_initial_data(struct vk_device *device, VkPipelineCacheCreateInfo *info,
                               char **out_file)
 {
@@ -117,7 +123,8 @@ enum inf_code vk_pipeline_cache_load(struct vk_device *device, struct inf_error 
     return INF_OK;
 }
 
-// The names of what the cache has now, to write in front of it; more may come meanwhile. The caller frees them.
+// Copies the hashes of the variants in the cache, with `room` free bytes behind them. The caller
+// frees the memory.
 static char *copy_names(struct vk_device *device, size_t room, size_t *out_size)
 {
     inf_mutex_lock(&device->pipeline_mutex);
@@ -144,7 +151,8 @@ void vk_pipeline_cache_store(struct vk_device *device)
         return;
     size_t names;
     char *payload = copy_names(device, size, &names);
-    // A thread that makes pipelines meanwhile leaves no room for all of them, and writes them itself.
+    // If another thread creates pipelines meanwhile, the driver's data may not fit. That thread
+    // stores the cache itself later.
     if (payload != NULL && device->api.GetPipelineCacheData(device->device, device->cache, &size,
                                                             payload + names) == VK_SUCCESS)
         vk_cache_file_write(device->gpu, VK_CACHE_PIPELINES, payload, names + size);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Copies bytes between host memory and spans. If the host cannot see the spans, a staging buffer is
+// filled, copied and emptied piece by piece.
 #include "backends/vulkan/device/transfer.h"
 
 #include <string.h>
 
-// What the host writes or reads at a time.
+// The size of the staging buffer.
 #define PIECE_BYTES ((size_t)4 << 20)
-// Stretches of spans in one submit, at most.
+// Copies in one submission, at most.
 #define COPIES_MAX 64u
 
 // --- copies on the device ---
@@ -13,7 +15,8 @@
 struct copy {
     VkBuffer to, from;
     VkBufferCopy region;
-    void *bytes; // of the host: where those of its piece come from or go to
+    // Host memory that this copy's part of the staging buffer is filled from or emptied to.
+    void *bytes;
 };
 
 static enum inf_code record_copies(struct vk_device *device, VkCommandBuffer commands,
@@ -36,7 +39,7 @@ static enum inf_code record_copies(struct vk_device *device, VkCommandBuffer com
     return INF_OK;
 }
 
-// A pool belongs to one thread at a time, so each call has one of its own.
+// A command pool may be used by one thread at a time, so each call creates its own.
 static enum inf_code run_copies(struct vk_device *device, const struct copy *copies, uint32_t count,
                                 struct inf_error *err)
 {
@@ -72,15 +75,16 @@ enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region,
 
 // --- by pieces ---
 
-// How far a number of transfers has got.
+// The progress of a list of transfers.
 struct progress {
     const struct vk_transfer *transfers;
     uint32_t count;
-    uint32_t index; // the first that is not done,
-    size_t offset;  // from here
+    uint32_t index; // the first transfer that is not done
+    size_t offset;  // its bytes that are done
 };
 
-// The stretches that go next, by a piece of memory that the host sees, whose bytes follow each other.
+// Plans the copies of the next piece: parts of transfers that are contiguous in the staging buffer.
+// Returns how many there are.
 static uint32_t plan_piece(struct progress *progress, const struct vk_span *piece, bool down,
                            struct copy *copies)
 {
@@ -107,14 +111,14 @@ static uint32_t plan_piece(struct progress *progress, const struct vk_span *piec
     return count;
 }
 
-// Moves bytes between the host's memory and what the host sees of the device's.
+// Copies bytes between host memory and mapped device memory.
 static void copy_bytes(void *bytes, void *seen, size_t size, bool down)
 {
     if (size > 0)
         memcpy(down ? bytes : seen, down ? seen : bytes, size);
 }
 
-// Moves what the copies name between the host's memory and a piece.
+// Copies the bytes of all copies between host memory and the staging buffer.
 static void copy_piece(const struct vk_span *piece, const struct copy *copies, uint32_t count,
                        bool down)
 {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes on their way between the host, which does not see all memory of a device, and spans.
+// Transfers of bytes between the host and spans, which the host may not see.
 #ifndef INF_BACKENDS_VULKAN_DEVICE_TRANSFER_H
 #define INF_BACKENDS_VULKAN_DEVICE_TRANSFER_H
 
 #include "backends/vulkan/device/memory.h"
 
-// Copies between spans on the device and waits for it.
+// Copies between two buffers on the device, and waits until it is done.
 enum inf_code vk_span_copy(struct vk_device *device, const VkBufferCopy *region, VkBuffer to,
                            VkBuffer from, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Bytes of the host and the span whose first they are.
+// A transfer between `bytes` of the host and the start of the span.
 struct vk_transfer {
     const struct vk_span *span;
-    void *bytes; // only read where they go to the device
+    void *bytes; // only read if they are written to the device
     size_t size;
 };
 
-// Writes all of them to the device, or reads them from there. Where the host does not see the spans, they go
-// by pieces of memory that it sees, as many together in one submit as fit.
+// Write all transfers to the device, or read them from it. If the host cannot see the spans, they
+// go through a staging buffer, with as many transfers in one submission as fit.
 enum inf_code vk_transfer_write(struct vk_device *device, const struct vk_transfer *transfers,
                                 uint32_t count, struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 enum inf_code vk_transfer_read(struct vk_device *device, const struct vk_transfer *transfers,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looks up the shader of a variant, and keeps the list of variants that the driver cannot build.
 #include "backends/vulkan/device/variant.h"
 
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Uploads the constants of a program when it runs, and evicts them while it is idle. Constants that
+// the graph does not hold are read back before they are evicted.
 #include "backends/vulkan/device/weights.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -25,7 +28,7 @@ static void unlink_weights(struct vk_device *device, const struct vk_weights *we
     *link = weights->next;
 }
 
-// Gives back what is on the device, of which nothing is left there; how many bytes that were.
+// Frees the device copies of all constants. Returns how many bytes were freed.
 static uint64_t free_spans(struct vk_weights *weights)
 {
     uint64_t bytes = 0;
@@ -36,7 +39,7 @@ static uint64_t free_spans(struct vk_weights *weights)
     return bytes;
 }
 
-// Counts weights that are there, or no more.
+// Adds the weights to the device's count, or subtracts them.
 static void count_weights(const struct vk_weights *weights, bool there)
 {
     struct inf_device *base = &weights->device->gpu->base;
@@ -99,7 +102,7 @@ enum inf_code vk_weights_add(struct vk_weights *weights, uint32_t value, void *b
 
 // --- upload ---
 
-// Frees what the device has as well.
+// Frees host copies of constants that are on the device.
 static void free_host_copies(struct vk_weights *weights)
 {
     for (uint32_t i = 0; i < weights->count; i++) {
@@ -112,7 +115,7 @@ static void free_host_copies(struct vk_weights *weights)
     }
 }
 
-// Moves all of them between the host, where source or `packed` is, and the device.
+// Moves all constants between the host (`source` or `packed`) and the device.
 static enum inf_code transfer_constants(struct vk_weights *weights, bool down,
                                         struct inf_error *err)
 {
@@ -145,7 +148,7 @@ static enum inf_code place_and_write(struct vk_weights *weights, struct inf_erro
     return transfer_constants(weights, false, err);
 }
 
-// Uploads all of them, or none.
+// Uploads all constants, or none.
 static enum inf_code upload_weights(struct vk_weights *weights, struct inf_error *err)
 {
     struct vk_device *device = weights->device;
@@ -196,6 +199,7 @@ void vk_weights_release(struct vk_weights *weights, uint64_t submitted)
 {
     struct vk_device *device = weights->device;
     inf_mutex_lock(&device->weights_mutex);
+    assert(weights->users > 0);
     weights->users--;
     weights->submitted = INF_MAX(weights->submitted, submitted);
     inf_mutex_unlock(&device->weights_mutex);
@@ -203,7 +207,7 @@ void vk_weights_release(struct vk_weights *weights, uint64_t submitted)
 
 // --- eviction ---
 
-// The program to take weights from: idle, and least recently run.
+// Returns the weights to evict: of the idle program that ran longest ago; NULL if there is none.
 static struct vk_weights *choose_victim(struct vk_device *device, uint64_t reached)
     INF_ATTR(requires_capability(device->weights_mutex))
 {
@@ -215,7 +219,8 @@ static struct vk_weights *choose_victim(struct vk_device *device, uint64_t reach
     return oldest;
 }
 
-// Keeps on the host what is not in the graph. False where that cannot be; what is there stays then.
+// Reads constants that the graph does not hold back to the host. Returns false if that fails; the
+// device copies stay then.
 static bool fetch_constants(struct vk_weights *weights)
 {
     for (uint32_t i = 0; i < weights->count; i++) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds dispatches, with their operands, to the list of a program.
+// Adds dispatches and their operands to the list of a program. Without a list it only checks, or
+// creates pipelines ahead.
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "backends/base/half.h"
 #include "backends/vulkan/lowering/lowering.h"
 
-// The largest number of 16 bits.
+// The largest finite 16-bit float.
 #define HALF_LARGEST 65504.0f
 
 static enum inf_code no_memory(const struct vk_device *device, struct inf_error *err)
@@ -15,7 +17,7 @@ static enum inf_code no_memory(const struct vk_device *device, struct inf_error 
                            "device '%s': no host memory for a program", device->name);
 }
 
-// Room for one more element; false without memory.
+// Grows an array if it is full. Returns false if memory is exhausted.
 static bool reserve_element(void **array, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
@@ -29,7 +31,7 @@ static bool reserve_element(void **array, uint32_t count, uint32_t *capacity, si
     return true;
 }
 
-// Which of its operands a dispatch finds in 16 bits; the shader has that as a constant.
+// Sets the bits that tell the shader which operands are 16-bit.
 static void set_halves(struct vk_dispatch *dispatch)
 {
     dispatch->variant.halves = 0;
@@ -85,6 +87,7 @@ enum inf_code vk_emit_dispatch(struct vk_lowering *lowering, const struct vk_dis
 enum inf_code vk_bind_value(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                             uint32_t value, struct inf_error *err)
 {
+    assert(dispatch->operand_count < VK_BINDINGS_MAX);
     const struct inf_value *used = &lowering->graph->values[value];
     struct vk_operand *operand = &dispatch->operands[dispatch->operand_count++];
     *operand = (struct vk_operand){.value = value, .words = used->dtype != INF_DTYPE_F32};
@@ -111,6 +114,7 @@ enum inf_code vk_bind_value(struct vk_lowering *lowering, struct vk_dispatch *di
 enum inf_code vk_bind_scratch(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               size_t offset, size_t size_bytes, struct inf_error *err)
 {
+    assert(dispatch->operand_count < VK_BINDINGS_MAX);
     if (size_bytes > lowering->gpu->properties.limits.maxStorageBufferRange)
         return vk_decline(lowering, err, "%zu bytes are more than can be bound", size_bytes);
     dispatch->operands[dispatch->operand_count++] = (struct vk_operand){
@@ -120,7 +124,8 @@ enum inf_code vk_bind_scratch(struct vk_lowering *lowering, struct vk_dispatch *
     return INF_OK;
 }
 
-// Rounds `count` floats to 16 bits where they lie; false where one of them has no place there.
+// Rounds `count` floats to 16 bits in place. Returns false, and changes nothing, if one of them is
+// out of range or NaN.
 static bool narrow_to_half(void *bytes, size_t count)
 {
     const float *from = bytes;
@@ -137,12 +142,14 @@ static enum inf_code bind_packed(struct vk_lowering *lowering, struct vk_dispatc
                                  size_t size_bytes, vk_fill_fn *fill, const void *context,
                                  bool may_narrow, struct inf_error *err)
 {
+    assert(dispatch->operand_count < VK_BINDINGS_MAX);
     if (size_bytes > lowering->gpu->properties.limits.maxStorageBufferRange)
         return vk_decline(lowering, err, "%zu bytes of weights are more than can be bound",
                           size_bytes);
     struct vk_operand *operand = &dispatch->operands[dispatch->operand_count++];
     *operand = (struct vk_operand){.value = INF_VALUE_NONE, .size_bytes = size_bytes};
-    // Nearly all can be narrowed; what cannot has its pipeline made later.
+    // Nearly all weights can be narrowed. For others this prepares a variant that is not used, and
+    // the right one is created with the program.
     operand->half = may_narrow && lowering->ahead != NULL;
     if (lowering->list == NULL)
         return INF_OK;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lowering functions ask of a node, and what they set in a dispatch.
+// What lowering functions ask about a node, and what they set in a dispatch.
 #include "backends/vulkan/lowering/lowering.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "backends/graph/shape/infer.h"
@@ -30,6 +31,7 @@ void vk_read_through_view(const struct vk_lowering *lowering, struct vk_dispatch
 
 void vk_set_push_constants(struct vk_dispatch *dispatch, const void *block, size_t size_bytes)
 {
+    assert(size_bytes <= VK_PUSH_BYTES_MAX);
     memcpy(dispatch->push, block, size_bytes);
     dispatch->push_bytes = (uint32_t)size_bytes;
 }

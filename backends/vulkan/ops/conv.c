@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, and what is made of them: which shader, its operands.
+// Convolutions: chooses the shader (Winograd, tiles, or strips of pixels) and binds its operands.
 #include "backends/vulkan/ops/conv.h"
 #include "backends/vulkan/ops/ops.h"
 #include "backends/vulkan/ops/residual.h"
 
-// [tap][input channel of the group][block of four], groups one behind the other in a row of blocks.
+// Layout: [tap][input channel of the group][block of four], with the groups one after the other in
+// a row of blocks.
 static void fill_weights(void *bytes, const void *context)
 {
     const struct vk_conv_weights *weights = context;
@@ -22,7 +23,7 @@ static void fill_weights(void *bytes, const void *context)
     }
 }
 
-// What a join does behind the convolution.
+// Takes over what the convolution adds to its result, and the activation behind the sum.
 static void apply_residual(const struct vk_lowering *lowering, struct vk_conv *conv)
 {
     const struct vk_residual *residual = lowering->residual;
@@ -58,8 +59,9 @@ static enum inf_code check_activation(const struct vk_lowering *lowering, struct
     return INF_OK;
 }
 
-// Pixels that an invocation makes: many, so that weights are loaded seldom, but not many too many.
-// Sixteen sums fill the registers of a GPU's invocation; llvmpipe has memory for them.
+// Returns the pixels that an invocation computes: many, so that weights are loaded seldom, but
+// without computing many pixels too many. Sixteen sums fill the registers of a GPU's invocation;
+// llvmpipe keeps them in memory.
 static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
 {
     bool software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
@@ -71,7 +73,8 @@ static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
     return 1;
 }
 
-// Fewer pixels an invocation, until the driver can build it; that is a constant of the variant.
+// Halves the pixels of an invocation, which are a constant of the variant, until the driver can
+// build it.
 static uint32_t reduce_pixels(struct vk_lowering *lowering, struct vk_dispatch *dispatch)
 {
     uint32_t *pixels = &dispatch->variant.constants[1];
@@ -106,7 +109,7 @@ static void finish_window(struct vk_conv *conv, uint32_t pixels)
     window->high = conv->activation.high;
 }
 
-// Four channels of a strip of pixels an invocation.
+// Emits conv.comp: an invocation computes four channels of a strip of pixels.
 static enum inf_code emit_strips(struct vk_lowering *lowering, struct vk_conv *conv,
                                  struct inf_error *err)
 {
@@ -137,7 +140,8 @@ enum inf_code vk_emit_conv(struct vk_lowering *lowering, struct vk_conv *conv,
                     (window->out_w - 1) * window->stride_w < window->in_w;
     if (conv->one_tap && window->stride_h == 1 && window->stride_w == 1 &&
         window->in_w == window->out_w && window->in_h == window->out_h) {
-        // Pixels do not know of rows: one long one has no ends to waste.
+        // A 1x1 convolution does not depend on rows, so all pixels form one row, whose end wastes
+        // the fewest invocations.
         window->in_w = window->out_w = conv->images * window->out_h * window->out_w;
         window->in_h = window->out_h = conv->images = 1;
     }
@@ -203,11 +207,12 @@ enum inf_code vk_lower_conv2d_transpose(struct vk_lowering *lowering, struct inf
     return vk_emit_conv(lowering, &conv, err);
 }
 
-// Rows of a tile of a depthwise convolution: as many as registers hold, or llvmpipe has memory for.
+// Rows that an invocation of a depthwise convolution computes: as many as fit into registers, or
+// into llvmpipe's memory.
 #define DEPTHWISE_ROWS          2
 #define DEPTHWISE_ROWS_SOFTWARE 4
 
-// Whether the window is as the shader knows it by constants.
+// Returns true if the shader has constants for this window.
 static bool is_square(const struct vk_window *window)
 {
     return window->kernel_h == window->kernel_w && window->stride_h == window->stride_w &&
@@ -239,7 +244,7 @@ enum inf_code vk_lower_depthwise(struct vk_lowering *lowering, struct inf_error 
     };
     window->group_in = 1;
     window->group_out = (uint32_t)filter->dims[3];
-    // A window that is as wide as high may load each pixel once for a tile of several rows.
+    // For a square window an invocation loads each pixel once for several rows.
     bool software = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE;
     uint32_t kernel =
         is_square(window) && (software || window->kernel_h == 3) ? window->kernel_h : 0;

@@ -2,9 +2,9 @@
 // The operands that all convolution shaders share.
 #include "backends/vulkan/ops/conv.h"
 
-// What is added to and what slopes the channels; laid out in blocks as the weights are.
+// Bias and slopes of the channels, in the same blocks as the weights.
 struct channels {
-    const float *bias, *slopes; // NULL where there are none
+    const float *bias, *slopes; // NULL: none
     uint32_t group_out, groups, group_blocks;
 };
 

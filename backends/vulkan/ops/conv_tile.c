@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by conv_tile.comp: subgroups of eight whose invocations share the weights they load.
+// Convolutions by conv_tile.comp.
+//
+// The idea: an invocation computes a tile of pixels times output channels with all sums in
+// registers. In a subgroup of eight invocations each loads one vector of weights, and all of them
+// read it by a shuffle, so that eight loads of pixels share eight loads of weights:
+//
+//     invocation 0: pixels  0..3   x  channels 0..15       weights w0 w1 .. w7 are loaded once,
+//     invocation 1: pixels  4..7   x  channels 0..15       one by each invocation of the subgroup
+//     ...
 #include "backends/vulkan/ops/conv.h"
 
 #define LANES 8
 
-// What an invocation makes: 64 sums are the most that pay on llvmpipe, more do not stay in registers.
+// What an invocation computes. 64 sums were fastest on llvmpipe; more do not stay in registers.
 #define PIXELS  4
 #define VECTORS 4
 
-// Fewer pixels have more of a strip of one pixel, whose invocations share nothing.
+// With fewer pixels most of a strip would be computed for nothing.
 #define PIXELS_MIN 4
 
 static uint32_t count_pixels(const struct vk_conv *conv)
@@ -27,7 +35,7 @@ static uint32_t round_up(uint32_t count, uint32_t unit)
     return (count + unit - 1) / unit * unit;
 }
 
-// Pixels an invocation: fewer where many of them would be made for nothing.
+// Returns the pixels of an invocation: fewer if many would be computed for nothing.
 static uint32_t choose_pixels(uint32_t pixels)
 {
     uint32_t each = PIXELS;
@@ -36,13 +44,13 @@ static uint32_t choose_pixels(uint32_t pixels)
     return each;
 }
 
-// What fill_tiles() lays out.
+// The context of fill_tiles().
 struct tiles {
     const struct vk_conv_weights *weights;
-    uint32_t across; // channels of a tile
+    uint32_t across; // channels in a tile
 };
 
-// [tile][tap][input channel][output channel of the tile]
+// Layout: [tile][tap][input channel][output channel of the tile]
 static void fill_tiles(void *bytes, const void *context)
 {
     const struct tiles *tiles = context;
@@ -63,7 +71,7 @@ static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispa
                                    struct vk_conv *conv, uint32_t tile_count, struct inf_error *err)
 {
     const struct tiles tiles = {&conv->weights, VECTORS * 4};
-    // The last vectors of weights may be loaded by fewer than all.
+    // A subgroup loads whole vectors of weights, so the last ones need room behind them.
     size_t size_bytes =
         (size_t)tile_count * conv->weights.taps * conv->weights.group_in * VECTORS * 16 +
         LANES * 16;
@@ -78,7 +86,8 @@ static enum inf_code bind_operands(struct vk_lowering *lowering, struct vk_dispa
     return vk_bind_value(lowering, dispatch, conv->y, err);
 }
 
-// Channels of x that are a step of the shader: what a texel may be of, as many as leave none over.
+// Returns the channels of x in one step of the shader: the size of the largest texel that divides
+// their number.
 static uint32_t channel_step(const struct vk_lowering *lowering, uint32_t channels)
 {
     if (channels % 4 == 0)

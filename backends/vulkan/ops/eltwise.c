@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise operators.
+// Element-wise operators: unary, binary, compare, select, cast.
 #include "backends/vulkan/ops/eltwise.h"
 #include "backends/vulkan/ops/ops.h"
 
-// Shader numbers are one more here, so that 0 is "not built".
+// Shader numbers are stored plus one, so that 0 means "not built".
 #define BUILT(number) ((number) + 1)
 
 static const uint8_t unary_functions[INF_UNARY_COUNT] = {
@@ -162,7 +162,7 @@ bool vk_element_call_of(const struct vk_lowering *lowering, struct vk_element_ca
 
 // --- inputs that are stretched ---
 
-// lib/broadcast.glsl's push constants.
+// The push constants of lib/broadcast.glsl.
 struct broadcast {
     uint32_t vectors, axes;
     uint32_t dims[BROADCAST_AXES];
@@ -173,7 +173,8 @@ struct broadcast {
 };
 _Static_assert(sizeof(struct broadcast) == 108, "as lib/broadcast.glsl");
 
-// Dimension `axis` of y in an operand, aligned at the last one.
+// Returns the size of an operand along axis `axis` of y. Shapes are aligned at their last axes; a
+// missing axis has size 1.
 static uint32_t operand_dim(const struct inf_shape *operand, const struct inf_shape *y,
                             int32_t axis)
 {
@@ -181,7 +182,8 @@ static uint32_t operand_dim(const struct inf_shape *operand, const struct inf_sh
     return own < 0 ? 1 : (uint32_t)operand->dims[own];
 }
 
-// Whether every operand walks the axis outside of `inner` on from where `inner` ends.
+// Returns true if the next outer axis continues axis `inner` in all operands, so that both are one
+// axis.
 static bool continues_axis(const struct broadcast *shape, uint32_t inner, const uint32_t strides[3],
                            uint32_t operands)
 {
@@ -191,7 +193,7 @@ static bool continues_axis(const struct broadcast *shape, uint32_t inner, const 
     return true;
 }
 
-// Fills the axes of y from the innermost outwards; neighbours that all operands walk alike are one.
+// Fills the axes of y from the innermost outwards, merged where all operands move alike.
 static enum inf_code fill_axes(const struct vk_lowering *lowering, const uint32_t *inputs,
                                uint32_t operands, struct broadcast *shape, struct inf_error *err)
 {
@@ -257,14 +259,14 @@ uint32_t vk_operand_broadcast_mode(const struct vk_lowering *lowering, uint32_t 
     return mode;
 }
 
-// Whether integers of the kind are divided, which fails the run where it is by 0.
+// Returns true if integers of this kind are divided; a division by 0 fails the run.
 static bool is_division(enum inf_binary_kind kind)
 {
     return kind == INF_BINARY_DIV || kind == INF_BINARY_FLOOR_DIV || kind == INF_BINARY_FLOOR_MOD ||
            kind == INF_BINARY_MOD;
 }
 
-// Emits binary.comp; floats only where `integers` says nothing else.
+// Emits binary.comp for floats, and for integers if `integers` is set.
 static enum inf_code emit_binary(struct vk_lowering *lowering, uint32_t kind, bool integers,
                                  struct inf_error *err)
 {

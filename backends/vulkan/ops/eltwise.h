@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise operators as functions that a shader can call: for shaders that are generated.
+// Element-wise operators as functions that a generated shader can call.
 #ifndef INF_BACKENDS_VULKAN_OPS_ELTWISE_H
 #define INF_BACKENDS_VULKAN_OPS_ELTWISE_H
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// An element-wise operator of floats as shaders have it.
+// An element-wise operator of floats in the form that shaders take.
 struct vk_element_call {
     uint32_t operands; // 1 or 2
-    uint32_t kind;     // BINARY_*, of two
-    uint32_t function; // FN_*: of the one, or behind that
-    float low, high;   // of the function
+    uint32_t kind;     // BINARY_*, for two operands
+    uint32_t function; // FN_*: of the operand, or applied to the result of two
+    float low, high;   // parameters of the function
 };
 
-// The node's; false where it is no such operator, or one that shaders do not have.
+// Fills *call for the node. Returns false if the operator is not element-wise, or shaders do not
+// have it.
 bool vk_element_call_of(const struct vk_lowering *lowering,
                         struct vk_element_call *call) INF_NODISCARD;
 
-// How operand `input` of an element-wise node is stretched (MODE_*); *row: vectors in a row, for MODE_ROW.
+// Returns how operand `input` of an element-wise node is broadcast (MODE_*). *row is the number of
+// vectors in a row, for MODE_ROW.
 uint32_t vk_operand_broadcast_mode(const struct vk_lowering *lowering, uint32_t input,
                                    uint32_t *row);
 

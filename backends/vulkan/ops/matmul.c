@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices. With a constant one they are convolutions of one tap.
+// Products of matrices. A product with a constant matrix is a convolution of one tap.
 #include "backends/vulkan/ops/conv.h"
 #include "backends/vulkan/ops/ops.h"
 
-// matmul.comp's push constants.
+// The push constants of matmul.comp.
 struct product {
     uint32_t count;
     uint32_t m, n, k;
@@ -15,7 +15,7 @@ struct product {
 };
 _Static_assert(sizeof(struct product) == 92, "as matmul.comp");
 
-// The product as a convolution of one tap over the rows of a.
+// Lowers the product to a convolution of one tap over the rows of a.
 static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows, uint32_t k,
                                     uint32_t n, struct inf_error *err)
 {
@@ -44,7 +44,7 @@ static enum inf_code lower_constant(struct vk_lowering *lowering, uint32_t rows,
     return vk_emit_conv(lowering, &conv, err);
 }
 
-// Dimension `axis` (counted from the last batch axis, 0) of an operand's batch.
+// Returns dimension `axis` of an operand's batch, counted from the last batch axis (0).
 static uint32_t batch_dim(const struct inf_shape *shape, int32_t axis)
 {
     int32_t own = shape->rank - 3 - axis;
@@ -104,7 +104,7 @@ enum inf_code vk_lower_matmul(struct vk_lowering *lowering, struct inf_error *er
     vk_set_push_constants(&dispatch, &product, sizeof(product));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[0], err));
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[1], err));
-    // Without a bias the binding is there all the same; the shader does not read it.
+    // Without a bias the binding still exists; the shader does not read it.
     INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[bias ? 2 : 1], err));
     for (uint32_t i = 0; i < 3; i++)
         vk_read_through_view(lowering, &dispatch, i, false);

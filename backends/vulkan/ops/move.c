@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only move elements: strided copies, made of one description.
+// Operators that only move elements: each is one or more strided copies.
 #include <string.h>
 
 #include "backends/graph/shape/infer.h"
 #include "backends/vulkan/ops/ops.h"
 
-// A copy's axes, innermost first, in elements. Twice the rank, since tiling splits each axis.
+// The axes of a copy, innermost first, in elements. Tiling splits each axis in two.
 #define AXES_MAX (2 * INF_LIMIT_RANK)
 
 struct move {
@@ -14,7 +14,7 @@ struct move {
     int64_t from_base, to_base;
 };
 
-// move.comp's push constants.
+// The push constants of move.comp.
 struct move_push {
     uint32_t count, axes;
     int32_t from, to;
@@ -23,7 +23,7 @@ struct move_push {
 };
 _Static_assert(sizeof(struct move_push) == 112, "as move.comp");
 
-// Adds an axis outside of those that are there, joined with the last where both sides go on.
+// Adds an outer axis. It is merged with the last one if source and destination continue it.
 static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
 {
     if (dim == 1)
@@ -41,7 +41,7 @@ static void add_axis(struct move *move, int64_t dim, int64_t from, int64_t to)
     move->to[move->axes++] = to;
 }
 
-// Whether both sides go in vectors of four words; if so, counts in them.
+// Returns true if both sides can be copied in vectors of four words; the axes then count vectors.
 static bool vectorise_move(struct move *move)
 {
     if (move->axes == 0 || move->from[0] != 1 || move->to[0] != 1 || move->dims[0] % 4 != 0 ||
@@ -60,7 +60,7 @@ static bool vectorise_move(struct move *move)
     return true;
 }
 
-// Starts a move of elements of the node's type: those of eight bytes are rows of two words.
+// Starts a move of elements of the node's type. An element of eight bytes is a row of two words.
 static enum inf_code move_init(const struct vk_lowering *lowering, struct move *move,
                                int64_t *words, struct inf_error *err)
 {
@@ -74,7 +74,7 @@ static enum inf_code move_init(const struct vk_lowering *lowering, struct move *
     return INF_OK;
 }
 
-// Emits the copy between value `from` and value `to`.
+// Emits the copy from value `from` to value `to`.
 static enum inf_code emit_move(struct vk_lowering *lowering, struct move *move, uint32_t from,
                                uint32_t to, struct inf_error *err)
 {
@@ -106,7 +106,7 @@ static enum inf_code emit_input_move(struct vk_lowering *lowering, struct move *
     return emit_move(lowering, move, lowering->node->inputs[0], lowering->node->outputs[0], err);
 }
 
-// Bytes as they are, of any type: whole words, of which the last may reach behind the tensor.
+// Copies bytes of any type, in whole words. The last word may reach beyond the tensor.
 enum inf_code vk_lower_copy(struct vk_lowering *lowering, struct inf_error *err)
 {
     size_t bytes = inf_shape_elements(vk_output_shape(lowering, 0)) *
@@ -155,8 +155,8 @@ enum inf_code vk_lower_slice(struct vk_lowering *lowering, struct inf_error *err
 
 // --- joining and cutting ---
 
-// The copy of a part that is `part` long to or from a whole that is `whole` long along `axis`, from
-// `at` on; rows of `inner` words.
+// Describes the copy of a part of size `part` to or from a whole of size `whole` along an axis, at
+// position `at`. `inner` is the number of words of one index of the axis.
 static void fill_part(struct move *move, int64_t outer, int64_t part, int64_t whole, int64_t at,
                       int64_t inner, bool joining)
 {
@@ -253,7 +253,8 @@ enum inf_code vk_lower_fill(struct vk_lowering *lowering, struct inf_error *err)
 
 // --- blocks ---
 
-// [n, h, b, w, b, c] on one side, [n, h, w, b, b, c] on the other: h and w are the small picture's.
+// One side is [n, h, b, w, b, c], the other [n, h, w, b, b, c]; h and w are those of the smaller
+// image.
 static enum inf_code emit_blocks(struct vk_lowering *lowering, const struct inf_shape *small,
                                  int64_t block, bool to_depth, struct inf_error *err)
 {

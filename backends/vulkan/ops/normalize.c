@@ -2,7 +2,7 @@
 // Layer, instance and group normalisation.
 #include "backends/vulkan/ops/ops.h"
 
-// normalize.comp's push constants: x is [outer, n, inner].
+// The push constants of normalize.comp: x is [outer, n, inner].
 struct normalization {
     uint32_t count, n, inner;
     struct spread {
@@ -12,7 +12,7 @@ struct normalization {
 };
 _Static_assert(sizeof(struct normalization) == 32, "as normalize.comp");
 
-// Finds x's extents; false where the axes do not lie side by side.
+// Finds the extents of x. Returns false if the axes are not neighbours.
 static bool find_extents(struct normalization *push, const struct inf_shape *x,
                          const struct inf_ints *axes)
 {
@@ -37,7 +37,7 @@ static int64_t aligned_dim(const struct inf_shape *shape, const struct inf_shape
     return own < 0 ? 1 : shape->dims[own];
 }
 
-// How a parameter goes with y; false where it stretches along axes between its own.
+// Finds how a parameter is broadcast. Returns false if it is broadcast along axes between its own.
 static bool find_spread(struct spread *spread, const struct inf_shape *shape,
                         const struct inf_shape *x)
 {
@@ -73,7 +73,7 @@ enum inf_code vk_lower_normalize(struct vk_lowering *lowering, struct inf_error 
         .variant = {INF_SHADER_NORMALIZE, {attrs->kind == INF_NORMALIZE_RMS, given[0], given[1]}},
         .invocations = push.count};
     vk_set_push_constants(&dispatch, &push, sizeof(push));
-    // What is not given is bound all the same, as x; the shader does not read it.
+    // A parameter that is absent is bound as x; the shader does not read it.
     for (uint32_t i = 0; i < 3; i++) {
         bool own = i > 0 && given[i - 1];
         INF_TRY(vk_bind_value(lowering, &dispatch, lowering->node->inputs[own ? i : 0], err));

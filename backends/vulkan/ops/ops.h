@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that lower nodes to dispatches, one for each operator that has shaders.
+// The functions that lower nodes, one for each operator that has shaders.
 #ifndef INF_BACKENDS_VULKAN_OPS_OPS_H
 #define INF_BACKENDS_VULKAN_OPS_OPS_H
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// Makes the dispatches of a node whose types and shapes are known and of which no tensor is empty.
+// Emits the dispatches of a node. All types and shapes are known, and no tensor is empty.
 //
-// INF_UNSUPPORTED  it cannot; the text says why.
+// INF_UNSUPPORTED  the node cannot be lowered; the text says why.
 typedef enum inf_code vk_lower_fn(struct vk_lowering *lowering, struct inf_error *err);
 
 vk_lower_fn vk_lower_unary, vk_lower_clip, vk_lower_binary, vk_lower_prelu, vk_lower_compare,

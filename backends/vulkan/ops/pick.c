@@ -6,7 +6,7 @@
 
 // --- pad ---
 
-// pad.comp's push constants.
+// The push constants of pad.comp.
 struct padding {
     uint32_t count, axes;
     uint32_t value;
@@ -22,7 +22,7 @@ static const uint32_t pad_modes[INF_PAD_COUNT] = {
     [INF_PAD_EDGE] = PAD_EDGE,
 };
 
-// Fills the axes, innermost first; neighbours without padding are one.
+// Fills the axes, innermost first. Neighbouring axes without padding are merged.
 static enum inf_code fill_padding(const struct vk_lowering *lowering, struct padding *padding,
                                   struct inf_error *err)
 {
@@ -32,7 +32,7 @@ static enum inf_code fill_padding(const struct vk_lowering *lowering, struct pad
     if (!inf_graph_const_ints(lowering->graph, lowering->node->inputs[1], amounts,
                               INF_ARRAY_LENGTH(amounts), &count))
         return vk_decline(lowering, err, "its paddings are not constant");
-    bool plain = false; // the axis before had no padding
+    bool plain = false; // the previous axis has no padding
     for (int32_t axis = y->rank - 1; axis >= 0; axis--) {
         bool padded = x->dims[axis] != y->dims[axis];
         if (plain && !padded) {
@@ -63,7 +63,7 @@ static enum inf_code pad_value(const struct vk_lowering *lowering, uint32_t *val
     return INF_OK;
 }
 
-// Whether neighbours stay together by fours; if so, counts in vectors.
+// Returns true if groups of four neighbours stay together; the padding then counts vectors.
 static bool vectorise_padding(struct padding *padding, enum inf_pad_mode mode)
 {
     uint32_t across = padding->out_dims[0];
@@ -101,7 +101,8 @@ enum inf_code vk_lower_pad(struct vk_lowering *lowering, struct inf_error *err)
 
 // --- gather ---
 
-// INF_UNSUPPORTED unless operand 1 has indices of a type that shaders read; *wide where it is of 64 bits.
+// Returns INF_UNSUPPORTED unless operand 1 has indices of a type that shaders read. Sets *wide if
+// they are 64-bit.
 static enum inf_code check_indices(const struct vk_lowering *lowering, uint32_t *wide,
                                    struct inf_error *err)
 {

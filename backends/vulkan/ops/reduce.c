@@ -2,11 +2,12 @@
 // Reductions, indices of extremes, softmax, batch normalisation.
 #include "backends/vulkan/ops/ops.h"
 
-// Shorter rows were measured to take longer so: docs/explanation/vulkan.md.
+// Shorter rows were measured to be slower: docs/explanation/vulkan.md.
 #define STEPS_MIN 8u
 
-// Makes the dispatch, whose operands are all there, one in which a subgroup makes a row (lib/rows.glsl), where the device
-// can do that and rows are too few to keep it busy with one invocation each, and long enough to be shared.
+// Replaces the dispatch by one in which a subgroup computes a row (lib/rows.glsl), if the device
+// can, the rows are too few to occupy it with one invocation each, and they are long enough to be
+// shared.
 static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *dispatch,
                               uint32_t shader, uint32_t rows, uint32_t length)
 {
@@ -24,7 +25,7 @@ static void try_subgroup_rows(struct vk_lowering *lowering, struct vk_dispatch *
 
 // --- reduce ---
 
-// reduce.comp's push constants.
+// The push constants of reduce.comp.
 struct reduction {
     uint32_t count, terms;
     uint32_t kept_axes, reduced_axes;
@@ -34,7 +35,7 @@ struct reduction {
 };
 _Static_assert(sizeof(struct reduction) == 84, "as reduce.comp");
 
-// Adds an axis outside of those that are there; false where there are too many.
+// Adds an outer axis. Returns false if there are too many.
 static bool add_axis(uint32_t *axes, uint32_t *dims, uint32_t *strides, uint32_t dim,
                      uint32_t stride)
 {
@@ -49,7 +50,8 @@ static bool add_axis(uint32_t *axes, uint32_t *dims, uint32_t *strides, uint32_t
     return true;
 }
 
-// Sorts x's axes, innermost first, into those that stay and those that go.
+// Divides the axes of x, innermost first, into kept and reduced ones. Returns false if there are
+// too many.
 static bool fill_reduction(struct reduction *reduction, const struct inf_shape *x,
                            const struct inf_ints *axes)
 {
@@ -73,8 +75,8 @@ static bool fill_reduction(struct reduction *reduction, const struct inf_shape *
     return true;
 }
 
-// Whether four neighbours of the result are neighbours in x too, and everything else in fours; if
-// so, counts in vectors.
+// Returns true if four neighbours of the result are neighbours in x, and all strides are multiples
+// of four; the reduction then counts vectors.
 static bool vectorise_reduction(struct reduction *reduction)
 {
     if (reduction->kept_axes == 0 || reduction->kept_strides[0] != 1 ||
@@ -136,7 +138,7 @@ enum inf_code vk_lower_reduce(struct vk_lowering *lowering, struct inf_error *er
 
 // --- along one axis ---
 
-// arg.comp's and softmax.comp's push constants: x is [outer, n, inner].
+// The push constants of arg.comp and softmax.comp: x is [outer, n, inner].
 struct axis_push {
     uint32_t count, n, inner;
 };

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a convolution adds to its result.
+// The residual that a convolution adds to its result, and the nodes that are computed with it.
 #ifndef INF_BACKENDS_VULKAN_OPS_RESIDUAL_H
 #define INF_BACKENDS_VULKAN_OPS_RESIDUAL_H
 
 #include <stdint.h>
 
-// Nodes that are one step, that of `end`.
+// The nodes of one step, that of `end`.
 struct vk_residual {
     uint32_t conv, add;
-    uint32_t pad, prelu; // INF_NODE_NONE: there is none
-    uint32_t end;        // the last of them: `prelu` or `add`
-    uint32_t added;      // the value that is added, before the pad
+    uint32_t pad, prelu; // INF_NODE_NONE: none
+    uint32_t end;        // the last node: `prelu` or `add`
+    uint32_t added;      // the value that is added, before its padding
 };
 
 #endif

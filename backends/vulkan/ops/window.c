@@ -5,7 +5,8 @@
 
 #include "backends/vulkan/ops/ops.h"
 
-// Sets what an invocation makes: one channel of a pixel, or four.
+// Sets what an invocation computes: four channels of a pixel if possible, else one. Returns true
+// for four.
 static bool finish_window(struct vk_window *window, const struct inf_shape *y)
 {
     bool vector = window->in_c % 4 == 0;
@@ -14,10 +15,11 @@ static bool finish_window(struct vk_window *window, const struct inf_shape *y)
     return vector;
 }
 
-// Larger windows take as long either way, and each size is a pipeline.
+// Larger windows gain nothing from constants, and each size needs a pipeline.
 #define SQUARE_MAX 3
 
-// The height and width of a pool's windows, where they are alike, small, and none reaches outside the picture; else 0.
+// Returns the side of a pool's windows if they are square, small, and never reach outside the
+// image; else 0.
 static uint32_t square_inside(const struct vk_window *window)
 {
     uint32_t kernel = window->kernel_h;
@@ -27,7 +29,7 @@ static uint32_t square_inside(const struct vk_window *window)
     return inside && window->kernel_w == kernel && kernel <= SQUARE_MAX ? kernel : 0;
 }
 
-// Pixels of a row that an invocation makes, of which none is over.
+// Returns the pixels of a row that an invocation computes: a divisor of the width.
 static uint32_t strip_pixels(const struct vk_lowering *lowering, uint32_t width)
 {
     uint32_t pixels = lowering->gpu->base.info.kind == INF_DEVICE_SOFTWARE ? 8 : 1;
@@ -61,7 +63,7 @@ enum inf_code vk_lower_pool(struct vk_lowering *lowering, struct inf_error *err)
 
 // --- resize ---
 
-// One axis: how its positions fall onto the input's.
+// One axis, and how its positions map to those of the input.
 struct scale {
     uint32_t input, output;
     const struct inf_attrs_resize *attrs;
@@ -76,7 +78,8 @@ static uint32_t clamp_position(double position, uint32_t input)
     return (uint32_t)fmin(fmax(position, 0), (double)input - 1);
 }
 
-// A table's row: first neighbour, second neighbour, weight of the second as float bits, nothing.
+// A row of the table: first neighbour, second neighbour, weight of the second as float bits,
+// unused.
 static void fill_position(const struct scale *scale, uint32_t position, uint32_t row[4])
 {
     const struct inf_attrs_resize *attrs = scale->attrs;

@@ -1,31 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 3x3 by Winograd's F(4,3): tiles of 4x4 pixels, for each of which 36 products take the place of 144
-// (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015). Three dispatches make some tiles: their
-// pixels become elements of 36 matrices, conv_tile.comp multiplies those, and the products become pixels. As many are
-// made at a time as let what lies between stay near the processor.
+// Convolutions of 3x3 by Winograd's F(4,3) (Lavin and Gray, "Fast Algorithms for Convolutional
+// Neural Networks", 2015).
+//
+// The problem: a tile of 4x4 results of a 3x3 convolution takes 16 * 9 = 144 multiply-adds for each
+// pair of channels.
+//
+// The idea: transform the 6x6 inputs d of the tile, and the weights g, multiply element by element,
+// and transform back: Y = A' [(G g G') * (B' d B)] A, with ' for the transpose. That is 36
+// multiply-adds. The element-wise product of all tiles and channels is 36 matrix products:
+//
+//     dispatch 1 (winograd_in):   x  -> 36 matrices [tiles][input channels]
+//     dispatch 2 (conv_tile):     36 products with G g G', computed when the program is compiled
+//     dispatch 3 (winograd_out):  36 matrices [tiles][output channels] -> y
+//
+// The matrices are larger than x and y. So only as many tiles are computed at a time as fit
+// BETWEEN_BYTES, which stays in the cache, and the three dispatches repeat.
+//
+// Rounding errors grow by about an order of magnitude, so weights in 16 bits are excluded.
 #include "backends/vulkan/ops/conv.h"
 
-// Tiles a side of the square of matrices, and pixels a side of a tile.
+// The side of the square of matrices, and the side of a tile in pixels.
 #define SIDE     6u
 #define MATRICES (SIDE * SIDE)
 #define PIXELS   4u
 
-// Of conv_tile.comp: invocations of a group, elements that each makes, of so many vectors.
+// Of conv_tile.comp: invocations in a group, pixels and vectors of each.
 #define LANES    8u
 #define ELEMENTS 4u
 #define VECTORS  4u
 #define ACROSS   (VECTORS * 4)
-// A group makes elements of one matrix.
+// Tiles of one group: all of them are in the same matrix.
 #define UNIT (LANES * ELEMENTS)
 
-// What lies between the dispatches at a time.
+// The largest size of the matrices between the dispatches.
 #define BETWEEN_BYTES ((size_t)6 << 20)
 
-// Smaller pictures and fewer channels were measured to take longer so: docs/explanation/vulkan.md.
+// Smaller images and fewer channels were measured to be slower: docs/explanation/vulkan.md.
 #define PICTURE_MIN  (28u * 28)
 #define CHANNELS_MIN 24u
 
-// lib/winograd.glsl's push constants.
+// The push constants of lib/winograd.glsl.
 struct tiles {
     uint32_t count, first, stride;
     uint32_t tiles_h, tiles_w;
@@ -36,12 +50,12 @@ struct tiles {
     uint32_t added;
 };
 
-// The three dispatches, and how many tiles there are.
+// The three dispatches, and the number of tiles.
 struct winograd {
     struct vk_dispatch in, product, out;
     struct tiles tiles;
     uint32_t total;         // tiles
-    size_t in_bytes, bytes; // of matrices, and of all between
+    size_t in_bytes, bytes; // bytes of the input matrices, and of all matrices
     uint32_t in_c, out_c;
 };
 
@@ -56,7 +70,7 @@ bool vk_conv_is_winograd(const struct vk_lowering *lowering, const struct vk_con
            window->out_h * window->out_w >= PICTURE_MIN;
 }
 
-// [matrix][block of 16 output channels][input channel][output channel of the block]
+// Layout: [matrix][block of 16 output channels][input channel][output channel of the block]
 static void fill_matrices(void *bytes, const void *context)
 {
     static const double transform[SIDE][3] = {
@@ -91,7 +105,8 @@ static void fill_zeros(void *bytes, const void *context)
     (void)context;
 }
 
-// How many tiles are made at a time: such that none of the dispatches is much smaller than the others.
+// Chooses how many tiles are computed at a time: equal parts, so that no repetition is much smaller
+// than the others.
 static void choose_parts(struct winograd *winograd, const struct vk_conv *conv)
 {
     const struct vk_window *window = &conv->window;
@@ -123,7 +138,7 @@ static enum inf_code bind_product(struct vk_lowering *lowering, struct winograd 
 {
     struct vk_dispatch *product = &winograd->product;
     uint32_t stride = winograd->tiles.stride, blocks = (winograd->out_c + ACROSS - 1) / ACROSS;
-    // The last vectors of weights may be loaded by fewer than all.
+    // A subgroup loads whole vectors of weights, so the last ones need room behind them.
     size_t size_bytes =
         MATRICES * (size_t)blocks * winograd->in_c * ACROSS * sizeof(float) + LANES * 16;
     *product = (struct vk_dispatch){
@@ -180,7 +195,7 @@ static enum inf_code bind_transforms(struct vk_lowering *lowering, struct winogr
     return vk_bind_value(lowering, out, conv->y, err);
 }
 
-// One of the two ends, of `count` tiles of `channels` channels.
+// Emits the transformation of the input or of the output, for the tiles from `first` on.
 static enum inf_code emit_transform(struct vk_lowering *lowering, const struct winograd *winograd,
                                     struct vk_dispatch *dispatch, uint32_t first, uint32_t channels,
                                     struct inf_error *err)

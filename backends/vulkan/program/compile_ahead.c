@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lowers the steps of a segment on several threads without a program, only for the pipelines that
+// this creates.
 #include "backends/vulkan/program/compile_ahead.h"
 
 #include "backends/base/cores.h"
 #include "backends/vulkan/program/lower_step.h"
 
-// Besides the caller's: drivers gain little from more.
+// Threads besides the caller's. Drivers gain little from more.
 #define HELPERS_MAX 7
 
 struct work {
     struct vk_device *device;
     const struct inf_segment *segment;
-    atomic_uint next; // of the segment's nodes
+    atomic_uint next; // index of the next node of the segment
 };
 
 static void prepare_step(const struct work *work, uint32_t node)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds element-wise trees, and compiles their shaders. A tree grows from its last node towards its
+// operands, as far as bindings and push constants allow.
 #include "backends/vulkan/program/element_tree.h"
 
 #include <stdlib.h>
@@ -20,7 +22,7 @@ static struct vk_lowering lowering_without_program(struct vk_gpu *gpu,
         .gpu = gpu, .graph = graph, .node = &graph->nodes[node], .node_index = node};
 }
 
-// Whether a node is one of floats that a generated shader can compute, and no convolution computes it already.
+// Returns true if a generated shader can compute the node, and no residual convolution does.
 static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
     struct vk_lowering lowering = lowering_without_program(gpu, segment->graph, node);
@@ -39,7 +41,7 @@ static bool is_elementwise(struct vk_gpu *gpu, const struct inf_segment *segment
     return true;
 }
 
-// The node that might compute `node` on the way, as far as one look at the two of them tells.
+// Returns the reader of `node` if both may be in one tree. Whether there is room is not checked.
 static uint32_t find_next(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
@@ -61,12 +63,12 @@ static bool has_member(const struct vk_element_tree *tree, uint32_t node)
     return false;
 }
 
-// What the nodes that are being added will still need, beside what they have.
+// What the nodes that are being added will still need.
 struct reserve {
     uint32_t nodes, values;
 };
 
-// Adds an operand from outside, unless it is there.
+// Adds an operand from outside of the tree, unless the tree has it.
 static void add_value(struct vk_element_tree *tree, const struct vk_lowering *lowering,
                       uint32_t input)
 {
@@ -80,7 +82,8 @@ static void add_value(struct vk_element_tree *tree, const struct vk_lowering *lo
     tree->rows[tree->value_count++] = row;
 }
 
-// Adds `node` and what can be computed on the way to it; false where there is no room for it.
+// Adds `node`, and the nodes that compute its operands if possible. Returns false if there is no
+// room for it.
 static bool grow_tree(struct vk_element_tree *tree, struct vk_gpu *gpu,
                       const struct inf_segment *segment, uint32_t node, struct reserve reserve)
 {
@@ -95,7 +98,7 @@ static bool grow_tree(struct vk_element_tree *tree, struct vk_gpu *gpu,
         uint32_t maker = segment->graph->values[lowering.node->inputs[i]].producer;
         struct reserve rest = {reserve.nodes, reserve.values + call.operands - 1 - i};
         if (maker != INF_NODE_NONE && has_member(tree, maker))
-            continue; // read twice
+            continue; // the node reads it twice
         if (maker != INF_NODE_NONE && vk_segment_has_node(segment, maker) &&
             find_next(gpu, segment, maker) == node && grow_tree(tree, gpu, segment, maker, rest))
             continue;
@@ -105,8 +108,8 @@ static bool grow_tree(struct vk_element_tree *tree, struct vk_gpu *gpu,
     return true;
 }
 
-// The last node of the tree that `node` is of; itself where it has a step of its own. Trees are settled from
-// their ends, so what has no room in one begins the next.
+// Finds the tree that `node` belongs to and returns its last node; `node` itself if it has a step
+// of its own. Trees grow from their ends, so a node that has no room in one tree ends the next one.
 static uint32_t find_step(struct vk_element_tree *tree, struct vk_gpu *gpu,
                           const struct inf_segment *segment, uint32_t node)
 {
@@ -141,7 +144,7 @@ bool vk_element_tree_find(struct vk_element_tree *tree, struct vk_gpu *gpu,
 
 // --- making their shaders ---
 
-// Compiles the source, unless that was done; *out_hash names the shader.
+// Compiles the source, unless it was compiled before. *out_hash identifies the shader.
 static enum inf_code make_shader(struct vk_gpu *gpu, const char *source, uint64_t *out_hash,
                                  struct inf_error *err) INF_MAY_BLOCK
 {
@@ -168,13 +171,13 @@ static enum inf_code make_shader(struct vk_gpu *gpu, const char *source, uint64_
     return INF_OK;
 }
 
-// The tree's push constants.
+// The push constants of a tree.
 struct tree_push {
     uint32_t vectors;
     uint32_t rows[VK_ELEMENT_TREE_OPERANDS];
     float parameters[VK_ELEMENT_TREE_NODES][2];
 };
-_Static_assert(sizeof(struct tree_push) <= VK_PUSH_BYTES_MAX, "as tree_text.c");
+_Static_assert(sizeof(struct tree_push) <= VK_PUSH_BYTES_MAX, "as tree_shader.c");
 
 static enum inf_code fill_dispatch(struct vk_lowering *lowering, const struct vk_element_tree *tree,
                                    struct vk_dispatch *dispatch, struct inf_error *err)
@@ -222,7 +225,7 @@ enum inf_code vk_lower_element_tree(struct vk_lowering *lowering,
                                     const struct vk_element_tree *tree, struct inf_error *err)
 {
     enum inf_code code = lower_tree(lowering, tree, err);
-    // Ahead of a program nothing is decided: whoever makes it finds out the same.
+    // If pipelines are created ahead, an error is ignored here: compiling the program reports it.
     if ((code != INF_INTERNAL && code != INF_UNSUPPORTED) || lowering->ahead != NULL)
         return code;
     atomic_store_explicit(&lowering->gpu->fused_shaders.trees_off, true, memory_order_relaxed);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of element-wise nodes that one dispatch computes, of which nothing but the result is stored. Their
-// shaders are written and compiled while models are loaded, and kept on disk.
+// Element-wise trees: element-wise nodes that one dispatch computes, so that only the result is
+// stored. Their shaders are generated and compiled when models are loaded, and kept on disk.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_ELEMENT_TREE_H
 #define INF_BACKENDS_VULKAN_PROGRAM_ELEMENT_TREE_H
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// Nodes of a tree: each has two parameters in the push constants.
+// The largest number of nodes; each has two parameters in the push constants.
 #define VK_ELEMENT_TREE_NODES 12
 
-// Values from outside of it: one binding is the result's.
+// The largest number of operands from outside; one binding is the result's.
 #define VK_ELEMENT_TREE_OPERANDS (VK_BINDINGS_MAX - 1)
 
 struct vk_element_tree {
-    uint32_t nodes[VK_ELEMENT_TREE_NODES]; // those that make values before those that read them
+    uint32_t nodes[VK_ELEMENT_TREE_NODES]; // in an order in which operands are computed first
     uint32_t node_count;
     uint32_t values[VK_ELEMENT_TREE_OPERANDS];
     uint32_t modes[VK_ELEMENT_TREE_OPERANDS]; // MODE_FLAT, MODE_SCALAR or MODE_ROW
@@ -21,18 +21,17 @@ struct vk_element_tree {
     uint32_t value_count;
 };
 
-// The tree of two nodes or more that is computed at the step of `node`, which no other tree has. False
-// where there is none.
+// Finds the tree of at least two nodes whose last node is `node`. Returns false if there is none.
 bool vk_element_tree_find(struct vk_element_tree *tree, struct vk_gpu *gpu,
                           const struct inf_segment *segment, uint32_t node);
 
-// Returns the last node of the tree that `node` belongs to, at whose step it is computed; INF_NODE_NONE if `node` has a
-// step of its own.
+// Returns the last node of the tree that `node` belongs to, whose step computes it; INF_NODE_NONE
+// if `node` has a step of its own.
 uint32_t vk_element_tree_step(struct vk_gpu *gpu, const struct inf_segment *segment, uint32_t node);
 
-// Makes the dispatch of a tree whose last node is the lowering's.
+// Emits the dispatch of a tree whose last node is the lowering's.
 //
-// INF_UNSUPPORTED  its shader cannot be built; nothing is fused on this GPU from then on.
+// INF_UNSUPPORTED  the shader cannot be built; no trees are fused on this GPU after that.
 enum inf_code vk_lower_element_tree(struct vk_lowering *lowering,
                                     const struct vk_element_tree *tree,
                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;

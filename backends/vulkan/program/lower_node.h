@@ -5,7 +5,7 @@
 
 #include "backends/vulkan/lowering/lowering.h"
 
-// Lowers a node by its operator's function, after the checks that all have in common.
+// Checks the values of the node and calls the lowering function of its operator.
 enum inf_code vk_lower_node(struct vk_lowering *lowering, struct inf_error *err) INF_NODISCARD;
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compiles a segment to dispatches, and makes the recordings of its slots.
 #include "backends/vulkan/program/program.h"
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ enum inf_code vk_program_supports(struct inf_device *base, const struct inf_grap
     return vk_lower_node(&lowering, err);
 }
 
-// Makes the dispatches of a node, and of those that are computed on the way to it.
+// Emits the dispatches of a node's step.
 static enum inf_code lower_step(struct vk_program *program, const struct inf_segment *segment,
                                 uint32_t node, struct inf_error *err)
 {
@@ -76,7 +77,7 @@ enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_de
     if (code == INF_OK)
         code = compile_segment(program, segment, err);
     if (code == INF_OK) {
-        // At once: not every process gets to end in good order.
+        // Stored now, because not every process ends in an orderly way.
         vk_pipeline_cache_store(program->list.device);
         *out_program = &program->base;
     } else {
@@ -94,7 +95,7 @@ void vk_program_destroy(struct inf_program *base)
 {
     struct vk_program *program = (struct vk_program *)base;
     for (uint32_t i = 0; i < program->slot_count; i++) {
-        // A run whose wait was given up may still go on.
+        // A run whose wait was given up may still be running.
         if (program->slots[i].submitted != 0)
             (void)!vk_device_wait(program->list.device, program->slots[i].submitted, UINT64_MAX,
                                   NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: the dispatches of a segment, recorded once for each slot and replayed. Recorded again
-// only where the run's bindings are others.
+// Programs: the dispatches of a segment, recorded once for each slot and replayed by each run. A
+// slot is recorded again only if the bindings of a run change.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
 #define INF_BACKENDS_VULKAN_PROGRAM_PROGRAM_H
 
@@ -11,10 +11,10 @@ struct vk_program {
     struct vk_dispatch_list list;
     struct vk_recording *slots;
     uint32_t slot_count;
-    const struct inf_graph *graph; // outlives it
+    const struct inf_graph *graph; // outlives the program
 };
 
-// The backend's entries.
+// Entries of struct inf_backend.
 enum inf_code vk_program_supports(struct inf_device *device, const struct inf_graph *graph,
                                   uint32_t node, struct inf_error *err);
 enum inf_code vk_program_compile(struct inf_program **out_program, struct inf_device *device,

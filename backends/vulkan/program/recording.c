@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+// Records dispatches into command buffers.
+//
+// Recording takes longer than submitting, and runs mostly use the same buffers. So each slot
+// records its dispatches once, with the places of all operands, and a run replays the command
+// buffers. A run whose operands lie elsewhere records again.
+//
+// A barrier is recorded only if a dispatch reads or writes what a dispatch since the last barrier
+// wrote, or writes what one read:
+//
+//     d0: a -> b     d1: a -> c
+// barrier
+//     d2: b, c -> d        d0 and d1 may overlap
+//
+// Long programs are cut into slices of about 20 ms (VK_SLICE_NS), one submission each, so that
+// other programs get their turn and a run can be cancelled.
 #include "backends/vulkan/program/recording.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// The least that every driver has of groups along a dimension.
+// The number of work groups along one dimension that every driver supports.
 #define GROUPS_MAX 65535u
 
 static enum inf_code create_pools(struct vk_recording *recording, struct vk_device *device,
@@ -50,7 +65,7 @@ static enum inf_code allocate_sets(struct vk_recording *recording, struct vk_dev
     return INF_OK;
 }
 
-// Bytes from a dispatch's status to the next one's: each is bound by itself.
+// Returns the bytes from the status of a dispatch to that of the next; each is bound by itself.
 static size_t status_stride(const struct vk_device *device)
 {
     size_t alignment = device->gpu->properties.limits.minStorageBufferOffsetAlignment;
@@ -113,8 +128,8 @@ static bool places_overlap(const struct vk_place *a, const struct vk_place *b)
            b->offset < a->offset + a->size;
 }
 
-// Whether a dispatch must wait for one since the last barrier: it touches what that one wrote, or
-// writes what that one touched.
+// Returns true if a dispatch must wait for one since the last barrier: it accesses what that one
+// wrote, or writes what that one accessed.
 static bool must_wait(const struct vk_recording *recording, uint32_t touched,
                       const struct vk_place *places, uint32_t count)
 {
@@ -138,7 +153,7 @@ static void record_barrier(const struct vk_device *device, VkCommandBuffer comma
 
 // --- recording ---
 
-// What a view finds in a texel.
+// The formats of texels, for 32-bit and 16-bit floats.
 static const struct texel {
     uint32_t numbers;
     VkFormat full, half;
@@ -148,7 +163,7 @@ static const struct texel {
     [VK_TEXEL_VECTOR] = {4, VK_FORMAT_R32G32B32A32_SFLOAT, VK_FORMAT_R16G16B16A16_SFLOAT},
 };
 
-// A view of where an operand lies, in the place of an earlier one.
+// Replaces *view by a view of the place of an operand.
 static enum inf_code make_view(VkBufferView *view, struct vk_device *device,
                                const struct vk_operand *operand, const struct vk_place *place,
                                struct inf_error *err)
@@ -239,7 +254,7 @@ static void record_dispatch(struct vk_recording *recording, struct vk_device *de
                                       recording->queries, 2 * index + 1);
 }
 
-// Begins slice `index`, which may be used for the first time.
+// Begins slice `index`. Its command buffer is allocated when it is first used.
 static enum inf_code begin_slice(struct vk_recording *recording, struct vk_device *device,
                                  uint32_t index, struct inf_error *err)
 {
@@ -260,8 +275,8 @@ static enum inf_code begin_slice(struct vk_recording *recording, struct vk_devic
     return INF_OK;
 }
 
-// Ends a slice: for the host, and for the next submit, which the queue starts but does not order
-// memory for.
+// Ends a slice with a barrier, for the host and for the next submission: the queue starts
+// submissions in order, but does not order their memory accesses.
 static enum inf_code end_slice(struct vk_device *device, const struct vk_slice *slice,
                                struct inf_error *err)
 {
@@ -272,7 +287,7 @@ static enum inf_code end_slice(struct vk_device *device, const struct vk_slice *
     return INF_OK;
 }
 
-// What a slice may cost so that there are not more than there may be.
+// Returns the largest cost of a slice, so that there are at most VK_SLICES_MAX.
 static uint64_t limit_slices(const struct vk_dispatch *dispatches, uint32_t count,
                              uint64_t slice_cost)
 {
@@ -281,7 +296,8 @@ static uint64_t limit_slices(const struct vk_dispatch *dispatches, uint32_t coun
         total += dispatches[i].cost;
         largest = INF_MAX(largest, dispatches[i].cost);
     }
-    // A slice that is ended is more than half full, or alone with a dispatch that is.
+    // A slice that ended is more than half full, or is followed by a dispatch that is too large for
+    // it.
     return INF_MAX(slice_cost, 2 * total / (VK_SLICES_MAX - 1) + largest / VK_SLICES_MAX + 1);
 }
 
@@ -308,7 +324,7 @@ enum inf_code vk_recording_record(struct vk_recording *recording, struct vk_devi
             slice = &recording->slices[recording->slice_count - 1];
             touched = 0;
         }
-        // Timed dispatches stand alone, or their times would be those of several.
+        // Timed dispatches do not overlap, so that each time is that of one dispatch.
         if (recording->timed ? i > 0 : must_wait(recording, touched, places, operands)) {
             record_barrier(device, slice->commands,
                            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,

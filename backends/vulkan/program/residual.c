@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds convolutions whose result is only read by an addition, and lowers both together.
 #include "backends/vulkan/program/residual.h"
 
 #include <string.h>
@@ -12,7 +13,8 @@ static const struct inf_shape *output_shape(const struct inf_graph *graph, uint3
     return &graph->values[graph->nodes[node].outputs[0]].shape;
 }
 
-// The node that makes operand `input`, if nothing but `node` reads that and the segment has it.
+// Returns the node of the segment that produces operand `input` of `node`, if only `node` reads
+// that.
 static uint32_t find_sole_producer(const struct inf_segment *segment, uint32_t node, uint32_t input)
 {
     const struct inf_graph *graph = segment->graph;
@@ -23,7 +25,7 @@ static uint32_t find_sole_producer(const struct inf_segment *segment, uint32_t n
     return maker;
 }
 
-// Whether something may be added to what the node makes: nothing is done with it yet.
+// Returns true if the convolution can add a residual: it has no activation and shaders support it.
 static bool is_open_conv(struct vk_gpu *gpu, const struct inf_graph *graph, uint32_t node)
 {
     const struct inf_node *conv = &graph->nodes[node];
@@ -32,7 +34,7 @@ static bool is_open_conv(struct vk_gpu *gpu, const struct inf_graph *graph, uint
            conv->attrs.conv2d.groups == 1 && vk_lower_node(&lowering, NULL) == INF_OK;
 }
 
-// Whether the node puts channels of zeros behind those of its input.
+// Returns true if the node only appends channels of zeros.
 static bool pads_channels(const struct inf_graph *graph, uint32_t node)
 {
     const struct inf_node *pad = &graph->nodes[node];
@@ -57,7 +59,8 @@ static bool pads_channels(const struct inf_graph *graph, uint32_t node)
     return value == 0;
 }
 
-// The prelu behind the sum, of one slope a channel.
+// Returns the prelu that reads the sum, with one slope for each channel; INF_NODE_NONE if there is
+// none.
 static uint32_t find_prelu(const struct inf_segment *segment, uint32_t add)
 {
     const struct inf_graph *graph = segment->graph;
@@ -76,7 +79,7 @@ static uint32_t find_prelu(const struct inf_segment *segment, uint32_t add)
     return node;
 }
 
-// The join whose sum `add` makes, of what `conv`, its operand `input`, makes.
+// Finds the residual convolution whose convolution produces operand `input` of the addition `add`.
 static bool find_residual_at(struct vk_residual *residual, struct vk_gpu *gpu,
                              const struct inf_segment *segment, uint32_t add, uint32_t input)
 {
@@ -98,7 +101,8 @@ static bool find_residual_at(struct vk_residual *residual, struct vk_gpu *gpu,
     return true;
 }
 
-// The addition that a join with `node` in it would be around.
+// Returns the addition of the residual convolution that `node` might belong to; INF_NODE_NONE if
+// there is none.
 static uint32_t find_addition(const struct inf_segment *segment, uint32_t node)
 {
     const struct inf_graph *graph = segment->graph;
@@ -136,7 +140,8 @@ bool vk_residual_find(struct vk_residual *residual, struct vk_gpu *gpu,
 enum inf_code vk_lower_residual(struct vk_lowering *lowering, const struct vk_residual *residual,
                                 const struct inf_segment *segment, struct inf_error *err)
 {
-    // The convolution's weights are in 16 bits if that node's may be; all else is the end's.
+    // Whether weights may be 16-bit depends on the convolution node; everything else on the last
+    // node.
     struct vk_lowering conv = vk_lowering_of(lowering->gpu, segment, residual->conv);
     conv.node_index = lowering->node_index;
     conv.list = lowering->list;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of programs: where operands lie now, submits, waits, and what is known once a run is done.
+// Runs of programs: finds the places of operands, records if they changed, submits, waits, and
+// checks what the dispatches reported.
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 #include "backends/vulkan/device/pipeline_cache.h"
 #include "backends/vulkan/program/program.h"
 
-// Of a ticket that are the timeline's value; those above are the device's generation.
+// The bits of a ticket that hold the timeline value; the bits above hold the device's generation.
 #define TICKET_BITS 48
 
 static enum inf_code find_place(const struct vk_program *program,
@@ -43,7 +45,7 @@ static enum inf_code find_place(const struct vk_program *program,
     return INF_OK;
 }
 
-// Looks up where all operands are now; *out_moved where one is not where it was recorded.
+// Finds the places of all operands. *out_moved is true if one differs from the recording.
 static enum inf_code bind_operands(const struct vk_program *program, struct vk_recording *recording,
                                    const struct inf_run *run, bool *out_moved,
                                    struct inf_error *err)
@@ -62,7 +64,8 @@ static enum inf_code bind_operands(const struct vk_program *program, struct vk_r
     return INF_OK;
 }
 
-// A ticket says which of the GPU's logical devices gave it out: another one's timeline begins anew.
+// A ticket contains the generation of the logical device, because the timeline of another device
+// starts again at 0.
 static struct inf_ticket make_ticket(const struct vk_device *device, uint64_t value)
 {
     return (struct inf_ticket){(uint64_t)vk_device_generation(device) << TICKET_BITS | value};
@@ -73,10 +76,10 @@ static bool is_cancelled(const struct inf_run *run)
     return run->cancelled != NULL && atomic_load_explicit(run->cancelled, memory_order_relaxed);
 }
 
-// Submits that the device has at once: one runs, and one waits so that it never idles.
+// Submissions in the queue at a time: one runs and one waits, so that the device is never idle.
 #define AHEAD 2
 
-// Notes what a submit may cost, from what `cost` took.
+// Updates the cost of a slice of VK_SLICE_NS from the measured time of `cost`.
 static void update_slice_cost(struct vk_gpu *gpu, uint64_t cost, uint64_t time_ns)
 {
     double per_slice = (double)cost / (double)INF_MAX(time_ns, 1u) * (double)VK_SLICE_NS;
@@ -84,7 +87,7 @@ static void update_slice_cost(struct vk_gpu *gpu, uint64_t cost, uint64_t time_n
                           memory_order_relaxed);
 }
 
-// Submits the slices one after the other. Returns with the last ones under way.
+// Submits the slices one after the other. Returns while the last ones are running.
 static enum inf_code submit_slices(struct vk_recording *recording, struct vk_device *device,
                                    const struct inf_run *run, struct inf_error *err)
 {
@@ -96,7 +99,7 @@ static enum inf_code submit_slices(struct vk_recording *recording, struct vk_dev
             cost += recording->slices[i - AHEAD].cost;
         }
         if (i > 0 && is_cancelled(run)) {
-            // Its memory is still being written; the caller will reuse it.
+            // The device still writes to the run's memory, which the caller will use again.
             INF_TRY(vk_device_wait(device, values[i - 1], UINT64_MAX, err));
             return inf_fail(err, INF_CANCELLED, "cancelled after %u of %u submits", i,
                             recording->slice_count);
@@ -109,14 +112,14 @@ static enum inf_code submit_slices(struct vk_recording *recording, struct vk_dev
     return INF_OK;
 }
 
-// Whether the recording must be made anew: its slices are far from what they should be.
+// Returns true if the slices of the recording are much too long or too short.
 static bool needs_new_slices(const struct vk_recording *recording, uint64_t slice_cost)
 {
     return slice_cost < recording->slice_cost / 2 ||
            (recording->slice_count > 1 && slice_cost / 2 > recording->slice_cost);
 }
 
-// Records anew if need be, and submits. The weights are there.
+// Records again if necessary, and submits. The weights are on the device.
 static enum inf_code replay_recording(struct vk_program *program, const struct inf_run *run,
                                       struct inf_error *err)
 {
@@ -135,7 +138,7 @@ static enum inf_code replay_recording(struct vk_program *program, const struct i
         INF_TRY(vk_recording_record(recording, device, program->list.dispatches,
                                     program->list.count, slice_cost, run->profile, err));
     }
-    // An earlier run that was given up may have left something.
+    // An earlier run that was given up may have written to the status.
     if (program->list.writes_status)
         memset(recording->status.host, 0, recording->status.size);
     return submit_slices(recording, device, run, err);
@@ -145,6 +148,7 @@ enum inf_code vk_program_run(struct inf_program *base, const struct inf_run *run
                              struct inf_ticket *ticket, struct inf_error *err)
 {
     struct vk_program *program = (struct vk_program *)base;
+    assert(run->slot < program->slot_count);
     struct vk_device *device = program->list.device;
     struct vk_recording *recording = &program->slots[run->slot];
     if (is_cancelled(run))
@@ -174,12 +178,13 @@ enum inf_code vk_program_wait(struct inf_device *base, struct inf_ticket ticket,
     enum inf_code code =
         vk_device_wait(device, ticket.value & ((UINT64_C(1) << TICKET_BITS) - 1), timeout_ns, err);
     if (code == INF_OK)
-        vk_pipeline_cache_confirm(device); // the first run's pipelines have all been run by now
+        vk_pipeline_cache_confirm(device); // all pipelines have run once
     vk_device_unref(&device);
     return code;
 }
 
-// What a dispatch noted: the run fails with it, or its result may have to be made again.
+// Checks the status of a dispatch: fails the run, or reports that its result has to be computed
+// again.
 static enum inf_code check_status(const struct vk_program *program, uint32_t index,
                                   const uint32_t *status, const struct inf_run *run,
                                   struct inf_error *err)
@@ -226,7 +231,7 @@ uint32_t vk_program_profile(const struct inf_program *base, uint32_t slot,
         uint64_t time_ns = (uint64_t)((double)(times[1] - times[0]) *
                                       (double)device->gpu->properties.limits.timestampPeriod);
         uint32_t node = program->list.dispatches[i].node;
-        // The dispatches of a node follow each other and are one step.
+        // Consecutive dispatches of a node are one step.
         if (count > 0 && count <= capacity && steps[count - 1].node == node) {
             steps[count - 1].time_ns += time_ns;
             continue;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes a segment has, and who reads what they make.
+// Which nodes a segment has, and which nodes read their results.
 #ifndef INF_BACKENDS_VULKAN_PROGRAM_SEGMENT_H
 #define INF_BACKENDS_VULKAN_PROGRAM_SEGMENT_H
 
 #include "backends/device/device.h"
 
-// Whether node `node` of the graph is one of the segment's.
+// Returns true if node `node` of the graph belongs to the segment.
 bool vk_segment_has_node(const struct inf_segment *segment, uint32_t node);
 
-// The one node of the segment that reads what `node` makes, however often, if nothing else does; INF_NODE_NONE too where
-// the segment does not tell readers.
+// Returns the only node that reads the result of `node`, if it belongs to the segment;
+// INF_NODE_NONE if there is none or the segment does not list readers.
 uint32_t vk_segment_sole_reader(const struct inf_segment *segment, uint32_t node);
 
 #endif
