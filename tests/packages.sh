@@ -1,31 +1,33 @@
-# What inferd needs of Debian 12; sourced by ../check and ../quickstart. `install_missing LIST...`
-# installs those packages that are not there yet.
+# The packages of Debian 12 that inferd needs; sourced by ../check and ../quickstart.
 
 packages_build="gcc libc6-dev meson ninja-build pkg-config python3 git
-    libevent-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libsystemd-dev libjansson-dev
-    libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libspng-dev libturbojpeg0-dev
+    libevent-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libsystemd-dev
+    libjansson-dev libxnnpack-dev libpthreadpool-dev libcpuinfo-dev libspng-dev libturbojpeg0-dev
     libvulkan-dev glslc spirv-tools libshaderc-dev glslang-dev"
-packages_check="libcriterion-dev clang libclang-rt-14-dev llvm clang-format-14 clang-format systemd man-db
-    mesa-vulkan-drivers vulkan-validationlayers procps python3-numpy libonnx-testdata
-    gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
+packages_check="libcriterion-dev clang libclang-rt-14-dev llvm clang-format-14 clang-format systemd
+    man-db mesa-vulkan-drivers vulkan-validationlayers procps python3-numpy libonnx-testdata
+    xz-utils gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 packages_fetch="npm"
 
+# install_missing PACKAGE... - installs those that are not installed yet.
 install_missing() {
     local package missing=()
     for package in "$@"; do
-        [ "$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null)" = "install ok installed" ] || missing+=("$package")
+        [ "$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null)" = "install ok installed" ] ||
+            missing+=("$package")
     done
     [ ${#missing[@]} -eq 0 ] && return 0
     say "installing ${missing[*]}"
-    local sudo=()
+    local as_root=(env DEBIAN_FRONTEND=noninteractive)
     if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null || die "these packages are missing and this is not root: ${missing[*]}"
-        sudo=(sudo)
+        command -v sudo >/dev/null ||
+            die "these packages are missing and this is not root: ${missing[*]}"
+        as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
     fi
     local log
     log=$(mktemp)
-    { "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update &&
-        "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
+    { "${as_root[@]}" apt-get update &&
+        "${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"; } \
         >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "apt-get could not install: ${missing[*]}"; }
     rm -f "$log"
 }

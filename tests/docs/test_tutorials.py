@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_tutorials.py ROOT BUILD PAGE... - runs the commands of the tutorials.
 
-All blocks of a page run in one shell, in the order of the page, in a folder that looks like the root of the repository:
+All blocks of a page run in one shell, in the order of the page, in a folder that looks like the
+root of the repository:
   ```sh           commands; the page fails if one of them fails
   ```python       a program for python3
   ```c file=F     the text of file F
-Other blocks are text. Where a page says build/quickstart, the given build folder is used. `pkg-config inferd` finds the
-library of that build.
+Other blocks are text. Where a page says build/quickstart, the given build folder is used.
+`pkg-config inferd` finds the library of that build.
 """
 import os
 import re
@@ -43,14 +44,28 @@ def run(page, root, build):
             (folder / part).symlink_to(root / part)
         (folder / 'inferd.pc').write_text(
             'Name: inferd\nDescription: built\nVersion: 0\n'
-            f'Cflags: -I{root}/client\nLibs: -L{build}/client -Wl,-rpath,{build}/client -linferd\n')
+            f'Cflags: -I{root}/client\nLibs: -L{build}/client -Wl,-rpath,{build}/client -linferd\n'
+        )
         # Pages say python3: the interpreter that runs this test, which has NumPy.
         (folder / 'bin').mkdir()
         (folder / 'bin/python3').symlink_to(sys.executable)
-        environment = dict(os.environ, PKG_CONFIG_PATH=name, XDG_CACHE_HOME=name, PATH=f'{folder}/bin:{os.environ["PATH"]}')
+        environment = dict(
+            os.environ,
+            PKG_CONFIG_PATH=name,
+            XDG_CACHE_HOME=name,
+            PATH=f'{folder}/bin:{os.environ["PATH"]}',
+        )
         environment.pop('INFERD_SOCKET', None)
-        result = subprocess.run(['bash', '-c', script_of(page, folder, build)], cwd=folder, env=environment, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=170)
+        result = subprocess.run(
+            ['bash', '-c', script_of(page, folder, build)],
+            cwd=folder,
+            env=environment,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=170,
+        )
     print(f'{page.name}: {"ok" if result.returncode == 0 else "FAILED"}')
     if result.returncode:
         print(result.stdout[-4000:])

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_cycles.py ROOT BUILD [LIST] - no cycle between translation units.
 
-Reads the symbols of the object files of a meson build folder with nm: a file that uses a symbol depends on the
-file that defines it. Files that depend on each other in a circle cannot be read, tested or moved one by one.
-A cycle is allowed if a line of LIST (default: tests/style/cycles.txt) names all its files and a reason:
+Reads the symbols of the object files of a meson build folder with nm: a file that uses a symbol
+depends on the file that defines it. Files that depend on each other in a circle cannot be read,
+tested or moved one by one. A cycle is allowed if a line of LIST (default: tests/style/cycles.txt)
+names all its files and a reason:
 
   FILE FILE... : REASON
 """
@@ -105,7 +106,10 @@ def main(root, build, listed=None):
             for b in sorted(edges[a] & set(cycle)):
                 faults.append(f'    {a} uses {", ".join(sorted(names[a, b])[:4])} of {b}')
     faults += [f'cycles.txt: no such cycle: {" ".join(sorted(files))}' for files, _ in unused]
-    print('\n'.join(faults) or f'no cycle between {len(used)} files but the {len(allowed)} that are listed')
+    print(
+        '\n'.join(faults)
+        or f'no cycle between {len(used)} files but the {len(allowed)} that are listed'
+    )
     return bool(faults)
 
 

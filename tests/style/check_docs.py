@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_docs.py ROOT - documents name what exists.
 
-Links lead to files and headings of the repository. Paths, functions and structs in code spans exist in the tree. Every
-document is reachable from docs/README.md or README.md. No link leaves the repository but to the web.
+Links lead to files and headings of the repository. Paths, functions and structs in code spans exist
+in the tree. Every document is reachable from docs/README.md or README.md. No link leaves the
+repository but to the web.
 """
 import re
 import subprocess
@@ -31,7 +32,11 @@ def anchors(text):
 def exists(root, path):
     """Whether the tree has the path; a path may lack its extension."""
     target = root / path
-    return target.exists() or any(target.parent.glob(target.name + '.*')) or any(root.glob(path + '*') if '*' in path else ())
+    return (
+        target.exists()
+        or any(target.parent.glob(target.name + '.*'))
+        or any(root.glob(path + '*') if '*' in path else ())
+    )
 
 
 def check_links(root, page, text, pages):
@@ -47,7 +52,11 @@ def check_links(root, page, text, pages):
             faults.append(f'{page.relative_to(root)}: link {link}: no such file')
         else:
             reached.add(target)
-            if anchor and target.suffix == '.md' and anchor not in anchors(pages.get(target) or target.read_text()):
+            if (
+                anchor
+                and target.suffix == '.md'
+                and anchor not in anchors(pages.get(target) or target.read_text())
+            ):
                 faults.append(f'{page.relative_to(root)}: link {link}: no such heading')
     return faults, reached
 
@@ -58,15 +67,25 @@ def check_spans(root, page, text, words):
         symbol = SYMBOL.match(span)
         if symbol and symbol.group(1) not in words | ANY_NAME and page.name != 'CHANGELOG.md':
             faults.append(f'{page.relative_to(root)}: `{span}`: no such name in the code')
-        elif PATH.match(span) and not re.search(r'[A-Z]{4}', span) and not exists(root, span.rstrip('/')):
+        elif (
+            PATH.match(span)
+            and not re.search(r'[A-Z]{4}', span)
+            and not exists(root, span.rstrip('/'))
+        ):
             faults.append(f'{page.relative_to(root)}: `{span}`: no such path')
     return faults
 
 
 def main(root):
     root = Path(root).resolve()
-    files = subprocess.run(['git', '-C', root, 'ls-files'], capture_output=True, text=True, check=True).stdout.splitlines()
-    pages = {root / f: (root / f).read_text() for f in files if f.endswith('.md') and (root / f).is_file()}
+    files = subprocess.run(
+        ['git', '-C', root, 'ls-files'], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    pages = {
+        root / f: (root / f).read_text()
+        for f in files
+        if f.endswith('.md') and (root / f).is_file()
+    }
     words = set()
     for name in files:
         if re.search(r'\.(c|h|def|py|proto)$|meson\.build$', name) and (root / name).is_file():
@@ -76,7 +95,11 @@ def main(root):
         broken, targets = check_links(root, page, text, pages)
         faults += broken + check_spans(root, page, text, words)
         reached |= targets
-    faults += [f'{page.relative_to(root)}: no document links to it' for page in pages if page not in reached]
+    faults += [
+        f'{page.relative_to(root)}: no document links to it'
+        for page in pages
+        if page not in reached
+    ]
     print('\n'.join(faults) or f'{len(pages)} documents name what exists')
     return bool(faults)
 

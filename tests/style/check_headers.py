@@ -11,16 +11,38 @@ import tempfile
 from pathlib import Path
 
 PARTS = ('proto', 'backends', 'client', 'daemon')
-PROTOTYPE = re.compile(r'^(?!typedef|static|#|extern|struct \w+ \{|enum|union|//|\s|\})[\w].*\b(inf|inferd)_\w+\($|'
-                       r'^(?!typedef|static|#|//|\s|\}|INF_)[\w][^=;{]*\b(?:inf|inferd)_\w+\(')
+PROTOTYPE = re.compile(
+    r'^(?!typedef|static|#|extern|struct \w+ \{|enum|union|//|\s|\})[\w].*\b(inf|inferd)_\w+\($|'
+    r'^(?!typedef|static|#|//|\s|\}|INF_)[\w][^=;{]*\b(?:inf|inferd)_\w+\('
+)
+
 
 def compile_alone(root, build, cc, header):
     with tempfile.NamedTemporaryFile('w', suffix='.c') as source:
         source.write(f'#include "{header.relative_to(root)}"\ntypedef int unused_;\n')
         source.flush()
-        result = subprocess.run([cc, '-std=gnu17', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-Werror', '-fsyntax-only',
-                                 f'-I{root}', f'-I{build}', source.name], capture_output=True, text=True)
-    return [f'{header.relative_to(root)}: does not compile alone\n{result.stderr}'] if result.returncode else []
+        result = subprocess.run(
+            [
+                cc,
+                '-std=gnu17',
+                '-D_GNU_SOURCE',
+                '-Wall',
+                '-Wextra',
+                '-Werror',
+                '-fsyntax-only',
+                f'-I{root}',
+                f'-I{build}',
+                source.name,
+            ],
+            capture_output=True,
+            text=True,
+        )
+    return (
+        [f'{header.relative_to(root)}: does not compile alone\n{result.stderr}']
+        if result.returncode
+        else []
+    )
+
 
 def undocumented(root, header):
     faults, above = [], ''
@@ -35,6 +57,7 @@ def undocumented(root, header):
             above = line.strip()[:1] if line.startswith('}') else above or 'code'
     return faults
 
+
 def main(root, build, cc):
     root = Path(root)
     faults = []
@@ -44,6 +67,7 @@ def main(root, build, cc):
         faults += undocumented(root, header)
     print('\n'.join(faults) or f'{len(headers)} headers compile alone and are documented')
     return len(faults)
+
 
 if __name__ == '__main__':
     sys.exit(1 if main(*sys.argv[1:]) else 0)

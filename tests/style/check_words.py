@@ -2,7 +2,7 @@
 """check_words.py ROOT - things that must not stand in the tree.
 
 Unfinished work, generated files, environment reads outside their room, banned functions, absolute
-paths of somebody's machine, wall-clock time in the daemon.
+paths of one machine, wall-clock time in the daemon.
 """
 import re
 import subprocess
@@ -11,22 +11,52 @@ from pathlib import Path
 
 RULES = [
     # (what, pattern, files it looks at, files that may)
-    ('unfinished work', r'\b(TODO|FIXME|XXX|HACK)\b', r'\.(c|h|py|sh|comp|glsl)$|meson\.build$', r'check_words\.py$'),
-    ('getenv outside its room', r'\b(secure_)?getenv\(', r'^(daemon|client|backends|proto)/.*\.[ch]$',
-     r'^daemon/(config/config|system/log|system/notify)\.c$|^client/lib/connect\.c$|^client/inferctl/'),
-    ('unbounded or variable-size memory', r'\b(alloca|sprintf|strcpy|strcat|gets)\(', r'^(daemon|client|backends|proto)/.*\.[ch]$', r'$^'),
+    (
+        'unfinished work',
+        r'\b(TODO|FIXME|XXX|HACK)\b',
+        r'\.(c|h|py|sh|comp|glsl)$|meson\.build$',
+        r'check_words\.py$',
+    ),
+    (
+        'getenv outside its room',
+        r'\b(secure_)?getenv\(',
+        r'^(daemon|client|backends|proto)/.*\.[ch]$',
+        r'^daemon/(config/config|system/log|system/notify)\.c$'
+        r'|^client/lib/connect\.c$|^client/inferctl/',
+    ),
+    (
+        'unbounded or variable-size memory',
+        r'\b(alloca|sprintf|strcpy|strcat|gets)\(',
+        r'^(daemon|client|backends|proto)/.*\.[ch]$',
+        r'$^',
+    ),
     ('atoi', r'\bato[ilf]\(', r'^(daemon|client|backends|proto)/.*\.[ch]$', r'$^'),
-    ('wall-clock time', r'\bCLOCK_REALTIME\b|[^_\w]time\(NULL\)|gettimeofday\(', r'^(daemon|backends|proto)/.*\.[ch]$', r'$^'),
-    ('#if outside the headers for it', r'^\s*#\s*(if|ifdef|elif)\b(?!.*_H\b)', r'^(daemon|backends|proto)/.*\.[ch]$',
-     r'proto/core/attributes\.h$|backends/cpu/kernels/(q?vec|qvec_neon|pause)\.h$|backends/graph/kinds\.def'),
-    ('a prefix of somebody\'s machine', r'/(?:work|home)/\w+', r'.*', r'check_words\.py$'),
+    (
+        'wall-clock time',
+        r'\bCLOCK_REALTIME\b|[^_\w]time\(NULL\)|gettimeofday\(',
+        r'^(daemon|backends|proto)/.*\.[ch]$',
+        r'$^',
+    ),
+    (
+        '#if outside the headers for it',
+        r'^\s*#\s*(if|ifdef|elif)\b(?!.*_H\b)',
+        r'^(daemon|backends|proto)/.*\.[ch]$',
+        r'proto/core/attributes\.h$|backends/cpu/kernels/(q?vec|qvec_neon|pause)\.h$'
+        r'|backends/graph/kinds\.def',
+    ),
+    ('a path of one machine', r'/(?:work|home)/\w+', r'.*', r'check_words\.py$'),
 ]
 GENERATED = re.compile(r'\.(o|a|so|spv|pyc)$|\.pb-c\.[ch]$')
 
+
 def main(root):
     root = Path(root)
-    files = subprocess.run(['git', '-C', root, 'ls-files'], capture_output=True, text=True, check=True).stdout.split('\n')
-    faults = [f'{name}: generated, must not be committed' for name in files if GENERATED.search(name)]
+    files = subprocess.run(
+        ['git', '-C', root, 'ls-files'], capture_output=True, text=True, check=True
+    ).stdout.split('\n')
+    faults = [
+        f'{name}: generated, must not be committed' for name in files if GENERATED.search(name)
+    ]
     for name in filter(None, files):
         try:
             lines = (root / name).read_text().splitlines()
@@ -35,10 +65,14 @@ def main(root):
         for what, pattern, looks_at, may in RULES:
             if not re.search(looks_at, name) or re.search(may, name):
                 continue
-            faults += [f'{name}:{number}: {what}: {line.strip()}' for number, line in enumerate(lines, 1)
-                       if re.search(pattern, line)]
+            faults += [
+                f'{name}:{number}: {what}: {line.strip()}'
+                for number, line in enumerate(lines, 1)
+                if re.search(pattern, line)
+            ]
     print('\n'.join(faults) or f'{len(files)} files hold nothing they must not')
     return len(faults)
+
 
 if __name__ == '__main__':
     sys.exit(1 if main(*sys.argv[1:]) else 0)
