@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_flags.py ROOT - docs/reference/flags.md names a counterpart, or none with a reason, for
 each flag of TensorFlow.js 4.22: src/flags*.ts of its packages core, converter, layers,
-backend-webgl, backend-webgpu and backend-wasm.""" import sys from pathlib import Path
+backend-webgl, backend-webgpu and backend-wasm."""
+import sys
+from pathlib import Path
 
 FLAGS = '''
 DEBUG IS_BROWSER IS_NODE IS_CHROME IS_SAFARI PROD TENSORLIKE_CHECK_SHAPE_CONSISTENCY
