@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_REGISTRY_TABLE_H
 #define INF_BACKENDS_REGISTRY_TABLE_H
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 // Highest priority first, ref last, ended by NULL.
 extern const struct inf_backend *const inf_registry_table[];

@@ -205,7 +205,7 @@ static enum inf_code open_server(struct daemon *daemon, struct inf_error *err)
 static void run_loop(struct daemon *daemon) INF_ON_LOOP
 {
     int ended;
-    inf_thread_be_prompt();
+    inf_thread_set_low_latency();
     do {
         int how = EVLOOP_ONCE;
         if (inf_server_poll(daemon->server))

@@ -245,14 +245,14 @@ static bool expects_request(struct inf_server *server, uint64_t now_ns) INF_ON_L
     bool received = counters->requests_accepted != server->accepted_before;
     bool answered_any = answered != server->answered_before;
     if (answered_any)
-        inf_spin_wait_worked(&server->spin_wait, inf_service_last_run_ns(server->service));
+        inf_spin_wait_note_work(&server->spin_wait, inf_service_last_run_ns(server->service));
     if (received)
-        inf_spin_wait_note(&server->spin_wait, answered_any ? 0 : now_ns - server->busy_ns);
+        inf_spin_wait_note_wait(&server->spin_wait, answered_any ? 0 : now_ns - server->busy_ns);
     if (received || answered_any)
         server->busy_ns = now_ns;
     server->accepted_before = counters->requests_accepted;
     server->answered_before = answered;
-    return inf_spin_wait_pays(&server->spin_wait) && inf_service_idle(server->service) &&
+    return inf_spin_wait_should_spin(&server->spin_wait) && inf_service_idle(server->service) &&
            now_ns - server->busy_ns < server->spin_wait.limit_ns;
 }
 
@@ -263,7 +263,7 @@ bool inf_server_poll(struct inf_server *server)
         handle_finished(server);
     if (!expects_request(server, inf_clock_ns()) && !poll)
         return false;
-    if (inf_spin_wait_breathe())
+    if (inf_spin_wait_yield())
         return true;
     // Another thread needs this processor. Sleep: a thread that sleeps on a busy processor is woken
     // quickly.

@@ -64,7 +64,7 @@ void inf_blob_unref(struct inf_blob **blob)
     free(gone);
 }
 
-void inf_blob_give_up(struct inf_blob *blob, struct inf_blob_form *form)
+void inf_blob_evict(struct inf_blob *blob, struct inf_blob_form *form)
 {
     if (blob->data == NULL)
         return;

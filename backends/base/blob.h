@@ -51,7 +51,7 @@ void inf_blob_unref(struct inf_blob **blob);
 
 // Frees the blob's bytes, for which `form` stands in from now on; the blob takes a reference to it.
 // Nobody may be reading them, nor until inf_blob_restore(). Of no effect on a blob without bytes.
-void inf_blob_give_up(struct inf_blob *blob, struct inf_blob_form *form);
+void inf_blob_evict(struct inf_blob *blob, struct inf_blob_form *form);
 
 // Makes the bytes again that were given up, and drops the reference to the form. Fine where they never
 // were. One thread at a time. False without memory: the blob is as it was.

@@ -95,12 +95,12 @@ bool inf_queue_push(struct inf_queue *queue, void *item)
     return push(queue, item, false);
 }
 
-bool inf_queue_push_quietly(struct inf_queue *queue, void *item)
+bool inf_queue_push_deferred(struct inf_queue *queue, void *item)
 {
     return push(queue, item, true);
 }
 
-void inf_queue_announce(struct inf_queue *queue)
+void inf_queue_notify(struct inf_queue *queue)
 {
     inf_mutex_lock(&queue->mutex);
     bool wake = announce(queue);
@@ -142,14 +142,14 @@ void *inf_queue_try_pop(struct inf_queue *queue)
     return item;
 }
 
-void inf_queue_begin_looking(struct inf_queue *queue)
+void inf_queue_begin_polling(struct inf_queue *queue)
 {
     inf_mutex_lock(&queue->mutex);
     queue->looking = true;
     inf_mutex_unlock(&queue->mutex);
 }
 
-bool inf_queue_end_looking(struct inf_queue *queue)
+bool inf_queue_end_polling(struct inf_queue *queue)
 {
     inf_mutex_lock(&queue->mutex);
     queue->looking = false;

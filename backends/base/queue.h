@@ -27,10 +27,10 @@ void inf_queue_destroy(struct inf_queue **queue);
 // Appends `item`; false where the queue is full or closed. Never blocks longer than a swap.
 bool inf_queue_push(struct inf_queue *queue, void *item) INF_NODISCARD;
 
-// As inf_queue_push(), but whoever watches the eventfd is told by inf_queue_announce() only, which has to follow.
-bool inf_queue_push_quietly(struct inf_queue *queue, void *item) INF_NODISCARD;
+// As inf_queue_push(), but whoever watches the eventfd is told by inf_queue_notify() only, which has to follow.
+bool inf_queue_push_deferred(struct inf_queue *queue, void *item) INF_NODISCARD;
 // Makes the eventfd readable where items wait for which it has not been, unless the reader looks by itself.
-void inf_queue_announce(struct inf_queue *queue);
+void inf_queue_notify(struct inf_queue *queue);
 
 // Takes the oldest item, waiting for one; NULL once the queue is closed and empty. Blocks.
 void *inf_queue_pop(struct inf_queue *queue) INF_MAY_BLOCK;
@@ -42,10 +42,10 @@ void *inf_queue_try_pop(struct inf_queue *queue);
 // inf_queue_fd_clear() first and then pops until NULL, so that no wake-up is lost.
 int inf_queue_fd(const struct inf_queue *queue);
 
-// Until inf_queue_end_looking(), pushes leave the eventfd alone: the reader looks by itself.
-void inf_queue_begin_looking(struct inf_queue *queue);
+// Until inf_queue_end_polling(), pushes leave the eventfd alone: the reader looks by itself.
+void inf_queue_begin_polling(struct inf_queue *queue);
 // Pushes make the eventfd readable again. True: items wait by now, for which it has not been.
-bool inf_queue_end_looking(struct inf_queue *queue) INF_NODISCARD;
+bool inf_queue_end_polling(struct inf_queue *queue) INF_NODISCARD;
 
 // Makes the eventfd unreadable until the next push; does nothing for a queue without one.
 void inf_queue_fd_clear(struct inf_queue *queue);

@@ -10,8 +10,8 @@
 
 // How long anybody looks at least, where looking pays: a client and the one that waits for it may both
 // have to be woken in it. After long work a quarter of it, but no longer than the most.
-#define INF_SPIN_WAIT_LEAST_NS 100000u
-#define INF_SPIN_WAIT_MOST_NS  500000u
+#define INF_SPIN_WAIT_MIN_NS 100000u
+#define INF_SPIN_WAIT_MAX_NS 500000u
 
 struct inf_spin_wait {
     bool possible;     // others have a processor to work on meanwhile
@@ -23,16 +23,16 @@ struct inf_spin_wait {
 void inf_spin_wait_init(struct inf_spin_wait *spin_wait, uint32_t cores);
 
 // Whether to look before sleeping.
-bool inf_spin_wait_pays(const struct inf_spin_wait *spin_wait);
+bool inf_spin_wait_should_spin(const struct inf_spin_wait *spin_wait);
 
 // Work that took so long is done: what is next may be waited for accordingly.
-void inf_spin_wait_worked(struct inf_spin_wait *spin_wait, uint64_t took_ns);
+void inf_spin_wait_note_work(struct inf_spin_wait *spin_wait, uint64_t took_ns);
 
 // Learns from a wait that is over.
-void inf_spin_wait_note(struct inf_spin_wait *spin_wait, uint64_t waited_ns);
+void inf_spin_wait_note_wait(struct inf_spin_wait *spin_wait, uint64_t waited_ns);
 
 // Between two looks: leaves the processor to whoever else wants it. False where somebody took it for long:
 // one that has others to run need not be kept awake.
-bool inf_spin_wait_breathe(void);
+bool inf_spin_wait_yield(void);
 
 #endif

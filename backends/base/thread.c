@@ -166,7 +166,7 @@ struct attributes {
     uint64_t runtime_ns, deadline_ns, period_ns;
 };
 
-void inf_thread_be_prompt(void)
+void inf_thread_set_low_latency(void)
 {
     int nice = getpriority(PRIO_PROCESS, 0);
     struct attributes attributes = {.size = sizeof attributes,
@@ -180,7 +180,7 @@ void inf_thread_be_prompt(void)
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-void inf_thread_give_way(void)
+void inf_thread_set_background(void)
 {
     const struct attributes attributes = {.size = sizeof attributes,
                                           .policy = SCHED_OTHER,

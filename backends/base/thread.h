@@ -66,13 +66,13 @@ enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *
 // value of 10 and, from Linux 6.12 on, slices that any other thread's interrupt (sched_setattr(2)).
 // Unlike an idle thread it goes on, more slowly, where processors are never free. Where the system
 // refuses it, all stays as it is.
-void inf_thread_give_way(void);
+void inf_thread_set_background(void);
 
 // Has the calling thread, which never computes for long, get a processor soon after it wakes, though all
 // of them compute: from Linux 6.12 on, slices of a tenth of a millisecond, which interrupt longer ones, and a
 // nice value of -10 where that is granted (RLIMIT_NICE). Threads that it starts inherit neither. Where the
 // system refuses it, all stays as it is.
-void inf_thread_be_prompt(void);
+void inf_thread_set_low_latency(void);
 
 // Waits for a started thread to end; nothing to do for one never started. Blocks.
 void inf_thread_join(struct inf_thread *thread);

@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_CPU_CPU_H
 #define INF_BACKENDS_CPU_CPU_H
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 extern const struct inf_backend inf_cpu_backend;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/device/counts.h"
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 const char *inf_device_count_name(enum inf_device_count count)
 {
@@ -29,7 +29,7 @@ void inf_device_add_count(struct inf_device *device, enum inf_device_count count
     atomic_fetch_add_explicit(&device->counts[count], amount, memory_order_relaxed);
 }
 
-uint64_t inf_device_counted(const struct inf_device *device, enum inf_device_count count)
+uint64_t inf_device_get_count(const struct inf_device *device, enum inf_device_count count)
 {
     return atomic_load_explicit(&device->counts[count], memory_order_relaxed);
 }

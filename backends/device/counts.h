@@ -31,6 +31,6 @@ const char *inf_device_count_name(enum inf_device_count count);
 void inf_device_add_count(struct inf_device *device, enum inf_device_count count, uint64_t amount);
 
 // What it is now. Any thread.
-uint64_t inf_device_counted(const struct inf_device *device, enum inf_device_count count);
+uint64_t inf_device_get_count(const struct inf_device *device, enum inf_device_count count);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backends/base/pages.h"
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 #include "proto/core/span.h"
 
 #define HOST_ALIGNMENT 64
@@ -81,10 +81,10 @@ enum inf_code inf_device_supports(struct inf_device *device, const struct inf_gr
     return device->backend->supports(device, graph, node, err);
 }
 
-void inf_device_settle(struct inf_device *device, const struct inf_segment *segment)
+void inf_device_choose_kernels(struct inf_device *device, const struct inf_segment *segment)
 {
-    if (device->backend->settle != NULL)
-        device->backend->settle(device, segment);
+    if (device->backend->choose_kernels != NULL)
+        device->backend->choose_kernels(device, segment);
 }
 
 uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segment *segment,
@@ -362,8 +362,8 @@ uint64_t inf_program_scratch_bytes(const struct inf_program *program)
     return program->scratch_bytes;
 }
 
-struct inf_blob_form *inf_program_packed(const struct inf_program *program, uint32_t node,
-                                         uint32_t input)
+struct inf_blob_form *inf_program_packed_form(const struct inf_program *program, uint32_t node,
+                                              uint32_t input)
 {
     const struct inf_backend *backend = program->device->backend;
     return backend->packed != NULL ? backend->packed(program, node, input) : NULL;
@@ -397,7 +397,7 @@ struct inf_device_memory inf_device_memory(struct inf_device *device)
     return memory;
 }
 
-void inf_device_hold(struct inf_device *device, const struct inf_device_held *held)
+void inf_device_add_held(struct inf_device *device, const struct inf_device_held *held)
 {
     atomic_fetch_add_explicit(&device->held_tensors, held->tensors, memory_order_relaxed);
     atomic_fetch_add_explicit(&device->held_buffers, held->buffers, memory_order_relaxed);
@@ -405,7 +405,7 @@ void inf_device_hold(struct inf_device *device, const struct inf_device_held *he
     raise_total(device, held->bytes);
 }
 
-void inf_device_let_go(struct inf_device *device, const struct inf_device_held *held)
+void inf_device_remove_held(struct inf_device *device, const struct inf_device_held *held)
 {
     atomic_fetch_sub_explicit(&device->held_tensors, held->tensors, memory_order_relaxed);
     atomic_fetch_sub_explicit(&device->held_buffers, held->buffers, memory_order_relaxed);
@@ -413,7 +413,7 @@ void inf_device_let_go(struct inf_device *device, const struct inf_device_held *
     atomic_fetch_sub_explicit(&device->total_bytes, held->bytes, memory_order_relaxed);
 }
 
-bool inf_device_is_to_blame(const struct inf_error *err)
+bool inf_device_caused_error(const struct inf_error *err)
 {
     return err->reason == INF_REASON_DEVICE_LOST || err->reason == INF_REASON_DEVICE_HUNG ||
            err->reason == INF_REASON_DEVICE_OOM;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compute devices, for those who use them. Calls are checked here and then passed to the backend
-// (device_impl.h). A device is shared by reference; its calls may come from any thread but the
+// (backend.h). A device is shared by reference; its calls may come from any thread but the
 // loop, except where a line says otherwise.
 #ifndef INF_BACKENDS_DEVICE_DEVICE_H
 #define INF_BACKENDS_DEVICE_DEVICE_H
@@ -174,7 +174,8 @@ struct inf_segment {
 // Finds out what inf_device_fused_into() and inf_program_compile() answer for the segment, where that
 // is chosen by measurement: before either of them is asked. `slots` and `lowered` are not looked at. May
 // compile and run parts of the segment, so constants must have their bytes.
-void inf_device_settle(struct inf_device *device, const struct inf_segment *segment) INF_MAY_BLOCK;
+void inf_device_choose_kernels(struct inf_device *device,
+                               const struct inf_segment *segment) INF_MAY_BLOCK;
 
 // The later node of the segment whose step also computes `node`; INF_NODE_NONE where `node` has a step
 // of its own. What lies between the two is stored nowhere. `slots` and `lowered` are not looked at.
@@ -273,20 +274,20 @@ uint64_t inf_program_scratch_bytes(const struct inf_program *program);
 // The form in which the program has the constant that operand `input` of `node` is, of the segment it
 // was compiled from: its runs do not look at the graph's bytes, which may be given up. Borrowed from
 // the program, which may share it with others. NULL where runs read what the graph has.
-struct inf_blob_form *inf_program_packed(const struct inf_program *program, uint32_t node,
-                                         uint32_t input);
+struct inf_blob_form *inf_program_packed_form(const struct inf_program *program, uint32_t node,
+                                              uint32_t input);
 
 // What the device counts as in use now. Any thread.
 struct inf_device_memory inf_device_memory(struct inf_device *device);
 
-// Counts memory as held because of the device, until inf_device_let_go(). Any thread.
-void inf_device_hold(struct inf_device *device, const struct inf_device_held *held);
+// Counts memory as held because of the device, until inf_device_remove_held(). Any thread.
+void inf_device_add_held(struct inf_device *device, const struct inf_device_held *held);
 
-// Takes back what inf_device_hold() counted. Any thread.
-void inf_device_let_go(struct inf_device *device, const struct inf_device_held *held);
+// Takes back what inf_device_add_held() counted. Any thread.
+void inf_device_remove_held(struct inf_device *device, const struct inf_device_held *held);
 
 // Whether a failure is the device's own (lost, hung, out of memory), so that another may do. Any thread.
-bool inf_device_is_to_blame(const struct inf_error *err);
+bool inf_device_caused_error(const struct inf_error *err);
 
 // Whether the device works, as far as is known. Any thread.
 enum inf_device_health inf_device_health(struct inf_device *device);

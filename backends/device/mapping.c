@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "backends/base/thread.h"
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 // What a device made of it.
 struct import {

@@ -173,7 +173,7 @@ enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err)
     return code;
 }
 
-bool inf_constant_may_go(const struct inf_constant_use *use)
+bool inf_constant_is_evictable(const struct inf_constant_use *use)
 {
     return !use->read && use->form != NULL && use->blob->size_bytes >= INF_CONSTANT_SMALL_BYTES;
 }

@@ -61,7 +61,7 @@ void inf_constants_merge(struct inf_constants *constants);
 enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err) INF_NODISCARD;
 
 // Whether the bytes of a constant may go, by the only entry there is of it.
-bool inf_constant_may_go(const struct inf_constant_use *use);
+bool inf_constant_is_evictable(const struct inf_constant_use *use);
 
 // Frees the list.
 void inf_constants_fini(struct inf_constants *constants);

@@ -87,7 +87,7 @@ enum inf_code inf_executable_memory(const struct inf_executable *executable,
         inf_constants_merge(&constants);
     }
     for (size_t i = 0; code == INF_OK && i < constants.count; i++)
-        if (!inf_constant_may_go(&constants.uses[i]))
+        if (!inf_constant_is_evictable(&constants.uses[i]))
             memory->const_bytes += constants.uses[i].blob->size_bytes;
     inf_constants_fini(&constants);
     return code;

@@ -179,7 +179,7 @@ static void settle_segments(const struct planner *planner) INF_MAY_BLOCK
 {
     for (uint32_t i = 0; i < planner->plan->segment_count; i++) {
         struct inf_segment segment = segment_at(planner, i);
-        inf_device_settle(planner->devices[planner->plan->segments[i].device], &segment);
+        inf_device_choose_kernels(planner->devices[planner->plan->segments[i].device], &segment);
     }
 }
 

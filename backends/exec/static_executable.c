@@ -189,7 +189,7 @@ static enum inf_code list_segment_constants(const struct inf_static_executable *
             if (blob == NULL)
                 continue;
             if (root == value && blob->size_bytes >= INF_CONSTANT_SMALL_BYTES)
-                form = inf_program_packed(executable->programs[segment], plan->steps[i], k);
+                form = inf_program_packed_form(executable->programs[segment], plan->steps[i], k);
             INF_TRY(inf_constants_add(constants, blob, form, err));
         }
     }

@@ -68,17 +68,17 @@ void inf_trial_run_fill_inputs(const struct inf_trial_run *trial, const struct i
         fill_input(trial->blobs[i], graph->values[graph->inputs[i].value].dtype);
 }
 
-enum inf_code inf_trial_run_run(const struct inf_trial_run *trial,
-                                struct inf_executable *executable, uint64_t *took_ns,
-                                struct inf_error *err)
+enum inf_code inf_trial_run_execute(const struct inf_trial_run *trial,
+                                    struct inf_executable *executable, uint64_t *took_ns,
+                                    struct inf_error *err)
 {
-    return inf_trial_run_run_unless(trial, executable, NULL, took_ns, err);
+    return inf_trial_run_execute_cancellable(trial, executable, NULL, took_ns, err);
 }
 
-enum inf_code inf_trial_run_run_unless(const struct inf_trial_run *trial,
-                                       struct inf_executable *executable,
-                                       const atomic_bool *cancelled, uint64_t *took_ns,
-                                       struct inf_error *err)
+enum inf_code inf_trial_run_execute_cancellable(const struct inf_trial_run *trial,
+                                                struct inf_executable *executable,
+                                                const atomic_bool *cancelled, uint64_t *took_ns,
+                                                struct inf_error *err)
 {
     const struct inf_execution execution = {
         .inputs = (const void *const *)trial->pointers,
@@ -99,8 +99,8 @@ static bool is_near(double got, double wanted, double tolerance)
     return isfinite(wanted) && fabs(got - wanted) <= tolerance * fmax(1, fabs(wanted));
 }
 
-size_t inf_trial_run_first_difference(const void *got, const void *wanted, size_t size_bytes,
-                                      enum inf_dtype dtype, double tolerance)
+size_t inf_trial_run_find_difference(const void *got, const void *wanted, size_t size_bytes,
+                                     enum inf_dtype dtype, double tolerance)
 {
     size_t element_bytes = inf_dtype_size(dtype);
     for (size_t i = 0; i < size_bytes / element_bytes; i++) {

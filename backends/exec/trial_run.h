@@ -30,20 +30,20 @@ void inf_trial_run_fill_inputs(const struct inf_trial_run *trial, const struct i
 
 // Runs the executable on it once, in slot 0; *took_ns (NULL allowed) is how long that took.
 // INF_CANCELLED: `cancelled` (NULL allowed) was set.
-enum inf_code inf_trial_run_run_unless(const struct inf_trial_run *trial,
-                                       struct inf_executable *executable,
-                                       const atomic_bool *cancelled, uint64_t *took_ns,
-                                       struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_trial_run_execute_cancellable(const struct inf_trial_run *trial,
+                                                struct inf_executable *executable,
+                                                const atomic_bool *cancelled, uint64_t *took_ns,
+                                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// As inf_trial_run_run_unless(), whatever happens.
-enum inf_code inf_trial_run_run(const struct inf_trial_run *trial,
-                                struct inf_executable *executable, uint64_t *took_ns,
-                                struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+// As inf_trial_run_execute_cancellable(), whatever happens.
+enum inf_code inf_trial_run_execute(const struct inf_trial_run *trial,
+                                    struct inf_executable *executable, uint64_t *took_ns,
+                                    struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // The first element of `got` that is too far from that of `wanted`; SIZE_MAX where none is.
 // Elements of FP32 may be apart by `tolerance` times the wanted one, or times 1 where that is less;
 // NaNs are equal, infinities equal only to themselves. All other types have to be the same.
-size_t inf_trial_run_first_difference(const void *got, const void *wanted, size_t size_bytes,
-                                      enum inf_dtype dtype, double tolerance);
+size_t inf_trial_run_find_difference(const void *got, const void *wanted, size_t size_bytes,
+                                     enum inf_dtype dtype, double tolerance);
 
 #endif

@@ -53,7 +53,7 @@ static bool is_second_choice(const struct inf_device_info *device, enum inf_powe
            device->discrete != (power == INF_POWER_HIGH);
 }
 
-uint32_t inf_allow_judge(const struct inf_allow_rules *rules,
+uint32_t inf_allow_check(const struct inf_allow_rules *rules,
                          const struct inf_device_info *const *devices, uint32_t count,
                          const char *reasons[INF_PLACE_DEVICES])
 {

@@ -30,7 +30,7 @@ bool inf_allow_next(const char **list, char *name, size_t size);
 
 // Why each of `count` devices (at most INF_PLACE_DEVICES) may not be chosen; NULL for those that may.
 // The texts are static. Returns how many may. Any thread.
-uint32_t inf_allow_judge(const struct inf_allow_rules *rules,
+uint32_t inf_allow_check(const struct inf_allow_rules *rules,
                          const struct inf_device_info *const *devices, uint32_t count,
                          const char *reasons[INF_PLACE_DEVICES]);
 

@@ -19,7 +19,7 @@ static bool has(const struct inf_device_info *const *devices, uint32_t count,
 }
 
 struct inf_prior inf_prior_choose(const struct inf_device_info *const *devices, uint32_t count,
-                                  const struct inf_prior_facts *facts)
+                                  const struct inf_prior_input *facts)
 {
     struct inf_prior prior = {.reason = "the only kind of device there is"};
     bool lite = facts->const_bytes < INF_PRIOR_LITE_BYTES && facts->macs < INF_PRIOR_LITE_MACS;

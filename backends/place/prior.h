@@ -21,7 +21,7 @@
 #define INF_PRIOR_HANDOFF_WEBGPU 1000u
 
 // What the rules go by.
-struct inf_prior_facts {
+struct inf_prior_input {
     uint64_t macs;        // multiply-adds of one run
     uint64_t const_bytes; // weights
 };
@@ -36,6 +36,6 @@ struct inf_prior {
 // Orders `count` devices (at most INF_PLACE_DEVICES), which come by falling priority. GPU interfaces
 // that the CPU computes are left out, unless there is nothing else. Any thread.
 struct inf_prior inf_prior_choose(const struct inf_device_info *const *devices, uint32_t count,
-                                  const struct inf_prior_facts *facts);
+                                  const struct inf_prior_input *facts);
 
 #endif

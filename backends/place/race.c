@@ -20,7 +20,7 @@ struct lane {
     struct inf_race_entry *entry;
     struct inf_executable *executable;
     struct inf_trial_run trial;
-    uint64_t samples_ns[INF_RACE_RUNS_MOST];
+    uint64_t samples_ns[INF_RACE_RUNS_MAX];
     bool racing;
 };
 
@@ -63,16 +63,16 @@ static enum inf_code wait_for_calm(struct runner *runner, struct inf_error *err)
     struct inf_idle_gate *idle_gate = runner->race->idle_gate;
     if (idle_gate == NULL || runner->restless)
         return INF_OK;
-    enum inf_idle_gate_answer answer = inf_idle_gate_wait(idle_gate);
-    runner->restless = answer == INF_IDLE_GATE_NEVER;
-    return answer != INF_IDLE_GATE_ENDED ? INF_OK : give_up(err);
+    enum inf_idle_gate_result answer = inf_idle_gate_wait_idle(idle_gate);
+    runner->restless = answer == INF_IDLE_GATE_TIMEOUT;
+    return answer != INF_IDLE_GATE_SHUT_DOWN ? INF_OK : give_up(err);
 }
 
 // Has a piece of work of so long done; pauses where it was not in calm.
 static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
                                struct inf_error *err) INF_MAY_BLOCK
 {
-    if (runner->restless && !inf_idle_gate_pause(runner->race->idle_gate, worked_ns))
+    if (runner->restless && !inf_idle_gate_back_off(runner->race->idle_gate, worked_ns))
         return give_up(err);
     return INF_OK;
 }
@@ -89,11 +89,11 @@ static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, u
         INF_TRY(wait_for_calm(runner, err));
         bool watch = idle_gate != NULL && !runner->restless;
         uint64_t begin_ns = inf_clock_ns();
-        enum inf_code code = inf_trial_run_run_unless(
-            &lane->trial, lane->executable, watch ? &idle_gate->stirred : NULL, took_ns, why);
+        enum inf_code code = inf_trial_run_execute_cancellable(
+            &lane->trial, lane->executable, watch ? &idle_gate->interrupted : NULL, took_ns, why);
         *failed = code != INF_OK && code != INF_CANCELLED;
         INF_TRY(end_piece(runner, inf_clock_ns() - begin_ns, err));
-        if (*failed || (code == INF_OK && (!watch || !atomic_load(&idle_gate->stirred))))
+        if (*failed || (code == INF_OK && (!watch || !atomic_load(&idle_gate->interrupted))))
             return INF_OK;
     }
 }
@@ -124,8 +124,8 @@ static enum inf_code start_lane(struct runner *runner, struct lane *lane,
     }
     INF_TRY(wait_for_calm(runner, err));
     uint64_t begin = inf_clock_ns(), run_ns = 0;
-    if (inf_model_acquire_in(runner->model, entry->device, &entry->options, runner->shapes,
-                             &lane->executable, &why) != INF_OK) {
+    if (inf_model_acquire_with(runner->model, entry->device, &entry->options, runner->shapes,
+                               &lane->executable, &why) != INF_OK) {
         refuse(lane, INF_RACE_REFUSED, why.text);
         return INF_OK;
     }
@@ -163,8 +163,8 @@ static void judge_lane(struct lane *lane, const struct lane *judge, double toler
         const struct inf_port *port = &graph->outputs[i];
         const struct inf_blob *got = lane->trial.blobs[graph->input_count + i];
         const struct inf_blob *wanted = judge->trial.blobs[graph->input_count + i];
-        size_t at = inf_trial_run_first_difference(got->data, wanted->data, wanted->size_bytes,
-                                                   graph->values[port->value].dtype, tolerance);
+        size_t at = inf_trial_run_find_difference(got->data, wanted->data, wanted->size_bytes,
+                                                  graph->values[port->value].dtype, tolerance);
         if (at == SIZE_MAX)
             continue;
         char why[sizeof lane->entry->why];
@@ -283,17 +283,17 @@ static enum inf_code run_rounds(struct runner *runner, struct inf_error *err) IN
     uint32_t started = 0;
     for (uint32_t i = 0; i < runner->race->count; i++)
         started += runner->lanes[i].racing;
-    for (uint32_t round = 0; round < INF_RACE_RUNS_MOST && spent_ns < runner->budget_ns; round++) {
+    for (uint32_t round = 0; round < INF_RACE_RUNS_MAX && spent_ns < runner->budget_ns; round++) {
         INF_TRY(run_round(runner, round, &spent_ns, err));
         uint32_t left = drop_slow(runner, round + 1, started);
-        if (round + 1 >= INF_RACE_RUNS_LEAST && left <= 1)
+        if (round + 1 >= INF_RACE_RUNS_MIN && left <= 1)
             break;
     }
     return INF_OK;
 }
 
 // What is to be least, of a device that was timed.
-static double score(const struct inf_race_entry *entry, enum inf_race_aim aim)
+static double score(const struct inf_race_entry *entry, enum inf_race_goal aim)
 {
     if (aim == INF_RACE_MEMORY)
         return (double)entry->memory_bytes;
@@ -368,7 +368,7 @@ enum inf_code inf_race_run(struct inf_race *race, struct inf_model *model,
         inf_trial_run_fini(&runner->lanes[i].trial);
         inf_model_release(model, &runner->lanes[i].executable);
         if (code != INF_OK || i != race->chosen)
-            inf_model_drop_in(model, race->entries[i].device, &race->entries[i].options, shapes);
+            inf_model_drop_with(model, race->entries[i].device, &race->entries[i].options, shapes);
     }
     free(runner);
     return code;

@@ -15,8 +15,8 @@
 #define INF_RACE_PINS 64u
 
 // Runs of one candidate that are timed.
-#define INF_RACE_RUNS_LEAST 5u
-#define INF_RACE_RUNS_MOST  50u
+#define INF_RACE_RUNS_MIN 5u
+#define INF_RACE_RUNS_MAX 50u
 
 // How far an answer may be from the judge's: apart <= tolerance * max(1, |the judge's|).
 #define INF_RACE_TOLERANCE 1e-3
@@ -29,7 +29,7 @@
 #define INF_RACE_KEEP 1.1
 
 // What the winner is best in.
-enum inf_race_aim {
+enum inf_race_goal {
     INF_RACE_LATENCY,    // the least median
     INF_RACE_THROUGHPUT, // the least median for each of the runs that may go on at once
     INF_RACE_MEMORY,     // the least memory for weights and intermediates
@@ -64,7 +64,7 @@ struct inf_race {
     struct inf_race_entry entries[INF_RACE_ENTRIES]; // in the order of the prior
     uint32_t count;
     uint32_t chosen; // index of the winner
-    enum inf_race_aim aim;
+    enum inf_race_goal aim;
     double tolerance; // 0: INF_RACE_TOLERANCE
     uint64_t
         pins[INF_RACE_PINS]; // inf_node_hash() of what stays fp32 in the chosen one's options: not

@@ -93,7 +93,7 @@ static enum inf_code time_graph(struct inf_graph **graph, struct inf_device *dev
     *out_ns = UINT64_MAX;
     for (int i = 0; i <= RUNS && code == INF_OK; i++) {
         uint64_t took_ns = UINT64_MAX;
-        code = inf_trial_run_run(&trial, executable, &took_ns, err);
+        code = inf_trial_run_execute(&trial, executable, &took_ns, err);
         if (i > 0) // the first one warms up
             *out_ns = INF_MIN(*out_ns, took_ns);
     }
@@ -193,8 +193,8 @@ static bool read_line(char *line, uint64_t key, struct inf_speed *speed)
     return true;
 }
 
-bool inf_speed_recall(struct inf_speed *speed, const struct inf_device *device, const char *version,
-                      const char *directory)
+bool inf_speed_load(struct inf_speed *speed, const struct inf_device *device, const char *version,
+                    const char *directory)
 {
     int directory_fd;
     char *text = NULL;
@@ -214,7 +214,7 @@ bool inf_speed_recall(struct inf_speed *speed, const struct inf_device *device, 
     return found;
 }
 
-void inf_speed_keep(const struct inf_speed *speed, const struct inf_device *device,
+void inf_speed_save(const struct inf_speed *speed, const struct inf_device *device,
                     const char *version, const char *directory)
 {
     char line[160];

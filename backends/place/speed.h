@@ -40,11 +40,11 @@ uint64_t inf_speed_predict_ns(const struct inf_speed *speed, const struct inf_sp
 
 // Reads what an earlier start of this version measured of this device and driver; false where there is
 // nothing, or nothing sound. `directory` NULL: nothing is kept.
-bool inf_speed_recall(struct inf_speed *speed, const struct inf_device *device, const char *version,
-                      const char *directory) INF_MAY_BLOCK;
+bool inf_speed_load(struct inf_speed *speed, const struct inf_device *device, const char *version,
+                    const char *directory) INF_MAY_BLOCK;
 
 // Appends a speed to the file; where that fails, the next start measures again.
-void inf_speed_keep(const struct inf_speed *speed, const struct inf_device *device,
+void inf_speed_save(const struct inf_speed *speed, const struct inf_device *device,
                     const char *version, const char *directory) INF_MAY_BLOCK;
 
 #endif

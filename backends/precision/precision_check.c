@@ -331,7 +331,7 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
     return code;
 }
 
-bool inf_precision_is_mute(const struct inf_precision_report *report)
+bool inf_precision_is_inconclusive(const struct inf_precision_report *report)
 {
     return report->magnitude < traits[report->precision].error_max;
 }
@@ -348,7 +348,7 @@ void inf_precision_print(const struct inf_precision_report *report, char *text, 
             report->values, report->pinned_node, report->pinned_magnitude);
     if (!isfinite(report->error_unguarded))
         SAY("unguarded it would overflow; ");
-    if (inf_precision_is_mute(report))
+    if (inf_precision_is_inconclusive(report))
         SAY("outputs reach no more than %.2g, which tells nothing; ", report->magnitude);
     SAY("output '%s' would move by %.2g, allowed %g", report->output, report->error,
         traits[report->precision].error_max);

@@ -66,7 +66,7 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // Whether the outputs were so small that they could hardly have moved: nothing is known of the model then.
-bool inf_precision_is_mute(const struct inf_precision_report *report);
+bool inf_precision_is_inconclusive(const struct inf_precision_report *report);
 
 // Says in a line what the report means: "2 of 30 values would stay fp32 ('mul' reaches 80000), ...".
 void inf_precision_print(const struct inf_precision_report *report, char *text, size_t size);

@@ -21,8 +21,8 @@ static inf_ref_rows *rows_of(enum inf_op op)
     }
 }
 
-enum inf_code inf_ref_measure(const struct inf_ref_call *call, struct inf_shape *shapes,
-                              struct inf_error *err)
+enum inf_code inf_ref_measure_shapes(const struct inf_ref_call *call, struct inf_shape *shapes,
+                                     struct inf_error *err)
 {
     inf_ref_rows *rows_function = rows_of(call->node->op);
     int64_t rows = 0;

@@ -19,7 +19,7 @@ inf_ref_rows inf_ref_nonzero_rows, inf_ref_nms_rows, inf_ref_unique_rows, inf_re
 // the inputs.
 //
 // INF_UNSUPPORTED  the operator is none of these.
-enum inf_code inf_ref_measure(const struct inf_ref_call *call, struct inf_shape *shapes,
-                              struct inf_error *err) INF_NODISCARD;
+enum inf_code inf_ref_measure_shapes(const struct inf_ref_call *call, struct inf_shape *shapes,
+                                     struct inf_error *err) INF_NODISCARD;
 
 #endif

@@ -241,7 +241,7 @@ static enum inf_code measure(void *context, const struct inf_graph *graph, uint3
     struct inf_ref_tensor *tensors = NULL;
     struct inf_ref_call call;
     INF_TRY(prepare(&call, &tensors, graph, node_index, err));
-    enum inf_code code = inf_ref_measure(&call, shapes, err);
+    enum inf_code code = inf_ref_measure_shapes(&call, shapes, err);
     free(tensors);
     if (code != INF_OK)
         return inf_error_prefix(err, code, "node '%s' (%s)", node->name,

@@ -3,7 +3,7 @@
 #ifndef INF_BACKENDS_REF_PROGRAM_H
 #define INF_BACKENDS_REF_PROGRAM_H
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 // As struct inf_backend's entries say.
 enum inf_code inf_ref_program_compile(struct inf_program **out_program, struct inf_device *device,

@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_REF_REF_H
 #define INF_BACKENDS_REF_REF_H
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 #include "backends/graph/pass/pass.h"
 
 extern const struct inf_backend inf_ref_backend;

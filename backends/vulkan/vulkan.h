@@ -4,7 +4,7 @@
 #ifndef INF_BACKENDS_VULKAN_VULKAN_H
 #define INF_BACKENDS_VULKAN_VULKAN_H
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 extern const struct inf_backend inf_vulkan_backend;
 

@@ -15,7 +15,7 @@ static enum inf_code time_runs(json_t *times, struct inf_trial_run *trial,
     INF_TRY(inf_trial_run_init(trial, inf_executable_graph(executable), err));
     for (uint32_t run = 0; run < WARMUP_RUNS + runs; run++) {
         uint64_t took_ns;
-        INF_TRY(inf_trial_run_run(trial, executable, &took_ns, err));
+        INF_TRY(inf_trial_run_execute(trial, executable, &took_ns, err));
         if (run >= WARMUP_RUNS)
             json_array_append_new(times, json_real((double)took_ns / INF_NS_PER_MS));
     }
@@ -36,7 +36,7 @@ enum inf_code inf_check_time(json_t *report, struct inf_model *model,
         INF_TRY(inf_model_device_find(devices, wanted->device, &device, err));
     INF_TRY(inf_shape_set_next(&set, &text, err));
     INF_TRY(inf_shape_set_bind(&set, inf_model_graph(model), shapes, err));
-    INF_TRY(inf_model_acquire_in(model, device, &wanted->options, shapes, &executable, err));
+    INF_TRY(inf_model_acquire_with(model, device, &wanted->options, shapes, &executable, err));
     json_t *times = json_array();
     json_object_set_new(report, "times_ms", times);
     json_object_set_new(report, "device", json_string(inf_device_info(device)->name));

@@ -166,7 +166,7 @@ static bool time_run(const struct rung *rung, uint64_t *best_ns)
     *best_ns = UINT64_MAX;
     for (int i = 0; i < RUNS_MAX && all_ns < RUNS_MS * INF_NS_PER_MS; i++) {
         uint64_t took_ns;
-        if (inf_trial_run_run(&rung->trial, rung->executable, &took_ns, NULL) != INF_OK)
+        if (inf_trial_run_execute(&rung->trial, rung->executable, &took_ns, NULL) != INF_OK)
             return false;
         *best_ns = INF_MIN(*best_ns, took_ns);
         all_ns += took_ns;
@@ -180,12 +180,12 @@ static bool is_same_alone(const struct rung *rung, const struct rung *single, ui
 {
     const struct inf_graph *graph = inf_executable_graph(single->executable);
     fill_rows(&single->trial, graph, 1, row);
-    if (inf_trial_run_run(&single->trial, single->executable, NULL, NULL) != INF_OK)
+    if (inf_trial_run_execute(&single->trial, single->executable, NULL, NULL) != INF_OK)
         return false;
     for (uint32_t i = 0; i < graph->output_count; i++) {
         size_t size = row_bytes(graph, &graph->outputs[i], 1);
         const uint8_t *whole = rung->trial.pointers[graph->input_count + i];
-        if (inf_trial_run_first_difference(
+        if (inf_trial_run_find_difference(
                 whole + row * size, single->trial.pointers[graph->input_count + i], size,
                 graph->values[graph->outputs[i].value].dtype, TOLERANCE) != SIZE_MAX)
             return false;

@@ -39,7 +39,7 @@ void inf_inspect_request_destroy(struct inf_inspect_request **order)
 struct work {
     const struct inf_inspect_request *order;
     const struct inf_inspect_sink *sink;
-    struct inf_dissection *subject, *other;
+    struct inf_inspection *subject, *other;
     struct inf_inspect_rows *rows;
     bool parted; // a differing node was reported before
 };
@@ -89,14 +89,14 @@ static void describe_node(struct inf_inspect_rows *rows, const struct inf_graph 
 }
 
 // Returns true if an input of the node, which may be a constant, contains a non-finite value.
-static bool has_bad_input(const struct inf_dissection *dissection, uint32_t index)
+static bool has_bad_input(const struct inf_inspection *inspection, uint32_t index)
 {
-    const struct inf_graph *graph = inf_dissection_graph(dissection);
+    const struct inf_graph *graph = inf_inspection_graph(inspection);
     const struct inf_node *node = &graph->nodes[index];
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == INF_VALUE_NONE)
             continue;
-        if (inf_dissection_bad_elements(dissection, node->inputs[i]) > 0)
+        if (inf_inspection_count_non_finite(inspection, node->inputs[i]) > 0)
             return true;
     }
     return false;
@@ -105,7 +105,7 @@ static bool has_bad_input(const struct inf_dissection *dissection, uint32_t inde
 static void fill_report(struct work *work, struct inf_node_entry *entry, uint32_t index)
 {
     struct inf_node_report report;
-    inf_dissection_report(work->subject, index, &report);
+    inf_inspection_report_node(work->subject, index, &report);
     entry->start_ns = report.start_ns;
     entry->time_ns = report.time_ns;
     entry->kernel = report.kernel;
@@ -121,7 +121,7 @@ static void fill_report(struct work *work, struct inf_node_entry *entry, uint32_
 static void compare_node(struct work *work, struct inf_node_entry *entry, uint32_t index)
 {
     struct inf_node_difference difference;
-    if (!inf_dissection_compare(work->subject, work->other, index, work->order->tolerance,
+    if (!inf_inspection_compare_node(work->subject, work->other, index, work->order->tolerance,
                                 &difference))
         return;
     entry->max_abs = difference.max_abs;
@@ -143,7 +143,7 @@ static void send_rows(struct work *work, uint32_t percent)
 
 static enum inf_code report_nodes(struct work *work, struct inf_error *err)
 {
-    const struct inf_graph *graph = inf_dissection_graph(work->subject);
+    const struct inf_graph *graph = inf_inspection_graph(work->subject);
     for (uint32_t n = 0; n < graph->node_count; n++) {
         if (work->rows == NULL)
             work->rows = calloc(1, sizeof *work->rows);
@@ -162,15 +162,15 @@ static enum inf_code report_nodes(struct work *work, struct inf_error *err)
     return INF_OK;
 }
 
-static void fill_inputs(struct inf_dissection *dissection, const struct inf_inspect_request *order)
+static void fill_inputs(struct inf_inspection *inspection, const struct inf_inspect_request *order)
 {
     if (!order->given) {
-        inf_dissection_fill_inputs(dissection);
+        inf_inspection_fill_inputs(inspection);
         return;
     }
-    for (uint32_t i = 0; i < inf_dissection_graph(dissection)->input_count; i++) {
+    for (uint32_t i = 0; i < inf_inspection_graph(inspection)->input_count; i++) {
         size_t size;
-        void *memory = inf_dissection_input(dissection, i, &size);
+        void *memory = inf_inspection_input(inspection, i, &size);
         memcpy(memory, order->inputs[i]->data, INF_MIN(size, order->inputs[i]->size_bytes));
     }
 }
@@ -195,14 +195,14 @@ static enum inf_code choose_shapes(const struct inf_model *model,
     return INF_OK;
 }
 
-static enum inf_code start_inspection(struct inf_dissection **dissection, struct inf_model *model,
-                                      const struct inf_apart *apart,
+static enum inf_code start_inspection(struct inf_inspection **inspection, struct inf_model *model,
+                                      const struct inf_private_request *apart,
                                       const struct inf_inspect_request *order,
                                       struct inf_error *err) INF_MAY_BLOCK
 {
-    INF_TRY(inf_dissection_create(dissection, model, apart, err));
-    fill_inputs(*dissection, order);
-    return inf_dissection_run(*dissection, apart->keep ? 1 : PROFILE_RUNS, err);
+    INF_TRY(inf_inspection_create(inspection, model, apart, err));
+    fill_inputs(*inspection, order);
+    return inf_inspection_run(*inspection, apart->keep ? 1 : PROFILE_RUNS, err);
 }
 
 static enum inf_code inspect_model(struct work *work, struct inf_model *model,
@@ -212,7 +212,7 @@ static enum inf_code inspect_model(struct work *work, struct inf_model *model,
     struct inf_shape shapes[INF_LIMIT_TENSORS];
     INF_TRY(choose_shapes(model, order, shapes, err));
     const struct inf_run_options options = {.precision = order->precision};
-    struct inf_apart apart = {.device = order->device,
+    struct inf_private_request apart = {.device = order->device,
                               .options = order->precision != INF_PRECISION_AUTO ? &options : NULL,
                               .shapes = shapes,
                               .keep = order->mode != INF_INSPECT_PROFILE};
@@ -232,8 +232,8 @@ enum inf_code inf_inspect_run(struct inf_model *model, const struct inf_inspect_
     if (inf_model_graph(model)->input_count > INF_LIMIT_TENSORS)
         return inf_fail(err, INF_UNSUPPORTED, "a model of more than %u inputs", INF_LIMIT_TENSORS);
     enum inf_code code = inspect_model(&work, model, err);
-    inf_dissection_destroy(&work.subject);
-    inf_dissection_destroy(&work.other);
+    inf_inspection_destroy(&work.subject);
+    inf_inspection_destroy(&work.other);
     free(work.rows);
     return code;
 }

@@ -4,7 +4,7 @@
 #ifndef INF_DAEMON_LOAD_INSPECT_H
 #define INF_DAEMON_LOAD_INSPECT_H
 
-#include "backends/exec/model/inspect.h"
+#include "backends/exec/model/inspection.h"
 #include "proto/core/limits.h"
 #include "proto/wire/message.h"
 

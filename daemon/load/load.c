@@ -84,7 +84,7 @@ static enum inf_code create_served(struct load *load, struct inf_error *err)
     uint32_t host_count = inf_device_list_hosts(load->options->devices, hosts, INF_MODEL_HOSTS);
     INF_TRY(inf_model_create(&served->model, &load->graph, hosts, host_count, &passes, err));
     INF_TRY(warm_up_model(load, err));
-    inf_model_settle(served->model);
+    inf_model_allow_eviction(served->model);
     return INF_OK;
 }
 

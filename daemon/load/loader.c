@@ -306,7 +306,7 @@ static void run_loader(void *context)
     struct inf_load_job *job;
     struct inf_served *retired;
     if (loader->options.low_priority)
-        inf_thread_give_way();
+        inf_thread_set_background();
     while (take_work(loader, &job, &retired)) {
         free_retired(retired);
         if (job != NULL)

@@ -12,7 +12,7 @@ struct inf_loader;
 struct inf_loader_options {
     struct inf_load_options load;
     struct inf_loader *reports_to; // receives the messages, and outlives this one; NULL: itself
-    bool low_priority;             // the thread yields to all others (inf_thread_give_way())
+    bool low_priority;             // the thread yields to all others (inf_thread_set_background())
 };
 
 // Starts the thread. *out_loader is the caller's to destroy.

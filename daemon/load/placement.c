@@ -72,10 +72,10 @@ static void learn_speed(const struct inf_place_options *options, uint32_t index)
     struct inf_device *host = options->devices->devices[options->devices->count - 1];
     struct inf_speed *speed = &options->speeds->speeds[index];
     struct inf_error err = {0};
-    if (inf_speed_recall(speed, device, options->version, options->cache_directory))
+    if (inf_speed_load(speed, device, options->version, options->cache_directory))
         return;
     if (inf_speed_measure(speed, device, host, &err) == INF_OK)
-        inf_speed_keep(speed, device, options->version, options->cache_directory);
+        inf_speed_save(speed, device, options->version, options->cache_directory);
     else
         inf_log(options->log, INF_LOG_INFO, "device not measured device=%s reason=\"%s\"",
                 inf_device_info(device)->name, err.text);
@@ -186,7 +186,7 @@ static uint32_t list_allowed(struct inf_device *devices[INF_PLACE_DEVICES],
     uint32_t all = INF_MIN(options->devices->count, INF_PLACE_DEVICES), count = 0;
     for (uint32_t i = 0; i < all; i++)
         infos[i] = inf_device_info(options->devices->devices[i]);
-    (void)inf_allow_judge(&subject->allow, infos, all, reasons);
+    (void)inf_allow_check(&subject->allow, infos, all, reasons);
     for (int pass = 0; pass < 2 && count == 0; pass++)
         for (uint32_t i = 0; i < all; i++) {
             struct inf_device *device = options->devices->devices[i];
@@ -209,7 +209,7 @@ static void apply_rule(struct inf_placement *placement, const struct inf_place_o
     for (uint32_t i = 0; i < count; i++)
         infos[i] = inf_device_info(devices[i]);
     const struct inf_speed_work work = estimate_work(subject->model, subject->shapes);
-    const struct inf_prior_facts facts = {.macs = work.macs, .const_bytes = work.bytes};
+    const struct inf_prior_input facts = {.macs = work.macs, .const_bytes = work.bytes};
     const struct inf_prior prior = inf_prior_choose(infos, count, &facts);
     for (uint32_t i = 0; i < prior.count; i++)
         add_device(placement, options, subject, devices[prior.order[i]], &work);

@@ -115,7 +115,7 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     struct inf_precision_report other;
-    INF_TRY(inf_model_settle_graph(model, shapes, &graph, err));
+    INF_TRY(inf_model_specialize_graph(model, shapes, &graph, err));
     INF_TRY(check_look(report, precision, graph, LOOK_NOISE, err));
     if (report->admissible && takes_pictures(graph)) {
         INF_TRY(check_look(&other, precision, graph, LOOK_PICTURE, err));
@@ -124,7 +124,7 @@ enum inf_code inf_precision_evaluate(struct inf_precision_report *report,
         else
             *report = other;
     }
-    report->admissible &= !inf_precision_is_mute(report);
+    report->admissible &= !inf_precision_is_inconclusive(report);
     return INF_OK;
 }
 

@@ -17,7 +17,7 @@ static enum inf_code time_run(struct inf_executable *executable, uint64_t *out_r
     struct inf_trial_run trial = {0};
     enum inf_code code = inf_trial_run_init(&trial, inf_executable_graph(executable), err);
     for (int i = 0; i < 2 && code == INF_OK; i++)
-        code = inf_trial_run_run(&trial, executable, out_run_ns, err);
+        code = inf_trial_run_execute(&trial, executable, out_run_ns, err);
     inf_trial_run_fini(&trial);
     return code;
 }

@@ -36,7 +36,7 @@ static enum inf_code run_on_zeros(struct inf_executable *executable,
         return INF_OK;
     enum inf_code code = inf_trial_run_init(&trial, graph, err);
     if (code == INF_OK)
-        code = inf_trial_run_run(&trial, executable, NULL, err);
+        code = inf_trial_run_execute(&trial, executable, NULL, err);
     inf_trial_run_fini(&trial);
     return code;
 }
@@ -109,7 +109,7 @@ static void place_model(struct inf_warm_up *warm_up, const struct inf_shape *sha
         inf_placement_choose(&served->placement, &warm_up->options->place, &subject);
     served->device = inf_device_ref(device);
     inf_model_charge(served->model, device);
-    inf_model_prefer(served->model, device, &served->placement.options);
+    inf_model_set_default_options(served->model, device, &served->placement.options);
     if (served->precision == INF_PRECISION_AUTO)
         inf_precision_explain(&served->placement, served->precision_reason);
     if (warm_up->pinned == NULL)
@@ -135,7 +135,7 @@ static enum inf_code warm_up_on_working_device(struct inf_warm_up *warm_up,
     struct inf_error why = {0};
     enum inf_code code = warm_up_first_set(warm_up, shapes, &why);
     if (code != INF_OK && warm_up->pinned == NULL &&
-        (code == INF_UNAVAILABLE || inf_device_is_to_blame(&why))) {
+        (code == INF_UNAVAILABLE || inf_device_caused_error(&why))) {
         const struct inf_device *failed = warm_up->served->device; // the list has it
         inf_log(warm_up->options->log, INF_LOG_WARNING, "model moved name=%s from=%s reason=\"%s\"",
                 warm_up->served->name, inf_device_info(failed)->name, why.text);

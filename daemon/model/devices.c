@@ -43,7 +43,7 @@ void inf_model_devices_prune(struct inf_device_list *devices, const struct inf_a
     report_unknown(devices, rules->denied, log);
     for (uint32_t i = 0; i < devices->count; i++)
         infos[i] = inf_device_info(devices->devices[i]);
-    (void)inf_allow_judge(rules, infos, devices->count, reasons);
+    (void)inf_allow_check(rules, infos, devices->count, reasons);
     for (uint32_t i = 0; i < devices->count; i++) {
         if (reasons[i] == NULL || i + 1 == devices->count) {
             devices->devices[kept++] = devices->devices[i];
@@ -85,7 +85,7 @@ static enum inf_code check_allowed(const struct inf_device_list *devices,
     struct inf_allow_rules by_name = *rules;
     if (named != NULL)
         by_name.power = INF_POWER_ANY;
-    uint32_t allowed = inf_allow_judge(&by_name, infos, devices->count, reasons);
+    uint32_t allowed = inf_allow_check(&by_name, infos, devices->count, reasons);
     if (allowed == 0)
         return inf_fail_reason(err, INF_NOT_FOUND, INF_REASON_NO_DEVICE,
                                "devices '%.64s' without '%.64s': none is left, there are: %s",

@@ -121,7 +121,7 @@ static bool poll_pushes(struct inf_device_queue *queue, unsigned seen, uint64_t 
     inf_mutex_unlock(&queue->mutex);
     // Relaxed: only a hint to take the mutex, which orders the data.
     while (atomic_load_explicit(&queue->pushes, memory_order_relaxed) == seen &&
-           inf_clock_ns() < end_ns && inf_spin_wait_breathe())
+           inf_clock_ns() < end_ns && inf_spin_wait_yield())
         ;
     inf_mutex_lock(&queue->mutex);
     queue->polling = false;
@@ -366,14 +366,14 @@ static void wait_for_job(struct inf_device_queue *queue) INF_ATTR(requires_capab
 {
     uint64_t begin_ns = inf_clock_ns();
     unsigned seen = atomic_load_explicit(&queue->pushes, memory_order_relaxed);
-    if (!queue->polling && inf_spin_wait_pays(&queue->spin_wait))
+    if (!queue->polling && inf_spin_wait_should_spin(&queue->spin_wait))
         (void)poll_pushes(queue, seen, begin_ns + queue->spin_wait.limit_ns);
     while (queue->count == 0 && !queue->closed) {
         queue->waiting++;
         inf_cond_wait(&queue->filled, &queue->mutex);
         queue->waiting--;
     }
-    inf_spin_wait_note(&queue->spin_wait, inf_clock_ns() - begin_ns);
+    inf_spin_wait_note_wait(&queue->spin_wait, inf_clock_ns() - begin_ns);
 }
 
 uint32_t inf_device_queue_pop(struct inf_device_queue *queue,
@@ -421,7 +421,7 @@ void inf_device_queue_finish(struct inf_device_queue *queue, struct inf_job *con
 {
     inf_mutex_lock(&queue->mutex);
     uint32_t rows = 0;
-    inf_spin_wait_worked(&queue->spin_wait, jobs[0]->result.done_ns - jobs[0]->result.start_ns);
+    inf_spin_wait_note_work(&queue->spin_wait, jobs[0]->result.done_ns - jobs[0]->result.start_ns);
     for (uint32_t i = 0; i < count; i++) {
         rows += jobs[i]->rows;
         finish_job(queue, jobs[i]);

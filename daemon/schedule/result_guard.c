@@ -43,7 +43,7 @@ static enum inf_code run_in_fp32(struct inf_served *served, struct inf_device *d
         return inf_fail(err, INF_UNSUPPORTED, "a model of more than %u inputs", INF_LIMIT_TENSORS);
     for (uint32_t i = 0; i < graph->input_count; i++)
         shapes[i] = graph->values[graph->inputs[i].value].shape;
-    INF_TRY(inf_model_acquire_in(served->model, device, &fp32, shapes, &executable, err));
+    INF_TRY(inf_model_acquire_with(served->model, device, &fp32, shapes, &executable, err));
     enum inf_code code = inf_executable_run(executable, execution, err);
     *repaired = code == INF_OK && are_outputs_finite(executable, execution);
     inf_model_release(served->model, &executable);

@@ -11,7 +11,7 @@
 // that repairs the outputs and the model is placed this way, served->recomputed is incremented.
 // *out_precision is the precision of the outputs.
 //
-// As inf_model_acquire_in() and inf_executable_run().
+// As inf_model_acquire_with() and inf_executable_run().
 enum inf_code inf_result_guard_run(struct inf_served *served, struct inf_device *device,
                                    struct inf_executable *executable,
                                    const struct inf_execution *execution,

@@ -6,13 +6,13 @@
 // polls the queue of done jobs while a result is about to arrive. The window depends on the
 // expected time of the job:
 //
-//   up to INF_SPIN_WAIT_LEAST_NS       poll at once, for that time
+//   up to INF_SPIN_WAIT_MIN_NS       poll at once, for that time
 //   alone, up to POLL_THROUGH_NS       poll from the start until the expected end plus a margin
 //   alone, longer                      sleep until shortly before the expected end (a timer wakes the loop), then poll
 //   several jobs, longer               do not poll: the eventfd wakes the loop
 //
-// While the loop polls, workers do not write to the eventfd (inf_queue_begin_looking()). When it
-// stops, a result may have arrived unannounced; inf_queue_end_looking() tells, so none is lost.
+// While the loop polls, workers do not write to the eventfd (inf_queue_begin_polling()). When it
+// stops, a result may have arrived unannounced; inf_queue_end_polling() tells, so none is lost.
 #include "daemon/schedule/scheduler.h"
 
 #include <assert.h>
@@ -208,14 +208,14 @@ static void plan_polling(struct inf_scheduler *scheduler, const struct inf_job *
                          uint64_t wait_ns) INF_ATTR(requires_capability(inf_role_loop))
 {
     uint64_t end_ns = job->accepted_ns + wait_ns;
-    uint64_t margin_ns = INF_MIN(INF_MAX(wait_ns / 8, (uint64_t)INF_SPIN_WAIT_LEAST_NS),
-                                 (uint64_t)INF_SPIN_WAIT_MOST_NS);
+    uint64_t margin_ns = INF_MIN(INF_MAX(wait_ns / 8, (uint64_t)INF_SPIN_WAIT_MIN_NS),
+                                 (uint64_t)INF_SPIN_WAIT_MAX_NS);
     inf_deadlines_remove(scheduler->deadlines, &scheduler->poll_timer);
     if (!scheduler->may_poll || job->expected.run_ns == 0)
         return;
-    if (wait_ns <= INF_SPIN_WAIT_LEAST_NS) {
+    if (wait_ns <= INF_SPIN_WAIT_MIN_NS) {
         scheduler->poll_from_ns = job->accepted_ns;
-        scheduler->poll_until_ns = job->accepted_ns + INF_SPIN_WAIT_LEAST_NS;
+        scheduler->poll_until_ns = job->accepted_ns + INF_SPIN_WAIT_MIN_NS;
     } else if (scheduler->jobs == 1) {
         scheduler->poll_from_ns =
             wait_ns <= POLL_THROUGH_NS ? job->accepted_ns : end_ns - margin_ns;
@@ -237,7 +237,7 @@ enum inf_code inf_scheduler_submit(struct inf_scheduler *scheduler, struct inf_j
     if (verdict != INF_DEVICE_QUEUE_ACCEPTED)
         return refuse_job(scheduler, job, verdict, wait_ns, fault);
     scheduler->jobs++;
-    inf_idle_gate_stir(scheduler->idle_gate);
+    inf_idle_gate_begin_request(scheduler->idle_gate);
     add_deadlines(scheduler, job);
     plan_polling(scheduler, job, wait_ns);
     return INF_OK;
@@ -257,8 +257,8 @@ bool inf_scheduler_poll(struct inf_scheduler *scheduler)
         poll = now_ns >= scheduler->poll_from_ns && now_ns < scheduler->poll_until_ns;
     }
     if (poll && !scheduler->polling)
-        inf_queue_begin_looking(scheduler->done);
-    bool late = !poll && scheduler->polling && inf_queue_end_looking(scheduler->done);
+        inf_queue_begin_polling(scheduler->done);
+    bool late = !poll && scheduler->polling && inf_queue_end_polling(scheduler->done);
     scheduler->polling = poll;
     return poll || late;
 }
@@ -277,7 +277,7 @@ enum inf_code inf_scheduler_hold(struct inf_scheduler *scheduler, struct inf_job
         inf_device_queue_hold(&state->queue, job) != INF_DEVICE_QUEUE_ACCEPTED)
         return refuse_job(scheduler, job, INF_DEVICE_QUEUE_FULL, 0, fault);
     scheduler->jobs++;
-    inf_idle_gate_stir(scheduler->idle_gate);
+    inf_idle_gate_begin_request(scheduler->idle_gate);
     add_deadlines(scheduler, job);
     return INF_OK;
 }
@@ -320,7 +320,7 @@ bool inf_scheduler_withdraw(struct inf_scheduler *scheduler, struct inf_job *job
     bool queued = inf_device_queue_withdraw(queue, job);
     if (queued) {
         scheduler->jobs--;
-        inf_idle_gate_settle(scheduler->idle_gate);
+        inf_idle_gate_end_request(scheduler->idle_gate);
     }
     return queued;
 }
@@ -337,7 +337,7 @@ struct inf_job *inf_scheduler_next_done(struct inf_scheduler *scheduler)
         return NULL;
     job->place = INF_JOB_LOOP;
     scheduler->jobs--;
-    inf_idle_gate_settle(scheduler->idle_gate);
+    inf_idle_gate_end_request(scheduler->idle_gate);
     remove_deadlines(scheduler, job);
     struct device_state *state = &scheduler->device_states[job->device_index];
     state->requests++;

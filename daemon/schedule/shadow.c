@@ -155,7 +155,7 @@ static void compare_outputs(struct check *check)
             continue;
         size_t at = got->size_bytes != wanted->size_bytes
                         ? 0
-                        : inf_trial_run_first_difference(
+                        : inf_trial_run_find_difference(
                               got->data, wanted->data, wanted->size_bytes,
                               graph->values[graph->outputs[i].value].dtype, sample->tolerance);
         if (at == SIZE_MAX)
@@ -167,44 +167,44 @@ static void compare_outputs(struct check *check)
     }
 }
 
-static enum inf_code start_inspection(struct inf_dissection **dissection, const struct check *check,
+static enum inf_code start_inspection(struct inf_inspection **inspection, const struct check *check,
                                       struct inf_device *device, enum inf_precision precision,
                                       struct inf_error *err) INF_MAY_BLOCK
 {
     const struct inf_shadow_sample *sample = check->sample;
     const struct inf_run_options options = {.precision = precision};
-    const struct inf_apart apart = {
+    const struct inf_private_request apart = {
         .device = device, .options = &options, .shapes = sample->shapes, .keep = true};
-    INF_TRY(inf_dissection_create(dissection, sample->served->model, &apart, err));
+    INF_TRY(inf_inspection_create(inspection, sample->served->model, &apart, err));
     for (uint32_t i = 0; i < sample->input_count; i++) {
         size_t size;
-        void *memory = inf_dissection_input(*dissection, i, &size);
+        void *memory = inf_inspection_input(*inspection, i, &size);
         memcpy(memory, sample->inputs[i]->data, INF_MIN(size, sample->inputs[i]->size_bytes));
     }
-    return inf_dissection_run(*dissection, 1, err);
+    return inf_inspection_run(*inspection, 1, err);
 }
 
 // Runs the model on both devices again, with every value kept, and finds the first node that
 // differs.
 static void find_first_difference(struct check *check) INF_MAY_BLOCK
 {
-    struct inf_dissection *subject = NULL, *reference = NULL;
+    struct inf_inspection *subject = NULL, *reference = NULL;
     struct inf_error ignored = {0};
     if (start_inspection(&subject, check, check->sample->device, check->sample->precision,
                          &ignored) == INF_OK &&
         start_inspection(&reference, check, check->shadow->options.reference, INF_PRECISION_FP32,
                          &ignored) == INF_OK) {
-        const struct inf_graph *graph = inf_dissection_graph(subject);
+        const struct inf_graph *graph = inf_inspection_graph(subject);
         for (uint32_t n = 0; n < graph->node_count && check->node[0] == '\0'; n++) {
             struct inf_node_difference difference;
-            if (inf_dissection_compare(subject, reference, n, check->sample->tolerance,
+            if (inf_inspection_compare_node(subject, reference, n, check->sample->tolerance,
                                        &difference) &&
                 !difference.within)
                 snprintf(check->node, sizeof check->node, "%.95s", graph->nodes[n].name);
         }
     }
-    inf_dissection_destroy(&subject);
-    inf_dissection_destroy(&reference);
+    inf_inspection_destroy(&subject);
+    inf_inspection_destroy(&reference);
 }
 
 // The slow part of a check, on a thread with idle priority.
@@ -215,7 +215,7 @@ static void run_check(void *context)
     for (uint32_t i = 0; i < check->sample->input_count; i++)
         memcpy(check->trial.pointers[i], check->sample->inputs[i]->data,
                check->sample->inputs[i]->size_bytes);
-    check->code = inf_trial_run_run_unless(&check->trial, check->executable, &check->shadow->ending,
+    check->code = inf_trial_run_execute_cancellable(&check->trial, check->executable, &check->shadow->ending,
                                            NULL, &check->err);
     if (check->code == INF_OK)
         compare_outputs(check);
@@ -244,9 +244,9 @@ static enum inf_code check_sample(struct check *check, struct inf_error *err) IN
 {
     const struct inf_shadow_sample *sample = check->sample;
     struct inf_served *served = sample->served;
-    const struct inf_apart apart = {.device = check->shadow->options.reference,
+    const struct inf_private_request apart = {.device = check->shadow->options.reference,
                                     .shapes = sample->shapes};
-    INF_TRY(inf_model_compile_apart(served->model, &apart, &check->executable, err));
+    INF_TRY(inf_model_compile_private(served->model, &apart, &check->executable, err));
     INF_TRY(inf_trial_run_init(&check->trial, inf_executable_graph(check->executable), err));
     INF_TRY(inf_thread_run_idle("inferd-shadow", run_check, check, err));
     if (check->code != INF_OK) {
@@ -273,7 +273,7 @@ static void run_sample_check(struct inf_shadow *shadow,
                 sample->served->name, err.text);
     }
     inf_trial_run_fini(&check.trial);
-    inf_model_discard_apart(sample->served->model, &check.executable);
+    inf_model_discard_private(sample->served->model, &check.executable);
 }
 
 static void process_sample(struct inf_shadow *shadow,
@@ -319,7 +319,7 @@ static void run_shadow(void *context)
         // A trace runs at once, because a person waits for it. A check waits until the daemon is
         // idle.
         if (!sample->trace)
-            inf_idle_gate_await(shadow->options.idle_gate, &shadow->ending);
+            inf_idle_gate_wait_shared(shadow->options.idle_gate, &shadow->ending);
         process_sample(shadow, sample);
         inf_shadow_sample_destroy(&sample);
         inf_mutex_lock(&shadow->mutex);

@@ -10,7 +10,7 @@
 // the same client finds its charge; and a direct reply is written after the job is posted, so that
 // the loop has counted the request as done when the client answers. Jobs of a batch are not
 // answered directly: the loop writes their replies with fewer system calls while the worker starts
-// the next batch. The eventfd is written once per batch (inf_queue_announce()).
+// the next batch. The eventfd is written once per batch (inf_queue_notify()).
 #include "daemon/schedule/worker.h"
 
 #include <assert.h>
@@ -56,10 +56,10 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
     struct inf_executable *executable = NULL;
     if (atomic_load_explicit(&job->cancelled, memory_order_relaxed))
         return inf_fail(&job->result.fault.err, INF_CANCELLED, "cancelled before it began");
-    struct inf_run_options options = inf_model_preferred(model, job->device);
+    struct inf_run_options options = inf_model_default_options(model, job->device);
     if (job->precision != INF_PRECISION_AUTO && job->precision != options.precision)
         options = (struct inf_run_options){.precision = job->precision};
-    INF_TRY(inf_model_acquire_in(model, job->device, &options, job->shapes, &executable,
+    INF_TRY(inf_model_acquire_with(model, job->device, &options, job->shapes, &executable,
                                  &job->result.fault.err));
     enum inf_code code = run_executable(worker, job, executable);
     inf_model_release(model, &executable);
@@ -139,7 +139,7 @@ static void post_job(struct inf_worker *worker, struct inf_job *job, bool alone)
     struct inf_job_direct_reply direct_reply;
     bool mine = alone && inf_job_replier_begin(worker->replier, job, &direct_reply);
     bool posted =
-        mine ? inf_queue_push_quietly(worker->done, job) : inf_queue_push(worker->done, job);
+        mine ? inf_queue_push_deferred(worker->done, job) : inf_queue_push(worker->done, job);
     assert(posted && "the queue has room for every job there can be");
     (void)posted;
     if (mine)
@@ -160,7 +160,7 @@ static void run_worker(void *context) INF_ATTR(no_thread_safety_analysis)
         inf_device_queue_finish(worker->queue, jobs, count);
         for (uint32_t i = 0; i < count; i++)
             post_job(worker, jobs[i], count == 1);
-        inf_queue_announce(worker->done);
+        inf_queue_notify(worker->done);
     }
     inf_batch_memory_fini(&worker->batch_memory);
 }

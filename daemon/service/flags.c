@@ -55,7 +55,7 @@ static void add_counts(struct inf_service_environment *reply, const struct inf_d
     for (enum inf_device_count i = 0; i < INF_DEVICE_COUNTS; i++) {
         snprintf(name, sizeof name, "device.%s.%s", inf_device_info(device)->name,
                  inf_device_count_name(i));
-        add_fact(reply, name, "%" PRIu64, inf_device_counted(device, i));
+        add_fact(reply, name, "%" PRIu64, inf_device_get_count(device, i));
     }
 }
 

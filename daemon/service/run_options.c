@@ -124,7 +124,7 @@ enum inf_code inf_service_choose_run_options(struct inf_service *service, struct
 bool inf_service_retry_job(struct inf_service *service, struct inf_job *job)
 {
     const struct inf_error *err = &job->result.fault.err;
-    if (err->code == INF_OK || !inf_device_is_to_blame(err) || job->call.answered ||
+    if (err->code == INF_OK || !inf_device_caused_error(err) || job->call.answered ||
         atomic_load_explicit(&job->cancelled, memory_order_relaxed) || !move_job(service, job))
         return false;
     inf_service_estimate_job(job);

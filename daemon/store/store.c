@@ -85,7 +85,7 @@ void inf_model_store_destroy(struct inf_model_store **store)
     if (self == NULL)
         return;
     inf_model_table_fini(&self->table); // the loader frees what was served
-    inf_idle_gate_end(&self->idle_gate);
+    inf_idle_gate_shut_down(&self->idle_gate);
     inf_loader_destroy(&self->racer);
     inf_loader_destroy(&self->loader);
     inf_tune_close(&self->tune);
@@ -208,7 +208,7 @@ void inf_model_store_demote(struct inf_model_store *store, struct inf_served *se
 {
     const struct inf_run_options fp32 = {.precision = INF_PRECISION_FP32};
     snprintf(served->precision_reason, sizeof served->precision_reason, "%.255s", why);
-    inf_model_prefer(served->model, served->device, &fp32);
+    inf_model_set_default_options(served->model, served->device, &fp32);
     struct inf_place_decision *decision =
         inf_placement_demote(&served->placement, served->device, why);
     if (decision != NULL)

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/device/device_impl.h"
-#include "backends/exec/model/inspect.h"
+#include "backends/device/backend.h"
+#include "backends/exec/model/inspection.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/ref/ref.h"
 #include "proto/core/span.h"
@@ -72,88 +72,90 @@ static struct inf_model *make_model(struct inf_device *host)
     return model;
 }
 
-static struct inf_dissection *run(struct inf_model *model, struct inf_device *device, bool keep,
+static struct inf_inspection *run(struct inf_model *model, struct inf_device *device, bool keep,
                                   const float x[4])
 {
-    struct inf_dissection *dissection;
+    struct inf_inspection *inspection;
     struct inf_shape shape = INF_SHAPE(4);
     size_t bytes;
     struct inf_error err = {0};
-    cr_assert_eq(inf_dissection_create(
-                     &dissection, model,
-                     &(struct inf_apart){.device = device, .shapes = &shape, .keep = keep}, &err),
-                 INF_OK, "%s", err.text);
-    float *input = inf_dissection_input(dissection, 0, &bytes);
+    cr_assert_eq(
+        inf_inspection_create(
+            &inspection, model,
+            &(struct inf_private_request){.device = device, .shapes = &shape, .keep = keep}, &err),
+        INF_OK, "%s", err.text);
+    float *input = inf_inspection_input(inspection, 0, &bytes);
     cr_assert_eq(bytes, 16u);
     memcpy(input, x, bytes);
-    cr_assert_eq(inf_dissection_run(dissection, 2, &err), INF_OK, "%s", err.text);
-    return dissection;
+    cr_assert_eq(inf_inspection_run(inspection, 2, &err), INF_OK, "%s", err.text);
+    return inspection;
 }
 
-Test(dissect, sees_what_each_node_makes)
+Test(inspect, sees_what_each_node_makes)
 {
     struct inf_device *device = open_device(false);
     struct inf_model *model = make_model(device);
-    struct inf_dissection *dissection = run(model, device, true, (const float[]){1, -1, 0, 3});
-    const struct inf_graph *graph = inf_dissection_graph(dissection);
+    struct inf_inspection *inspection = run(model, device, true, (const float[]){1, -1, 0, 3});
+    const struct inf_graph *graph = inf_inspection_graph(inspection);
     struct inf_node_report report;
     cr_assert_eq(graph->node_count, 3u);
-    inf_dissection_report(dissection, 0, &report);
+    inf_inspection_report_node(inspection, 0, &report);
     cr_expect_eq(report.least, -2);
     cr_expect_eq(report.largest, 6);
     cr_expect_eq(report.magnitude, 6);
     cr_expect_eq(report.nan_count + report.inf_count, 0u);
     cr_expect_str_eq(report.device, "ref");
     cr_expect_str_not_empty(report.kernel);
-    inf_dissection_report(dissection, 1, &report);
+    inf_inspection_report_node(inspection, 1, &report);
     cr_expect_eq(report.nan_count, 1u, "the logarithm of -2");
     cr_expect_eq(report.inf_count, 1u, "that of 0");
     cr_expect_float_eq(report.least, log(2), 1e-6);
     cr_expect_float_eq(report.largest, log(6), 1e-6);
     // The value that is bad is the second node's, not the first one's.
-    cr_expect_eq(inf_dissection_bad_elements(dissection, graph->nodes[1].inputs[0]), 0u);
-    cr_expect_eq(inf_dissection_bad_elements(dissection, graph->nodes[2].inputs[0]), 2u);
-    cr_expect_gt(inf_dissection_run_ns(dissection), 0u);
-    inf_dissection_destroy(&dissection);
+    cr_expect_eq(inf_inspection_count_non_finite(inspection, graph->nodes[1].inputs[0]), 0u);
+    cr_expect_eq(inf_inspection_count_non_finite(inspection, graph->nodes[2].inputs[0]), 2u);
+    cr_expect_gt(inf_inspection_run_ns(inspection), 0u);
+    inf_inspection_destroy(&inspection);
     inf_model_unref(&model);
     inf_device_unref(&device);
 }
 
-Test(dissect, finds_where_two_devices_part)
+Test(inspect, finds_where_two_devices_part)
 {
     struct inf_device *device = open_device(false), *wrong = open_device(true);
     struct inf_model *model = make_model(device);
     const float x[4] = {1, 2, 3, 4};
-    struct inf_dissection *right = run(model, device, true, x), *other = run(model, wrong, true, x);
+    struct inf_inspection *right = run(model, device, true, x), *other = run(model, wrong, true, x);
     struct inf_node_difference difference;
-    cr_expect(inf_dissection_compare(other, right, 0, 1e-3, &difference));
+    cr_expect(inf_inspection_compare_node(other, right, 0, 1e-3, &difference));
     cr_expect(difference.within);
     cr_expect_eq(difference.max_abs, 0);
-    cr_expect(inf_dissection_compare(other, right, 1, 1e-3, &difference));
+    cr_expect(inf_inspection_compare_node(other, right, 1, 1e-3, &difference));
     cr_expect(!difference.within);
     cr_expect_float_eq(difference.max_abs, 0.25, 1e-6);
     cr_expect_float_eq(difference.max_rel, 0.25 / log(4), 1e-6);
-    cr_expect(inf_dissection_compare(other, right, 1, 1, &difference));
+    cr_expect(inf_inspection_compare_node(other, right, 1, 1, &difference));
     cr_expect(difference.within);
-    inf_dissection_destroy(&right);
-    inf_dissection_destroy(&other);
+    inf_inspection_destroy(&right);
+    inf_inspection_destroy(&other);
     inf_model_unref(&model);
     inf_device_unref(&device);
     inf_device_unref(&wrong);
 }
 
-Test(dissect, refuses_shapes_that_are_not_the_models)
+Test(inspect, refuses_shapes_that_are_not_the_models)
 {
     struct inf_device *device = open_device(false);
     struct inf_model *model = make_model(device);
-    struct inf_dissection *dissection = NULL;
+    struct inf_inspection *inspection = NULL;
     struct inf_shape shape = INF_SHAPE(5);
-    cr_assert_eq(inf_dissection_create(
-                     &dissection, model,
-                     &(struct inf_apart){.device = device, .shapes = &shape, .keep = true}, NULL),
-                 INF_INVALID);
-    cr_assert_null(dissection);
-    inf_dissection_destroy(&dissection);
+    cr_assert_eq(
+        inf_inspection_create(
+            &inspection, model,
+            &(struct inf_private_request){.device = device, .shapes = &shape, .keep = true}, NULL),
+        INF_INVALID);
+    cr_assert_null(inspection);
+    inf_inspection_destroy(&inspection);
     inf_model_unref(&model);
     inf_device_unref(&device);
 }

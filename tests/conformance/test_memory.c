@@ -94,7 +94,7 @@ static void check_device(const char *backend)
     inf_model_release(model, &executable);
 
     // What is packed is not kept beside it, whatever comes later.
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     check_within(counted_bytes(device), allocated_bytes() - before);
     check_sum(model, device);
     for (int64_t rows = 1; rows <= 3; rows++) {
@@ -181,7 +181,7 @@ static void check_bound(struct inf_device *const *hosts, unsigned channels, int6
     const struct inf_pass_options passes = {.evaluator = inf_registry_evaluator()};
     struct inf_model *model = NULL;
     cr_assert_eq(inf_model_create(&model, &graph, hosts, 2, &passes, NULL), INF_OK);
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     cr_assert_eq(inf_model_acquire(model, hosts[0], &INF_SHAPE(rows, 32, 32, 3), &executable,
                                    &inf_tfjs_case.err),
                  INF_OK, "%s", inf_tfjs_case.err.text);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backends/base/thread.h"
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 #include "backends/exec/model/model.h"
 #include "backends/exec/model/shape_class.h"
 #include "backends/ref/ref.h"

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 #include "backends/exec/trial_run.h"
 #include "backends/place/speed.h"
 #include "backends/place/tune.h"
@@ -132,7 +132,7 @@ Test(race, is_won_by_the_quick_however_they_are_ordered)
     cr_assert_eq(race.chosen, 1u);
     cr_assert_eq(race.entries[0].verdict, INF_RACE_SLOWER);
     cr_assert_geq(race.entries[0].median_ns, 5000000u);
-    cr_assert_geq(race.entries[1].runs, INF_RACE_RUNS_LEAST);
+    cr_assert_geq(race.entries[1].runs, INF_RACE_RUNS_MIN);
     cr_assert_eq(race_of(&race, (enum fault[]){NONE, SLOW}, 2, NULL), INF_OK);
     cr_assert_eq(race.chosen, 0u);
     cr_assert_eq(race.entries[0].verdict, INF_RACE_CHOSEN);
@@ -173,12 +173,12 @@ Test(trial, tells_where_answers_part)
                  {INFINITY, 1, false},       {-INFINITY, INFINITY, false}};
     for (size_t i = 0; i < INF_ARRAY_LENGTH(cases); i++) {
         const float got[2] = {0, cases[i].got}, wanted[2] = {0, cases[i].wanted};
-        cr_expect_eq(inf_trial_run_first_difference(got, wanted, 8, INF_DTYPE_F32, 1e-3),
+        cr_expect_eq(inf_trial_run_find_difference(got, wanted, 8, INF_DTYPE_F32, 1e-3),
                      cases[i].near ? SIZE_MAX : 1, "case %zu", i);
     }
     const int32_t a[] = {1, 2, 3}, b[] = {1, 2, 4};
-    cr_expect_eq(inf_trial_run_first_difference(a, b, 12, INF_DTYPE_I32, 1e-3), 2u);
-    cr_expect_eq(inf_trial_run_first_difference(a, b, 8, INF_DTYPE_I32, 1e-3), SIZE_MAX);
+    cr_expect_eq(inf_trial_run_find_difference(a, b, 12, INF_DTYPE_I32, 1e-3), 2u);
+    cr_expect_eq(inf_trial_run_find_difference(a, b, 8, INF_DTYPE_I32, 1e-3), SIZE_MAX);
 }
 
 // --- the rules ---
@@ -202,7 +202,7 @@ Test(prior, prefers_the_cpu_for_models_below_both_limits)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct inf_prior prior = inf_prior_choose(
             devices, 3,
-            &(struct inf_prior_facts){.macs = cases[i].macs, .const_bytes = cases[i].bytes});
+            &(struct inf_prior_input){.macs = cases[i].macs, .const_bytes = cases[i].bytes});
         cr_assert_eq(prior.count, 3u);
         cr_assert_eq(prior.order[0], cases[i].first, "case %zu", i);
         cr_assert_eq(prior.order[2], 2u);
@@ -212,10 +212,10 @@ Test(prior, prefers_the_cpu_for_models_below_both_limits)
 Test(prior, takes_software_only_where_there_is_nothing_else)
 {
     const struct inf_device_info *const devices[] = {&soft, &cpu, &host};
-    struct inf_prior prior = inf_prior_choose(devices, 3, &(struct inf_prior_facts){0});
+    struct inf_prior prior = inf_prior_choose(devices, 3, &(struct inf_prior_input){0});
     cr_assert_eq(prior.count, 2u);
     cr_assert_eq(prior.order[0], 1u);
-    prior = inf_prior_choose(devices, 1, &(struct inf_prior_facts){0});
+    prior = inf_prior_choose(devices, 1, &(struct inf_prior_input){0});
     cr_assert_eq(prior.count, 1u);
     cr_assert_eq(prior.order[0], 0u);
 }
@@ -443,15 +443,15 @@ Test(speed, is_kept_for_the_next_start, .init = start, .fini = stop)
     const struct inf_speed speed = {1e9, 2e9, 3, 4};
     struct inf_speed found = {0};
     char line[256];
-    cr_expect(!inf_speed_recall(&found, device, "1", directory));
-    inf_speed_keep(&speed, device, "1", directory);
-    inf_speed_keep(&speed, device, "1", NULL); // nowhere
-    cr_assert(inf_speed_recall(&found, device, "1", directory));
+    cr_expect(!inf_speed_load(&found, device, "1", directory));
+    inf_speed_save(&speed, device, "1", directory);
+    inf_speed_save(&speed, device, "1", NULL); // nowhere
+    cr_assert(inf_speed_load(&found, device, "1", directory));
     cr_expect_eq(found.macs_per_s, 1e9);
     cr_expect_eq(found.bytes_per_s, 2e9);
     cr_expect_eq(found.submit_ns, 3u);
     cr_expect_eq(found.step_ns, 4u);
-    cr_expect(!inf_speed_recall(&found, device, "2", directory), "another version");
+    cr_expect(!inf_speed_load(&found, device, "2", directory), "another version");
     // One digit of the line is another one.
     char path[96];
     snprintf(path, sizeof path, "%s/speed.db", directory);
@@ -462,7 +462,7 @@ Test(speed, is_kept_for_the_next_start, .init = start, .fini = stop)
     rewind(file);
     fputs(line, file);
     fclose(file);
-    cr_expect(!inf_speed_recall(&found, device, "1", directory));
+    cr_expect(!inf_speed_load(&found, device, "1", directory));
     inf_device_unref(&device);
 }
 

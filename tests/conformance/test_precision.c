@@ -49,7 +49,7 @@ static enum inf_precision run(struct inf_model *model, struct inf_device *device
     struct inf_executable *executable = NULL;
     struct inf_error err = {0};
     enum inf_code code =
-        options != NULL ? inf_model_acquire_in(model, device, options, &shape, &executable, &err)
+        options != NULL ? inf_model_acquire_with(model, device, options, &shape, &executable, &err)
                         : inf_model_acquire(model, device, &shape, &executable, &err);
     cr_assert_eq(code, INF_OK, "%s", err.text);
     enum inf_precision precision = inf_executable_precision(executable);
@@ -150,12 +150,12 @@ Test(precision, what_is_preferred_holds_for_one_device_and_can_change)
     float y[COUNT + 16];
     atomic_bool overflowed = false;
     const struct inf_run_options fp16 = {.precision = INF_PRECISION_FP16};
-    inf_model_prefer(model, half, &fp16);
+    inf_model_set_default_options(model, half, &fp16);
     cr_expect_eq(run(model, half, NULL, x, y, &overflowed), INF_PRECISION_FP16);
     cr_expect(atomic_load(&overflowed));
     cr_expect_eq(run(model, ref, NULL, x, y, NULL), INF_PRECISION_FP32);
-    cr_expect_eq(inf_model_preferred(model, ref).precision, INF_PRECISION_FP32);
-    inf_model_prefer(model, half, &(struct inf_run_options){0});
+    cr_expect_eq(inf_model_default_options(model, ref).precision, INF_PRECISION_FP32);
+    inf_model_set_default_options(model, half, &(struct inf_run_options){0});
     atomic_store(&overflowed, false);
     cr_expect_eq(run(model, half, NULL, x, y, &overflowed), INF_PRECISION_FP32);
     cr_expect(!atomic_load(&overflowed));

@@ -220,10 +220,11 @@ Test(vulkan_fuse, compiles_nothing_at_a_second_start)
     for (int start = 0; start < 3; start++) {
         struct inf_device *device = vulkan_open(directory);
         run(make_swish(), device, INF_PRECISION_FP32, start == 0 ? wanted : y);
-        cr_assert_eq(inf_device_counted(device, INF_COUNT_SHADERS_COMPILED), start == 1 ? 0u : 1u);
+        cr_assert_eq(inf_device_get_count(device, INF_COUNT_SHADERS_COMPILED),
+                     start == 1 ? 0u : 1u);
         // The third start has the pipelines of the second, since the shader is the same again.
-        cr_assert_eq(inf_device_counted(device, INF_COUNT_PIPELINES), 1u);
-        cr_assert_eq(inf_device_counted(device, INF_COUNT_PIPELINES_KNOWN), start == 0 ? 0u : 1u);
+        cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES), 1u);
+        cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES_KNOWN), start == 0 ? 0u : 1u);
         if (start > 0)
             expect_near(y, wanted, 0);
         inf_device_unref(&device);

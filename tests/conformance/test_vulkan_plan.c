@@ -171,7 +171,7 @@ static void pair_fini(struct pair *pair)
 static uint64_t run_pair(struct pair *pair, int64_t at, float first)
 {
     struct inf_error err = {0};
-    uint64_t before = inf_device_counted(pair->devices[0], INF_COUNT_INPUTS_IN_PLACE);
+    uint64_t before = inf_device_get_count(pair->devices[0], INF_COUNT_INPUTS_IN_PLACE);
     for (int64_t i = 0; i < pair->count; i++) {
         pair->x[at + i] = first + (float)i;
         pair->index[i] = (int32_t)i;
@@ -186,7 +186,7 @@ static uint64_t run_pair(struct pair *pair, int64_t at, float first)
         cr_assert_eq(pair->flat[i], first + (float)i, "element %lld", (long long)i);
         cr_assert_eq(pair->twice[i], 2 * i, "element %lld", (long long)i);
     }
-    return inf_device_counted(pair->devices[0], INF_COUNT_INPUTS_IN_PLACE) - before;
+    return inf_device_get_count(pair->devices[0], INF_COUNT_INPUTS_IN_PLACE) - before;
 }
 
 Test(vulkan_plan, reads_large_floats_where_the_caller_has_them)
@@ -198,8 +198,8 @@ Test(vulkan_plan, reads_large_floats_where_the_caller_has_them)
     // Integers are copied: somebody might change them between a look and a use.
     cr_expect_eq(run_pair(&pair, 0, 1), 1u);
     cr_expect_eq(run_pair(&pair, 64, 2), 1u);
-    cr_expect_eq(inf_device_counted(pair.devices[0], INF_COUNT_IN_PLACE_BYTES), 2u * LARGE * 4);
-    cr_expect_eq(inf_device_counted(pair.devices[0], INF_COUNT_INPUTS_COPIED), 2u);
+    cr_expect_eq(inf_device_get_count(pair.devices[0], INF_COUNT_IN_PLACE_BYTES), 2u * LARGE * 4);
+    cr_expect_eq(inf_device_get_count(pair.devices[0], INF_COUNT_INPUTS_COPIED), 2u);
     // From where no alignment lets the device read it is copied.
     cr_expect_eq(run_pair(&pair, 1, 3), 0u);
     pair_fini(&pair);

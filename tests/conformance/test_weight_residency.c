@@ -193,7 +193,7 @@ Test(residency, keeps_weights_once_whatever_the_number_of_slots_and_shapes)
     cr_assert_geq(one, A_BYTES + B_BYTES);
     uint64_t packing_ns = inf_model_memory(model).packing_ns;
     cr_assert_eq(packing_ns > 0, packs_itself());
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     for (int64_t rows = 1; rows <= 5; rows++)
         for (uint32_t slot = 0; slot < SLOTS; slot++)
             check_run(model, cpu, rows, slot);
@@ -217,7 +217,7 @@ Test(residency, is_told_beforehand)
     struct inf_executable *executable = acquire(model, cpu, 2);
     struct inf_executable_memory told;
     cr_assert_eq(inf_executable_memory(executable, &told, NULL), INF_OK);
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     struct inf_model_memory memory = inf_model_memory(model);
     cr_assert_eq(told.const_bytes, memory.const_bytes);
     cr_assert_eq(told.weight_bytes + told.shared_bytes, memory.weight_bytes);
@@ -229,7 +229,7 @@ Test(residency, is_told_beforehand)
 Test(residency, keeps_what_a_run_reads)
 {
     struct inf_model *model = make_cpu_model(true);
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     struct inf_executable *executable = acquire(model, cpu, 2);
     float y[2 * OUTER + 16], z[2 * OUTER + 16];
     static float a[INNER * MIDDLE + 16];
@@ -250,7 +250,7 @@ Test(residency, keeps_what_a_run_reads)
 Test(residency, brings_weights_back_for_another_device)
 {
     struct inf_model *model = make_cpu_model(false);
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     check_run(model, cpu, 3, 0);
     check_run(model, ref, 3, 0);
     cr_assert_eq(inf_model_memory(model).const_bytes, A_BYTES + B_BYTES, "ref reads them");
@@ -267,7 +267,7 @@ Test(residency, copies_a_graph_with_weights_of_its_own)
 {
     struct inf_device *const hosts[] = {cpu, ref};
     struct inf_model *model = make_cpu_model(false);
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     check_run(model, cpu, 2, 0);
     struct inf_graph *graph;
     struct inf_model *copy;
@@ -279,7 +279,7 @@ Test(residency, copies_a_graph_with_weights_of_its_own)
     cr_assert_eq(inf_model_create(&copy, &graph, hosts, 2, &options, &err), INF_OK, "%s", err.text);
     cr_assert_eq(inf_model_memory(copy).const_bytes, A_BYTES + B_BYTES);
     check_run(copy, ref, 3, 0);
-    inf_model_settle(copy);
+    inf_model_allow_eviction(copy);
     check_run(model, cpu, 4, 0);
     inf_model_unref(&model);
     check_run(copy, cpu, 5, 0);
@@ -289,19 +289,20 @@ Test(residency, copies_a_graph_with_weights_of_its_own)
 Test(residency, keeps_weights_whole_for_an_executable_apart)
 {
     struct inf_model *model = make_cpu_model(false);
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     check_run(model, cpu, 2, 0);
     struct inf_executable *apart = NULL;
     struct inf_error err = {0};
     float y[2 * OUTER + 16];
-    cr_assert_eq(inf_model_compile_apart(
-                     model, &(struct inf_apart){.device = ref, .shapes = &INF_SHAPE(2, INNER)},
+    cr_assert_eq(inf_model_compile_private(
+                     model,
+                     &(struct inf_private_request){.device = ref, .shapes = &INF_SHAPE(2, INNER)},
                      &apart, &err),
                  INF_OK, "%s", err.text);
     check_run(model, cpu, 3, 0);
     run(apart, 0, 2, y);
     check_answer(y, 2);
-    inf_model_discard_apart(model, &apart);
+    inf_model_discard_private(model, &apart);
     cr_assert_null(apart);
     if (packs_itself())
         cr_assert_eq(inf_model_memory(model).const_bytes, 0u);
@@ -317,7 +318,7 @@ Test(residency, counts_constants_where_it_is_told)
     inf_model_charge(model, cpu);
     cr_assert_eq(inf_device_memory(ref).held.bytes, 0u);
     cr_assert_eq(inf_device_memory(cpu).held.bytes, A_BYTES + B_BYTES);
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     check_run(model, cpu, 1, 0);
     struct inf_device_memory counted = inf_device_memory(cpu);
     cr_assert_eq(counted.held.bytes, inf_model_memory(model).const_bytes);
@@ -385,7 +386,7 @@ Test(residency, keeps_the_weights_of_compiled_branches_once_too)
     struct inf_executable *executable = NULL;
     const struct inf_shape shapes[] = {{0}, INF_SHAPE(2, INNER)};
     struct inf_error err = {0};
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     cr_assert_eq(inf_model_acquire(model, cpu, shapes, &executable, &err), INF_OK, "%s", err.text);
     struct inf_model_memory memory = inf_model_memory(model);
     if (packs_itself())
@@ -438,7 +439,7 @@ static void *run_many_shapes(void *argument)
 Test(residency, holds_while_threads_compile_and_run)
 {
     struct inf_model *model = make_cpu_model(false);
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     pthread_t threads[SLOTS];
     struct runner runners[SLOTS];
     for (uint32_t i = 0; i < SLOTS; i++) {

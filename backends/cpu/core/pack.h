@@ -25,7 +25,7 @@
 
 #include "backends/base/thread.h"
 #include "backends/cpu/kernels/nn.h"
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 struct inf_cpu_step;
 

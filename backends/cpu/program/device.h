@@ -7,7 +7,7 @@
 #include "backends/cpu/core/thread_pools.h"
 #include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/program/race_results.h"
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 struct inf_cpu_device {
     struct inf_device base;

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/native/fusion.h"
 #include "backends/cpu/program/device.h"
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 // Entries of struct inf_backend. Weights are packed when a program is compiled, so INF_COMPILE_ONLY
 // changes nothing. Packs of native products are shared (pack.h); XNNPACK's operators have their own

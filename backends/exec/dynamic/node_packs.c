@@ -57,7 +57,7 @@ static enum inf_code pack(struct inf_node_packs *packs, const struct inf_graph *
         const struct inf_segment segment = {
             .graph = alone.graph, .nodes = nodes, .node_count = 1, .slots = 1, .by_rule = true};
         if (inf_program_compile(&program, device, &segment, 0, NULL) == INF_OK) {
-            struct inf_blob_form *form = inf_program_packed(program, 0, 1);
+            struct inf_blob_form *form = inf_program_packed_form(program, 0, 1);
             if (form != NULL)
                 packs->forms[known->nodes[index].inputs[1]] = inf_blob_form_ref(form);
         }

@@ -33,7 +33,7 @@ static bool is_full(const struct inf_scratch_cache *scratch_cache, size_t size_b
            bytes + size_bytes > INF_SCRATCH_CACHE_BYTES_MAX;
 }
 
-void inf_scratch_cache_give(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob)
+void inf_scratch_cache_put(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob)
 {
     struct inf_blob *given = *blob;
     // Acquire what others wrote before they dropped theirs.

@@ -25,7 +25,7 @@ struct inf_blob *inf_scratch_cache_take(struct inf_scratch_cache *scratch_cache,
 
 // Takes over the reference and sets the pointer NULL. The blob is kept if nobody else has one, and
 // the bounds above let it; the oldest ones go first.
-void inf_scratch_cache_give(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob);
+void inf_scratch_cache_put(struct inf_scratch_cache *scratch_cache, struct inf_blob **blob);
 
 // Frees all.
 void inf_scratch_cache_fini(struct inf_scratch_cache *scratch_cache);

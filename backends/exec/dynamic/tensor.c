@@ -39,5 +39,5 @@ void inf_tensor_memory_drop(struct inf_tensor_memory *memory, struct inf_blob **
     // Relaxed: a blob that other threads can see, a constant or an input, has another reference.
     if (*data != NULL && atomic_load_explicit(&(*data)->references, memory_order_relaxed) == 1)
         memory->bytes -= INF_MIN(memory->bytes, (*data)->size_bytes);
-    inf_scratch_cache_give(memory->scratch_cache, data);
+    inf_scratch_cache_put(memory->scratch_cache, data);
 }

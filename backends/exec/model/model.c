@@ -69,10 +69,10 @@ static void release_constants(struct inf_model *model) INF_MAY_BLOCK
     review(model);
 }
 
-void inf_model_settle(struct inf_model *model)
+void inf_model_allow_eviction(struct inf_model *model)
 {
     inf_role_check_may_block();
-    inf_weight_residency_allow(&model->residency);
+    inf_weight_residency_allow_eviction(&model->residency);
     review(model);
 }
 
@@ -185,8 +185,8 @@ static uint32_t list_devices(const struct inf_model *model, struct inf_device *d
     return count;
 }
 
-enum inf_code inf_model_settle_graph(struct inf_model *model, const struct inf_shape *shapes,
-                                     struct inf_graph **out_graph, struct inf_error *err)
+enum inf_code inf_model_specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
+                                         struct inf_graph **out_graph, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
     INF_TRY(inf_graph_clone(&graph, model->graph, err));
@@ -223,7 +223,7 @@ static enum inf_code compile(struct inf_model *model, const struct inf_shape_cla
                              struct inf_executable **out_executable, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(inf_model_settle_graph(model, class->shapes, &graph, err));
+    INF_TRY(inf_model_specialize_graph(model, class->shapes, &graph, err));
     return compile_graph(model, class->device, &class->options, &graph, out_executable, err);
 }
 
@@ -243,36 +243,40 @@ static enum inf_code keep_values(struct inf_graph *graph, struct inf_error *err)
     return INF_OK;
 }
 
-static enum inf_code compile_apart(struct inf_model *model, const struct inf_apart *apart,
-                                   struct inf_executable **out_executable, struct inf_error *err)
+static enum inf_code compile_private(struct inf_model *model,
+                                     const struct inf_private_request *request,
+                                     struct inf_executable **out_executable, struct inf_error *err)
 {
     INF_CLEANUP(inf_graph_destroy) struct inf_graph *graph = NULL;
-    INF_TRY(inf_model_settle_graph(model, apart->shapes, &graph, err));
-    if (apart->keep && inf_graph_needs_values(graph))
+    INF_TRY(inf_model_specialize_graph(model, request->shapes, &graph, err));
+    if (request->keep && inf_graph_needs_values(graph))
         return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_FEATURE,
                                "sizes or branches of this model hang on values: what lies between "
                                "its steps cannot be kept");
-    if (apart->keep)
+    if (request->keep)
         INF_TRY(keep_values(graph, err));
-    const struct inf_run_options options =
-        apart->options != NULL ? *apart->options : inf_model_preferred(model, apart->device);
-    return compile_graph(model, apart->device, &options, &graph, out_executable, err);
+    const struct inf_run_options options = request->options != NULL
+                                               ? *request->options
+                                               : inf_model_default_options(model, request->device);
+    return compile_graph(model, request->device, &options, &graph, out_executable, err);
 }
 
-enum inf_code inf_model_compile_apart(struct inf_model *model, const struct inf_apart *apart,
-                                      struct inf_executable **out_executable, struct inf_error *err)
+enum inf_code inf_model_compile_private(struct inf_model *model,
+                                        const struct inf_private_request *request,
+                                        struct inf_executable **out_executable,
+                                        struct inf_error *err)
 {
     inf_role_check_may_block();
     // Reviews do not know what this executable reads: constants stay whole as long as it is there.
     INF_TRY(inf_weight_residency_acquire(&model->residency, err));
-    enum inf_code code = compile_apart(model, apart, out_executable, err);
+    enum inf_code code = compile_private(model, request, out_executable, err);
     if (code != INF_OK) {
         release_constants(model);
     }
     return code;
 }
 
-void inf_model_discard_apart(struct inf_model *model, struct inf_executable **executable)
+void inf_model_discard_private(struct inf_model *model, struct inf_executable **executable)
 {
     inf_role_check_may_block();
     if (*executable == NULL)
@@ -292,7 +296,7 @@ static enum inf_code fulfil(struct inf_model *model, struct inf_shape_class *pro
     if (code == INF_OK)
         inf_shape_classes_keep(&model->classes, promise, *out_executable);
     else
-        inf_shape_classes_take_back(&model->classes, promise);
+        inf_shape_classes_withdraw(&model->classes, promise);
     // Not before it is in the list: a review must see what it reads.
     if (whole)
         inf_weight_residency_release(&model->residency);
@@ -300,8 +304,8 @@ static enum inf_code fulfil(struct inf_model *model, struct inf_shape_class *pro
     return code;
 }
 
-void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
-                      const struct inf_run_options *options)
+void inf_model_set_default_options(struct inf_model *model, const struct inf_device *device,
+                                   const struct inf_run_options *options)
 {
     inf_mutex_lock(&model->mutex);
     model->preferred_device = device;
@@ -309,7 +313,8 @@ void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
     inf_mutex_unlock(&model->mutex);
 }
 
-struct inf_run_options inf_model_preferred(struct inf_model *model, const struct inf_device *device)
+struct inf_run_options inf_model_default_options(struct inf_model *model,
+                                                 const struct inf_device *device)
 {
     struct inf_run_options options = {.precision = INF_PRECISION_FP32};
     inf_mutex_lock(&model->mutex);
@@ -337,14 +342,14 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
                                 const struct inf_shape *shapes,
                                 struct inf_executable **out_executable, struct inf_error *err)
 {
-    const struct inf_run_options options = inf_model_preferred(model, device);
-    return inf_model_acquire_in(model, device, &options, shapes, out_executable, err);
+    const struct inf_run_options options = inf_model_default_options(model, device);
+    return inf_model_acquire_with(model, device, &options, shapes, out_executable, err);
 }
 
-enum inf_code inf_model_acquire_in(struct inf_model *model, struct inf_device *device,
-                                   const struct inf_run_options *options,
-                                   const struct inf_shape *shapes,
-                                   struct inf_executable **out_executable, struct inf_error *err)
+enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device *device,
+                                     const struct inf_run_options *options,
+                                     const struct inf_shape *shapes,
+                                     struct inf_executable **out_executable, struct inf_error *err)
 {
     inf_role_check_may_block();
     struct inf_shape_class *promise;
@@ -371,12 +376,12 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes)
 {
-    const struct inf_run_options options = inf_model_preferred(model, device);
-    inf_model_drop_in(model, device, &options, shapes);
+    const struct inf_run_options options = inf_model_default_options(model, device);
+    inf_model_drop_with(model, device, &options, shapes);
 }
 
-void inf_model_drop_in(struct inf_model *model, struct inf_device *device,
-                       const struct inf_run_options *options, const struct inf_shape *shapes)
+void inf_model_drop_with(struct inf_model *model, struct inf_device *device,
+                         const struct inf_run_options *options, const struct inf_shape *shapes)
 {
     inf_role_check_may_block();
     const struct inf_shape_key key = {device, inf_run_options_resolve(*options), shapes};
@@ -394,7 +399,7 @@ struct inf_model_memory inf_model_memory(struct inf_model *model)
 {
     struct inf_model_memory memory = {.constants = model->constants};
     struct inf_form_cost forms;
-    struct inf_device_held held = inf_weight_residency_held(&model->residency, &forms);
+    struct inf_device_held held = inf_weight_residency_memory(&model->residency, &forms);
     memory.weight_bytes = forms.bytes;
     memory.packing_ns = forms.made_ns;
     memory.const_bytes = held.bytes;

@@ -53,20 +53,20 @@ enum inf_code inf_model_acquire(struct inf_model *model, struct inf_device *devi
 
 // As inf_model_acquire(), in this precision and with so many threads; what stays fp32 is what
 // inf_model_pin() said. Where sizes hang on values, the model computes in fp32 in any case.
-enum inf_code inf_model_acquire_in(struct inf_model *model, struct inf_device *device,
-                                   const struct inf_run_options *options,
-                                   const struct inf_shape *shapes,
-                                   struct inf_executable **out_executable,
-                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_model_acquire_with(struct inf_model *model, struct inf_device *device,
+                                     const struct inf_run_options *options,
+                                     const struct inf_shape *shapes,
+                                     struct inf_executable **out_executable,
+                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // From now on inf_model_acquire() for `device` (no reference: whoever asks has it) uses these run
 // options; for every other device it means fp32 with all threads. Any thread.
-void inf_model_prefer(struct inf_model *model, const struct inf_device *device,
-                      const struct inf_run_options *options);
+void inf_model_set_default_options(struct inf_model *model, const struct inf_device *device,
+                                   const struct inf_run_options *options);
 
 // What inf_model_acquire() for `device` means. Any thread.
-struct inf_run_options inf_model_preferred(struct inf_model *model,
-                                           const struct inf_device *device);
+struct inf_run_options inf_model_default_options(struct inf_model *model,
+                                                 const struct inf_device *device);
 
 // From now on these nodes (inf_node_hash()) stay fp32 where the model is compiled for `precision`.
 // Copies them. Before the first of that precision is acquired.
@@ -82,7 +82,7 @@ void inf_model_release(struct inf_model *model, struct inf_executable **executab
 // From now on constants that executables use in a form of their own only are not kept beside it,
 // but made again from it whenever other shapes are compiled. For when all has been compiled that is
 // known to be needed.
-void inf_model_settle(struct inf_model *model) INF_MAY_BLOCK;
+void inf_model_allow_eviction(struct inf_model *model) INF_MAY_BLOCK;
 
 // Counts the model's constants as held because of `device`, instead of where they were counted
 // before. NULL: nowhere.
@@ -90,15 +90,15 @@ void inf_model_charge(struct inf_model *model, struct inf_device *device);
 
 // The graph that is compiled for inputs of these shapes: the model's after all passes. *out_graph
 // is the caller's to destroy; it shares the model's constants, which are whole until
-// inf_model_settle().
+// inf_model_allow_eviction().
 //
 // INF_INVALID  (SHAPE_MISMATCH) a shape does not fit the model.
-enum inf_code inf_model_settle_graph(struct inf_model *model, const struct inf_shape *shapes,
-                                     struct inf_graph **out_graph,
-                                     struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_model_specialize_graph(struct inf_model *model, const struct inf_shape *shapes,
+                                         struct inf_graph **out_graph,
+                                         struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
 // What is compiled beside what serves.
-struct inf_apart {
+struct inf_private_request {
     struct inf_device *device;
     const struct inf_run_options *options; // NULL: that of inf_model_acquire()
     const struct inf_shape *shapes;        // one an input
@@ -107,28 +107,29 @@ struct inf_apart {
     bool keep;
 };
 
-// Compiles an executable that is the caller's alone, to give to inf_model_discard_apart(): to look
+// Compiles an executable that is the caller's alone, to give to inf_model_discard_private(): to look
 // at how the model runs while others run it.
 //
 // INF_UNSUPPORTED  (FEATURE) values are to be kept of a model whose sizes hang on values.
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED  as inf_model_acquire().
-enum inf_code inf_model_compile_apart(struct inf_model *model, const struct inf_apart *apart,
-                                      struct inf_executable **out_executable,
-                                      struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
+enum inf_code inf_model_compile_private(struct inf_model *model,
+                                        const struct inf_private_request *request,
+                                        struct inf_executable **out_executable,
+                                        struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Frees what inf_model_compile_apart() made, and sets the pointer NULL. NULL is fine.
-void inf_model_discard_apart(struct inf_model *model,
-                             struct inf_executable **executable) INF_MAY_BLOCK;
+// Frees what inf_model_compile_private() made, and sets the pointer NULL. NULL is fine.
+void inf_model_discard_private(struct inf_model *model,
+                               struct inf_executable **executable) INF_MAY_BLOCK;
 
 // Frees what inf_model_acquire() made for these shapes on `device`, if there is one and nobody
 // holds it.
 void inf_model_drop(struct inf_model *model, struct inf_device *device,
                     const struct inf_shape *shapes) INF_MAY_BLOCK;
 
-// As inf_model_drop(), of inf_model_acquire_in().
-void inf_model_drop_in(struct inf_model *model, struct inf_device *device,
-                       const struct inf_run_options *options,
-                       const struct inf_shape *shapes) INF_MAY_BLOCK;
+// As inf_model_drop(), of inf_model_acquire_with().
+void inf_model_drop_with(struct inf_model *model, struct inf_device *device,
+                         const struct inf_run_options *options,
+                         const struct inf_shape *shapes) INF_MAY_BLOCK;
 
 // Bytes of weights and arenas of the executables that the model keeps on `device`. Any thread.
 uint64_t inf_model_device_bytes(struct inf_model *model, const struct inf_device *device);

@@ -173,7 +173,7 @@ void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_
         free_class(surplus);
 }
 
-void inf_shape_classes_take_back(struct inf_shape_classes *classes, struct inf_shape_class *promise)
+void inf_shape_classes_withdraw(struct inf_shape_classes *classes, struct inf_shape_class *promise)
 {
     inf_mutex_lock(&classes->mutex);
     remove_class(classes, promise);

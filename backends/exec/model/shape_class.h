@@ -61,8 +61,8 @@ void inf_shape_classes_keep(struct inf_shape_classes *classes, struct inf_shape_
                             struct inf_executable *executable) INF_MAY_BLOCK;
 
 // Takes a promise back, and frees it.
-void inf_shape_classes_take_back(struct inf_shape_classes *classes,
-                                 struct inf_shape_class *promise) INF_MAY_BLOCK;
+void inf_shape_classes_withdraw(struct inf_shape_classes *classes,
+                                struct inf_shape_class *promise) INF_MAY_BLOCK;
 
 // Gives back what inf_shape_classes_acquire() or inf_shape_classes_keep() gave.
 void inf_shape_classes_release(struct inf_shape_classes *classes,

@@ -77,7 +77,7 @@ void inf_weight_residency_release(struct inf_weight_residency *residency)
 
 // --- reviews ---
 
-void inf_weight_residency_allow(struct inf_weight_residency *residency)
+void inf_weight_residency_allow_eviction(struct inf_weight_residency *residency)
 {
     inf_mutex_lock(&residency->mutex);
     residency->gives_up = true;
@@ -96,7 +96,7 @@ bool inf_weight_residency_begin_review(struct inf_weight_residency *residency)
 
 static bool may_go(const struct inf_constant_use *use)
 {
-    return inf_constant_may_go(use) && use->blob->data != NULL;
+    return inf_constant_is_evictable(use) && use->blob->data != NULL;
 }
 
 // Called while `busy` keeps others away.
@@ -115,7 +115,7 @@ static void give_up(struct inf_weight_residency *residency, const struct inf_con
         const struct inf_constant_use *use = &constants->uses[i];
         if (!may_go(use))
             continue;
-        inf_blob_give_up(use->blob, use->form);
+        inf_blob_evict(use->blob, use->form);
         gone[residency->gone_count++] = inf_blob_ref(use->blob);
     }
     // What lies between other allocations goes back to the system only when it is asked for.
@@ -148,8 +148,8 @@ static void recount(struct inf_device *device, const struct inf_device_held *fro
     };
     if (device == NULL)
         return;
-    inf_device_let_go(device, &less);
-    inf_device_hold(device, &more);
+    inf_device_remove_held(device, &less);
+    inf_device_add_held(device, &more);
 }
 
 static bool gives_up(struct inf_weight_residency *residency)
@@ -198,8 +198,8 @@ void inf_weight_residency_charge(struct inf_weight_residency *residency, struct 
     inf_device_unref(&old);
 }
 
-struct inf_device_held inf_weight_residency_held(struct inf_weight_residency *residency,
-                                                 struct inf_form_cost *forms)
+struct inf_device_held inf_weight_residency_memory(struct inf_weight_residency *residency,
+                                                   struct inf_form_cost *forms)
 {
     inf_mutex_lock(&residency->mutex);
     struct inf_device_held held = residency->held;

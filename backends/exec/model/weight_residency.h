@@ -15,7 +15,7 @@ struct inf_weight_residency {
     struct inf_cond changed;
     uint32_t users;         // that need every constant
     bool busy;              // one thread is making bytes, or giving them up
-    bool gives_up;          // inf_weight_residency_allow()
+    bool gives_up;          // inf_weight_residency_allow_eviction()
     struct inf_blob **gone; // a reference each
     size_t gone_count;
     struct inf_device_held held; // constants, as they are in memory now
@@ -39,7 +39,7 @@ enum inf_code inf_weight_residency_acquire(struct inf_weight_residency *residenc
 void inf_weight_residency_release(struct inf_weight_residency *residency);
 
 // From now on inf_weight_residency_review() gives up what it can.
-void inf_weight_residency_allow(struct inf_weight_residency *residency);
+void inf_weight_residency_allow_eviction(struct inf_weight_residency *residency);
 
 // Counts constants at `device` (NULL: nowhere) instead of where they were.
 void inf_weight_residency_charge(struct inf_weight_residency *residency, struct inf_device *device);
@@ -58,7 +58,7 @@ void inf_weight_residency_review(struct inf_weight_residency *residency,
                                  struct inf_constants *constants, uint32_t tensors) INF_MAY_BLOCK;
 
 // What is in memory, and what other forms take. Any thread.
-struct inf_device_held inf_weight_residency_held(struct inf_weight_residency *residency,
-                                                 struct inf_form_cost *forms);
+struct inf_device_held inf_weight_residency_memory(struct inf_weight_residency *residency,
+                                                   struct inf_form_cost *forms);
 
 #endif

@@ -72,7 +72,7 @@ static bool settle(const struct inf_node *node, int32_t axis, int64_t input, int
         .pad_before = {element(lists.pads_before, axis, 0)},
         .pad_after = {element(lists.pads_after, axis, 0)},
     };
-    if (!inf_window_settle(&attrs, 0, input, kernel, window))
+    if (!inf_window_resolve(&attrs, 0, input, kernel, window))
         return false;
     if (node->op == INF_OP_POOL_ND && node->attrs.pool_nd.ceil && lists.padding != INF_PADDING_SAME)
         round_up(window);
@@ -247,7 +247,7 @@ enum inf_code inf_infer_dilation2d(struct inf_infer *infer)
         struct inf_window settled;
         bool known = x.dims[1 + axis] >= 0 && window.dims[axis] >= 0;
         if (known &&
-            !inf_window_settle(&attrs, axis, x.dims[1 + axis], window.dims[axis], &settled))
+            !inf_window_resolve(&attrs, axis, x.dims[1 + axis], window.dims[axis], &settled))
             return inf_shape_fault(infer, "a window of %lld does not fit into %lld",
                                    (long long)window.dims[axis], (long long)x.dims[1 + axis]);
         y.dims[1 + axis] = known ? settled.output : INF_DIM_UNKNOWN;

@@ -29,8 +29,8 @@ static enum inf_code check_bias_and_alpha(struct inf_infer *infer, enum inf_acti
     return check_per_channel(infer, 3, channels);
 }
 
-enum inf_code inf_infer_slide(struct inf_infer *infer, int axis, int64_t input, int64_t kernel,
-                              int64_t *output)
+enum inf_code inf_infer_window_count(struct inf_infer *infer, int axis, int64_t input,
+                                     int64_t kernel, int64_t *output)
 {
     const char *along = axis == 0 ? "rows" : "columns";
     *output = INF_DIM_UNKNOWN;
@@ -40,7 +40,7 @@ enum inf_code inf_infer_slide(struct inf_infer *infer, int axis, int64_t input, 
         return INF_OK;
     struct inf_window_attrs attrs = inf_node_window_attrs(infer->node);
     struct inf_window window;
-    if (!inf_window_settle(&attrs, axis, input, kernel, &window))
+    if (!inf_window_resolve(&attrs, axis, input, kernel, &window))
         return inf_shape_fault(infer, "a window of %lld %s does not fit into %lld",
                                (long long)kernel, along, (long long)input);
     *output = window.output;
@@ -70,8 +70,8 @@ enum inf_code inf_infer_conv2d(struct inf_infer *infer)
                                (long long)filter.dims[3], attrs->groups);
     INF_TRY(check_bias_and_alpha(infer, attrs->activation, filter.dims[3]));
     struct inf_shape y = {.rank = 4, .dims = {[0] = x.dims[0], [3] = filter.dims[3]}};
-    INF_TRY(inf_infer_slide(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
-    INF_TRY(inf_infer_slide(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
+    INF_TRY(inf_infer_window_count(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
+    INF_TRY(inf_infer_window_count(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
     return inf_infer_output(infer, 0, &y);
 }
 
@@ -90,8 +90,8 @@ enum inf_code inf_infer_depthwise_conv2d(struct inf_infer *infer)
         return inf_shape_fault(infer, "%lld times %lld channels are too many", (long long)channels,
                                (long long)filter.dims[3]);
     INF_TRY(check_bias_and_alpha(infer, infer->node->attrs.depthwise_conv2d.activation, y.dims[3]));
-    INF_TRY(inf_infer_slide(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
-    INF_TRY(inf_infer_slide(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
+    INF_TRY(inf_infer_window_count(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
+    INF_TRY(inf_infer_window_count(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
     return inf_infer_output(infer, 0, &y);
 }
 
@@ -136,7 +136,7 @@ enum inf_code inf_infer_conv2d_transpose(struct inf_infer *infer)
     for (int axis = 0; axis < 2; axis++) {
         // The convolution of y has to give something of x's size.
         int64_t back;
-        INF_TRY(inf_infer_slide(infer, axis, y.dims[1 + axis], filter.dims[axis], &back));
+        INF_TRY(inf_infer_window_count(infer, axis, y.dims[1 + axis], filter.dims[axis], &back));
         if (!inf_dim_merge(back, x.dims[1 + axis], &merged))
             return inf_shape_fault(infer, "an output of %lld %s comes from %lld, x has %lld",
                                    (long long)y.dims[1 + axis], axis == 0 ? "rows" : "columns",
@@ -204,7 +204,8 @@ enum inf_code inf_infer_pool2d(struct inf_infer *infer)
             (window.pad_before[axis] >= kernel[axis] || window.pad_after[axis] >= kernel[axis]))
             return inf_shape_fault(infer, "padding of %d and %d, wanted less than the window's %d",
                                    window.pad_before[axis], window.pad_after[axis], kernel[axis]);
-        INF_TRY(inf_infer_slide(infer, axis, x.dims[1 + axis], kernel[axis], &y.dims[1 + axis]));
+        INF_TRY(
+            inf_infer_window_count(infer, axis, x.dims[1 + axis], kernel[axis], &y.dims[1 + axis]));
         if (x.dims[1 + axis] == 0 && y.dims[1 + axis] > 0)
             return inf_shape_fault(infer, "x has no %s", axis == 0 ? "rows" : "columns");
     }

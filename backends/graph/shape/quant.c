@@ -57,8 +57,8 @@ enum inf_code inf_infer_qconv2d(struct inf_infer *infer)
                                (long long)filter.dims[3], (long long)groups);
     INF_TRY(check_parameters(infer, filter.dims[3]));
     struct inf_shape y = {.rank = 4, .dims = {[0] = x.dims[0], [3] = filter.dims[3]}};
-    INF_TRY(inf_infer_slide(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
-    INF_TRY(inf_infer_slide(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
+    INF_TRY(inf_infer_window_count(infer, 0, x.dims[1], filter.dims[0], &y.dims[1]));
+    INF_TRY(inf_infer_window_count(infer, 1, x.dims[2], filter.dims[1], &y.dims[2]));
     return inf_infer_output(infer, 0, &y);
 }
 

@@ -116,8 +116,8 @@ struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node);
 
 // *output = how many windows of `kernel` taps of the node fit over `input` elements along axis 0
 // (height) or 1 (width); unknown where one of them is.
-enum inf_code inf_infer_slide(struct inf_infer *infer, int axis, int64_t input, int64_t kernel,
-                              int64_t *output) INF_NODISCARD;
+enum inf_code inf_infer_window_count(struct inf_infer *infer, int axis, int64_t input,
+                                     int64_t kernel, int64_t *output) INF_NODISCARD;
 
 // *y = the shape of a product of matrices at inputs 0 and 1; unknown rank where one of theirs is.
 enum inf_code inf_infer_product(struct inf_infer *infer, bool transpose_a, bool transpose_b,
@@ -125,7 +125,7 @@ enum inf_code inf_infer_product(struct inf_infer *infer, bool transpose_a, bool 
 
 // Settles the window of `kernel` taps over `input` elements along axis 0 (height) or 1 (width). False
 // where no window fits, or one is too large to be meant.
-bool inf_window_settle(const struct inf_window_attrs *attrs, int axis, int64_t input,
-                       int64_t kernel, struct inf_window *window) INF_NODISCARD;
+bool inf_window_resolve(const struct inf_window_attrs *attrs, int axis, int64_t input,
+                        int64_t kernel, struct inf_window *window) INF_NODISCARD;
 
 #endif

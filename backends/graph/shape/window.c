@@ -57,8 +57,8 @@ struct inf_window_attrs inf_node_window_attrs(const struct inf_node *node)
     return conv;
 }
 
-bool inf_window_settle(const struct inf_window_attrs *attrs, int axis, int64_t input,
-                       int64_t kernel, struct inf_window *window)
+bool inf_window_resolve(const struct inf_window_attrs *attrs, int axis, int64_t input,
+                        int64_t kernel, struct inf_window *window)
 {
     // Elements from a window's first tap to its last; both factors are below 2^31.
     int64_t reach = (kernel - 1) * attrs->dilation[axis] + 1;
@@ -98,8 +98,8 @@ void inf_node_windows(const struct inf_graph *graph, const struct inf_node *node
     if (node->op != INF_OP_POOL2D)
         memcpy(kernel, graph->values[node->inputs[1]].shape.dims, sizeof kernel);
     // Inference has refused what does not settle; zeros then keep a kernel from touching anything.
-    if (!inf_window_settle(&attrs, HEIGHT, input->dims[1], kernel[HEIGHT], height))
+    if (!inf_window_resolve(&attrs, HEIGHT, input->dims[1], kernel[HEIGHT], height))
         *height = (struct inf_window){.stride = 1, .dilation = 1};
-    if (!inf_window_settle(&attrs, WIDTH, input->dims[2], kernel[WIDTH], width))
+    if (!inf_window_resolve(&attrs, WIDTH, input->dims[2], kernel[WIDTH], width))
         *width = (struct inf_window){.stride = 1, .dilation = 1};
 }

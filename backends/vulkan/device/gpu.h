@@ -7,7 +7,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 #include "backends/vulkan/device/api.h"
 #include "backends/vulkan/device/fused_shaders.h"
 #include "backends/vulkan/device/variant.h"

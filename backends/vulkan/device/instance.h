@@ -3,7 +3,7 @@
 #ifndef INF_BACKENDS_VULKAN_DEVICE_INSTANCE_H
 #define INF_BACKENDS_VULKAN_DEVICE_INSTANCE_H
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 #include "backends/vulkan/device/api.h"
 
 #define VK_DEVICES_MAX 8

@@ -4,7 +4,7 @@
 #ifndef INF_TESTS_SUPPORT_DEVICE_ODD_DEVICES_H
 #define INF_TESTS_SUPPORT_DEVICE_ODD_DEVICES_H
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 
 // Takes 5 ms longer for each run. Calls itself a CPU, as all here do.
 extern const struct inf_backend inf_slow_backend;

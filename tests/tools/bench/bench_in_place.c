@@ -75,8 +75,8 @@ static enum inf_code load(struct bench *bench, const char *path, struct inf_erro
     for (int32_t axis = 0; axis < shapes[0].rank; axis++)
         if (shapes[0].dims[axis] == INF_DIM_UNKNOWN)
             shapes[0].dims[axis] = 1;
-    INF_TRY(inf_model_acquire_in(bench->model, bench->engine.device, &bench->engine.options, shapes,
-                                 &bench->executable, err));
+    INF_TRY(inf_model_acquire_with(bench->model, bench->engine.device, &bench->engine.options,
+                                   shapes, &bench->executable, err));
     bench->graph = inf_executable_graph(bench->executable);
     return INF_OK;
 }
@@ -121,14 +121,14 @@ static enum inf_code run_block(struct bench *bench, enum way way, uint32_t first
             .inputs = (const void *[]){bench->memory + at},
             .mappings = (struct inf_mapping *const[]){way == COPIED ? NULL : bench->mapping},
             .outputs = bench->outputs};
-        uint64_t before = inf_device_counted(bench->engine.device, INF_COUNT_INPUTS_IN_PLACE);
+        uint64_t before = inf_device_get_count(bench->engine.device, INF_COUNT_INPUTS_IN_PLACE);
         uint64_t begin_ns = inf_clock_ns();
         double begin_us = thread_us();
         INF_TRY(inf_executable_run(bench->executable, &execution, err));
         bench->host_us[way][first + i] = thread_us() - begin_us;
         bench->wall_us[way][first + i] = (double)(inf_clock_ns() - begin_ns) / 1e3;
         bench->in_place[way] +=
-            inf_device_counted(bench->engine.device, INF_COUNT_INPUTS_IN_PLACE) - before;
+            inf_device_get_count(bench->engine.device, INF_COUNT_INPUTS_IN_PLACE) - before;
     }
     return INF_OK;
 }

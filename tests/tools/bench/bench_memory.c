@@ -163,7 +163,7 @@ static enum inf_code compile_and_run(struct inf_model *model, struct inf_device 
     struct inf_executable_memory memory;
     enum inf_code code = inf_executable_memory(executable, &memory, err);
     measured->arena_bytes = memory.buffer_bytes;
-    inf_model_settle(model);
+    inf_model_allow_eviction(model);
     if (code == INF_OK)
         code = run_once(executable, feed, err);
     inf_model_release(model, &executable);

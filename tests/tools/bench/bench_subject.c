@@ -118,8 +118,8 @@ enum inf_code bench_subject_load(struct bench_subject *subject, const struct too
             if (shapes[i].dims[axis] == INF_DIM_UNKNOWN)
                 shapes[i].dims[axis] = axis == 0 ? 1 : inputs->dim;
     }
-    INF_TRY(inf_model_acquire_in(subject->model, engine->device, &engine->options, shapes,
-                                 &subject->executable, err));
+    INF_TRY(inf_model_acquire_with(subject->model, engine->device, &engine->options, shapes,
+                                   &subject->executable, err));
     subject->graph = inf_executable_graph(subject->executable);
     return make_tensors(subject, err);
 }

@@ -203,7 +203,7 @@ static enum inf_code run_guarded(struct judge *judge, struct inf_model *model, s
     for (uint32_t i = 0; i < INF_LIMIT_TENSORS; i++)
         inf_blob_unref(&run->outputs[i]);
     INF_TRY(
-        inf_model_acquire_in(model, judge->engine.device, &fp32, shapes, &run->executable, err));
+        inf_model_acquire_with(model, judge->engine.device, &fp32, shapes, &run->executable, err));
     run->graph = inf_executable_graph(run->executable);
     return execute(run, NULL, err);
 }
@@ -217,8 +217,8 @@ static enum inf_code run_case(struct judge *judge, struct inf_model *model, stru
     for (uint32_t i = 0; i < inf_model_graph(model)->input_count; i++)
         shapes[i] = run->inputs[i].shape;
     INF_TRY(try_precision(judge, model, shapes, err));
-    INF_TRY(inf_model_acquire_in(model, judge->engine.device, &judge->engine.options, shapes,
-                                 &run->executable, err));
+    INF_TRY(inf_model_acquire_with(model, judge->engine.device, &judge->engine.options, shapes,
+                                   &run->executable, err));
     run->graph = inf_executable_graph(run->executable);
     INF_TRY(run_guarded(judge, model, run, shapes, err));
     size_t index;
@@ -281,7 +281,7 @@ static void judge_model(struct judge *judge, const json_t *entry)
     // As the daemon does: later cases bring other shapes, for which weights are made again. What is tried in another
     // precision needs them as they are.
     if (judge->engine.options.precision <= INF_PRECISION_FP32)
-        inf_model_settle(model);
+        inf_model_allow_eviction(model);
     size_t index;
     json_t *item;
     json_array_foreach(json_object_get(entry, "cases"), index, item)

@@ -72,13 +72,13 @@ Test(blob, gives_its_bytes_up_for_a_form_and_makes_them_again)
     cr_assert(inf_blob_restore(blob), "of no effect");
     cr_assert_eq(((char *)blob->data)[0], 0);
 
-    inf_blob_give_up(blob, &form);
+    inf_blob_evict(blob, &form);
     cr_assert_null(blob->data);
     cr_assert_eq(blob->form, &form);
     inf_blob_form_unref(&ours);
     cr_assert_null(ours);
     cr_assert_not(form_is_gone, "the blob needs it");
-    inf_blob_give_up(blob, &form); // of no effect
+    inf_blob_evict(blob, &form); // of no effect
 
     cr_assert(inf_blob_restore(blob));
     cr_assert(form_is_gone);
@@ -96,7 +96,7 @@ Test(blob, without_bytes_frees_its_form)
         .references = 1, .size_bytes = 9, .restore = say_hello, .destroy = note_end};
     struct inf_blob_form *ours = &form;
     struct inf_blob *blob = inf_blob_create(5);
-    inf_blob_give_up(blob, &form);
+    inf_blob_evict(blob, &form);
     inf_blob_form_unref(&ours);
     inf_blob_unref(&blob);
     cr_assert(form_is_gone);
@@ -185,12 +185,12 @@ Test(queue, leaves_its_fd_alone_while_its_reader_looks)
     struct inf_queue *queue;
     cr_assert_eq(inf_queue_create(&queue, 2, true, NULL), INF_OK);
     struct pollfd poll_fd = {.fd = inf_queue_fd(queue), .events = POLLIN};
-    inf_queue_begin_looking(queue);
+    inf_queue_begin_polling(queue);
     cr_assert(inf_queue_push(queue, queue));
     cr_expect_eq(poll(&poll_fd, 1, 0), 0);
-    cr_expect(inf_queue_end_looking(queue), "what came meanwhile is told");
+    cr_expect(inf_queue_end_polling(queue), "what came meanwhile is told");
     cr_expect_not_null(inf_queue_try_pop(queue));
-    cr_expect_not(inf_queue_end_looking(queue));
+    cr_expect_not(inf_queue_end_polling(queue));
     cr_assert(inf_queue_push(queue, queue));
     cr_expect_eq(poll(&poll_fd, 1, 0), 1);
     inf_queue_destroy(&queue);
@@ -201,27 +201,27 @@ Test(queue, tells_of_what_came_quietly_once_it_is_announced)
     struct inf_queue *queue;
     cr_assert_eq(inf_queue_create(&queue, 3, true, NULL), INF_OK);
     struct pollfd poll_fd = {.fd = inf_queue_fd(queue), .events = POLLIN};
-    inf_queue_announce(queue);
+    inf_queue_notify(queue);
     cr_expect_eq(poll(&poll_fd, 1, 0), 0, "there is nothing to be told");
-    cr_assert(inf_queue_push_quietly(queue, queue));
+    cr_assert(inf_queue_push_deferred(queue, queue));
     cr_expect_eq(poll(&poll_fd, 1, 0), 0);
-    inf_queue_announce(queue);
+    inf_queue_notify(queue);
     cr_expect_eq(poll(&poll_fd, 1, 0), 1);
     inf_queue_fd_clear(queue);
-    inf_queue_announce(queue);
+    inf_queue_notify(queue);
     cr_expect_eq(poll(&poll_fd, 1, 0), 0, "it was told");
     cr_expect_not_null(inf_queue_try_pop(queue));
-    cr_assert(inf_queue_push_quietly(queue, queue));
+    cr_assert(inf_queue_push_deferred(queue, queue));
     cr_assert(inf_queue_push(queue, queue));
     cr_expect_eq(poll(&poll_fd, 1, 0), 1, "a loud one tells of those before it");
     inf_queue_fd_clear(queue);
     cr_expect_not_null(inf_queue_try_pop(queue));
     cr_expect_not_null(inf_queue_try_pop(queue));
-    inf_queue_begin_looking(queue);
-    cr_assert(inf_queue_push_quietly(queue, queue));
-    inf_queue_announce(queue);
+    inf_queue_begin_polling(queue);
+    cr_assert(inf_queue_push_deferred(queue, queue));
+    inf_queue_notify(queue);
     cr_expect_eq(poll(&poll_fd, 1, 0), 0, "the reader looks");
-    cr_expect(inf_queue_end_looking(queue));
+    cr_expect(inf_queue_end_polling(queue));
     inf_queue_destroy(&queue);
 }
 
@@ -240,7 +240,7 @@ static void be_prompt(void *context)
     struct inf_thread heir;
     struct inf_error err;
     note_nice(&seen->before);
-    inf_thread_be_prompt();
+    inf_thread_set_low_latency();
     note_nice(&seen->after);
     cr_assert_eq(inf_thread_start(&heir, "heir", note_nice, &seen->heir, &err), INF_OK);
     inf_thread_join(&heir);
@@ -266,23 +266,23 @@ Test(spin_wait, pays_after_a_short_wait_where_others_have_a_processor)
 {
     struct inf_spin_wait spin_wait;
     inf_spin_wait_init(&spin_wait, 2);
-    cr_expect_not(inf_spin_wait_pays(&spin_wait), "nothing is known yet");
-    inf_spin_wait_note(&spin_wait, 100000);
-    cr_expect(inf_spin_wait_pays(&spin_wait));
-    inf_spin_wait_note(&spin_wait, 100001);
-    cr_expect_not(inf_spin_wait_pays(&spin_wait));
-    inf_spin_wait_worked(&spin_wait, 800000);
-    inf_spin_wait_note(&spin_wait, 200000);
-    cr_expect(inf_spin_wait_pays(&spin_wait), "a quarter of long work may be waited");
-    inf_spin_wait_note(&spin_wait, 200001);
-    cr_expect_not(inf_spin_wait_pays(&spin_wait));
-    inf_spin_wait_worked(&spin_wait, 3000000000);
+    cr_expect_not(inf_spin_wait_should_spin(&spin_wait), "nothing is known yet");
+    inf_spin_wait_note_wait(&spin_wait, 100000);
+    cr_expect(inf_spin_wait_should_spin(&spin_wait));
+    inf_spin_wait_note_wait(&spin_wait, 100001);
+    cr_expect_not(inf_spin_wait_should_spin(&spin_wait));
+    inf_spin_wait_note_work(&spin_wait, 800000);
+    inf_spin_wait_note_wait(&spin_wait, 200000);
+    cr_expect(inf_spin_wait_should_spin(&spin_wait), "a quarter of long work may be waited");
+    inf_spin_wait_note_wait(&spin_wait, 200001);
+    cr_expect_not(inf_spin_wait_should_spin(&spin_wait));
+    inf_spin_wait_note_work(&spin_wait, 3000000000);
     cr_expect_eq(spin_wait.limit_ns, 500000);
-    inf_spin_wait_worked(&spin_wait, 0);
+    inf_spin_wait_note_work(&spin_wait, 0);
     cr_expect_eq(spin_wait.limit_ns, 100000);
     inf_spin_wait_init(&spin_wait, 1);
-    inf_spin_wait_note(&spin_wait, 1);
-    cr_expect_not(inf_spin_wait_pays(&spin_wait),
+    inf_spin_wait_note_wait(&spin_wait, 1);
+    cr_expect_not(inf_spin_wait_should_spin(&spin_wait),
                   "whoever looks keeps others from the one processor");
 }
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/device/backend.h"
 #include "backends/device/device.h"
-#include "backends/device/device_impl.h"
 
 // --- a device that leaves out every optional entry, and counts what is called ---
 
@@ -238,10 +238,10 @@ Test(device, counts_what_is_held_because_of_it_and_the_most_there_was)
     const struct inf_device_held held = {.bytes = 1000, .tensors = 5, .buffers = 3};
     struct inf_buffer *a = NULL, *empty = NULL;
     cr_assert_eq(inf_device_memory(device).peak_bytes, 0);
-    inf_device_hold(device, &held);
+    inf_device_add_held(device, &held);
     cr_assert_eq(inf_buffer_alloc(&a, device, 100, INF_BUFFER_ARENA, NULL), INF_OK);
     cr_assert_eq(inf_buffer_alloc(&empty, device, 0, INF_BUFFER_ARENA, NULL), INF_OK);
-    inf_device_hold(device, &held);
+    inf_device_add_held(device, &held);
     struct inf_device_memory memory = inf_device_memory(device);
     cr_assert_eq(memory.held.bytes, 2000);
     cr_assert_eq(memory.held.tensors, 10);
@@ -250,8 +250,8 @@ Test(device, counts_what_is_held_because_of_it_and_the_most_there_was)
     cr_assert_eq(memory.peak_bytes, 2100);
     inf_buffer_free(&a);
     inf_buffer_free(&empty);
-    inf_device_let_go(device, &held);
-    inf_device_let_go(device, &held);
+    inf_device_remove_held(device, &held);
+    inf_device_remove_held(device, &held);
     memory = inf_device_memory(device);
     cr_assert_eq(memory.held.bytes, 0);
     cr_assert_eq(memory.held.tensors, 0);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/device/device_impl.h"
+#include "backends/device/backend.h"
 #include "backends/exec/arena_plan.h"
 #include "backends/exec/plan.h"
 #include "backends/graph/shape/infer.h"

@@ -18,7 +18,7 @@ static void give(size_t size_bytes)
 {
     struct inf_blob *blob = inf_blob_create(size_bytes);
     cr_assert_not_null(blob);
-    inf_scratch_cache_give(&scratch_cache, &blob);
+    inf_scratch_cache_put(&scratch_cache, &blob);
     cr_assert_null(blob);
 }
 
@@ -26,8 +26,8 @@ Test(scratch_cache, come_back_for_the_same_size_the_last_one_first)
 {
     struct inf_blob *first = inf_blob_create(8192), *second = inf_blob_create(8192);
     struct inf_blob *kept_first = first, *kept_second = second;
-    inf_scratch_cache_give(&scratch_cache, &first);
-    inf_scratch_cache_give(&scratch_cache, &second);
+    inf_scratch_cache_put(&scratch_cache, &first);
+    inf_scratch_cache_put(&scratch_cache, &second);
     give(8193);
     cr_assert_null(inf_scratch_cache_take(&scratch_cache, 8191));
     struct inf_blob *taken = inf_scratch_cache_take(&scratch_cache, 8192);
@@ -43,7 +43,7 @@ Test(scratch_cache, come_back_for_the_same_size_the_last_one_first)
 Test(scratch_cache, leave_what_others_hold_and_what_is_small)
 {
     struct inf_blob *blob = inf_blob_create(8192), *other = inf_blob_ref(blob);
-    inf_scratch_cache_give(&scratch_cache, &blob);
+    inf_scratch_cache_put(&scratch_cache, &blob);
     cr_assert_null(inf_scratch_cache_take(&scratch_cache, 8192));
     cr_assert_eq(atomic_load(&other->references), 1u);
     inf_blob_unref(&other);
@@ -51,8 +51,8 @@ Test(scratch_cache, leave_what_others_hold_and_what_is_small)
     give(INF_SCRATCH_CACHE_BYTES_MAX + 1);
     cr_assert_eq(scratch_cache.count, 0u);
     struct inf_blob *none = NULL;
-    inf_scratch_cache_give(&scratch_cache, &none);
-    inf_scratch_cache_give(NULL, &none);
+    inf_scratch_cache_put(&scratch_cache, &none);
+    inf_scratch_cache_put(NULL, &none);
     cr_assert_null(inf_scratch_cache_take(NULL, 8192));
 }
 

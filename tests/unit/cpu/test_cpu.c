@@ -237,14 +237,14 @@ Test(cpu, counts_packed_weights_once_and_gives_them_back)
     struct single single;
     pointwise(&single);
     struct inf_program *one = program_of(device, &single, 1);
-    struct inf_blob_form *form = inf_program_packed(one, single.node, 1);
+    struct inf_blob_form *form = inf_program_packed_form(one, single.node, 1);
     cr_assert_eq(form != NULL, inf_isa_best()->nn->fast, "XNNPACK keeps what it packs to itself");
     uint64_t packed = form != NULL ? form->size_bytes : 0;
     uint64_t bytes = inf_program_weight_bytes(one);
     cr_assert_geq(packed + bytes, 4 * sizeof(float)); // two weights and two biases
     cr_assert_eq(inf_device_memory(device).weight_bytes, packed + bytes);
     struct inf_program *two = program_of(device, &single, 2);
-    cr_assert_eq(inf_program_packed(two, single.node, 1), form);
+    cr_assert_eq(inf_program_packed_form(two, single.node, 1), form);
     // malloc() rounds sizes up, not always alike.
     uint64_t both = inf_program_weight_bytes(two);
     cr_assert_float_eq((double)both, 2 * (double)bytes, 256);
@@ -267,11 +267,11 @@ Test(cpu, runs_without_the_bytes_of_what_it_packed)
     pointwise(&single);
     struct inf_blob *filter = single.graph->values[single.operands[1]].data;
     struct inf_program *program = program_of(device, &single, 1);
-    struct inf_blob_form *form = inf_program_packed(program, single.node, 1);
-    cr_assert_null(inf_program_packed(program, single.node, 0));
-    cr_assert_null(inf_program_packed(program, single.node, 2));
+    struct inf_blob_form *form = inf_program_packed_form(program, single.node, 1);
+    cr_assert_null(inf_program_packed_form(program, single.node, 0));
+    cr_assert_null(inf_program_packed_form(program, single.node, 2));
     if (form != NULL)
-        inf_blob_give_up(filter, form);
+        inf_blob_evict(filter, form);
     static struct buffer x = {.data = {1, 2, 3, -4}};
     static struct buffer y;
     const float wanted[8] = {3, -1, 5, -2, 7, -3, -7, 4};

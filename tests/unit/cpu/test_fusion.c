@@ -96,7 +96,7 @@ static struct outcome run(bool kernel_races, uint32_t threads, enum inf_precisio
     const uint32_t nodes[] = {0, 1, 2};
     const struct inf_segment segment = {
         .graph = graph, .nodes = nodes, .node_count = 3, .slots = 2, .precision = precision};
-    inf_device_settle(device, &segment);
+    inf_device_choose_kernels(device, &segment);
     cr_assert_eq(inf_program_compile(&program, device, &segment, 0, &err), INF_OK, "%s", err.text);
     static float x[SIDE * SIDE * 8 + 16], between[2][SIDE * SIDE * 32 + 16];
     static float y[SIDE * SIDE * 8 + 16];

@@ -159,10 +159,10 @@ static void expect_packed_once(enum inf_op op)
     begin(true);
     uint64_t packed = inf_device_memory(devices[0]).weight_bytes - before;
     struct inf_constant_use use = use_of_matrix();
-    cr_assert(inf_constant_may_go(&use));
+    cr_assert(inf_constant_is_evictable(&use));
     cr_assert(inf_node_programs_hold(programs, source, source->nodes[0].inputs[1]));
     cr_assert_eq(packed, use.form->size_bytes);
-    inf_blob_give_up(use.blob, use.form);
+    inf_blob_evict(use.blob, use.form);
     for (int64_t rows = 7; rows < 60; rows++) {
         cr_assert(run_in((uint32_t)rows % 2, rows));
         for (int64_t i = 0; i < rows * COLUMNS; i++) {

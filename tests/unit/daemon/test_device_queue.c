@@ -244,12 +244,12 @@ Test(queue, loses_no_job_between_workers_that_look_and_workers_that_sleep)
             pushed++;
         else
             free(job);
-        uint64_t until_ns = inf_clock_ns() + i % 16 * (INF_SPIN_WAIT_LEAST_NS / 8);
+        uint64_t until_ns = inf_clock_ns() + i % 16 * (INF_SPIN_WAIT_MIN_NS / 8);
         while (i % 16 != 0 && inf_clock_ns() < until_ns)
             ;
     }
     while (inf_device_queue_count(&queue) > 0)
-        inf_spin_wait_breathe(); // a job that nobody is woken for would stay
+        inf_spin_wait_yield(); // a job that nobody is woken for would stay
     inf_device_queue_close(&queue);
     for (int i = 0; i < 2; i++)
         inf_thread_join(&threads[i]);

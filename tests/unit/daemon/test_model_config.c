@@ -221,7 +221,7 @@ static void expect_allowed(const struct inf_allow_rules *rules, const char *want
     const struct inf_device_info *const devices[] = {&discrete, &integrated, &cpu, &ref};
     const char *reasons[INF_PLACE_DEVICES];
     char got[64] = "";
-    uint32_t allowed = inf_allow_judge(rules, devices, 4, reasons), found = 0;
+    uint32_t allowed = inf_allow_check(rules, devices, 4, reasons), found = 0;
     for (int i = 0; i < 4; i++) {
         if (reasons[i] != NULL)
             continue;

@@ -118,9 +118,9 @@ static void run_once(bool known)
     cr_assert_eq(negation_run(&negation, device, 0, 3, false, &err), INF_OK, "%s", err.text);
     cr_assert(negation_holds(&negation, 3));
     negation_fini(&negation);
-    cr_assert_eq(inf_device_counted(device, INF_COUNT_PIPELINES), 1u);
-    cr_assert_eq(inf_device_counted(device, INF_COUNT_PIPELINES_KNOWN), known ? 1u : 0u);
-    cr_assert_eq(inf_device_counted(device, INF_COUNT_SHADERS_COMPILED), 0u);
+    cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES), 1u);
+    cr_assert_eq(inf_device_get_count(device, INF_COUNT_PIPELINES_KNOWN), known ? 1u : 0u);
+    cr_assert_eq(inf_device_get_count(device, INF_COUNT_SHADERS_COMPILED), 0u);
     inf_device_unref(&device);
 }
 

@@ -149,7 +149,7 @@ static void expect_runs(struct product *product, struct inf_device *device, floa
 
 static uint64_t counted(const struct inf_device *device, enum inf_device_count count)
 {
-    return inf_device_counted(device, count);
+    return inf_device_get_count(device, count);
 }
 
 // Leaves room for `bytes` more than what is in use.
@@ -289,7 +289,7 @@ Test(vulkan_weights, make_room_for_buffers_too)
     cr_expect_eq(err.reason, INF_REASON_DEVICE_OOM);
     cr_expect_not_null(strstr(err.text, "vulkan0"), "%s", err.text);
     cr_expect_not_null(strstr(err.text, "weights of"), "%s", err.text);
-    cr_expect(inf_device_is_to_blame(&err));
+    cr_expect(inf_device_caused_error(&err));
     cr_expect_eq(inf_device_memory(device).weight_bytes, 0u);
     inf_buffer_free(&buffer);
     expect_runs(&product, device, 3);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a backend is, for those who write one. Each entry is called by device.c after it has checked
 // the arguments; docs/explanation/backends.md walks through it. Entries marked (optional) may be NULL.
-#ifndef INF_BACKENDS_DEVICE_DEVICE_IMPL_H
-#define INF_BACKENDS_DEVICE_DEVICE_IMPL_H
+#ifndef INF_BACKENDS_DEVICE_BACKEND_H
+#define INF_BACKENDS_DEVICE_BACKEND_H
 
 #include "backends/device/counts.h"
 #include "backends/device/device.h"
@@ -14,7 +14,7 @@ struct inf_device {
     _Atomic uint64_t weight_bytes;     // counted by device.c: programs' weight_bytes
     _Atomic uint64_t buffer_bytes;     // counted by device.c: what inf_buffer_alloc() gave
     _Atomic uint32_t allocations;      // counted by device.c: that the two are made of
-    _Atomic uint64_t held_bytes;       // counted by device.c: inf_device_hold()
+    _Atomic uint64_t held_bytes;       // counted by device.c: inf_device_add_held()
     _Atomic uint32_t held_tensors;     // counted by device.c
     _Atomic uint32_t held_buffers;     // counted by device.c
     _Atomic uint64_t total_bytes;      // counted by device.c: all of these
@@ -88,7 +88,7 @@ struct inf_backend {
 
     // (optional: there is nothing to measure) Decides what fused_into() and compile() answer for the
     // segment; what was decided stays so while the device is open. May block.
-    void (*settle)(struct inf_device *device, const struct inf_segment *segment);
+    void (*choose_kernels)(struct inf_device *device, const struct inf_segment *segment);
 
     // (optional: none is) The later node of the segment whose step also computes `node`;
     // INF_NODE_NONE where `node` has a step of its own. Its operands stay until that step has run, its
@@ -123,7 +123,7 @@ struct inf_backend {
     // Frees what compile() made.
     void (*program_destroy)(struct inf_program *program);
 
-    // As inf_program_packed(). (optional: runs read every constant as the graph has it)
+    // As inf_program_packed_form(). (optional: runs read every constant as the graph has it)
     struct inf_blob_form *(*packed)(const struct inf_program *program, uint32_t node,
                                     uint32_t input);
     // (optional: never) As inf_program_lost().
