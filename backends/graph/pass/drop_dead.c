@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/rewrite.h"
 
 static bool has_used_output(const struct inf_rewrite *rewrite, const struct inf_node *node)
 {

@@ -2,7 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/rewrite.h"
 
 // Nodes that give their first input back whenever the shape stays: none of them moves elements
 // about without changing a size.

@@ -2,7 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/linear.h"
+#include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/rewrite.h"
 
 // What a node does to each channel: y = x * scale[c] + offset[c].
 struct affine {
@@ -90,7 +92,7 @@ enum inf_code inf_pass_fold_batch_norm(struct inf_rewrite *rewrite)
             INF_TRY(fold(rewrite, i, 0));
         } else if (node->op == INF_OP_BINARY && node->attrs.binary.kind == INF_BINARY_MUL) {
             INF_TRY(fold(rewrite, i, 0));
-            if (!rewrite->gone[i])
+            if (!rewrite->removed[i])
                 INF_TRY(fold(rewrite, i, 1));
         }
     }

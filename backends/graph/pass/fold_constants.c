@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/rewrite.h"
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
@@ -104,8 +105,8 @@ static enum inf_code fold(struct inf_rewrite *rewrite, uint32_t index, size_t to
     return code;
 }
 
-// Asks for the sizes of outputs that hang on values, which are known. What comes of it is no shape of
-// the graph's: the node is about to go.
+// Asks for the sizes of outputs that hang on values, which are known. What comes of it is no shape
+// of the graph's: the node is about to go.
 static bool measure(struct inf_rewrite *rewrite, uint32_t index)
 {
     const struct inf_evaluator *evaluator = rewrite->evaluator;
@@ -154,7 +155,7 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
             continue;
         if (outputs_fit(rewrite, node, &total_bytes))
             INF_TRY(fold(rewrite, i, total_bytes));
-        if (!rewrite->gone[i]) // what was measured is not for good
+        if (!rewrite->removed[i]) // what was measured is not for good
             INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
     }
     return INF_OK;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/linear.h"
+#include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/rewrite.h"
 
 // The bounds of a node that does nothing but bound its input.
 struct bounds {
@@ -71,8 +73,9 @@ static float clamp(float value, struct bounds bounds)
     return fminf(fmaxf(value, bounds.min), bounds.max);
 }
 
-// A bound after a bound is one: clamping is monotone, so it is enough to clamp the inner bounds. That
-// holds for bounds that do not meet and for those the wrong way round too, whose answer is the upper.
+// A bound after a bound is one: clamping is monotone, so it is enough to clamp the inner bounds.
+// That holds for bounds that do not meet and for those the wrong way round too, whose answer is the
+// upper.
 static void merge_clips(struct inf_rewrite *rewrite, uint32_t index)
 {
     struct inf_node *nodes = rewrite->graph->nodes;
@@ -190,9 +193,9 @@ enum inf_code inf_pass_fuse_activation(struct inf_rewrite *rewrite)
         merge_clips(rewrite, i);
     }
     for (uint32_t i = 0; i < node_count; i++) {
-        if (!rewrite->gone[i])
+        if (!rewrite->removed[i])
             fuse_unary(rewrite, i);
-        if (!rewrite->gone[i])
+        if (!rewrite->removed[i])
             INF_TRY(fuse_prelu(rewrite, i));
     }
     return INF_OK;

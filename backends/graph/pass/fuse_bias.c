@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/linear.h"
+#include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/rewrite.h"
 
 // Moves node `index`, an add or sub, into the linear node that makes its input `from`, if the other
 // input is a constant a channel.
@@ -43,7 +45,7 @@ enum inf_code inf_pass_fuse_bias(struct inf_rewrite *rewrite)
             continue;
         bool commutes = node->attrs.binary.kind == INF_BINARY_ADD;
         INF_TRY(fuse(rewrite, i, 0));
-        if (!rewrite->gone[i] && commutes)
+        if (!rewrite->removed[i] && commutes)
             INF_TRY(fuse(rewrite, i, 1));
     }
     return INF_OK;

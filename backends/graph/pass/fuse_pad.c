@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/rewrite.h"
 
 #define PAD_MAX 65535 // the range of the attributes in ops.def
 

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/rewrite.h"
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
@@ -67,8 +68,8 @@ static bool all_const(const struct inf_graph *graph, const struct inf_node *node
     return true;
 }
 
-// Computes node `index` of `graph` if its inputs are constants and its output is small. Only nodes of
-// one output: that is all that counters are made of.
+// Computes node `index` of `graph` if its inputs are constants and its output is small. Only nodes
+// of one output: that is all that counters are made of.
 static bool fold_small(const struct inf_graph *graph, uint32_t index,
                        const struct inf_evaluator *evaluator)
 {

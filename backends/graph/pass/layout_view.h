@@ -33,7 +33,8 @@ bool inf_layout_view_is_reshape(const struct inf_layout_view *view, const struct
 struct inf_shape inf_layout_view_shape(const struct inf_layout_view *view,
                                        const struct inf_shape *source);
 
-// The shape of a source whose view has the shape `shape`; where their ranks differ only its rank is told.
+// The shape of a source whose view has the shape `shape`; where their ranks differ only its rank is
+// told.
 struct inf_shape inf_layout_view_source_shape(const struct inf_layout_view *view,
                                               const struct inf_shape *shape);
 

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/linear.h"
+#include "backends/graph/pass/rewrite.h"
 
 #define SLOT(attrs)                                                                                \
     ((struct inf_activation_slot){&(attrs)->activation, &(attrs)->activation_alpha,                \

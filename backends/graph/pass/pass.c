@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/passes.h"
+#include "backends/graph/pass/rewrite.h"
 #include "backends/graph/print.h"
 #include "backends/graph/shape/infer.h"
 #include "backends/graph/shape/verify.h"
@@ -15,8 +16,8 @@
 // What folding may add beyond twice the constants that a model came with: enough for real models,
 // whose weights are transposed or dequantised once, and too little for a bomb.
 #define FOLD_EXTRA_BYTES ((size_t)64 << 20)
-// The same for the work of folding, by inf_node_work(): half a second of the reference kernels beyond
-// looking at every byte of the constants a few times.
+// The same for the work of folding, by inf_node_work(): half a second of the reference kernels
+// beyond looking at every byte of the constants a few times.
 #define FOLD_EXTRA_WORK     ((uint64_t)1 << 26)
 #define FOLD_WORK_EACH_BYTE 4u
 

@@ -30,8 +30,8 @@ struct inf_evaluator {
     enum inf_code (*run)(void *context, const struct inf_graph *graph, uint32_t node,
                          struct inf_blob *const *outputs, struct inf_error *err);
     // Asks how large the outputs of a node are whose operator leaves that to the values of its
-    // inputs: fills in the dimensions of shapes[i] that inference left unknown. INF_UNSUPPORTED where
-    // the operator is none such. May be NULL.
+    // inputs: fills in the dimensions of shapes[i] that inference left unknown. INF_UNSUPPORTED
+    // where the operator is none such. May be NULL.
     enum inf_code (*measure)(void *context, const struct inf_graph *graph, uint32_t node,
                              struct inf_shape *shapes, struct inf_error *err);
     void *context;

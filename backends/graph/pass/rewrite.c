@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/graph/pass/pass_private.h"
+#include "backends/graph/pass/rewrite.h"
 #include "proto/core/span.h"
 
 static enum inf_code no_memory(struct inf_rewrite *rewrite)
@@ -34,8 +34,8 @@ static bool grow_uses(struct inf_rewrite *rewrite)
 enum inf_code inf_rewrite_begin(struct inf_rewrite *rewrite)
 {
     struct inf_graph *graph = rewrite->graph;
-    rewrite->gone = calloc((size_t)graph->node_count + 1, sizeof *rewrite->gone);
-    if (rewrite->gone == NULL || !grow_uses(rewrite))
+    rewrite->removed = calloc((size_t)graph->node_count + 1, sizeof *rewrite->removed);
+    if (rewrite->removed == NULL || !grow_uses(rewrite))
         return no_memory(rewrite);
     for (uint32_t i = 0; i < graph->node_count; i++)
         for (uint32_t j = 0; j < graph->nodes[i].input_count; j++)
@@ -54,7 +54,7 @@ enum inf_code inf_rewrite_end(struct inf_rewrite *rewrite)
         return no_memory(rewrite);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < node_count; i++)
-        map[i] = rewrite->gone[i] ? INF_NODE_NONE : kept++;
+        map[i] = rewrite->removed[i] ? INF_NODE_NONE : kept++;
     inf_graph_compact_nodes(rewrite->graph, map);
     (void)inf_graph_compact_subgraphs(rewrite->graph);
     free(map);
@@ -64,10 +64,10 @@ enum inf_code inf_rewrite_end(struct inf_rewrite *rewrite)
 void inf_rewrite_fini(struct inf_rewrite *rewrite)
 {
     free(rewrite->uses);
-    free(rewrite->gone);
+    free(rewrite->removed);
     rewrite->uses = NULL;
     rewrite->uses_capacity = 0;
-    rewrite->gone = NULL;
+    rewrite->removed = NULL;
 }
 
 void inf_rewrite_drop_use(struct inf_rewrite *rewrite, uint32_t value)
@@ -84,7 +84,7 @@ void inf_rewrite_remove(struct inf_rewrite *rewrite, uint32_t node)
     for (uint32_t i = 0; i < gone->output_count; i++)
         if (rewrite->graph->values[gone->outputs[i]].producer == node)
             rewrite->graph->values[gone->outputs[i]].producer = INF_NODE_NONE;
-    rewrite->gone[node] = true;
+    rewrite->removed[node] = true;
     rewrite->changed = true;
 }
 

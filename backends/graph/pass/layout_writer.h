@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of the layout pass: the list of nodes that replaces the graph's, and the values that are
+// views of others. Private to layout.c and layout_operator.c.
+#ifndef INF_BACKENDS_GRAPH_PASS_LAYOUT_WRITER_H
+#define INF_BACKENDS_GRAPH_PASS_LAYOUT_WRITER_H
+
+#include "backends/graph/pass/layout_view.h"
+#include "backends/graph/pass/rewrite.h"
+
+struct inf_layout {
+    struct inf_rewrite *rewrite;
+    struct inf_graph *graph;
+    struct inf_layout_view *views; // by value, for the values that the graph had before the pass
+    uint32_t view_count;
+    bool *materialized; // by value: a node that computes this view is in `nodes`
+    struct inf_node *nodes;
+    uint32_t count, capacity;
+};
+
+// Describes that there is no memory; returns INF_EXHAUSTED.
+enum inf_code inf_layout_no_memory(const struct inf_layout *layout);
+
+// Returns the view that `value` is; its source is INF_VALUE_NONE if the value is no view.
+const struct inf_layout_view *inf_layout_find_view(const struct inf_layout *layout, uint32_t value);
+
+// Appends a node to the list.
+enum inf_code inf_layout_add_node(struct inf_layout *layout,
+                                  const struct inf_node *node) INF_NODISCARD;
+
+// Appends a new node: `op` from `inputs` to the value `output`, with the name of the node `like`.
+enum inf_code inf_layout_add_op(struct inf_layout *layout, const struct inf_node *like,
+                                enum inf_op op, const uint32_t *inputs, uint32_t input_count,
+                                uint32_t output, union inf_attrs *attrs) INF_NODISCARD;
+
+// Appends a reshape of value `from` to value `to`, whose shape is `shape`.
+enum inf_code inf_layout_add_reshape(struct inf_layout *layout, const struct inf_node *like,
+                                     const struct inf_shape *shape, uint32_t from,
+                                     uint32_t to) INF_NODISCARD;
+
+// Adds a value of the given shape to the graph, with name and type of the value `like`.
+enum inf_code inf_layout_add_value(struct inf_layout *layout, uint32_t like,
+                                   const struct inf_shape *shape,
+                                   uint32_t *out_value) INF_NODISCARD;
+
+// If `value` is a view, appends the node that computes it, once. `like` names that node.
+enum inf_code inf_layout_materialize(struct inf_layout *layout, const struct inf_node *like,
+                                     uint32_t value) INF_NODISCARD;
+
+#endif
