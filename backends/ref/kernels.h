@@ -24,7 +24,7 @@ struct inf_ref_kernel {
 
 // The kernel of `op`, which must be below INF_OP_COUNT. Static, never NULL: every operator of
 // ops.def has one, or the program does not link.
-const struct inf_ref_kernel *inf_ref_kernel(enum inf_op op);
+const struct inf_ref_kernel *inf_ref_kernel_find(enum inf_op op);
 
 // Computes ops.def's operators as that file says. Fails with INF_INVALID where a value makes no
 // sense to the operator; the text names neither node nor operator, the caller puts them in front.

@@ -151,9 +151,9 @@ static enum inf_code bind(struct inf_ref_tensor *tensors, size_t count, const st
     return INF_OK;
 }
 
-static enum inf_code compute(const struct inf_ref_call *call, struct inf_error *err)
+static enum inf_code compute_call(const struct inf_ref_call *call, struct inf_error *err)
 {
-    enum inf_code code = inf_ref_kernel(call->node->op)->run(call, err);
+    enum inf_code code = inf_ref_kernel_find(call->node->op)->run(call, err);
     if (code != INF_OK)
         return inf_error_prefix(err, code, "node '%s' (%s)", call->node->name,
                                 inf_op_info(call->node->op)->name);
@@ -167,7 +167,7 @@ static enum inf_code run_step(struct slot *slot, uint32_t step, struct inf_ref_t
     size_t operands = (size_t)call->node->input_count + call->node->output_count;
     INF_TRY(bind(*tensors, operands, run, err));
     *tensors += operands;
-    return compute(call, err);
+    return compute_call(call, err);
 }
 
 static bool is_cancelled(const struct inf_run *run)
@@ -193,7 +193,7 @@ enum inf_code inf_ref_program_run(struct inf_program *base, const struct inf_run
         slot->steps[i] = (struct inf_step_profile){
             .node = program->nodes[i],
             .time_ns = inf_clock_ns() - start_ns,
-            .kernel = inf_ref_kernel(slot->calls[i].node->op)->name,
+            .kernel = inf_ref_kernel_find(slot->calls[i].node->op)->name,
         };
         slot->profiled = i + 1;
     }
@@ -212,12 +212,44 @@ uint32_t inf_ref_program_profile(const struct inf_program *base, uint32_t slot,
     return from->profiled;
 }
 
+static enum inf_code check_value(const struct inf_graph *graph, const struct inf_node *node,
+                                 uint32_t index, struct inf_error *err)
+{
+    if (index == INF_VALUE_NONE)
+        return INF_OK;
+    const struct inf_value *value = &graph->values[index];
+    if (inf_dtype_size(value->dtype) == 0 || !inf_shape_known(&value->shape)) {
+        char text[INF_SHAPE_TEXT_SIZE];
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                               "node '%s' (%s): value '%s' is %s %s, not of known type and shape",
+                               node->name, inf_op_info(node->op)->name, value->name,
+                               inf_dtype_name(value->dtype), inf_shape_print(&value->shape, text));
+    }
+    return INF_OK;
+}
+
+enum inf_code inf_ref_program_supports(struct inf_device *device, const struct inf_graph *graph,
+                                       uint32_t node_index, struct inf_error *err)
+{
+    (void)device;
+    const struct inf_node *node = &graph->nodes[node_index];
+    if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
+        return inf_fail_reason(err, INF_UNSUPPORTED, INF_REASON_OPERATOR,
+                               "node '%s' (%s): branches and loops are the executable's to run",
+                               node->name, inf_op_info(node->op)->name);
+    for (uint32_t i = 0; i < node->input_count; i++)
+        INF_TRY(check_value(graph, node, node->inputs[i], err));
+    for (uint32_t i = 0; i < node->output_count; i++)
+        INF_TRY(check_value(graph, node, node->outputs[i], err));
+    return INF_OK;
+}
+
 // --- one node alone, for constant folding ---
 
 // Fills `call` for a node all of whose inputs are constants. *tensors is the caller's to free.
-static enum inf_code prepare(struct inf_ref_call *call, struct inf_ref_tensor **tensors,
-                             const struct inf_graph *graph, uint32_t node_index,
-                             struct inf_error *err)
+static enum inf_code prepare_call(struct inf_ref_call *call, struct inf_ref_tensor **tensors,
+                                  const struct inf_graph *graph, uint32_t node_index,
+                                  struct inf_error *err)
 {
     const struct inf_node *node = &graph->nodes[node_index];
     for (uint32_t i = 0; i < node->input_count; i++)
@@ -233,14 +265,14 @@ static enum inf_code prepare(struct inf_ref_call *call, struct inf_ref_tensor **
     return INF_OK;
 }
 
-static enum inf_code measure(void *context, const struct inf_graph *graph, uint32_t node_index,
-                             struct inf_shape *shapes, struct inf_error *err)
+static enum inf_code measure_node(void *context, const struct inf_graph *graph, uint32_t node_index,
+                                  struct inf_shape *shapes, struct inf_error *err)
 {
     (void)context;
     const struct inf_node *node = &graph->nodes[node_index];
     struct inf_ref_tensor *tensors = NULL;
     struct inf_ref_call call;
-    INF_TRY(prepare(&call, &tensors, graph, node_index, err));
+    INF_TRY(prepare_call(&call, &tensors, graph, node_index, err));
     enum inf_code code = inf_ref_measure_shapes(&call, shapes, err);
     free(tensors);
     if (code != INF_OK)
@@ -249,24 +281,25 @@ static enum inf_code measure(void *context, const struct inf_graph *graph, uint3
     return INF_OK;
 }
 
-static enum inf_code evaluate(void *context, const struct inf_graph *graph, uint32_t node_index,
-                              struct inf_blob *const *outputs, struct inf_error *err)
+static enum inf_code evaluate_node(void *context, const struct inf_graph *graph,
+                                   uint32_t node_index, struct inf_blob *const *outputs,
+                                   struct inf_error *err)
 {
     (void)context;
     const struct inf_node *node = &graph->nodes[node_index];
-    INF_TRY(inf_ref_backend.supports(NULL, graph, node_index, err));
+    INF_TRY(inf_ref_program_supports(NULL, graph, node_index, err));
     struct inf_ref_tensor *tensors = NULL;
     struct inf_ref_call call;
-    INF_TRY(prepare(&call, &tensors, graph, node_index, err));
+    INF_TRY(prepare_call(&call, &tensors, graph, node_index, err));
     for (uint32_t i = 0; i < node->output_count; i++)
         tensors[node->input_count + i].data = outputs[i]->data;
-    enum inf_code code = compute(&call, err);
+    enum inf_code code = compute_call(&call, err);
     free(tensors);
     return code;
 }
 
 const struct inf_evaluator *inf_ref_evaluator(void)
 {
-    static const struct inf_evaluator evaluator = {.run = evaluate, .measure = measure};
+    static const struct inf_evaluator evaluator = {.run = evaluate_node, .measure = measure_node};
     return &evaluator;
 }

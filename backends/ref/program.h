@@ -18,4 +18,8 @@ enum inf_code inf_ref_program_run(struct inf_program *program, const struct inf_
 uint32_t inf_ref_program_profile(const struct inf_program *program, uint32_t slot,
                                  struct inf_step_profile *steps, uint32_t capacity);
 
+// Returns INF_OK if `node` can be computed: it has a kernel, and all types and shapes are known.
+enum inf_code inf_ref_program_supports(struct inf_device *device, const struct inf_graph *graph,
+                                       uint32_t node, struct inf_error *err) INF_NODISCARD;
+
 #endif

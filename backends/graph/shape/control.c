@@ -8,38 +8,39 @@
 #define ROUNDS_MAX 1
 
 // A subgraph as its node sees it. The node's further inputs are constants, names, or the like.
-struct side {
+struct subgraph_use {
     const char *name;
     const struct inf_graph *graph;
     uint32_t first_input;  // of the node, that is its input 0
     uint32_t output_count; // that it must have
+    enum inf_code (*infer_graph)(struct inf_graph *graph, struct inf_error *err); // NULL: not used
 };
 
-static void list_sides(const struct inf_graph *graph, const struct inf_node *node,
-                       struct side sides[2])
+static void list_subgraphs(const struct inf_graph *graph, const struct inf_node *node,
+                           struct subgraph_use subgraphs[2])
 {
     if (node->op == INF_OP_BRANCH) {
-        sides[0] = (struct side){"then_graph", graph->subgraphs[node->attrs.branch.then_graph], 1,
-                                 node->output_count};
-        sides[1] = (struct side){"else_graph", graph->subgraphs[node->attrs.branch.else_graph], 1,
-                                 node->output_count};
+        subgraphs[0] = (struct subgraph_use){
+            "then_graph", graph->subgraphs[node->attrs.branch.then_graph], 1, node->output_count};
+        subgraphs[1] = (struct subgraph_use){
+            "else_graph", graph->subgraphs[node->attrs.branch.else_graph], 1, node->output_count};
         return;
     }
-    sides[0] =
-        (struct side){"condition_graph", graph->subgraphs[node->attrs.loop.condition_graph], 0, 1};
-    sides[1] = (struct side){"body_graph", graph->subgraphs[node->attrs.loop.body_graph], 0,
-                             node->output_count};
+    subgraphs[0] = (struct subgraph_use){"condition_graph",
+                                         graph->subgraphs[node->attrs.loop.condition_graph], 0, 1};
+    subgraphs[1] = (struct subgraph_use){
+        "body_graph", graph->subgraphs[node->attrs.loop.body_graph], 0, node->output_count};
 }
 
-static enum inf_code check_side(const struct inf_node *node, const struct side *side,
-                                struct inf_error *err)
+static enum inf_code check_subgraph(const struct inf_node *node, const struct subgraph_use *use,
+                                    struct inf_error *err)
 {
-    uint32_t input_count = node->input_count - side->first_input;
-    if (side->graph->input_count != input_count || side->graph->output_count != side->output_count)
+    uint32_t input_count = node->input_count - use->first_input;
+    if (use->graph->input_count != input_count || use->graph->output_count != use->output_count)
         return inf_fail(err, INF_INVALID,
                         "node '%s': its %s has %u inputs and %u outputs, wanted %u and %u",
-                        node->name, side->name, side->graph->input_count, side->graph->output_count,
-                        input_count, side->output_count);
+                        node->name, use->name, use->graph->input_count, use->graph->output_count,
+                        input_count, use->output_count);
     return INF_OK;
 }
 
@@ -48,7 +49,7 @@ enum inf_code inf_subgraphs_check(const struct inf_graph *graph, const struct in
 {
     struct inf_node copy = *node;
     int32_t *indices[2];
-    struct side sides[2];
+    struct subgraph_use subgraphs[2];
     if (!inf_node_subgraphs(&copy, indices))
         return INF_OK;
     for (int i = 0; i < 2; i++)
@@ -58,71 +59,72 @@ enum inf_code inf_subgraphs_check(const struct inf_graph *graph, const struct in
                             *indices[i], graph->subgraph_count);
     if (*indices[0] == *indices[1])
         return inf_fail(err, INF_INVALID, "node '%s': subgraph %d twice", node->name, *indices[0]);
-    list_sides(graph, node, sides);
+    list_subgraphs(graph, node, subgraphs);
     for (int i = 0; i < 2; i++)
-        INF_TRY(check_side(node, &sides[i], err));
+        INF_TRY(check_subgraph(node, &subgraphs[i], err));
     if (node->op == INF_OP_LOOP && node->output_count > node->input_count)
         return inf_fail(err, INF_INVALID, "node '%s': a loop of %u inputs cannot have %u outputs",
                         node->name, node->input_count, node->output_count);
     return INF_OK;
 }
 
-// Input `index` of both sides has this type and shape from now on.
-static void set_input(struct side sides[2], uint32_t index, enum inf_dtype dtype,
+// Input `index` of both subgraphs has this type and shape from now on.
+static void set_input(struct subgraph_use subgraphs[2], uint32_t index, enum inf_dtype dtype,
                       const struct inf_shape *shape)
 {
     for (int i = 0; i < 2; i++) {
-        struct inf_value *value = &sides[i].graph->values[sides[i].graph->inputs[index].value];
+        struct inf_value *value =
+            &subgraphs[i].graph->values[subgraphs[i].graph->inputs[index].value];
         value->dtype = dtype;
         value->shape = *shape;
     }
 }
 
-static enum inf_code infer_side(const struct side *side, const struct inf_node *node,
-                                struct inf_error *err)
+static enum inf_code infer_subgraph(const struct subgraph_use *use, const struct inf_node *node,
+                                    struct inf_error *err)
 {
-    enum inf_code code = inf_shape_infer((struct inf_graph *)side->graph, err);
+    enum inf_code code = use->infer_graph((struct inf_graph *)use->graph, err);
     if (code != INF_OK)
         return inf_error_prefix(err, code, "node '%s' (%s): in its %s", node->name,
-                                inf_op_info(node->op)->name, side->name);
+                                inf_op_info(node->op)->name, use->name);
     return INF_OK;
 }
 
-static enum inf_code infer_sides(struct side sides[2], const struct inf_node *node,
-                                 struct inf_error *err)
+static enum inf_code infer_both(struct subgraph_use subgraphs[2], const struct inf_node *node,
+                                struct inf_error *err)
 {
     for (int i = 0; i < 2; i++)
-        INF_TRY(infer_side(&sides[i], node, err));
+        INF_TRY(infer_subgraph(&subgraphs[i], node, err));
     return INF_OK;
 }
 
 // A branch is often taken for some shapes and makes no sense for others. Where its inputs' shapes do
 // not go together it is inferred without them: a run that takes it fails then, no other does.
-static enum inf_code infer_branches(struct side sides[2], const struct inf_node *node,
+static enum inf_code infer_branches(struct subgraph_use subgraphs[2], const struct inf_node *node,
                                     struct inf_error *err)
 {
     for (int i = 0; i < 2; i++) {
-        const struct inf_graph *graph = sides[i].graph;
+        const struct inf_graph *graph = subgraphs[i].graph;
         struct inf_error ignored;
-        if (infer_side(&sides[i], node, &ignored) == INF_OK)
+        if (infer_subgraph(&subgraphs[i], node, &ignored) == INF_OK)
             continue;
         for (uint32_t k = 0; k < graph->input_count; k++) {
             struct inf_shape *shape = &graph->values[graph->inputs[k].value].shape;
             for (int32_t axis = 0; axis < shape->rank; axis++)
                 shape->dims[axis] = INF_DIM_UNKNOWN;
         }
-        INF_TRY(infer_side(&sides[i], node, err));
+        INF_TRY(infer_subgraph(&subgraphs[i], node, err));
     }
     return INF_OK;
 }
 
-static const struct inf_value *output_of(const struct side *side, uint32_t index)
+static const struct inf_value *output_of(const struct subgraph_use *use, uint32_t index)
 {
-    return &side->graph->values[side->graph->outputs[index].value];
+    return &use->graph->values[use->graph->outputs[index].value];
 }
 
 // What two shapes have in common: dimensions, and a rank, where they differ are unknown.
-static struct inf_shape join(const struct inf_shape *a, const struct inf_shape *b)
+static struct inf_shape join_shapes(const struct inf_shape *a, const struct inf_shape *b)
 {
     struct inf_shape joined = *a;
     if (a->rank != b->rank || a->rank < 0)
@@ -134,54 +136,58 @@ static struct inf_shape join(const struct inf_shape *a, const struct inf_shape *
 }
 
 // Makes what the body changes unknown in its inputs. Whether anything had to be.
-static bool widen(struct side sides[2], const struct inf_node *node)
+static bool widen_inputs(struct subgraph_use subgraphs[2], const struct inf_node *node)
 {
-    const struct side *body = &sides[1];
+    const struct subgraph_use *body = &subgraphs[1];
     bool changed = false;
     for (uint32_t i = 0; i < node->output_count; i++) {
         const struct inf_value *input = &body->graph->values[body->graph->inputs[i].value];
-        struct inf_shape joined = join(&input->shape, &output_of(body, i)->shape);
+        struct inf_shape joined = join_shapes(&input->shape, &output_of(body, i)->shape);
         if (inf_shape_equal(&joined, &input->shape))
             continue;
-        set_input(sides, i, input->dtype, &joined);
+        set_input(subgraphs, i, input->dtype, &joined);
         changed = true;
     }
     return changed;
 }
 
-static void give_up(struct side sides[2], const struct inf_node *node)
+static void forget_shapes(struct subgraph_use subgraphs[2], const struct inf_node *node)
 {
     const struct inf_shape unknown = {.rank = INF_RANK_UNKNOWN};
     for (uint32_t i = 0; i < node->output_count; i++)
-        set_input(sides, i, sides[1].graph->values[sides[1].graph->inputs[i].value].dtype,
-                  &unknown);
+        set_input(subgraphs, i,
+                  subgraphs[1].graph->values[subgraphs[1].graph->inputs[i].value].dtype, &unknown);
 }
 
-enum inf_code inf_infer_subgraphs(struct inf_graph *graph, uint32_t index, struct inf_error *err)
+enum inf_code inf_infer_subgraphs(struct inf_graph *graph, uint32_t index,
+                                  enum inf_code (*infer_graph)(struct inf_graph *graph,
+                                                               struct inf_error *err),
+                                  struct inf_error *err)
 {
     const struct inf_node *node = &graph->nodes[index];
-    struct side sides[2];
+    struct subgraph_use subgraphs[2];
     if (node->op != INF_OP_BRANCH && node->op != INF_OP_LOOP)
         return INF_OK;
     INF_TRY(inf_subgraphs_check(graph, node, err));
-    list_sides(graph, node, sides);
-    for (uint32_t i = sides[0].first_input; i < node->input_count; i++) {
+    list_subgraphs(graph, node, subgraphs);
+    subgraphs[0].infer_graph = subgraphs[1].infer_graph = infer_graph;
+    for (uint32_t i = subgraphs[0].first_input; i < node->input_count; i++) {
         const struct inf_value *value = &graph->values[node->inputs[i]];
-        set_input(sides, i - sides[0].first_input, value->dtype, &value->shape);
+        set_input(subgraphs, i - subgraphs[0].first_input, value->dtype, &value->shape);
     }
     if (node->op == INF_OP_BRANCH)
-        return infer_branches(sides, node, err);
-    INF_TRY(infer_sides(sides, node, err));
-    for (int round = 0; widen(sides, node); round++) {
+        return infer_branches(subgraphs, node, err);
+    INF_TRY(infer_both(subgraphs, node, err));
+    for (int round = 0; widen_inputs(subgraphs, node); round++) {
         if (round == ROUNDS_MAX)
-            give_up(sides, node);
-        INF_TRY(infer_sides(sides, node, err));
+            forget_shapes(subgraphs, node);
+        INF_TRY(infer_both(subgraphs, node, err));
     }
     return INF_OK;
 }
 
-static enum inf_code want_condition(struct inf_infer *infer, const struct inf_value *value,
-                                    const char *what)
+static enum inf_code check_condition(struct inf_infer *infer, const struct inf_value *value,
+                                     const char *what)
 {
     char text[INF_SHAPE_TEXT_SIZE];
     size_t count;
@@ -196,17 +202,17 @@ static enum inf_code want_condition(struct inf_infer *infer, const struct inf_va
 enum inf_code inf_infer_branch(struct inf_infer *infer)
 {
     const struct inf_node *node = infer->node;
-    struct side sides[2];
+    struct subgraph_use subgraphs[2];
     INF_TRY(inf_subgraphs_check(infer->graph, node, infer->err));
-    INF_TRY(want_condition(infer, &infer->graph->values[node->inputs[0]], "the condition"));
-    list_sides(infer->graph, node, sides);
+    INF_TRY(check_condition(infer, &infer->graph->values[node->inputs[0]], "the condition"));
+    list_subgraphs(infer->graph, node, subgraphs);
     for (uint32_t i = 0; i < node->output_count; i++) {
-        const struct inf_value *a = output_of(&sides[0], i), *b = output_of(&sides[1], i);
+        const struct inf_value *a = output_of(&subgraphs[0], i), *b = output_of(&subgraphs[1], i);
         if (a->dtype != b->dtype)
             return inf_fail_reason(infer->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
                                    "output %u is %s in one branch and %s in the other", i,
                                    inf_dtype_name(a->dtype), inf_dtype_name(b->dtype));
-        struct inf_shape shape = join(&a->shape, &b->shape);
+        struct inf_shape shape = join_shapes(&a->shape, &b->shape);
         infer->dtypes[i] = a->dtype;
         INF_TRY(inf_infer_output(infer, i, &shape));
     }
@@ -216,14 +222,14 @@ enum inf_code inf_infer_branch(struct inf_infer *infer)
 enum inf_code inf_infer_loop(struct inf_infer *infer)
 {
     const struct inf_node *node = infer->node;
-    struct side sides[2];
+    struct subgraph_use subgraphs[2];
     INF_TRY(inf_subgraphs_check(infer->graph, node, infer->err));
-    list_sides(infer->graph, node, sides);
-    INF_TRY(want_condition(infer, output_of(&sides[0], 0), "the condition"));
+    list_subgraphs(infer->graph, node, subgraphs);
+    INF_TRY(check_condition(infer, output_of(&subgraphs[0], 0), "the condition"));
     for (uint32_t i = 0; i < node->output_count; i++) {
-        const struct inf_graph *body = sides[1].graph;
+        const struct inf_graph *body = subgraphs[1].graph;
         const struct inf_value *input = &body->values[body->inputs[i].value];
-        const struct inf_value *output = output_of(&sides[1], i);
+        const struct inf_value *output = output_of(&subgraphs[1], i);
         if (input->dtype != output->dtype)
             return inf_fail_reason(infer->err, INF_INVALID, INF_REASON_DTYPE_MISMATCH,
                                    "its body takes input %u as %s and gives it back as %s", i,

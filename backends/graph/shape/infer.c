@@ -35,7 +35,7 @@ enum inf_code inf_infer_run(struct inf_infer *infer)
 enum inf_code inf_shape_infer_node(struct inf_graph *graph, uint32_t node, struct inf_error *err)
 {
     INF_TRY(inf_node_check(graph, &graph->nodes[node], err));
-    INF_TRY(inf_infer_subgraphs(graph, node, err));
+    INF_TRY(inf_infer_subgraphs(graph, node, inf_shape_infer, err));
     uint32_t output_count = graph->nodes[node].output_count;
     struct inf_infer infer = {
         .graph = graph,

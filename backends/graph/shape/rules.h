@@ -44,9 +44,12 @@ enum inf_code inf_infer_run(struct inf_infer *infer) INF_NODISCARD;
 // Checks the inputs' element types by the operator's rule and sets infer->dtype.
 enum inf_code inf_infer_types(struct inf_infer *infer) INF_NODISCARD;
 
-// Gives the subgraphs of a branch or loop node the types and shapes of its inputs and infers them.
-// What a loop changes from one iteration to the next becomes unknown. Nothing to do for other nodes.
+// Gives the subgraphs of a branch or loop node the types and shapes of its inputs, and infers them with
+// `infer_graph`, which is inf_shape_infer(): handed in, because that function uses this one. Dimensions
+// that a loop changes from one iteration to the next become unknown. Other nodes are left alone.
 enum inf_code inf_infer_subgraphs(struct inf_graph *graph, uint32_t node,
+                                  enum inf_code (*infer_graph)(struct inf_graph *graph,
+                                                               struct inf_error *err),
                                   struct inf_error *err) INF_NODISCARD;
 
 // Checks that the subgraphs of a branch or loop node take its inputs and give its outputs. True for
