@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bump allocation. Allocations are cut from the newest block; when it is full, a larger block
+// follows. Nothing is freed one by one.
 #include "backends/base/arena.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reference-counted bytes. A blob may lose its bytes while another form of them exists (a packed
+// weight), and get them back from that form. Which blobs lose their bytes is decided elsewhere:
+// backends/exec/model/weight_residency.h.
 #include "backends/base/blob.h"
 
 #include <stdlib.h>
@@ -17,8 +20,8 @@ struct inf_blob *inf_blob_create(size_t size_bytes)
     return blob;
 }
 
-// Memory for `size_bytes` bytes that are not set, and zeros behind them; NULL without memory.
-static void *allocate(size_t size_bytes)
+// Allocates `size_bytes` uninitialised bytes followed by zeroed slack; NULL if there is no memory.
+static void *alloc_bytes(size_t size_bytes)
 {
     size_t total;
     if (!inf_size_add(size_bytes, INF_BLOB_SLACK_BYTES + ALIGNMENT - 1, &total))
@@ -35,7 +38,7 @@ struct inf_blob *inf_blob_create_unset(size_t size_bytes)
     struct inf_blob *blob = calloc(1, sizeof *blob);
     if (blob == NULL)
         return NULL;
-    blob->data = allocate(size_bytes);
+    blob->data = alloc_bytes(size_bytes);
     if (blob->data == NULL) {
         free(blob);
         return NULL;
@@ -47,7 +50,7 @@ struct inf_blob *inf_blob_create_unset(size_t size_bytes)
 
 struct inf_blob *inf_blob_ref(struct inf_blob *blob)
 {
-    // Relaxed: whoever hands us the blob holds a reference, so it cannot vanish meanwhile.
+    // Relaxed: the caller holds a reference, so the blob cannot be freed during the call.
     atomic_fetch_add_explicit(&blob->references, 1, memory_order_relaxed);
     return blob;
 }
@@ -56,7 +59,8 @@ void inf_blob_unref(struct inf_blob **blob)
 {
     struct inf_blob *gone = *blob;
     *blob = NULL;
-    // Release our writes to whoever frees; acquire everybody's before freeing.
+    // Release this thread's writes to the thread that frees; acquire those of all others before
+    // freeing.
     if (gone == NULL || atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) != 1)
         return;
     inf_blob_form_unref(&gone->form);
@@ -77,7 +81,7 @@ bool inf_blob_restore(struct inf_blob *blob)
 {
     if (blob->data != NULL)
         return true;
-    void *data = allocate(blob->size_bytes);
+    void *data = alloc_bytes(blob->size_bytes);
     if (data == NULL)
         return false;
     blob->form->restore(blob->form, data);
@@ -88,7 +92,7 @@ bool inf_blob_restore(struct inf_blob *blob)
 
 struct inf_blob_form *inf_blob_form_ref(struct inf_blob_form *form)
 {
-    // Relaxed: whoever hands us the form holds a reference.
+    // Relaxed: the caller holds a reference.
     atomic_fetch_add_explicit(&form->references, 1, memory_order_relaxed);
     return form;
 }
@@ -97,7 +101,7 @@ void inf_blob_form_unref(struct inf_blob_form **form)
 {
     struct inf_blob_form *gone = *form;
     *form = NULL;
-    // Acquire-release: whoever frees sees what every other holder did.
+    // Acquire-release: the thread that frees sees the writes of every other holder.
     if (gone != NULL && atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) == 1)
         gone->destroy(gone);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads CLOCK_MONOTONIC.
 #include "backends/base/clock.h"
 
 #include <time.h>

@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-// 64 bits wide: what is multiplied by them is in nanoseconds.
+// 64 bits wide, so that products with them do not overflow 32 bits.
 #define INF_NS_PER_MS UINT64_C(1000000)
 #define INF_NS_PER_S  UINT64_C(1000000000)
 
-// Nanoseconds of CLOCK_MONOTONIC.
+// Returns the time of CLOCK_MONOTONIC in nanoseconds.
 uint64_t inf_clock_ns(void);
 
 #endif

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts the cores that this process may use: the affinity mask, bounded by cpu.max of its control
+// group and of all groups above it.
 #include "backends/base/cores.h"
 
 #include <inttypes.h>
@@ -16,16 +18,16 @@ static uint32_t affinity_cores(void)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
-    // Fails on machines of more than 1024 cores: then the quota alone decides.
+    // This call fails on machines of more than 1024 cores. Only the quota counts then.
     if (sched_getaffinity(0, sizeof(set), &set) != 0)
         return UINT32_MAX;
     int count = CPU_COUNT(&set);
     return count > 0 ? (uint32_t)count : 1;
 }
 
-// The path of this process's group below the root of the unified hierarchy, without a slash at its
-// end. False where there is none.
-static bool own_cgroup(const char *root, char *path, size_t size)
+// Writes the path of this process's control group below the root of the unified hierarchy, without
+// a slash at its end. Returns false if there is none.
+static bool read_cgroup_path(const char *root, char *path, size_t size)
 {
     char name[CGROUP_PATH];
     snprintf(name, sizeof(name), "%s/proc/self/cgroup", root);
@@ -45,7 +47,7 @@ static bool own_cgroup(const char *root, char *path, size_t size)
     return found;
 }
 
-// Cores that cpu.max of the group at `path` grants, rounded up; UINT32_MAX where it sets no bound.
+// Returns the cores that cpu.max of the group at `path` grants, rounded up; UINT32_MAX: no bound.
 static uint32_t quota_cores(const char *path)
 {
     char name[4096 + 16];
@@ -67,7 +69,7 @@ uint32_t inf_cores_quota(const char *root)
 {
     uint32_t cores = UINT32_MAX;
     char path[CGROUP_PATH];
-    if (!own_cgroup(root, path, sizeof(path)))
+    if (!read_cgroup_path(root, path, sizeof(path)))
         return cores;
     size_t top = strlen(root) + strlen(CGROUP_ROOT);
     while (strlen(path) > top) {

@@ -7,12 +7,12 @@
 
 #include "backends/base/role.h"
 
-// Cores of the affinity mask, bounded by the CPU quota of the process's control group (v2) and of all
-// groups above it. At least 1.
+// Returns the number of cores in the affinity mask, bounded by the CPU quota of the process's
+// control group (v2) and of all groups above it. At least 1.
 uint32_t inf_cores_usable(void) INF_MAY_BLOCK;
 
-// What the control groups grant alone, of the system whose files lie beneath `root` ("": this one);
-// UINT32_MAX where they set no bound.
+// Returns the cores that the control groups grant; UINT32_MAX if they set no bound. Their files are
+// read beneath `root`, which is "" except in tests.
 uint32_t inf_cores_quota(const char *root) INF_MAY_BLOCK;
 
 #endif

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Conversions of 16-bit floats on the bits of the number, for hosts without F16C and for tests.
+// Kernels that convert many numbers use vector instructions instead.
 #include "backends/base/half.h"
 
 #include <string.h>

@@ -5,16 +5,16 @@
 
 #include <stdint.h>
 
-// The float that the binary16 bits `half` stand for; exact, denormals and NaN included.
+// Returns the value of the binary16 bits `half`. Exact, denormals and NaN included.
 float inf_half_to_float(uint16_t half);
 
-// The binary16 bits nearest to `value`, ties to even; beyond 65519.99 it is infinity.
+// Returns the binary16 bits nearest to `value`, ties to even; infinity beyond 65519.99.
 uint16_t inf_half_from_float(float value);
 
-// The float that the bfloat16 bits stand for; exact.
+// Returns the value of the bfloat16 bits. Exact.
 float inf_bf16_to_float(uint16_t bits);
 
-// The bfloat16 bits nearest to `value`, ties to even.
+// Returns the bfloat16 bits nearest to `value`, ties to even.
 uint16_t inf_bf16_from_float(float value);
 
 #endif

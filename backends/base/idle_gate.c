@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lets background work run only while no request is served.
+//
+// Requests are counted on their way in and out. Work starts once the count has been 0 for
+// INF_IDLE_GATE_QUIET_NS. A request that arrives meanwhile sets `interrupted`, which the run of the
+// work polls as its `cancelled` flag. Waiting is by polling once per millisecond: no request has to
+// wake a waiter, so requests pay two atomic operations and nothing else.
+//
+// A daemon that is never idle must not starve background work: after INF_IDLE_GATE_TIMEOUT_NS the
+// caller may run one short piece at a time and back off for INF_IDLE_GATE_BACK_OFF_FACTOR times as
+// long.
 #include "backends/base/idle_gate.h"
 
 #include <time.h>
 
 #include "backends/base/clock.h"
 
-// How often whoever waits looks again.
-#define LOOK_NS 1000000
+// Interval of polls while waiting.
+#define POLL_NS 1000000
 
 void inf_idle_gate_begin_request(struct inf_idle_gate *idle_gate)
 {
@@ -26,15 +36,15 @@ void inf_idle_gate_shut_down(struct inf_idle_gate *idle_gate)
     atomic_store(&idle_gate->interrupted, true);
 }
 
-static bool is_calm(const struct inf_idle_gate *idle_gate)
+static bool is_idle(const struct inf_idle_gate *idle_gate)
 {
     return atomic_load(&idle_gate->busy) == 0 &&
            inf_clock_ns() - atomic_load(&idle_gate->served_ns) >= INF_IDLE_GATE_QUIET_NS;
 }
 
-static void nap(void)
+static void sleep_until_poll(void)
 {
-    nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
 }
 
 enum inf_idle_gate_result inf_idle_gate_wait_idle(struct inf_idle_gate *idle_gate)
@@ -42,23 +52,23 @@ enum inf_idle_gate_result inf_idle_gate_wait_idle(struct inf_idle_gate *idle_gat
     inf_role_check_may_block();
     uint64_t end_ns = inf_clock_ns() + INF_IDLE_GATE_TIMEOUT_NS;
     while (!atomic_load(&idle_gate->shutting_down)) {
-        // Taken back before the look: what comes in between is seen by one of the two.
+        // Cleared before the check: a request that arrives in between is seen by one of the two.
         atomic_store(&idle_gate->interrupted, false);
-        if (is_calm(idle_gate) && !atomic_load(&idle_gate->shutting_down))
+        if (is_idle(idle_gate) && !atomic_load(&idle_gate->shutting_down))
             return INF_IDLE_GATE_IDLE;
         if (inf_clock_ns() >= end_ns)
             return INF_IDLE_GATE_TIMEOUT;
-        nap();
+        sleep_until_poll();
     }
     return INF_IDLE_GATE_SHUT_DOWN;
 }
 
-void inf_idle_gate_wait_shared(const struct inf_idle_gate *idle_gate, const atomic_bool *ending)
+void inf_idle_gate_wait_shared(const struct inf_idle_gate *idle_gate, const atomic_bool *stop)
 {
     inf_role_check_may_block();
     uint64_t end_ns = inf_clock_ns() + INF_IDLE_GATE_TIMEOUT_NS;
-    while (!is_calm(idle_gate) && !atomic_load(ending) && inf_clock_ns() < end_ns)
-        nap();
+    while (!is_idle(idle_gate) && !atomic_load(stop) && inf_clock_ns() < end_ns)
+        sleep_until_poll();
 }
 
 bool inf_idle_gate_back_off(struct inf_idle_gate *idle_gate, uint64_t worked_ns)
@@ -69,6 +79,6 @@ bool inf_idle_gate_back_off(struct inf_idle_gate *idle_gate, uint64_t worked_ns)
                             : INF_IDLE_GATE_BACK_OFF_MAX_NS;
     uint64_t end_ns = inf_clock_ns() + pause_ns;
     while (!atomic_load(&idle_gate->shutting_down) && inf_clock_ns() < end_ns)
-        nap();
+        sleep_until_poll();
     return !atomic_load(&idle_gate->shutting_down);
 }

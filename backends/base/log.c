@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Formats one line and hands it to the sink, if its level is enabled.
 #include "backends/base/log.h"
 
 #include <stdarg.h>

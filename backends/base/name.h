@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enumerators as people write them: a table of names, by value.
+// Tables of names: enumerators as settings and messages write them, indexed by value.
 #ifndef INF_BACKENDS_BASE_NAME_H
 #define INF_BACKENDS_BASE_NAME_H
 
 #include <stddef.h>
 
-// The index of `text` among `count` names; `count` where it is none of them.
+// Returns the index of `text` among `count` names; `count` if it is none of them.
 size_t inf_name_find(const char *const *names, size_t count, const char *text);
 
 #endif

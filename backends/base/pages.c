@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Allocates aligned memory and asks the kernel for large pages in it (madvise(2), MADV_HUGEPAGE).
 #include "backends/base/pages.h"
 
 #include <stdint.h>
@@ -12,8 +13,8 @@ void *inf_pages_alloc(size_t alignment, size_t size)
     void *memory = NULL;
     if (posix_memalign(&memory, alignment, size) != 0)
         return NULL;
-    // Only large pages that lie in it: more would take memory that nobody asked for, and so would beginning
-    // at one.
+    // Ask only for large pages that lie wholly inside: any other would take more memory than the
+    // caller asked for.
     uintptr_t first = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
     uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(LARGE_PAGE - 1);
     if (first < end)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of which much is read in one go: weights, tensors, scratch. Large pages spare the processor most of
-// its look-ups of where a page lies, which are dear in virtual machines.
+// Memory that is read in bulk: weights, tensors, scratch. Large pages avoid most misses of the
+// address-translation cache (TLB), which are expensive in virtual machines.
 #ifndef INF_BACKENDS_BASE_PAGES_H
 #define INF_BACKENDS_BASE_PAGES_H
 
@@ -8,9 +8,9 @@
 
 #include "proto/core/attributes.h"
 
-// Memory of `size` bytes, not set, at a multiple of `alignment`, which is a power of two and at least that of
-// a pointer; NULL without memory. Of the kernel it asks large pages where whole ones lie in it, which may be
-// given or not. Whoever takes it frees it with free().
+// Returns `size` uninitialised bytes at a multiple of `alignment`, a power of two that is at least
+// the size of a pointer; NULL if there is no memory. Asks the kernel for large pages where whole
+// ones fit; the kernel may refuse. The caller frees it with free().
 void *inf_pages_alloc(size_t alignment, size_t size) INF_NODISCARD;
 
 #endif

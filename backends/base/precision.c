@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The names of precisions, as settings and replies write them.
 #include "backends/base/precision.h"
 
 #include <stddef.h>

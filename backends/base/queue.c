@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// A bounded queue: a ring buffer under a mutex, with two ways to wake its reader.
+//
+// A reader that blocks sleeps on a condition variable. A reader that is an event loop watches an
+// eventfd. Writing to an eventfd is a system call, so it is done once per burst: `announced` is set
+// by the first push after the queue was empty, and later pushes skip the write. While the reader
+// polls by itself (inf_queue_begin_polling()), no push writes at all.
+//
+// No wake-up is lost: the reader clears the eventfd before it pops. An item that is pushed between
+// the last pop and the next sleep finds `announced` cleared, so its push writes. When polling ends,
+// the queue reports whether items arrived that the eventfd does not show.
 #include "backends/base/queue.h"
 
 #include <errno.h>
@@ -16,8 +26,8 @@ struct inf_queue {
     size_t head; // index of the oldest item
     size_t count;
     size_t waiting; // threads inside inf_queue_pop()
-    bool looking;   // the reader sees items without the eventfd
-    bool announced; // the eventfd has been written to since the queue was empty last
+    bool polling;   // the reader pops without watching the eventfd
+    bool announced; // the eventfd was written since the queue was last empty
     bool closed;
     int fd; // -1 without one
     void *items[];
@@ -64,15 +74,15 @@ static void wake_fd(const struct inf_queue *queue)
         ;
 }
 
-// Whether the eventfd is to be written to now: one write for a burst.
-static bool announce(struct inf_queue *queue) INF_ATTR(requires_capability(queue->mutex))
+// Returns whether the eventfd must be written now, and notes that it is: one write per burst.
+static bool claim_announcement(struct inf_queue *queue) INF_ATTR(requires_capability(queue->mutex))
 {
-    bool wake = queue->count > 0 && !queue->announced && !queue->looking;
+    bool wake = queue->count > 0 && !queue->announced && !queue->polling;
     queue->announced |= wake;
     return wake;
 }
 
-static bool push(struct inf_queue *queue, void *item, bool quietly)
+static bool push_item(struct inf_queue *queue, void *item, bool deferred)
 {
     inf_mutex_lock(&queue->mutex);
     bool accepted = !queue->closed && queue->count < queue->capacity;
@@ -81,7 +91,7 @@ static bool push(struct inf_queue *queue, void *item, bool quietly)
         queue->items[(queue->head + queue->count++) % queue->capacity] = item;
         wake = queue->waiting > 0;
     }
-    bool wake_reader = accepted && !quietly && announce(queue);
+    bool wake_reader = accepted && !deferred && claim_announcement(queue);
     inf_mutex_unlock(&queue->mutex);
     if (wake)
         inf_cond_signal(&queue->filled);
@@ -92,18 +102,18 @@ static bool push(struct inf_queue *queue, void *item, bool quietly)
 
 bool inf_queue_push(struct inf_queue *queue, void *item)
 {
-    return push(queue, item, false);
+    return push_item(queue, item, false);
 }
 
 bool inf_queue_push_deferred(struct inf_queue *queue, void *item)
 {
-    return push(queue, item, true);
+    return push_item(queue, item, true);
 }
 
 void inf_queue_notify(struct inf_queue *queue)
 {
     inf_mutex_lock(&queue->mutex);
-    bool wake = announce(queue);
+    bool wake = claim_announcement(queue);
     inf_mutex_unlock(&queue->mutex);
     if (wake)
         wake_fd(queue);
@@ -145,14 +155,14 @@ void *inf_queue_try_pop(struct inf_queue *queue)
 void inf_queue_begin_polling(struct inf_queue *queue)
 {
     inf_mutex_lock(&queue->mutex);
-    queue->looking = true;
+    queue->polling = true;
     inf_mutex_unlock(&queue->mutex);
 }
 
 bool inf_queue_end_polling(struct inf_queue *queue)
 {
     inf_mutex_lock(&queue->mutex);
-    queue->looking = false;
+    queue->polling = false;
     bool waits = queue->count > 0;
     inf_mutex_unlock(&queue->mutex);
     return waits;

@@ -21,39 +21,41 @@ struct inf_queue;
 enum inf_code inf_queue_create(struct inf_queue **out_queue, size_t capacity, bool with_fd,
                                struct inf_error *err) INF_NODISCARD;
 
-// Frees the queue; items still in it are the caller's loss. NULL is fine.
+// Frees the queue, but not the items still in it. NULL is fine.
 void inf_queue_destroy(struct inf_queue **queue);
 
-// Appends `item`; false where the queue is full or closed. Never blocks longer than a swap.
+// Appends `item`. Returns false if the queue is full or closed. Never blocks.
 bool inf_queue_push(struct inf_queue *queue, void *item) INF_NODISCARD;
 
-// As inf_queue_push(), but whoever watches the eventfd is told by inf_queue_notify() only, which has to follow.
+// As inf_queue_push(), but does not write the eventfd. The caller calls inf_queue_notify()
+// afterwards.
 bool inf_queue_push_deferred(struct inf_queue *queue, void *item) INF_NODISCARD;
-// Makes the eventfd readable where items wait for which it has not been, unless the reader looks by itself.
+// Makes the eventfd readable if items were queued without notice and the reader does not poll.
 void inf_queue_notify(struct inf_queue *queue);
 
-// Takes the oldest item, waiting for one; NULL once the queue is closed and empty. Blocks.
+// Removes the oldest item and returns it; waits for one. NULL once the queue is closed and empty.
 void *inf_queue_pop(struct inf_queue *queue) INF_MAY_BLOCK;
 
-// Takes the oldest item, or NULL where there is none. Never blocks.
+// Removes the oldest item and returns it; NULL if the queue is empty. Never blocks.
 void *inf_queue_try_pop(struct inf_queue *queue);
 
-// The eventfd, for a queue made with one; -1 otherwise. The queue owns it. The reader calls
+// Returns the eventfd, which the queue owns; -1 if it was created without one. The reader calls
 // inf_queue_fd_clear() first and then pops until NULL, so that no wake-up is lost.
 int inf_queue_fd(const struct inf_queue *queue);
 
-// Until inf_queue_end_polling(), pushes leave the eventfd alone: the reader looks by itself.
+// Until inf_queue_end_polling(), pushes do not write the eventfd: the reader pops by itself.
 void inf_queue_begin_polling(struct inf_queue *queue);
-// Pushes make the eventfd readable again. True: items wait by now, for which it has not been.
+// Lets pushes write the eventfd again. Returns true if items are queued that it does not show: the
+// caller must pop them.
 bool inf_queue_end_polling(struct inf_queue *queue) INF_NODISCARD;
 
 // Makes the eventfd unreadable until the next push; does nothing for a queue without one.
 void inf_queue_fd_clear(struct inf_queue *queue);
 
-// No further push succeeds; readers get what is left and then NULL.
+// Closes the queue: pushes fail, and readers get the items that are left and then NULL.
 void inf_queue_close(struct inf_queue *queue);
 
-// Items waiting now.
+// Returns the number of queued items.
 size_t inf_queue_count(struct inf_queue *queue);
 
 #endif

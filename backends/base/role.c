@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps the role of each thread in a thread-local pointer and aborts on a call that the role
+// forbids.
 #include "backends/base/role.h"
 
 #include <assert.h>
@@ -7,7 +9,7 @@
 struct inf_role inf_role_loop;
 struct inf_role inf_role_worker;
 
-// The role of the calling thread: a fact about the thread, so it lives with the thread.
+// The role of the calling thread; NULL: none.
 static _Thread_local const struct inf_role *thread_role;
 
 static void enter(const struct inf_role *role)

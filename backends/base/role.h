@@ -11,7 +11,7 @@ struct INF_ATTR(capability("role")) inf_role {
     int unused;
 };
 
-// Names for the analysis; nothing is ever stored in them.
+// Names for the static analysis. Nothing is stored in them.
 extern struct inf_role inf_role_loop;
 extern struct inf_role inf_role_worker;
 
@@ -19,8 +19,8 @@ extern struct inf_role inf_role_worker;
 #define INF_ON_WORKER INF_ATTR(requires_capability(inf_role_worker)) // only from worker threads
 #define INF_MAY_BLOCK INF_ATTR(locks_excluded(inf_role_loop))        // never from the loop thread
 
-// First statement of whatever libevent calls: tells the analysis that this is the loop thread, and
-// aborts where the thread has another role. The first caller of a thread gives it the role.
+// Call it first in every libevent callback: tells the analysis that this is the loop thread, and
+// aborts if the thread has another role. The first call on a thread gives it the role.
 void inf_role_enter_loop(void) INF_ATTR(assert_capability(inf_role_loop));
 
 // First statement of a worker's (or the loader's) main function. As above, for the worker role.
@@ -30,7 +30,7 @@ void inf_role_enter_worker(void) INF_ATTR(assert_capability(inf_role_worker));
 // without a role (tests, tools) pass.
 void inf_role_check_may_block(void) INF_MAY_BLOCK;
 
-// Takes the calling thread's role away; for a thread that stops being a loop (tests).
+// Removes the role of the calling thread; for tests that run a loop on a thread for a while.
 void inf_role_leave(void);
 
 #endif

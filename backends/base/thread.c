@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Wraps pthreads. A call that can only fail by misuse aborts. Threads start with all signals
+// blocked, because signals belong to the event loop.
 #include "backends/base/thread.h"
 
 #include <assert.h>
@@ -18,8 +20,8 @@
 #define PROMPT_SLICE_NS   100000u // the shortest
 #define RESET_ON_FORK     1u      // SCHED_FLAG_RESET_ON_FORK: threads begin with the usual slice
 
-// The pthread calls below fail on misuse only, which is a programmer error.
-static void must(int result)
+// Aborts if a pthread call failed: the calls below fail only by misuse.
+static void require_success(int result)
 {
     assert(result == 0);
     (void)result;
@@ -27,41 +29,41 @@ static void must(int result)
 
 void inf_mutex_init(struct inf_mutex *mutex)
 {
-    must(pthread_mutex_init(&mutex->native, NULL));
+    require_success(pthread_mutex_init(&mutex->native, NULL));
 }
 
 void inf_mutex_fini(struct inf_mutex *mutex)
 {
-    must(pthread_mutex_destroy(&mutex->native));
+    require_success(pthread_mutex_destroy(&mutex->native));
 }
 
 void inf_mutex_lock(struct inf_mutex *mutex) INF_ATTR(no_thread_safety_analysis)
 {
-    must(pthread_mutex_lock(&mutex->native));
+    require_success(pthread_mutex_lock(&mutex->native));
 }
 
 void inf_mutex_unlock(struct inf_mutex *mutex) INF_ATTR(no_thread_safety_analysis)
 {
-    must(pthread_mutex_unlock(&mutex->native));
+    require_success(pthread_mutex_unlock(&mutex->native));
 }
 
 void inf_cond_init(struct inf_cond *cond)
 {
     pthread_condattr_t attributes;
-    must(pthread_condattr_init(&attributes));
-    must(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC));
-    must(pthread_cond_init(&cond->native, &attributes));
-    must(pthread_condattr_destroy(&attributes));
+    require_success(pthread_condattr_init(&attributes));
+    require_success(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC));
+    require_success(pthread_cond_init(&cond->native, &attributes));
+    require_success(pthread_condattr_destroy(&attributes));
 }
 
 void inf_cond_fini(struct inf_cond *cond)
 {
-    must(pthread_cond_destroy(&cond->native));
+    require_success(pthread_cond_destroy(&cond->native));
 }
 
 void inf_cond_wait(struct inf_cond *cond, struct inf_mutex *mutex)
 {
-    must(pthread_cond_wait(&cond->native, &mutex->native));
+    require_success(pthread_cond_wait(&cond->native, &mutex->native));
 }
 
 bool inf_cond_wait_until(struct inf_cond *cond, struct inf_mutex *mutex, uint64_t deadline_ns)
@@ -75,15 +77,15 @@ bool inf_cond_wait_until(struct inf_cond *cond, struct inf_mutex *mutex, uint64_
 
 void inf_cond_signal(struct inf_cond *cond)
 {
-    must(pthread_cond_signal(&cond->native));
+    require_success(pthread_cond_signal(&cond->native));
 }
 
 void inf_cond_broadcast(struct inf_cond *cond)
 {
-    must(pthread_cond_broadcast(&cond->native));
+    require_success(pthread_cond_broadcast(&cond->native));
 }
 
-// What a new thread needs to know; freed by it.
+// Arguments of a new thread, which frees them.
 struct launch {
     void (*body)(void *);
     void *argument;
@@ -109,13 +111,13 @@ enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void
     launch->argument = argument;
     strncpy(launch->name, name, sizeof launch->name - 1);
 
-    // Signals are the loop's business: every other thread starts with all of them blocked.
+    // The loop handles signals: every other thread starts with all of them blocked.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
-    must(pthread_sigmask(SIG_SETMASK, &all, &before));
+    require_success(pthread_sigmask(SIG_SETMASK, &all, &before));
     int result = pthread_create(&thread->native, NULL, run, launch);
-    must(pthread_sigmask(SIG_SETMASK, &before, NULL));
+    require_success(pthread_sigmask(SIG_SETMASK, &before, NULL));
     if (result != 0) {
         free(launch);
         return inf_fail(err, INF_EXHAUSTED, "thread '%s': %s", name, strerror(result));
@@ -128,7 +130,7 @@ void inf_thread_join(struct inf_thread *thread)
 {
     if (!thread->started)
         return;
-    must(pthread_join(thread->native, NULL));
+    require_success(pthread_join(thread->native, NULL));
     thread->started = false;
 }
 
@@ -140,7 +142,7 @@ struct idle_call {
 static void run_idle(void *context)
 {
     const struct idle_call *call = context;
-    // Where that is refused (a system call filter), the work is done all the same.
+    // If a system call filter refuses this, the work runs with normal priority.
     (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
     call->body(call->argument);
 }
@@ -156,7 +158,7 @@ enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *
     return INF_OK;
 }
 
-// struct sched_attr of sched_setattr(2), for which the C library has neither name nor call.
+// struct sched_attr of sched_setattr(2); the C library declares neither the struct nor the call.
 struct attributes {
     uint32_t size;
     uint32_t policy;
@@ -176,7 +178,7 @@ void inf_thread_set_low_latency(void)
                                     .runtime_ns = PROMPT_SLICE_NS};
     if (syscall(SYS_sched_setattr, 0, &attributes, 0) == 0)
         return;
-    attributes.nice = nice; // a higher one has to be granted
+    attributes.nice = nice; // a negative value needs RLIMIT_NICE
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 

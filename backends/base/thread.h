@@ -24,23 +24,23 @@ struct inf_thread {
     bool started;
 };
 
-// Prepares an embedded mutex. Aborts where the system has none to give.
+// Initialises an embedded mutex. Aborts if the system cannot provide one.
 void inf_mutex_init(struct inf_mutex *mutex);
-// Releases an embedded mutex that nobody holds.
+// Releases an embedded mutex, which no thread may hold.
 void inf_mutex_fini(struct inf_mutex *mutex);
-// Waits for the mutex. Held for a swap at most, so the loop may call it too.
+// Locks the mutex. Mutexes are held for a few instructions only, so the loop may call this, too.
 void inf_mutex_lock(struct inf_mutex *mutex) INF_ATTR(acquire_capability(*mutex));
-// Gives the mutex back.
+// Unlocks the mutex.
 void inf_mutex_unlock(struct inf_mutex *mutex) INF_ATTR(release_capability(*mutex));
 
-// Prepares an embedded condition. Aborts where the system has none to give.
+// Initialises an embedded condition. Aborts if the system cannot provide one.
 void inf_cond_init(struct inf_cond *cond);
-// Releases an embedded condition that nobody waits for.
+// Releases an embedded condition, on which no thread may wait.
 void inf_cond_fini(struct inf_cond *cond);
 // Waits until signalled; may wake without a signal. Blocks: never on the loop thread.
 void inf_cond_wait(struct inf_cond *cond, struct inf_mutex *mutex)
     INF_ATTR(requires_capability(*mutex));
-// As inf_cond_wait(), at most until `deadline_ns` of inf_clock_ns(). False where time ran out.
+// As inf_cond_wait(), at most until `deadline_ns` of inf_clock_ns(). Returns false on timeout.
 bool inf_cond_wait_until(struct inf_cond *cond, struct inf_mutex *mutex, uint64_t deadline_ns)
     INF_ATTR(requires_capability(*mutex));
 // Wakes one waiter.
@@ -55,26 +55,27 @@ void inf_cond_broadcast(struct inf_cond *cond);
 enum inf_code inf_thread_start(struct inf_thread *thread, const char *name, void (*body)(void *),
                                void *argument, struct inf_error *err) INF_NODISCARD;
 
-// Runs `body(argument)` to its end on a thread that only gets processor time that nobody else wants
-// (SCHED_IDLE, where the system allows that), and waits for it. It must hold no lock that others need.
+// Runs `body(argument)` on a thread that gets only CPU time that no other thread wants (SCHED_IDLE,
+// if the system allows it), and waits for its end. The body must hold no lock that other threads
+// need.
 //
 // INF_EXHAUSTED  the system refuses a thread.
 enum inf_code inf_thread_run_idle(const char *name, void (*body)(void *), void *argument,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Has the calling thread, and those that it starts, give way for good to others that wake up: a nice
-// value of 10 and, from Linux 6.12 on, slices that any other thread's interrupt (sched_setattr(2)).
-// Unlike an idle thread it goes on, more slowly, where processors are never free. Where the system
-// refuses it, all stays as it is.
+// Lowers the priority of the calling thread, and of threads that it starts later, for good: a nice
+// value of 10 and, from Linux 6.12 on, time slices that any waking thread interrupts
+// (sched_setattr(2)). Unlike an idle thread it makes progress when no CPU is free. No effect if the
+// system refuses.
 void inf_thread_set_background(void);
 
-// Has the calling thread, which never computes for long, get a processor soon after it wakes, though all
-// of them compute: from Linux 6.12 on, slices of a tenth of a millisecond, which interrupt longer ones, and a
-// nice value of -10 where that is granted (RLIMIT_NICE). Threads that it starts inherit neither. Where the
-// system refuses it, all stays as it is.
+// Lets the calling thread run soon after it wakes up, even if all CPUs compute: from Linux 6.12 on,
+// time slices of 0.1 ms, which interrupt longer ones, and a nice value of -10 if RLIMIT_NICE grants
+// it. For threads that never compute for long. Threads that it starts inherit neither. No effect if
+// the system refuses.
 void inf_thread_set_low_latency(void);
 
-// Waits for a started thread to end; nothing to do for one never started. Blocks.
+// Waits for the thread to end. No effect on a thread that was never started. Blocks.
 void inf_thread_join(struct inf_thread *thread);
 
 #endif
