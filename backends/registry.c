@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds backends by name, and opens the devices of all backends that can start here. A backend that
+// cannot start is left out, with the reason.
 #include "backends/registry.h"
 
 #include <assert.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backend is, for those who write one. Each entry is called by device.c after it has checked
-// the arguments; docs/explanation/backends.md walks through it. Entries marked (optional) may be NULL.
+// The interface of a backend, for authors of backends. Each entry is called by device.c after it
+// has checked the arguments; docs/explanation/backends.md walks through it. Entries marked
+// (optional) may be NULL.
 #ifndef INF_BACKENDS_DEVICE_BACKEND_H
 #define INF_BACKENDS_DEVICE_BACKEND_H
 
@@ -9,21 +10,21 @@
 
 // First member of a backend's own device struct.
 struct inf_device {
-    const struct inf_backend *backend; // set by device.c
-    _Atomic uint32_t references;       // set by device.c
-    _Atomic uint64_t weight_bytes;     // counted by device.c: programs' weight_bytes
-    _Atomic uint64_t buffer_bytes;     // counted by device.c: what inf_buffer_alloc() gave
-    _Atomic uint32_t allocations;      // counted by device.c: that the two are made of
-    _Atomic uint64_t held_bytes;       // counted by device.c: inf_device_add_held()
-    _Atomic uint32_t held_tensors;     // counted by device.c
-    _Atomic uint32_t held_buffers;     // counted by device.c
-    _Atomic uint64_t total_bytes;      // counted by device.c: all of these
-    _Atomic uint64_t peak_bytes;       // counted by device.c: the most that total_bytes was
+    const struct inf_backend *backend;          // set by device.c
+    _Atomic uint32_t references;                // set by device.c
+    _Atomic uint64_t weight_bytes;              // counted by device.c: programs' weight_bytes
+    _Atomic uint64_t buffer_bytes;              // counted by device.c: what inf_buffer_alloc() gave
+    _Atomic uint32_t allocations;               // counted by device.c: of weights and buffers
+    _Atomic uint64_t held_bytes;                // counted by device.c: inf_device_add_held()
+    _Atomic uint32_t held_tensors;              // counted by device.c
+    _Atomic uint32_t held_buffers;              // counted by device.c
+    _Atomic uint64_t total_bytes;               // counted by device.c: all of these
+    _Atomic uint64_t peak_bytes;                // counted by device.c: highest total_bytes so far
     _Atomic uint64_t counts[INF_DEVICE_COUNTS]; // inf_device_add_count()
     struct inf_device_info info;                // filled by open()
 };
 
-// Who made a buffer, and so who frees it.
+// Which code allocated a buffer and must free it.
 enum inf_buffer_origin {
     INF_BUFFER_BACKEND,  // the backend's own entry
     INF_BUFFER_HOST,     // device.c, with host memory of its own
@@ -36,7 +37,7 @@ struct inf_buffer {
     size_t size_bytes;             // set by device.c
     size_t counted_bytes;          // set by device.c: its part of the device's buffer_bytes
     enum inf_buffer_origin origin; // set by device.c
-    void *host;                    // filled by alloc or import; NULL where the host cannot see it
+    void *host;                    // filled by alloc or import; NULL: not visible to the host
 };
 
 // First member of a backend's own program struct.
@@ -44,55 +45,57 @@ struct inf_program {
     struct inf_device *device; // set by device.c
     uint32_t slots;            // set by device.c
     uint64_t counted_bytes;    // set by device.c: its part of the device's weight_bytes
-    uint64_t weight_bytes;     // filled by compile(): what is this program's alone
-    bool
-        weights_move; // filled by compile(): they come and go, and the backend counts them while they are there
-    uint64_t scratch_bytes; // filled by compile(): beside the arena, what runs need, of all slots
-    uint32_t lowered_nodes; // filled by compile(): computed in less than fp32
+    uint64_t weight_bytes;     // filled by compile(): weights that no other program shares
+    // Filled by compile(). True: weights are uploaded and evicted during the program's life, and
+    // the backend counts them itself.
+    bool weights_move;
+    uint64_t scratch_bytes; // filled by compile(): memory of runs besides the arena, all slots
+    uint32_t lowered_nodes; // filled by compile(): nodes computed in less than fp32
 };
 
-// Counts weights that several programs share, one allocation, as the device's until
-// inf_device_uncount_weights(). Any thread.
+// Adds one allocation of weights that several programs share to the device's memory in use. Any
+// thread.
 void inf_device_count_weights(struct inf_device *device, uint64_t bytes);
 
-// Takes back what inf_device_count_weights() counted. Any thread.
+// Subtracts an allocation that inf_device_count_weights() added. Any thread.
 void inf_device_uncount_weights(struct inf_device *device, uint64_t bytes);
 
 struct inf_backend {
     const char *name;
     int priority;
 
-    // Hears of the options before anything else is asked, once. (optional)
+    // Receives the options, once, before any other call. (optional)
     //
-    // INF_UNAVAILABLE  what the options name is not there.
+    // INF_UNAVAILABLE  a file that the options name does not exist.
     enum inf_code (*prepare)(const struct inf_device_options *options, struct inf_error *err);
 
-    // Whether hardware of its own may be here: a glance, no driver is loaded. Where it says no, the
-    // backend is opened only if it is asked for by name. (optional: always)
+    // Returns whether hardware for this backend may be present. Cheap: loads no driver. If it
+    // returns false, the backend is opened only if it is requested by name. (optional: true)
     bool (*hardware)(void);
 
-    // How many devices there are. Cheap, without side effects.
+    // Returns the number of devices. Cheap, without side effects.
     uint32_t (*probe)(void);
 
-    // Opens device `index`: allocates the backend's struct and fills `info`, or fails and leaves
-    // nothing behind.
+    // Opens device `index`: allocates the backend's struct and fills `info`. Frees everything on
+    // failure.
     enum inf_code (*open)(struct inf_device **out_device, uint32_t index,
                           const struct inf_device_options *options, struct inf_error *err);
 
-    // Frees what open() made. No program or buffer is left.
+    // Frees the device. All its programs and buffers are already freed.
     void (*close)(struct inf_device *device);
 
-    // Whether the node can be computed; if not, INF_UNSUPPORTED with the reason in `err`.
+    // Returns INF_OK if the node can be computed, else INF_UNSUPPORTED with the reason in `err`.
     enum inf_code (*supports)(struct inf_device *device, const struct inf_graph *graph,
                               uint32_t node, struct inf_error *err);
 
-    // (optional: there is nothing to measure) Decides what fused_into() and compile() answer for the
-    // segment; what was decided stays so while the device is open. May block.
+    // Measures which kernels suit the segment best. fused_into() and compile() use the result,
+    // which stays the same while the device is open. May block. (optional: kernels are chosen by
+    // rule)
     void (*choose_kernels)(struct inf_device *device, const struct inf_segment *segment);
 
-    // (optional: none is) The later node of the segment whose step also computes `node`;
-    // INF_NODE_NONE where `node` has a step of its own. Its operands stay until that step has run, its
-    // result is stored nowhere. compile() decides alike.
+    // Returns the later node of the segment whose step also computes `node`; INF_NODE_NONE if
+    // `node` has its own step. A fused node's operands stay until that step has run; its result is
+    // not stored. compile() must fuse the same nodes. (optional: no node is fused)
     uint32_t (*fused_into)(struct inf_device *device, const struct inf_segment *segment,
                            uint32_t node);
 
@@ -115,12 +118,12 @@ struct inf_backend {
     // Frees what buffer_alloc or buffer_import made. (optional, as those)
     void (*buffer_free)(struct inf_buffer *buffer);
 
-    // Allocates the backend's program struct and fills it, or fails and leaves nothing behind.
+    // Allocates the backend's program struct and fills it. Frees everything on failure.
     enum inf_code (*compile)(struct inf_program **out_program, struct inf_device *device,
                              const struct inf_segment *segment, uint32_t flags,
                              struct inf_error *err);
 
-    // Frees what compile() made.
+    // Frees the program.
     void (*program_destroy)(struct inf_program *program);
 
     // As inf_program_packed_form(). (optional: runs read every constant as the graph has it)

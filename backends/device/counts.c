@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Named counters of a device, for status replies and tests.
 #include "backends/device/counts.h"
 
 #include "backends/device/backend.h"
@@ -25,7 +26,7 @@ const char *inf_device_count_name(enum inf_device_count count)
 
 void inf_device_add_count(struct inf_device *device, enum inf_device_count count, uint64_t amount)
 {
-    // Relaxed: a number for people, which orders nothing.
+    // Relaxed: the number is for display and orders no other access.
     atomic_fetch_add_explicit(&device->counts[count], amount, memory_order_relaxed);
 }
 

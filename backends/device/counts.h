@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device has counted since it was opened. Only devices with memory of their own have all of it.
+// Counters of a device since it was opened. Some stay 0 on devices that use host memory.
 #ifndef INF_BACKENDS_DEVICE_COUNTS_H
 #define INF_BACKENDS_DEVICE_COUNTS_H
 
@@ -24,13 +24,13 @@ enum inf_device_count {
     INF_DEVICE_COUNTS
 };
 
-// Its name: "inputs_in_place". Static.
+// Returns the name of a counter, such as "inputs_in_place". Static.
 const char *inf_device_count_name(enum inf_device_count count);
 
-// Adds to a count. Any thread.
+// Adds `amount` to a counter. Any thread.
 void inf_device_add_count(struct inf_device *device, enum inf_device_count count, uint64_t amount);
 
-// What it is now. Any thread.
+// Returns the value of a counter. Any thread.
 uint64_t inf_device_get_count(const struct inf_device *device, enum inf_device_count count);
 
 #endif

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The checked front of devices: asserts what backends may rely on, counts references, memory and
+// allocations, and supplies defaults for the optional entries of a backend.
 #include "backends/device/device.h"
 
 #include <assert.h>
@@ -50,7 +52,7 @@ enum inf_code inf_device_open(struct inf_device **out_device, const struct inf_b
 
 struct inf_device *inf_device_ref(struct inf_device *device)
 {
-    // Relaxed: whoever passes the pointer on already orders what it points to.
+    // Relaxed: the caller holds a reference.
     atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
     return device;
 }
@@ -61,7 +63,7 @@ void inf_device_unref(struct inf_device **device)
     *device = NULL;
     if (last == NULL)
         return;
-    // Release what this holder did; the last one acquires what all the others released.
+    // Release this holder's writes; the last holder acquires those of all others.
     if (atomic_fetch_sub_explicit(&last->references, 1, memory_order_acq_rel) == 1)
         last->backend->close(last);
 }
@@ -99,7 +101,7 @@ uint32_t inf_device_fused_into(struct inf_device *device, const struct inf_segme
 
 // --- counting ---
 
-// Adds to what is in use, and notes it where it has never been as much.
+// Adds to the memory in use and updates the peak.
 static void raise_total(struct inf_device *device, uint64_t bytes)
 {
     uint64_t total =
@@ -111,7 +113,7 @@ static void raise_total(struct inf_device *device, uint64_t bytes)
         ;
 }
 
-// Counts an allocation; one of nothing is none.
+// Counts an allocation, unless it has no bytes.
 static void count_in(struct inf_device *device, _Atomic uint64_t *counter, uint64_t bytes)
 {
     if (bytes == 0)
@@ -121,7 +123,7 @@ static void count_in(struct inf_device *device, _Atomic uint64_t *counter, uint6
     raise_total(device, bytes);
 }
 
-// Takes count_in() back.
+// Reverses count_in().
 static void count_out(struct inf_device *device, _Atomic uint64_t *counter, uint64_t bytes)
 {
     if (bytes == 0)
@@ -148,7 +150,7 @@ static enum inf_code host_alloc(struct inf_buffer **out_buffer, size_t size_byte
         return inf_fail_reason(err, INF_EXHAUSTED, INF_REASON_HOST_OOM,
                                "no memory for a buffer of %zu bytes", size_bytes);
     }
-    // Touched here so that the first run takes no page faults, and nothing old shows through.
+    // Written here, so that the first run takes no page faults and old memory contents do not leak.
     memset(host, 0, total);
     buffer->host = host;
     *out_buffer = buffer;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Imports a region of host memory into each device once, at its first use, and keeps the import
+// until the region goes. A device that cannot import it is not asked again.
 #include "backends/device/mapping.h"
 
 #include <stdlib.h>
@@ -6,17 +8,17 @@
 #include "backends/base/thread.h"
 #include "backends/device/backend.h"
 
-// What a device made of it.
+// The mapping as one device sees it.
 struct import {
     struct import *next;
     struct inf_device *device; // a reference
-    struct inf_buffer *buffer; // NULL: it cannot
+    struct inf_buffer *buffer; // NULL: the device cannot import the mapping
 };
 
 struct inf_mapping {
     void *host;
     size_t size_bytes;
-    struct inf_mutex mutex; // guards the list; what is in it stays until the end
+    struct inf_mutex mutex; // guards the list; entries stay until the mapping is destroyed
     struct import *imports;
 };
 
@@ -39,7 +41,7 @@ static bool is_of(const struct import *import, const struct inf_device *device)
     return import->device == device && (import->buffer == NULL || !inf_buffer_lost(import->buffer));
 }
 
-// Tells the device; NULL without memory.
+// Imports the mapping into the device and adds it to the list; NULL if there is no memory.
 static struct import *add_import(struct inf_mapping *mapping, struct inf_device *device)
     INF_ATTR(requires_capability(mapping->mutex))
 {
@@ -49,13 +51,13 @@ static struct import *add_import(struct inf_mapping *mapping, struct inf_device 
     import->device = inf_device_ref(device);
     if (inf_buffer_import(&import->buffer, device, mapping->host, mapping->size_bytes, NULL) !=
         INF_OK)
-        import->buffer = NULL; // it is not asked again
+        import->buffer = NULL; // the device is not asked again
     import->next = mapping->imports;
     mapping->imports = import;
     return import;
 }
 
-// The whole mapping as the device has it; NULL where it cannot.
+// Returns the imported mapping; NULL if the device cannot import it.
 static struct inf_buffer *find_buffer(struct inf_mapping *mapping, struct inf_device *device)
 {
     inf_mutex_lock(&mapping->mutex);

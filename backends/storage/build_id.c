@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the build ID that the linker wrote into this program or library: a note in one of its
+// PT_NOTE segments, in memory.
 #include "backends/storage/build_id.h"
 
 #include <elf.h>
@@ -11,11 +13,11 @@
 
 #include "proto/core/span.h"
 
-// Notes, their names and what they say each begin at a multiple of it.
+// Notes, their names and their contents each begin at a multiple of this.
 #define NOTE_ALIGNMENT 4
 
 struct search {
-    uintptr_t code; // an address of the object that is looked for
+    uintptr_t code; // an address within the object whose note is wanted
     char *text;
 };
 
@@ -36,7 +38,7 @@ static void write_digits(char *text, const uint8_t *bytes, size_t count)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
 }
 
-// Looks for the note among those from `at` to `end`.
+// Searches the notes from `at` to `end`, and writes the build ID. Returns false if it is not there.
 static bool read_notes(const char *at, const char *end, char *text)
 {
     ElfW(Nhdr) note;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Opens and reads model files. Every name is resolved beneath a directory that the caller opened,
+// so that a model cannot name files of others.
 #include "backends/storage/file.h"
 
 #include <errno.h>
@@ -27,7 +29,7 @@ enum inf_code inf_directory_open(int *out_fd, const char *path, struct inf_error
     return INF_OK;
 }
 
-// Fails unless `fd` is a regular file with one name: a second hard link may be somebody else's.
+// Fails unless `fd` is a regular file with one hard link: a second link may belong to another user.
 static enum inf_code check_regular(int fd, const char *name, uint64_t *out_size,
                                    struct inf_error *err)
 {
@@ -83,7 +85,7 @@ enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buf
     return INF_OK;
 }
 
-// Reads an open file of `size` bytes whole.
+// Reads all `size` bytes of an open file into memory that the caller frees.
 static enum inf_code read_open(char **out_data, int fd, const char *name, uint64_t size,
                                struct inf_error *err)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading model files: copied, never mapped (a mapping of a file that someone truncates is SIGBUS),
-// and never outside the directory they were named in.
+// Reads model files. Files are copied, never mapped, because reading a mapping of a file that
+// another process truncates raises SIGBUS. Names never leave the directory that they are relative
+// to.
 #ifndef INF_BACKENDS_STORAGE_FILE_H
 #define INF_BACKENDS_STORAGE_FILE_H
 
@@ -28,7 +29,7 @@ enum inf_code inf_file_open_beneath(int *out_fd, uint64_t *out_size_bytes, int d
 
 // Reads exactly `size` bytes at `offset` of `fd` into `buffer`. `name` is for the error text.
 //
-// INF_RANGE  the file ends before.
+// INF_RANGE  the file ends before `offset` + `size`.
 enum inf_code inf_file_read(int fd, const char *name, uint64_t offset, void *buffer, size_t size,
                             struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 

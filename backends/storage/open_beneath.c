@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Resolves names beneath a directory by openat2(2) with RESOLVE_BENEATH, or, where the kernel or a
+// sandbox refuses that call, part by part with O_NOFOLLOW.
 #include "backends/storage/open_beneath.h"
 
 #include <errno.h>
@@ -23,7 +25,7 @@ int inf_beneath_open(int directory_fd, const char *name)
     return fd < 0 && errno == ENOSYS ? inf_beneath_walk(directory_fd, name) : fd;
 }
 
-// Opens one part of a name. A link that stands where a directory was wanted is told as a link.
+// Opens one part of a name. Fails with ELOOP if a symbolic link stands in place of a directory.
 static int open_part(int directory_fd, const char *part, bool last)
 {
     struct stat status;

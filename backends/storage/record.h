@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of text with a checksum, as the files of what was measured have them.
+// Lines of text that end with a checksum, for files that keep measurements.
 #ifndef INF_BACKENDS_STORAGE_RECORD_H
 #define INF_BACKENDS_STORAGE_RECORD_H
 
@@ -7,20 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// FNV-1a (Fowler, Noll, Vo): not against forgers, who could write the files themselves.
+// FNV-1a (Fowler, Noll, Vo). Detects damage, not forgery: a forger could write the whole file.
 #define INF_RECORD_HASH_INIT UINT64_C(0xcbf29ce484222325)
 
-// Goes on with a hash over `size` bytes.
+// Returns `hash` continued over `size` bytes.
 uint64_t inf_record_hash(uint64_t hash, const void *data, size_t size);
 
-// Goes on with a hash over a text, its end included.
+// Returns `hash` continued over a text and its final NUL.
 uint64_t inf_record_hash_text(uint64_t hash, const char *text);
 
-// Ends the `size` characters of `line` with " CHECKSUM\n" and returns how many there are then; 0 where
-// that does not fit `capacity`.
+// Appends " CHECKSUM\n" to the `size` characters of `line`. Returns the new length; 0 if it exceeds
+// `capacity`.
 size_t inf_record_seal(char *line, size_t size, size_t capacity);
 
-// Cuts the checksum off a line without its end; false where there is none, or another one.
+// Cuts the checksum off `line`, which has no line end. Returns false if it is missing or wrong.
 bool inf_record_open(char *line);
 
 #endif

@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// An append-only text file of records that survives crashes and damage.
+//
+//     header line            name and version of the format
+//     record CHECKSUM        one line per record; the last one about a key counts
+//     record CHECKSUM
+//
+// Each record is appended by one write(2) at the end of the file, so a reader sees a whole line or
+// none. A crash may leave half a line: its checksum does not match, so it is skipped when the file
+// is read. A file with skipped lines is not appended to, because the next record would join the
+// half line; it is rewritten instead: all records go to a temporary file, which then replaces the
+// old one by rename(2). The same happens if the file has another version or grows beyond its limit.
+//
+// Nothing here fails for the caller: a record that cannot be kept is measured or found again.
 #include "backends/storage/record_file.h"
 
 #include <errno.h>
@@ -14,7 +27,7 @@
 
 // --- reading ---
 
-// Whether the first line is whole, and a header of ours but for what comes behind its first word.
+// Returns whether the first line is a complete header of this format, but of another version.
 static bool is_of_another_version(const struct inf_record_file *file, const char *text)
 {
     size_t name = strcspn(file->header, " \n");
@@ -26,7 +39,7 @@ static void read_text(struct inf_record_file *file, char *text)
 {
     uint32_t broken = 0, kept = 0;
     if (strncmp(text, file->header, strlen(file->header)) != 0) {
-        // After an update that is as it should be.
+        // A file of another version is normal after an update.
         enum inf_log_level level =
             is_of_another_version(file, text) ? INF_LOG_INFO : INF_LOG_WARNING;
         inf_log(file->log, level, "%s begun anew reason=\"%s is none of this version\"", file->what,
@@ -43,7 +56,7 @@ static void read_text(struct inf_record_file *file, char *text)
         broken += !sound;
         line = end != NULL ? end + 1 : line + strlen(line);
     }
-    file->damaged = broken > 0; // what is appended must not join half a line
+    file->damaged = broken > 0; // a record must not be appended to half a line
     if (broken > 0)
         inf_log(file->log, INF_LOG_WARNING, "%s damaged lines=%" PRIu32 " kept=%" PRIu32,
                 file->what, broken, kept);
@@ -101,7 +114,7 @@ static bool write_all(int fd, const char *data, size_t size)
     return true;
 }
 
-// A record as a whole line; 0 where there is none, or it is too long.
+// Writes record `index` with its checksum to `line`. Returns its length; 0: no record, or too long.
 static size_t make_line(const struct inf_record_file *file, uint32_t index,
                         char line[INF_RECORD_LINE])
 {
@@ -109,8 +122,8 @@ static size_t make_line(const struct inf_record_file *file, uint32_t index,
     return size > 0 && size < INF_RECORD_LINE ? inf_record_seal(line, size, INF_RECORD_LINE) : 0;
 }
 
-// Writes everything that is known into a file that takes the old one's place.
-static bool rewrite(struct inf_record_file *file, uint32_t count)
+// Writes all records to a new file and replaces the old file by it.
+static bool rewrite_file(struct inf_record_file *file, uint32_t count)
 {
     char line[INF_RECORD_LINE], temporary[64];
     snprintf(temporary, sizeof temporary, "%s.new", file->name);
@@ -136,7 +149,7 @@ static bool append(const struct inf_record_file *file, uint32_t index)
     if (fd < 0)
         return false;
     off_t end = lseek(fd, 0, SEEK_END);
-    // One write: whoever reads meanwhile sees the line whole or not at all.
+    // One write: a concurrent reader sees the whole line or nothing.
     bool ok = end >= 0 && (uint64_t)end + size <= file->bytes_max &&
               write(fd, line, size) == (ssize_t)size;
     close(fd);
@@ -147,7 +160,8 @@ void inf_record_file_append(struct inf_record_file *file, uint32_t index, uint32
 {
     if (file->directory_fd < 0)
         return;
-    if ((file->damaged || !append(file, index)) && !rewrite(file, count) && !file->complained) {
+    if ((file->damaged || !append(file, index)) && !rewrite_file(file, count) &&
+        !file->complained) {
         inf_log(file->log, INF_LOG_WARNING, "%s not written reason=\"%s\"", file->what,
                 strerror(errno));
         file->complained = true;
