@@ -6,9 +6,9 @@
 // by the first push after the queue was empty, and later pushes skip the write. While the reader
 // polls by itself (inf_queue_begin_polling()), no push writes at all.
 //
-// No wake-up is lost: the reader clears the eventfd before it pops. An item that is pushed between
-// the last pop and the next sleep finds `announced` cleared, so its push writes. When polling ends,
-// the queue reports whether items arrived that the eventfd does not show.
+// No wake-up is lost: the reader clears the eventfd before it pops, and the pop that empties the queue
+// clears `announced`. So an item that is pushed after the last pop writes the eventfd again. When
+// polling ends, the queue reports whether items arrived that the eventfd does not show.
 #include "backends/base/queue.h"
 
 #include <errno.h>

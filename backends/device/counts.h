@@ -8,19 +8,19 @@
 struct inf_device;
 
 enum inf_device_count {
-    INF_COUNT_INPUTS_IN_PLACE, // inputs of runs that it read where the caller has them,
-    INF_COUNT_IN_PLACE_BYTES,
-    INF_COUNT_INPUTS_COPIED, // and those that were copied to memory of its own
-    INF_COUNT_COPIED_BYTES,
-    INF_COUNT_UPLOADS, // times that a program's weights went to the device, at their first use or later again,
-    INF_COUNT_UPLOAD_BYTES,
-    INF_COUNT_EVICTIONS, // and were taken away for want of memory
-    INF_COUNT_EVICTED_BYTES,
-    INF_COUNT_PIPELINES,       // made,
-    INF_COUNT_PIPELINES_KNOWN, // of them: the cache that earlier starts left on disk has them
-    INF_COUNT_PIPELINES_HIT, // of them: the driver says that it found them in its cache; not all tell
-    INF_COUNT_PIPELINE_US,   // that making them took, all threads together
-    INF_COUNT_SHADERS_COMPILED, // from source, at run time
+    INF_COUNT_INPUTS_IN_PLACE,  // inputs of runs that were read in the caller's memory
+    INF_COUNT_IN_PLACE_BYTES,   // their bytes
+    INF_COUNT_INPUTS_COPIED,    // inputs of runs that were copied to the device
+    INF_COUNT_COPIED_BYTES,     // their bytes
+    INF_COUNT_UPLOADS,          // uploads of the weights of a program
+    INF_COUNT_UPLOAD_BYTES,     // their bytes
+    INF_COUNT_EVICTIONS,        // evictions of a program's weights for lack of memory
+    INF_COUNT_EVICTED_BYTES,    // their bytes
+    INF_COUNT_PIPELINES,        // pipelines that were created
+    INF_COUNT_PIPELINES_KNOWN,  // of them: found in the cache of an earlier start
+    INF_COUNT_PIPELINES_HIT,    // of them: found in the driver's cache, if it says so
+    INF_COUNT_PIPELINE_US,      // time to create them, summed over threads
+    INF_COUNT_SHADERS_COMPILED, // shaders compiled from source at run time
     INF_DEVICE_COUNTS
 };
 
