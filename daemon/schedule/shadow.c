@@ -13,7 +13,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/base/thread.h"
-#include "backends/exec/model/inspect.h"
+#include "backends/exec/model/inspection.h"
 #include "backends/exec/trial_run.h"
 #include "backends/precision/precision_check.h"
 #include "daemon/schedule/debug_trace.h"
@@ -198,7 +198,7 @@ static void find_first_difference(struct check *check) INF_MAY_BLOCK
         for (uint32_t n = 0; n < graph->node_count && check->node[0] == '\0'; n++) {
             struct inf_node_difference difference;
             if (inf_inspection_compare_node(subject, reference, n, check->sample->tolerance,
-                                       &difference) &&
+                                            &difference) &&
                 !difference.within)
                 snprintf(check->node, sizeof check->node, "%.95s", graph->nodes[n].name);
         }
@@ -215,8 +215,8 @@ static void run_check(void *context)
     for (uint32_t i = 0; i < check->sample->input_count; i++)
         memcpy(check->trial.pointers[i], check->sample->inputs[i]->data,
                check->sample->inputs[i]->size_bytes);
-    check->code = inf_trial_run_execute_cancellable(&check->trial, check->executable, &check->shadow->ending,
-                                           NULL, &check->err);
+    check->code = inf_trial_run_execute_cancellable(&check->trial, check->executable,
+                                                    &check->shadow->ending, NULL, &check->err);
     if (check->code == INF_OK)
         compare_outputs(check);
     inf_role_leave();
@@ -245,7 +245,7 @@ static enum inf_code check_sample(struct check *check, struct inf_error *err) IN
     const struct inf_shadow_sample *sample = check->sample;
     struct inf_served *served = sample->served;
     const struct inf_private_request apart = {.device = check->shadow->options.reference,
-                                    .shapes = sample->shapes};
+                                              .shapes = sample->shapes};
     INF_TRY(inf_model_compile_private(served->model, &apart, &check->executable, err));
     INF_TRY(inf_trial_run_init(&check->trial, inf_executable_graph(check->executable), err));
     INF_TRY(inf_thread_run_idle("inferd-shadow", run_check, check, err));

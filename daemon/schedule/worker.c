@@ -60,7 +60,7 @@ static enum inf_code acquire_and_execute(struct inf_worker *worker, struct inf_j
     if (job->precision != INF_PRECISION_AUTO && job->precision != options.precision)
         options = (struct inf_run_options){.precision = job->precision};
     INF_TRY(inf_model_acquire_with(model, job->device, &options, job->shapes, &executable,
-                                 &job->result.fault.err));
+                                   &job->result.fault.err));
     enum inf_code code = run_executable(worker, job, executable);
     inf_model_release(model, &executable);
     return code;
