@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds the memory of one run. A value lies in one of four places: the host arena of the slot, the
-// device arena, staging memory that host and device share, or the caller's memory. Only the last one
-// differs from run to run. Large inputs in registered memory are read in place by the device; others
-// are copied to staging memory.
+// device arena, staging memory that host and device share, or the caller's memory. Only the last
+// one differs from run to run. Large inputs in registered memory are read in place by the device;
+// others are copied to staging memory.
 #include "backends/exec/static_run.h"
 
 #include <string.h>

@@ -107,8 +107,8 @@ struct inf_private_request {
     bool keep;
 };
 
-// Compiles an executable that is the caller's alone, to give to inf_model_discard_private(): to look
-// at how the model runs while others run it.
+// Compiles an executable that is the caller's alone, to give to inf_model_discard_private(): to
+// look at how the model runs while others run it.
 //
 // INF_UNSUPPORTED  (FEATURE) values are to be kept of a model whose sizes hang on values.
 // INF_INVALID, INF_UNSUPPORTED, INF_EXHAUSTED  as inf_model_acquire().
