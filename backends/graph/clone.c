@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Copies a graph. The copy shares the bytes of constants with the original.
 #include <stdlib.h>
 #include <string.h>
 

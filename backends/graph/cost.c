@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Estimates the cost of a node and of a graph: multiply-adds, work and bytes of constants.
 #include "backends/graph/graph.h"
 #include "proto/core/span.h"
 

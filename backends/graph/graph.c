@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds and edits graphs. Nodes are stored in an order in which every value is computed before it
+// is read. Names and lists live in the arena of the graph.
 #include "backends/graph/graph.h"
 
 #include <inttypes.h>

@@ -137,8 +137,8 @@ bool inf_graph_const_ints(const struct inf_graph *graph, uint32_t value, int64_t
 // Replaces every use of value `from`, in nodes and in the graph's outputs, by `to`.
 void inf_graph_replace_uses(struct inf_graph *graph, uint32_t from, uint32_t to);
 
-// Drops values that no node and no port uses, which changes the indices of the others, and memory that
-// was kept for growth. For a graph that is finished; its subgraphs too.
+// Drops values that no node and no port uses, which changes the indices of the others, and memory
+// that was kept for growth. For a graph that is finished; its subgraphs too.
 void inf_graph_trim(struct inf_graph *graph);
 
 // Makes nodes[i] have the index map[i], dropping nodes whose map is INF_NODE_NONE, and keeps
@@ -149,7 +149,8 @@ void inf_graph_compact_nodes(struct inf_graph *graph, const uint32_t *map);
 // operators, and where shapes are not known.
 uint64_t inf_node_macs(const struct inf_graph *graph, const struct inf_node *node);
 
-// A number for a node that goes by its name, which it keeps through passes; nodes of one name have one.
+// A number for a node that goes by its name, which it keeps through passes; nodes of one name have
+// one.
 uint64_t inf_node_hash(const struct inf_node *node);
 
 // About how many elements a plain kernel looks at to compute a node, from shapes and attributes;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of operators and their attributes, generated from ops.def.
 #include "backends/graph/op.h"
 
 #include <string.h>

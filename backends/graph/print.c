@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prints a graph as text, one line per value or node.
 #include "backends/graph/print.h"
 
 #include <stdlib.h>
@@ -148,8 +149,8 @@ static void print_consts(const struct inf_graph *graph, FILE *file)
     free(used);
 }
 
-// Subgraphs come behind, each after a line that says which it is; "graph 0.1" is the second one of the
-// first.
+// Subgraphs come behind, each after a line that says which it is; "graph 0.1" is the second one of
+// the first.
 static void print_graph(const struct inf_graph *graph, const char *number, FILE *file)
 {
     for (uint32_t i = 0; i < graph->input_count; i++) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds for each node the only node that reads its output.
 #include "backends/graph/readers.h"
 
 // More than one node, or something that is no node.

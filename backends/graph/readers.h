@@ -4,8 +4,9 @@
 
 #include "backends/graph/graph.h"
 
-// readers[n] = the one node that reads what node n of the graph makes, its first output, however often; INF_NODE_NONE
-// where none or several do, or the graph gives it out. `readers` has room for all nodes. One pass over the graph.
+// Sets readers[n] to the only node that reads the first output of node n; INF_NODE_NONE if no node
+// or several nodes read it, or if it is an output of the graph. A node that reads it twice counts
+// once. `readers` has room for all nodes. Takes one pass over the graph.
 void inf_graph_sole_readers(const struct inf_graph *graph, uint32_t *readers);
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A reference-counted list of texts, for models that have string constants.
 #include "backends/graph/texts.h"
 
 #include <stdatomic.h>

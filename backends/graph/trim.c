@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shrinks the arrays of a graph to the number of elements in use.
 #include <stdlib.h>
 
 #include "backends/graph/graph.h"
 
-// Gives an array of `count` elements no more room than that; without memory for a move, what it had.
+// Gives an array of `count` elements no more room than that; without memory for a move, what it
+// had.
 static void fit(void **array, uint32_t *capacity, uint32_t count, size_t element_bytes)
 {
     if (count == *capacity || count == 0)

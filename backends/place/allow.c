@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides which devices a model may be placed on, by lists of names and by power preference.
 #include "backends/place/allow.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Orders devices by rule, before anything was measured.
 #include "backends/place/prior.h"
 
 static void append(struct inf_prior *prior, const struct inf_device_info *const *devices,

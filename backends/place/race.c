@@ -1,4 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// Races candidates (device, precision, threads) on a model's own shapes, by successive halving.
+//
+// Every candidate runs once, which compiles and warms up; its outputs are compared with those of
+// the reference candidate, and candidates that are wrong are out. Then rounds of 2, 4, 8 ... timed
+// runs follow. After each round the slower half is dropped, except candidates within INF_RACE_KEEP
+// of the best one, until one is left or the budget is used:
+//
+//     candidates   A B C D E F     2 runs each
+//                  A B C           4 runs each       D E F were slower
+//                  A B             8 runs each       B is within INF_RACE_KEEP of A
+//
+// So most of the time is spent on candidates that are close, and a slow device costs a few runs
+// only. The lowest median wins. Medians closer than INF_RACE_TIE count as equal; the order of the
+// prior decides then, so that noise does not change the choice from start to start.
+//
+// With an idle gate, runs wait until no request is served and are cancelled by a request. A
+// cancelled run is not counted.
 #include "backends/place/race.h"
 
 #include <stdio.h>
@@ -77,8 +94,8 @@ static enum inf_code end_piece(struct runner *runner, uint64_t worked_ns,
     return INF_OK;
 }
 
-// One run that nobody disturbed; where a request came meanwhile, once more. A failure of the run itself
-// is in *why, and *failed set.
+// One run that nobody disturbed; where a request came meanwhile, once more. A failure of the run
+// itself is in *why, and *failed set.
 static enum inf_code run_undisturbed(struct runner *runner, struct lane *lane, uint64_t *took_ns,
                                      bool *failed, struct inf_error *why,
                                      struct inf_error *err) INF_MAY_BLOCK
@@ -111,8 +128,8 @@ static const char *find_futility(const struct runner *runner, const struct lane 
     return NULL;
 }
 
-// Compiles the lane's candidate and runs it once. Fails only where the model cannot race; a candidate
-// that cannot run it drops out.
+// Compiles the lane's candidate and runs it once. Fails only where the model cannot race; a
+// candidate that cannot run it drops out.
 static enum inf_code start_lane(struct runner *runner, struct lane *lane,
                                 struct inf_error *err) INF_MAY_BLOCK
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices race on a model's own shapes: each runs it a few times, those that are far behind drop out,
-// those whose answer is wrong are not admitted, and the fastest median wins.
+// Devices race on a model's own shapes: each runs it a few times, those that are far behind drop
+// out, those whose answer is wrong are not admitted, and the fastest median wins.
 #ifndef INF_BACKENDS_PLACE_RACE_H
 #define INF_BACKENDS_PLACE_RACE_H
 
@@ -21,8 +21,8 @@
 // How far an answer may be from the judge's: apart <= tolerance * max(1, |the judge's|).
 #define INF_RACE_TOLERANCE 1e-3
 
-// Medians that are nearer than this part of the better one count as equal: the order before the race
-// decides.
+// Medians that are nearer than this part of the better one count as equal: the order before the
+// race decides.
 #define INF_RACE_TIE 0.05
 
 // Nobody goes early who is as near as this to the best.
@@ -75,10 +75,11 @@ struct inf_race {
     uint64_t took_ns;
 };
 
-// Races the candidates of race->entries for at most about `budget_ns` of runs beyond everybody's first:
-// after 2, 4, 8 ... runs each the slower half goes, but for those that are within INF_RACE_KEEP of the
-// best. The model must not be running anywhere else: slot 0 of its executables is used. The judge is
-// the last candidate in fp32 that ran, which is the plainest. Only the winner's executable is kept.
+// Races the candidates of race->entries for at most about `budget_ns` of runs beyond everybody's
+// first: after 2, 4, 8 ... runs each the slower half goes, but for those that are within
+// INF_RACE_KEEP of the best. The model must not be running anywhere else: slot 0 of its executables
+// is used. The judge is the last candidate in fp32 that ran, which is the plainest. Only the
+// winner's executable is kept.
 //
 // INF_CANCELLED    the calm has ended.
 // INF_INVALID      sizes of outputs hang on values: nothing to compare. race->chosen is 0 then.

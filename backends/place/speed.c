@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Measures the speed of a device by small graphs, and keeps the result in a file for later starts.
 #include "backends/place/speed.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a device is, by running three small graphs on it: what a rule of thumb wants to know before
-// any model was measured.
+// How fast a device is, by running three small graphs on it: what a rule of thumb wants to know
+// before any model was measured.
 #ifndef INF_BACKENDS_PLACE_SPEED_H
 #define INF_BACKENDS_PLACE_SPEED_H
 
@@ -15,8 +15,8 @@ struct inf_speed {
     uint64_t step_ns;   // what a step costs beside its work
 };
 
-// Measures `device` on an executable of its own; `host` is the device behind it, which runs everything.
-// Takes some 20 ms, and as long as the device needs to compile four small graphs.
+// Measures `device` on an executable of its own; `host` is the device behind it, which runs
+// everything. Takes some 20 ms, and as long as the device needs to compile four small graphs.
 //
 // INF_UNSUPPORTED, INF_EXHAUSTED, INF_UNAVAILABLE  the device cannot; *speed is all 0 then.
 enum inf_code inf_speed_measure(struct inf_speed *speed, struct inf_device *device,
@@ -38,8 +38,8 @@ uint64_t inf_speed_predict_ns(const struct inf_speed *speed, const struct inf_sp
 // Speeds of devices, by their names; kept in DIRECTORY/speed.db.
 #define INF_SPEED_BYTES_MAX 65536u
 
-// Reads what an earlier start of this version measured of this device and driver; false where there is
-// nothing, or nothing sound. `directory` NULL: nothing is kept.
+// Reads what an earlier start of this version measured of this device and driver; false where there
+// is nothing, or nothing sound. `directory` NULL: nothing is kept.
 bool inf_speed_load(struct inf_speed *speed, const struct inf_device *device, const char *version,
                     const char *directory) INF_MAY_BLOCK;
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps the results of races in memory and in a record file.
 #include "backends/place/tune.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What races found out, kept for the next start: a text file that is only appended to, each line with
-// a checksum. A line that is broken, cut off or of another version is passed over; the worst that a
-// damaged file can cause is a new race.
+// What races found out, kept for the next start: a text file that is only appended to, each line
+// with a checksum. A line that is broken, cut off or of another version is passed over; the worst
+// that a damaged file can cause is a new race.
 #ifndef INF_BACKENDS_PLACE_TUNE_H
 #define INF_BACKENDS_PLACE_TUNE_H
 
@@ -32,7 +32,8 @@ struct inf_tune_record {
 };
 
 // What a decision holds for: the model's bytes, the shapes of its `count` inputs, the candidates of
-// the race with their drivers (UUID and build, of GPUs) and modes, what it was about, and this version or build of inferd.
+// the race with their drivers (UUID and build, of GPUs) and modes, what it was about, and this
+// version or build of inferd.
 uint64_t inf_tune_key(uint64_t content_hash, const struct inf_shape *shapes, uint32_t count,
                       const struct inf_race *race, const char *version);
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks whether a model may run in fp16 or bf16. Runs the graph twice with plain loops: once in
+// fp32, and once with every stored value rounded to the smaller type. The range of the values says
+// which nodes must stay fp32; the distance of the outputs says whether the rest may be rounded.
 #include "backends/precision/precision_check.h"
 
 #include <float.h>
@@ -230,7 +233,8 @@ static enum inf_code calibrate(struct judge *judge, struct inf_error *err) INF_M
     return INF_OK;
 }
 
-// How far one output is from fp32's, relative to max(1, |fp32|); infinity where it stopped being finite.
+// How far one output is from fp32's, relative to max(1, |fp32|); infinity where it stopped being
+// finite.
 static double distance(const struct inf_blob *got, const struct inf_blob *wanted)
 {
     const float *a = got->data, *b = wanted->data;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a model may run in less than fp32: its weights are looked at, it is run once in fp32 to see
-// how far its values reach, and once with every value rounded as it is stored, to see how far the
-// outputs move. Sums are in fp32 in either case. Knows no device: what it says holds for all.
+// Whether a model may run in less than fp32: its weights are looked at, it is run once in fp32 to
+// see how far its values reach, and once with every value rounded as it is stored, to see how far
+// the outputs move. Sums are in fp32 in either case. Knows no device: what it says holds for all.
 #ifndef INF_BACKENDS_PRECISION_PRECISION_CHECK_H
 #define INF_BACKENDS_PRECISION_PRECISION_CHECK_H
 
@@ -14,8 +14,8 @@
 #define INF_HALF_LARGEST  65504.0
 #define INF_HALF_SMALLEST 5.9604644775390625e-8
 
-// Values stay fp32 that come nearer to the largest number than this: inputs may be larger than those
-// that were tried.
+// Values stay fp32 that come nearer to the largest number than this: inputs may be larger than
+// those that were tried.
 #define INF_HALF_HEADROOM 4.0
 
 // How far outputs may move, relative to max(1, |fp32|): half has 11 bits, bfloat16 8.
@@ -53,8 +53,8 @@ struct inf_precision_report {
 // How far outputs may move in `precision`; 0 for those that are not judged.
 double inf_precision_error_max(enum inf_precision precision);
 
-// Judges what `graph` would do in fp16 or bf16. Its shapes are known and its values hang on none; inputs[i] is the data of its
-// input i. `evaluator` computes nodes.
+// Judges what `graph` would do in fp16 or bf16. Its shapes are known and its values hang on none;
+// inputs[i] is the data of its input i. `evaluator` computes nodes.
 //
 // INF_UNSUPPORTED  sizes hang on values, there is too much to compute, or it is another precision; the
 //                  text says which.
@@ -65,10 +65,12 @@ enum inf_code inf_precision_check(struct inf_precision_report *report, enum inf_
                                   struct inf_blob *const *inputs,
                                   struct inf_error *err) INF_NODISCARD INF_MAY_BLOCK;
 
-// Whether the outputs were so small that they could hardly have moved: nothing is known of the model then.
+// Whether the outputs were so small that they could hardly have moved: nothing is known of the
+// model then.
 bool inf_precision_is_inconclusive(const struct inf_precision_report *report);
 
-// Says in a line what the report means: "2 of 30 values would stay fp32 ('mul' reaches 80000), ...".
+// Says in a line what the report means: "2 of 30 values would stay fp32 ('mul' reaches 80000),
+// ...".
 void inf_precision_print(const struct inf_precision_report *report, char *text, size_t size);
 
 #endif

@@ -131,8 +131,8 @@ static void depthwise_place(const struct conv *conv, const struct place *at)
     }
 }
 
-// Which element along an axis of the transposed convolution's input reaches `position` of its output
-// through tap `tap`; false where none does.
+// Which element along an axis of the transposed convolution's input reaches `position` of its
+// output through tap `tap`; false where none does.
 static bool source_of(const struct inf_window *window, int64_t position, int32_t tap, size_t *at)
 {
     int64_t place = position + window->pad_before - (int64_t)tap * window->dilation;

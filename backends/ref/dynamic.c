@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes the output shapes of operators whose output size depends on values.
 #include "backends/ref/dynamic.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loads and stores single elements of any type, and walks over tensors by index.
 #include "backends/ref/element.h"
 
 #include <math.h>

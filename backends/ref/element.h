@@ -73,8 +73,8 @@ static inline void inf_ref_copy(const struct inf_ref_tensor *to, size_t to_index
 // Operands that one walk can follow.
 #define INF_REF_WALK_OPERANDS 3
 
-// A walk through a shape's elements in row-major order, carrying an element offset for each operand.
-// After the last element it stands at the first again.
+// A walk through a shape's elements in row-major order, carrying an element offset for each
+// operand. After the last element it stands at the first again.
 struct inf_ref_walk {
     int32_t rank;
     int64_t dims[INF_LIMIT_RANK];
@@ -90,8 +90,9 @@ void inf_ref_walk_init(struct inf_ref_walk *walk, const struct inf_shape *shape)
 void inf_ref_walk_broadcast(struct inf_ref_walk *walk, uint32_t operand,
                             const struct inf_shape *shape);
 
-// Goes over the matrices that the last two axes of `y` hold, with those of `a` and `b` as operands 0 and 1,
-// stretched as elements are: an element of the walk is a matrix. Returns how many there are.
+// Goes over the matrices that the last two axes of `y` hold, with those of `a` and `b` as operands
+// 0 and 1, stretched as elements are: an element of the walk is a matrix. Returns how many there
+// are.
 size_t inf_ref_walk_matrices(struct inf_ref_walk *walk, const struct inf_shape *y,
                              const struct inf_shape *a, const struct inf_shape *b);
 

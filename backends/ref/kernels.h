@@ -55,8 +55,8 @@ double inf_ref_activate(const struct inf_ref_activation *activation, double valu
 // kind(x) of a unary node; also what the activations are made of.
 double inf_ref_unary_value(enum inf_unary_kind kind, double x, double alpha, double beta);
 
-// Splits the axes of `walk` into those that stay and those that `axes` (of a tensor of as many axes;
-// negative ones from the end, empty: all) names, with the strides of every operand.
+// Splits the axes of `walk` into those that stay and those that `axes` (of a tensor of as many
+// axes; negative ones from the end, empty: all) names, with the strides of every operand.
 void inf_ref_walk_split(const struct inf_ref_walk *walk, const struct inf_ints *axes,
                         struct inf_ref_walk *stay, struct inf_ref_walk *go);
 

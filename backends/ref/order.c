@@ -19,8 +19,8 @@ static int compare(const struct inf_ref_tensor *x, size_t a, const struct inf_re
     return (left > right) - (left < right);
 }
 
-// One line of x, and the k indices of its best elements, which the index output holds: as a heap with
-// the worst on top while elements are looked at, in order at the end.
+// One line of x, and the k indices of its best elements, which the index output holds: as a heap
+// with the worst on top while elements are looked at, in order at the end.
 struct selection {
     const struct inf_ref_tensor *x, *indices;
     size_t x_at, indices_at; // of the line's first element
@@ -28,8 +28,8 @@ struct selection {
     bool smallest;
 };
 
-// Entry `i` of the heap. The output may be memory that a client can write to, so what is read is not
-// trusted to be what was written.
+// Entry `i` of the heap. The output may be memory that a client can write to, so what is read is
+// not trusted to be what was written.
 static size_t entry(const struct selection *selection, size_t i)
 {
     const volatile int32_t *indices = selection->indices->data;

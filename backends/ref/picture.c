@@ -34,8 +34,8 @@ static enum inf_code no_picture(int64_t index, size_t at, int64_t pictures, stru
 
 // --- crop_and_resize ---
 
-// Where position `i` of `output` lies along an axis of `input` elements, between the parts `from` and
-// `to` of it.
+// Where position `i` of `output` lies along an axis of `input` elements, between the parts `from`
+// and `to` of it.
 static double crop_coordinate(double from, double to, int64_t input, int64_t output, int64_t i)
 {
     double last = (double)(input - 1);
@@ -273,8 +273,8 @@ enum inf_code inf_ref_grid_sample(const struct inf_ref_call *call, struct inf_er
 
 // --- image_transform ---
 
-// A coordinate brought inside an axis of `size` pixels as TensorFlow's fill modes do. Wrapping has a
-// period of one pixel less than there are: what it does to the pixel between is theirs too.
+// A coordinate brought inside an axis of `size` pixels as TensorFlow's fill modes do. Wrapping has
+// a period of one pixel less than there are: what it does to the pixel between is theirs too.
 static double bring_coordinate(enum inf_border_mode border, double at, int64_t size)
 {
     double length = (double)size, last = length - 1;

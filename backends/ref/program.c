@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Programs of the reference device: a list of kernel calls in order. Also computes single nodes,
+// for constant folding and the interpreter.
 #include "backends/ref/program.h"
 
 #include <stdlib.h>

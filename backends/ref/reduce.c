@@ -170,8 +170,8 @@ enum inf_code inf_ref_reduce(const struct inf_ref_call *call, struct inf_error *
     return INF_OK;
 }
 
-// The index of the first extreme of `count` elements `stride` apart. A NaN is passed over, unless it
-// comes first: nothing is beyond it then. As TensorFlow.js.
+// The index of the first extreme of `count` elements `stride` apart. A NaN is passed over, unless
+// it comes first: nothing is beyond it then. As TensorFlow.js.
 static size_t first_extreme(const struct inf_ref_tensor *x, enum inf_arg_kind kind, size_t at,
                             size_t stride, size_t count)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Different slices, and differences of sets: by sorting indices. All NaN are taken as one value, above
-// all others.
+// Different slices, and differences of sets: by sorting indices. All NaN are taken as one value,
+// above all others.
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Removes nodes whose outputs are not used, and the bytes of unused constants.
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
@@ -13,7 +14,7 @@ static bool has_used_output(const struct inf_rewrite *rewrite, const struct inf_
 enum inf_code inf_pass_drop_dead(struct inf_rewrite *rewrite)
 {
     struct inf_graph *graph = rewrite->graph;
-    // From the back, so that what fed a dead node is seen without its use.
+    // From the last node to the first: removing a node drops its uses of earlier ones.
     for (uint32_t i = graph->node_count; i-- > 0;)
         if (!has_used_output(rewrite, &graph->nodes[i]))
             inf_rewrite_remove(rewrite, i);

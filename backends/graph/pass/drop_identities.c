@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Removes nodes that give their input back unchanged: casts to the same type, reshapes to the same
+// shape, padding by nothing, and so on. Readers of the output read the input instead.
 #include <math.h>
 #include <stdlib.h>
 
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 
-// Nodes that give their first input back whenever the shape stays: none of them moves elements
-// about without changing a size.
+// Operators that return their input unchanged if its shape does not change: they move elements only
+// by changing a size.
 static bool keeps_elements(enum inf_op op)
 {
     return op == INF_OP_RESHAPE || op == INF_OP_SQUEEZE || op == INF_OP_EXPAND_DIMS ||
@@ -44,8 +46,8 @@ static bool is_identity(const struct inf_graph *graph, const struct inf_node *no
     }
 }
 
-// Follows what values have been replaced by; `map` is already final for everything earlier.
-static void redirect(struct inf_rewrite *rewrite, const uint32_t *map, uint32_t *value)
+// Replaces *value by what `map` says. The entries of all earlier values are final.
+static void redirect_use(struct inf_rewrite *rewrite, const uint32_t *map, uint32_t *value)
 {
     if (*value == INF_VALUE_NONE || map[*value] == *value)
         return;
@@ -66,13 +68,13 @@ enum inf_code inf_pass_drop_identities(struct inf_rewrite *rewrite)
     for (uint32_t i = 0; i < graph->node_count; i++) {
         struct inf_node *node = &graph->nodes[i];
         for (uint32_t j = 0; j < node->input_count; j++)
-            redirect(rewrite, map, &node->inputs[j]);
+            redirect_use(rewrite, map, &node->inputs[j]);
         if (is_identity(graph, node))
             map[node->outputs[0]] = node->inputs[0];
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
-        redirect(rewrite, map, &graph->outputs[i].value);
-    // Only now: until its users are redirected, what the node reads has uses to lose.
+        redirect_use(rewrite, map, &graph->outputs[i].value);
+    // After redirecting: otherwise an input would lose its last use before it gains the new ones.
     for (uint32_t i = 0; i < graph->node_count; i++)
         if (map[graph->nodes[i].outputs[0]] != graph->nodes[i].outputs[0])
             inf_rewrite_remove(rewrite, i);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Folds multiplications and additions by a constant per channel into the weights before them.
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes nodes whose inputs are all constants, once, when the model is loaded.
+//
+// Example: weights that a file stores transposed or dequantized, and the small integer arithmetic
+// by which exporters compute shapes.
+//
+// A file must not be able to use this as a bomb: a node of a few bytes can ask for a large tensor
+// or for a long loop. Three limits hold. A single fold stays below FOLD_BYTES_MAX. All folds
+// together may add fold_budget_bytes to the graph, which grows with the constants that the file
+// itself has. And they may cost fold_budget_work, by an estimate that is made before each fold. A
+// node beyond the limits stays in the graph and is computed in each run; so is a node whose
+// evaluation fails, so that the error is the run's.
 #include <stdlib.h>
 
 #include "backends/graph/pass/passes.h"
@@ -6,22 +17,22 @@
 #include "backends/graph/shape/infer.h"
 #include "proto/core/span.h"
 
-// Each fold stays below this, so that a small file cannot make a large graph.
+// Limit of the bytes of one fold, so that a small file cannot make a large graph.
 #define FOLD_BYTES_MAX ((size_t)64 << 20)
 
-static bool inputs_const(const struct inf_graph *graph, const struct inf_node *node)
+static bool has_const_inputs(const struct inf_graph *graph, const struct inf_node *node)
 {
     if (node->op == INF_OP_BRANCH || node->op == INF_OP_LOOP)
-        return false; // no kernels
+        return false; // not computed by a kernel
     if (node->op == INF_OP_RANDOM && node->attrs.random.seed == 0)
-        return false; // another value every run
+        return false; // differs in every run
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != INF_VALUE_NONE && !inf_graph_is_const(graph, node->inputs[i]))
             return false;
     return true;
 }
 
-// Whether the outputs are known and small enough; their size in *total_bytes.
+// Returns whether the outputs have known sizes within the limits. *total_bytes = their size.
 static bool outputs_fit(const struct inf_rewrite *rewrite, const struct inf_node *node,
                         size_t *total_bytes)
 {
@@ -36,7 +47,7 @@ static bool outputs_fit(const struct inf_rewrite *rewrite, const struct inf_node
     return *total_bytes < FOLD_BYTES_MAX && *total_bytes <= *rewrite->fold_budget_bytes;
 }
 
-// Takes a node's work off what is left of the budget; false where that is too little.
+// Subtracts the node's work from the budget. Returns false if the budget is too small.
 static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node)
 {
     uint64_t work = inf_node_work(rewrite->graph, node);
@@ -46,7 +57,7 @@ static bool afford_work(struct inf_rewrite *rewrite, const struct inf_node *node
     return true;
 }
 
-// The shape of a value as data: needs no kernel, and the value no constant.
+// Writes a shape as data. Needs no kernel, and the value need not be constant.
 static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 {
     int32_t *elements = blob->data;
@@ -56,8 +67,8 @@ static void write_shape(const struct inf_shape *shape, struct inf_blob *blob)
 
 // Fills blobs for the outputs. *folded is false where the node cannot be computed: then it fails at
 // run time, as it should.
-static enum inf_code evaluate(struct inf_rewrite *rewrite, uint32_t index, struct inf_blob **blobs,
-                              bool *folded)
+static enum inf_code evaluate_node(struct inf_rewrite *rewrite, uint32_t index,
+                                   struct inf_blob **blobs, bool *folded)
 {
     const struct inf_graph *graph = rewrite->graph;
     const struct inf_node *node = &graph->nodes[index];
@@ -81,7 +92,7 @@ static enum inf_code evaluate(struct inf_rewrite *rewrite, uint32_t index, struc
     return INF_OK;
 }
 
-static enum inf_code fold(struct inf_rewrite *rewrite, uint32_t index, size_t total_bytes)
+static enum inf_code fold_node(struct inf_rewrite *rewrite, uint32_t index, size_t total_bytes)
 {
     struct inf_graph *graph = rewrite->graph;
     uint32_t count = graph->nodes[index].output_count;
@@ -90,7 +101,7 @@ static enum inf_code fold(struct inf_rewrite *rewrite, uint32_t index, size_t to
     if (blobs == NULL)
         return inf_fail_reason(rewrite->err, INF_EXHAUSTED, INF_REASON_HOST_OOM, "no memory");
     bool folded = false;
-    enum inf_code code = evaluate(rewrite, index, blobs, &folded);
+    enum inf_code code = evaluate_node(rewrite, index, blobs, &folded);
     if (folded) {
         inf_rewrite_remove(rewrite, index);
         *rewrite->fold_budget_bytes -= total_bytes;
@@ -107,7 +118,7 @@ static enum inf_code fold(struct inf_rewrite *rewrite, uint32_t index, size_t to
 
 // Asks for the sizes of outputs that hang on values, which are known. What comes of it is no shape
 // of the graph's: the node is about to go.
-static bool measure(struct inf_rewrite *rewrite, uint32_t index)
+static bool measure_outputs(struct inf_rewrite *rewrite, uint32_t index)
 {
     const struct inf_evaluator *evaluator = rewrite->evaluator;
     const struct inf_node *node = &rewrite->graph->nodes[index];
@@ -143,19 +154,19 @@ enum inf_code inf_pass_fold_constants(struct inf_rewrite *rewrite)
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const struct inf_node *node = &graph->nodes[i];
         size_t total_bytes;
-        // What was folded before it may have settled its shape.
+        // Folding an earlier node may have made this shape known.
         if (rewrite->changed)
             INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
         bool known = node->op == INF_OP_SHAPE
                          ? inf_shape_known(&graph->values[node->inputs[0]].shape)
-                         : inputs_const(graph, node);
+                         : has_const_inputs(graph, node);
         if (rewrite->keep_bytes && is_dequantized_bytes(graph, node))
             continue;
-        if (!known || !afford_work(rewrite, node) || !measure(rewrite, i))
+        if (!known || !afford_work(rewrite, node) || !measure_outputs(rewrite, i))
             continue;
         if (outputs_fit(rewrite, node, &total_bytes))
-            INF_TRY(fold(rewrite, i, total_bytes));
-        if (!rewrite->removed[i]) // what was measured is not for good
+            INF_TRY(fold_node(rewrite, i, total_bytes));
+        if (!rewrite->removed[i]) // the node stays, so its measured shapes are not kept
             INF_TRY(inf_shape_infer_node(graph, i, rewrite->err));
     }
     return INF_OK;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fuses an activation into the node before it.
 #include <math.h>
 
 #include "backends/graph/pass/linear.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fuses the addition of a constant per channel into a convolution or matrix product, as its bias.
 #include <stdlib.h>
 
 #include "backends/graph/pass/linear.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fuses padding by zeros into the convolution behind it.
 #include "backends/graph/pass/passes.h"
 #include "backends/graph/pass/rewrite.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Arithmetic of axis permutations: axes, shapes and attributes of a value and of the view of it.
 #include "backends/graph/pass/layout_view.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs the passes in rounds until no pass changes the graph, at most ROUNDS_MAX. After each change
+// shapes are inferred again and the graph is verified, so that a faulty pass is found at once.
+// Subgraphs get the same passes.
 #include "backends/graph/pass/pass.h"
 
 #include <string.h>

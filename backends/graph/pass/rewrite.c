@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Edits of a graph during one pass. Keeps the number of uses of each value, so that a pass can ask
+// whether a value has one reader, and so that the bytes of a constant are freed with its last use.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@ static enum inf_code no_memory(struct inf_rewrite *rewrite)
                            rewrite->graph->value_count);
 }
 
-// Counts for as many values as the graph has now.
+// Grows the table of uses to the number of values that the graph has room for.
 static bool grow_uses(struct inf_rewrite *rewrite)
 {
     uint32_t wanted = rewrite->graph->value_capacity + 1;
@@ -88,12 +90,12 @@ void inf_rewrite_remove(struct inf_rewrite *rewrite, uint32_t node)
     rewrite->changed = true;
 }
 
-void inf_rewrite_absorb(struct inf_rewrite *rewrite, uint32_t keep, uint32_t gone)
+void inf_rewrite_absorb(struct inf_rewrite *rewrite, uint32_t keep, uint32_t absorbed)
 {
     struct inf_graph *graph = rewrite->graph;
-    uint32_t output = graph->nodes[gone].outputs[0];
+    uint32_t output = graph->nodes[absorbed].outputs[0];
     graph->values[graph->nodes[keep].outputs[0]].producer = INF_NODE_NONE;
-    inf_rewrite_remove(rewrite, gone);
+    inf_rewrite_remove(rewrite, absorbed);
     graph->nodes[keep].outputs[0] = output;
     graph->values[output].producer = keep;
 }

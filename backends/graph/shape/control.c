@@ -98,8 +98,8 @@ static enum inf_code infer_both(struct subgraph_use subgraphs[2], const struct i
     return INF_OK;
 }
 
-// A branch is often taken for some shapes and makes no sense for others. Where its inputs' shapes do
-// not go together it is inferred without them: a run that takes it fails then, no other does.
+// A branch is often taken for some shapes and makes no sense for others. Where its inputs' shapes
+// do not go together it is inferred without them: a run that takes it fails then, no other does.
 static enum inf_code infer_branches(struct subgraph_use subgraphs[2], const struct inf_node *node,
                                     struct inf_error *err)
 {

@@ -33,10 +33,10 @@ struct inf_window {
     int32_t pad_before, pad_after;
 };
 
-// The windows of a conv2d, depthwise_conv2d, conv2d_transpose, pool2d or dilation2d node along height
-// and width.
-// For conv2d_transpose they are those of the convolution it is the gradient of: `input` is the size
-// of the node's output and `output` that of its input. All shapes must be known.
+// The windows of a conv2d, depthwise_conv2d, conv2d_transpose, pool2d or dilation2d node along
+// height and width. For conv2d_transpose they are those of the convolution it is the gradient of:
+// `input` is the size of the node's output and `output` that of its input. All shapes must be
+// known.
 void inf_node_windows(const struct inf_graph *graph, const struct inf_node *node,
                       struct inf_window *height, struct inf_window *width);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks a node against ops.def: number of operands, indices and attribute ranges.
 #include <math.h>
 #include <string.h>
 

@@ -32,7 +32,8 @@ struct inf_infer {
 #define INF_OP_END(NAME, name)
 #include "backends/graph/ops.def"
 
-// Operand counts, indices and attribute ranges as ops.def has them; what every later step builds on.
+// Operand counts, indices and attribute ranges as ops.def has them; what every later step builds
+// on.
 enum inf_code inf_node_check(const struct inf_graph *graph, const struct inf_node *node,
                              struct inf_error *err) INF_NODISCARD;
 
@@ -44,9 +45,10 @@ enum inf_code inf_infer_run(struct inf_infer *infer) INF_NODISCARD;
 // Checks the inputs' element types by the operator's rule and sets infer->dtype.
 enum inf_code inf_infer_types(struct inf_infer *infer) INF_NODISCARD;
 
-// Gives the subgraphs of a branch or loop node the types and shapes of its inputs, and infers them with
-// `infer_graph`, which is inf_shape_infer(): handed in, because that function uses this one. Dimensions
-// that a loop changes from one iteration to the next become unknown. Other nodes are left alone.
+// Gives the subgraphs of a branch or loop node the types and shapes of its inputs, and infers them
+// with `infer_graph`, which is inf_shape_infer(): handed in, because that function uses this one.
+// Dimensions that a loop changes from one iteration to the next become unknown. Other nodes are
+// left alone.
 enum inf_code inf_infer_subgraphs(struct inf_graph *graph, uint32_t node,
                                   enum inf_code (*infer_graph)(struct inf_graph *graph,
                                                                struct inf_error *err),
@@ -79,8 +81,8 @@ struct inf_operand {
 enum inf_code inf_infer_operand(struct inf_infer *infer, uint32_t index, int64_t columns,
                                 struct inf_operand *operand) INF_NODISCARD;
 
-// *value = the one integer of input `index`, a constant scalar or list of one; *known is false where
-// it is not constant yet.
+// *value = the one integer of input `index`, a constant scalar or list of one; *known is false
+// where it is not constant yet.
 enum inf_code inf_infer_integer(struct inf_infer *infer, uint32_t index, int64_t *value,
                                 bool *known) INF_NODISCARD;
 
@@ -126,8 +128,8 @@ enum inf_code inf_infer_window_count(struct inf_infer *infer, int axis, int64_t 
 enum inf_code inf_infer_product(struct inf_infer *infer, bool transpose_a, bool transpose_b,
                                 struct inf_shape *y) INF_NODISCARD;
 
-// Settles the window of `kernel` taps over `input` elements along axis 0 (height) or 1 (width). False
-// where no window fits, or one is too large to be meant.
+// Settles the window of `kernel` taps over `input` elements along axis 0 (height) or 1 (width).
+// False where no window fits, or one is too large to be meant.
 bool inf_window_resolve(const struct inf_window_attrs *attrs, int axis, int64_t input,
                         int64_t kernel, struct inf_window *window) INF_NODISCARD;
 

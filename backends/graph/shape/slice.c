@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices as TensorFlow's StridedSlice has them. The operands are "sparse": one position an axis that
-// is named, with an ellipsis standing for the others. First they are spread over the input's axes,
-// then each axis is settled against its size.
+// Slices as TensorFlow's StridedSlice has them. The operands are "sparse": one position an axis
+// that is named, with an ellipsis standing for the others. First they are spread over the input's
+// axes, then each axis is settled against its size.
 #include "backends/graph/shape/rules.h"
 
 // The part of one axis that is wanted.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Helpers that the shape functions of all operator families share.
 #include "backends/graph/shape/rules.h"
 
 bool inf_infer_has_input(const struct inf_infer *infer, uint32_t index)

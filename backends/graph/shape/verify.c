@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Verifies the invariants of a graph that passes and devices rely on.
 #include "backends/graph/shape/verify.h"
 
 #include <stdlib.h>
