@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// Places tensors in an arena, first fit by offset. A tensor may not overlap any tensor that is
+// alive at the same time. To find those without looking at all tensors, the steps are cut into
+// blocks: a tensor that lives in few blocks is listed in each of them, one that lives in many is in
+// a list of its own.
 #include "backends/exec/arena_plan.h"
 
 #include <stdlib.h>
 
 #include "proto/core/span.h"
 
-// Steps are cut into blocks. A tensor of few blocks is listed in each of them, one of more beside
-// them.
+// Steps per block, and the largest number of blocks in which a tensor is listed one by one.
 #define BLOCK_STEPS 32u
 #define BLOCKS_FEW  4u
-// Tensors looked at, all placements together, and what sorting one counts: half a second.
+// Limit of the work of all placements, in tensors examined, and the cost of sorting one: about 0.5
+// s.
 #define WORK_MOST ((uint64_t)1 << 26)
 #define WORK_SORT 8u
 #define END       UINT32_MAX
@@ -24,9 +28,9 @@ struct inf_arena_plan {
     struct entry *entries;
     uint32_t entry_count;
     uint32_t *blocks;               // by block: its first entry
-    struct inf_arena_item **across; // of many blocks
+    struct inf_arena_item **across; // tensors that live in many blocks
     uint32_t across_count;
-    struct inf_arena_item **near; // that live with the one that is placed
+    struct inf_arena_item **near; // tensors alive together with the one that is being placed
     uint32_t near_count;
     size_t size_bytes;
     uint64_t work;
@@ -111,7 +115,7 @@ static void find_near(struct inf_arena_plan *plan, const struct inf_arena_item *
         for (uint32_t e = plan->blocks[block]; e != END; e = plan->entries[e].next) {
             struct inf_arena_item *other = plan->entries[e].item;
             plan->work++;
-            // It is in several blocks: the first that both have counts.
+            // Both tensors may share several blocks: count the pair in the first one only.
             if (block == INF_MAX(first, block_of(other->first_step)) && meet(item, other))
                 plan->near[plan->near_count++] = other;
         }

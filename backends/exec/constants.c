@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Collects the uses of constants by several executables, so that a constant whose every use has a
+// packed form can be evicted, and memory that is shared is counted once.
 #include "backends/exec/constants.h"
 
 #include <stdlib.h>
@@ -37,7 +39,7 @@ enum inf_code inf_constants_add_values(struct inf_constants *constants,
     return INF_OK;
 }
 
-// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, by the verifier.
+// Recurses as deep as subgraphs nest: at most INF_LIMIT_GRAPH_DEPTH, which the verifier checked.
 enum inf_code inf_constants_add_graph(struct inf_constants *constants,
                                       const struct inf_graph *graph, struct inf_error *err)
 {
@@ -114,7 +116,7 @@ void inf_constants_merge(struct inf_constants *constants)
     constants->count = kept;
 }
 
-// A constant and the copy made of it; the list of uses has a reference to neither.
+// Constants and their copies. The list of uses holds a reference to neither.
 struct copies {
     const struct inf_constants *originals; // one entry each, sorted
     struct inf_blob **copies;
@@ -131,7 +133,8 @@ static enum inf_code copy_blob(struct inf_blob **out_copy, const struct inf_blob
     return INF_OK;
 }
 
-// Puts the copies where the originals are, with a reference each. As deep as subgraphs nest.
+// Replaces the originals in the graph by their copies, with a reference each. Recurses into
+// subgraphs.
 static void replace_blobs(struct inf_graph *graph, const struct copies *copies)
 {
     const struct inf_constants *originals = copies->originals;

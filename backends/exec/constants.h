@@ -1,66 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of the constants of some graphs, and what executables do with each: read it as it is, or
-// have it in a form of their own.
+// A list of constants and how executables use each of them: by reading its bytes, or in another
+// form such as a packed weight.
 #ifndef INF_BACKENDS_EXEC_CONSTANTS_H
 #define INF_BACKENDS_EXEC_CONSTANTS_H
 
 #include "backends/graph/graph.h"
 
-// Constants of fewer bytes always stay as they are: passes and shape inference look into them.
+// Smaller constants are never evicted: passes and shape inference read them.
 #define INF_CONSTANT_SMALL_BYTES 512u
 
-// One use of a constant; neither read nor in a form: that it is there.
+// One use of a constant. Neither `read` nor `form`: the graph has the constant, but no run uses it.
 struct inf_constant_use {
     struct inf_blob *blob;      // borrowed from a graph
-    struct inf_blob_form *form; // that it is used in, borrowed; NULL: none
-    bool read;                  // as it is
+    struct inf_blob_form *form; // the form that runs read, borrowed; NULL: none
+    bool read;                  // runs read the bytes of the blob
 };
 
-// Embedded; all zero is empty.
+// Embedded in its owner. All zero: empty.
 struct inf_constants {
     struct inf_constant_use *uses;
     size_t count, capacity;
 };
 
-// Lists the constants of the graph, without those of its subgraphs, as there or as read.
+// Adds the constants of the graph, without its subgraphs; `read` says whether runs read their
+// bytes.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_constants_add_values(struct inf_constants *constants,
                                        const struct inf_graph *graph, bool read,
                                        struct inf_error *err) INF_NODISCARD;
 
-// Lists the constants of the graph and its subgraphs as there.
+// Adds the constants of the graph and its subgraphs, as not used by runs.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_constants_add_graph(struct inf_constants *constants,
                                       const struct inf_graph *graph,
                                       struct inf_error *err) INF_NODISCARD;
 
-// Lists a use of a constant: in `form`, or NULL for as it is.
+// Adds a use of a constant in `form`; NULL: runs read its bytes.
 //
 // INF_EXHAUSTED  memory.
 enum inf_code inf_constants_add(struct inf_constants *constants, struct inf_blob *blob,
                                 struct inf_blob_form *form, struct inf_error *err) INF_NODISCARD;
 
-// What forms take.
+// Cost of forms.
 struct inf_form_cost {
     uint64_t bytes;
-    uint64_t made_ns; // what making them took, one after the other
+    uint64_t made_ns; // time to make them, summed
 };
 
-// Of all forms in the list, each once, and of those that stand in for constants of the list.
+// Returns the cost of all forms in the list, each counted once, including the forms of evicted
+// blobs.
 struct inf_form_cost inf_constants_form_cost(struct inf_constants *constants);
 
-// Leaves one entry a constant: read if any of its uses reads it, and with one of its forms.
+// Merges the entries of each constant: `read` if any use reads it, `form` one of its forms.
 void inf_constants_merge(struct inf_constants *constants);
 
-// Gives the graph and its subgraphs constants of their own: copies of those that it shares, one
-// each. All of them are whole.
+// Replaces the shared constants of the graph and its subgraphs by copies. All of them must have
+// their bytes.
 //
-// INF_EXHAUSTED  memory; the graph is as it was.
+// INF_EXHAUSTED  no memory; the graph is unchanged.
 enum inf_code inf_constants_copy(struct inf_graph *graph, struct inf_error *err) INF_NODISCARD;
 
-// Whether the bytes of a constant may go, by the only entry there is of it.
+// Returns whether the bytes of a constant may be evicted. The list must be merged.
 bool inf_constant_is_evictable(const struct inf_constant_use *use);
 
 // Frees the list.

@@ -15,16 +15,18 @@ struct inf_executable_ops {
     // Returns the static executable that holds the plan: `executable` itself, or its planned part.
     const struct inf_executable *(*planned)(const struct inf_executable *executable);
 
-    // The next three are asked of the executable that planned() returned. (NULL if that is another)
+    // These two are called for the executable that planned() returned. (NULL if that is never this
+    // one)
     const struct inf_plan *(*plan)(const struct inf_executable *executable);
     const struct inf_device_info *(*device)(const struct inf_executable *executable,
                                             uint32_t device);
+
     enum inf_precision (*precision)(const struct inf_executable *executable);
 
     void (*add_own_memory)(const struct inf_executable *executable,
                            struct inf_executable_memory *memory);
 
-    // Lists how runs use the constants; the front has listed those of the graph itself.
+    // Adds how runs use the constants. The front has already added the constants of the graph.
     enum inf_code (*list_constants)(const struct inf_executable *executable,
                                     struct inf_constants *constants, struct inf_error *err);
 
@@ -33,7 +35,7 @@ struct inf_executable_ops {
     enum inf_code (*run)(struct inf_executable *executable, const struct inf_execution *execution,
                          struct inf_error *err);
 
-    // (NULL: the sizes of all outputs are known before a run, so there are no results to keep)
+    // (NULL: all output sizes are known before a run)
     bool (*result)(const struct inf_executable *executable, uint32_t slot, uint32_t output,
                    struct inf_result *result);
     void (*drop_results)(struct inf_executable *executable, uint32_t slot);

@@ -1,7 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage classes by union-find over nodes that only rename bytes, then greedy placement by size:
-// the largest tensor first, each at the lowest offset where no tensor alive at the same time lies
-// (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
+// Plans a graph in four stages.
+//
+//  1. Storage classes. Nodes such as reshape give the same bytes another shape. Their output belongs to
+//     the class of their input, and they are no step.
+//  2. Devices. Each step goes to the first device that supports it; consecutive steps on one device
+//     are a segment. A device may fuse a node into a later step; the values between are not stored.
+//  3. Lifetimes. A class is alive from the step that writes it to the last step that reads it:
+//
+//         step     0   1   2   3
+//         a        w---r                   b must not overlap a or c;
+//         b            w---r               a and c may share bytes
+//         c                w---r
+//
+//     Graph inputs and constants stay where they are; a class that contains a graph output is written
+//     to the caller's memory directly.
+//  4. Offsets. Intermediates are placed greedily: per step the largest first, each at the lowest
+//     offset where it overlaps no class that is alive at the same time (after Pisarchyk and Lee,
+//     "Efficient Memory Management for Deep Neural Net Inference", 2020).
+//
+// No placement can need less than the largest sum of bytes alive at one step; live_max_bytes has
+// that bound, so that tests can compare.
 #include "backends/exec/plan.h"
 
 #include <stdio.h>
@@ -16,11 +34,11 @@
 #define ARENA_ALIGNMENT 64 // at least; devices may want more
 #define STEP_NONE       UINT32_MAX
 
-// Values that share storage, told by their root: the value that is really made.
+// Values that share storage. Identified by the root: the value that a step computes.
 struct storage_class {
     struct inf_storage storage;
-    // From the step that writes it (STEP_NONE: none does) to the last that reads or writes it; its
-    // bytes have room behind them.
+    // Lifetime, from the step that writes it (STEP_NONE: none) to the last step that accesses it,
+    // and size with the slack behind it.
     struct inf_arena_item item;
 };
 
@@ -30,13 +48,13 @@ struct planner {
     uint32_t device_count;
     const struct inf_run_options *options;
     struct inf_plan *plan;
-    uint32_t *root;                // by value: its class's root; becomes the plan's
+    uint32_t *root;                // by value: root of its class; becomes plan->roots
     struct storage_class *classes; // by root value
     uint32_t *step_devices;        // by step
 };
 
-// Whether the node's output is its first input's bytes under another shape.
-static bool renames(const struct inf_graph *graph, const struct inf_node *node)
+// Returns whether the node's output has the bytes of its first input.
+static bool is_rename(const struct inf_graph *graph, const struct inf_node *node)
 {
     switch (node->op) {
     case INF_OP_IDENTITY:
@@ -51,7 +69,7 @@ static bool renames(const struct inf_graph *graph, const struct inf_node *node)
     }
 }
 
-// Finds each value's root and lists the nodes that are left to run.
+// Finds the root of each value, and lists the other nodes as steps.
 static void find_classes(struct planner *planner)
 {
     const struct inf_graph *graph = planner->graph;
@@ -59,16 +77,16 @@ static void find_classes(struct planner *planner)
         planner->root[v] = v;
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const struct inf_node *node = &graph->nodes[n];
-        // Nodes stand in order, so the input's root is settled already.
-        if (renames(graph, node))
+        // Nodes are in order, so the root of the input is already known.
+        if (is_rename(graph, node))
             planner->root[node->outputs[0]] = planner->root[node->inputs[0]];
         else
             planner->plan->steps[planner->plan->step_count++] = n;
     }
 }
 
-// Writes why each node that no device takes was refused, all of them in one text.
-static enum inf_code refuse(struct planner *planner, struct inf_error *err)
+// Describes in one error why each unsupported node was refused.
+static enum inf_code report_unsupported(struct planner *planner, struct inf_error *err)
 {
     char text[900];
     size_t at = 0;
@@ -89,7 +107,7 @@ static enum inf_code refuse(struct planner *planner, struct inf_error *err)
                            "%u nodes that no device can run: %s", count, text);
 }
 
-// The device that a step makes `value` on; that of the host where no step does.
+// Returns the device that computes `value`; NULL if no step does, so that it lies in host memory.
 static const struct inf_device_info *maker_of(const struct planner *planner, uint32_t value,
                                               uint32_t steps)
 {
@@ -100,9 +118,9 @@ static const struct inf_device_info *maker_of(const struct planner *planner, uin
     return NULL;
 }
 
-// Whether the first device had better leave step `step` to the host: nothing need be fetched for
-// it, and there is little to compute. (TensorFlow.js's rule: shouldExecuteOnCPU() of its GPU
-// backends.)
+// Returns whether a host device should run the step instead of the first device: all its operands
+// are in host memory, and there is little to compute. This is the rule of TensorFlow.js's GPU
+// backends, shouldExecuteOnCPU().
 static bool is_handed_off(const struct planner *planner, uint32_t step)
 {
     const struct inf_device_info *first = inf_device_info(planner->devices[0]);
@@ -121,7 +139,7 @@ static bool is_handed_off(const struct planner *planner, uint32_t step)
     return true;
 }
 
-// Gives each step the first device that supports it, of those that should.
+// Assigns each step the first device that supports it and should run it.
 static enum inf_code assign_devices(struct planner *planner, struct inf_error *err)
 {
     bool refused = false;
@@ -134,7 +152,7 @@ static enum inf_code assign_devices(struct planner *planner, struct inf_error *e
         planner->step_devices[i] = device;
         refused |= device == planner->device_count;
     }
-    return refused ? refuse(planner, err) : INF_OK;
+    return refused ? report_unsupported(planner, err) : INF_OK;
 }
 
 static void cut_segments(struct planner *planner)
@@ -154,18 +172,18 @@ struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
                                     const struct inf_graph *graph, const struct inf_device *device,
                                     const struct inf_run_options *options)
 {
-    const struct inf_plan_segment *stretch = &plan->segments[index];
+    const struct inf_plan_segment *segment = &plan->segments[index];
     uint32_t offered = inf_device_info(device)->precisions;
     return (struct inf_segment){
         .graph = graph,
-        .nodes = plan->steps + stretch->first,
-        .node_count = stretch->count,
+        .nodes = plan->steps + segment->first,
+        .node_count = segment->count,
         .readers = plan->readers,
         .slots = 1,
         .precision = (offered & INF_PRECISION_BIT(options->precision)) != 0 ? options->precision
                                                                             : INF_PRECISION_FP32,
         .pinned = plan->pinned,
-        .threads = stretch->device == 0 ? options->threads : 0,
+        .threads = segment->device == 0 ? options->threads : 0,
     };
 }
 
@@ -175,7 +193,7 @@ static struct inf_segment segment_at(const struct planner *planner, uint32_t ind
     return inf_plan_segment(planner->plan, index, planner->graph, device, planner->options);
 }
 
-static void settle_segments(const struct planner *planner) INF_MAY_BLOCK
+static void choose_kernels(const struct planner *planner) INF_MAY_BLOCK
 {
     for (uint32_t i = 0; i < planner->plan->segment_count; i++) {
         struct inf_segment segment = segment_at(planner, i);
@@ -183,8 +201,7 @@ static void settle_segments(const struct planner *planner) INF_MAY_BLOCK
     }
 }
 
-// The step that computes the node of step `step`: a later one where a device computes several nodes
-// in one go.
+// Returns the step that computes the node of step `step`: a later one if the device fuses the node.
 static uint32_t computing_step(const struct planner *planner, uint32_t index, uint32_t step)
 {
     const struct inf_segment segment = segment_at(planner, index);
@@ -198,7 +215,7 @@ static uint32_t computing_step(const struct planner *planner, uint32_t index, ui
     }
 }
 
-// Notes that step `step` touches `value`.
+// Extends the lifetime of the class of `value` to step `step`.
 static void touch(struct planner *planner, uint32_t value, uint32_t step)
 {
     if (value == INF_VALUE_NONE)
@@ -209,7 +226,7 @@ static void touch(struct planner *planner, uint32_t value, uint32_t step)
     class->item.last_step = INF_MAX(class->item.last_step, step);
 }
 
-// Whether the value is an input or constant, or a step before this one has stored it.
+// Returns whether the value is an input or constant, or was stored by an earlier step.
 static bool is_stored(const struct planner *planner, uint32_t value)
 {
     if (value == INF_VALUE_NONE)
@@ -237,8 +254,8 @@ static void find_lifetimes(struct planner *planner)
     }
 }
 
-// Decides what kind of storage each class has: inputs and constants are where they are, a class
-// that holds a graph output is written straight into it, the rest goes to the arena.
+// Decides the kind of storage of each class: inputs and constants stay where they are, a class with
+// a graph output is written to the output's memory, all others lie in the arena.
 static enum inf_code place_classes(struct planner *planner, struct inf_error *err)
 {
     const struct inf_graph *graph = planner->graph;
@@ -253,7 +270,7 @@ static enum inf_code place_classes(struct planner *planner, struct inf_error *er
             continue;
         }
         if (value->producer == INF_NODE_NONE)
-            continue; // an input, below, or nothing
+            continue; // an input, which is handled below, or unused
         if (!inf_shape_bytes(&value->shape, value->dtype, &class->storage.size_bytes)) {
             char shape[INF_SHAPE_TEXT_SIZE];
             return inf_fail(err, INF_UNSUPPORTED,
@@ -261,7 +278,7 @@ static enum inf_code place_classes(struct planner *planner, struct inf_error *er
                             value->name, inf_shape_print(&value->shape, shape),
                             inf_dtype_name(value->dtype));
         }
-        // What only lives within a step that computes several nodes is nowhere.
+        // A value that lives only within one fused step has no storage.
         if (class->item.first_step != STEP_NONE)
             class->storage.place = INF_PLACE_ARENA;
     }
@@ -307,12 +324,12 @@ static void pad_classes(struct planner *planner)
             planner->classes[v].storage.size_bytes + INF_BLOB_SLACK_BYTES, alignment);
 }
 
-// The most bytes that are alive at one step: no placement can need less.
+// Returns the largest sum of bytes alive at one step: no placement can need less.
 static enum inf_code find_live_max(struct planner *planner, struct storage_class **classes,
                                    uint32_t count, struct inf_error *err)
 {
     struct inf_plan *plan = planner->plan;
-    // What begins to live with a step, and ends before it.
+    // Bytes whose lifetime begins at a step, and bytes whose lifetime ended before it.
     size_t *born = calloc(2 * ((size_t)plan->step_count + 2), sizeof *born);
     if (born == NULL)
         return inf_fail(err, INF_EXHAUSTED, "no memory to plan %u steps", plan->step_count);
@@ -331,7 +348,7 @@ static enum inf_code find_live_max(struct planner *planner, struct storage_class
     return INF_OK;
 }
 
-// Fails for intermediates or outputs that are too large, naming the node of the largest.
+// Fails if intermediates or outputs are too large; names the node of the largest one.
 static enum inf_code fail_arena(const struct planner *planner, const struct storage_class *largest,
                                 struct inf_error *err)
 {
@@ -348,7 +365,7 @@ static enum inf_code fail_arena(const struct planner *planner, const struct stor
         (unsigned long long)INF_LIMIT_ARENA_BYTES);
 }
 
-// Appends the roots of a kind that a step writes to `order`, the largest first; returns how many.
+// Appends the roots of one kind that a step writes to `order`, largest first. Returns their number.
 static uint32_t list_classes(struct planner *planner, enum inf_place place,
                              struct storage_class **order)
 {
@@ -361,7 +378,7 @@ static uint32_t list_classes(struct planner *planner, enum inf_place place,
     return count;
 }
 
-// Places `count` classes beside those that are placed; *bytes = the end of the farthest of all.
+// Places `count` more classes. *bytes = the size of the arena so far.
 static enum inf_code place_some(struct planner *planner, struct inf_arena_plan *arena,
                                 struct storage_class **classes, uint32_t count, size_t *bytes,
                                 struct inf_error *err)
@@ -377,7 +394,7 @@ static enum inf_code place_some(struct planner *planner, struct inf_arena_plan *
     return INF_OK;
 }
 
-// Intermediates first; outputs take what room is left, since a run may not want them.
+// Intermediates come first. Outputs get arena space only for runs that do not want them.
 static enum inf_code place_all(struct planner *planner, struct storage_class **order,
                                struct inf_error *err)
 {
@@ -424,14 +441,14 @@ static enum inf_code find_pinned_nodes(struct planner *planner, struct inf_error
     return INF_OK;
 }
 
-static enum inf_code fill(struct planner *planner, struct inf_error *err) INF_MAY_BLOCK
+static enum inf_code build_plan(struct planner *planner, struct inf_error *err) INF_MAY_BLOCK
 {
     INF_TRY(find_pinned_nodes(planner, err));
     find_classes(planner);
     inf_graph_sole_readers(planner->graph, planner->plan->readers);
     INF_TRY(assign_devices(planner, err));
     cut_segments(planner);
-    settle_segments(planner);
+    choose_kernels(planner);
     find_lifetimes(planner);
     INF_TRY(place_classes(planner, err));
     pad_classes(planner);
@@ -441,8 +458,8 @@ static enum inf_code fill(struct planner *planner, struct inf_error *err) INF_MA
     return INF_OK;
 }
 
-// One allocation a table; the caller frees all of them whatever happened.
-static bool allocate(struct planner *planner)
+// Allocates the tables. The caller frees all of them, also on failure.
+static bool alloc_tables(struct planner *planner)
 {
     size_t values = (size_t)planner->graph->value_count + 1;
     size_t nodes = (size_t)planner->graph->node_count + 1;
@@ -476,8 +493,8 @@ enum inf_code inf_plan_build(struct inf_plan **out_plan, const struct inf_graph 
                               .options = options,
                               .plan = plan};
     enum inf_code code =
-        allocate(&planner)
-            ? fill(&planner, err)
+        alloc_tables(&planner)
+            ? build_plan(&planner, err)
             : inf_fail(err, INF_EXHAUSTED, "no memory to plan %u nodes", graph->node_count);
     plan->roots = planner.root;
     free(planner.classes);

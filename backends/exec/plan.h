@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan: where every intermediate tensor of a graph lies in one arena, which values share storage,
-// and which device runs which stretch of the nodes. Made once for a graph of known shapes;
-// immutable then, so any thread may read it.
+// A plan: the steps of a graph in order, the device of each segment, and the place of every value.
+// Built once for a graph of known shapes and immutable afterwards, so any thread may read it.
 #ifndef INF_BACKENDS_EXEC_PLAN_H
 #define INF_BACKENDS_EXEC_PLAN_H
 
 #include "backends/device/device.h"
 #include "backends/exec/run_options.h"
 
-// Where a value's bytes are during a run.
+// Where the bytes of a value lie during a run.
 enum inf_place {
     INF_PLACE_NONE,   // nowhere: no step writes or reads the value
     INF_PLACE_CONST,  // the graph's constant data
@@ -20,11 +19,11 @@ enum inf_place {
 struct inf_storage {
     enum inf_place place;
     uint32_t index; // of the input or output
-    size_t offset;  // in the arena; of an output: where it lies if nobody wants it
+    size_t offset;  // in the arena; for an output: used by runs that do not want the output
     size_t size_bytes;
 };
 
-// A stretch of consecutive steps on one device.
+// Consecutive steps on one device.
 struct inf_plan_segment {
     uint32_t device; // index into the devices given to inf_plan_build()
     uint32_t first;  // index into inf_plan.steps
@@ -32,35 +31,35 @@ struct inf_plan_segment {
 };
 
 struct inf_plan {
-    uint32_t *steps; // node indices to run, in order; nodes that only rename bytes are left out
+    uint32_t *steps; // node indices in order, without nodes that only rename bytes
     uint32_t step_count;
     struct inf_plan_segment *segments;
     uint32_t segment_count;
     struct inf_storage *storage; // by value index
-    uint32_t *roots; // by value index: the value whose bytes it renames, itself for most
+    uint32_t *roots;             // by value index: the value whose bytes it has; usually itself
     uint32_t value_count;
     bool *pinned;          // by node: it is computed in fp32; NULL: no node is pinned
-    uint32_t *readers;     // by node index: as inf_graph_sole_readers() has it
-    size_t arena_bytes;    // that the intermediates need in one slot
-    size_t live_max_bytes; // most bytes alive at once: the lower bound of arena_bytes
-    size_t memory_bytes;   // arena_bytes, or more where outputs that nobody wants need it
-    // Graph outputs whose bytes lie elsewhere (a constant, an input, another output) and must be
-    // copied after the last step: copy_values[i] is the value, outputs[i] the output's index.
+    uint32_t *readers;     // by node index: from inf_graph_sole_readers()
+    size_t arena_bytes;    // for the intermediates of one slot
+    size_t live_max_bytes; // largest sum of bytes alive at once: lower bound of arena_bytes
+    size_t memory_bytes;   // arena_bytes plus space for outputs that a run does not want
+    // Graph outputs whose bytes lie elsewhere (in a constant, an input or another output) and must
+    // be copied after the last step: value copy_values[i] to output copy_outputs[i].
     uint32_t *copy_values;
     uint32_t *copy_outputs;
     uint32_t copy_count;
 };
 
-// Stretch `index` of the plan of `graph` as the device compiles it, of one slot and nothing
-// lowered.
+// Returns segment `index` in the form that a device compiles, for one slot and without lowered
+// values.
 struct inf_segment inf_plan_segment(const struct inf_plan *plan, uint32_t index,
                                     const struct inf_graph *graph, const struct inf_device *device,
                                     const struct inf_run_options *options);
 
 // Plans `graph`, all of whose shapes are known. Each node goes to the first of `devices` that
-// supports it; the last one must support everything (ref). Tensors whose lifetimes do not meet
-// share bytes; reshapes share with what they reshape. Devices may measure how they compute best
-// what they get. *out_plan is the caller's to destroy and keeps no pointer into `graph`.
+// supports it; the last one must support everything (ref). Tensors that are not
+// alive at the same time share bytes. Devices may measure which kernels suit their segments best.
+// *out_plan is the caller's to destroy and keeps no pointer into `graph`.
 //
 // INF_UNSUPPORTED  (OPERATOR) nodes that no device supports; the text names them.
 // INF_EXHAUSTED    memory, or intermediates or outputs above INF_LIMIT_ARENA_BYTES.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides for each value whether it lies in device memory, in memory that device and host share, or
+// in host memory: by which devices read and write it.
 #include "backends/exec/staging.h"
 
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #define BY_DEVICE 1u
 #define BY_HOST   2u
 
-// Notes who touches `value`, or rather what it renames.
+// Notes that a device accesses the root of `value`.
 static void touch(unsigned char *who, const struct inf_plan *plan, uint32_t value, unsigned char by)
 {
     if (value != INF_VALUE_NONE)
@@ -66,7 +68,7 @@ static void settle(struct inf_staging *staging, const struct inf_plan *plan,
             staging->on_device[v] = who[v] == BY_DEVICE;
             staging->host_arena |= who[v] == BY_HOST;
         } else if (storage->place == INF_PLACE_OUTPUT) {
-            staging->host_arena = true; // it is there where nobody wants it
+            staging->host_arena = true; // used by runs that do not want the output
         }
     }
     for (uint32_t v = 0; v < plan->value_count; v++) {

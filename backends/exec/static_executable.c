@@ -10,8 +10,8 @@
 #include "backends/exec/static_run.h"
 #include "proto/core/span.h"
 
-// Which values lie in 16 bits: those that stay in the first device's arena and that no pinned node
-// makes.
+// Marks the values that are stored in 16 bits: those that stay in the first device's arena and are
+// not computed by a pinned node.
 static enum inf_code find_lowered_values(struct inf_static_executable *executable,
                                          struct inf_error *err)
 {
@@ -25,10 +25,10 @@ static enum inf_code find_lowered_values(struct inf_static_executable *executabl
         return inf_fail(err, INF_EXHAUSTED, "no memory for the forms of %u values",
                         graph->value_count);
     for (uint32_t v = 0; v < graph->value_count; v++) {
-        uint32_t maker = graph->values[plan->roots[v]].producer;
+        uint32_t producer = graph->values[plan->roots[v]].producer;
         executable->lowered[v] =
             executable->staging.on_device[v] && graph->values[v].dtype == INF_DTYPE_F32 &&
-            maker != INF_NODE_NONE && !(plan->pinned != NULL && plan->pinned[maker]);
+            producer != INF_NODE_NONE && !(plan->pinned != NULL && plan->pinned[producer]);
     }
     return INF_OK;
 }
@@ -52,7 +52,7 @@ static enum inf_code compile_segments(struct inf_static_executable *executable,
     return INF_OK;
 }
 
-// Lists the values that move with each run.
+// Lists the values that lie in inputs and outputs, which differ from run to run.
 static enum inf_code list_bound_values(struct inf_static_executable *executable,
                                        struct inf_error *err)
 {
@@ -114,7 +114,7 @@ static enum inf_code init_slot(struct inf_static_executable *executable, struct 
         return inf_fail(err, INF_EXHAUSTED, "no memory for %u inputs", executable->input_count);
     for (uint32_t v = 0; v < graph->value_count; v++)
         slot->bindings[v] = inf_static_run_place(executable, slot, v);
-    // A renamed constant has no data of its own: it lies where what it renames does.
+    // A renamed constant has no bytes of its own: it uses the binding of the original.
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const struct inf_node *node = &graph->nodes[n];
         if (plan->storage[node->outputs[0]].place == INF_PLACE_CONST)
@@ -135,8 +135,8 @@ static void destroy_plan(struct inf_static_executable *executable)
     inf_plan_destroy(&executable->plan);
 }
 
-// Whether a device that the plan relies on has changed its mind about a node: a driver may turn out
-// unable to build what it was asked for.
+// Returns whether a device no longer supports a node that the plan gave it. A driver may find only
+// during compilation that it cannot build a shader.
 static bool is_outdated(const struct inf_static_executable *executable)
 {
     const struct inf_plan *plan = executable->plan;
@@ -150,12 +150,12 @@ static bool is_outdated(const struct inf_static_executable *executable)
     return false;
 }
 
-// Plans and compiles; anew where a device declines a node only when it compiles it. Each time there
-// are fewer nodes left that it could.
+// Plans and compiles. If a device declines a node during compilation, plans again without it. This
+// ends, because each round leaves the device fewer nodes.
 static enum inf_code plan_and_compile(struct inf_static_executable *executable,
                                       struct inf_error *err)
 {
-    // Once more even where all are supported as before: what was fused may not be any more.
+    // Retry once even if every node is still supported: a fusion may have been given up.
     for (bool again = true;; again = false) {
         INF_TRY(inf_plan_build(&executable->plan, executable->base.graph, executable->devices,
                                executable->device_count, &executable->options, err));
@@ -171,15 +171,15 @@ static enum inf_code plan_and_compile(struct inf_static_executable *executable,
 
 // --- constants ---
 
-// Lists how the nodes of a segment use their constants.
+// Adds how the nodes of a segment use their constants.
 static enum inf_code list_segment_constants(const struct inf_static_executable *executable,
                                             uint32_t segment, struct inf_constants *constants,
                                             struct inf_error *err)
 {
     const struct inf_graph *graph = executable->base.graph;
     const struct inf_plan *plan = executable->plan;
-    const struct inf_plan_segment *stretch = &plan->segments[segment];
-    for (uint32_t i = stretch->first; i < stretch->first + stretch->count; i++) {
+    const struct inf_plan_segment *range = &plan->segments[segment];
+    for (uint32_t i = range->first; i < range->first + range->count; i++) {
         const struct inf_node *node = &graph->nodes[plan->steps[i]];
         for (uint32_t k = 0; k < node->input_count; k++) {
             uint32_t value = node->inputs[k];

@@ -26,14 +26,13 @@ struct inf_binding inf_static_run_place(const struct inf_static_executable *exec
                                             storage->offset,
                                     .buffer = slot->arena,
                                     .offset = storage->offset};
-    // Of a constant that no run reads the bytes may be given up: nobody follows this then.
+    // The bytes of a constant that no run reads may be evicted; no step uses this pointer then.
     if (storage->place == INF_PLACE_CONST && executable->base.graph->values[v].data != NULL)
         return (struct inf_binding){.host = executable->base.graph->values[v].data->data};
     return (struct inf_binding){0};
 }
 
-// Where a value that lies in a graph output is written: where the caller wants that, or in the
-// arena.
+// Returns the memory of an output: the caller's, or the arena if the caller does not want it.
 static void *output_memory(const struct inf_static_executable *executable,
                            const struct inf_execution *execution,
                            const struct inf_bound_value *output)
@@ -50,15 +49,15 @@ static bool is_staged(const struct inf_static_executable *executable, uint32_t v
     return executable->staging.offsets[value] != INF_STAGING_NONE;
 }
 
-// Larger inputs are read in place wherever they lie; smaller ones only where they lay in the last
-// run, since for a new place a program is recorded anew, which takes longer than to copy them. The
-// smallest are always copied.
+// Inputs of at least ANYWHERE_BYTES are read in place at any address. Inputs of at least
+// IN_PLACE_BYTES are read in place only at the address of the last run, because a new address
+// requires recording the commands again, which takes longer than the copy. Smaller ones are always
+// copied.
 #define ANYWHERE_BYTES ((size_t)1 << 20)
 #define IN_PLACE_BYTES ((size_t)16 << 10)
 
-// Binds an input that the first device reads where the caller has it; false where it must be
-// copied. Only floats: what a client writes over during the run must not be an index that was found
-// to be in range before.
+// Binds an input in the caller's memory, if the first device may read it there. Returns false if it
+// must be copied. Only floats: a client might overwrite an index after its range was checked.
 static bool bind_in_place(struct inf_static_executable *executable, struct inf_slot *slot,
                           uint32_t i, const struct inf_execution *execution)
 {
@@ -75,7 +74,7 @@ static bool bind_in_place(struct inf_static_executable *executable, struct inf_s
                             &slot->bindings[input->value]);
 }
 
-// Binds an input that the first device reads, in place or where it is copied to.
+// Binds an input that the first device reads: in place, or copied to staging memory.
 static void bind_staged_input(struct inf_static_executable *executable, struct inf_slot *slot,
                               uint32_t i, const struct inf_execution *execution)
 {
@@ -95,7 +94,6 @@ static void bind_staged_input(struct inf_static_executable *executable, struct i
                          size);
 }
 
-// Binds the caller's memory, or copies inputs to where the device sees them.
 void inf_static_run_bind(struct inf_static_executable *executable,
                          const struct inf_execution *execution)
 {
@@ -103,7 +101,8 @@ void inf_static_run_bind(struct inf_static_executable *executable,
     for (uint32_t i = 0; i < executable->input_count; i++) {
         const struct inf_bound_value *input = &executable->inputs[i];
         if (!is_staged(executable, input->value))
-            // Programs only read their inputs; bindings do not tell the two directions apart.
+            // A program only reads its inputs, but a binding has one pointer type for both
+            // directions.
             slot->bindings[input->value].host = (void *)(uintptr_t)execution->inputs[input->index];
         else
             bind_staged_input(executable, slot, i, execution);
@@ -114,7 +113,6 @@ void inf_static_run_bind(struct inf_static_executable *executable,
                 output_memory(executable, execution, &executable->outputs[i]);
 }
 
-// Copies outputs that lie elsewhere to where the caller wants them.
 void inf_static_run_fetch(const struct inf_static_executable *executable,
                           const struct inf_execution *execution)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs an executable on generated inputs: to warm it up, to time it, or to compare two executables.
 #include "backends/exec/trial_run.h"
 
 #include <math.h>

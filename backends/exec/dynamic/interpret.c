@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs a graph node by node. A frame holds the values while the graph runs: its nodes are those of
+// the source graph, but shapes and data become known as nodes are computed. For each node: infer
+// shapes from the actual inputs, ask the evaluator for sizes that depend on values, allocate,
+// compute, and drop the inputs that no later node reads. Branches and loops run their subgraphs in
+// the same way; the depth of that recursion is bounded by the verifier.
 #include "backends/exec/dynamic/interpret.h"
 
 #include <stdlib.h>

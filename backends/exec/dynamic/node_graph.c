@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds a graph of one node with fixed shapes, so that a device can compile it as a program.
 #include "backends/exec/dynamic/node_graph.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Packs the constant matrices of products whose row count only a run knows. The form does not
+// depend on the number of rows, so it is taken from a program for one row and shared by all
+// programs.
 #include "backends/exec/dynamic/node_packs.h"
 
 #include <stdlib.h>

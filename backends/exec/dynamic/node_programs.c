@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A cache of programs of single nodes, by shapes. An interpreted loop meets the same shapes again
+// and again; a compiled program is then faster than the evaluator.
 #include "backends/exec/dynamic/node_programs.h"
 
 #include <stdatomic.h>

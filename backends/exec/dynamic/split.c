@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Splits a graph in two: the nodes whose shapes are known and that depend on no interpreted node,
+// and the rest. Values that cross from the first to the second are outputs of one and inputs of the
+// other.
 #include "backends/exec/dynamic/split.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs a model on an executable of its own with every value kept, and reports times and values of
+// each node.
 #include "backends/exec/model/inspection.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A model and its executables. Keeps one graph after the passes that need no shapes. For each set
+// of input shapes it copies the graph, binds the shapes, runs the passes again and compiles.
+// Executables are kept by shape class (shape_class.h); which constants stay in memory between
+// compilations is decided by weight_residency.h.
 #include "backends/exec/model/model.h"
 
 #include <assert.h>

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// The executables of a model, by device, run options and input shapes.
+//
+// Compiling takes long, so it happens outside the lock. The thread that finds no class inserts an
+// empty one, the promise, and compiles; other threads that want the same class wait on a condition
+// until the promise is kept or withdrawn. So each executable is compiled once, however many threads
+// ask for it.
+//
+//     acquire:  class with executable  -> users + 1, return it
+//               class without          -> wait, then look again
+//               no class               -> insert a promise; the caller compiles
+//
+// A class is freed only while no user holds it: by release() of the last user of a lost device, by
+// keep() if the device has more than INF_SHAPE_CLASSES_MAX (the least recently used goes), or by
+// drop().
 #include "backends/exec/model/shape_class.h"
 
 #include <assert.h>

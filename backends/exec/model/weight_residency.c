@@ -1,4 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// Evicts constants that no run reads, and restores them before the next compilation.
+//
+// A weight exists in two forms: the bytes of the model file, and the packed form that kernels read.
+// Compiling needs the bytes of all constants; runs need the packed form only. So after compilation
+// the bytes of every constant whose uses are all packed are freed, and recomputed from the packed
+// form (bit for bit) when the next shape class is compiled:
+//
+//         acquire()                         release(), review
+//     ───────────────> all bytes present ───────────────────> only bytes that some run reads
+//                         users > 0                               users == 0
+//
+// Three parties must not meet: a compilation reads bytes, a review frees bytes, a restore writes
+// them. `users` counts compilations; `busy` marks a review or a restore in progress. A review
+// starts only if users == 0, and waits while busy; acquire() waits while busy, then restores what
+// was evicted, and counts itself. So no bytes are freed while a compilation uses them, and a review
+// that finds a compilation in progress does nothing: that compilation asks for a review when it is
+// done.
+//
+// Eviction is best effort: without memory for the list, everything stays. A restore without memory
+// fails the compilation with INF_EXHAUSTED, and nothing is lost.
 #include "backends/exec/model/weight_residency.h"
 
 #include <malloc.h>
